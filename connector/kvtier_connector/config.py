@@ -1,0 +1,118 @@
+"""The connector's settings, as they travel in vLLM's ``kv_connector_extra_config``.
+
+Imports neither vLLM nor torch: the planner renders these settings and the engine parses them, both
+through this one file, so the two cannot disagree on a name, a type or a default.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from enum import StrEnum
+from typing import Any, Final
+
+from kvtier_connector.errors import SettingError
+
+CONNECTOR_NAME: Final = "KVTierConnector"
+CONNECTOR_MODULE: Final = "kvtier_connector.vllm.connector"
+SPEC_NAME: Final = "KVTierOffloadingSpec"
+SPEC_MODULE: Final = "kvtier_connector.vllm.spec"
+
+MIB: Final = 1 << 20
+GIB: Final = 1 << 30
+HUGEPAGE_BYTES: Final = (2 * MIB, GIB)
+"""x86-64's two hugetlbfs page sizes (Linux, Documentation/admin-guide/mm/hugetlbpage.rst)."""
+
+
+class Policy(StrEnum):
+    """How much an operator insists on a kind of memory: Require refuses to start without it."""
+
+    REQUIRE = "Require"
+    PREFER = "Prefer"
+    OFF = "Off"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConnectorConfig:
+    """What one engine's CPU tier is given.
+
+    Args:
+        cpu_capacity_bytes: size of the CPU tier, all ranks of one engine together.
+        hugepages: whether the region must, may or must not be on hugetlbfs pages.
+        hugepage_bytes: hugetlbfs page size, 2 MiB or 1 GiB.
+        memlock: whether the region must, may or must not be locked (CPU) or page-locked for DMA (CUDA).
+        blocks_per_chunk: engine blocks that are stored and looked up together. More make fewer keys and
+            larger copies; a prompt's last partial chunk is computed again. 64 tokens suit GPUs.
+        offload_prompt_only: store the prompt's blocks only, not those of generated tokens.
+        self_describing_kv_events: put token ids into KV events (vLLM's own setting of this name).
+
+    Raises:
+        SettingError: a value is of the wrong type or out of range.
+    """
+
+    cpu_capacity_bytes: int
+    hugepages: Policy = Policy.PREFER
+    hugepage_bytes: int = HUGEPAGE_BYTES[0]
+    memlock: Policy = Policy.PREFER
+    blocks_per_chunk: int = 1
+    offload_prompt_only: bool = True
+    self_describing_kv_events: bool = False
+
+    def __post_init__(self) -> None:
+        for name in ("cpu_capacity_bytes", "blocks_per_chunk"):
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+                raise _bad(name, value, "a whole number, 1 or more")
+        if isinstance(self.hugepage_bytes, bool) or self.hugepage_bytes not in HUGEPAGE_BYTES:
+            allowed = " or ".join(str(size) for size in HUGEPAGE_BYTES)
+            raise _bad("hugepage_bytes", self.hugepage_bytes, f"{allowed} (bytes)")
+        for name in ("hugepages", "memlock"):
+            value = getattr(self, name)
+            if value not in tuple(Policy):
+                raise _bad(name, value, "one of " + ", ".join(Policy))
+            object.__setattr__(self, name, Policy(value))
+        for name in ("offload_prompt_only", "self_describing_kv_events"):
+            value = getattr(self, name)
+            if not isinstance(value, bool):
+                raise _bad(name, value, "true or false")
+
+
+def parse_extra_config(extra: Mapping[str, Any]) -> ConnectorConfig:
+    """Read ``kv_connector_extra_config`` strictly.
+
+    Raises:
+        SettingError: a setting is unknown, missing or bad; the message names it and says what would do.
+    """
+    known = {field.name for field in fields(ConnectorConfig)}
+    for name, expected in (("spec_name", SPEC_NAME), ("spec_module_path", SPEC_MODULE)):
+        if extra.get(name) != expected:
+            raise _bad(name, extra.get(name), repr(expected))
+    unknown = sorted(extra.keys() - known - {"spec_name", "spec_module_path"})
+    if unknown:
+        raise SettingError(
+            f"kv_connector_extra_config.{unknown[0]}: unknown setting; known are {', '.join(sorted(known))}"
+        )
+    if "cpu_capacity_bytes" not in extra:
+        raise SettingError("kv_connector_extra_config.cpu_capacity_bytes: missing; give the CPU tier's bytes")
+    return ConnectorConfig(**{name: value for name, value in extra.items() if name in known})
+
+
+def kv_transfer_config(config: ConnectorConfig) -> dict[str, Any]:
+    """Return the value of vLLM's ``--kv-transfer-config`` that loads this connector with `config`.
+
+    Only settings that differ from their default are written, so the rendered command stays readable.
+    """
+    extra: dict[str, Any] = {"spec_name": SPEC_NAME, "spec_module_path": SPEC_MODULE}
+    for field in fields(ConnectorConfig):
+        value = getattr(config, field.name)
+        if value != field.default:
+            extra[field.name] = str(value) if isinstance(value, Policy) else value
+    return {
+        "kv_connector": CONNECTOR_NAME,
+        "kv_connector_module_path": CONNECTOR_MODULE,
+        "kv_role": "kv_both",
+        "kv_load_failure_policy": "recompute",
+        "kv_connector_extra_config": extra,
+    }
+
+
+def _bad(name: str, value: object, wanted: str) -> SettingError:
+    return SettingError(f"kv_connector_extra_config.{name}: got {value!r}, must be {wanted}")

@@ -1,0 +1,27 @@
+"""The connector's error hierarchy. `retryable` says whether the same call may succeed later."""
+
+from typing import ClassVar
+
+
+class ConnectorError(Exception):
+    """Base of every error that the connector raises on purpose: one clear line, no traceback needed."""
+
+    retryable: ClassVar[bool] = False
+
+
+class SettingError(ConnectorError):
+    """A setting of kv_connector_extra_config is unknown, missing or has a bad value."""
+
+
+class UnsupportedEngineError(ConnectorError):
+    """The installed vLLM, or how it is configured, is not one that this connector can serve."""
+
+
+class RegionError(ConnectorError):
+    """The memory region cannot be made as asked (pool, limit or space exhausted)."""
+
+    retryable: ClassVar[bool] = True
+
+
+class PinError(ConnectorError):
+    """The region cannot be locked into memory and the policy requires it."""

@@ -1,0 +1,98 @@
+"""The KVCacheTier resource itself."""
+
+from enum import StrEnum
+from typing import Any, Final, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from kvtier_operator.api.base import ApiModel, cel, with_rules
+from kvtier_operator.api.engine import EngineSpec
+from kvtier_operator.api.model import ModelSpec
+from kvtier_operator.api.router import RouterSpec
+from kvtier_operator.api.status import Status
+from kvtier_operator.api.tiers import Tiers
+
+GROUP: Final = "kvtier.dev"
+VERSION: Final = "v1alpha1"
+API_VERSION: Final = f"{GROUP}/{VERSION}"
+KIND: Final = "KVCacheTier"
+
+
+class Backend(StrEnum):
+    """Who moves KV blocks between the device and the tiers."""
+
+    KVTIER = "KVTier"
+    NATIVE = "Native"
+    LMCACHE = "LMCache"
+    LMCACHE_MP = "LMCacheMP"
+
+
+class Observability(ApiModel):
+    """Objects for a Prometheus operator and Grafana, each only if its CRD is there."""
+
+    service_monitor: bool = Field(default=False, description="Make a ServiceMonitor for engines and picker.")
+    prometheus_rule: bool = Field(default=False, description="Make a PrometheusRule with kvtier's alerts.")
+    dashboard: bool = Field(default=False, description="Make a ConfigMap with the Grafana dashboard.")
+
+
+class Spec(ApiModel):
+    """What is wanted."""
+
+    model_config = with_rules(
+        cel(
+            "!has(self.tiers.disk) || self.backend == 'KVTier' || has(self.tiers.cpu)",
+            "backends Native, LMCache and LMCacheMP need tiers.cpu beside tiers.disk: blocks pass through CPU memory",
+            field_path=".tiers",
+        ),
+        cel(
+            "!has(self.tiers.disk) || !has(self.tiers.disk.extraVolumes) || self.tiers.disk.extraVolumes.size() == 0 || self.backend == 'LMCache'",
+            "only backend LMCache spreads a disk tier over several volumes; remove extraVolumes",
+            field_path=".tiers.disk.extraVolumes",
+        ),
+    )
+
+    model: ModelSpec = Field(description="The model that the engines serve.")
+    replicas: int = Field(1, description="Engine pods.", ge=0, le=10000)
+    backend: Backend = Field(
+        Backend.KVTIER,
+        description="Who moves KV blocks: KVTier (kvtier's own connector), Native (vLLM's), LMCache (in the engine) or LMCacheMP (a server beside it).",
+    )
+    engine: EngineSpec = Field(default_factory=EngineSpec, description="How vLLM runs.")
+    tiers: Tiers = Field(description="Where the prefix cache goes beyond the device.")
+    router: RouterSpec = Field(default_factory=RouterSpec, description="The endpoint picker.")
+    observability: Observability = Field(default_factory=Observability, description="Monitoring objects.")
+
+
+class Metadata(BaseModel):
+    """The part of Kubernetes' ObjectMeta that the planner reads; the rest passes through untouched."""
+
+    model_config = ConfigDict(extra="allow", frozen=True, populate_by_name=True)
+
+    # A Service carries the name with a suffix, so it must be a DNS label with room to spare (RFC 1123).
+    name: str = Field(pattern=r"^[a-z]([-a-z0-9]*[a-z0-9])?$", max_length=48)
+    namespace: str = Field("default", pattern=r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$", max_length=63)
+    labels: dict[str, str] = Field(default_factory=dict)
+    annotations: dict[str, str] = Field(default_factory=dict)
+    uid: str | None = None
+    generation: int | None = None
+
+
+class KVCacheTier(ApiModel):
+    """A vLLM model with a prefix cache beyond the GPU."""
+
+    model_config = with_rules(
+        cel(
+            "self.metadata.name.matches('^[a-z]([-a-z0-9]*[a-z0-9])?$') && self.metadata.name.size() <= 48",
+            "metadata.name must be a DNS label of at most 48 characters: Services carry it",
+        )
+    )
+
+    api_version: Literal["kvtier.dev/v1alpha1"] = Field(API_VERSION, description="kvtier.dev/v1alpha1.")
+    kind: Literal["KVCacheTier"] = Field(KIND, description="KVCacheTier.")
+    metadata: Metadata = Field(description="Standard object metadata.")
+    spec: Spec = Field(description="What is wanted.")
+    status: Status | None = Field(None, description="What the operator last saw and did.")
+
+    def manifest(self) -> dict[str, Any]:
+        """The resource as it would stand in YAML: only what was set, in camelCase."""
+        return self.model_dump(mode="json", by_alias=True, exclude_unset=True)

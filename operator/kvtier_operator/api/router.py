@@ -1,0 +1,116 @@
+"""`spec.router`: the endpoint picker and the way to it."""
+
+from enum import StrEnum
+
+from pydantic import Field
+
+from kvtier_operator.api.base import ApiModel, cel, with_rules
+
+
+class Flavor(StrEnum):
+    """Which endpoint picker routes."""
+
+    LLM_D = "llm-d"
+    GAIE = "gaie"
+    BUILTIN = "builtin"
+
+
+class FailureMode(StrEnum):
+    """What the gateway does when the picker does not answer."""
+
+    FAIL_OPEN = "FailOpen"
+    FAIL_CLOSE = "FailClose"
+
+
+class GatewayProvider(StrEnum):
+    """Gateway implementations that need objects of their own beside the HTTPRoute."""
+
+    NONE = "none"
+    ISTIO = "istio"
+    GKE = "gke"
+    KGATEWAY = "kgateway"
+    AGENTGATEWAY = "agentgateway"
+
+
+class Weights(ApiModel):
+    """Weights of the scorers; only their ratios matter."""
+
+    model_config = with_rules(
+        cel(
+            "self.queue + self.kvCacheUtilization + self.gpuPrefix + self.cpuPrefix + self.diskPrefix > 0",
+            "at least one weight must be more than 0",
+        )
+    )
+
+    queue: int = Field(2, description="Weight of the waiting-queue scorer.", ge=0, le=1000)
+    kv_cache_utilization: int = Field(
+        2, description="Weight of the KV-cache utilisation scorer.", ge=0, le=1000
+    )
+    gpu_prefix: int = Field(1, description="Weight of the GPU prefix scorer.", ge=0, le=1000)
+    cpu_prefix: int = Field(1, description="Weight of the CPU prefix scorer.", ge=0, le=1000)
+    disk_prefix: int = Field(0, description="Weight of the disk prefix scorer.", ge=0, le=1000)
+
+
+class ParentRef(ApiModel):
+    """The Gateway that takes the requests."""
+
+    name: str = Field(description="Name of the Gateway.", min_length=1, max_length=253)
+    namespace: str | None = Field(
+        None,
+        description="Namespace of the Gateway; the resource's own when empty.",
+        min_length=1,
+        max_length=63,
+    )
+    section_name: str | None = Field(
+        None, description="Listener of the Gateway; all when empty.", min_length=1, max_length=253
+    )
+
+
+class Gateway(ApiModel):
+    """Makes the HTTPRoute and what the provider needs beside it."""
+
+    parent_ref: ParentRef = Field(description="The Gateway that takes the requests.")
+    hostnames: list[str] = Field(
+        default_factory=list,
+        description="Host names the route serves; all when empty.",
+        max_length=16,
+        json_schema_extra={"x-kubernetes-list-type": "set"},
+    )
+    provider: GatewayProvider = Field(
+        GatewayProvider.NONE,
+        description="Gateway implementation, for the objects that it needs beside the route.",
+    )
+
+
+class RouterSpec(ApiModel):
+    """The endpoint picker."""
+
+    flavor: Flavor = Field(
+        Flavor.LLM_D,
+        description="llm-d: llm-d-router; gaie: the Gateway API inference extension's picker; builtin: kvtier's own.",
+    )
+    version: str | None = Field(
+        None,
+        description="Version of the flavour's picker, which decides its configuration's form: llm-d from 0.9, gaie 1.2 to 1.5. Empty: the one kvtier was tested with.",
+        pattern=r"^v?[0-9]+\.[0-9]+(\.[0-9]+)?$",
+        max_length=32,
+    )
+    image: str | None = Field(
+        None,
+        description="Picker image; chosen by flavour and version when empty.",
+        min_length=1,
+        max_length=512,
+    )
+    replicas: int = Field(
+        1,
+        description="Pickers; each keeps an index of its own, so more than one divides what it knows.",
+        ge=1,
+        le=16,
+    )
+    weights: Weights = Field(default_factory=Weights, description="Weights of the scorers.")
+    failure_mode: FailureMode = Field(
+        FailureMode.FAIL_OPEN, description="What the gateway does when the picker does not answer."
+    )
+    gateway: Gateway | None = Field(
+        None, description="Makes the HTTPRoute; leave out to bring your own route."
+    )

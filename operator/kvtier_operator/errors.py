@@ -1,0 +1,49 @@
+"""The errors of kvtier_operator; whether trying again can help is part of the type."""
+
+from dataclasses import dataclass
+
+
+class KvtierError(Exception):
+    """Anything kvtier refuses or fails to do."""
+
+
+class PermanentError(KvtierError):
+    """Trying again without a change by the user cannot help."""
+
+
+class RetryableError(KvtierError):
+    """The cause lies outside and can go away by itself."""
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """One thing that is wrong with the input.
+
+    Attributes:
+        field: Path of the field from the resource's root, such as `spec.tiers.cpu.capacity`.
+        message: What is wrong and what to do, in one line.
+    """
+
+    field: str
+    message: str
+
+    def __str__(self) -> str:
+        return f"{self.field}: {self.message}" if self.field else self.message
+
+
+class InvalidInputError(PermanentError):
+    """The input can never be acted on as it is.
+
+    Attributes:
+        source: Where the input came from (a file name, `-`, a resource's name).
+        problems: Everything found wrong, at least one.
+    """
+
+    def __init__(self, source: str, *problems: Problem) -> None:
+        self.source = source
+        self.problems = problems
+        super().__init__("\n".join(f"{source}: {problem}" for problem in problems))
+
+
+class RuntimeFailedError(PermanentError):
+    """A process of a local run could not be started or died; the message has the log's relevant lines."""

@@ -1,0 +1,1 @@
+"""The planner: pure functions from (spec, observed) to a Plan. No I/O, no client, no clock."""

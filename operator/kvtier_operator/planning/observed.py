@@ -1,0 +1,39 @@
+"""What the world looks like, as far as the planner may know it. Filled at the edges, read here."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class Machine:
+    """The machine a local run uses; None where a figure is not known.
+
+    Attributes:
+        memory_bytes: Physical memory.
+        shm_bytes: Size of /dev/shm.
+        free_hugepages: Free explicit huge pages, by page size in bytes.
+        memlock_bytes: RLIMIT_MEMLOCK; None for unlimited or not known.
+        disk_free_bytes: Free space where a disk tier would live.
+    """
+
+    memory_bytes: int | None = None
+    shm_bytes: int | None = None
+    free_hugepages: Mapping[int, int] | None = None
+    memlock_bytes: int | None = None
+    disk_free_bytes: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Observed:
+    """Facts gathered before planning.
+
+    Attributes:
+        model_config: The model's Hugging Face `config.json`, parsed; None if it could not be had.
+        model_config_source: Where it came from, for the report.
+        machine: The machine of a local run; None when planning for a cluster.
+    """
+
+    model_config: Mapping[str, Any] | None = None
+    model_config_source: str = ""
+    machine: Machine | None = None

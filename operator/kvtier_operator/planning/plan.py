@@ -1,0 +1,282 @@
+"""The Plan: everything that must agree, computed once from one KVCacheTier."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+from kvtier_operator.api.resource import KVCacheTier
+from kvtier_operator.planning.geometry import Geometry
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """A number of the sizing report with how it came about.
+
+    Attributes:
+        name: What it is, such as `KV bytes per token`.
+        value: The number, in the unit that the name says.
+        how: The formula with its numbers filled in, such as `2 x 64 layers x 8 heads x 128 x 2 B`.
+    """
+
+    name: str
+    value: int
+    how: str
+
+
+@dataclass(frozen=True, slots=True)
+class HugepagesPlan:
+    """Explicit huge pages of one engine pod: `pages` pages of `page_bytes`, every rank rounded up to a page."""
+
+    page_bytes: int
+    pages: int
+
+    @property
+    def bytes(self) -> int:
+        """Bytes of all pages together."""
+        return self.page_bytes * self.pages
+
+
+@dataclass(frozen=True, slots=True)
+class TierPlan:
+    """One tier of one engine pod.
+
+    Attributes:
+        capacity_bytes: All ranks together, as asked for.
+        bytes_per_rank: What each rank gets, rounded as the backend and the pages need it.
+        tokens: Tokens that fit, all engines of the pod together.
+        hugepages: Pages under the tier; None where there are none.
+    """
+
+    capacity_bytes: int
+    bytes_per_rank: int
+    tokens: int
+    hugepages: HugepagesPlan | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Tiers:
+    """All tiers of one engine pod; None where there is none, or, for gpu, where its size is not known."""
+
+    gpu: TierPlan | None
+    cpu: TierPlan | None
+    disk: TierPlan | None
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigFile:
+    """A file the engine's container needs.
+
+    Attributes:
+        path: Absolute path in the container.
+        content: The whole text.
+    """
+
+    path: str
+    content: str
+
+
+@dataclass(frozen=True, slots=True)
+class Mount:
+    """A volume and where the container sees it.
+
+    Attributes:
+        name: Volume name, unique in the pod.
+        mount_path: Absolute path in the container.
+        source: The volume's source as it stands in a pod, such as `{"emptyDir": {}}`.
+    """
+
+    name: str
+    mount_path: str
+    source: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Sidecar:
+    """A process beside the engine, such as LMCache's server.
+
+    Attributes:
+        name: Container name.
+        image: None for the engine's own image.
+        command: Program and arguments.
+        env: Environment.
+        ports: Named ports.
+        memory_bytes: Its share of the pod's memory, tier included.
+    """
+
+    name: str
+    image: str | None
+    command: tuple[str, ...]
+    env: Mapping[str, str] = field(default_factory=dict)
+    ports: Mapping[str, int] = field(default_factory=dict)
+    memory_bytes: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class BackendPlan:
+    """What one backend needs, to be merged into the engine and the budget.
+
+    Attributes:
+        args: vLLM arguments.
+        env: Environment of the engine.
+        files: Files of the engine.
+        mounts: Volumes of the engine.
+        sidecars: Processes beside it.
+        image: Engine image the backend needs when the resource names none; None for vLLM's own.
+        shm_bytes: What it keeps in /dev/shm.
+        pinned_bytes: Memory it pins outside /dev/shm and outside explicit huge pages.
+        per_rank_overhead_bytes: Its own memory beside the tier, each rank.
+        cpu_bytes_per_rank: The CPU tier as this backend takes it, each rank; 0 without one.
+        disk_bytes_per_rank: The disk tier likewise.
+        hugepages: Explicit huge pages it takes.
+        notes: What a reader of the report should know of this backend's behaviour.
+    """
+
+    args: tuple[str, ...] = ()
+    env: Mapping[str, str] = field(default_factory=dict)
+    files: tuple[ConfigFile, ...] = ()
+    mounts: tuple[Mount, ...] = ()
+    sidecars: tuple[Sidecar, ...] = ()
+    image: str | None = None
+    shm_bytes: int = 0
+    pinned_bytes: int = 0
+    per_rank_overhead_bytes: int = 0
+    cpu_bytes_per_rank: int = 0
+    disk_bytes_per_rank: int = 0
+    hugepages: HugepagesPlan | None = None
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryLine:
+    """One line of the pod's memory: what takes `bytes`, and why that many."""
+
+    what: str
+    bytes: int
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """The pod's resources.
+
+    Attributes:
+        memory: The lines whose sum is the memory limit. Explicit huge pages are not among them: the
+            kernel accounts them apart.
+        requests: The engine pod's requests, as quantities.
+        limits: Its limits.
+        shm_bytes: Size of /dev/shm.
+        startup_s: Seconds until the engine must be ready: loading weights and pinning memory.
+        drain_s: Seconds it gets to finish requests on termination.
+    """
+
+    memory: tuple[MemoryLine, ...]
+    requests: Mapping[str, str]
+    limits: Mapping[str, str]
+    shm_bytes: int
+    startup_s: int
+    drain_s: int
+
+
+@dataclass(frozen=True, slots=True)
+class EnginePlan:
+    """The engine as a container or a process.
+
+    Attributes:
+        image: Container image.
+        args: All vLLM arguments after the program, the model's name included.
+        env: Plain environment variables.
+        env_from_resource: Variables passed through from the resource (with valueFrom), as in a pod.
+        files: Files it needs.
+        mounts: Volumes it needs.
+        sidecars: Processes beside it.
+        port: Port of the OpenAI-compatible server.
+    """
+
+    image: str
+    args: tuple[str, ...]
+    env: Mapping[str, str]
+    env_from_resource: tuple[Mapping[str, Any], ...]
+    files: tuple[ConfigFile, ...]
+    mounts: tuple[Mount, ...]
+    sidecars: tuple[Sidecar, ...]
+    port: int
+
+
+@dataclass(frozen=True, slots=True)
+class RouterEntries:
+    """LRU capacities of the prefix scorers, per pod; None: no such tier, or the picker takes it from metrics."""
+
+    gpu_prefix: int | None
+    cpu_prefix: int | None
+    disk_prefix: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class RouterPlan:
+    """The endpoint picker.
+
+    Attributes:
+        flavor: Which picker.
+        version: Its version.
+        image: Its image.
+        tokens_per_entry: Tokens one LRU entry stands for.
+        entries: LRU capacities.
+        config: EndpointPickerConfig, as YAML.
+        config_hash: Hash of `config`; the picker restarts when it changes.
+    """
+
+    flavor: str
+    version: str
+    image: str
+    tokens_per_entry: int
+    entries: RouterEntries
+    config: str
+    config_hash: str
+
+
+class Outcome(StrEnum):
+    """What a check says."""
+
+    PASS = "Pass"  # noqa: S105 - not a password
+    WARN = "Warn"
+    REJECT = "Reject"
+
+
+@dataclass(frozen=True, slots=True)
+class CheckResult:
+    """Verdict of one check.
+
+    Attributes:
+        name: The check.
+        outcome: Pass, Warn or Reject.
+        reason: CamelCase, as in a condition.
+        message: One line with the numbers, naming the field and what to do.
+        field: Path of the field it is about.
+    """
+
+    name: str
+    outcome: Outcome
+    reason: str
+    message: str
+    field: str
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """One KVCacheTier, worked out. Rendered to YAML, applied to a cluster or run as processes."""
+
+    resource: KVCacheTier
+    geometry: Geometry
+    tiers: Tiers
+    budget: Budget
+    engine: EnginePlan
+    router: RouterPlan
+    checks: tuple[CheckResult, ...]
+    figures: tuple[Figure, ...]
+    notes: tuple[str, ...]
+
+    @property
+    def rejected(self) -> bool:
+        """Whether any check refuses this plan."""
+        return any(check.outcome is Outcome.REJECT for check in self.checks)

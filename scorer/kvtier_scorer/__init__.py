@@ -1,0 +1,1 @@
+"""The endpoint picker side of kvtier: prefix scorers and their configuration."""

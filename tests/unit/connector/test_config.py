@@ -1,0 +1,74 @@
+from dataclasses import replace
+
+import pytest
+
+from kvtier_connector.config import GIB, ConnectorConfig, Policy, kv_transfer_config, parse_extra_config
+from kvtier_connector.errors import SettingError
+
+FULL = ConnectorConfig(
+    cpu_capacity_bytes=3 * GIB,
+    hugepages=Policy.REQUIRE,
+    hugepage_bytes=GIB,
+    memlock=Policy.OFF,
+    blocks_per_chunk=4,
+    offload_prompt_only=False,
+    self_describing_kv_events=True,
+)
+
+
+@pytest.mark.parametrize("config", [FULL, ConnectorConfig(cpu_capacity_bytes=1)])
+def test_what_is_rendered_parses_to_the_same(config: ConnectorConfig) -> None:
+    assert parse_extra_config(kv_transfer_config(config)["kv_connector_extra_config"]) == config
+
+
+def test_rendered_json_names_the_connector_and_recomputes() -> None:
+    rendered = kv_transfer_config(ConnectorConfig(cpu_capacity_bytes=5))
+    assert rendered == {
+        "kv_connector": "KVTierConnector",
+        "kv_connector_module_path": "kvtier_connector.vllm.connector",
+        "kv_role": "kv_both",
+        "kv_load_failure_policy": "recompute",
+        "kv_connector_extra_config": {
+            "spec_name": "KVTierOffloadingSpec",
+            "spec_module_path": "kvtier_connector.vllm.spec",
+            "cpu_capacity_bytes": 5,
+        },
+    }
+
+
+@pytest.mark.parametrize(
+    ("change", "setting"),
+    [
+        ({"cpu_bytes_to_use": 5}, "cpu_bytes_to_use"),
+        ({"cpu_capacity_bytes": 0}, "cpu_capacity_bytes"),
+        ({"cpu_capacity_bytes": -1}, "cpu_capacity_bytes"),
+        ({"cpu_capacity_bytes": "5Gi"}, "cpu_capacity_bytes"),
+        ({"cpu_capacity_bytes": True}, "cpu_capacity_bytes"),
+        ({"cpu_capacity_bytes": 1.5}, "cpu_capacity_bytes"),
+        ({"hugepages": "require"}, "hugepages"),
+        ({"memlock": None}, "memlock"),
+        ({"memlock": []}, "memlock"),
+        ({"hugepage_bytes": 4096}, "hugepage_bytes"),
+        ({"blocks_per_chunk": 0}, "blocks_per_chunk"),
+        ({"offload_prompt_only": "false"}, "offload_prompt_only"),
+        ({"spec_name": "CPUOffloadingSpec"}, "spec_name"),
+        ({"spec_module_path": None}, "spec_module_path"),
+    ],
+)
+def test_a_bad_setting_is_one_line_that_names_it(change: dict[str, object], setting: str) -> None:
+    extra = kv_transfer_config(FULL)["kv_connector_extra_config"] | change
+    with pytest.raises(SettingError) as caught:
+        parse_extra_config(extra)
+    assert str(caught.value).startswith(f"kv_connector_extra_config.{setting}: ")
+    assert "\n" not in str(caught.value)
+
+
+def test_capacity_has_no_default() -> None:
+    extra = kv_transfer_config(FULL)["kv_connector_extra_config"]
+    del extra["cpu_capacity_bytes"]
+    with pytest.raises(SettingError, match="cpu_capacity_bytes: missing"):
+        parse_extra_config(extra)
+
+
+def test_policies_given_as_text_become_policies() -> None:
+    assert replace(FULL, hugepages="Off").hugepages is Policy.OFF
