@@ -1,0 +1,94 @@
+# Two commands do everything, set-up included: `make demo` and `make test`.
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+UV_VERSION := 0.13.8
+READY := $(VENV)/.ready
+PYTEST_ARGS ?=
+say = printf '\033[1m==> %s\033[0m\n' $(1)
+
+##@ The two commands
+.PHONY: demo
+demo: setup ## Serve a long prompt twice with a real vLLM: cold, from the device, from CPU memory, with the tier off
+	@$(BIN)/kvtier demo --output build/demo $(DEMO_ARGS)
+
+.PHONY: test
+test: lint verify ## Lint, check generated files, run all tests (unit, real vLLM, real Kubernetes API server)
+	@$(call say,"tests: unit, engine and cluster")
+	@$(BIN)/pytest --cov --cov-report=term:skip-covered $(PYTEST_ARGS)
+
+##@ Set-up
+.PHONY: setup
+setup: $(READY) ## Make the virtual environment from the lock file (about 6 GB, cached by uv for the next time)
+
+$(READY): pyproject.toml requirements.lock
+	@command -v $(PYTHON) >/dev/null || { echo "make: $(PYTHON) is missing: install Python 3.11 or newer, or name it with make PYTHON=..."; exit 1; }
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "make: $$($(PYTHON) --version) is too old: install Python 3.11 or newer, or name it with make PYTHON=..."; exit 1; }
+	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || { echo "make: Python's venv module is missing: install it (Debian and Ubuntu: apt-get install python3-venv)"; exit 1; }
+	@$(call say,"set-up: uv $(UV_VERSION) and $(VENV)")
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check uv==$(UV_VERSION)
+	@$(call say,"set-up: packages of requirements.lock (vLLM for the CPU among them; minutes the first time)")
+	@$(BIN)/uv pip sync --python $(BIN)/python --require-hashes requirements.lock
+	@$(BIN)/uv pip install --quiet --python $(BIN)/python --no-deps --editable .
+	@touch $@
+
+.PHONY: lock
+lock: ## Renew requirements.lock from pyproject.toml
+	@$(BIN)/uv pip compile pyproject.toml --all-extras --universal --python-version 3.11 --generate-hashes \
+		--no-emit-index-url --no-emit-find-links --no-header --quiet --output-file requirements.lock $(LOCK_ARGS)
+
+##@ Checks
+.PHONY: lint
+lint: setup ## Ruff, mypy, import-linter, codespell
+	@$(call say,"lint: ruff; mypy; import-linter; codespell")
+	@$(BIN)/ruff format --check --quiet
+	@$(BIN)/ruff check --quiet
+	@$(BIN)/mypy
+	@$(BIN)/lint-imports --no-timing >build/lint-imports.log 2>&1 || { mkdir -p build; cat build/lint-imports.log; exit 1; }
+	@$(BIN)/codespell
+
+.PHONY: verify
+verify: setup ## Fail if a generated file is not what the sources generate
+	@$(call say,"verify: generated files")
+	@$(BIN)/python -m kvtier_operator.generate --check
+
+.PHONY: generate
+generate: setup ## Write the generated files (CRD and its copies, API reference)
+	@$(BIN)/python -m kvtier_operator.generate
+
+.PHONY: format
+format: setup ## Format the code
+	@$(BIN)/ruff format --quiet
+	@$(BIN)/ruff check --fix --quiet
+
+##@ Parts of the tests
+.PHONY: test-unit
+test-unit: setup ## Unit tests only: no engine, no API server
+	@$(BIN)/pytest tests/unit $(PYTEST_ARGS)
+
+.PHONY: test-engine
+test-engine: setup ## Tests against a real vLLM on the CPU
+	@$(BIN)/pytest tests/engine $(PYTEST_ARGS)
+
+.PHONY: test-cluster
+test-cluster: setup ## Tests against a real Kubernetes API server (needs Go the first time)
+	@$(BIN)/pytest tests/cluster $(PYTEST_ARGS)
+
+##@ Measurements
+.PHONY: bench-connector
+bench-connector: setup ## The connector beside vLLM's own: index, overhead when unused, TTFT (build/bench/connector.json)
+	@$(BIN)/kvtier bench connector --output build/bench/connector.json $(BENCH_ARGS)
+
+##@ This file
+.PHONY: clean
+clean: ## Remove what was built here; the caches stay
+	@rm -rf build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .coverage .coverage.*
+
+.PHONY: help
+help: ## List the targets
+	@awk 'BEGIN {FS = ":.*## "} /^##@/ {printf "\n\033[1m%s\033[0m\n", substr($$0, 5)} /^[a-z-]+:.*## / {printf "  %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)

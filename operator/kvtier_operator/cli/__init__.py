@@ -1,0 +1,1 @@
+"""The `kvtier` command: each sub-command one file, loaded only when typed."""

@@ -1,0 +1,57 @@
+"""Puts the `kvtier` command together from the distribution's entry points."""
+
+import sys
+from importlib.metadata import EntryPoints, distribution
+from typing import Final, cast
+
+import click
+
+from kvtier_operator.errors import InvalidInputError, KvtierError
+
+EXIT_BAD_INPUT: Final = 2
+EXIT_FAILED: Final = 3
+
+
+class EntryPointGroup(click.Group):
+    """A command group whose sub-commands are entry points of this distribution, imported when they are typed.
+
+    Only kvtier's own metadata is read: going through every installed distribution costs more than planning.
+    """
+
+    def __init__(self, *, entry_point_group: str, **attributes: object) -> None:
+        super().__init__(**attributes)  # type: ignore[arg-type]
+        self._entry_point_group = entry_point_group
+
+    def _entry_points(self) -> EntryPoints:
+        return distribution("kvtier").entry_points.select(group=self._entry_point_group)
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Names of the sub-commands."""
+        del ctx
+        return [entry_point.name for entry_point in self._entry_points()]
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """The sub-command of that name, or None."""
+        del ctx
+        for entry_point in self._entry_points():
+            if entry_point.name == cmd_name:
+                return cast("click.Command", entry_point.load())
+        return None
+
+
+@click.group(cls=EntryPointGroup, entry_point_group="kvtier.commands")
+@click.version_option(package_name="kvtier")
+def kvtier() -> None:
+    """Prefix cache beyond the GPU for vLLM, from one KVCacheTier."""
+
+
+def main() -> None:
+    """Run the command line: exit 0 fine, 1 rejected by a check, 2 bad input, 3 a local run failed."""
+    try:
+        kvtier(standalone_mode=True)
+    except InvalidInputError as error:
+        click.echo(error, err=True)
+        sys.exit(EXIT_BAD_INPUT)
+    except KvtierError as error:
+        click.echo(f"kvtier: {error}", err=True)
+        sys.exit(EXIT_FAILED)
