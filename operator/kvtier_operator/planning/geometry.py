@@ -38,7 +38,32 @@ class LayerGroup:
 
 @dataclass(frozen=True, slots=True)
 class Geometry:
-    """KV geometry of one engine, for its tensor-parallel size and cache dtype."""
+    """KV geometry of one engine, for its tensor-parallel size and cache dtype.
+
+    Attributes:
+        source: Where the shape came from, for the report: a field, a file or the catalogue with its entry.
+        groups: Layers of the same shape, whole model, before any split over ranks.
+        cache_dtype_bytes: Bytes of one element of the KV cache.
+        tensor_parallel_size: Ranks that share each layer.
+        kv_bytes_per_token: Bytes of one token in a tier, all ranks of one engine together, as vLLM stores
+            it: heads that ranks replicate count once a rank, an MLA latent counts once.
+        kv_bytes_per_token_per_rank: Bytes of one token in the device cache of one rank; an MLA latent is
+            on every rank in full.
+        mla: Whether the cache is a latent that is not divided by the tensor-parallel size.
+        weights_bytes: Size of the weights, all ranks together; None if not known.
+        max_position_tokens: Longest sequence of the model; None if not known.
+        how: How `kv_bytes_per_token` came about, numbers filled in.
+        notes: What a reader of the report should know about this shape.
+    """
 
     source: str
+    groups: tuple[LayerGroup, ...]
+    cache_dtype_bytes: int
+    tensor_parallel_size: int
     kv_bytes_per_token: int
+    kv_bytes_per_token_per_rank: int
+    mla: bool
+    weights_bytes: int | None
+    max_position_tokens: int | None
+    how: str = ""
+    notes: tuple[str, ...] = ()
