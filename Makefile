@@ -49,7 +49,7 @@ lint: setup ## Ruff, mypy, import-linter, codespell
 	@$(BIN)/ruff format --check --quiet
 	@$(BIN)/ruff check --quiet
 	@$(BIN)/mypy
-	@$(BIN)/lint-imports --no-timing >build/lint-imports.log 2>&1 || { mkdir -p build; cat build/lint-imports.log; exit 1; }
+	@$(BIN)/lint-imports --no-cache >$(VENV)/lint-imports.log 2>&1 || { cat $(VENV)/lint-imports.log; exit 1; }
 	@$(BIN)/codespell
 
 .PHONY: verify
