@@ -1,0 +1,21 @@
+"""Backend LMCache: LMCache inside the engine's processes."""
+
+from kvtier_operator.api.resource import Spec
+from kvtier_operator.planning.backends.disk import disk_mounts
+from kvtier_operator.planning.backends.share import Share
+from kvtier_operator.planning.backends.transfer import transfer_args
+from kvtier_operator.planning.geometry import Geometry
+from kvtier_operator.planning.plan import BackendPlan
+
+
+def plan_lmcache(spec: Spec, geometry: Geometry) -> BackendPlan:
+    """LMCache's sizes are GiB a rank."""
+    del geometry
+    share = Share.of(spec)
+    return BackendPlan(
+        args=transfer_args({"kv_connector": "LMCacheConnectorV1", "kv_role": "kv_both"}),
+        mounts=disk_mounts(spec.tiers.disk),
+        pinned_bytes=share.cpu_bytes * share.engines,
+        cpu_bytes_per_rank=share.cpu_bytes // share.ranks_per_engine,
+        disk_bytes_per_rank=share.disk_bytes // share.ranks_per_engine,
+    )

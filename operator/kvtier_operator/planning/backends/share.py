@@ -1,0 +1,53 @@
+"""How the tiers of one pod are shared out over its engines and their ranks."""
+
+from dataclasses import dataclass
+from typing import Self
+
+from kvtier_operator.api.resource import Spec
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """Engines and ranks of one pod, and what each engine gets of a tier.
+
+    A pod runs `dataParallelSize` engines of `tensorParallelSize` ranks. Each engine keeps a cache of its
+    own, so a tier's capacity, which is the pod's, is divided by the engines first.
+
+    Attributes:
+        engines: Engines in the pod.
+        ranks_per_engine: Ranks that share each layer.
+        cpu_bytes: CPU tier of one engine; 0 without one.
+        disk_bytes: Disk tier of one engine; 0 without one.
+    """
+
+    engines: int
+    ranks_per_engine: int
+    cpu_bytes: int
+    disk_bytes: int
+
+    @classmethod
+    def of(cls, spec: Spec) -> Self:
+        """The shares that `spec` asks for."""
+        engines = spec.engine.data_parallel_size
+        cpu, disk = spec.tiers.cpu, spec.tiers.disk
+        return cls(
+            engines=engines,
+            ranks_per_engine=spec.engine.tensor_parallel_size,
+            cpu_bytes=cpu.capacity.bytes // engines if cpu else 0,
+            disk_bytes=disk.capacity.bytes // engines if disk else 0,
+        )
+
+    @property
+    def ranks(self) -> int:
+        """Ranks in the pod."""
+        return self.engines * self.ranks_per_engine
+
+
+def round_down(size: int, step: int) -> int:
+    """The largest multiple of `step` that is not above `size`, but at least one `step`."""
+    return max(size // step, 1) * step
+
+
+def round_up(size: int, step: int) -> int:
+    """The smallest multiple of `step` that is not below `size`."""
+    return -(-size // step) * step

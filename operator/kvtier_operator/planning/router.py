@@ -1,0 +1,81 @@
+"""The endpoint picker: its configuration, whose LRU capacities follow from the tiers."""
+
+import hashlib
+from typing import Final
+
+from kvtier_operator.api.resource import KVCacheTier
+from kvtier_operator.api.router import Flavor
+from kvtier_operator.errors import InvalidInputError, Problem
+from kvtier_operator.planning.geometry import Geometry
+from kvtier_operator.planning.plan import RouterEntries, RouterPlan, TierPlan, Tiers
+from kvtier_scorer.config import picker_config
+from kvtier_scorer.config.errors import PickerConfigError, UnsupportedVersionError
+from kvtier_scorer.config.model import PickerConfig, PickerInput, ScorerWeights, TierTokens
+
+_IMAGES: Final = {
+    Flavor.LLM_D: "ghcr.io/llm-d/llm-d-router-endpoint-picker",
+    Flavor.GAIE: "registry.k8s.io/gateway-api-inference-extension/epp",
+    Flavor.BUILTIN: "kvtier/picker",
+}
+
+
+def plan_router(resource: KVCacheTier, geometry: Geometry, tiers: Tiers) -> RouterPlan:
+    """The picker's configuration, image and LRU capacities.
+
+    Args:
+        resource: What is wanted.
+        geometry: KV geometry of the model.
+        tiers: The tiers in tokens.
+
+    Raises:
+        InvalidInputError: The flavour's version is not supported, or the weights leave no scorer.
+    """
+    router = resource.spec.router
+    config = _config(resource, geometry, tiers)
+    entries = config.entries
+    return RouterPlan(
+        flavor=router.flavor,
+        version=config.version,
+        image=router.image or f"{_IMAGES[router.flavor]}:v{config.version.removeprefix('v')}",
+        tokens_per_entry=config.tokens_per_entry,
+        entries=RouterEntries(entries.gpu_prefix, entries.cpu_prefix, entries.disk_prefix),
+        config=config.text,
+        config_hash=hashlib.sha256(config.text.encode()).hexdigest()[:16],
+    )
+
+
+def router_warnings(resource: KVCacheTier, geometry: Geometry, tiers: Tiers) -> tuple[str, ...]:
+    """What the picker of this flavour and version cannot do as the resource asks, one line each.
+
+    Raises:
+        InvalidInputError: As `plan_router`.
+    """
+    return _config(resource, geometry, tiers).warnings
+
+
+def _config(resource: KVCacheTier, geometry: Geometry, tiers: Tiers) -> PickerConfig:
+    spec = resource.spec
+    weights = spec.router.weights
+    given = PickerInput(
+        weights=ScorerWeights(
+            queue=weights.queue,
+            kv_cache_utilization=weights.kv_cache_utilization,
+            gpu_prefix=weights.gpu_prefix,
+            cpu_prefix=weights.cpu_prefix,
+            disk_prefix=weights.disk_prefix,
+        ),
+        tokens=TierTokens(gpu=_tokens(tiers.gpu), cpu=_tokens(tiers.cpu), disk=_tokens(tiers.disk)),
+        engine_block_tokens=spec.engine.block_size,
+        max_prefix_tokens=spec.engine.max_model_len or geometry.max_position_tokens,
+        version=spec.router.version,
+    )
+    try:
+        return picker_config(spec.router.flavor, given)
+    except UnsupportedVersionError as error:
+        raise InvalidInputError(resource.metadata.name, Problem("spec.router.version", str(error))) from error
+    except PickerConfigError as error:
+        raise InvalidInputError(resource.metadata.name, Problem("spec.router.weights", str(error))) from error
+
+
+def _tokens(tier: TierPlan | None) -> int | None:
+    return None if tier is None else tier.tokens

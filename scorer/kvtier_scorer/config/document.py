@@ -1,0 +1,76 @@
+"""The EndpointPickerConfig document that every flavour shares."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import yaml
+
+from kvtier_scorer.config.errors import NoScorerError
+
+KIND: Final = "EndpointPickerConfig"
+QUEUE: Final = "queue-scorer"
+KV_CACHE_UTILIZATION: Final = "kv-cache-utilization-scorer"
+PREFIX: Final = "prefix-cache-scorer"
+APPROX_PREFIX_PRODUCER: Final = "approx-prefix-cache-producer"
+_PICKER: Final = "max-score-picker"
+_PROFILE_HANDLER: Final = "single-profile-handler"
+
+
+@dataclass(frozen=True, slots=True)
+class Plugin:
+    """One plugin of the picker.
+
+    Attributes:
+        kind: Its registered type.
+        name: Its name; the type where empty.
+        parameters: Its parameters.
+        weight: Weight as a scorer of the profile; None for a plugin that does not score.
+    """
+
+    kind: str
+    name: str = ""
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+    weight: int | None = None
+
+
+def render(api_version: str, plugins: Iterable[Plugin], comments: Iterable[str] = ()) -> str:
+    """The document as YAML.
+
+    Scorers of weight 0 must already be left out. The profile handler and the picker that upstream adds
+    by itself when they are missing (pkg/epp/config/loader, applySystemDefaults) are written out.
+
+    Raises:
+        NoScorerError: No plugin scores.
+    """
+    plugins = tuple(plugins)
+    scorers = [plugin for plugin in plugins if plugin.weight is not None]
+    if not scorers:
+        raise NoScorerError("every weight is 0 or belongs to a tier that does not exist; give one a weight")
+    everything = (*plugins, Plugin(_PICKER), Plugin(_PROFILE_HANDLER))
+    references: list[dict[str, Any]] = [
+        {"pluginRef": plugin.name or plugin.kind, "weight": plugin.weight} for plugin in scorers
+    ]
+    document = {
+        "apiVersion": api_version,
+        "kind": KIND,
+        "plugins": [_entry(plugin) for plugin in everything],
+        "schedulingProfiles": [{"name": "default", "plugins": [*references, {"pluginRef": _PICKER}]}],
+    }
+    header = "".join(f"# {comment}\n" for comment in comments)
+    return header + yaml.safe_dump(document, sort_keys=False)
+
+
+def _entry(plugin: Plugin) -> dict[str, Any]:
+    entry: dict[str, Any] = {"type": plugin.kind}
+    if plugin.name:
+        entry["name"] = plugin.name
+    if plugin.parameters:
+        entry["parameters"] = dict(plugin.parameters)
+    return entry
+
+
+def load_plugins(queue: int, kv_cache_utilization: int) -> tuple[Plugin, ...]:
+    """The two scorers that every flavour has under the same name, without those of weight 0."""
+    weighted = ((QUEUE, queue), (KV_CACHE_UTILIZATION, kv_cache_utilization))
+    return tuple(Plugin(kind, weight=weight) for kind, weight in weighted if weight)

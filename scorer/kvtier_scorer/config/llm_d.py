@@ -1,0 +1,76 @@
+"""llm-d-router from 0.9: a producer and a scorer for each tier, bound by name.
+
+Source: llm-d/llm-d-router v0.9.0 and v0.10.0, pkg/epp/framework/plugins/requestcontrol/dataproducer/
+approximateprefix (parameters, the clamp) and .../scheduling/scorer/prefix (prefixMatchInfoProducerName).
+"""
+
+from typing import Any, Final
+
+from kvtier_scorer.config.document import APPROX_PREFIX_PRODUCER, PREFIX, Plugin, load_plugins, render
+from kvtier_scorer.config.errors import UnsupportedVersionError
+from kvtier_scorer.config.model import PickerConfig, PickerInput
+from kvtier_scorer.config.tiers import PrefixTier, entries_of, prefix_tiers
+from kvtier_scorer.config.version import minor_version
+
+API_VERSION: Final = "llm-d.ai/v1alpha1"
+TESTED_VERSION: Final = "0.10.0"
+_FIRST: Final = (0, 9)
+_AFTER_LAST: Final = (1, 0)
+
+MIN_BLOCK_TOKENS: Final = 64
+"""approximateprefix/plugin.go, minBlockSizeTokens: smaller block sizes are raised to it."""
+
+
+def llm_d_config(given: PickerInput) -> PickerConfig:
+    """The configuration for llm-d-router.
+
+    Raises:
+        UnsupportedVersionError: The version is not 0.9 or a later 0.x.
+        NoScorerError: No scorer has a weight and a tier.
+    """
+    version = given.version or TESTED_VERSION
+    if not _FIRST <= minor_version(version) < _AFTER_LAST:
+        raise UnsupportedVersionError(f"llm-d-router {version} is not supported; use 0.9 or a later 0.x")
+    block_tokens = max(MIN_BLOCK_TOKENS, given.engine_block_tokens)
+    tiers = prefix_tiers(given, block_tokens)
+    plugins = [*load_plugins(given.weights.queue, given.weights.kv_cache_utilization)]
+    for tier in tiers:
+        plugins += _tier_plugins(tier, block_tokens, given.max_prefix_tokens)
+    warnings = []
+    if (
+        any(tier.name == "gpu" and tier.entries is None for tier in tiers)
+        and block_tokens != given.engine_block_tokens
+    ):
+        warnings.append(
+            "the size of the device cache is not known, so llm-d-router takes the engine's number of "
+            f"{given.engine_block_tokens}-token blocks as a number of {block_tokens}-token entries: its GPU "
+            f"index is {block_tokens / given.engine_block_tokens:g} times too large; give engine.gpuMemory"
+        )
+    return PickerConfig(
+        version=version,
+        tokens_per_entry=block_tokens,
+        entries=entries_of(tiers),
+        text=render(API_VERSION, plugins, warnings),
+        warnings=tuple(warnings),
+    )
+
+
+def _tier_plugins(
+    tier: PrefixTier, block_tokens: int, max_prefix_tokens: int | None
+) -> tuple[Plugin, Plugin]:
+    producer = f"{tier.name}-prefix-cache-producer"
+    parameters: dict[str, Any] = {"autoTune": tier.entries is None, "blockSizeTokens": block_tokens}
+    if max_prefix_tokens is not None:
+        # a cap below one block would match nothing (resolveMaxBlocks)
+        parameters["maxPrefixTokensToMatch"] = max(max_prefix_tokens, block_tokens)
+    if tier.entries is not None:
+        parameters["lruCapacityPerServer"] = tier.entries
+    return (
+        Plugin(APPROX_PREFIX_PRODUCER, producer, parameters),
+        Plugin(
+            PREFIX,
+            f"{tier.name}-prefix-cache-scorer",
+            {"prefixMatchInfoProducerName": producer},
+            weight=tier.weight,
+        ),
+    )
