@@ -1,26 +1,81 @@
 """What every model of the API has in common."""
 
-from typing import Any, Final
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, Final, TypeVar
 
 from pydantic import BaseModel, ConfigDict
 from pydantic.alias_generators import to_camel
+from pydantic.config import JsonDict
 
 VALIDATIONS: Final = "x-kubernetes-validations"
+_RULE_ATTRIBUTE: Final = "_kvtier_rule"
+_ModelT = TypeVar("_ModelT", bound="ApiModel")
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """A rule over several fields of one model, once in CEL for the API server and once in Python.
+
+    Attributes:
+        cel: The CEL expression, over `self`.
+        message: What to say when it does not hold.
+        field: The field that the message is about, relative to the model, such as `.tiers.cpu`; empty for the
+            model itself.
+        holds: The same rule in Python.
+    """
+
+    cel: str
+    message: str
+    field: str
+    holds: Callable[[Any], bool]
+
+
+def rule(
+    cel: str, message: str, *, field: str = ""
+) -> Callable[[Callable[[_ModelT], bool]], Callable[[_ModelT], bool]]:
+    """Marks a model's method as the Python side of a CEL rule; the method says whether the rule holds.
+
+    Args:
+        cel: The same rule in CEL, as it goes into the CRD.
+        message: One line: what is wrong and what to do.
+        field: The field the message is about, relative to the model, such as `.tiers.cpu`.
+    """
+
+    def mark(method: Callable[[_ModelT], bool]) -> Callable[[_ModelT], bool]:
+        setattr(method, _RULE_ATTRIBUTE, Rule(cel, message, field, method))
+        return method
+
+    return mark
+
+
+def cel_validation(cel: str, message: str, *, field: str = "") -> JsonDict:
+    """One entry of a schema's `x-kubernetes-validations`."""
+    validation: JsonDict = {"rule": cel, "message": message}
+    return validation | ({"fieldPath": field} if field else {})
+
+
+def _add_rules(schema: JsonDict, model: type["ApiModel"]) -> None:
+    validations = [cel_validation(each.cel, each.message, field=each.field) for each in model.rules()]
+    if validations:
+        schema[VALIDATIONS] = [*validations]
 
 
 class ApiModel(BaseModel):
     """A part of the resource: immutable, camelCase outside, refuses fields it does not know."""
 
-    model_config = ConfigDict(alias_generator=to_camel, populate_by_name=True, extra="forbid", frozen=True)
+    model_config = ConfigDict(
+        alias_generator=to_camel,
+        populate_by_name=True,
+        extra="forbid",
+        frozen=True,
+        json_schema_extra=_add_rules,
+    )
 
-
-def cel(rule: str, message: str, *, field_path: str | None = None) -> dict[str, str]:
-    """One CEL validation rule, as it stands in the CRD's `x-kubernetes-validations`."""
-    validation = {"rule": rule, "message": message}
-    return validation | ({"fieldPath": field_path} if field_path else {})
-
-
-def with_rules(*rules: dict[str, str]) -> ConfigDict:
-    """Model configuration that attaches CEL rules to the model's schema."""
-    extra: dict[str, Any] = {VALIDATIONS: list(rules)}
-    return ConfigDict(json_schema_extra=extra)
+    @classmethod
+    def rules(cls) -> Iterator[Rule]:
+        """The rules of this model, in the order they are written."""
+        for attribute in vars(cls).values():
+            found = getattr(attribute, _RULE_ATTRIBUTE, None)
+            if isinstance(found, Rule):
+                yield found

@@ -1,12 +1,12 @@
 """`spec.engine`: how vLLM runs."""
 
 from enum import StrEnum
-from typing import Any
+from typing import Annotated, Any
 
 from pydantic import Field
 
-from kvtier_operator.api.base import ApiModel, cel, with_rules
-from kvtier_operator.api.quantity import ByteQuantity
+from kvtier_operator.api.base import ApiModel, rule
+from kvtier_operator.api.quantity import ByteQuantity, Quantity
 
 
 class Device(StrEnum):
@@ -29,58 +29,100 @@ class KVCacheDtype(StrEnum):
 class EnvVar(ApiModel):
     """An environment variable of the engine's container."""
 
-    model_config = with_rules(
-        cel("!(has(self.value) && has(self.valueFrom))", "give value or valueFrom, not both"),
-        cel(
-            "self.name != 'LMCACHE_USE_EXPERIMENTAL'",
-            "LMCACHE_USE_EXPERIMENTAL does nothing: LMCache and vLLM removed it; leave it out",
-            field_path=".name",
-        ),
+    name: str = Field(
+        description="Name of the variable.",
+        min_length=1,
+        max_length=256,
+        pattern=r"^[A-Za-z_][A-Za-z0-9_.-]*$",
     )
-
-    name: str = Field(description="Name of the variable.", min_length=1, max_length=256)
-    value: str | None = Field(None, description="Value of the variable.", max_length=32768)
+    value: str | None = Field(
+        None, description="Value of the variable; quote numbers and yes, no, on, off.", max_length=32768
+    )
     value_from: dict[str, Any] | None = Field(
         None,
-        description="Source of the value, as in a pod (secretKeyRef, configMapKeyRef, fieldRef, resourceFieldRef).",
+        description="Source of the value, as in a pod: secretKeyRef, configMapKeyRef, fieldRef or resourceFieldRef.",
+        min_length=1,
+        max_length=1,
     )
+
+    @rule("!(has(self.value) && has(self.valueFrom))", "give value or valueFrom, not both")
+    def has_one_source(self) -> bool:
+        """A container's variable has a value or a source of one."""
+        return self.value is None or self.value_from is None
+
+    @rule(
+        "self.name != 'LMCACHE_USE_EXPERIMENTAL'",
+        "LMCACHE_USE_EXPERIMENTAL does nothing: LMCache and vLLM removed it; leave it out",
+        field=".name",
+    )
+    def is_not_removed(self) -> bool:
+        """A switch that is gone only misleads."""
+        return self.name != "LMCACHE_USE_EXPERIMENTAL"
+
+
+class TolerationOperator(StrEnum):
+    """How a toleration's key and value are compared with a taint's."""
+
+    EXISTS = "Exists"
+    EQUAL = "Equal"
+
+
+class TaintEffect(StrEnum):
+    """What a taint does to pods that do not tolerate it."""
+
+    NO_SCHEDULE = "NoSchedule"
+    PREFER_NO_SCHEDULE = "PreferNoSchedule"
+    NO_EXECUTE = "NoExecute"
 
 
 class Toleration(ApiModel):
     """A taint the engine's pods tolerate, as in a pod."""
 
-    key: str | None = Field(None, description="Taint key; empty matches all keys.")
-    operator: str | None = Field(None, description="Exists or Equal (default).")
-    value: str | None = Field(None, description="Taint value, with Equal.")
-    effect: str | None = Field(
-        None, description="NoSchedule, PreferNoSchedule or NoExecute; empty matches all effects."
+    key: str | None = Field(
+        None, description="Taint key; all keys when empty (operator Exists only).", max_length=316
     )
+    operator: TolerationOperator | None = Field(None, description="Exists or Equal; Equal when empty.")
+    value: str | None = Field(None, description="Taint value, with Equal.", max_length=63)
+    effect: TaintEffect | None = Field(None, description="Effect to tolerate; all effects when empty.")
     toleration_seconds: int | None = Field(
-        None, description="How long a NoExecute taint is tolerated, in seconds."
+        None,
+        description="How long a NoExecute taint is tolerated, in seconds; for ever when empty.",
+        ge=-(2**31),
+        le=2**31 - 1,
     )
+
+    @rule(
+        "has(self.key) || (has(self.operator) && self.operator == 'Exists')",
+        "a toleration without key must have operator Exists",
+    )
+    def has_key_or_exists(self) -> bool:
+        """Kubernetes' own rule for pods, said before there is a pod."""
+        return self.key is not None or self.operator is TolerationOperator.EXISTS
+
+    @rule(
+        "!has(self.value) || !has(self.operator) || self.operator == 'Equal'",
+        "a toleration with operator Exists has no value",
+    )
+    def value_means_equal(self) -> bool:
+        """Kubernetes' own rule for pods."""
+        return self.value is None or self.operator is not TolerationOperator.EXISTS
 
 
 class ResourceRequirements(ApiModel):
     """Compute resources of the engine's own, before the tiers; the planner adds what the tiers need."""
 
-    requests: dict[str, str | int] = Field(
+    requests: dict[str, Quantity] = Field(
         default_factory=dict,
         description="Requests, as in a pod. Memory here is the engine's own working set, without the tiers.",
+        max_length=32,
     )
-    limits: dict[str, str | int] = Field(
-        default_factory=dict, description="Limits, as in a pod. GPUs go here."
+    limits: dict[str, Quantity] = Field(
+        default_factory=dict, description="Limits, as in a pod. GPUs go here.", max_length=32
     )
 
 
 class EngineSpec(ApiModel):
     """The vLLM engine."""
-
-    model_config = with_rules(
-        cel(
-            "self.device != 'cpu' || (!has(self.gpuMemoryUtilization) && !has(self.gpuMemory))",
-            "gpuMemory and gpuMemoryUtilization have no meaning on device cpu; use kvCacheMemory",
-        ),
-    )
 
     image: str | None = Field(
         None,
@@ -99,6 +141,7 @@ class EngineSpec(ApiModel):
         None,
         description="Longest sequence in tokens (vLLM's --max-model-len); the model's own when empty.",
         ge=1,
+        le=2**31 - 1,
     )
     block_size: int = Field(
         16, description="Tokens in one KV block of the device cache (vLLM's --block-size).", ge=1, le=1024
@@ -120,10 +163,11 @@ class EngineSpec(ApiModel):
         KVCacheDtype.AUTO, description="Element type of the KV cache (vLLM's --kv-cache-dtype)."
     )
     port: int = Field(8000, description="Port of the OpenAI-compatible server.", ge=1, le=65535)
-    extra_args: list[str] = Field(
+    extra_args: list[Annotated[str, Field(max_length=4096)]] = Field(
         default_factory=list,
         description="Further vLLM arguments, last on the command line. Arguments that kvtier computes are refused here.",
         max_length=128,
+        json_schema_extra={"x-kubernetes-list-type": "atomic"},
     )
     env: list[EnvVar] = Field(
         default_factory=list,
@@ -135,8 +179,8 @@ class EngineSpec(ApiModel):
         default_factory=ResourceRequirements,
         description="The engine's own compute resources, before the tiers.",
     )
-    node_selector: dict[str, str] = Field(
-        default_factory=dict, description="Labels a node must have to run an engine."
+    node_selector: dict[str, Annotated[str, Field(max_length=63)]] = Field(
+        default_factory=dict, description="Labels a node must have to run an engine.", max_length=64
     )
     tolerations: list[Toleration] = Field(
         default_factory=list,
@@ -148,3 +192,13 @@ class EngineSpec(ApiModel):
     shm_size: ByteQuantity | None = Field(
         None, description="Size of /dev/shm; computed from backend and tiers when empty."
     )
+
+    @rule(
+        "self.device != 'cpu' || (!has(self.gpuMemoryUtilization) && !has(self.gpuMemory))",
+        "gpuMemory and gpuMemoryUtilization have no meaning on device cpu; use kvCacheMemory",
+    )
+    def gpu_settings_need_a_gpu(self) -> bool:
+        """Nothing that is written has no effect."""
+        return self.device is not Device.CPU or (
+            self.gpu_memory is None and self.gpu_memory_utilization is None
+        )

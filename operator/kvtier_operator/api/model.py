@@ -2,7 +2,7 @@
 
 from pydantic import Field
 
-from kvtier_operator.api.base import ApiModel, cel, with_rules
+from kvtier_operator.api.base import VALIDATIONS, ApiModel, cel_validation, rule
 from kvtier_operator.api.quantity import ByteQuantity
 
 
@@ -18,21 +18,11 @@ class SecretKeyRef(ApiModel):
 class GeometrySpec(ApiModel):
     """KV geometry of a model that neither a config.json nor the catalogue describes."""
 
-    model_config = with_rules(
-        cel(
-            "has(self.kvBytesPerToken) != has(self.layers)",
-            "give either kvBytesPerToken alone, or layers with the shape of one layer",
-        ),
-        cel(
-            "has(self.kvBytesPerToken) || has(self.kvLoraRank) || (has(self.kvHeads) && has(self.headDim))",
-            "layers needs kvHeads and headDim (attention with KV heads) or kvLoraRank (MLA)",
-        ),
-    )
-
     kv_bytes_per_token: int | None = Field(
         None,
         description="Bytes of KV cache one token takes, all layers and all heads together, in the cache's dtype.",
         ge=1,
+        le=2**40,
     )
     layers: int | None = Field(
         None, description="Number of transformer layers that keep a KV cache.", ge=1, le=10000
@@ -49,10 +39,13 @@ class GeometrySpec(ApiModel):
         None, description="Size of the decoupled rotary key beside the latent (MLA models).", ge=0, le=100000
     )
     sliding_window: int | None = Field(
-        None, description="Window of the sliding-window layers, in tokens.", ge=1
+        None, description="Window of the sliding-window layers, in tokens.", ge=1, le=2**31 - 1
     )
     sliding_window_layers: int | None = Field(
-        None, description="How many of the layers use the sliding window.", ge=1, le=10000
+        None,
+        description="How many of the layers use the sliding window; the others attend to everything.",
+        ge=1,
+        le=10000,
     )
     linear_layers: int | None = Field(
         None,
@@ -61,11 +54,92 @@ class GeometrySpec(ApiModel):
         le=10000,
     )
     state_bytes_per_layer: int | None = Field(
-        None, description="Bytes of that fixed state, for one sequence and layer.", ge=1
+        None, description="Bytes of that fixed state, for one sequence and layer.", ge=1, le=2**40
     )
     dtype_bytes: int = Field(
         2, description="Bytes of one element of the model's own dtype (2 for bf16 and fp16).", ge=1, le=8
     )
+
+    @rule(
+        "has(self.kvBytesPerToken) != has(self.layers)",
+        "give either kvBytesPerToken alone, or layers with the shape of one layer",
+    )
+    def has_one_form(self) -> bool:
+        """The sum, or what it is made of."""
+        return (self.kv_bytes_per_token is None) != (self.layers is None)
+
+    @rule(
+        "has(self.kvBytesPerToken) || has(self.kvLoraRank) || (has(self.kvHeads) && has(self.headDim))",
+        "layers needs kvHeads and headDim (attention with KV heads) or kvLoraRank (MLA)",
+    )
+    def layers_have_a_shape(self) -> bool:
+        """Layers without a shape have no size."""
+        has_heads = self.kv_heads is not None and self.head_dim is not None
+        return self.kv_bytes_per_token is not None or self.kv_lora_rank is not None or has_heads
+
+    @rule(
+        "!has(self.kvBytesPerToken) || !(has(self.kvHeads) || has(self.headDim) || has(self.valueHeadDim) || has(self.kvLoraRank) || has(self.qkRopeHeadDim) || has(self.slidingWindow) || has(self.linearLayers))",
+        "kvBytesPerToken already holds every layer; leave the shape of the layers out",
+    )
+    def sum_stands_alone(self) -> bool:
+        """Two answers to one question can differ."""
+        parts = (
+            self.kv_heads,
+            self.head_dim,
+            self.value_head_dim,
+            self.kv_lora_rank,
+            self.qk_rope_head_dim,
+            self.sliding_window,
+            self.linear_layers,
+        )
+        return self.kv_bytes_per_token is None or all(part is None for part in parts)
+
+    @rule(
+        "!has(self.kvLoraRank) || !(has(self.kvHeads) || has(self.headDim) || has(self.valueHeadDim))",
+        "kvLoraRank (MLA) stands in place of kvHeads, headDim and valueHeadDim: give one or the other",
+    )
+    def mla_has_no_kv_heads(self) -> bool:
+        """MLA keeps one latent for all heads."""
+        has_heads = not (self.kv_heads is None and self.head_dim is None and self.value_head_dim is None)
+        return self.kv_lora_rank is None or not has_heads
+
+    @rule(
+        "!has(self.qkRopeHeadDim) || has(self.kvLoraRank)",
+        "qkRopeHeadDim belongs to MLA models: give kvLoraRank with it",
+        field=".qkRopeHeadDim",
+    )
+    def rope_key_needs_latent(self) -> bool:
+        """The decoupled key is stored only beside a latent."""
+        return self.qk_rope_head_dim is None or self.kv_lora_rank is not None
+
+    @rule(
+        "has(self.slidingWindow) == has(self.slidingWindowLayers)",
+        "slidingWindow and slidingWindowLayers go together",
+    )
+    def window_has_layers(self) -> bool:
+        """A window without layers, or the other way round, has no size."""
+        return (self.sliding_window is None) == (self.sliding_window_layers is None)
+
+    @rule(
+        "!has(self.slidingWindowLayers) || !has(self.layers) || self.slidingWindowLayers <= self.layers",
+        "slidingWindowLayers counts some of layers, so it cannot be more than layers",
+        field=".slidingWindowLayers",
+    )
+    def window_layers_are_layers(self) -> bool:
+        """They are counted in layers."""
+        return (
+            self.sliding_window_layers is None
+            or self.layers is None
+            or self.sliding_window_layers <= self.layers
+        )
+
+    @rule(
+        "has(self.linearLayers) == has(self.stateBytesPerLayer)",
+        "linearLayers and stateBytesPerLayer go together",
+    )
+    def state_has_layers(self) -> bool:
+        """A state without layers, or the other way round, has no size."""
+        return (self.linear_layers is None) == (self.state_bytes_per_layer is None)
 
 
 class ModelSpec(ApiModel):
@@ -76,8 +150,10 @@ class ModelSpec(ApiModel):
         min_length=1,
         max_length=512,
         json_schema_extra={
-            "x-kubernetes-validations": [
-                cel("self == oldSelf", "model.name is immutable; make a new KVCacheTier for another model")
+            VALIDATIONS: [
+                cel_validation(
+                    "self == oldSelf", "model.name is immutable; make a new KVCacheTier for another model"
+                )
             ]
         },
     )

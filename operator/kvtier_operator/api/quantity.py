@@ -1,11 +1,13 @@
-"""Kubernetes quantities of bytes, parsed as the API server parses them."""
+"""Kubernetes quantities, parsed as the API server parses them."""
 
 import re
 from decimal import Decimal
-from typing import Any, Final, Self
+from typing import Any, ClassVar, Final, Self
 
 from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler
 from pydantic_core import CoreSchema, PydanticCustomError, core_schema
+
+from kvtier_operator.api.base import VALIDATIONS, cel_validation
 
 # Suffixes and grammar: k8s.io/apimachinery/pkg/api/resource, Quantity ("<quantity> ::= <signedNumber><suffix>").
 _SUFFIX_FACTOR: Final = {
@@ -29,13 +31,33 @@ _SUFFIX_FACTOR: Final = {
 _GRAMMAR: Final = re.compile(
     r"(?P<number>[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+))(?:(?P<suffix>[numkMGTPE]|[KMGTPE]i)|[eE](?P<exponent>[+-]?[0-9]{1,3}))?"
 )
-# The pattern that Kubernetes publishes for quantities in CRDs (controller-tools markers, IntOrString quantities).
-OPENAPI_PATTERN: Final = r"^(\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))(([KMGTPE]i)|[numkMGTPE]|([eE](\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))))?$"
-_MAX: Final = 2**63 - 1
+# One exbibyte: more than any machine has, and far from where 64 bits end.
+_MAX_SIZE_BYTES: Final = 2**60
+# The longest text a quantity may have; bounds the cost of the CEL rules and of the arithmetic here.
+MAX_TEXT_LENGTH: Final = 32
+
+
+def parse_quantity(text: str | int) -> Decimal:
+    """Value of a Kubernetes quantity, exact.
+
+    Args:
+        text: A quantity such as `100Gi`, `500m`, `1e9` or a plain number.
+
+    Raises:
+        ValueError: The text is not a quantity.
+    """
+    match = _GRAMMAR.fullmatch(str(text)) if len(str(text)) <= MAX_TEXT_LENGTH else None
+    if match is None:
+        raise ValueError(
+            f"{text!r} is not a quantity; write a number with Ki, Mi, Gi, Ti or k, M, G, T, as in 100Gi"
+        )
+    if match["exponent"]:
+        return Decimal(match["number"]).scaleb(int(match["exponent"]))
+    return Decimal(match["number"]) * _SUFFIX_FACTOR[match["suffix"] or ""]
 
 
 def parse_bytes(text: str | int) -> int:
-    """Number of bytes in a Kubernetes quantity, rounded up to a whole byte as Kubernetes does.
+    """Number of bytes in a Kubernetes quantity, rounded away from zero to a whole byte as Kubernetes does.
 
     Args:
         text: A quantity such as `100Gi`, `1T`, `512Mi`, `1e9` or a plain number of bytes.
@@ -44,51 +66,46 @@ def parse_bytes(text: str | int) -> int:
         Bytes; negative where the quantity is (the caller says what a negative size means).
 
     Raises:
-        ValueError: The text is not a quantity, or does not fit 64 bits.
+        ValueError: The text is not a quantity, or is beyond one exbibyte.
     """
-    match = _GRAMMAR.fullmatch(str(text))
-    if match is None:
-        raise ValueError(
-            f"{text!r} is not a quantity; write a number with Ki, Mi, Gi, Ti or k, M, G, T, as in 100Gi"
-        )
-    value = Decimal(match["number"]) * (
-        Decimal(10) ** int(match["exponent"]) if match["exponent"] else _SUFFIX_FACTOR[match["suffix"] or ""]
-    )
-    if abs(value) > _MAX:
-        raise ValueError(f"{text!r} does not fit 64 bits; the largest quantity is {_MAX} bytes")
+    value = parse_quantity(text)
+    if abs(value) > _MAX_SIZE_BYTES:
+        raise ValueError(f"{text!r} is too large; the largest size is 1Ei")
     whole = int(value)
-    return whole + (1 if value > whole else 0)
+    remainder = value - whole
+    return whole + (remainder > 0) - (remainder < 0)
 
 
-class ByteQuantity(str):
-    """A quantity of bytes as it was written; `bytes` is its value.
+class Quantity(str):
+    """A quantity of a compute resource as it was written, such as a request of `500m` CPU; never negative."""
 
-    Zero and negative sizes are refused: there is no tier, buffer or limit of that size.
-    """
+    __slots__ = ()
 
-    __slots__ = ("bytes",)
-    bytes: int
+    cel_rules: ClassVar = (
+        cel_validation(
+            "type(self) == int ? self >= 0 : isQuantity(self) && !quantity(self).isLessThan(quantity('0'))",
+            "must be a quantity of 0 or more, such as 8, 500m or 100Gi",
+        ),
+    )
 
     def __new__(cls, text: str | int) -> Self:
+        """Takes a quantity as YAML has it; raises ValueError for anything that is not one."""
         self = super().__new__(cls, str(text))
-        self.bytes = parse_bytes(text)
+        self._check()
         return self
+
+    def _check(self) -> None:
+        if parse_quantity(self) < 0:
+            raise ValueError(f"'{self}' is negative; it must be 0 or more")
 
     @classmethod
     def _validate(cls, value: Any) -> Self:  # noqa: ANN401 - whatever the YAML held
         if isinstance(value, bool) or not isinstance(value, str | int):
-            raise PydanticCustomError(
-                "quantity", "expected a quantity such as 100Gi, not {type}", {"type": type(value).__name__}
-            )
+            raise PydanticCustomError("quantity_type", "Input should be a quantity")
         try:
-            quantity = cls(value)
+            return cls(value)
         except ValueError as error:
             raise PydanticCustomError("quantity", "{reason}", {"reason": str(error)}) from error
-        if quantity.bytes <= 0:
-            raise PydanticCustomError(
-                "quantity", "{text} is not a size; it must be more than 0 bytes", {"text": str(value)}
-            )
-        return quantity
 
     @classmethod
     def __get_pydantic_core_schema__(cls, _source: object, _handler: GetCoreSchemaHandler) -> CoreSchema:
@@ -101,7 +118,30 @@ class ByteQuantity(str):
         cls, _schema: CoreSchema, _handler: GetJsonSchemaHandler
     ) -> dict[str, Any]:
         return {
-            "anyOf": [{"type": "integer"}, {"type": "string"}],
-            "pattern": OPENAPI_PATTERN,
             "x-kubernetes-int-or-string": True,
+            "maxLength": MAX_TEXT_LENGTH,
+            VALIDATIONS: [*cls.cel_rules],
         }
+
+
+class ByteQuantity(Quantity):
+    """A quantity of bytes as it was written; `bytes` is its value.
+
+    Zero and negative sizes are refused: there is no tier, buffer or limit of that size.
+    """
+
+    __slots__ = ("bytes",)
+    bytes: int
+
+    cel_rules: ClassVar = (
+        cel_validation(
+            f"type(self) == int ? self > 0 && self <= {_MAX_SIZE_BYTES} : isQuantity(self) && "
+            "quantity(self).isGreaterThan(quantity('0')) && !quantity(self).isGreaterThan(quantity('1Ei'))",
+            "must be a quantity of bytes of more than 0 and at most 1Ei, such as 512Mi, 100Gi or 1T",
+        ),
+    )
+
+    def _check(self) -> None:
+        self.bytes = parse_bytes(self)
+        if self.bytes <= 0:
+            raise ValueError(f"'{self}' is not a size; it must be more than 0 bytes")

@@ -1,11 +1,12 @@
 """The KVCacheTier resource itself."""
 
+import re
 from enum import StrEnum
 from typing import Any, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from kvtier_operator.api.base import ApiModel, cel, with_rules
+from kvtier_operator.api.base import ApiModel, rule
 from kvtier_operator.api.engine import EngineSpec
 from kvtier_operator.api.model import ModelSpec
 from kvtier_operator.api.router import RouterSpec
@@ -16,6 +17,9 @@ GROUP: Final = "kvtier.dev"
 VERSION: Final = "v1alpha1"
 API_VERSION: Final = f"{GROUP}/{VERSION}"
 KIND: Final = "KVCacheTier"
+MAX_NAME_LENGTH: Final = 48
+NAME_PATTERN: Final = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?")
+NAME_MESSAGE: Final = "metadata.name must be a DNS label (a-z, 0-9, -, a letter first) of at most 48 characters: Services carry it"
 
 
 class Backend(StrEnum):
@@ -38,19 +42,6 @@ class Observability(ApiModel):
 class Spec(ApiModel):
     """What is wanted."""
 
-    model_config = with_rules(
-        cel(
-            "!has(self.tiers.disk) || self.backend == 'KVTier' || has(self.tiers.cpu)",
-            "backends Native, LMCache and LMCacheMP need tiers.cpu beside tiers.disk: blocks pass through CPU memory",
-            field_path=".tiers",
-        ),
-        cel(
-            "!has(self.tiers.disk) || !has(self.tiers.disk.extraVolumes) || self.tiers.disk.extraVolumes.size() == 0 || self.backend == 'LMCache'",
-            "only backend LMCache spreads a disk tier over several volumes; remove extraVolumes",
-            field_path=".tiers.disk.extraVolumes",
-        ),
-    )
-
     model: ModelSpec = Field(description="The model that the engines serve.")
     replicas: int = Field(1, description="Engine pods.", ge=0, le=10000)
     backend: Backend = Field(
@@ -62,14 +53,31 @@ class Spec(ApiModel):
     router: RouterSpec = Field(default_factory=RouterSpec, description="The endpoint picker.")
     observability: Observability = Field(default_factory=Observability, description="Monitoring objects.")
 
+    @rule(
+        "!has(self.tiers.disk) || self.backend == 'KVTier' || has(self.tiers.cpu)",
+        "backends Native, LMCache and LMCacheMP need tiers.cpu beside tiers.disk: blocks pass through CPU memory",
+        field=".tiers",
+    )
+    def disk_has_cpu_above(self) -> bool:
+        """Only kvtier's own connector reads from disk without a tier of CPU memory in between."""
+        return self.tiers.disk is None or self.tiers.cpu is not None or self.backend is Backend.KVTIER
+
+    @rule(
+        "!has(self.tiers.disk) || !has(self.tiers.disk.extraVolumes) || self.tiers.disk.extraVolumes.size() == 0 || self.backend == 'LMCache'",
+        "only backend LMCache spreads a disk tier over several volumes; remove extraVolumes",
+        field=".tiers.disk.extraVolumes",
+    )
+    def one_volume_unless_lmcache(self) -> bool:
+        """The other backends keep one folder."""
+        return self.tiers.disk is None or not self.tiers.disk.extra_volumes or self.backend is Backend.LMCACHE
+
 
 class Metadata(BaseModel):
     """The part of Kubernetes' ObjectMeta that the planner reads; the rest passes through untouched."""
 
     model_config = ConfigDict(extra="allow", frozen=True, populate_by_name=True)
 
-    # A Service carries the name with a suffix, so it must be a DNS label with room to spare (RFC 1123).
-    name: str = Field(pattern=r"^[a-z]([-a-z0-9]*[a-z0-9])?$", max_length=48)
+    name: str
     namespace: str = Field("default", pattern=r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$", max_length=63)
     labels: dict[str, str] = Field(default_factory=dict)
     annotations: dict[str, str] = Field(default_factory=dict)
@@ -80,18 +88,24 @@ class Metadata(BaseModel):
 class KVCacheTier(ApiModel):
     """A vLLM model with a prefix cache beyond the GPU."""
 
-    model_config = with_rules(
-        cel(
-            "self.metadata.name.matches('^[a-z]([-a-z0-9]*[a-z0-9])?$') && self.metadata.name.size() <= 48",
-            "metadata.name must be a DNS label of at most 48 characters: Services carry it",
-        )
+    api_version: Literal["kvtier.dev/v1alpha1"] = Field(
+        "kvtier.dev/v1alpha1", description="kvtier.dev/v1alpha1."
     )
-
-    api_version: Literal["kvtier.dev/v1alpha1"] = Field(API_VERSION, description="kvtier.dev/v1alpha1.")
-    kind: Literal["KVCacheTier"] = Field(KIND, description="KVCacheTier.")
+    kind: Literal["KVCacheTier"] = Field("KVCacheTier", description="KVCacheTier.")
     metadata: Metadata = Field(description="Standard object metadata.")
     spec: Spec = Field(description="What is wanted.")
     status: Status | None = Field(None, description="What the operator last saw and did.")
+
+    @rule(
+        "self.metadata.name.matches('^[a-z]([-a-z0-9]*[a-z0-9])?$') && self.metadata.name.size() <= 48",
+        NAME_MESSAGE,
+    )
+    def name_is_a_label(self) -> bool:
+        """A Service carries the name with a suffix, so it must be a DNS label (RFC 1035) with room to spare."""
+        return (
+            NAME_PATTERN.fullmatch(self.metadata.name) is not None
+            and len(self.metadata.name) <= MAX_NAME_LENGTH
+        )
 
     def manifest(self) -> dict[str, Any]:
         """The resource as it would stand in YAML: only what was set, in camelCase."""

@@ -1,10 +1,11 @@
 """`spec.router`: the endpoint picker and the way to it."""
 
 from enum import StrEnum
+from typing import Annotated
 
 from pydantic import Field
 
-from kvtier_operator.api.base import ApiModel, cel, with_rules
+from kvtier_operator.api.base import ApiModel, rule
 
 
 class Flavor(StrEnum):
@@ -35,13 +36,6 @@ class GatewayProvider(StrEnum):
 class Weights(ApiModel):
     """Weights of the scorers; only their ratios matter."""
 
-    model_config = with_rules(
-        cel(
-            "self.queue + self.kvCacheUtilization + self.gpuPrefix + self.cpuPrefix + self.diskPrefix > 0",
-            "at least one weight must be more than 0",
-        )
-    )
-
     queue: int = Field(2, description="Weight of the waiting-queue scorer.", ge=0, le=1000)
     kv_cache_utilization: int = Field(
         2, description="Weight of the KV-cache utilisation scorer.", ge=0, le=1000
@@ -49,6 +43,16 @@ class Weights(ApiModel):
     gpu_prefix: int = Field(1, description="Weight of the GPU prefix scorer.", ge=0, le=1000)
     cpu_prefix: int = Field(1, description="Weight of the CPU prefix scorer.", ge=0, le=1000)
     disk_prefix: int = Field(0, description="Weight of the disk prefix scorer.", ge=0, le=1000)
+
+    @rule(
+        "self.queue + self.kvCacheUtilization + self.gpuPrefix + self.cpuPrefix + self.diskPrefix > 0",
+        "at least one weight must be more than 0",
+    )
+    def weighs_something(self) -> bool:
+        """Scores that all weigh nothing cannot tell pods apart."""
+        return (
+            self.queue + self.kv_cache_utilization + self.gpu_prefix + self.cpu_prefix + self.disk_prefix > 0
+        )
 
 
 class ParentRef(ApiModel):
@@ -70,7 +74,7 @@ class Gateway(ApiModel):
     """Makes the HTTPRoute and what the provider needs beside it."""
 
     parent_ref: ParentRef = Field(description="The Gateway that takes the requests.")
-    hostnames: list[str] = Field(
+    hostnames: list[Annotated[str, Field(min_length=1, max_length=253)]] = Field(
         default_factory=list,
         description="Host names the route serves; all when empty.",
         max_length=16,

@@ -1,11 +1,11 @@
 """`spec.tiers`: where the prefix cache goes beyond the device."""
 
 from enum import StrEnum
-from typing import Any
+from typing import Annotated, Any
 
-from pydantic import Field
+from pydantic import BeforeValidator, Field
 
-from kvtier_operator.api.base import ApiModel, cel, with_rules
+from kvtier_operator.api.base import ApiModel, rule
 from kvtier_operator.api.quantity import ByteQuantity
 
 
@@ -15,6 +15,15 @@ class Policy(StrEnum):
     REQUIRE = "Require"
     PREFER = "Prefer"
     OFF = "Off"
+
+
+def _off_from_boolean(value: object) -> object:
+    """Takes the boolean for the word: YAML 1.1 reads an unquoted Off as false before anyone can look at it."""
+    return Policy.OFF.value if value is False else value
+
+
+# How a policy is read from YAML, where its author may have left the quotes out.
+YamlPolicy = Annotated[Policy, BeforeValidator(_off_from_boolean)]
 
 
 class HugepageSize(StrEnum):
@@ -32,28 +41,30 @@ class HugepageSize(StrEnum):
 class Hugepages(ApiModel):
     """Explicit huge pages under the CPU tier."""
 
-    model_config = with_rules(
-        cel(
-            "!has(self.pageSize) || self.policy != 'Off'",
-            "pageSize needs a policy: set hugepages.policy to Require or Prefer",
-        )
-    )
-
-    policy: Policy = Field(
+    policy: YamlPolicy = Field(
         Policy.OFF,
-        description="Require refuses to run without; Prefer falls back to transparent huge pages, then 4 KiB; Off uses 4 KiB pages.",
+        description='Require refuses to run without; Prefer falls back to transparent huge pages, then 4 KiB; Off, the default, uses 4 KiB pages. Leave it out or quote it for "Off": kubectl reads an unquoted Off as false.',
     )
     page_size: HugepageSize | None = Field(
         None, description="Size of one page; 2Mi when a policy is set and this is empty."
     )
 
+    @rule(
+        "!has(self.pageSize) || self.policy != 'Off'",
+        "pageSize needs a policy: set hugepages.policy to Require or Prefer",
+        field=".pageSize",
+    )
+    def page_size_has_policy(self) -> bool:
+        """A page size that nothing uses was meant otherwise."""
+        return self.page_size is None or self.policy is not Policy.OFF
+
 
 class Memlock(ApiModel):
     """Locking the CPU tier in memory."""
 
-    policy: Policy = Field(
+    policy: YamlPolicy = Field(
         Policy.OFF,
-        description="Require refuses to run unlocked; Prefer locks what the limits allow and says so; Off leaves it to the driver.",
+        description='Require refuses to run unlocked; Prefer locks what the limits allow and says so; Off, the default, leaves it to the driver. Leave it out or quote it for "Off": kubectl reads an unquoted Off as false.',
     )
 
 
@@ -62,14 +73,6 @@ class CpuTier(ApiModel):
 
     capacity: ByteQuantity = Field(
         description="Memory for the prefix cache, per engine pod, all ranks together.",
-        json_schema_extra={
-            "x-kubernetes-validations": [
-                cel(
-                    "type(self) == int ? self > 0 : quantity(self).isGreaterThan(quantity('0'))",
-                    "capacity must be more than 0 bytes",
-                )
-            ]
-        },
     )
     hugepages: Hugepages = Field(
         default_factory=Hugepages, description="Explicit huge pages under this tier."
@@ -100,13 +103,6 @@ class HostPath(ApiModel):
 class Volume(ApiModel):
     """Where a disk tier lives: exactly one of its fields."""
 
-    model_config = with_rules(
-        cel(
-            "[has(self.emptyDir), has(self.ephemeral), has(self.persistentVolumeClaim), has(self.hostPath)].filter(x, x).size() == 1",
-            "give exactly one of emptyDir, ephemeral, persistentVolumeClaim, hostPath",
-        )
-    )
-
     empty_dir: dict[str, Any] | None = Field(
         None, description="The node's own disk, gone with the pod; write {}.", max_length=0
     )
@@ -120,20 +116,21 @@ class Volume(ApiModel):
         None, description="A folder of the node, such as a mounted local NVMe."
     )
 
+    @rule(
+        "[has(self.emptyDir), has(self.ephemeral), has(self.persistentVolumeClaim), has(self.hostPath)].filter(x, x).size() == 1",
+        "give exactly one of emptyDir, ephemeral, persistentVolumeClaim, hostPath",
+    )
+    def has_one_source(self) -> bool:
+        """One volume is one place."""
+        sources = (self.empty_dir, self.ephemeral, self.persistent_volume_claim, self.host_path)
+        return sum(source is not None for source in sources) == 1
+
 
 class DiskTier(ApiModel):
     """Local disk."""
 
     capacity: ByteQuantity = Field(
         description="Disk space for the prefix cache, per engine pod, all ranks and volumes together: a hard bound.",
-        json_schema_extra={
-            "x-kubernetes-validations": [
-                cel(
-                    "type(self) == int ? self > 0 : quantity(self).isGreaterThan(quantity('0'))",
-                    "capacity must be more than 0 bytes",
-                )
-            ]
-        },
     )
     volume: Volume = Field(description="Where this tier lives.")
     extra_volumes: list[Volume] = Field(
@@ -152,9 +149,10 @@ class DiskTier(ApiModel):
 class Tiers(ApiModel):
     """The tiers beyond the device, at least one."""
 
-    model_config = with_rules(
-        cel("has(self.cpu) || has(self.disk)", "give at least one tier: tiers.cpu or tiers.disk")
-    )
-
     cpu: CpuTier | None = Field(None, description="Pinned CPU memory.")
     disk: DiskTier | None = Field(None, description="Local disk, below the CPU tier.")
+
+    @rule("has(self.cpu) || has(self.disk)", "give at least one tier: tiers.cpu or tiers.disk")
+    def has_a_tier(self) -> bool:
+        """A prefix cache needs a place."""
+        return self.cpu is not None or self.disk is not None

@@ -1,0 +1,123 @@
+"""What a person reads when a field is wrong: pydantic's findings in plain words, one line each."""
+
+from difflib import get_close_matches
+from typing import Any, Final
+
+from pydantic_core import ErrorDetails
+
+from kvtier_operator.api.fields import Location, field_at, names_at, path_of, paths_named
+from kvtier_operator.errors import Problem
+
+# How close a name must be to be suggested (difflib's ratio): `capacty` is, `disk` for `cpu` is not.
+_SIMILARITY: Final = 0.6
+_MAX_PLACES: Final = 3
+_MAX_QUOTED_CHARACTERS: Final = 80
+_READ_AS_BOOLEAN: Final = (
+    "; YAML reads on, off, yes and no without quotes as true or false: quote it, as in {example}"
+)
+
+# By pydantic's kind of error. `given` is the value, `a_given` says of what type it is, `described` is the field's
+# description; the other names are pydantic's own.
+_MESSAGES: Final = {
+    "missing": "is required{described}",
+    "string_type": "expected text, not {a_given}{quote_it}",
+    "int_type": "expected a whole number, not {a_given}",
+    "int_from_float": "expected a whole number, not {a_given}",
+    "int_parsing_size": "expected a whole number of at most 64 bits, not {a_given}",
+    "float_type": "expected a number, not {a_given}",
+    "finite_number": "expected a number, not {a_given}",
+    "bool_type": "expected true or false, not {a_given}",
+    "list_type": "expected a list, not {a_given}",
+    "dict_type": "expected a mapping, not {a_given}",
+    "model_type": "expected a mapping, not {a_given}",
+    "quantity_type": "expected a quantity such as 100Gi, not {a_given}",
+    "quantity": "{reason}",
+    "string_pattern_mismatch": "{given} does not have the right form{described}",
+    "greater_than": "must be more than {gt}, not {given}",
+    "greater_than_equal": "must be at least {ge}, not {given}",
+    "less_than_equal": "must be at most {le}, not {given}",
+    "string_too_short": "must not be empty",
+    "string_too_long": "must have at most {max_length} characters, not {length}",
+    "too_long": "must have at most {max_length} entries, not {actual_length}",
+    "too_short": "must have at least {min_length} entries, not {actual_length}",
+}
+
+
+def complaint(error: ErrorDetails) -> Problem:
+    """One finding of pydantic as a problem: the field's path, what is wrong and what to do."""
+    kind, location, given = error["type"], error["loc"], error["input"]
+    context: dict[str, Any] = error.get("ctx", {})
+    if location and location[-1] == "[key]":
+        location = location[:-2]
+    if kind == "extra_forbidden":
+        return Problem(path_of(location), _unknown(location))
+    if kind in ("enum", "literal_error"):
+        choices = context["expected"].replace("'", "").replace(" or ", ", ").split(", ")
+        return Problem(path_of(location), _not_one_of(given, choices))
+    if kind == "too_long" and context["max_length"] == 0:
+        return Problem(path_of(location), "takes no settings here; write {}")
+    field = field_at(location)
+    message = _MESSAGES.get(kind, "{given} is refused: {pydantic_message}").format(
+        **context,
+        given=_shown(given),
+        a_given=_with_type(given),
+        length=len(given) if isinstance(given, str) else 0,
+        described=f" ({_first_sentence(field.description)})" if field and field.description else "",
+        quote_it=_quoting_advice(given),
+        pydantic_message=error["msg"],
+    )
+    return Problem(path_of(location), message)
+
+
+def _unknown(location: Location) -> str:
+    """A field nobody knows: the nearest name here, the places it belongs to, or the names there are."""
+    name, known = str(location[-1]), names_at(location[:-1])
+    spelled = {alias.lower(): alias for alias in known}
+    plain = name.lower().replace("_", "").replace("-", "")
+    if near := get_close_matches(plain, spelled, 1, _SIMILARITY):
+        return f"unknown field; did you mean {spelled[near[0]]}?"
+    places = [*paths_named(name)]
+    if 0 < len(places) <= _MAX_PLACES:
+        return f"unknown field here; it belongs at {' or '.join(places)}"
+    return f"unknown field; the fields here are {', '.join(known)}"
+
+
+def _not_one_of(given: object, choices: list[str]) -> str:
+    if isinstance(given, bool):
+        advice = _READ_AS_BOOLEAN.format(example=f'"{choices[-1]}"')
+        return f"expected one of {', '.join(choices)}, not {_with_type(given)}{advice}"
+    lowered = {choice.lower(): choice for choice in choices}
+    near = get_close_matches(str(given).lower(), lowered, 1)
+    suggestion = f"; did you mean {lowered[near[0]]}?" if near else ""
+    return f"{_shown(given)} is not one of {', '.join(choices)}{suggestion}"
+
+
+def _quoting_advice(given: object) -> str:
+    if isinstance(given, bool):
+        return _READ_AS_BOOLEAN.format(example='"yes"')
+    return f'; quote it: "{given}"' if isinstance(given, int | float) else ""
+
+
+def _with_type(value: object) -> str:
+    match value:
+        case bool():
+            return "true" if value else "false"
+        case int() | float():
+            return f"the number {_shown(value)}"
+        case str():
+            return f"the text {_shown(value)}"
+        case list():
+            return "a list"
+        case dict():
+            return "a mapping"
+        case _:
+            return "nothing"
+
+
+def _shown(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= _MAX_QUOTED_CHARACTERS else f"{text[:_MAX_QUOTED_CHARACTERS]}..."
+
+
+def _first_sentence(description: str) -> str:
+    return description.split(". ", maxsplit=1)[0].rstrip(".")

@@ -1,0 +1,118 @@
+"""Reads KVCacheTiers from files, folders and standard input."""
+
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Final
+
+import click
+
+from kvtier_operator.api.parse import parse_resource
+from kvtier_operator.api.resource import API_VERSION, GROUP, KIND, KVCacheTier
+from kvtier_operator.cli.yaml_documents import read_documents
+from kvtier_operator.errors import InvalidInputError, Problem
+
+# What kubectl reads from a folder, and only from that one (k8s.io/cli-runtime, resource.FileExtensions).
+_SUFFIXES: Final = (".json", ".yaml", ".yml")
+_STDIN: Final = "-"
+
+
+def load_resources(paths: Sequence[str]) -> list[tuple[str, KVCacheTier]]:
+    """Every KVCacheTier in the given places, in order, each with where it came from.
+
+    Other objects beside them are left alone. A policy that YAML read as false is taken for `Off`, with a
+    warning on standard error.
+
+    Args:
+        paths: Files, folders (their .yaml, .yml and .json files) or `-` for standard input.
+
+    Raises:
+        InvalidInputError: A place that cannot be read, is not YAML or holds no KVCacheTier; a resource that
+            is not valid; or the same resource twice.
+    """
+    loaded = [found for path in paths for found in _load(path)]
+    seen: dict[tuple[str, str], str] = {}
+    for source, resource in loaded:
+        key = (resource.metadata.namespace, resource.metadata.name)
+        if key in seen:
+            raise InvalidInputError(
+                source,
+                Problem("metadata.name", f"{key[0]}/{key[1]} is there twice, first in {seen[key]}; keep one"),
+            )
+        seen[key] = source
+    return loaded
+
+
+def _load(path: str) -> Iterator[tuple[str, KVCacheTier]]:
+    found, kinds = 0, set[str]()
+    for source, document in _documents(path):
+        if not _is_ours(document):
+            kinds.add(str(document.get("kind")) if isinstance(document, dict) else type(document).__name__)
+            continue
+        found += 1
+        resource = parse_resource(document, source)
+        for field in _unquoted_off(document, ""):
+            click.echo(
+                f"{source}: {field}: Off without quotes is false in YAML; taken for Off here, but kubectl "
+                'sends false and the cluster refuses it: leave it out or write "Off"',
+                err=True,
+            )
+        yield source, resource
+    if not found:
+        beside = f"; it has {', '.join(sorted(kinds))}" if kinds else ""
+        what = "is empty" if not kinds else f"has no {KIND}{beside}"
+        raise InvalidInputError(
+            path, Problem("", f"{what}; write one with apiVersion: {API_VERSION}, kind: {KIND}")
+        )
+
+
+def _documents(path: str) -> Iterator[tuple[str, object]]:
+    if path == _STDIN:
+        yield from _stream(sys.stdin.buffer.read(), _STDIN)
+        return
+    place = Path(path)
+    try:
+        files = (
+            [place]
+            if not place.is_dir()
+            else sorted(each for each in place.iterdir() if each.suffix in _SUFFIXES)
+        )
+        for file in files:
+            yield from _stream(file.read_bytes(), str(file))
+    except OSError as error:
+        raise InvalidInputError(path, Problem("", f"cannot be read: {error.strerror}")) from error
+
+
+def _stream(content: bytes, name: str) -> Iterator[tuple[str, object]]:
+    """The objects of one file, the items of a List (as `kubectl get -o yaml` prints them) one by one."""
+    documents = [*_flattened(read_documents(content, name))]
+    for index, document in enumerate(documents):
+        yield (name if len(documents) == 1 else f"{name} (document {index + 1})"), document
+
+
+def _flattened(documents: Iterator[object]) -> Iterator[object]:
+    for document in documents:
+        match document:
+            case {"kind": "List" | "KVCacheTierList", "items": [*items]}:
+                yield from items
+            case _:
+                yield document
+
+
+def _is_ours(document: object) -> bool:
+    """Whether to read a document as a KVCacheTier: by kind, by group, or as it names no kind at all."""
+    if not isinstance(document, dict):
+        return True
+    kind, group = document.get("kind"), str(document.get("apiVersion", "")).split("/")[0]
+    return kind == KIND or group == GROUP or kind is None
+
+
+def _unquoted_off(value: object, path: str) -> Iterator[str]:
+    """Paths of the policies that YAML read as false."""
+    if not isinstance(value, dict):
+        return
+    for key, each in value.items():
+        below = f"{path}.{key}".removeprefix(".")
+        if key == "policy" and each is False:
+            yield below
+        yield from _unquoted_off(each, below)
