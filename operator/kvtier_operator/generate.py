@@ -1,4 +1,4 @@
-"""Writes every generated file; `python -m kvtier_operator.generate --check` says which of them are out of date."""
+"""Writes every generated file: `python -m kvtier_operator.generate`; with --check, says which differ."""
 
 import argparse
 import sys
@@ -46,7 +46,7 @@ def _content(path: Path) -> str | None:
 
 def main() -> int:
     """Write the files, or compare them; exit 1 when a comparison finds a difference."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(description="Write every generated file.")
     parser.add_argument(
         "--check", action="store_true", help="write nothing; exit 1 and name the files that differ"
     )

@@ -45,11 +45,7 @@ def reference(schema: Schema) -> str:
 def _table(path: str, node: Schema) -> str:
     rows = [_row("Field", "Type", "Default", "Description"), _row("---", "---", "---", "---")]
     for below, each, required in _fields(path, node):
-        default = (
-            "**required**"
-            if required
-            else (f"`{json.dumps(each['default']).strip('"')}`" if _has_default(each) else "")
-        )
+        default = "**required**" if required else _default(each)
         rows.append(_row(f"`{below}`", _type(each), default, _escaped(each["description"]) + _bounds(each)))
     return "".join(rows)
 
@@ -89,8 +85,11 @@ def _plural(name: str) -> str:
     return f"{name[:-1]}ies" if name.endswith("y") else f"{name}s"
 
 
-def _has_default(node: Schema) -> bool:
-    return "default" in node and node["default"] != {}
+def _default(node: Schema) -> str:
+    value = node.get("default", {})
+    if value == {}:
+        return ""
+    return f"`{value}`" if isinstance(value, str) else f"`{json.dumps(value)}`"
 
 
 def _bounds(node: Schema) -> str:
