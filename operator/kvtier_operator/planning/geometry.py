@@ -1,39 +1,15 @@
 """The shape of a model's KV cache and what one token of it costs."""
 
 from dataclasses import dataclass
-from enum import StrEnum
+from typing import TYPE_CHECKING
 
+from kvtier_operator.planning.model_shape.shape import LayerGroup, LayerKind, ModelShape
 
-class LayerKind(StrEnum):
-    """How a layer keeps its past."""
+if TYPE_CHECKING:
+    from kvtier_operator.api.resource import Spec
+    from kvtier_operator.planning.observed import Observed
 
-    FULL = "full"
-    SLIDING = "sliding"
-    MLA = "mla"
-    STATE = "state"
-
-
-@dataclass(frozen=True, slots=True)
-class LayerGroup:
-    """Layers of the same shape.
-
-    Attributes:
-        kind: How they keep their past.
-        layers: How many.
-        kv_heads: Key/value heads of one layer; 1 for MLA, 0 for a state.
-        key_dim: Size of one key head; latent plus rotary key for MLA.
-        value_dim: Size of one value head; 0 for MLA (the latent is both).
-        window_tokens: Window of sliding layers; 0 otherwise.
-        state_bytes: Fixed state of one layer and sequence; 0 where tokens are kept.
-    """
-
-    kind: LayerKind
-    layers: int
-    kv_heads: int
-    key_dim: int
-    value_dim: int
-    window_tokens: int = 0
-    state_bytes: int = 0
+__all__ = ["Geometry", "LayerGroup", "LayerKind", "ModelShape", "resolve_geometry"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +30,12 @@ class Geometry:
         max_position_tokens: Longest sequence of the model; None if not known.
         how: How `kv_bytes_per_token` came about, numbers filled in.
         notes: What a reader of the report should know about this shape.
+        attention_heads: Query heads of one layer; None if not known.
+        bytes_per_prefix: What each cached prefix takes beside its tokens, all ranks of one engine: the
+            windows of sliding-window layers and the states of linear-attention layers.
+        block_tokens: Tokens of one KV block as vLLM uses it; larger than spec.engine.blockSize where a
+            linear-attention state needs a larger page.
+        hybrid: Whether layers differ in what they keep, so that vLLM needs its hybrid cache manager.
     """
 
     source: str
@@ -67,3 +49,19 @@ class Geometry:
     max_position_tokens: int | None
     how: str = ""
     notes: tuple[str, ...] = ()
+    attention_heads: int | None = None
+    bytes_per_prefix: int = 0
+    block_tokens: int = 16
+    hybrid: bool = False
+
+
+def resolve_geometry(spec: "Spec", observed: "Observed") -> Geometry:
+    """KV geometry of one engine, from the first of: the resource, the model's config.json, the catalogue.
+
+    Raises:
+        InvalidInputError: Nothing knows the model, or what is known cannot be sized.
+    """
+    from kvtier_operator.planning.kv_cost import kv_geometry  # noqa: PLC0415 - it builds this module's result
+    from kvtier_operator.planning.model_shape.resolve import resolve_shape  # noqa: PLC0415 - as above
+
+    return kv_geometry(resolve_shape(spec.model, observed), spec)

@@ -32,8 +32,10 @@ class Observed:
         model_config: The model's Hugging Face `config.json`, parsed; None if it could not be had.
         model_config_source: Where it came from, for the report.
         machine: The machine of a local run; None when planning for a cluster.
+        weights_bytes: Size of the model's weight files; None if they were not seen.
     """
 
     model_config: Mapping[str, Any] | None = None
     model_config_source: str = ""
     machine: Machine | None = None
+    weights_bytes: int | None = None

@@ -26,7 +26,7 @@ class Figure:
 
 @dataclass(frozen=True, slots=True)
 class HugepagesPlan:
-    """Explicit huge pages of one engine pod: `pages` pages of `page_bytes`, every rank rounded up to a page."""
+    """Explicit huge pages of one engine pod: `pages` of `page_bytes`, every rank rounded up to a page."""
 
     page_bytes: int
     pages: int
@@ -130,6 +130,8 @@ class BackendPlan:
         disk_bytes_per_rank: The disk tier likewise.
         hugepages: Explicit huge pages it takes.
         notes: What a reader of the report should know of this backend's behaviour.
+        tokens_per_chunk: Tokens it stores, finds and evicts together; 0 for one KV block of the engine.
+        chunk_alignment_bytes: What it rounds each chunk of the CPU tier up to, all ranks of one engine.
     """
 
     args: tuple[str, ...] = ()
@@ -145,6 +147,8 @@ class BackendPlan:
     disk_bytes_per_rank: int = 0
     hugepages: HugepagesPlan | None = None
     notes: tuple[str, ...] = ()
+    tokens_per_chunk: int = 0
+    chunk_alignment_bytes: int = 4096
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,7 +209,7 @@ class EnginePlan:
 
 @dataclass(frozen=True, slots=True)
 class RouterEntries:
-    """LRU capacities of the prefix scorers, per pod; None: no such tier, or the picker takes it from metrics."""
+    """LRU capacities of the prefix scorers, per pod; None: no such tier, or taken from metrics."""
 
     gpu_prefix: int | None
     cpu_prefix: int | None

@@ -1,0 +1,47 @@
+"""The catalogue of well-known models: data beside this file, read through the config.json reader."""
+
+from collections.abc import Mapping
+from difflib import get_close_matches
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+import yaml
+
+from kvtier_operator.planning.model_shape.from_config import shape_from_config
+from kvtier_operator.planning.model_shape.shape import ModelShape
+
+
+@cache
+def entries() -> Mapping[str, Mapping[str, Any]]:
+    """Every entry of `catalogue.yaml`, by repository."""
+    text = files(__package__).joinpath("catalogue.yaml").read_text(encoding="utf-8")
+    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    catalogue: dict[str, Mapping[str, Any]] = yaml.load(text, Loader=loader)  # noqa: S506 - a safe loader, in C
+    return catalogue
+
+
+@cache
+def _names() -> Mapping[str, str]:
+    """Entry by repository or alias, in lower case: Hugging Face ids are not case-sensitive."""
+    names = {}
+    for entry, fields in entries().items():
+        for name in (entry, *fields.get("aliases", ())):
+            names[name.lower()] = entry
+    return names
+
+
+def shape_from_catalogue(model: str) -> ModelShape | None:
+    """The shape of a model of the catalogue; None for a model that is not in it."""
+    entry = _names().get(model.lower())
+    if entry is None:
+        return None
+    fields = entries()[entry]
+    return shape_from_config(
+        fields["config"], f"catalogue, {fields['source']}", weights_bytes=fields.get("weights_bytes")
+    )
+
+
+def similar(model: str) -> tuple[str, ...]:
+    """Names in the catalogue that are close to this one, the closest first."""
+    return tuple(get_close_matches(model.lower(), _names(), n=2, cutoff=0.75))

@@ -1,0 +1,75 @@
+"""The shape that the resource itself gives, in `spec.model.geometry`."""
+
+from typing import Final
+
+from kvtier_operator.api.model import GeometrySpec
+from kvtier_operator.errors import InvalidInputError, Problem
+from kvtier_operator.planning.model_shape.shape import LayerGroup, LayerKind, ModelShape
+
+_FIELD: Final = "spec.model.geometry"
+
+
+def shape_from_spec(geometry: GeometrySpec) -> ModelShape:
+    """The shape written down in the resource.
+
+    Raises:
+        InvalidInputError: The fields contradict each other.
+    """
+    if geometry.kv_bytes_per_token is not None:
+        return ModelShape(
+            source=f"{_FIELD}.kvBytesPerToken",
+            groups=(),
+            dtype_bytes=geometry.dtype_bytes,
+            bytes_per_token=geometry.kv_bytes_per_token,
+        )
+    layers = geometry.layers or 0
+    sliding = geometry.sliding_window_layers or (layers if geometry.sliding_window else 0)
+    if sliding > layers:
+        raise _wrong("slidingWindowLayers", f"{sliding} of {layers} layers; layers counts them too")
+    if sliding and geometry.sliding_window is None:
+        raise _wrong("slidingWindow", f"missing; give the window of the {sliding} sliding layers, in tokens")
+    if geometry.linear_layers and geometry.state_bytes_per_layer is None:
+        raise _wrong(
+            "stateBytesPerLayer", f"missing; give the state of the {geometry.linear_layers} linear layers"
+        )
+    groups = [
+        _attention(geometry, layers - sliding, 0),
+        _attention(geometry, sliding, geometry.sliding_window or 0),
+        LayerGroup(
+            LayerKind.STATE,
+            geometry.linear_layers or 0,
+            kv_heads=0,
+            key_dim=0,
+            value_dim=0,
+            state_bytes=geometry.state_bytes_per_layer or 0,
+        ),
+    ]
+    return ModelShape(
+        source=_FIELD,
+        groups=tuple(group for group in groups if group.layers),
+        dtype_bytes=geometry.dtype_bytes,
+    )
+
+
+def _attention(geometry: GeometrySpec, layers: int, window_tokens: int) -> LayerGroup:
+    if geometry.kv_lora_rank is not None:
+        return LayerGroup(
+            LayerKind.MLA,
+            layers,
+            kv_heads=1,
+            key_dim=geometry.kv_lora_rank + (geometry.qk_rope_head_dim or 0),
+            value_dim=0,
+        )
+    key_dim = geometry.head_dim or 0
+    return LayerGroup(
+        LayerKind.SLIDING if window_tokens else LayerKind.FULL,
+        layers,
+        kv_heads=geometry.kv_heads or 0,
+        key_dim=key_dim,
+        value_dim=geometry.value_head_dim or key_dim,
+        window_tokens=window_tokens,
+    )
+
+
+def _wrong(field: str, message: str) -> InvalidInputError:
+    return InvalidInputError(_FIELD, Problem(f"{_FIELD}.{field}", message))

@@ -1,0 +1,40 @@
+"""Where a model's shape comes from: the resource, then the model's own config.json, then the catalogue."""
+
+from kvtier_operator.api.model import ModelSpec
+from kvtier_operator.errors import InvalidInputError, Problem
+from kvtier_operator.planning.model_shape.from_config import shape_from_config
+from kvtier_operator.planning.model_shape.from_spec import shape_from_spec
+from kvtier_operator.planning.model_shape.shape import ModelShape
+from kvtier_operator.planning.observed import Observed
+
+
+def resolve_shape(model: ModelSpec, observed: Observed) -> ModelShape:
+    """Shape of the model, from the first source that has one.
+
+    Raises:
+        InvalidInputError: Nothing knows the model, or its config.json cannot be sized.
+    """
+    if model.geometry is not None:
+        return shape_from_spec(model.geometry)
+    if observed.model_config is not None:
+        source = observed.model_config_source or "config.json"
+        return shape_from_config(observed.model_config, source, weights_bytes=observed.weights_bytes)
+    # PyYAML costs 20 ms to import and the catalogue as much to read: not for those who need neither.
+    from kvtier_operator.planning.model_shape.catalogue import (  # noqa: PLC0415
+        shape_from_catalogue,
+        similar,
+    )
+
+    shape = shape_from_catalogue(model.name)
+    if shape is None:
+        near = similar(model.name)
+        hint = f" (the catalogue has {' and '.join(near)})" if near else ""
+        raise InvalidInputError(
+            "planning",
+            Problem(
+                "spec.model.name",
+                f"nothing knows the KV geometry of {model.name!r}{hint}; "
+                "pass its config.json with --model-config FILE, or set spec.model.geometry",
+            ),
+        )
+    return shape
