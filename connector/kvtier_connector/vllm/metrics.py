@@ -1,0 +1,100 @@
+"""What the tier tells Prometheus, through vLLM's own /metrics.
+
+vLLM itself counts bytes, times and sizes of loads and stores (``vllm:kv_offload_*``), and the tokens asked of
+and found in tiers beyond the device (``vllm:external_prefix_cache_queries`` and ``_hits``).
+"""
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Final
+
+from vllm.distributed.kv_transfer.kv_connector.v1.offloading.metrics import OffloadingConnectorStats
+from vllm.v1.kv_offload.base import (
+    OffloadingCounterMetadata,
+    OffloadingGaugeMetadata,
+    OffloadingMetricMetadata,
+    OffloadKey,
+    get_offload_group_idx,
+)
+
+from kvtier_connector.core.slots import TierGeometry
+
+CAPACITY_BYTES: Final = "vllm:kvtier_cpu_capacity_bytes"
+CAPACITY_TOKENS: Final = "vllm:kvtier_cpu_capacity_tokens"
+USED_BYTES: Final = "vllm:kvtier_cpu_used_bytes"
+CACHED_TOKENS: Final = "vllm:kvtier_cpu_cached_tokens"
+EVICTED_CHUNKS: Final = "vllm:kvtier_cpu_evicted_chunks"
+FAILED_CHUNKS: Final = "vllm:kvtier_cpu_failed_chunks"
+
+# The prefix is vLLM's: an engine that starts again in one process unregisters metrics by it.
+DEFINITIONS: Final[dict[str, OffloadingMetricMetadata]] = {
+    CAPACITY_BYTES: OffloadingGaugeMetadata("Bytes that the CPU tier can hold, all ranks together."),
+    CAPACITY_TOKENS: OffloadingGaugeMetadata("Tokens that the CPU tier can hold."),
+    USED_BYTES: OffloadingGaugeMetadata(
+        "Bytes of the CPU tier that hold loadable chunks, all ranks together."
+    ),
+    CACHED_TOKENS: OffloadingGaugeMetadata("Tokens whose KV the CPU tier holds, loadable."),
+    EVICTED_CHUNKS: OffloadingCounterMetadata("Chunks that left the CPU tier to make room."),
+    FAILED_CHUNKS: OffloadingCounterMetadata("Chunks that left the CPU tier because a transfer failed."),
+}
+
+
+class TierMetrics:
+    """Keeps the tier's numbers and hands them out only when they changed: most engine steps change none.
+
+    A hybrid model stores each token once for every KV cache group; tokens are those of the fullest group.
+    """
+
+    def __init__(self, geometry: TierGeometry, tokens_per_chunk: dict[int, int]) -> None:
+        self._geometry = geometry
+        self._tokens_per_chunk = tokens_per_chunk
+        self._chunks: Counter[int] = Counter()
+        self._evicted = 0
+        self._failed = 0
+        self._changed = True
+
+    def stored(self, keys: Sequence[OffloadKey]) -> None:
+        """Count chunks that became loadable."""
+        self._count(keys, 1)
+
+    def evicted(self, keys: Sequence[OffloadKey]) -> None:
+        """Count chunks that made room."""
+        self._evicted += len(keys)
+        self._count(keys, -1)
+
+    def failed(self, keys: Sequence[OffloadKey]) -> None:
+        """Count chunks lost to a failed transfer."""
+        self._failed += len(keys)
+        self._count(keys, -1)
+
+    def cleared(self) -> None:
+        """Start over, empty."""
+        self._chunks.clear()
+        self._changed = True
+
+    def take(self) -> OffloadingConnectorStats | None:
+        """Return the numbers if they changed since the last call."""
+        if not self._changed:
+            return None
+        self._changed = False
+        geometry = self._geometry
+        stats = OffloadingConnectorStats()
+        stats.set_gauge(CAPACITY_BYTES, geometry.slots * geometry.chunk_bytes)
+        stats.set_gauge(
+            CAPACITY_TOKENS,
+            geometry.slots * max(self._tokens_per_chunk.values()) // len(self._tokens_per_chunk),
+        )
+        stats.set_gauge(USED_BYTES, self._chunks.total() * geometry.chunk_bytes)
+        stats.set_gauge(
+            CACHED_TOKENS, max((self._chunks[group] * size for group, size in self._tokens_per_chunk.items()))
+        )
+        stats.increase_counter(EVICTED_CHUNKS, self._evicted)
+        stats.increase_counter(FAILED_CHUNKS, self._failed)
+        self._evicted = self._failed = 0
+        return stats
+
+    def _count(self, keys: Sequence[OffloadKey], sign: int) -> None:
+        if keys:
+            self._changed = True
+            for key in keys:
+                self._chunks[get_offload_group_idx(key)] += sign

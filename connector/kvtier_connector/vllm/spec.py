@@ -1,0 +1,125 @@
+"""Puts the tier together from vLLM's configuration: a manager for the scheduler, a worker for each rank."""
+
+import os
+from functools import cached_property
+from typing import Any
+
+from typing_extensions import override
+from vllm.distributed.parallel_state import GroupCoordinator, get_inner_dp_world_group, get_world_group
+from vllm.platforms import current_platform
+from vllm.v1.kv_offload.base import (
+    CanonicalKVCaches,
+    OffloadingManager,
+    OffloadingMetricMetadata,
+    OffloadingSpec,
+    OffloadingWorker,
+)
+from vllm.v1.kv_offload.config import OffloadingConfig
+
+from kvtier_connector.config import parse_extra_config
+from kvtier_connector.core import pin, region
+from kvtier_connector.core.slots import tier_geometry
+from kvtier_connector.errors import ConnectorError, UnsupportedEngineError
+from kvtier_connector.vllm import metrics
+from kvtier_connector.vllm.copier import Copier
+from kvtier_connector.vllm.copier_memcpy import MemcpyCopier
+from kvtier_connector.vllm.logger import log
+from kvtier_connector.vllm.manager import KVTierManager
+from kvtier_connector.vllm.worker import KVTierWorker, canonical_layout
+
+
+class KVTierOffloadingSpec(OffloadingSpec):  # type: ignore[misc] # vLLM has no types
+    """vLLM's way into this package; made once in the scheduler's process and once in every worker's."""
+
+    def __init__(self, config: OffloadingConfig) -> None:
+        super().__init__(config)
+        self._settings = parse_extra_config(config.extra_config)
+        if config.parallel.pp_size > 1:
+            raise UnsupportedEngineError("kvtier's connector does not support pipeline parallelism (PP > 1)")
+        if config.worker_kv_bytes_per_block <= 0:
+            raise UnsupportedEngineError("this engine has no KV cache blocks that could be kept in a tier")
+        self.replicated_layout = config.replicated_layout
+        self._geometry = tier_geometry(
+            self._settings,
+            block_bytes=config.worker_kv_bytes_per_block,
+            blocks_per_chunk=self.blocks_per_chunk,
+            ranks=config.parallel.world_size,
+            replicated=self.replicated_layout,
+        )
+
+    @classmethod
+    @override
+    def build_metric_definitions(cls, extra_config: dict[str, Any]) -> dict[str, OffloadingMetricMetadata]:
+        """Return the tier's own metrics."""
+        return dict(metrics.DEFINITIONS)
+
+    @cached_property
+    def _manager(self) -> KVTierManager:
+        tokens_per_chunk = {
+            group.group_id: group.tokens_per_block * self.blocks_per_chunk for group in self.config.groups
+        }
+        return KVTierManager(
+            self._geometry, tokens_per_chunk, with_events=self.kv_events_config.enable_kv_cache_events
+        )
+
+    @override
+    def get_manager(self) -> OffloadingManager:
+        """Return the scheduler's side."""
+        return self._manager
+
+    @override
+    def get_worker(self, kv_caches: CanonicalKVCaches) -> OffloadingWorker:
+        """Map and pin this rank's slice and return the worker that fills and reads it."""
+        memory = self._attach()
+        copier, pinned = self._device(memory)
+        log.info("kvtier: rank %d: %s; %s", self.config.parallel.rank, memory.report, pinned)
+        layout = canonical_layout(
+            kv_caches,
+            blocks_per_chunk=self.blocks_per_chunk,
+            block_bytes=self.config.worker_kv_bytes_per_block,
+            region_address=memory.address,
+        )
+        return KVTierWorker(layout, memory, copier)
+
+    def _attach(self) -> region.Slice:
+        """Have the first rank make the region and every rank map its slice of it."""
+        group = _engine_ranks()
+        offer: region.RegionHandle | ConnectorError | None = None
+        descriptor = -1
+        if group.rank_in_group == 0:
+            try:
+                offer, descriptor = region.create(self._geometry.request(self._settings))
+            except ConnectorError as error:
+                offer = error  # the other ranks wait for an answer
+        offer = group.broadcast_object(offer)
+        if not isinstance(offer, region.RegionHandle):
+            raise offer or ConnectorError("the first rank has sent no region")
+        number = 0 if self.replicated_layout else self.config.parallel.rank
+        try:
+            memory = region.attach(offer, number)
+            if group.world_size > 1:
+                group.barrier()
+        finally:
+            if descriptor >= 0:
+                os.close(descriptor)
+        return memory
+
+    def _device(self, memory: region.Slice) -> tuple[Copier, pin.PinReport]:
+        if current_platform.is_cpu():
+            return MemcpyCopier(), pin.lock(memory, self._settings.memlock)
+        if current_platform.is_cuda():
+            from kvtier_connector.vllm.copier_cuda import CudaCopier  # noqa: PLC0415 - needs CUDA
+
+            copier = CudaCopier()
+            return copier, pin.register(memory, self._settings.memlock, copier.register)
+        raise UnsupportedEngineError(
+            f"kvtier's connector does not support {current_platform.device_name}; it runs on CUDA and CPU"
+        )
+
+
+def _engine_ranks() -> GroupCoordinator:
+    """Return the ranks of this engine, without those of other data-parallel replicas."""
+    try:
+        return get_inner_dp_world_group()
+    except AssertionError:  # how vLLM says that there is no such group
+        return get_world_group()

@@ -1,0 +1,32 @@
+"""What scheduler and workers tell each other about transfers."""
+
+from dataclasses import dataclass, field
+
+from vllm.distributed.kv_transfer.kv_connector.v1.base import KVConnectorWorkerMetadata
+from vllm.distributed.kv_transfer.kv_connector.v1.offloading.common import OffloadingWorkerMetadata
+from vllm.v1.kv_offload.base import LoadStoreSpec
+
+from kvtier_connector.core.keytable import Slots
+
+
+@dataclass(frozen=True, slots=True)
+class SlotSpec(LoadStoreSpec):  # type: ignore[misc] # vLLM has no types
+    """The region's side of a transfer: one slot per chunk, in the order of the keys."""
+
+    slots: Slots
+
+
+@dataclass
+class KVTierWorkerMetadata(OffloadingWorkerMetadata):  # type: ignore[misc] # vLLM has no types
+    """Upstream's report of completed jobs, and which of them failed on this worker or on any other.
+
+    Upstream has no channel for a failure: its worker asserts success.
+    """
+
+    failed_jobs: set[int] = field(default_factory=set)
+
+    def aggregate(self, other: KVConnectorWorkerMetadata) -> KVConnectorWorkerMetadata:
+        """Merge another worker's report of the same step."""
+        merged = super().aggregate(other)
+        failed = self.failed_jobs | getattr(other, "failed_jobs", set())
+        return KVTierWorkerMetadata(merged.completed_jobs, merged.transfer_stats, failed)

@@ -1,0 +1,129 @@
+"""The worker's side: turns upstream's transfers into copies and keeps count of those that fail."""
+
+from typing_extensions import override
+from vllm.v1.kv_offload.base import (
+    CanonicalKVCaches,
+    GPULoadStoreSpec,
+    LoadStoreSpec,
+    OffloadingWorker,
+    TransferResult,
+)
+
+from kvtier_connector.core.copyplan import Layout, Page, plan_copies
+from kvtier_connector.core.region import Slice
+from kvtier_connector.vllm.copier import Copier, Outcome
+from kvtier_connector.vllm.logger import log
+from kvtier_connector.vllm.transfer import SlotSpec
+
+
+def canonical_layout(
+    kv_caches: CanonicalKVCaches, *, blocks_per_chunk: int, block_bytes: int, region_address: int
+) -> Layout:
+    """Return where vLLM's KV caches lie, as the copy plan needs it.
+
+    Args:
+        kv_caches: vLLM's description of this rank's KV caches.
+        blocks_per_chunk: engine blocks in a slot.
+        block_bytes: this rank's bytes of a block.
+        region_address: address of this rank's slice.
+
+    Raises:
+        ValueError: the caches need more bytes for a block than `block_bytes`.
+    """
+    offsets, offset = [], 0
+    for cache in kv_caches.tensors:
+        offsets.append(offset)
+        offset += cache.page_size_bytes
+    if offset > block_bytes:
+        raise ValueError(f"a block's pages take {offset} bytes, but its slot only {block_bytes}")
+    groups = tuple(
+        tuple(
+            Page(
+                kv_caches.tensors[ref.tensor_idx].tensor.data_ptr(),
+                kv_caches.tensors[ref.tensor_idx].tensor.stride(0)
+                * kv_caches.tensors[ref.tensor_idx].tensor.element_size(),
+                offsets[ref.tensor_idx],
+                ref.page_size_bytes,
+            )
+            for ref in references
+        )
+        for references in kv_caches.group_data_refs
+    )
+    return Layout(groups, blocks_per_chunk, block_bytes, region_address)
+
+
+class KVTierWorker(OffloadingWorker):  # type: ignore[misc] # vLLM has no types
+    """Moves chunks between one rank's KV cache and its slice of the region.
+
+    A transfer that fails is reported to upstream as done, because upstream asserts success, and is remembered
+    in `take_failed`, from which the connector makes a miss of it.
+    """
+
+    def __init__(self, layout: Layout, memory: Slice, copier: Copier) -> None:
+        self._layout = layout
+        self._memory: Slice | None = memory
+        self._copier = copier
+        self._bytes: dict[int, int] = {}
+        self._refused: list[Outcome] = []
+        self._failed: set[int] = set()
+
+    @override
+    def submit_store(self, job_id: int, src_spec: GPULoadStoreSpec, dst_spec: LoadStoreSpec) -> bool:
+        """Begin to copy device blocks into slots."""
+        return self._submit(job_id, src_spec, dst_spec, to_device=False)
+
+    @override
+    def submit_load(
+        self, job_id: int, src_spec: LoadStoreSpec, dst_spec: GPULoadStoreSpec, expedited: bool = False
+    ) -> bool:
+        """Begin to copy slots into device blocks. Only vLLM 0.33 passes `expedited`, and only when asked to."""
+        return self._submit(job_id, dst_spec, src_spec, to_device=True)
+
+    @override
+    def get_finished(self) -> list[TransferResult]:
+        """Return the transfers that ended since the last call."""
+        refused, self._refused = self._refused, []
+        results = []
+        for outcome in refused + self._copier.finished():
+            size = self._bytes.pop(outcome.job_id)
+            if outcome.error is None:
+                results.append(TransferResult(outcome.job_id, True, size, outcome.seconds))  # noqa: FBT003
+                continue
+            log.warning("kvtier: transfer %d failed and is dropped: %s", outcome.job_id, outcome.error)
+            self._failed.add(outcome.job_id)
+            results.append(TransferResult(outcome.job_id, True))  # noqa: FBT003
+        return results
+
+    def take_failed(self) -> set[int]:
+        """Return the jobs reported by `get_finished` that failed, since the last call."""
+        failed, self._failed = self._failed, set()
+        return failed
+
+    def pause(self, timeout_s: float) -> None:
+        """Give way to the copies when the engine has nothing else to do."""
+        self._copier.pause(timeout_s)
+
+    @override
+    def wait(self, job_ids: set[int]) -> None:
+        """Return when these transfers have ended: their device blocks are about to be reused."""
+        self._copier.wait(job_ids)
+
+    @override
+    def shutdown(self) -> None:
+        """End the copies, then let go of the memory."""
+        self._copier.close()
+        self._memory = None
+
+    def _submit(self, job_id: int, blocks: GPULoadStoreSpec, spec: LoadStoreSpec, *, to_device: bool) -> bool:
+        if not isinstance(spec, SlotSpec):
+            raise TypeError(f"a transfer to {type(spec).__name__} is not ours")
+        try:
+            plan = plan_copies(
+                self._layout, blocks.block_ids, spec.slots, blocks.group_sizes, blocks.block_indices
+            )
+            self._bytes[job_id] = plan.total_bytes
+            self._copier.start(job_id, plan, to_device=to_device)
+        except Exception as error:  # noqa: BLE001 - whatever it is, the engine must live and the block be a miss
+            self._bytes.setdefault(job_id, 0)
+            self._refused.append(Outcome(job_id, 0.0, error))
+        return True
