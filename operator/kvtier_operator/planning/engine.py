@@ -4,12 +4,38 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from kvtier_operator.api.engine import Device, EngineSpec, KVCacheDtype
-from kvtier_operator.api.resource import Backend, KVCacheTier
+from kvtier_operator.api.resource import KVCacheTier
+from kvtier_operator.planning import images
 from kvtier_operator.planning.geometry import Geometry
 from kvtier_operator.planning.plan import BackendPlan, Budget, EnginePlan
 
 DEFAULT_CPU_KV_CACHE_BYTES: Final = 4 << 30
 """The device cache on device cpu, per rank, where the resource names none (its field says so)."""
+
+COMPUTED_ARGS: Final = frozenset(
+    {
+        "--model",
+        "--served-model-name",
+        "--revision",
+        "--port",
+        "--tensor-parallel-size",
+        "-tp",
+        "--data-parallel-size",
+        "-dp",
+        "--max-model-len",
+        "--block-size",
+        "--enable-prefix-caching",
+        "--no-enable-prefix-caching",
+        "--gpu-memory-utilization",
+        "--kv-cache-memory-bytes",
+        "--kv-cache-dtype",
+        "--kv-transfer-config",
+        # replaces the connector that --kv-transfer-config names (vllm/config/vllm.py, _post_init_kv_transfer_config)
+        "--kv-offloading-size",
+        "--kv-offloading-backend",
+    }
+)
+"""vLLM arguments that follow from the resource, so that they may not stand in `extraArgs`."""
 
 
 def plan_engine(
@@ -27,46 +53,36 @@ def plan_engine(
         Image, all vLLM arguments (the model first), environment, files, volumes and sidecars.
     """
     del geometry, budget
-    spec = resource.spec
+    engine = resource.spec.engine
     return EnginePlan(
-        image=spec.engine.image or backend.image or _default_image(spec.backend, spec.engine.device),
+        image=engine.image or backend.image or images.vllm(engine.device),
         args=_args(resource, backend),
-        env=_env(resource, backend),
+        env=_env(engine, backend),
         env_from_resource=_env_from_resource(resource),
         files=backend.files,
         mounts=backend.mounts,
         sidecars=backend.sidecars,
-        port=spec.engine.port,
+        port=engine.port,
     )
 
 
-def _default_image(backend: Backend, device: Device) -> str:
-    del backend, device
-    return "vllm/vllm-openai:v0.33.0"
-
-
 def _args(resource: KVCacheTier, backend: BackendPlan) -> tuple[str, ...]:
+    """Source: vllm/engine/arg_utils.py and vllm/entrypoints/openai/cli_args.py, 0.32 and 0.33."""
     model, engine = resource.spec.model, resource.spec.engine
-    args = [
+    return (
         model.name,
-        "--served-model-name",
-        model.name,
+        *("--served-model-name", model.name),
         *_option("--revision", model.revision),
-        "--port",
-        str(engine.port),
-        "--tensor-parallel-size",
-        str(engine.tensor_parallel_size),
-        "--data-parallel-size",
-        str(engine.data_parallel_size),
+        *("--port", str(engine.port)),
+        *("--tensor-parallel-size", str(engine.tensor_parallel_size)),
+        *("--data-parallel-size", str(engine.data_parallel_size)),
         *_option("--max-model-len", engine.max_model_len),
-        "--block-size",
-        str(engine.block_size),
+        *("--block-size", str(engine.block_size)),
         "--enable-prefix-caching",
         *_device_cache_args(engine),
         *backend.args,
         *engine.extra_args,
-    ]
-    return tuple(args)
+    )
 
 
 def _option(name: str, value: object | None) -> tuple[str, ...]:
@@ -74,6 +90,11 @@ def _option(name: str, value: object | None) -> tuple[str, ...]:
 
 
 def _device_cache_args(engine: EngineSpec) -> tuple[str, ...]:
+    """On device cpu --kv-cache-memory-bytes too: VLLM_CPU_KVCACHE_SPACE takes whole GiB only.
+
+    Source: vllm/platforms/cpu.py (`Legacy setting`) and vllm/v1/worker/cpu_worker.py; with the argument the
+    worker also skips its check against a share of all memory. Both are for one rank.
+    """
     dtype = None if engine.kv_cache_dtype is KVCacheDtype.AUTO else engine.kv_cache_dtype
     size = engine.kv_cache_memory.bytes if engine.kv_cache_memory else None
     if size is None and engine.device is Device.CPU:
@@ -85,19 +106,25 @@ def _device_cache_args(engine: EngineSpec) -> tuple[str, ...]:
     )
 
 
-def _env(resource: KVCacheTier, backend: BackendPlan) -> Mapping[str, str]:
-    given = {
-        variable.name: variable.value or ""
-        for variable in resource.spec.engine.env
-        if not variable.value_from
-    }
-    return {"PYTHONHASHSEED": "0", **backend.env, **given}
+def _env(engine: EngineSpec, backend: BackendPlan) -> Mapping[str, str]:
+    # The same block hashes in every process, pod and start: vLLM and LMCache derive them from this seed.
+    env = {"PYTHONHASHSEED": "0"}
+    if engine.device is Device.CPU:
+        # vLLM's default binds each rank to the cores of a NUMA node, those of other engines included.
+        env["VLLM_CPU_OMP_THREADS_BIND"] = "nobind"
+    given = {variable.name: variable.value or "" for variable in engine.env if variable.value_from is None}
+    return {**env, **backend.env, **given}
 
 
 def _env_from_resource(resource: KVCacheTier) -> tuple[Mapping[str, Any], ...]:
-    passed: list[Mapping[str, Any]] = [
+    passed: list[Mapping[str, Any]] = []
+    token = resource.spec.model.token_secret_ref
+    if token is not None:
+        reference = {"name": token.name, "key": token.key}
+        passed.append({"name": "HF_TOKEN", "valueFrom": {"secretKeyRef": reference}})
+    passed += [
         {"name": variable.name, "valueFrom": variable.value_from}
         for variable in resource.spec.engine.env
-        if variable.value_from
+        if variable.value_from is not None
     ]
     return tuple(passed)

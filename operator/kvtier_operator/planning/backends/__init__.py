@@ -5,7 +5,7 @@ from typing import Final
 
 from kvtier_operator.api.resource import Backend, Spec
 from kvtier_operator.planning.backends.kvtier import plan_kvtier
-from kvtier_operator.planning.backends.lmcache import plan_lmcache
+from kvtier_operator.planning.backends.lmcache import lmcache_scratch_dirs, plan_lmcache
 from kvtier_operator.planning.backends.lmcache_mp import plan_lmcache_mp
 from kvtier_operator.planning.backends.native import plan_native
 from kvtier_operator.planning.geometry import Geometry
@@ -30,3 +30,8 @@ def plan_backend(spec: Spec, geometry: Geometry) -> BackendPlan:
         Arguments, environment, files, volumes and sizes, to be merged into the engine and the budget.
     """
     return _BACKENDS[spec.backend](spec, geometry)
+
+
+def scratch_dirs(spec: Spec) -> tuple[str, ...]:
+    """Folders of the container that must be emptied before each start of the engine; empty for most backends."""
+    return lmcache_scratch_dirs(spec) if spec.backend is Backend.LMCACHE else ()

@@ -4,22 +4,29 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from kvtier_operator.api.tiers import DiskTier, Volume
+from kvtier_operator.planning.backends.share import MIB
 from kvtier_operator.planning.plan import Mount
 
 VOLUME_NAME: Final = "kv-disk"
 MOUNT_ROOT: Final = "/var/lib/kvtier/disk"
 
 
-def disk_mounts(disk: DiskTier | None) -> tuple[Mount, ...]:
+def disk_volumes(disk: DiskTier) -> tuple[Volume, ...]:
+    """All volumes of the tier, in the order of the resource."""
+    return (disk.volume, *disk.extra_volumes)
+
+
+def disk_mounts(disk: DiskTier | None, payload_bytes: int | None = None) -> tuple[Mount, ...]:
     """One mount a volume of the tier, in the order of the resource; empty without a disk tier.
 
-    The capacity is split evenly over the volumes. An emptyDir is bounded with a tenth to spare and an
-    ephemeral claim asks for as much more: files are rounded up to blocks and directories take space too.
+    Args:
+        disk: The tier.
+        payload_bytes: Blocks that each volume holds; the capacity split evenly where None.
     """
     if disk is None:
         return ()
-    volumes = (disk.volume, *disk.extra_volumes)
-    size = -(-disk.capacity.bytes // len(volumes))
+    volumes = disk_volumes(disk)
+    size = -(-disk.capacity.bytes // len(volumes)) if payload_bytes is None else payload_bytes
     return tuple(
         Mount(
             name=f"{VOLUME_NAME}-{index}",
@@ -33,11 +40,10 @@ def disk_mounts(disk: DiskTier | None) -> tuple[Mount, ...]:
 def volume_bytes(payload_bytes: int) -> int:
     """Size of a volume that holds `payload_bytes` of blocks: a tenth more, rounded up to a MiB.
 
-    ext4 reserves 5 percent for root and spends 1.6 percent on inodes by default (mke2fs(8), `-m` and
-    inode_ratio); the rest is for directories and for files rounded up to 4 KiB blocks.
+    ext4 reserves 5 percent for root and spends 1.6 percent on inodes by default (mke2fs(8), `-m`,
+    inode_size and inode_ratio); the rest is for directories and for files rounded up to 4 KiB blocks.
     """
-    mib = 1 << 20
-    return -(-payload_bytes * 11 // (10 * mib)) * mib
+    return -(-payload_bytes * 11 // (10 * MIB)) * MIB
 
 
 def _source(volume: Volume, size_bytes: int) -> Mapping[str, Any]:

@@ -1,42 +1,74 @@
 """Backend KVTier: kvtier's own connector."""
 
-from kvtier_connector.config import ConnectorConfig, Policy, kv_transfer_config
+from typing import Final
+
+from kvtier_connector.config import ConnectorConfig, kv_transfer_config
+from kvtier_connector.config import Policy as ConnectorPolicy
+from kvtier_operator.api.engine import Device
 from kvtier_operator.api.resource import Spec
-from kvtier_operator.api.tiers import HugepageSize
-from kvtier_operator.api.tiers import Policy as ApiPolicy
-from kvtier_operator.planning.backends.share import Share, round_up
+from kvtier_operator.api.tiers import CpuTier, Policy
+from kvtier_operator.planning import images
+from kvtier_operator.planning.backends.pages import PREFER_NOTE, page_bytes, required_pages
+from kvtier_operator.planning.backends.share import Share, index_bytes_per_rank, round_up
 from kvtier_operator.planning.backends.transfer import transfer_args
 from kvtier_operator.planning.geometry import Geometry
-from kvtier_operator.planning.plan import BackendPlan, HugepagesPlan
+from kvtier_operator.planning.plan import BackendPlan
+
+NO_DISK_NOTE: Final = "backend KVTier: tiers.disk is not yet served by this release"
+
+_INDEX_BYTES_PER_ENTRY: Final = 100
+"""What kvtier_connector.core.index may take at most for a block."""
+
+_CUDA_CHUNK_TOKENS: Final = 64
+"""kvtier_connector.config, `blocks_per_chunk`: 64 tokens suit GPUs, whose copies want large pages."""
 
 
 def plan_kvtier(spec: Spec, geometry: Geometry) -> BackendPlan:
-    """One region an engine, shared by its ranks; the settings are `kvtier_connector.config`'s."""
-    del geometry
-    share = Share.of(spec)
+    """One region an engine, a slice for each rank (one slice where the cache is an MLA latent).
+
+    Source of the settings: kvtier_connector.config; of the slices: kvtier_connector.core.region.
+    """
     cpu = spec.tiers.cpu
     if cpu is None:
-        return BackendPlan(notes=("backend KVTier does not serve tiers.disk in this release",))
-    page = (cpu.hugepages.page_size or HugepageSize.TWO_MIB).bytes
-    wants_pages = cpu.hugepages.policy is not ApiPolicy.OFF
-    per_rank = share.cpu_bytes // share.ranks_per_engine
-    hugepages = None
-    if wants_pages:
-        per_rank = round_up(per_rank, page)
-        hugepages = HugepagesPlan(page_bytes=page, pages=per_rank * share.ranks // page)
+        return BackendPlan(notes=(NO_DISK_NOTE,))
+    share = Share.of(spec)
+    slices = 1 if geometry.mla else share.ranks_per_engine
+    slice_bytes = share.cpu_bytes // slices
+    if cpu.hugepages.policy is Policy.REQUIRE:
+        slice_bytes = round_up(slice_bytes, page_bytes(cpu))
+    engine_bytes = slice_bytes * slices
+    hugepages = required_pages(cpu, [slice_bytes] * (slices * share.engines))
+    blocks_per_chunk = _blocks_per_chunk(spec)
     config = ConnectorConfig(
-        cpu_capacity_bytes=per_rank * share.ranks_per_engine,
-        hugepages=Policy(cpu.hugepages.policy),
-        hugepage_bytes=page,
-        memlock=Policy(cpu.memlock.policy),
+        cpu_capacity_bytes=engine_bytes,
+        hugepages=ConnectorPolicy(cpu.hugepages.policy),
+        hugepage_bytes=page_bytes(cpu),
+        memlock=ConnectorPolicy(cpu.memlock.policy),
+        blocks_per_chunk=blocks_per_chunk,
     )
-    notes: tuple[str, ...] = ()
-    if spec.tiers.disk is not None:
-        notes = ("backend KVTier does not serve tiers.disk in this release",)
     return BackendPlan(
         args=transfer_args(kv_transfer_config(config)),
-        pinned_bytes=0 if hugepages else per_rank * share.ranks,
-        cpu_bytes_per_rank=per_rank,
+        image=images.kvtier_engine(spec.engine.device),
+        pinned_bytes=0 if hugepages else engine_bytes * share.engines,
+        per_rank_overhead_bytes=index_bytes_per_rank(
+            geometry, share, blocks_per_chunk * spec.engine.block_size, _INDEX_BYTES_PER_ENTRY
+        ),
+        cpu_bytes_per_rank=engine_bytes // share.ranks_per_engine,
         hugepages=hugepages,
-        notes=notes,
+        notes=_notes(spec, cpu),
     )
+
+
+def _blocks_per_chunk(spec: Spec) -> int:
+    if spec.engine.device is Device.CPU:
+        return 1
+    return max(_CUDA_CHUNK_TOKENS // spec.engine.block_size, 1)
+
+
+def _notes(spec: Spec, cpu: CpuTier) -> tuple[str, ...]:
+    notes = []
+    if cpu.hugepages.policy is Policy.PREFER:
+        notes.append(PREFER_NOTE)
+    if spec.tiers.disk is not None:
+        notes.append(NO_DISK_NOTE)
+    return tuple(notes)

@@ -1,21 +1,123 @@
 """Backend LMCache: LMCache inside the engine's processes."""
 
+from typing import Final
+
+from kvtier_operator.api.engine import Device
 from kvtier_operator.api.resource import Spec
-from kvtier_operator.planning.backends.disk import disk_mounts
-from kvtier_operator.planning.backends.share import Share
+from kvtier_operator.api.tiers import Policy
+from kvtier_operator.planning import images
+from kvtier_operator.planning.backends.disk import disk_mounts, disk_volumes
+from kvtier_operator.planning.backends.lmcache_settings import CHUNK_TOKENS, CONFIG_PATH, LMCacheSettings
+from kvtier_operator.planning.backends.pages import page_bytes, pages_notes, required_pages
+from kvtier_operator.planning.backends.share import MIB, Share, round_down, round_up
 from kvtier_operator.planning.backends.transfer import transfer_args
 from kvtier_operator.planning.geometry import Geometry
 from kvtier_operator.planning.plan import BackendPlan
 
+_OVERHEAD_BYTES_PER_RANK: Final = 512 * MIB
+"""An allowance for LMCache's threads, its index and one chunk in flight on each; not measured."""
+_DISK_BLOCK_BYTES: Final = 4096
+"""f_bsize of ext4 and xfs. LMCache writes a chunk that is not a multiple of it through the page cache
+(lmcache/v1/storage_backend/local_disk_backend.py, write_file and read_file)."""
+
 
 def plan_lmcache(spec: Spec, geometry: Geometry) -> BackendPlan:
-    """LMCache's sizes are GiB a rank."""
-    del geometry
+    """LMCache's sizes are plain GiB, for one rank.
+
+    Sources, lmcache 0.5.6: lmcache/v1/config.py, storage_backend/local_cpu_backend.py (each rank allocates
+    max_local_cpu_size at start; for MLA only rank 0 stores, and only it allocates, cache_engine.py),
+    storage_backend/path_sharder.py (a rank takes path number `device index mod paths`).
+    """
     share = Share.of(spec)
+    storing_ranks = 1 if geometry.mla else share.ranks_per_engine
+    settings = _settings(spec, share, storing_ranks)
+    config = {
+        "kv_connector": "LMCacheConnectorV1",
+        "kv_role": "kv_both",
+        "kv_load_failure_policy": "recompute",
+    }
+    cpu = spec.tiers.cpu
+    engine_bytes = settings.cpu_bytes * storing_ranks
+    hugepages = required_pages(cpu, [settings.cpu_bytes] * (storing_ranks * share.engines)) if cpu else None
     return BackendPlan(
-        args=transfer_args({"kv_connector": "LMCacheConnectorV1", "kv_role": "kv_both"}),
-        mounts=disk_mounts(spec.tiers.disk),
-        pinned_bytes=share.cpu_bytes * share.engines,
-        cpu_bytes_per_rank=share.cpu_bytes // share.ranks_per_engine,
-        disk_bytes_per_rank=share.disk_bytes // share.ranks_per_engine,
+        args=transfer_args(config),
+        env={
+            "LMCACHE_CONFIG_FILE": CONFIG_PATH,
+            "LMCACHE_TRACK_USAGE": "false",
+            **settings.env(),
+        },
+        files=(settings.file(),),
+        mounts=disk_mounts(spec.tiers.disk, _bytes_per_volume(spec, share, settings)),
+        image=images.LMCACHE,
+        pinned_bytes=0 if hugepages else engine_bytes * share.engines,
+        per_rank_overhead_bytes=_OVERHEAD_BYTES_PER_RANK,
+        cpu_bytes_per_rank=engine_bytes // share.ranks_per_engine,
+        disk_bytes_per_rank=settings.disk_bytes * storing_ranks // share.ranks_per_engine,
+        hugepages=hugepages,
+        notes=_notes(spec, geometry, share),
     )
+
+
+def lmcache_scratch_dirs(spec: Spec) -> tuple[str, ...]:
+    """Folders that must be emptied before each start of the engine's container.
+
+    LMCache's disk backend starts with an empty index and never looks at the files of an earlier run, so
+    they would add up beyond max_local_disk_size (LMCache #1454).
+    """
+    return _disk_paths(spec, Share.of(spec))
+
+
+def _settings(spec: Spec, share: Share, storing_ranks: int) -> LMCacheSettings:
+    cpu, disk = spec.tiers.cpu, spec.tiers.disk
+    hugepages = cpu is not None and cpu.hugepages.policy is Policy.REQUIRE
+    cpu_bytes = share.cpu_bytes // storing_ranks
+    cpu_bytes = round_up(cpu_bytes, page_bytes(cpu)) if cpu and hugepages else round_down(cpu_bytes, MIB)
+    return LMCacheSettings(
+        cpu_bytes=cpu_bytes,
+        hugepages=hugepages,
+        disk_paths=_disk_paths(spec, share),
+        disk_bytes=round_down(share.disk_bytes // storing_ranks, MIB) if disk else 0,
+        direct_io=disk.direct_io if disk else False,
+    )
+
+
+def _disk_paths(spec: Spec, share: Share) -> tuple[str, ...]:
+    """A folder for each rank of the pod, dealt out over the volumes.
+
+    Each rank of each engine deletes what it evicts, so two that shared a folder would delete each other's.
+    """
+    mounts = disk_mounts(spec.tiers.disk)
+    if not mounts:
+        return ()
+    return tuple(
+        f"{mounts[rank % len(mounts)].mount_path}/lmcache/rank-{rank}" for rank in range(share.ranks)
+    )
+
+
+def _bytes_per_volume(spec: Spec, share: Share, settings: LMCacheSettings) -> int:
+    if spec.tiers.disk is None:
+        return 0
+    volumes = len(disk_volumes(spec.tiers.disk))
+    return -(-share.ranks // volumes) * settings.disk_bytes
+
+
+def _notes(spec: Spec, geometry: Geometry, share: Share) -> tuple[str, ...]:
+    cpu, disk = spec.tiers.cpu, spec.tiers.disk
+    notes = ["LMCache inside the engine is deprecated upstream; LMCacheMP is its successor"]
+    if spec.engine.device is Device.CPU:
+        notes.append("backend LMCache is not tested on device cpu; use KVTier")
+    notes += pages_notes(cpu)
+    if geometry.mla and share.ranks_per_engine > 1:
+        notes.append(f"MLA: rank 0 of each engine holds the tier of all {share.ranks_per_engine} ranks")
+    if disk is None:
+        return tuple(notes)
+    notes.append("backend LMCache starts with an empty disk tier: what an earlier start wrote is deleted")
+    volumes = len(disk_volumes(disk))
+    if volumes > share.ranks:
+        notes.append(f"{volumes - share.ranks} of {volumes} disk volumes stay empty: a rank uses one volume")
+    chunk_bytes = CHUNK_TOKENS * geometry.kv_bytes_per_token // share.ranks_per_engine
+    if disk.direct_io and chunk_bytes % _DISK_BLOCK_BYTES:
+        notes.append(
+            f"directIO has no effect: a chunk of {chunk_bytes} bytes is not a multiple of {_DISK_BLOCK_BYTES}"
+        )
+    return tuple(notes)

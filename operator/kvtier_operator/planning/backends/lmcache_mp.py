@@ -1,20 +1,147 @@
 """Backend LMCacheMP: LMCache as a server beside the engine."""
 
+import json
+from typing import Any, Final
+
+from kvtier_operator.api.engine import Device
 from kvtier_operator.api.resource import Spec
+from kvtier_operator.api.tiers import Policy
+from kvtier_operator.planning import images
 from kvtier_operator.planning.backends.disk import disk_mounts
-from kvtier_operator.planning.backends.share import Share
+from kvtier_operator.planning.backends.lmcache_settings import CHUNK_TOKENS
+from kvtier_operator.planning.backends.pages import pages_notes, required_pages
+from kvtier_operator.planning.backends.share import GIB, MIB, Share, gib, gib_text, round_down, round_up
 from kvtier_operator.planning.backends.transfer import transfer_args
 from kvtier_operator.planning.geometry import Geometry
-from kvtier_operator.planning.plan import BackendPlan
+from kvtier_operator.planning.plan import BackendPlan, Mount, Sidecar
+
+SIDECAR_NAME: Final = "lmcache"
+_PORTS_FROM: Final = 5555
+"""LMCache's default request port; the HTTP port and the metrics port follow it."""
+_OVERHEAD_BYTES: Final = 5 * GIB
+"""LMCache's own operator requests the cache's size and 5 Gi for its server."""
+_SCRATCH_SCRIPT: Final = 'rm -rf -- "$0" && mkdir -p -- "$0" && exec "$@"'
 
 
 def plan_lmcache_mp(spec: Spec, geometry: Geometry) -> BackendPlan:
-    """The tier lives in the server; the engine's processes only hold handles to it."""
+    """One server for all engines of the pod; the tier is its memory, the engines hold handles to it.
+
+    Sources, lmcache 0.5.6: lmcache/v1/multiprocess/config.py and v1/distributed/config.py (flags),
+    v1/distributed/l2_adapters/fs_native_l2_adapter.py (disk), integration/vllm/lmcache_mp_connector.py and
+    vllm_multi_process_adapter.py (the `lmcache.mp.` settings).
+    """
     del geometry
+    cpu, disk = spec.tiers.cpu, spec.tiers.disk
     share = Share.of(spec)
-    return BackendPlan(
-        args=transfer_args({"kv_connector": "LMCacheMPConnector", "kv_role": "kv_both"}),
-        mounts=disk_mounts(spec.tiers.disk),
-        cpu_bytes_per_rank=share.cpu_bytes // share.ranks_per_engine,
-        disk_bytes_per_rank=share.disk_bytes // share.ranks_per_engine,
+    capacity = cpu.capacity.bytes if cpu else 0
+    required = cpu is not None and cpu.hugepages.policy is Policy.REQUIRE
+    cpu_bytes = round_up(capacity, 2 * MIB) if required else round_down(capacity, MIB)
+    hugepages = required_pages(cpu, [cpu_bytes]) if cpu else None
+    disk_bytes = round_down(disk.capacity.bytes, MIB) if disk else 0
+    mounts = disk_mounts(disk)
+    request_port = _request_port(spec.engine.port)
+    server = Sidecar(
+        name=SIDECAR_NAME,
+        image=None,
+        command=_command(spec, cpu_bytes, disk_bytes, mounts, request_port),
+        env=_env(spec),
+        ports={
+            "lmcache": request_port,
+            "lmcache-http": request_port + 1,
+            "lmcache-metrics": request_port + 2,
+        },
+        memory_bytes=_OVERHEAD_BYTES + (0 if hugepages else cpu_bytes),
     )
+    config = {
+        "kv_connector": "LMCacheMPConnector",
+        "kv_connector_module_path": "lmcache.integration.vllm.lmcache_mp_connector",
+        "kv_role": "kv_both",
+        "kv_load_failure_policy": "recompute",
+        "kv_connector_extra_config": {
+            "lmcache.mp.host": "tcp://127.0.0.1",
+            "lmcache.mp.port": request_port,
+            "lmcache.mp.isolated_ipc": True,
+        },
+    }
+    return BackendPlan(
+        args=transfer_args(config),
+        env={"LMCACHE_TRACK_USAGE": "false"},
+        mounts=mounts,
+        sidecars=(server,),
+        image=images.LMCACHE,
+        cpu_bytes_per_rank=cpu_bytes // share.ranks,
+        disk_bytes_per_rank=disk_bytes // share.ranks,
+        hugepages=hugepages,
+        notes=_notes(spec),
+    )
+
+
+def _request_port(engine_port: int) -> int:
+    taken = range(_PORTS_FROM, _PORTS_FROM + 3)
+    return _PORTS_FROM + 10 if engine_port in taken else _PORTS_FROM
+
+
+def _env(spec: Spec) -> dict[str, str]:
+    env = {"PYTHONHASHSEED": "0", "LMCACHE_TRACK_USAGE": "false"}
+    if spec.engine.device is Device.CUDA:
+        # the device plugin gives GPUs to one container; the server opens the engine's memory on them
+        env |= {"NVIDIA_VISIBLE_DEVICES": "all", "NVIDIA_DRIVER_CAPABILITIES": "compute,utility"}
+    return env
+
+
+def _command(
+    spec: Spec, cpu_bytes: int, disk_bytes: int, mounts: tuple[Mount, ...], request_port: int
+) -> tuple[str, ...]:
+    cpu, disk = spec.tiers.cpu, spec.tiers.disk
+    required = cpu is not None and cpu.hugepages.policy is Policy.REQUIRE
+    command = [
+        *("lmcache", "server"),
+        *("--host", "127.0.0.1"),
+        *("--port", str(request_port)),
+        *("--http-host", "127.0.0.1"),
+        *("--http-port", str(request_port + 1)),
+        *("--prometheus-port", str(request_port + 2)),
+        *("--chunk-size", str(CHUNK_TOKENS)),
+        *("--max-workers", str(Share.of(spec).ranks)),
+        *("--l1-size-gb", gib_text(cpu_bytes)),
+        # all of it at start: an allocation that cannot be had fails then, not under load
+        "--no-l1-use-lazy",
+        *(("--l1-use-hugepages",) if required else ()),
+        *("--eviction-policy", "LRU"),
+        # the engine's /dev/shm is a volume of its own, so CUDA handles cannot be passed through it
+        "--isolated-ipc",
+    ]
+    if disk is None:
+        return tuple(command)
+    folder = f"{mounts[0].mount_path}/lmcache"
+    adapter: dict[str, Any] = {
+        "type": "fs_native",
+        "base_path": folder,
+        "use_odirect": disk.direct_io,
+        "max_capacity_gb": gib(disk_bytes),
+        # the capacity alone only counts; nothing is deleted without this (LMCache #4564)
+        "eviction": {"eviction_policy": "LRU", "trigger_watermark": 0.9, "eviction_ratio": 0.1},
+    }
+    command += ["--l2-adapter", json.dumps(adapter, separators=(",", ":"))]
+    # the adapter does not count files of an earlier start, so they would add up beyond the capacity
+    return ("/bin/sh", "-c", _SCRATCH_SCRIPT, folder, *command)
+
+
+def _notes(spec: Spec) -> tuple[str, ...]:
+    cpu, disk = spec.tiers.cpu, spec.tiers.disk
+    notes = [
+        "backend LMCacheMP evicts a fifth of the CPU tier at four fifths full: it holds 64 to 80 percent"
+    ]
+    if spec.engine.device is Device.CPU:
+        notes.append("backend LMCacheMP is not tested on device cpu; use KVTier")
+    else:
+        notes.append(
+            "backend LMCacheMP: the server sees the GPUs through NVIDIA_VISIBLE_DEVICES=all, which the "
+            "node's NVIDIA runtime must accept from containers without privileges"
+        )
+    notes += pages_notes(cpu)
+    if disk is not None:
+        notes.append(
+            "backend LMCacheMP starts with an empty disk tier: what an earlier start wrote is deleted"
+        )
+    return tuple(notes)

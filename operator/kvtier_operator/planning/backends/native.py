@@ -1,11 +1,13 @@
 """Backend Native: vLLM's own OffloadingConnector, with vLLM's filesystem tier below it."""
 
+import hashlib
 from typing import Any, Final
 
 from kvtier_operator.api.engine import Device
 from kvtier_operator.api.resource import Spec
+from kvtier_operator.api.tiers import Policy
 from kvtier_operator.planning.backends.disk import disk_mounts
-from kvtier_operator.planning.backends.share import Share
+from kvtier_operator.planning.backends.share import Share, index_bytes_per_rank, round_up
 from kvtier_operator.planning.backends.transfer import transfer_args
 from kvtier_operator.planning.geometry import Geometry
 from kvtier_operator.planning.plan import BackendPlan
@@ -18,49 +20,77 @@ _DISK_TOKENS_PER_FILE: Final = 256
 
 
 def plan_native(spec: Spec, geometry: Geometry) -> BackendPlan:
-    """`cpu_bytes_to_use` is one engine's, all its ranks together.
+    """The tier as one engine's `cpu_bytes_to_use`: all ranks together, once for MLA.
 
-    Sources: vllm/v1/kv_offload/cpu/spec.py (`num_chunks = cpu_bytes_to_use // (bytes of a chunk, all
-    ranks)`), cpu/shared_offload_region.py (one file of that size in /dev/shm, touched at start),
-    tiering/spec.py and tiering/fs/manager.py; the same in 0.32 and 0.33.
+    Sources, the same in 0.32 and 0.33: vllm/v1/kv_offload/cpu/spec.py (`num_chunks = cpu_bytes_to_use //
+    bytes of a chunk of all ranks`), cpu/shared_offload_region.py (one region of that size in /dev/shm,
+    touched at start), tiering/spec.py and tiering/fs/manager.py.
     """
     share = Share.of(spec)
     extra: dict[str, Any] = {"cpu_bytes_to_use": share.cpu_bytes}
     mounts = disk_mounts(spec.tiers.disk)
     tokens_per_chunk = spec.engine.block_size
     if mounts:
-        tokens_per_chunk = _multiple_of(spec.engine.block_size, _DISK_TOKENS_PER_FILE)
+        tokens_per_chunk = round_up(_DISK_TOKENS_PER_FILE, spec.engine.block_size)
         extra |= {
             "spec_name": "TieringOffloadingSpec",
             "block_size": tokens_per_chunk,
-            "secondary_tiers": [{"type": "fs", "root_dir": f"{mounts[0].mount_path}/native"}],
+            "secondary_tiers": [
+                {"type": "fs", "root_dir": f"{mounts[0].mount_path}/native/{_namespace(spec)}"}
+            ],
         }
-    config = {"kv_connector": "OffloadingConnector", "kv_role": "kv_both", "kv_connector_extra_config": extra}
-    entries = share.cpu_bytes // (tokens_per_chunk * geometry.kv_bytes_per_token)
+    config = {
+        "kv_connector": "OffloadingConnector",
+        "kv_role": "kv_both",
+        "kv_connector_extra_config": extra,
+    }
     return BackendPlan(
         args=transfer_args(config),
         mounts=mounts,
         shm_bytes=share.cpu_bytes * share.engines,
-        per_rank_overhead_bytes=-(-entries * _INDEX_BYTES_PER_ENTRY // share.ranks_per_engine),
+        per_rank_overhead_bytes=index_bytes_per_rank(
+            geometry, share, tokens_per_chunk, _INDEX_BYTES_PER_ENTRY
+        ),
         cpu_bytes_per_rank=share.cpu_bytes // share.ranks_per_engine,
         disk_bytes_per_rank=share.disk_bytes // share.ranks_per_engine,
         notes=_notes(spec),
     )
 
 
-def _multiple_of(block_tokens: int, wanted_tokens: int) -> int:
-    return -(-wanted_tokens // block_tokens) * block_tokens
+def _namespace(spec: Spec) -> str:
+    """Hash of what changes KV bytes and vLLM's own folder name leaves out.
+
+    vllm/v1/kv_offload/file_mapper.py names the model, dtype, block size and parallel sizes, but no revision,
+    weights, KV dtype or overrides (vLLM #49261, #55904, #56311); sharing a folder then gives wrong tokens.
+    """
+    engine = spec.engine
+    parts = [
+        spec.model.name,
+        spec.model.revision or "",
+        engine.image or "",
+        engine.kv_cache_dtype,
+        str(engine.tensor_parallel_size),
+        str(engine.block_size),
+        *engine.extra_args,
+    ]
+    return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:12]
 
 
 def _notes(spec: Spec) -> tuple[str, ...]:
-    notes = []
+    notes = ["backend Native keeps the tier in /dev/shm, on 4 KiB pages, and every rank pins all of it"]
+    cpu = spec.tiers.cpu
     if spec.engine.device is Device.CPU:
-        notes.append(
-            "backend Native refuses device cpu: vLLM's offloading needs a GPU (v1/kv_offload/cpu/spec.py)"
-        )
+        notes.append("backend Native refuses device cpu: vLLM's own offloading needs a GPU; use KVTier")
+    if cpu and cpu.hugepages.policy is not Policy.OFF:
+        notes.append("backend Native cannot use explicit huge pages; use KVTier or LMCache")
     if spec.tiers.disk is not None:
         notes.append(
-            "backend Native does not bound its disk tier: vLLM's fs tier never deletes; an emptyDir that outgrows "
-            "its sizeLimit evicts the pod"
+            "backend Native does not bound its disk tier: vLLM's fs tier never deletes; an emptyDir that "
+            "outgrows its sizeLimit evicts the pod, other volumes fill up and then store nothing more"
         )
+        if spec.tiers.disk.volume.persistent_volume_claim or spec.tiers.disk.volume.host_path:
+            notes.append(
+                "backend Native shares its disk folder among the pods that mount it, and its blocks carry no "
+                "checksum; weights that change under the same revision need an empty folder"
+            )
     return tuple(notes)

@@ -1,9 +1,14 @@
 """How the tiers of one pod are shared out over its engines and their ranks."""
 
 from dataclasses import dataclass
-from typing import Self
+from decimal import Decimal
+from typing import Final, Self
 
 from kvtier_operator.api.resource import Spec
+from kvtier_operator.planning.geometry import Geometry
+
+MIB: Final = 1 << 20
+GIB: Final = 1 << 30
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,3 +56,25 @@ def round_down(size: int, step: int) -> int:
 def round_up(size: int, step: int) -> int:
     """The smallest multiple of `step` that is not below `size`."""
     return -(-size // step) * step
+
+
+def gib(size: int) -> float:
+    """`size` in GiB. Exact for whole MiB: the quotient is a fraction of few bits."""
+    return size / GIB
+
+
+def gib_text(size: int) -> str:
+    """`size`, whole MiB, in GiB as a plain decimal number with a point: never `4Gi`, never `1e-03`."""
+    text = format(Decimal(size) / GIB, "f")
+    return text if "." in text else f"{text}.0"
+
+
+def index_bytes_per_rank(
+    geometry: Geometry, share: Share, tokens_per_entry: int, bytes_per_entry: int
+) -> int:
+    """Memory of the scheduler's index of the CPU tier, spread over the ranks of its engine.
+
+    One engine's scheduler keeps one entry for each chunk of `tokens_per_entry` tokens.
+    """
+    entries = share.cpu_bytes // (tokens_per_entry * geometry.kv_bytes_per_token)
+    return -(-entries * bytes_per_entry // share.ranks_per_engine)

@@ -1,0 +1,25 @@
+"""Images by what runs in them, where the resource names none. The tags are the tested versions."""
+
+from typing import Final
+
+from kvtier_operator.api.engine import Device
+
+KVTIER_VERSION: Final = "0.1.0"
+"""Of kvtier's own images; the distribution's version (pyproject.toml)."""
+
+LMCACHE: Final = "lmcache/vllm-openai:v0.5.6"
+"""vLLM with LMCache, of which the settings here are."""
+
+_VLLM_VERSION: Final = "v0.33.0"
+
+
+def vllm(device: Device) -> str:
+    """vLLM's own image."""
+    repository = "vllm/vllm-openai-cpu" if device is Device.CPU else "vllm/vllm-openai"
+    return f"{repository}:{_VLLM_VERSION}"
+
+
+def kvtier_engine(device: Device) -> str:
+    """vLLM with kvtier's connector."""
+    repository = "kvtier/engine-cpu" if device is Device.CPU else "kvtier/engine"
+    return f"{repository}:{KVTIER_VERSION}"
