@@ -30,7 +30,7 @@ COMPUTED_ARGS: Final = frozenset(
         "--kv-cache-memory-bytes",
         "--kv-cache-dtype",
         "--kv-transfer-config",
-        # replaces the connector that --kv-transfer-config names (vllm/config/vllm.py, _post_init_kv_transfer_config)
+        # replaces the connector that --kv-transfer-config names (vllm/config/vllm.py)
         "--kv-offloading-size",
         "--kv-offloading-backend",
     }

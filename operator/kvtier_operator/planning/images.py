@@ -14,12 +14,12 @@ _VLLM_VERSION: Final = "v0.33.0"
 
 
 def vllm(device: Device) -> str:
-    """vLLM's own image."""
+    """The image of vLLM itself."""
     repository = "vllm/vllm-openai-cpu" if device is Device.CPU else "vllm/vllm-openai"
     return f"{repository}:{_VLLM_VERSION}"
 
 
 def kvtier_engine(device: Device) -> str:
-    """vLLM with kvtier's connector."""
+    """The image of vLLM with kvtier's connector."""
     repository = "kvtier/engine-cpu" if device is Device.CPU else "kvtier/engine"
     return f"{repository}:{KVTIER_VERSION}"

@@ -33,5 +33,5 @@ def plan_backend(spec: Spec, geometry: Geometry) -> BackendPlan:
 
 
 def scratch_dirs(spec: Spec) -> tuple[str, ...]:
-    """Folders of the container that must be emptied before each start of the engine; empty for most backends."""
+    """Folders that must be emptied before each start of the engine; none for most backends."""
     return lmcache_scratch_dirs(spec) if spec.backend is Backend.LMCACHE else ()

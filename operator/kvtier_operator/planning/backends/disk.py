@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from kvtier_operator.api.tiers import DiskTier, Volume
-from kvtier_operator.planning.backends.share import MIB
 from kvtier_operator.planning.plan import Mount
+from kvtier_operator.planning.units import MIB, ceil_div
 
 VOLUME_NAME: Final = "kv-disk"
 MOUNT_ROOT: Final = "/var/lib/kvtier/disk"
@@ -26,7 +26,7 @@ def disk_mounts(disk: DiskTier | None, payload_bytes: int | None = None) -> tupl
     if disk is None:
         return ()
     volumes = disk_volumes(disk)
-    size = -(-disk.capacity.bytes // len(volumes)) if payload_bytes is None else payload_bytes
+    size = ceil_div(disk.capacity.bytes, len(volumes)) if payload_bytes is None else payload_bytes
     return tuple(
         Mount(
             name=f"{VOLUME_NAME}-{index}",
@@ -43,7 +43,7 @@ def volume_bytes(payload_bytes: int) -> int:
     ext4 reserves 5 percent for root and spends 1.6 percent on inodes by default (mke2fs(8), `-m`,
     inode_size and inode_ratio); the rest is for directories and for files rounded up to 4 KiB blocks.
     """
-    return -(-payload_bytes * 11 // (10 * MIB)) * MIB
+    return ceil_div(payload_bytes * 11, 10 * MIB) * MIB
 
 
 def _source(volume: Volume, size_bytes: int) -> Mapping[str, Any]:

@@ -9,10 +9,11 @@ from kvtier_operator.api.resource import Spec
 from kvtier_operator.api.tiers import CpuTier, Policy
 from kvtier_operator.planning import images
 from kvtier_operator.planning.backends.pages import PREFER_NOTE, page_bytes, required_pages
-from kvtier_operator.planning.backends.share import Share, index_bytes_per_rank, round_up
+from kvtier_operator.planning.backends.share import Share, index_bytes_per_rank
 from kvtier_operator.planning.backends.transfer import transfer_args
 from kvtier_operator.planning.geometry import Geometry
 from kvtier_operator.planning.plan import BackendPlan
+from kvtier_operator.planning.units import round_up
 
 NO_DISK_NOTE: Final = "backend KVTier: tiers.disk is not yet served by this release"
 
@@ -38,7 +39,7 @@ def plan_kvtier(spec: Spec, geometry: Geometry) -> BackendPlan:
         slice_bytes = round_up(slice_bytes, page_bytes(cpu))
     engine_bytes = slice_bytes * slices
     hugepages = required_pages(cpu, [slice_bytes] * (slices * share.engines))
-    blocks_per_chunk = _blocks_per_chunk(spec)
+    blocks_per_chunk = _blocks_per_chunk(spec, geometry)
     config = ConnectorConfig(
         cpu_capacity_bytes=engine_bytes,
         hugepages=ConnectorPolicy(cpu.hugepages.policy),
@@ -51,18 +52,19 @@ def plan_kvtier(spec: Spec, geometry: Geometry) -> BackendPlan:
         image=images.kvtier_engine(spec.engine.device),
         pinned_bytes=0 if hugepages else engine_bytes * share.engines,
         per_rank_overhead_bytes=index_bytes_per_rank(
-            geometry, share, blocks_per_chunk * spec.engine.block_size, _INDEX_BYTES_PER_ENTRY
+            geometry, share, blocks_per_chunk * geometry.block_tokens, _INDEX_BYTES_PER_ENTRY
         ),
         cpu_bytes_per_rank=engine_bytes // share.ranks_per_engine,
         hugepages=hugepages,
+        tokens_per_chunk=blocks_per_chunk * geometry.block_tokens,
         notes=_notes(spec, cpu),
     )
 
 
-def _blocks_per_chunk(spec: Spec) -> int:
+def _blocks_per_chunk(spec: Spec, geometry: Geometry) -> int:
     if spec.engine.device is Device.CPU:
         return 1
-    return max(_CUDA_CHUNK_TOKENS // spec.engine.block_size, 1)
+    return max(_CUDA_CHUNK_TOKENS // geometry.block_tokens, 1)
 
 
 def _notes(spec: Spec, cpu: CpuTier) -> tuple[str, ...]:

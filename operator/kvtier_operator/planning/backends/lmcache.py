@@ -9,10 +9,11 @@ from kvtier_operator.planning import images
 from kvtier_operator.planning.backends.disk import disk_mounts, disk_volumes
 from kvtier_operator.planning.backends.lmcache_settings import CHUNK_TOKENS, CONFIG_PATH, LMCacheSettings
 from kvtier_operator.planning.backends.pages import page_bytes, pages_notes, required_pages
-from kvtier_operator.planning.backends.share import MIB, Share, round_down, round_up
+from kvtier_operator.planning.backends.share import Share, round_down
 from kvtier_operator.planning.backends.transfer import transfer_args
 from kvtier_operator.planning.geometry import Geometry
 from kvtier_operator.planning.plan import BackendPlan
+from kvtier_operator.planning.units import MIB, ceil_div, round_up
 
 _OVERHEAD_BYTES_PER_RANK: Final = 512 * MIB
 """An allowance for LMCache's threads, its index and one chunk in flight on each; not measured."""
@@ -54,6 +55,7 @@ def plan_lmcache(spec: Spec, geometry: Geometry) -> BackendPlan:
         cpu_bytes_per_rank=engine_bytes // share.ranks_per_engine,
         disk_bytes_per_rank=settings.disk_bytes * storing_ranks // share.ranks_per_engine,
         hugepages=hugepages,
+        tokens_per_chunk=CHUNK_TOKENS,
         notes=_notes(spec, geometry, share),
     )
 
@@ -98,7 +100,7 @@ def _bytes_per_volume(spec: Spec, share: Share, settings: LMCacheSettings) -> in
     if spec.tiers.disk is None:
         return 0
     volumes = len(disk_volumes(spec.tiers.disk))
-    return -(-share.ranks // volumes) * settings.disk_bytes
+    return ceil_div(share.ranks, volumes) * settings.disk_bytes
 
 
 def _notes(spec: Spec, geometry: Geometry, share: Share) -> tuple[str, ...]:

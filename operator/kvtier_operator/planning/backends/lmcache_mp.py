@@ -10,10 +10,11 @@ from kvtier_operator.planning import images
 from kvtier_operator.planning.backends.disk import disk_mounts
 from kvtier_operator.planning.backends.lmcache_settings import CHUNK_TOKENS
 from kvtier_operator.planning.backends.pages import pages_notes, required_pages
-from kvtier_operator.planning.backends.share import GIB, MIB, Share, gib, gib_text, round_down, round_up
+from kvtier_operator.planning.backends.share import Share, gib, gib_text, round_down
 from kvtier_operator.planning.backends.transfer import transfer_args
 from kvtier_operator.planning.geometry import Geometry
 from kvtier_operator.planning.plan import BackendPlan, Mount, Sidecar
+from kvtier_operator.planning.units import GIB, MIB, round_up
 
 SIDECAR_NAME: Final = "lmcache"
 _PORTS_FROM: Final = 5555
@@ -72,6 +73,7 @@ def plan_lmcache_mp(spec: Spec, geometry: Geometry) -> BackendPlan:
         cpu_bytes_per_rank=cpu_bytes // share.ranks,
         disk_bytes_per_rank=disk_bytes // share.ranks,
         hugepages=hugepages,
+        tokens_per_chunk=CHUNK_TOKENS,
         notes=_notes(spec),
     )
 

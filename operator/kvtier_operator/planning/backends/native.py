@@ -7,10 +7,11 @@ from kvtier_operator.api.engine import Device
 from kvtier_operator.api.resource import Spec
 from kvtier_operator.api.tiers import Policy
 from kvtier_operator.planning.backends.disk import disk_mounts
-from kvtier_operator.planning.backends.share import Share, index_bytes_per_rank, round_up
+from kvtier_operator.planning.backends.share import Share, index_bytes_per_rank
 from kvtier_operator.planning.backends.transfer import transfer_args
 from kvtier_operator.planning.geometry import Geometry
 from kvtier_operator.planning.plan import BackendPlan
+from kvtier_operator.planning.units import round_up
 
 _INDEX_BYTES_PER_ENTRY: Final = 600
 """Of vLLM's LRU index (v1/kv_offload/cpu/policies/lru.py): 515 to 593 bytes an entry measured under 0.32."""
@@ -29,9 +30,9 @@ def plan_native(spec: Spec, geometry: Geometry) -> BackendPlan:
     share = Share.of(spec)
     extra: dict[str, Any] = {"cpu_bytes_to_use": share.cpu_bytes}
     mounts = disk_mounts(spec.tiers.disk)
-    tokens_per_chunk = spec.engine.block_size
+    tokens_per_chunk = geometry.block_tokens
     if mounts:
-        tokens_per_chunk = round_up(_DISK_TOKENS_PER_FILE, spec.engine.block_size)
+        tokens_per_chunk = round_up(_DISK_TOKENS_PER_FILE, geometry.block_tokens)
         extra |= {
             "spec_name": "TieringOffloadingSpec",
             "block_size": tokens_per_chunk,
@@ -53,6 +54,7 @@ def plan_native(spec: Spec, geometry: Geometry) -> BackendPlan:
         ),
         cpu_bytes_per_rank=share.cpu_bytes // share.ranks_per_engine,
         disk_bytes_per_rank=share.disk_bytes // share.ranks_per_engine,
+        tokens_per_chunk=tokens_per_chunk,
         notes=_notes(spec),
     )
 

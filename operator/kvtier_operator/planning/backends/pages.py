@@ -4,8 +4,8 @@ from collections.abc import Iterable
 from typing import Final
 
 from kvtier_operator.api.tiers import CpuTier, HugepageSize, Policy
-from kvtier_operator.planning.backends.share import round_up
 from kvtier_operator.planning.plan import HugepagesPlan
+from kvtier_operator.planning.units import ceil_div
 
 PREFER_NOTE: Final = (
     "hugepages.policy Prefer: a pod cannot prefer explicit huge pages, it can only require them, so the pod "
@@ -28,7 +28,7 @@ def required_pages(cpu: CpuTier, slice_bytes: Iterable[int]) -> HugepagesPlan | 
     if cpu.hugepages.policy is not Policy.REQUIRE:
         return None
     size = page_bytes(cpu)
-    return HugepagesPlan(page_bytes=size, pages=sum(round_up(part, size) // size for part in slice_bytes))
+    return HugepagesPlan(page_bytes=size, pages=sum(ceil_div(part, size) for part in slice_bytes))
 
 
 def pages_notes(cpu: CpuTier | None) -> tuple[str, ...]:

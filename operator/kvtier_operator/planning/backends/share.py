@@ -2,13 +2,11 @@
 
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import Final, Self
+from typing import Self
 
 from kvtier_operator.api.resource import Spec
 from kvtier_operator.planning.geometry import Geometry
-
-MIB: Final = 1 << 20
-GIB: Final = 1 << 30
+from kvtier_operator.planning.units import GIB, ceil_div
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,11 +51,6 @@ def round_down(size: int, step: int) -> int:
     return max(size // step, 1) * step
 
 
-def round_up(size: int, step: int) -> int:
-    """The smallest multiple of `step` that is not below `size`."""
-    return -(-size // step) * step
-
-
 def gib(size: int) -> float:
     """`size` in GiB. Exact for whole MiB: the quotient is a fraction of few bits."""
     return size / GIB
@@ -77,4 +70,4 @@ def index_bytes_per_rank(
     One engine's scheduler keeps one entry for each chunk of `tokens_per_entry` tokens.
     """
     entries = share.cpu_bytes // (tokens_per_entry * geometry.kv_bytes_per_token)
-    return -(-entries * bytes_per_entry // share.ranks_per_engine)
+    return ceil_div(entries * bytes_per_entry, share.ranks_per_engine)
