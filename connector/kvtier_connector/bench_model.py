@@ -1,4 +1,4 @@
-"""A small Llama with random weights for benchmarks: the time to the first token does not depend on the weights."""
+"""A small Llama with random weights for benchmarks: time to first token does not depend on the weights."""
 
 import json
 from pathlib import Path

@@ -99,7 +99,7 @@ class KVTierConnector(OffloadingConnector):  # type: ignore[misc] # vLLM has no 
         super().update_connector_output(connector_output)
 
     def _forget(self, job_id: int) -> None:
-        """Invalidate a failed job's chunks, and have its request offer them again when it has computed them."""
+        """Invalidate a failed job's chunks, and have its request offer them again once computed."""
         scheduler = self.scheduler
         job = scheduler._jobs.get(job_id)  # noqa: SLF001 - a job from before a cache reset is unknown
         if job is None:

@@ -1,7 +1,7 @@
 """Copies where the device is a GPU: DMA on two streams of its own, one for each direction.
 
 The order against the engine's own work is upstream's (vllm/v1/kv_offload/cpu/gpu_worker.py): a store waits
-for the step that writes what it reads, a load for whatever was still to be written to the blocks that it fills.
+for the step that writes what it reads, a load for whatever was still to be written to the blocks it fills.
 """
 
 from collections import deque

@@ -76,7 +76,7 @@ class KVTierWorker(OffloadingWorker):  # type: ignore[misc] # vLLM has no types
     def submit_load(
         self, job_id: int, src_spec: LoadStoreSpec, dst_spec: GPULoadStoreSpec, expedited: bool = False
     ) -> bool:
-        """Begin to copy slots into device blocks. Only vLLM 0.33 passes `expedited`, and only when asked to."""
+        """Begin to copy slots into device blocks. Only vLLM 0.33 passes `expedited`, if asked to."""
         return self._submit(job_id, dst_spec, src_spec, to_device=True)
 
     @override

@@ -71,4 +71,5 @@ def test_capacity_has_no_default() -> None:
 
 
 def test_policies_given_as_text_become_policies() -> None:
-    assert replace(FULL, hugepages="Off").hugepages is Policy.OFF
+    extra = kv_transfer_config(FULL)["kv_connector_extra_config"] | {"hugepages": "Off"}
+    assert parse_extra_config(extra) == replace(FULL, hugepages=Policy.OFF)
