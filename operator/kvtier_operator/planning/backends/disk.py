@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from kvtier_operator.api.tiers import DiskTier, Volume
 from kvtier_operator.planning.plan import Mount
-from kvtier_operator.planning.units import MIB, ceil_div
+from kvtier_operator.planning.units import MIB, ceil_div, quantity
 
 VOLUME_NAME: Final = "kv-disk"
 MOUNT_ROOT: Final = "/var/lib/kvtier/disk"
@@ -50,7 +50,7 @@ def _source(volume: Volume, size_bytes: int) -> Mapping[str, Any]:
     if volume.ephemeral is not None:
         claim: dict[str, Any] = {
             "accessModes": ["ReadWriteOnce"],
-            "resources": {"requests": {"storage": str(size_bytes)}},
+            "resources": {"requests": {"storage": quantity(size_bytes)}},
         }
         if volume.ephemeral.storage_class_name:
             claim["storageClassName"] = volume.ephemeral.storage_class_name
@@ -59,4 +59,4 @@ def _source(volume: Volume, size_bytes: int) -> Mapping[str, Any]:
         return {"persistentVolumeClaim": {"claimName": volume.persistent_volume_claim.claim_name}}
     if volume.host_path is not None:
         return {"hostPath": {"path": volume.host_path.path, "type": "DirectoryOrCreate"}}
-    return {"emptyDir": {"sizeLimit": str(size_bytes)}}
+    return {"emptyDir": {"sizeLimit": quantity(size_bytes)}}

@@ -1,11 +1,43 @@
-"""One Kubernetes object a file, each a pure function of the Plan."""
+"""One Kubernetes object a file, each a pure function of the Plan; None where it is not wanted."""
 
 from typing import Any
 
+from kvtier_operator.planning.objects.engine_config_map import engine_config_map
+from kvtier_operator.planning.objects.engine_deployment import engine_deployment
+from kvtier_operator.planning.objects.engine_pdb import engine_pdb
+from kvtier_operator.planning.objects.engine_service import engine_service
+from kvtier_operator.planning.objects.engine_service_account import engine_service_account
+from kvtier_operator.planning.objects.gateway_provider import gateway_provider_objects
+from kvtier_operator.planning.objects.http_route import http_route
+from kvtier_operator.planning.objects.inference_pool import inference_pool
+from kvtier_operator.planning.objects.picker_config_map import picker_config_map
+from kvtier_operator.planning.objects.picker_deployment import picker_deployment
+from kvtier_operator.planning.objects.picker_role import picker_role
+from kvtier_operator.planning.objects.picker_role_binding import picker_role_binding
+from kvtier_operator.planning.objects.picker_service import picker_service
+from kvtier_operator.planning.objects.picker_service_account import picker_service_account
 from kvtier_operator.planning.plan import Plan
 
 
 def build_objects(plan: Plan) -> tuple[dict[str, Any], ...]:
-    """The objects of one Plan, in the order to apply them."""
-    del plan
-    return ()
+    """The objects of one Plan, in the order to apply them: what a pod refers to comes before it.
+
+    The engines come before the picker, and the route last, so that no request arrives before an answer can.
+    """
+    wanted = (
+        engine_service_account(plan),
+        picker_service_account(plan),
+        picker_role(plan),
+        picker_role_binding(plan),
+        engine_config_map(plan),
+        picker_config_map(plan),
+        engine_service(plan),
+        picker_service(plan),
+        engine_deployment(plan),
+        engine_pdb(plan),
+        picker_deployment(plan),
+        inference_pool(plan),
+        *gateway_provider_objects(plan),
+        http_route(plan),
+    )
+    return tuple(built for built in wanted if built is not None)

@@ -1,0 +1,49 @@
+"""Who the engine's pod runs as and what it may do."""
+
+from typing import Any, Final
+
+from kvtier_operator.api.resource import Spec
+from kvtier_operator.api.tiers import Policy
+from kvtier_operator.planning.backends.disk import disk_volumes
+
+_USER: Final = 1000
+
+
+def runs_as_root(spec: Spec) -> bool:
+    """Whether the engine must be root.
+
+    IPC_LOCK lifts RLIMIT_MEMLOCK only when it is effective, and the runtime makes an added capability
+    effective for root alone (capabilities(7), execve: ambient ones are not set). A hostPath folder belongs
+    to root: fsGroup does not apply to it.
+    """
+    disk = spec.tiers.disk
+    folders_of_root = disk is not None and any(volume.host_path for volume in disk_volumes(disk))
+    return wants_ipc_lock(spec) or folders_of_root
+
+
+def wants_ipc_lock(spec: Spec) -> bool:
+    """Whether the tier is to be locked in memory."""
+    return spec.tiers.cpu is not None and spec.tiers.cpu.memlock.policy is not Policy.OFF
+
+
+def engine_pod_security(spec: Spec) -> dict[str, Any]:
+    """The pod's security context."""
+    profile = {"seccompProfile": {"type": "RuntimeDefault"}}
+    if runs_as_root(spec):
+        return {"runAsUser": 0, "runAsGroup": 0, **profile}
+    return {
+        "runAsNonRoot": True,
+        "runAsUser": _USER,
+        "runAsGroup": _USER,
+        "fsGroup": _USER,
+        "fsGroupChangePolicy": "OnRootMismatch",
+        **profile,
+    }
+
+
+def engine_container_security(spec: Spec) -> dict[str, Any]:
+    """The containers' security context: nothing but, where asked for, locking memory."""
+    capabilities: dict[str, Any] = {"drop": ["ALL"]}
+    if wants_ipc_lock(spec):
+        capabilities["add"] = ["IPC_LOCK"]
+    return {"allowPrivilegeEscalation": False, "capabilities": capabilities}

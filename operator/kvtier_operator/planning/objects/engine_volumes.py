@@ -1,0 +1,60 @@
+"""Volumes of the engine's pod and where its containers see them."""
+
+from typing import Any, Final
+
+from kvtier_operator.api.resource import Backend
+from kvtier_operator.planning.objects.engine_config_map import file_key
+from kvtier_operator.planning.objects.names import Names
+from kvtier_operator.planning.plan import Mount, Plan
+from kvtier_operator.planning.units import quantity
+
+HOME: Final = "/var/lib/kvtier/home"
+"""Home of the engine's user: model files, compile caches."""
+_SHM: Final = "shm"
+_HOME: Final = "home"
+_CONFIG: Final = "config"
+_SHARED_SOURCES: Final = ("hostPath", "persistentVolumeClaim")
+_POD_OWNED_FOLDERS: Final = (Backend.LMCACHE, Backend.LMCACHE_MP)
+
+
+def engine_volumes(plan: Plan) -> list[dict[str, Any]]:
+    """Shared memory, the home, the engine's files and the disk tier.
+
+    No hugetlbfs volume: kvtier's connector maps huge pages through memfd_create(2), LMCache through
+    mmap(2) with MAP_HUGETLB; the request in the container's resources is what both need.
+    """
+    volumes: list[dict[str, Any]] = [
+        {"name": _SHM, "emptyDir": {"medium": "Memory", "sizeLimit": quantity(plan.budget.shm_bytes)}},
+        {"name": _HOME, "emptyDir": {}},
+    ]
+    if plan.engine.files:
+        volumes.append({"name": _CONFIG, "configMap": {"name": Names.of(plan).engine}})
+    volumes += [{"name": mount.name, **mount.source} for mount in plan.engine.mounts]
+    return volumes
+
+
+def engine_volume_mounts(plan: Plan) -> list[dict[str, Any]]:
+    """What the engine's container sees."""
+    mounts: list[dict[str, Any]] = [
+        {"name": _SHM, "mountPath": "/dev/shm"},  # noqa: S108 - the kernel's name for shared memory
+        {"name": _HOME, "mountPath": HOME},
+    ]
+    mounts += [
+        {"name": _CONFIG, "mountPath": file.path, "subPath": file_key(file), "readOnly": True}
+        for file in plan.engine.files
+    ]
+    return mounts + disk_volume_mounts(plan)
+
+
+def disk_volume_mounts(plan: Plan) -> list[dict[str, Any]]:
+    """Where a container sees the disk tier."""
+    return [_disk_mount(plan, mount) for mount in plan.engine.mounts]
+
+
+def _disk_mount(plan: Plan, mount: Mount) -> dict[str, Any]:
+    seen = {"name": mount.name, "mountPath": mount.mount_path}
+    shared = any(source in mount.source for source in _SHARED_SOURCES)
+    if shared and plan.resource.spec.backend in _POD_OWNED_FOLDERS:
+        # LMCache empties its folder at start: on a volume that pods share each gets one of its own
+        return seen | {"subPathExpr": "$(POD_NAME)"}
+    return seen

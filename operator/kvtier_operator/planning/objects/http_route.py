@@ -1,0 +1,43 @@
+"""HTTPRoute from a gateway to the pool."""
+
+from typing import Any, Final
+
+from kvtier_operator.api.router import GatewayProvider
+from kvtier_operator.planning.objects.inference_pool import GROUP as POOL_GROUP
+from kvtier_operator.planning.objects.inference_pool import KIND as POOL_KIND
+from kvtier_operator.planning.objects.names import Component, Names
+from kvtier_operator.planning.plan import Plan
+
+_GATEWAY_GROUP: Final = "gateway.networking.k8s.io"
+
+
+def http_route(plan: Plan) -> dict[str, Any] | None:
+    """Every path to the pool; None where the resource brings no gateway."""
+    gateway = plan.resource.spec.router.gateway
+    if gateway is None:
+        return None
+    names = Names.of(plan)
+    parent = gateway.parent_ref
+    optional = {"namespace": parent.namespace, "sectionName": parent.section_name}
+    rule: dict[str, Any] = {
+        "matches": [{"path": {"type": "PathPrefix", "value": "/"}}],
+        "backendRefs": [{"group": POOL_GROUP, "kind": POOL_KIND, "name": names.resource}],
+    }
+    if gateway.provider is not GatewayProvider.GKE:
+        # 0s: none (Gateway API, HTTPRouteTimeouts); an answer may stream for minutes. GKE refuses the field.
+        rule["timeouts"] = {"request": "0s"}
+    spec: dict[str, Any] = {
+        "parentRefs": [
+            {"group": _GATEWAY_GROUP, "kind": "Gateway", "name": parent.name}
+            | {key: value for key, value in optional.items() if value}
+        ],
+        "rules": [rule],
+    }
+    if gateway.hostnames:
+        spec["hostnames"] = list(gateway.hostnames)
+    return {
+        "apiVersion": f"{_GATEWAY_GROUP}/v1",
+        "kind": "HTTPRoute",
+        "metadata": names.metadata(names.resource, Component.ROUTER),
+        "spec": spec,
+    }

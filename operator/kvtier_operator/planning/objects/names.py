@@ -1,0 +1,73 @@
+"""Names and labels of the objects of one resource."""
+
+import hashlib
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, Final, Self
+
+from kvtier_operator.planning.plan import Plan
+
+MANAGED_BY: Final = "kvtier"
+CONFIG_HASH: Final = "kvtier.dev/config-hash"
+"""Annotation of a pod template: its pods are replaced when the configuration they read changes."""
+
+
+class Component(StrEnum):
+    """What an object is for; the value of app.kubernetes.io/component."""
+
+    ENGINE = "engine"
+    PICKER = "picker"
+    ROUTER = "router"
+
+
+@dataclass(frozen=True, slots=True)
+class Names:
+    """Names of the objects of one resource, all in its namespace.
+
+    Attributes:
+        resource: The resource's own name; InferencePool and HTTPRoute carry it.
+        namespace: The resource's namespace.
+        engine: Deployment, Service and so on of the engines.
+        picker: The same of the endpoint picker.
+    """
+
+    resource: str
+    namespace: str
+    engine: str
+    picker: str
+
+    @classmethod
+    def of(cls, plan: Plan) -> Self:
+        """Names of `plan`'s objects."""
+        name = plan.resource.metadata.name
+        return cls(
+            resource=name,
+            namespace=plan.resource.metadata.namespace,
+            engine=f"{name}-engine",
+            picker=f"{name}-picker",
+        )
+
+    def selector(self, component: Component) -> dict[str, str]:
+        """Labels that select the pods of `component`; they never change while the resource lives."""
+        return {
+            "app.kubernetes.io/name": MANAGED_BY,
+            "app.kubernetes.io/instance": self.resource,
+            "app.kubernetes.io/component": component.value,
+        }
+
+    def labels(self, component: Component) -> dict[str, str]:
+        """Labels of an object of `component`."""
+        return {
+            **self.selector(component),
+            "app.kubernetes.io/part-of": MANAGED_BY,
+            "app.kubernetes.io/managed-by": MANAGED_BY,
+        }
+
+    def metadata(self, name: str, component: Component) -> dict[str, Any]:
+        """Metadata of an object called `name`."""
+        return {"name": name, "namespace": self.namespace, "labels": self.labels(component)}
+
+
+def content_hash(*parts: str) -> str:
+    """Hash of configuration text, short enough to read."""
+    return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:16]

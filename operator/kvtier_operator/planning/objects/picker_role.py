@@ -1,0 +1,50 @@
+"""Role of the picker: reading what it chooses among, in its own namespace."""
+
+from typing import Any, Final
+
+from kvtier_operator.api.router import Flavor
+from kvtier_operator.planning.objects.names import Component, Names
+from kvtier_operator.planning.plan import Plan
+
+_READ: Final = ("get", "list", "watch")
+_OBJECTIVES: Final = ("inferenceobjectives", "inferencemodelrewrites")
+
+
+def picker_role(plan: Plan) -> dict[str, Any]:
+    """Least rights by flavour.
+
+    Source: config/charts of llm-d-router v0.10.0 and of the inference extension v1.2.0 and v1.5.0 (rbac.yaml,
+    leader-election-rbac.yaml). The metrics endpoint is served without authentication, so the cluster-wide
+    right to review tokens is not needed.
+    """
+    names = Names.of(plan)
+    router = plan.resource.spec.router
+    rules = [
+        # the endpoints: addresses and readiness of the engines
+        _rule("", ["pods"], _READ),
+        # the pool it picks for: selector and ports
+        _rule("inference.networking.k8s.io", ["inferencepools"], _READ),
+    ]
+    if router.flavor in (Flavor.LLM_D, Flavor.GAIE):
+        # priorities and model rewrites, which upstream's pickers watch whether or not there are any
+        rules.append(_rule("inference.networking.x-k8s.io", _OBJECTIVES, _READ))
+    if router.flavor is Flavor.LLM_D:
+        # the same under llm-d's own group, from 0.9
+        rules.append(_rule("llm-d.ai", _OBJECTIVES, _READ))
+    if router.replicas > 1:
+        # leader election: the lease that decides which picker answers
+        rules.append(
+            _rule("coordination.k8s.io", ["leases"], (*_READ, "create", "update", "patch", "delete"))
+        )
+        # leader election reports its changes as events
+        rules.append(_rule("", ["events"], ("create", "patch")))
+    return {
+        "apiVersion": "rbac.authorization.k8s.io/v1",
+        "kind": "Role",
+        "metadata": names.metadata(names.picker, Component.PICKER),
+        "rules": rules,
+    }
+
+
+def _rule(group: str, resources: tuple[str, ...] | list[str], verbs: tuple[str, ...]) -> dict[str, Any]:
+    return {"apiGroups": [group], "resources": list(resources), "verbs": list(verbs)}
