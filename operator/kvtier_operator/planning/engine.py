@@ -12,31 +12,6 @@ from kvtier_operator.planning.plan import BackendPlan, Budget, EnginePlan
 DEFAULT_CPU_KV_CACHE_BYTES: Final = 4 << 30
 """The device cache on device cpu, per rank, where the resource names none (its field says so)."""
 
-COMPUTED_ARGS: Final = frozenset(
-    {
-        "--model",
-        "--served-model-name",
-        "--revision",
-        "--port",
-        "--tensor-parallel-size",
-        "-tp",
-        "--data-parallel-size",
-        "-dp",
-        "--max-model-len",
-        "--block-size",
-        "--enable-prefix-caching",
-        "--no-enable-prefix-caching",
-        "--gpu-memory-utilization",
-        "--kv-cache-memory-bytes",
-        "--kv-cache-dtype",
-        "--kv-transfer-config",
-        # replaces the connector that --kv-transfer-config names (vllm/config/vllm.py)
-        "--kv-offloading-size",
-        "--kv-offloading-backend",
-    }
-)
-"""vLLM arguments that follow from the resource, so that they may not stand in `extraArgs`."""
-
 
 def plan_engine(
     resource: KVCacheTier, geometry: Geometry, backend: BackendPlan, budget: Budget

@@ -2,13 +2,12 @@
 
 from typing import Final
 
-from kvtier_operator.api.engine import Device
 from kvtier_operator.api.resource import Spec
 from kvtier_operator.api.tiers import Policy
 from kvtier_operator.planning import images
 from kvtier_operator.planning.backends.disk import disk_mounts, disk_volumes
 from kvtier_operator.planning.backends.lmcache_settings import CHUNK_TOKENS, CONFIG_PATH, LMCacheSettings
-from kvtier_operator.planning.backends.pages import page_bytes, pages_notes, required_pages
+from kvtier_operator.planning.backends.pages import page_bytes, required_pages
 from kvtier_operator.planning.backends.share import Share, round_down
 from kvtier_operator.planning.backends.transfer import transfer_args
 from kvtier_operator.planning.geometry import Geometry
@@ -104,16 +103,12 @@ def _bytes_per_volume(spec: Spec, share: Share, settings: LMCacheSettings) -> in
 
 
 def _notes(spec: Spec, geometry: Geometry, share: Share) -> tuple[str, ...]:
-    cpu, disk = spec.tiers.cpu, spec.tiers.disk
-    notes = ["LMCache inside the engine is deprecated upstream; LMCacheMP is its successor"]
-    if spec.engine.device is Device.CPU:
-        notes.append("backend LMCache is not tested on device cpu; use KVTier")
-    notes += pages_notes(cpu)
+    notes = []
+    disk = spec.tiers.disk
     if geometry.mla and share.ranks_per_engine > 1:
         notes.append(f"MLA: rank 0 of each engine holds the tier of all {share.ranks_per_engine} ranks")
     if disk is None:
         return tuple(notes)
-    notes.append("backend LMCache starts with an empty disk tier: what an earlier start wrote is deleted")
     volumes = len(disk_volumes(disk))
     if volumes > share.ranks:
         notes.append(f"{volumes - share.ranks} of {volumes} disk volumes stay empty: a rank uses one volume")

@@ -9,7 +9,7 @@ from kvtier_operator.api.tiers import Policy
 from kvtier_operator.planning import images
 from kvtier_operator.planning.backends.disk import disk_mounts
 from kvtier_operator.planning.backends.lmcache_settings import CHUNK_TOKENS
-from kvtier_operator.planning.backends.pages import pages_notes, required_pages
+from kvtier_operator.planning.backends.pages import required_pages
 from kvtier_operator.planning.backends.share import Share, gib, gib_text, round_down
 from kvtier_operator.planning.backends.transfer import transfer_args
 from kvtier_operator.planning.geometry import Geometry
@@ -130,20 +130,12 @@ def _command(
 
 
 def _notes(spec: Spec) -> tuple[str, ...]:
-    cpu, disk = spec.tiers.cpu, spec.tiers.disk
     notes = [
         "backend LMCacheMP evicts a fifth of the CPU tier at four fifths full: it holds 64 to 80 percent"
     ]
-    if spec.engine.device is Device.CPU:
-        notes.append("backend LMCacheMP is not tested on device cpu; use KVTier")
-    else:
+    if spec.engine.device is Device.CUDA:
         notes.append(
             "backend LMCacheMP: the server sees the GPUs through NVIDIA_VISIBLE_DEVICES=all, which the "
             "node's NVIDIA runtime must accept from containers without privileges"
-        )
-    notes += pages_notes(cpu)
-    if disk is not None:
-        notes.append(
-            "backend LMCacheMP starts with an empty disk tier: what an earlier start wrote is deleted"
         )
     return tuple(notes)

@@ -3,9 +3,7 @@
 import hashlib
 from typing import Any, Final
 
-from kvtier_operator.api.engine import Device
 from kvtier_operator.api.resource import Spec
-from kvtier_operator.api.tiers import Policy
 from kvtier_operator.planning.backends.disk import disk_mounts
 from kvtier_operator.planning.backends.share import Share, index_bytes_per_rank
 from kvtier_operator.planning.backends.transfer import transfer_args
@@ -80,19 +78,10 @@ def _namespace(spec: Spec) -> str:
 
 def _notes(spec: Spec) -> tuple[str, ...]:
     notes = ["backend Native keeps the tier in /dev/shm, on 4 KiB pages, and every rank pins all of it"]
-    cpu = spec.tiers.cpu
-    if spec.engine.device is Device.CPU:
-        notes.append("backend Native refuses device cpu: vLLM's own offloading needs a GPU; use KVTier")
-    if cpu and cpu.hugepages.policy is not Policy.OFF:
-        notes.append("backend Native cannot use explicit huge pages; use KVTier or LMCache")
-    if spec.tiers.disk is not None:
+    disk = spec.tiers.disk
+    if disk is not None and (disk.volume.persistent_volume_claim or disk.volume.host_path):
         notes.append(
-            "backend Native does not bound its disk tier: vLLM's fs tier never deletes; an emptyDir that "
-            "outgrows its sizeLimit evicts the pod, other volumes fill up and then store nothing more"
+            "backend Native shares its disk folder among the pods that mount it, and its blocks carry no "
+            "checksum; weights that change under the same revision need an empty folder"
         )
-        if spec.tiers.disk.volume.persistent_volume_claim or spec.tiers.disk.volume.host_path:
-            notes.append(
-                "backend Native shares its disk folder among the pods that mount it, and its blocks carry no "
-                "checksum; weights that change under the same revision need an empty folder"
-            )
     return tuple(notes)
