@@ -20,6 +20,7 @@ from typing import Final
 
 from kvtier_operator.api.engine import EngineSpec, KVCacheDtype
 from kvtier_operator.api.resource import Backend, Spec
+from kvtier_operator.errors import InvalidInputError, Problem
 from kvtier_operator.planning.geometry import Geometry, LayerGroup, LayerKind, ModelShape
 from kvtier_operator.planning.units import ceil_div, count, size
 
@@ -71,6 +72,14 @@ def kv_geometry(shape: ModelShape, spec: Spec) -> Geometry:
         latent_once=all(group.kind is LayerKind.MLA for group in shape.groups),
     )
     kept = tuple(group for group in shape.groups if group.kind is not LayerKind.STATE)
+    if not kept and shape.bytes_per_token is None:
+        raise InvalidInputError(
+            shape.source,
+            Problem(
+                "spec.model.name",
+                "no layer of this model keeps keys and values: there is no prefix cache to keep in a tier",
+            ),
+        )
     whole, partial = _divide(shape, spec)
     slot_layers = _slot_layers(whole, partial)
     block_tokens = _block_tokens(engine, whole, partial, split)

@@ -1,0 +1,128 @@
+"""Gathers, at the edge, what the planner may know of the world."""
+
+import json
+import os
+import resource
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final
+
+from kvtier_operator.api.model import ModelSpec
+from kvtier_operator.api.resource import KVCacheTier
+from kvtier_operator.errors import InvalidInputError, Problem
+from kvtier_operator.planning.observed import Machine, Observed
+
+_SHM: Final = Path("/dev/shm")  # noqa: S108 - its size is read, nothing is written there
+_HUGEPAGES: Final = Path("/sys/kernel/mm/hugepages")
+_HUB_TIMEOUT_S: Final = 5
+
+
+def observe(
+    resource_: KVCacheTier, *, model_config: str | None = None, local: bool = False, hub: bool = False
+) -> Observed:
+    """Facts for one plan.
+
+    Args:
+        resource_: The resource to plan for.
+        model_config: A config.json to read the model's shape from.
+        local: Whether the plan is for this machine, so that its memory, pages and limits count.
+        hub: Whether Hugging Face may be asked for a config.json that neither the file system nor the
+            catalogue has.
+
+    Raises:
+        InvalidInputError: A config.json cannot be read, or is not one.
+    """
+    model = resource_.spec.model
+    config, source, weights_bytes = None, "", None
+    folder = Path(model.name)
+    if model_config is not None:
+        config, source = _read_config(Path(model_config), "--model-config"), model_config
+        weights_bytes = weights_in(Path(model_config).parent)
+    elif model.geometry is None and folder.is_dir():
+        path = folder / "config.json"
+        config, source = _read_config(path, "spec.model.name"), str(path)
+        weights_bytes = weights_in(folder)
+    elif model.geometry is None and hub:
+        config, source = _from_hub(model)
+    return Observed(
+        model_config=config,
+        model_config_source=source,
+        machine=this_machine() if local else None,
+        weights_bytes=weights_bytes,
+    )
+
+
+def weights_in(folder: Path) -> int | None:
+    """Bytes of the weight files in a folder, safetensors before the older format; None without any."""
+    for pattern in ("*.safetensors", "pytorch_model*.bin"):
+        if sizes := [path.stat().st_size for path in folder.glob(pattern)]:
+            return sum(sizes)
+    return None
+
+
+def this_machine(disk_path: Path | None = None) -> Machine:
+    """Memory, /dev/shm, free huge pages, the memlock limit and free disk space of this machine.
+
+    Args:
+        disk_path: Where a disk tier would live; the working folder when empty.
+    """
+    soft, _ = resource.getrlimit(resource.RLIMIT_MEMLOCK)
+    return Machine(
+        memory_bytes=_memory_bytes(),
+        shm_bytes=shutil.disk_usage(_SHM).free if _SHM.is_dir() else None,
+        free_hugepages=_free_hugepages(),
+        memlock_bytes=None if soft == resource.RLIM_INFINITY or os.geteuid() == 0 else soft,
+        disk_free_bytes=shutil.disk_usage(disk_path or Path()).free,
+    )
+
+
+def _memory_bytes() -> int:
+    """Physical memory, or the container's limit where that is lower (cgroup v2, memory.max)."""
+    physical = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    try:
+        limit = Path("/sys/fs/cgroup/memory.max").read_text(encoding="ascii").strip()
+    except OSError:
+        return physical
+    return min(physical, int(limit)) if limit.isdigit() else physical
+
+
+def _free_hugepages() -> Mapping[int, int]:
+    """Free pages by page size (Linux, Documentation/admin-guide/mm/hugetlbpage.rst)."""
+    free = {}
+    for pool in _HUGEPAGES.glob("hugepages-*kB"):
+        page_bytes = int(pool.name.removeprefix("hugepages-").removesuffix("kB")) * 1024
+        free[page_bytes] = int((pool / "free_hugepages").read_text(encoding="ascii"))
+    return free
+
+
+def _read_config(path: Path, field: str) -> Mapping[str, Any]:
+    try:
+        config = json.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise InvalidInputError(str(path), Problem(field, f"cannot be read: {error.strerror}")) from error
+    except (UnicodeDecodeError, json.JSONDecodeError) as error:
+        raise InvalidInputError(str(path), Problem(field, f"not a config.json: {error}")) from error
+    if not isinstance(config, dict):
+        raise InvalidInputError(str(path), Problem(field, "not a config.json: the file holds no JSON object"))
+    return config
+
+
+def _from_hub(model: ModelSpec) -> tuple[Mapping[str, Any] | None, str]:
+    """config.json from Hugging Face, from its cache when offline; nothing where neither has it."""
+    from kvtier_operator.planning.model_shape.catalogue import shape_from_catalogue  # noqa: PLC0415 - see below
+
+    if shape_from_catalogue(model.name) is not None:
+        return None, ""  # known without asking anyone
+    try:
+        from huggingface_hub import hf_hub_download  # noqa: PLC0415 - only for a model that nothing else knows
+        from huggingface_hub.errors import HfHubHTTPError, LocalEntryNotFoundError  # noqa: PLC0415 - as above
+    except ImportError:
+        return None, ""
+    try:
+        path = hf_hub_download(
+            model.name, "config.json", revision=model.revision, etag_timeout=_HUB_TIMEOUT_S
+        )
+    except (HfHubHTTPError, LocalEntryNotFoundError, OSError, ValueError):
+        return None, ""
+    return _read_config(Path(path), "spec.model.name"), f"huggingface.co/{model.name}, config.json"

@@ -1,0 +1,54 @@
+"""`kvtier plan`: the sizing report."""
+
+import json
+import os
+import sys
+
+import click
+
+from kvtier_operator.cli.load import load_resources
+from kvtier_operator.cli.observe import observe
+
+EXIT_REJECTED = 1
+
+
+@click.command()
+@click.option(
+    "-f",
+    "--filename",
+    "paths",
+    multiple=True,
+    required=True,
+    help="A KVCacheTier file, a folder of them, or - for standard input; may be repeated.",
+)
+@click.option("--model-config", type=click.Path(), help="The model's config.json, for a model kvtier lacks.")
+@click.option("--local", is_flag=True, help="Check against this machine's memory, pages, limits and disk.")
+@click.option(
+    "--hub/--no-hub", default=True, help="Ask Hugging Face for a config.json that nothing else has."
+)
+@click.option(
+    "-o", "--output", type=click.Choice(["text", "json"]), default="text", help="For a reader or a program."
+)
+def plan(paths: tuple[str, ...], model_config: str | None, output: str, *, local: bool, hub: bool) -> None:
+    """Size the tiers of a KVCacheTier and say how each number came about.
+
+    Exit status: 0 fine, 1 rejected by a check (the report says which), 2 bad input.
+    """
+    from kvtier_operator.planning.planner import make_plan  # noqa: PLC0415 - after the files have been read
+
+    plans = [
+        make_plan(resource, observe(resource, model_config=model_config, local=local, hub=hub))
+        for _, resource in load_resources(paths)
+    ]
+    if output == "json":
+        from kvtier_operator.planning.report import report  # noqa: PLC0415 - Jinja2 is not needed for it
+
+        reports = [report(one) for one in plans]
+        click.echo(json.dumps(reports if len(reports) > 1 else reports[0], indent=2, ensure_ascii=False))
+    else:
+        from kvtier_operator.planning.explain import explain  # noqa: PLC0415 - loads Jinja2
+
+        colour = sys.stdout.isatty() and not os.environ.get("NO_COLOR")
+        click.echo("\n".join(explain(one, colour=colour) for one in plans), nl=False, color=colour)
+    if any(one.rejected for one in plans):
+        sys.exit(EXIT_REJECTED)

@@ -1,0 +1,169 @@
+"""One memory and disk budget for the engine pod, and what each part of it is for."""
+
+from collections.abc import Mapping
+from typing import Final
+
+from kvtier_operator.api.engine import Device
+from kvtier_operator.api.quantity import parse_bytes
+from kvtier_operator.api.resource import Spec
+from kvtier_operator.planning.geometry import Geometry
+from kvtier_operator.planning.plan import BackendPlan, Budget, MemoryLine, Tiers
+from kvtier_operator.planning.tiers import CPU_DEVICE_KV_CACHE_BYTES
+from kvtier_operator.planning.units import GIB, MIB, ceil_div, count, quantity, round_up, size
+
+API_SERVER_BYTES: Final = GIB
+"""vLLM's API server process: 0.9 GiB resident after importing vLLM 0.32 and torch (measured), and room
+for requests."""
+CPU_RANK_BYTES: Final = 2 * GIB
+"""One CPU rank with its share of the engine core, without weights and cache: the same 0.9 GiB a process,
+and activations of a prefill step."""
+CUDA_RANK_BYTES: Final = 5 * GIB
+"""Host side of one CUDA rank: CUDA context, pinned staging buffers, compiled kernels and one safetensors
+shard while loading (shards are written at up to 5 GB: huggingface_hub, split_torch_state_dict_into_shards).
+LMCache's operator adds the same 5 GiB to its cache's size."""
+ENGINE_SHM_BYTES: Final = GIB
+"""Shared memory of an engine beside any tier: message queues of 10 x VLLM_MQ_MAX_CHUNK_BYTES_MB (16) for each
+rank (vLLM, distributed/device_communicators/shm_broadcast.py) and NCCL's buffers."""
+HEADROOM_DIVISOR: Final = 10
+"""A tenth of what is not pinned: working sets are estimates, pinned memory is exact."""
+LOGS_AND_SCRATCH_BYTES: Final = GIB
+"""Ephemeral storage of the container itself: logs and compile cache."""
+
+PIN_S_PER_GIB: Final = 0.56
+"""Slow end of what is reported for pinning: 0.1 s (vLLM #51080) to 0.56 s a GiB."""
+LOAD_BYTES_PER_S: Final = 200 * MIB
+"""Weights over a network into an empty page cache; a local NVMe is ten times faster."""
+START_S: Final = 300
+"""Imports, profiling, torch.compile and CUDA graphs of a first start with an empty compile cache."""
+UNKNOWN_WEIGHTS_LOAD_S: Final = 900
+"""Allowance where the size of the weights is not known; llm-d's guide allows 3,615 s for all of the start."""
+DRAIN_S: Final = 130
+"""terminationGracePeriodSeconds of llm-d's tiered-prefix-cache guide (guides/.../gpu/vllm/base)."""
+
+
+def plan_budget(spec: Spec, geometry: Geometry, tiers: Tiers, backend: BackendPlan) -> Budget:
+    """The engine container's memory line by line, its other resources, and how long a start may take."""
+    shm_bytes = spec.engine.shm_size.bytes if spec.engine.shm_size else backend.shm_bytes + ENGINE_SHM_BYTES
+    memory = _memory_lines(spec, geometry, backend, shm_bytes)
+    limit = quantity(sum(line.bytes for line in memory))
+    resources = spec.engine.resources
+    extra = _gpus(spec) | _hugepages(backend)
+    storage = _ephemeral_storage(spec, backend)
+    return Budget(
+        memory=memory,
+        requests=_text(resources.requests) | extra | storage | {"memory": limit},
+        limits=_text(resources.limits) | extra | {"memory": limit},
+        shm_bytes=shm_bytes,
+        startup_s=_startup_s(geometry, tiers, spec),
+        drain_s=DRAIN_S,
+    )
+
+
+def _memory_lines(
+    spec: Spec, geometry: Geometry, backend: BackendPlan, shm_bytes: int
+) -> tuple[MemoryLine, ...]:
+    ranks = spec.engine.tensor_parallel_size * spec.engine.data_parallel_size
+    working = _working_set(spec, geometry, ranks)
+    overhead = MemoryLine(
+        "backend's own",
+        backend.per_rank_overhead_bytes * ranks,
+        f"{count(ranks)} ranks x {size(backend.per_rank_overhead_bytes)}: index, buffers and threads",
+    )
+    elastic = sum(line.bytes for line in working) + overhead.bytes
+    tier_shm = min(backend.shm_bytes, shm_bytes)
+    fixed = (
+        MemoryLine("CPU tier, pinned", backend.pinned_bytes, "spec.tiers.cpu.capacity in each rank's share"),
+        MemoryLine("CPU tier in /dev/shm", tier_shm, "spec.tiers.cpu.capacity, where this backend keeps it"),
+        MemoryLine("rest of /dev/shm", shm_bytes - tier_shm, _shm_why(spec)),
+    )
+    lines = [line for line in (*working, *fixed, overhead) if line.bytes]
+    without = sum(line.bytes for line in lines)
+    headroom = round_up(without + max(GIB, ceil_div(elastic, HEADROOM_DIVISOR)), MIB) - without
+    lines.append(
+        MemoryLine("headroom", headroom, "a tenth of what is not pinned, at least 1 GiB, to a whole MiB")
+    )
+    return tuple(lines)
+
+
+def _shm_why(spec: Spec) -> str:
+    if spec.engine.shm_size:
+        return "spec.engine.shmSize without the tier"
+    return "message queues between vLLM's processes, NCCL"
+
+
+def _working_set(spec: Spec, geometry: Geometry, ranks: int) -> tuple[MemoryLine, ...]:
+    """The engine without tiers: as the resource says, or computed."""
+    given = spec.engine.resources.limits.get("memory") or spec.engine.resources.requests.get("memory")
+    if given is not None:
+        where = "limits" if "memory" in spec.engine.resources.limits else "requests"
+        return (
+            MemoryLine(
+                "engine working set", parse_bytes(given), f"spec.engine.resources.{where}.memory: {given}"
+            ),
+        )
+    server = MemoryLine("API server", API_SERVER_BYTES, f"{size(API_SERVER_BYTES)}: vLLM and torch, resident")
+    if spec.engine.device is Device.CUDA:
+        why = f"{count(ranks)} ranks x {size(CUDA_RANK_BYTES)}: CUDA context, staging, loading shards"
+        return (server, MemoryLine("engine processes", CUDA_RANK_BYTES * ranks, why))
+    cache = spec.engine.kv_cache_memory.bytes if spec.engine.kv_cache_memory else CPU_DEVICE_KV_CACHE_BYTES
+    weights, engines = geometry.weights_bytes or 0, spec.engine.data_parallel_size
+    return (
+        server,
+        MemoryLine(
+            "engine processes",
+            CPU_RANK_BYTES * ranks,
+            f"{count(ranks)} ranks x {size(CPU_RANK_BYTES)}: vLLM, torch, activations",
+        ),
+        MemoryLine(
+            "model weights", weights * engines, f"{count(engines)} engines x {size(weights)} on device cpu"
+        ),
+        MemoryLine(
+            "device KV cache",
+            cache * ranks,
+            f"{count(ranks)} ranks x {size(cache)}: spec.engine.kvCacheMemory on device cpu",
+        ),
+    )
+
+
+def _gpus(spec: Spec) -> dict[str, str]:
+    """GPUs that the resource names itself, of whatever vendor, or one NVIDIA GPU a rank."""
+    own = {**spec.engine.resources.requests, **spec.engine.resources.limits}
+    if gpus := {name: str(value) for name, value in own.items() if "gpu" in name}:
+        return gpus
+    if spec.engine.device is not Device.CUDA:
+        return {}
+    return {"nvidia.com/gpu": str(spec.engine.tensor_parallel_size * spec.engine.data_parallel_size)}
+
+
+def _hugepages(backend: BackendPlan) -> dict[str, str]:
+    """Requests equal limits, as Kubernetes demands of huge pages."""
+    pages = backend.hugepages
+    if pages is None or not pages.pages:
+        return {}
+    return {f"hugepages-{quantity(pages.page_bytes)}": quantity(pages.bytes)}
+
+
+def _ephemeral_storage(spec: Spec, backend: BackendPlan) -> dict[str, str]:
+    """What the kubelet counts: emptyDir volumes on disk, logs and the writable layer."""
+    volumes = 0
+    for mount in backend.mounts:
+        source = mount.source.get("emptyDir")
+        if source is not None and source.get("medium") != "Memory":
+            volumes += parse_bytes(source.get("sizeLimit", 0))
+    own = spec.engine.resources.requests.get("ephemeral-storage")
+    if not volumes and own is None:
+        return {}
+    base = parse_bytes(own) if own is not None else LOGS_AND_SCRATCH_BYTES
+    return {"ephemeral-storage": quantity(base + volumes)}
+
+
+def _startup_s(geometry: Geometry, tiers: Tiers, spec: Spec) -> int:
+    pinned = tiers.cpu.bytes_per_rank if tiers.cpu else 0
+    pinned *= spec.engine.tensor_parallel_size * spec.engine.data_parallel_size
+    weights = geometry.weights_bytes
+    load_s = UNKNOWN_WEIGHTS_LOAD_S if weights is None else ceil_div(weights, LOAD_BYTES_PER_S)
+    return START_S + load_s + ceil_div(int(pinned * PIN_S_PER_GIB), GIB)
+
+
+def _text(resources: Mapping[str, str | int]) -> dict[str, str]:
+    return {name: str(value) for name, value in resources.items()}

@@ -1,0 +1,66 @@
+"""Every check of a plan, one a file: a pure function from the plan's parts to Pass, Warn or Reject.
+
+A new check is one file and one line in `CHECKS`. Each has a test that sees it pass, warn and reject.
+"""
+
+from typing import Final
+
+from kvtier_operator.planning.checks.attention_heads import attention_heads
+from kvtier_operator.planning.checks.backend_device import backend_device
+from kvtier_operator.planning.checks.block_size import block_size
+from kvtier_operator.planning.checks.check import Check, CheckInput
+from kvtier_operator.planning.checks.device_cache import device_cache
+from kvtier_operator.planning.checks.disk_restart import disk_restart
+from kvtier_operator.planning.checks.host_path import host_path
+from kvtier_operator.planning.checks.hugepages_backend import hugepages_backend
+from kvtier_operator.planning.checks.hugepages_pool import hugepages_pool
+from kvtier_operator.planning.checks.hybrid_models import hybrid_models
+from kvtier_operator.planning.checks.lmcache_deprecated import lmcache_deprecated
+from kvtier_operator.planning.checks.machine_disk import machine_disk
+from kvtier_operator.planning.checks.machine_memory import machine_memory
+from kvtier_operator.planning.checks.memlock import memlock
+from kvtier_operator.planning.checks.picker_entries import picker_entries
+from kvtier_operator.planning.checks.picker_gpu_entries import picker_gpu_entries
+from kvtier_operator.planning.checks.picker_replicas import picker_replicas
+from kvtier_operator.planning.checks.pinned_allocation import pinned_allocation
+from kvtier_operator.planning.checks.reserved_arguments import reserved_arguments
+from kvtier_operator.planning.checks.reserved_environment import reserved_environment
+from kvtier_operator.planning.checks.shared_memory import shared_memory
+from kvtier_operator.planning.checks.tier_holds_sequence import tier_holds_sequence
+from kvtier_operator.planning.checks.tier_larger_than_device import tier_larger_than_device
+from kvtier_operator.planning.checks.tier_pays import tier_pays
+from kvtier_operator.planning.checks.weights_known import weights_known
+from kvtier_operator.planning.plan import CheckResult
+
+CHECKS: Final[tuple[Check, ...]] = (
+    attention_heads,
+    hybrid_models,
+    backend_device,
+    lmcache_deprecated,
+    reserved_arguments,
+    reserved_environment,
+    block_size,
+    device_cache,
+    weights_known,
+    machine_memory,
+    shared_memory,
+    hugepages_backend,
+    hugepages_pool,
+    memlock,
+    pinned_allocation,
+    tier_holds_sequence,
+    tier_larger_than_device,
+    tier_pays,
+    disk_restart,
+    machine_disk,
+    host_path,
+    picker_entries,
+    picker_gpu_entries,
+    picker_replicas,
+)
+"""In the order of the report: the model, the engine, memory, the tiers, the picker."""
+
+
+def run_checks(given: CheckInput) -> tuple[CheckResult, ...]:
+    """The verdict of every check, in order; all of them run whatever the others say."""
+    return tuple(check(given) for check in CHECKS)

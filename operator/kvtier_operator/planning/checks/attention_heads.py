@@ -1,0 +1,47 @@
+"""Whether the model's heads can be shared out over the ranks."""
+
+from typing import Final
+
+from kvtier_operator.planning.checks.check import CheckInput, Verdicts
+from kvtier_operator.planning.geometry import LayerKind
+from kvtier_operator.planning.plan import CheckResult
+
+_VERDICTS: Final = Verdicts("attention-heads", "spec.engine.tensorParallelSize")
+
+
+def attention_heads(given: CheckInput) -> CheckResult:
+    """Other splits are refused by vLLM.
+
+    Query heads must be a multiple of the ranks (vLLM, config/model.py, verify_with_parallel_config); KV
+    heads a multiple of the ranks, or the ranks a multiple of the KV heads, which are then replicated
+    (models/llama.py, LlamaAttention). A latent (MLA) is on every rank whole.
+    """
+    ranks = given.spec.engine.tensor_parallel_size
+    query_heads = given.geometry.attention_heads
+    if query_heads and query_heads % ranks:
+        return _VERDICTS.reject(
+            "HeadsNotDivisible",
+            f"{query_heads} attention heads cannot be shared out over {ranks} ranks; "
+            f"use one of {_divisors(query_heads)}",
+        )
+    for group in given.geometry.groups:
+        if group.kind in {LayerKind.MLA, LayerKind.STATE}:
+            continue
+        if group.kv_heads % ranks and ranks % group.kv_heads:
+            return _VERDICTS.reject(
+                "KVHeadsNotDivisible",
+                f"{group.kv_heads} KV heads and {ranks} ranks do not divide each other; "
+                f"use one of {_divisors(group.kv_heads)} or a multiple of {group.kv_heads}",
+            )
+        if group.kv_heads < ranks:
+            copies = ranks // group.kv_heads
+            return _VERDICTS.warn(
+                "KVHeadsReplicated",
+                f"{group.kv_heads} KV heads on {ranks} ranks: each is kept {copies} times, so every tier "
+                f"holds {copies} times fewer tokens; {group.kv_heads} ranks would keep each once",
+            )
+    return _VERDICTS.passed(f"the model's heads can be shared out over {ranks} ranks")
+
+
+def _divisors(heads: int) -> str:
+    return ", ".join(str(number) for number in range(1, min(heads, 64) + 1) if heads % number == 0)

@@ -1,0 +1,26 @@
+"""Whether the backend can work on this device."""
+
+from typing import Final
+
+from kvtier_operator.api.engine import Device
+from kvtier_operator.api.resource import Backend
+from kvtier_operator.planning.checks.check import CheckInput, Verdicts
+from kvtier_operator.planning.plan import CheckResult
+
+_VERDICTS: Final = Verdicts("backend-device", "spec.backend")
+
+
+def backend_device(given: CheckInput) -> CheckResult:
+    """Device cpu makes vLLM 0.32's own offloading raise (v1/kv_offload/cpu/spec.py, get_worker)."""
+    backend, device = given.spec.backend, given.spec.engine.device
+    if device is Device.CPU and backend is Backend.NATIVE:
+        return _VERDICTS.reject(
+            "DeviceNotSupported",
+            "vLLM's own offloading refuses device cpu and stops at start; set spec.backend to KVTier",
+        )
+    if device is Device.CPU and backend is not Backend.KVTIER:
+        return _VERDICTS.warn(
+            "DeviceNotTested",
+            f"backend {backend} is made for GPUs and not tested on device cpu; spec.backend KVTier is",
+        )
+    return _VERDICTS.passed(f"backend {backend} works on device {device}")

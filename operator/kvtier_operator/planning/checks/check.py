@@ -1,0 +1,65 @@
+"""What a check is: a pure function from the plan's parts to one verdict."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from kvtier_operator.api.resource import KVCacheTier, Spec
+from kvtier_operator.planning.geometry import Geometry
+from kvtier_operator.planning.observed import Machine, Observed
+from kvtier_operator.planning.plan import BackendPlan, Budget, CheckResult, Outcome, RouterPlan, Tiers
+
+
+@dataclass(frozen=True, slots=True)
+class CheckInput:
+    """Everything a check may look at."""
+
+    resource: KVCacheTier
+    observed: Observed
+    geometry: Geometry
+    backend: BackendPlan
+    tiers: Tiers
+    budget: Budget
+    router: RouterPlan
+
+    @property
+    def spec(self) -> Spec:
+        """What is wanted."""
+        return self.resource.spec
+
+    @property
+    def machine(self) -> Machine:
+        """The machine of a local run; all unknown when planning for a cluster."""
+        return self.observed.machine or Machine()
+
+    @property
+    def ranks(self) -> int:
+        """Ranks of one engine pod, all engines together."""
+        return self.spec.engine.tensor_parallel_size * self.spec.engine.data_parallel_size
+
+
+Check = Callable[[CheckInput], CheckResult]
+
+
+@dataclass(frozen=True, slots=True)
+class Verdicts:
+    """Makes one check's verdicts.
+
+    Attributes:
+        name: The check.
+        field: Path of the field that it is about, unless a verdict names another.
+    """
+
+    name: str
+    field: str
+
+    def passed(self, message: str, *, reason: str = "Passed") -> CheckResult:
+        """Nothing to do; the message says what was found."""
+        return CheckResult(self.name, Outcome.PASS, reason, message, self.field)
+
+    def warn(self, reason: str, message: str, *, field: str = "") -> CheckResult:
+        """It will run, but not as a reader may expect."""
+        return CheckResult(self.name, Outcome.WARN, reason, message, field or self.field)
+
+    def reject(self, reason: str, message: str, *, field: str = "") -> CheckResult:
+        """It cannot run."""
+        return CheckResult(self.name, Outcome.REJECT, reason, message, field or self.field)

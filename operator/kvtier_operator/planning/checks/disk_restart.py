@@ -1,0 +1,43 @@
+"""What the disk tier is worth after a restart, and whether it stays within its size."""
+
+from typing import Final
+
+from kvtier_operator.api.resource import Backend
+from kvtier_operator.planning.checks.check import CheckInput, Verdicts
+from kvtier_operator.planning.plan import CheckResult
+
+_VERDICTS: Final = Verdicts("disk-restart", "spec.tiers.disk")
+_WARNINGS: Final = {
+    Backend.KVTIER: (
+        "DiskNotServed",
+        ("backend KVTier does not serve a disk tier in this release: it is left out; remove tiers.disk"),
+    ),
+    Backend.NATIVE: (
+        "DiskUnbounded",
+        (
+            "vLLM's fs tier deletes nothing and checks nothing it reads: spec.tiers.disk.capacity bounds the "
+            "volume only, and a full one stops caching; clean the folder yourself, or use a volume that goes "
+            "with the pod"
+        ),
+    ),
+    Backend.LMCACHE: (
+        "DiskColdAfterRestart",
+        (
+            "LMCache's disk starts empty after every restart and never removes the files of an earlier one: "
+            "kvtier empties the folder first, so nothing survives; choose it for size, not for warm restarts"
+        ),
+    ),
+    Backend.LMCACHE_MP: (
+        "DiskColdAfterRestart",
+        ("the server's disk tier starts empty after every restart: kvtier empties its folder first"),
+    ),
+}
+
+
+def disk_restart(given: CheckInput) -> CheckResult:
+    """Known limits of each backend's disk tier (LMCache #1454, #2273, #4564; vLLM #54779)."""
+    if given.spec.tiers.disk is None:
+        return _VERDICTS.passed("no disk tier", reason="NoDiskTier")
+    if given.spec.backend is Backend.KVTIER and given.backend.disk_bytes_per_rank:
+        return _VERDICTS.passed("backend KVTier's disk tier is bounded and warm after a restart")
+    return _VERDICTS.warn(*_WARNINGS[given.spec.backend])

@@ -1,0 +1,44 @@
+"""Whether the backend can put its tier on explicit huge pages."""
+
+from typing import Final
+
+from kvtier_operator.api.resource import Backend
+from kvtier_operator.api.tiers import HugepageSize, Policy
+from kvtier_operator.planning.checks.check import CheckInput, Verdicts
+from kvtier_operator.planning.plan import CheckResult
+
+_VERDICTS: Final = Verdicts("hugepages-backend", "spec.tiers.cpu.hugepages")
+_PAGE_SIZES: Final = {
+    Backend.KVTIER: {HugepageSize.TWO_MIB, HugepageSize.ONE_GIB},
+    # vLLM 0.32 and 0.33 put the region in /dev/shm; hugetlbfs is an open pull request (#45693).
+    Backend.NATIVE: set[HugepageSize](),
+    # LMCache 0.5.6: local_cpu_use_hugepages and --l1-use-hugepages, 2 MiB only (#2643).
+    Backend.LMCACHE: {HugepageSize.TWO_MIB},
+    Backend.LMCACHE_MP: {HugepageSize.TWO_MIB},
+}
+
+
+def hugepages_backend(given: CheckInput) -> CheckResult:
+    """`Require` is refused where it cannot be kept, `Prefer` is told what it gets."""
+    cpu, backend = given.spec.tiers.cpu, given.spec.backend
+    if cpu is None or cpu.hugepages.policy is Policy.OFF:
+        return _VERDICTS.passed("no huge pages asked for", reason="NotAskedFor")
+    wanted = cpu.hugepages.page_size or HugepageSize.TWO_MIB
+    if wanted in _PAGE_SIZES[backend]:
+        if cpu.hugepages.policy is Policy.PREFER and given.backend.hugepages is None:
+            return _VERDICTS.warn(
+                "HugepagesNotPreferred",
+                f"backend {backend} takes {wanted} pages or none and cannot fall back: Prefer gives none; "
+                "set Require",
+            )
+        return _VERDICTS.passed(f"backend {backend} takes {wanted} pages")
+    able = " or ".join(sorted(_PAGE_SIZES[backend]))
+    problem = (
+        f"backend {backend} takes huge pages of {able} only, not {wanted}"
+        if able
+        else f"backend {backend} cannot use explicit huge pages: vLLM keeps its tier in /dev/shm"
+    )
+    if cpu.hugepages.policy is Policy.REQUIRE:
+        advice = f"set pageSize to {able}" if able else "set policy to Off, or spec.backend to KVTier"
+        return _VERDICTS.reject("HugepagesNotSupported", f"{problem}; {advice}")
+    return _VERDICTS.warn("HugepagesNotSupported", f"{problem}; Prefer falls back to 4 KiB pages")

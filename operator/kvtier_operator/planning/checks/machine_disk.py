@@ -1,0 +1,24 @@
+"""Whether this machine's disk can hold the tier of a local run."""
+
+from typing import Final
+
+from kvtier_operator.planning.checks.check import CheckInput, Verdicts
+from kvtier_operator.planning.plan import CheckResult
+from kvtier_operator.planning.units import size_exact
+
+_VERDICTS: Final = Verdicts("machine-disk", "spec.tiers.disk.capacity")
+
+
+def machine_disk(given: CheckInput) -> CheckResult:
+    """Capacity of all replicas against free space."""
+    disk, free = given.spec.tiers.disk, given.machine.disk_free_bytes
+    if disk is None or free is None or not given.backend.disk_bytes_per_rank:
+        return _VERDICTS.passed("no disk of this machine to look at", reason="NotLooked")
+    needed = disk.capacity.bytes * max(1, given.spec.replicas)
+    if needed <= free:
+        return _VERDICTS.passed(f"{size_exact(needed)} needed, {size_exact(free)} free")
+    return _VERDICTS.reject(
+        "DiskTooSmall",
+        f"the disk tier needs {size_exact(needed)}, this machine has {size_exact(free)} free; lower the "
+        "capacity",
+    )

@@ -1,0 +1,30 @@
+"""Whether one rank pins more than a driver call takes."""
+
+from typing import Final
+
+from kvtier_operator.api.engine import Device
+from kvtier_operator.api.resource import Backend
+from kvtier_operator.planning.checks.check import CheckInput, Verdicts
+from kvtier_operator.planning.plan import CheckResult
+from kvtier_operator.planning.units import size
+
+_VERDICTS: Final = Verdicts("pinned-allocation", "spec.tiers.cpu.capacity")
+_ONE_CALL_BYTES: Final = 500 * 10**9
+"""Reported ceiling of one pinning call: cudaHostAlloc fails above about 500 GB (LMCache #1063, #792), and
+cudaHostRegister at 512 GiB (vLLM #51080; vLLM and kvtier register pieces of 64 GiB)."""
+
+
+def pinned_allocation(given: CheckInput) -> CheckResult:
+    """LMCache pins each rank's tier in one call."""
+    one_call = given.spec.backend in {Backend.LMCACHE, Backend.LMCACHE_MP}
+    rank_bytes = given.tiers.cpu.bytes_per_rank if given.tiers.cpu else 0
+    if given.spec.backend is Backend.LMCACHE_MP:
+        rank_bytes *= given.ranks  # the server pins all of it
+    if given.spec.engine.device is Device.CUDA and one_call and rank_bytes > _ONE_CALL_BYTES:
+        return _VERDICTS.warn(
+            "PinningMayFail",
+            f"LMCache pins {size(rank_bytes)} in one call; calls above {size(_ONE_CALL_BYTES)} are "
+            "reported to fail; lower the capacity, raise spec.engine.tensorParallelSize, or set "
+            "spec.backend to KVTier",
+        )
+    return _VERDICTS.passed("no single pinning call is larger than drivers take")

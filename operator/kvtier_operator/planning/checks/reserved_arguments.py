@@ -1,0 +1,48 @@
+"""vLLM arguments that kvtier computes."""
+
+from typing import Final
+
+from kvtier_operator.planning.checks.check import CheckInput, Verdicts
+from kvtier_operator.planning.plan import CheckResult
+
+_VERDICTS: Final = Verdicts("reserved-arguments", "spec.engine.extraArgs")
+_RESERVED: Final = {
+    "--kv-transfer-config": "spec.backend and spec.tiers make it",
+    # vLLM, config/vllm.py: it replaces the connector of --kv-transfer-config.
+    "--kv-offloading-size": "it would overwrite kvtier's connector; spec.tiers.cpu.capacity makes it",
+    "--kv-offloading-backend": "it would overwrite kvtier's connector; set spec.backend",
+    "--tensor-parallel-size": "set spec.engine.tensorParallelSize",
+    "-tp": "set spec.engine.tensorParallelSize",
+    "--data-parallel-size": "set spec.engine.dataParallelSize",
+    "-dp": "set spec.engine.dataParallelSize",
+    "--pipeline-parallel-size": "kvtier plans tensor and data parallelism only",
+    "-pp": "kvtier plans tensor and data parallelism only",
+    "--decode-context-parallel-size": "kvtier plans tensor and data parallelism only",
+    "--prefill-context-parallel-size": "kvtier plans tensor and data parallelism only",
+    "--max-model-len": "set spec.engine.maxModelLen",
+    "--block-size": "set spec.engine.blockSize",
+    "--gpu-memory-utilization": "set spec.engine.gpuMemoryUtilization",
+    "--kv-cache-memory-bytes": "set spec.engine.kvCacheMemory",
+    "--num-gpu-blocks-override": "set spec.engine.kvCacheMemory",
+    "--kv-cache-dtype": "set spec.engine.kvCacheDtype",
+    "--enable-prefix-caching": "the tiers need it; it is always on",
+    "--no-enable-prefix-caching": "the tiers hold the prefix cache; it is always on",
+    "--port": "set spec.engine.port",
+    "--model": "set spec.model.name",
+    "--served-model-name": "the picker and the route know the model as spec.model.name",
+    "--revision": "set spec.model.revision",
+}
+
+
+def reserved_arguments(given: CheckInput) -> CheckResult:
+    """The last one on a command line wins, and the plan would no longer be what runs."""
+    for position, argument in enumerate(given.spec.engine.extra_args):
+        name = argument.partition("=")[0].partition(".")[0]
+        name = name.replace("_", "-") if name.startswith("--") else name
+        if name in _RESERVED:
+            return _VERDICTS.reject(
+                "ReservedArgument",
+                f"{name} is kvtier's to set: {_RESERVED[name]}; remove it",
+                field=f"spec.engine.extraArgs[{position}]",
+            )
+    return _VERDICTS.passed("no argument that kvtier computes")

@@ -1,0 +1,45 @@
+"""Environment variables that kvtier computes."""
+
+from typing import Final
+
+from kvtier_operator.planning.checks.check import CheckInput, Verdicts
+from kvtier_operator.planning.plan import CheckResult
+
+_VERDICTS: Final = Verdicts("reserved-environment", "spec.engine.env")
+_RESERVED: Final = {
+    "PYTHONHASHSEED": "block hashes of all ranks and restarts must agree",
+    "VLLM_CPU_KVCACHE_SPACE": "set spec.engine.kvCacheMemory",
+    "LMCACHE_CONFIG_FILE": "kvtier writes that file",
+    "LMCACHE_LOCAL_CPU": "spec.tiers.cpu decides it",
+    "LMCACHE_MAX_LOCAL_CPU_SIZE": "set spec.tiers.cpu.capacity",
+    "LMCACHE_LOCAL_DISK": "set spec.tiers.disk.volume",
+    "LMCACHE_MAX_LOCAL_DISK_SIZE": "set spec.tiers.disk.capacity",
+    "LMCACHE_LOCAL_CPU_USE_HUGEPAGES": "set spec.tiers.cpu.hugepages",
+    "LMCACHE_CHUNK_SIZE": "the tiers' tokens are counted in these chunks",
+}
+
+
+def reserved_environment(given: CheckInput) -> CheckResult:
+    """Variables that would make the engine run with other sizes than planned; LMCache's others only warn."""
+    unplanned = []
+    for variable in given.spec.engine.env:
+        field = f"spec.engine.env[{variable.name}]"
+        if variable.name in _RESERVED:
+            return _VERDICTS.reject(
+                "ReservedVariable",
+                f"{variable.name} is kvtier's to set: {_RESERVED[variable.name]}; remove it",
+                field=field,
+            )
+        if variable.name in given.backend.env:
+            return _VERDICTS.reject(
+                "ReservedVariable",
+                f"backend {given.spec.backend} sets {variable.name}; remove it",
+                field=field,
+            )
+        if variable.name.startswith("LMCACHE_"):
+            unplanned.append(variable.name)
+    if unplanned:
+        return _VERDICTS.warn(
+            "UnplannedVariable", f"{', '.join(unplanned)}: LMCache reads them, the plan does not know them"
+        )
+    return _VERDICTS.passed("no variable that kvtier computes")

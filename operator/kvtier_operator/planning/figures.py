@@ -1,0 +1,111 @@
+"""The numbers of the sizing report, each with how it came about."""
+
+from kvtier_operator.api.engine import Device
+from kvtier_operator.api.resource import Spec
+from kvtier_operator.planning.geometry import Geometry
+from kvtier_operator.planning.plan import BackendPlan, Budget, Figure, Tiers
+from kvtier_operator.planning.tiers import (
+    ACTIVATION_RESERVE_BYTES,
+    GPU_MEMORY_UTILIZATION,
+    chunk_bytes,
+    tokens_per_chunk,
+)
+from kvtier_operator.planning.units import count, size
+
+
+def plan_figures(
+    spec: Spec, geometry: Geometry, tiers: Tiers, backend: BackendPlan, budget: Budget
+) -> tuple[Figure, ...]:
+    """Every derived number, in the order of the report."""
+    return (
+        *_geometry_figures(spec, geometry),
+        *_device_figures(spec, geometry, tiers),
+        *_cpu_figures(spec, geometry, tiers, backend),
+        *_disk_figures(spec, geometry, tiers, backend),
+        Figure("startup seconds", budget.startup_s, "first start, loading weights, pinning at 0.56 s a GiB"),
+        Figure("drain seconds", budget.drain_s, "to finish requests on termination"),
+    )
+
+
+def _geometry_figures(spec: Spec, geometry: Geometry) -> tuple[Figure, ...]:
+    ranks = spec.engine.tensor_parallel_size
+    figures = [Figure("KV bytes per token", geometry.kv_bytes_per_token, geometry.how)]
+    if ranks > 1:
+        how = "the latent, on every rank whole" if geometry.mla else f"of {ranks} ranks"
+        figures.append(Figure("KV bytes per token and rank", geometry.kv_bytes_per_token_per_rank, how))
+    if geometry.bytes_per_prefix:
+        figures.append(
+            Figure("bytes per cached prefix", geometry.bytes_per_prefix, "windows and states, kept once each")
+        )
+    if geometry.weights_bytes is not None:
+        figures.append(Figure("weights bytes", geometry.weights_bytes, "all ranks of one engine"))
+    return tuple(figures)
+
+
+def _device_figures(spec: Spec, geometry: Geometry, tiers: Tiers) -> tuple[Figure, ...]:
+    engine, gpu = spec.engine, tiers.gpu
+    if gpu is None:
+        return ()
+    if engine.kv_cache_memory or engine.device is Device.CPU:
+        how = "spec.engine.kvCacheMemory" if engine.kv_cache_memory else "the default of device cpu"
+    else:
+        used = engine.gpu_memory_utilization or GPU_MEMORY_UTILIZATION
+        memory = size(engine.gpu_memory.bytes) if engine.gpu_memory else "?"
+        weights = size(-(-(geometry.weights_bytes or 0) // engine.tensor_parallel_size))
+        how = f"{memory} x {used:g} - {weights} weights - {size(ACTIVATION_RESERVE_BYTES)} activations"
+    per_block = geometry.kv_bytes_per_token_per_rank * geometry.block_tokens
+    blocks = gpu.bytes_per_rank // per_block
+    return (
+        Figure("device bytes per rank", gpu.bytes_per_rank, how),
+        Figure(
+            "device tokens",
+            gpu.tokens,
+            f"{count(blocks)} blocks x {geometry.block_tokens} tokens{_engines(spec)}",
+        ),
+    )
+
+
+def _cpu_figures(spec: Spec, geometry: Geometry, tiers: Tiers, backend: BackendPlan) -> tuple[Figure, ...]:
+    cpu = tiers.cpu
+    if cpu is None:
+        return ()
+    engine = spec.engine
+    ranks = engine.tensor_parallel_size * engine.data_parallel_size
+    one, chunk = chunk_bytes(geometry, backend), tokens_per_chunk(geometry, backend)
+    chunks = cpu.tokens // chunk // engine.data_parallel_size
+    figures = [
+        Figure("CPU tier bytes per rank", cpu.bytes_per_rank, f"{size(cpu.capacity_bytes)} / {ranks} ranks"),
+        Figure(
+            "CPU tier chunk bytes",
+            one,
+            f"{chunk} tokens x {count(geometry.kv_bytes_per_token)} B, to {count(backend.chunk_alignment_bytes)} B each",
+        ),
+        Figure("CPU tier tokens", cpu.tokens, f"{count(chunks)} chunks x {chunk} tokens{_engines(spec)}"),
+    ]
+    if cpu.hugepages:
+        per_rank = cpu.hugepages.pages // ranks
+        figures.append(
+            Figure(
+                "huge pages",
+                cpu.hugepages.pages,
+                f"{count(per_rank)} of {size(cpu.hugepages.page_bytes)} x {ranks} ranks, each rounded up",
+            )
+        )
+    return tuple(figures)
+
+
+def _disk_figures(spec: Spec, geometry: Geometry, tiers: Tiers, backend: BackendPlan) -> tuple[Figure, ...]:
+    disk = tiers.disk
+    if disk is None:
+        return ()
+    chunk = tokens_per_chunk(geometry, backend)
+    chunks = disk.tokens // chunk // spec.engine.data_parallel_size
+    return (
+        Figure("disk tier bytes per rank", disk.bytes_per_rank, f"of {size(disk.capacity_bytes)}"),
+        Figure("disk tier tokens", disk.tokens, f"{count(chunks)} chunks x {chunk} tokens{_engines(spec)}"),
+    )
+
+
+def _engines(spec: Spec) -> str:
+    engines = spec.engine.data_parallel_size
+    return f" x {engines} engines" if engines > 1 else ""

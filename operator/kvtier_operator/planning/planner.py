@@ -1,0 +1,58 @@
+"""From a resource and what is known of the world to the Plan: the one way for all who need one."""
+
+from kvtier_operator.api.resource import KVCacheTier
+from kvtier_operator.planning.backends import plan_backend
+from kvtier_operator.planning.budget import plan_budget
+from kvtier_operator.planning.checks import run_checks
+from kvtier_operator.planning.checks.check import CheckInput
+from kvtier_operator.planning.engine import plan_engine
+from kvtier_operator.planning.figures import plan_figures
+from kvtier_operator.planning.geometry import resolve_geometry
+from kvtier_operator.planning.observed import Observed
+from kvtier_operator.planning.plan import Plan
+from kvtier_operator.planning.router import plan_router
+from kvtier_operator.planning.tiers import plan_tiers
+
+
+def make_plan(resource: KVCacheTier, observed: Observed) -> Plan:
+    """Work one KVCacheTier out.
+
+    The plan of a resource that a check refuses is made all the same, so that the refusal can be read with
+    its numbers: ask `Plan.rejected` before acting on it.
+
+    Args:
+        resource: What is wanted.
+        observed: What the world looks like, as far as it is known.
+
+    Raises:
+        InvalidInputError: The model's KV geometry cannot be had.
+    """
+    spec = resource.spec
+    geometry = resolve_geometry(spec, observed)
+    backend = plan_backend(spec, geometry)
+    tiers = plan_tiers(spec, geometry, backend)
+    budget = plan_budget(spec, geometry, tiers, backend)
+    engine = plan_engine(resource, geometry, backend, budget)
+    router = plan_router(resource, geometry, tiers)
+    checks = run_checks(
+        CheckInput(
+            resource=resource,
+            observed=observed,
+            geometry=geometry,
+            backend=backend,
+            tiers=tiers,
+            budget=budget,
+            router=router,
+        )
+    )
+    return Plan(
+        resource=resource,
+        geometry=geometry,
+        tiers=tiers,
+        budget=budget,
+        engine=engine,
+        router=router,
+        checks=checks,
+        figures=plan_figures(spec, geometry, tiers, backend, budget),
+        notes=(*geometry.notes, *backend.notes),
+    )

@@ -1,0 +1,101 @@
+"""What fits each tier: bytes as the backend takes them, and the tokens that really fit."""
+
+from typing import Final
+
+from kvtier_operator.api.engine import Device, EngineSpec
+from kvtier_operator.api.resource import Spec
+from kvtier_operator.planning.geometry import Geometry
+from kvtier_operator.planning.plan import BackendPlan, TierPlan, Tiers
+from kvtier_operator.planning.units import GIB, round_up
+
+CPU_DEVICE_KV_CACHE_BYTES: Final = 4 * GIB
+"""Device cache of one rank on device cpu where spec.engine.kvCacheMemory is empty, as that field says."""
+
+GPU_MEMORY_UTILIZATION: Final = 0.92
+"""vLLM's default (0.32: config/cache.py, gpu_memory_utilization)."""
+
+ACTIVATION_RESERVE_BYTES: Final = 4 * GIB
+"""What vLLM keeps of a GPU beside weights and KV cache: the activation peak of its profiling run, CUDA
+graphs and NCCL (v1/worker/gpu_worker.py, determine_available_memory). It depends on model and batch; an
+allowance for planning, corrected after start by `vllm:cache_config_info`."""
+
+
+def plan_tiers(spec: Spec, geometry: Geometry, backend: BackendPlan) -> Tiers:
+    """Sizes and tokens of every tier of one engine pod.
+
+    A tier holds whole chunks: vLLM 0.32 takes `cpu_bytes // round_up(bytes of a chunk, page size)` of them
+    (v1/kv_offload/cpu/spec.py), LMCache aligns each to 4 KiB (local_cpu.pinned_align_bytes).
+
+    Args:
+        spec: What is wanted.
+        geometry: KV geometry of one engine.
+        backend: What the backend takes of each tier.
+    """
+    cpu, disk = spec.tiers.cpu, spec.tiers.disk
+    return Tiers(
+        gpu=_gpu_tier(spec, geometry),
+        cpu=TierPlan(
+            capacity_bytes=cpu.capacity.bytes,
+            bytes_per_rank=backend.cpu_bytes_per_rank,
+            tokens=_tokens(
+                spec, geometry, backend, backend.cpu_bytes_per_rank, backend.chunk_alignment_bytes
+            ),
+            hugepages=backend.hugepages,
+        )
+        if cpu
+        else None,
+        disk=TierPlan(
+            capacity_bytes=disk.capacity.bytes,
+            bytes_per_rank=backend.disk_bytes_per_rank,
+            tokens=_tokens(spec, geometry, backend, backend.disk_bytes_per_rank, 1),
+        )
+        if disk and backend.disk_bytes_per_rank
+        else None,
+    )
+
+
+def tokens_per_chunk(geometry: Geometry, backend: BackendPlan) -> int:
+    """Tokens that the backend stores, finds and evicts together."""
+    return backend.tokens_per_chunk or geometry.block_tokens
+
+
+def chunk_bytes(geometry: Geometry, backend: BackendPlan) -> int:
+    """Bytes of one chunk in the CPU tier, all ranks of one engine."""
+    return round_up(
+        geometry.kv_bytes_per_token * tokens_per_chunk(geometry, backend), backend.chunk_alignment_bytes
+    )
+
+
+def _tokens(
+    spec: Spec, geometry: Geometry, backend: BackendPlan, bytes_per_rank: int, alignment_bytes: int
+) -> int:
+    chunk_tokens = tokens_per_chunk(geometry, backend)
+    one_chunk = round_up(geometry.kv_bytes_per_token * chunk_tokens, alignment_bytes)
+    chunks = bytes_per_rank * spec.engine.tensor_parallel_size // one_chunk
+    return chunks * chunk_tokens * spec.engine.data_parallel_size
+
+
+def _gpu_tier(spec: Spec, geometry: Geometry) -> TierPlan | None:
+    engine = spec.engine
+    rank_bytes = device_cache_bytes(engine, geometry)
+    if rank_bytes is None:
+        return None
+    blocks = rank_bytes // (geometry.kv_bytes_per_token_per_rank * geometry.block_tokens)
+    return TierPlan(
+        capacity_bytes=rank_bytes * engine.tensor_parallel_size * engine.data_parallel_size,
+        bytes_per_rank=rank_bytes,
+        tokens=blocks * geometry.block_tokens * engine.data_parallel_size,
+    )
+
+
+def device_cache_bytes(engine: EngineSpec, geometry: Geometry) -> int | None:
+    """The device's own KV cache, one rank; None where nothing tells it, 0 where the weights leave nothing."""
+    if engine.kv_cache_memory:
+        return engine.kv_cache_memory.bytes
+    if engine.device is Device.CPU:
+        return CPU_DEVICE_KV_CACHE_BYTES
+    if engine.gpu_memory is None or geometry.weights_bytes is None:
+        return None
+    usable = int(engine.gpu_memory.bytes * (engine.gpu_memory_utilization or GPU_MEMORY_UTILIZATION))
+    weights = -(-geometry.weights_bytes // engine.tensor_parallel_size)
+    return max(0, usable - weights - ACTIVATION_RESERVE_BYTES)
