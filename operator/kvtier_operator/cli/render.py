@@ -1,0 +1,59 @@
+"""`kvtier render`: the Kubernetes objects of one or more resources, as YAML."""
+
+import sys
+from typing import Final
+
+import click
+
+from kvtier_operator.cli.load import load_resources
+from kvtier_operator.cli.observe import observe
+from kvtier_operator.planning.manifest import to_yaml
+from kvtier_operator.planning.objects import build_objects
+from kvtier_operator.planning.plan import Outcome, Plan
+from kvtier_operator.planning.planner import make_plan
+
+_EXIT_REJECTED: Final = 1
+
+
+@click.command()
+@click.option(
+    "-f",
+    "--filename",
+    "paths",
+    multiple=True,
+    required=True,
+    metavar="PATH",
+    help="KVCacheTier file, folder of such files, or - for standard input; may be given several times.",
+)
+@click.option(
+    "--model-config",
+    "model_config",
+    metavar="FILE",
+    help="The model's Hugging Face config.json, for a model that kvtier does not know.",
+)
+@click.option(
+    "--hub/--no-hub", default=True, help="Ask Hugging Face for a config.json that nothing else has."
+)
+def render(paths: tuple[str, ...], model_config: str | None, *, hub: bool) -> None:
+    """Print the Kubernetes objects of KVCacheTiers, in the order to apply them.
+
+    Nothing is printed where a check refuses one of the resources: standard error says why, exit code 1.
+    """
+    plans = [
+        (source, make_plan(resource, observe(resource, model_config=model_config, hub=hub)))
+        for source, resource in load_resources(paths)
+    ]
+    refused = [line for source, plan in plans for line in refusals(source, plan)]
+    if refused:
+        click.echo("\n".join(refused), err=True)
+        sys.exit(_EXIT_REJECTED)
+    click.echo(to_yaml(built for _, plan in plans for built in build_objects(plan)), nl=False)
+
+
+def refusals(source: str, plan: Plan) -> tuple[str, ...]:
+    """One line for each check that refuses the plan: where, which field, what to do."""
+    return tuple(
+        f"{source}: {check.field}: {check.message} ({check.reason})"
+        for check in plan.checks
+        if check.outcome is Outcome.REJECT
+    )

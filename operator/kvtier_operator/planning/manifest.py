@@ -1,0 +1,41 @@
+"""Objects as YAML that every reader takes for the same."""
+
+import re
+import sys
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+import yaml
+
+_READ_AS_ANOTHER_TYPE: Final = re.compile(r"[yYnN]|[-+.]?[0-9][0-9_.xobA-Fa-f]*([eE][-+]?[0-9]+)?")
+"""Strings that PyYAML writes plain and kubectl's YAML reader (sigs.k8s.io/yaml: YAML 1.1 with parts of 1.2)
+takes for a number or a boolean, such as 1e3, 0o17 or y."""
+
+
+class _Dumper(yaml.SafeDumper):
+    """No anchors, text of several lines as a block, quotes where a reader could err."""
+
+    def ignore_aliases(self, data: Any) -> bool:  # noqa: ANN401 - the base class's signature
+        del data
+        return True
+
+
+def _string(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
+    style = None
+    if "\n" in text:
+        style = "|"
+    elif _READ_AS_ANOTHER_TYPE.fullmatch(text):
+        style = '"'
+    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=style)
+
+
+_Dumper.add_representer(str, _string)
+
+
+def to_yaml(objects: Iterable[Mapping[str, Any]]) -> str:
+    """The objects as one stream, keys sorted, each after a `---`: the same bytes for the same objects."""
+    documents = (
+        "---\n" + yaml.dump(dict(each), Dumper=_Dumper, sort_keys=True, width=sys.maxsize, allow_unicode=True)
+        for each in objects
+    )
+    return "".join(documents)
