@@ -61,14 +61,24 @@ _COLUMNS: Final = (
 
 
 class _Generator(GenerateJsonSchema):
-    """Writes `{}` as the default of every part that has defaults of its own: Kubernetes fills in only what is there."""
+    """Writes out the default of every part that has defaults of its own.
+
+    Kubernetes fills in fields only where their parent is there, and checks a default against the rules as it
+    stands, without the defaults of what is below it.
+    """
 
     def get_default_value(self, schema: core_schema.WithDefaultSchema) -> Any:  # noqa: ANN401 - pydantic's signature
         factory = schema.get("default_factory")
         if isinstance(factory, type) and issubclass(factory, ApiModel):
-            return {}
+            return _without_empty(factory().model_dump(mode="json", by_alias=True, exclude_none=True))
         default = super().get_default_value(schema)
         return NoDefault if default is None else default
+
+
+def _without_empty(value: Schema) -> Schema:
+    """Lists and maps that nothing is in are not worth writing into every object."""
+    filled = {key: _without_empty(each) if isinstance(each, dict) else each for key, each in value.items()}
+    return {key: each for key, each in filled.items() if each not in ({}, [])}
 
 
 def openapi_schema() -> Schema:

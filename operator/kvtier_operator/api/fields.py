@@ -1,7 +1,7 @@
 """Finds fields in the models: by where they are, by their name, and what stands beside them."""
 
 from collections.abc import Iterator
-from typing import get_args
+from typing import get_args, get_origin
 
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
@@ -12,14 +12,15 @@ Location = tuple[int | str, ...]
 
 
 def path_of(location: Location) -> str:
-    """A location as Kubernetes writes it.
+    """A location as Kubernetes writes it: list items and a map's keys in brackets.
 
     For instance `spec.engine.env[0].name` or `spec.engine.nodeSelector[kubernetes.io/arch]`.
     """
     path = ""
-    for part in location:
-        is_key = isinstance(part, int) or (path and (not part[:1].isalpha() or {".", "/"} & set(part)))
-        path += f"[{part}]" if is_key else f".{part}"
+    for position, part in enumerate(location):
+        parent = field_at(location[:position])
+        in_map = parent is not None and get_origin(parent.annotation) is dict
+        path += f"[{part}]" if in_map or isinstance(part, int) else f".{part}"
     return path.removeprefix(".")
 
 

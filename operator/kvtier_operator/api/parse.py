@@ -81,8 +81,6 @@ def _without_nulls(value: object, depth: int = 0, counter: _Counter | None = Non
             }
         case list():
             return [_without_nulls(each, depth + 1, counter) for each in value]
-        case float() if value.is_integer():
-            return int(value)  # JSON knows one kind of number: 4.0 is 4
         case _:
             return value
 

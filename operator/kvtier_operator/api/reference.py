@@ -87,8 +87,8 @@ def _plural(name: str) -> str:
 
 def _default(node: Schema) -> str:
     value = node.get("default", {})
-    if value == {}:
-        return ""
+    if isinstance(value, dict):
+        return ""  # its fields have their own lines
     return f"`{value}`" if isinstance(value, str) else f"`{json.dumps(value)}`"
 
 

@@ -2,9 +2,15 @@
 
 from enum import StrEnum
 
-from pydantic import Field
+from pydantic import ConfigDict, Field
 
 from kvtier_operator.api.base import ApiModel
+
+
+class StatusModel(ApiModel):
+    """A part of the status, which only the operator writes; what a newer one wrote does not stop an older one."""
+
+    model_config = ConfigDict(extra="ignore")
 
 
 class Source(StrEnum):
@@ -14,7 +20,7 @@ class Source(StrEnum):
     OBSERVED = "Observed"
 
 
-class TierStatus(ApiModel):
+class TierStatus(StatusModel):
     """One tier's size, per engine pod."""
 
     bytes: int | None = Field(None, description="Size in bytes.", json_schema_extra={"format": "int64"})
@@ -22,7 +28,7 @@ class TierStatus(ApiModel):
     source: Source = Field(Source.PLANNED, description="Planned, or Observed from the running engines.")
 
 
-class TiersStatus(ApiModel):
+class TiersStatus(StatusModel):
     """All tiers' sizes."""
 
     gpu: TierStatus | None = Field(None, description="The device's own KV cache.")
@@ -30,7 +36,7 @@ class TiersStatus(ApiModel):
     disk: TierStatus | None = Field(None, description="Local disk.")
 
 
-class RouterEntries(ApiModel):
+class RouterEntries(StatusModel):
     """LRU capacities of the prefix scorers, per engine pod."""
 
     gpu_prefix: int | None = Field(
@@ -40,7 +46,7 @@ class RouterEntries(ApiModel):
     disk_prefix: int | None = Field(None, description="Entries of the disk prefix scorer.")
 
 
-class RouterStatus(ApiModel):
+class RouterStatus(StatusModel):
     """The endpoint picker's configuration."""
 
     entries: RouterEntries = Field(default_factory=RouterEntries, description="LRU capacities in force.")
@@ -58,7 +64,7 @@ class ConditionStatus(StrEnum):
     UNKNOWN = "Unknown"
 
 
-class Condition(ApiModel):
+class Condition(StatusModel):
     """One condition, as metav1.Condition."""
 
     type: str = Field(
@@ -83,7 +89,7 @@ class Condition(ApiModel):
     message: str = Field(description="What a person needs to know, with numbers.", max_length=32768)
 
 
-class Status(ApiModel):
+class Status(StatusModel):
     """What the operator last saw and did."""
 
     observed_generation: int | None = Field(

@@ -46,7 +46,7 @@ def load_resources(paths: Sequence[str]) -> list[tuple[str, KVCacheTier]]:
 def _load(path: str) -> Iterator[tuple[str, KVCacheTier]]:
     found, kinds = 0, set[str]()
     for source, document in _documents(path):
-        if not _is_ours(document):
+        if not _is_ours(document, named=not Path(path).is_dir()):
             kinds.add(str(document.get("kind")) if isinstance(document, dict) else type(document).__name__)
             continue
         found += 1
@@ -72,15 +72,15 @@ def _documents(path: str) -> Iterator[tuple[str, object]]:
         return
     place = Path(path)
     try:
-        files = (
-            [place]
-            if not place.is_dir()
-            else sorted(each for each in place.iterdir() if each.suffix in _SUFFIXES)
-        )
+        files = sorted(filter(_is_read, place.iterdir())) if place.is_dir() else [place]
         for file in files:
             yield from _stream(file.read_bytes(), str(file))
     except OSError as error:
         raise InvalidInputError(path, Problem("", f"cannot be read: {error.strerror}")) from error
+
+
+def _is_read(path: Path) -> bool:
+    return path.suffix in _SUFFIXES and path.is_file()
 
 
 def _stream(content: bytes, name: str) -> Iterator[tuple[str, object]]:
@@ -99,12 +99,15 @@ def _flattened(documents: Iterator[object]) -> Iterator[object]:
                 yield document
 
 
-def _is_ours(document: object) -> bool:
-    """Whether to read a document as a KVCacheTier: by kind, by group, or as it names no kind at all."""
+def _is_ours(document: object, *, named: bool) -> bool:
+    """Whether to read a document as a KVCacheTier: by its kind or group.
+
+    In a file that was named it is one too when it says nothing of itself; in a folder that is something else.
+    """
     if not isinstance(document, dict):
-        return True
+        return named
     kind, group = document.get("kind"), str(document.get("apiVersion", "")).split("/")[0]
-    return kind == KIND or group == GROUP or kind is None
+    return kind == KIND or group == GROUP or (named and kind is None)
 
 
 def _unquoted_off(value: object, path: str) -> Iterator[str]:

@@ -11,7 +11,9 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 import yaml
-from yaml.constructor import ConstructorError
+from yaml.constructor import ConstructorError, SafeConstructor
+from yaml.error import MarkedYAMLError
+from yaml.events import CollectionEndEvent, CollectionStartEvent
 from yaml.nodes import MappingNode, Node, ScalarNode
 
 from kvtier_operator.errors import InvalidInputError, Problem
@@ -19,11 +21,17 @@ from kvtier_operator.errors import InvalidInputError, Problem
 # The C parser is ten times as fast; a PyYAML built without libyaml lacks it.
 _SafeLoader: Final[Any] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
+# Deeper than any Kubernetes object.
+_MAX_DEPTH: Final = 100
+# Go's JSON writes larger floats with an exponent, which makes them no integers for the API server.
+_LARGEST_WRITTEN_OUT: Final = 1e21
+
 
 class _Loader(_SafeLoader):  # type: ignore[misc] # chosen at run time
     """Safe YAML with go-yaml v2's idea of booleans and numbers, and without duplicate keys."""
 
     yaml_implicit_resolvers: Final[dict[str, list[tuple[str, re.Pattern[str]]]]] = {}
+    bool_values: Final = {**SafeConstructor.bool_values, "y": True, "n": False}
 
     def construct_mapping(self, node: Node, deep: bool = False) -> dict[str, Any]:
         """A mapping with text keys, each once."""
@@ -48,14 +56,14 @@ class _Loader(_SafeLoader):  # type: ignore[misc] # chosen at run time
         return str(value)
 
     def construct_number(self, node: ScalarNode) -> int | float:
-        """A number as JSON has it: infinities and not-a-number are none."""
+        """A number as JSON has it: 4.0 is 4, and infinities and not-a-number are none."""
         text = self.construct_scalar(node).replace("_", "")
         value = (
             float(text) if not text.lower().lstrip("+-").startswith(".") or text[-1].isdigit() else math.inf
         )
         if not math.isfinite(value):
             raise ConstructorError(None, None, f"{text} is not a number that JSON has", node.start_mark)
-        return value
+        return int(value) if value.is_integer() and abs(value) < _LARGEST_WRITTEN_OUT else value
 
     def construct_go_integer(self, node: ScalarNode) -> int:
         """An integer with Go's prefixes: 0x, 0b, 0o, and a leading 0 for octal."""
@@ -91,13 +99,25 @@ def read_documents(text: str | bytes, source: str) -> Iterator[object]:
         InvalidInputError: The stream is not YAML; the message has line and column.
     """
     try:
+        _check_depth(text)
         yield from (document for document in yaml.load_all(text, Loader=_Loader) if document is not None)
-    except yaml.MarkedYAMLError as error:
+    except MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         at = f"line {mark.line + 1}, column {mark.column + 1}: " if mark else ""
         said = " ".join(str(error.problem or error.context or "").split())
         raise InvalidInputError(source, Problem("", f"not YAML: {at}{said}")) from error
     except yaml.YAMLError as error:
         raise InvalidInputError(source, Problem("", f"not YAML: {' '.join(str(error).split())}")) from error
-    except RecursionError as error:
-        raise InvalidInputError(source, Problem("", "not YAML for a resource: nested too deeply")) from error
+    except (KeyError, ValueError) as error:
+        raise InvalidInputError(
+            source, Problem("", f"not YAML: a value does not fit its tag: {error}")
+        ) from error
+
+
+def _check_depth(text: str | bytes) -> None:
+    """The C parser builds documents by recursion without a bound of its own, and would end the process."""
+    depth = 0
+    for event in yaml.parse(text, Loader=_Loader):
+        depth += isinstance(event, CollectionStartEvent) - isinstance(event, CollectionEndEvent)
+        if depth > _MAX_DEPTH:
+            raise yaml.YAMLError(f"more than {_MAX_DEPTH} levels deep")

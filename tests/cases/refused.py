@@ -1,0 +1,168 @@
+"""KVCacheTiers that are wrong without breaking a CEL rule, and what a local command says of them."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from tests.cases.kvcachetier import ABSENT, DISK
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """A wrong resource: the changes that make it, and what a local command says, a line for each problem."""
+
+    changes: Mapping[str, object]
+    said: str
+
+
+# Wrong resources beyond those that the rules refuse. The API server refuses them too, in its own words.
+REFUSED: Final = {
+    "unknown field, misspelt": Refused(
+        {"spec.tiers.cpu.capacty": "1Gi"}, "spec.tiers.cpu.capacty: unknown field; did you mean capacity?"
+    ),
+    "unknown field, snake case": Refused(
+        {"spec.engine.tensor_parallel_size": 2},
+        "spec.engine.tensor_parallel_size: unknown field; did you mean tensorParallelSize?",
+    ),
+    "unknown field, elsewhere": Refused(
+        {"spec.hugepages": {"policy": "Prefer"}},
+        "spec.hugepages: unknown field here; it belongs at spec.tiers.cpu.hugepages",
+    ),
+    "unknown field, nowhere": Refused(
+        {"spec.observability.xyzzy": True},
+        "spec.observability.xyzzy: unknown field; the fields here are serviceMonitor, "
+        "prometheusRule, dashboard",
+    ),
+    "missing model": Refused(
+        {"spec.model": ABSENT}, "spec.model: is required (The model that the engines serve)"
+    ),
+    "missing name of the model": Refused(
+        {"spec.model": {}},
+        "spec.model.name: is required (Model as vLLM takes it: a Hugging Face id such as "
+        "Qwen/Qwen3-32B, or a folder in the engine's image or on this machine)",
+    ),
+    "missing capacity": Refused(
+        {"spec.tiers.cpu": {}},
+        "spec.tiers.cpu.capacity: is required (Memory for the prefix cache, per engine pod, "
+        "all ranks together)",
+    ),
+    "disk without volume": Refused(
+        {"spec.tiers.disk": {"capacity": "1Ti"}},
+        "spec.tiers.disk.volume: is required (Where this tier lives)",
+    ),
+    "missing spec": Refused({"spec": ABSENT}, "spec: is required (What is wanted)"),
+    "negative capacity": Refused(
+        {"spec.tiers.cpu.capacity": "-1Gi"},
+        "spec.tiers.cpu.capacity: '-1Gi' is not a size; it must be more than 0 bytes",
+    ),
+    "no capacity": Refused(
+        {"spec.tiers.cpu.capacity": 0},
+        "spec.tiers.cpu.capacity: '0' is not a size; it must be more than 0 bytes",
+    ),
+    "capacity beyond all bounds": Refused(
+        {"spec.tiers.cpu.capacity": "2Ei"},
+        "spec.tiers.cpu.capacity: '2Ei' is too large; the largest size is 1Ei",
+    ),
+    "capacity is no quantity": Refused(
+        {"spec.tiers.cpu.capacity": "100 Gi"},
+        "spec.tiers.cpu.capacity: '100 Gi' is not a quantity; write a number with Ki, Mi, "
+        "Gi, Ti or k, M, G, T, as in 100Gi",
+    ),
+    "capacity is a fraction": Refused(
+        {"spec.tiers.cpu.capacity": 1.5},
+        "spec.tiers.cpu.capacity: expected a quantity such as 100Gi, not the number 1.5",
+    ),
+    "capacity is true": Refused(
+        {"spec.tiers.cpu.capacity": True},
+        "spec.tiers.cpu.capacity: expected a quantity such as 100Gi, not true",
+    ),
+    "capacity is a list": Refused(
+        {"spec.tiers.cpu.capacity": ["1Gi"]},
+        "spec.tiers.cpu.capacity: expected a quantity such as 100Gi, not a list",
+    ),
+    "number as text": Refused(
+        {"spec.replicas": "2"}, "spec.replicas: expected a whole number, not the text '2'"
+    ),
+    "a whole number as a float": Refused(
+        {"spec.replicas": 2.0}, "spec.replicas: expected a whole number, not the number 2.0"
+    ),
+    "fraction of a pod": Refused(
+        {"spec.replicas": 1.5}, "spec.replicas: expected a whole number, not the number 1.5"
+    ),
+    "true for a number": Refused({"spec.replicas": True}, "spec.replicas: expected a whole number, not true"),
+    "too few": Refused({"spec.replicas": -1}, "spec.replicas: must be at least 0, not -1"),
+    "too many": Refused(
+        {"spec.engine.tensorParallelSize": 65}, "spec.engine.tensorParallelSize: must be at most 64, not 65"
+    ),
+    "a number that no computer has": Refused(
+        {"spec.engine.maxModelLen": 10**30},
+        "spec.engine.maxModelLen: must be at most 2147483647, not 1000000000000000000000000000000",
+    ),
+    "a share of nothing": Refused(
+        {"spec.engine.gpuMemoryUtilization": 0},
+        "spec.engine.gpuMemoryUtilization: must be more than 0.0, not 0",
+    ),
+    "text for true": Refused(
+        {"spec.tiers.disk": {**DISK, "directIO": "yes"}},
+        "spec.tiers.disk.directIO: expected true or false, not the text 'yes'",
+    ),
+    "wrong case": Refused(
+        {"spec.backend": "lmcache"},
+        "spec.backend: 'lmcache' is not one of KVTier, Native, LMCache, LMCacheMP; did you mean LMCache?",
+    ),
+    "no such choice": Refused(
+        {"spec.router.flavor": "nginx"}, "spec.router.flavor: 'nginx' is not one of llm-d, gaie, builtin"
+    ),
+    "boolean for a policy": Refused(
+        {"spec.tiers.cpu.hugepages.policy": True},
+        "spec.tiers.cpu.hugepages.policy: expected one of Require, Prefer, Off, not true; "
+        "YAML reads on, off, yes and no without quotes as true or false: quote it, as in "
+        '"Off"',
+    ),
+    "number for text": Refused(
+        {"spec.engine.env": [{"name": "OMP_NUM_THREADS", "value": 4}]},
+        'spec.engine.env[0].value: expected text, not the number 4; quote it: "4"',
+    ),
+    "boolean for text": Refused(
+        {"spec.engine.nodeSelector": {"example.com/gpu": True}},
+        "spec.engine.nodeSelector[example.com/gpu]: expected text, not true; YAML reads on, "
+        'off, yes and no without quotes as true or false: quote it, as in "yes"',
+    ),
+    "the same variable twice": Refused(
+        {"spec.engine.env": [{"name": "A", "value": "1"}, {"name": "B"}, {"name": "A", "value": "2"}]},
+        "spec.engine.env[2].name: 'A' is there twice, first at index 0; keep one",
+    ),
+    "the same host twice": Refused(
+        {"spec.router.gateway": {"parentRef": {"name": "g"}, "hostnames": ["a", "a"]}},
+        "spec.router.gateway.hostnames[1]: 'a' is there twice, first at index 0; keep one",
+    ),
+    "mapping for a list": Refused(
+        {"spec.engine.env": {"A": "1"}}, "spec.engine.env: expected a list, not a mapping"
+    ),
+    "list for a mapping": Refused(
+        {"spec.tiers": [{"cpu": "1Gi"}]}, "spec.tiers: expected a mapping, not a list"
+    ),
+    "emptyDir with settings": Refused(
+        {"spec.tiers.disk": {"capacity": "1Ti", "volume": {"emptyDir": {"medium": "Memory"}}}},
+        "spec.tiers.disk.volume.emptyDir: takes no settings here; write {}",
+    ),
+    "relative path": Refused(
+        {"spec.tiers.disk": {"capacity": "1Ti", "volume": {"hostPath": {"path": "nvme"}}}},
+        "spec.tiers.disk.volume.hostPath.path: 'nvme' does not have the right form (Absolute "
+        "path on the node)",
+    ),
+    "empty name": Refused({"spec.model.name": ""}, "spec.model.name: must not be empty"),
+    "name too long": Refused(
+        {"spec.model.name": "m" * 513}, "spec.model.name: must have at most 512 characters, not 513"
+    ),
+    "too many arguments": Refused(
+        {"spec.engine.extraArgs": ["-v"] * 129},
+        "spec.engine.extraArgs: must have at most 128 entries, not 129",
+    ),
+    "several mistakes": Refused(
+        {"spec.replicas": -1, "spec.backend": "Redis", "spec.tiers.cpu.size": "1Gi"},
+        "spec.replicas: must be at least 0, not -1\n"
+        "spec.backend: 'Redis' is not one of KVTier, Native, LMCache, LMCacheMP\n"
+        "spec.tiers.cpu.size: unknown field; the fields here are capacity, hugepages, memlock",
+    ),
+}

@@ -1,0 +1,47 @@
+"""etcd: one member on loopback, without fsync, since its data are gone with the test."""
+
+import urllib.error
+import urllib.request
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.cluster.harness.ports import free_ports
+from tests.cluster.harness.process import Process
+
+
+@dataclass(frozen=True, slots=True)
+class Etcd:
+    """A running etcd."""
+
+    url: str
+    process: Process
+
+
+def start_etcd(program: Path, folder: Path) -> Etcd:
+    """Starts etcd with its data in a folder and waits until it answers."""
+    client_port, peer_port = free_ports(2)
+    url, peer_url = f"http://127.0.0.1:{client_port}", f"http://127.0.0.1:{peer_port}"
+    process = Process(
+        [
+            program,
+            f"--data-dir={folder / 'etcd'}",
+            f"--listen-client-urls={url}",
+            f"--advertise-client-urls={url}",
+            f"--listen-peer-urls={peer_url}",
+            f"--initial-advertise-peer-urls={peer_url}",
+            f"--initial-cluster=default={peer_url}",
+            "--unsafe-no-fsync=true",
+            "--log-level=warn",
+        ],
+        folder / "etcd.log",
+    )
+    process.wait_until(lambda: _is_healthy(url))
+    return Etcd(url, process)
+
+
+def _is_healthy(url: str) -> bool:
+    try:
+        with urllib.request.urlopen(f"{url}/health", timeout=1) as answer:  # noqa: S310 - our own server
+            return b'"true"' in answer.read()
+    except (urllib.error.URLError, OSError):
+        return False

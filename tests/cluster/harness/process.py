@@ -1,0 +1,58 @@
+"""One program of the control plane as a process of this test run."""
+
+import shutil
+import subprocess
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Final
+
+_START_TIMEOUT_S: Final = 60.0
+_STOP_TIMEOUT_S: Final = 20.0
+_POLL_S: Final = 0.05
+_LOG_LINES: Final = 15
+
+
+class Process:
+    """A running program with its log; `stop` ends it, and it does not outlive this process either way."""
+
+    def __init__(self, command: Sequence[str | Path], log: Path) -> None:
+        self.log = log
+        # Where util-linux is, the kernel ends the program when a killed test run cannot.
+        setpriv = shutil.which("setpriv")
+        wrapper = [setpriv, "--pdeathsig", "KILL", "--"] if setpriv else []
+        with log.open("wb") as sink:
+            self._popen = subprocess.Popen(  # noqa: S603 - our own command
+                [*wrapper, *command], stdin=subprocess.DEVNULL, stdout=sink, stderr=subprocess.STDOUT
+            )
+
+    def wait_until(self, is_ready: Callable[[], bool]) -> None:
+        """Waits for readiness; otherwise stops the program and fails with the end of its log."""
+        try:
+            self._poll(is_ready)
+        except BaseException:
+            self.stop()
+            raise
+
+    def _poll(self, is_ready: Callable[[], bool]) -> None:
+        deadline = time.monotonic() + _START_TIMEOUT_S
+        while not is_ready():
+            if self._popen.poll() is not None:
+                raise RuntimeError(f"ended with {self._popen.returncode}; its log ends:\n{self._log_end()}")
+            if time.monotonic() > deadline:
+                raise RuntimeError(
+                    f"not ready after {_START_TIMEOUT_S:.0f} s; its log ends:\n{self._log_end()}"
+                )
+            time.sleep(_POLL_S)
+
+    def stop(self) -> None:
+        """Ends the program and waits until it is gone."""
+        self._popen.terminate()
+        try:
+            self._popen.wait(_STOP_TIMEOUT_S)
+        except subprocess.TimeoutExpired:
+            self._popen.kill()
+            self._popen.wait()
+
+    def _log_end(self) -> str:
+        return "\n".join(self.log.read_text(errors="replace").splitlines()[-_LOG_LINES:])

@@ -1,0 +1,54 @@
+"""Python and the API server accept and refuse the same resources, the rules with the same words."""
+
+import pytest
+from tests.cases.kvcachetier import ACCEPTED, Document, document
+from tests.cases.refused import REFUSED, Refused
+from tests.cases.rules import RULES, RuleCase
+from tests.cluster.harness.kvcachetiers import KVCacheTiers, RefusedError
+
+from kvtier_operator.api.parse import parse_resource
+
+
+def _server_says(kvcachetiers: KVCacheTiers, resource: Document) -> str:
+    try:
+        kvcachetiers.create(resource, dry_run=True)
+    except RefusedError as refused:
+        return refused.message
+    return ""
+
+
+@pytest.mark.parametrize("changes", ACCEPTED.values(), ids=ACCEPTED)
+def test_server_accepts(kvcachetiers: KVCacheTiers, changes: dict[str, object]) -> None:
+    assert _server_says(kvcachetiers, document(changes)) == ""
+
+
+@pytest.mark.parametrize("case", REFUSED.values(), ids=REFUSED)
+def test_server_refuses(kvcachetiers: KVCacheTiers, case: Refused) -> None:
+    assert _server_says(kvcachetiers, document(case.changes)) != ""
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.message)
+def test_rule_accepts(kvcachetiers: KVCacheTiers, rule: RuleCase) -> None:
+    assert _server_says(kvcachetiers, document(rule.accepted)) == ""
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.message)
+def test_rule_refuses(kvcachetiers: KVCacheTiers, rule: RuleCase) -> None:
+    said = _server_says(kvcachetiers, document(rule.refused))
+    assert rule.message in said
+    assert rule.field in said
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.message)
+def test_a_defaulted_resource_still_parses(kvcachetiers: KVCacheTiers, rule: RuleCase) -> None:
+    stored = kvcachetiers.create(document(rule.accepted), dry_run=True)
+    sent = parse_resource(document(rule.accepted), "sent")
+    assert parse_resource(stored, "stored").spec == sent.spec
+
+
+def test_an_unquoted_off_is_kinder_here_than_there(kvcachetiers: KVCacheTiers) -> None:
+    resource = document({"spec.tiers.cpu.memlock.policy": False})  # how YAML 1.1 reads `policy: Off`
+    cpu = parse_resource(resource, "here").spec.tiers.cpu
+    assert cpu
+    assert cpu.memlock.policy == "Off"
+    assert "must be of type string" in _server_says(kvcachetiers, resource)

@@ -1,0 +1,162 @@
+"""The CRD on a real API server: accepted as it is, and doing what it promises."""
+
+import json
+from collections.abc import Iterator
+
+import pytest
+from kubernetes import client
+from tests.cases.kvcachetier import document
+from tests.cluster.harness.kvcachetiers import KVCacheTiers, RefusedError
+
+from kvtier_operator.api.crd import CRD_NAME
+
+
+@pytest.fixture
+def stored(kvcachetiers: KVCacheTiers) -> Iterator[str]:
+    """Name of a minimal resource that is there for one test."""
+    name = "stored"
+    kvcachetiers.create(document({"metadata.name": name}))
+    yield name
+    kvcachetiers.delete(name)
+
+
+@pytest.mark.usefixtures("kvcachetiers")
+def test_is_established_without_complaint_about_its_schema(api: client.ApiClient) -> None:
+    definition = client.ApiextensionsV1Api(api).read_custom_resource_definition(CRD_NAME)
+    conditions = {each.type: each.status for each in definition.status.conditions}
+    assert conditions == {"NamesAccepted": "True", "Established": "True"}  # no NonStructuralSchema
+    assert definition.status.accepted_names.short_names == ["kvct"]
+    assert definition.status.accepted_names.categories == ["kvtier"]
+
+
+def test_fills_in_every_default(kvcachetiers: KVCacheTiers) -> None:
+    assert kvcachetiers.create(document({}), dry_run=True)["spec"] == {
+        "model": {"name": "Qwen/Qwen3-32B"},
+        "replicas": 1,
+        "backend": "KVTier",
+        "engine": {
+            "device": "cuda",
+            "tensorParallelSize": 1,
+            "dataParallelSize": 1,
+            "blockSize": 16,
+            "kvCacheDtype": "auto",
+            "port": 8000,
+            "resources": {},
+        },
+        "tiers": {"cpu": {"capacity": "100Gi", "hugepages": {"policy": "Off"}, "memlock": {"policy": "Off"}}},
+        "router": {
+            "flavor": "llm-d",
+            "replicas": 1,
+            "weights": {"queue": 2, "kvCacheUtilization": 2, "gpuPrefix": 1, "cpuPrefix": 1, "diskPrefix": 0},
+            "failureMode": "FailOpen",
+        },
+        "observability": {"serviceMonitor": False, "prometheusRule": False, "dashboard": False},
+    }
+
+
+def test_fills_in_defaults_below_what_is_given(kvcachetiers: KVCacheTiers) -> None:
+    spec = kvcachetiers.create(document({"spec.router.weights.diskPrefix": 1}), dry_run=True)["spec"]
+    assert spec["router"]["weights"] == {
+        "queue": 2,
+        "kvCacheUtilization": 2,
+        "gpuPrefix": 1,
+        "cpuPrefix": 1,
+        "diskPrefix": 1,
+    }
+
+
+def test_keeps_what_passes_through_to_the_pod(kvcachetiers: KVCacheTiers) -> None:
+    affinity = {"podAffinity": {"anything": [{"goes": "here"}]}}
+    value_from = {"secretKeyRef": {"name": "s", "key": "k"}}
+    engine = {"affinity": affinity, "env": [{"name": "A", "valueFrom": value_from}]}
+    kept = kvcachetiers.create(document({"spec.engine": engine}), dry_run=True)["spec"]["engine"]
+    assert kept["affinity"] == affinity
+    assert kept["env"] == engine["env"]
+
+
+def test_model_name_is_immutable(kvcachetiers: KVCacheTiers, stored: str) -> None:
+    changed = kvcachetiers.get(stored)
+    changed["spec"]["model"]["name"] = "Qwen/Qwen3-8B"
+    with pytest.raises(RefusedError) as refused:
+        kvcachetiers.replace(changed)
+    assert "spec.model.name" in refused.value.message
+    assert "model.name is immutable; make a new KVCacheTier for another model" in refused.value.message
+
+
+def test_everything_else_can_change(kvcachetiers: KVCacheTiers, stored: str) -> None:
+    changed = kvcachetiers.get(stored)
+    changed["spec"]["tiers"]["cpu"]["capacity"] = "200Gi"
+    assert kvcachetiers.replace(changed)["spec"]["tiers"]["cpu"]["capacity"] == "200Gi"
+
+
+def test_status_is_a_subresource_of_its_own(kvcachetiers: KVCacheTiers, stored: str) -> None:
+    condition = {
+        "type": "Ready",
+        "status": "True",
+        "observedGeneration": 1,
+        "lastTransitionTime": "2026-11-20T12:00:00Z",
+        "reason": "AllReady",
+        "message": "4 of 4 engines are ready",
+    }
+    status = {
+        "observedGeneration": 1,
+        "tiers": {"cpu": {"bytes": 100 * 2**30, "tokens": 409600, "source": "Observed"}},
+        "router": {"entries": {"cpuPrefix": 6400}, "tokensPerEntry": 64, "configHash": "abc"},
+        "conditions": [condition],
+    }
+    written = kvcachetiers.get(stored) | {"status": status}
+    written["spec"]["replicas"] = 9
+    kvcachetiers.replace(written, subresource="status")
+    after = kvcachetiers.get(stored)
+    assert after["status"] == status
+    assert after["spec"]["replicas"] == 1
+
+
+def test_status_does_not_change_with_the_rest(kvcachetiers: KVCacheTiers, stored: str) -> None:
+    kvcachetiers.replace(kvcachetiers.get(stored) | {"status": {"observedGeneration": 7}})
+    assert "status" not in kvcachetiers.get(stored)
+
+
+def test_a_condition_stands_once(kvcachetiers: KVCacheTiers, stored: str) -> None:
+    condition = {
+        "type": "Ready",
+        "status": "True",
+        "lastTransitionTime": "2026-11-20T12:00:00Z",
+        "reason": "AllReady",
+        "message": "",
+    }
+    written = kvcachetiers.get(stored) | {"status": {"conditions": [condition, condition]}}
+    with pytest.raises(RefusedError, match="Duplicate value"):
+        kvcachetiers.replace(written, subresource="status")
+
+
+def test_scales(kvcachetiers: KVCacheTiers, stored: str) -> None:
+    status = {"replicas": 1, "readyReplicas": 1, "selector": "kvtier.dev/name=stored"}
+    kvcachetiers.replace(kvcachetiers.get(stored) | {"status": status}, subresource="status")
+    scale = kvcachetiers.get(stored, subresource="scale")
+    assert scale["spec"] == {"replicas": 1}
+    assert scale["status"] == {"replicas": 1, "selector": "kvtier.dev/name=stored"}
+    scale["spec"]["replicas"] = 4
+    kvcachetiers.replace(scale, subresource="scale")
+    assert kvcachetiers.get(stored)["spec"]["replicas"] == 4
+
+
+def test_prints_what_a_person_looks_for(api: client.ApiClient, stored: str) -> None:
+    answer = api.call_api(
+        *api.param_serialize(
+            "GET",
+            f"/apis/kvtier.dev/v1alpha1/namespaces/default/kvcachetiers/{stored}",
+            header_params={"Accept": "application/json;as=Table;v=v1;g=meta.k8s.io"},
+        )
+    )
+    body = json.loads(answer.read())
+    columns = [each["name"] for each in body["columnDefinitions"] if each["priority"] == 0]
+    names = [each["name"] for each in body["columnDefinitions"]]
+    cells = dict(zip(names, body["rows"][0]["cells"], strict=True))
+    assert columns == ["Name", "Model", "Backend", "CPU", "Disk", "Replicas", "Ready", "Age"]
+    assert (cells["Model"], cells["Backend"], cells["CPU"], cells["Replicas"]) == (
+        "Qwen/Qwen3-32B",
+        "KVTier",
+        "100Gi",
+        1,
+    )

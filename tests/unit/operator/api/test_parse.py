@@ -1,0 +1,98 @@
+import pytest
+from tests.cases.kvcachetier import ACCEPTED, document
+from tests.cases.refused import REFUSED, Refused
+from tests.cases.rules import RULES, RuleCase
+
+from kvtier_operator.api.crd import Schema, openapi_schema
+from kvtier_operator.api.parse import parse_resource
+from kvtier_operator.errors import InvalidInputError
+
+
+def _said(resource: object) -> str:
+    with pytest.raises(InvalidInputError) as refused:
+        parse_resource(resource, "cr.yaml")
+    prefix = "cr.yaml: "
+    lines = str(refused.value).splitlines()
+    assert all(line.startswith(prefix) for line in lines)
+    return "\n".join(line.removeprefix(prefix) for line in lines)
+
+
+@pytest.mark.parametrize("changes", ACCEPTED.values(), ids=ACCEPTED)
+def test_accepts(changes: dict[str, object]) -> None:
+    assert parse_resource(document(changes), "cr.yaml").metadata.name == "qwen3-32b"
+
+
+@pytest.mark.parametrize("case", REFUSED.values(), ids=REFUSED)
+def test_refuses_in_plain_words(case: Refused) -> None:
+    assert _said(document(case.changes)) == case.said
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.message)
+def test_rule_accepts(rule: RuleCase) -> None:
+    parse_resource(document(rule.accepted), "cr.yaml")
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.message)
+def test_rule_refuses_with_the_words_of_admission(rule: RuleCase) -> None:
+    said = _said(document(rule.refused))
+    if "quantity" in rule.message:
+        assert said.startswith(f"{rule.field}: ")  # says more than CEL can: what is wrong with which text
+    else:
+        assert said == (f"{rule.field}: {rule.message}" if rule.field else rule.message)
+
+
+def test_every_rule_has_a_case() -> None:
+    def messages(node: Schema) -> set[str]:
+        own = {
+            each["message"]
+            for each in node.get("x-kubernetes-validations", ())
+            if "oldSelf" not in each["rule"]
+        }
+        below = [*node.get("properties", {}).values(), node.get("items"), node.get("additionalProperties")]
+        return own.union(*(messages(each) for each in below if each))
+
+    assert messages(openapi_schema()) == {rule.message for rule in RULES}
+
+
+@pytest.mark.parametrize("resource", [None, [], "text", 4], ids=repr)
+def test_what_is_no_object(resource: object) -> None:
+    assert _said(resource) == "not a KVCacheTier: expected apiVersion, kind, metadata and spec"
+
+
+def test_another_kind() -> None:
+    assert _said(document({"kind": "KVCacheTeir"})) == "kind: 'KVCacheTeir' is not KVCacheTier"
+
+
+def test_no_version() -> None:
+    said = _said(document({"apiVersion": None}))
+    assert said == "apiVersion: is required: write kvtier.dev/v1alpha1"
+
+
+def test_a_policy_that_yaml_read_as_false_is_off() -> None:
+    resource = parse_resource(document({"spec.tiers.cpu.hugepages.policy": False}), "cr.yaml")
+    assert resource.spec.tiers.cpu
+    assert resource.spec.tiers.cpu.hugepages.policy == "Off"
+    assert resource.manifest()["spec"]["tiers"]["cpu"]["hugepages"] == {"policy": "Off"}
+
+
+def test_a_document_that_contains_itself() -> None:
+    resource = document({})
+    resource["spec"]["engine"] = {"affinity": resource}
+    assert _said(resource).endswith("nested too deeply or too large for a resource")
+
+
+def test_a_few_lines_that_are_millions_of_values() -> None:
+    many: object = "x"
+    for _ in range(20):
+        many = [many] * 10
+    assert _said(document({"spec.engine.affinity": {"a": many}})).endswith("too large for a resource")
+
+
+def test_what_json_cannot_say() -> None:
+    assert _said(document({"spec.model.name": b"x"})).startswith("cannot be read as JSON")
+
+
+def test_status_of_a_newer_version_does_not_matter() -> None:
+    resource = parse_resource(document({"status": {"observedGeneration": 3, "newer": {"x": 1}}}), "cr.yaml")
+    assert resource.status
+    assert resource.status.observed_generation == 3

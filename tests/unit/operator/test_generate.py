@@ -1,0 +1,42 @@
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from kvtier_operator import generate
+
+ROOT = Path(__file__).parents[3]
+
+
+def test_generated_files_are_up_to_date() -> None:
+    assert generate.out_of_date(ROOT) == []
+
+
+@pytest.mark.parametrize("path", generate.generated_files())
+def test_says_not_to_edit(path: str) -> None:
+    assert "do not edit: run `make generate`" in (ROOT / path).read_text().splitlines()[0]
+
+
+def test_off_is_quoted() -> None:
+    """Unquoted, YAML 1.1 reads false."""
+    [text, *_] = generate.generated_files().values()
+    assert "default: 'Off'" in text
+    assert "default: Off" not in text
+
+
+def test_check_names_what_differs_and_writes_nothing(tmp_path: Path) -> None:
+    (tmp_path / "pyproject.toml").touch()
+    command = [sys.executable, "-m", "kvtier_operator.generate", "--root", str(tmp_path)]
+    check = subprocess.run(  # noqa: S603 - our own command
+        [*command, "--check"], capture_output=True, text=True, check=False
+    )
+    assert check.returncode == 1
+    assert sorted(line.split()[0] for line in check.stderr.splitlines()) == sorted(generate.generated_files())
+    assert [each.name for each in tmp_path.iterdir()] == ["pyproject.toml"]
+
+    subprocess.run(command, capture_output=True, check=True)  # noqa: S603 - as above
+    assert generate.out_of_date(tmp_path) == []
+    changed = tmp_path / "docs/reference/api.md"
+    changed.write_text(changed.read_text() + "by hand\n")
+    assert generate.out_of_date(tmp_path) == ["docs/reference/api.md"]
