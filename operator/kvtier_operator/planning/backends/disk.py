@@ -37,6 +37,15 @@ def disk_mounts(disk: DiskTier | None, payload_bytes: int | None = None) -> tupl
     )
 
 
+def shared_volume_notes(disk: DiskTier) -> tuple[str, ...]:
+    """What to know of LMCache on volumes that outlive the pod: it never reads what an earlier pod wrote."""
+    if not any(volume.persistent_volume_claim or volume.host_path for volume in disk_volumes(disk)):
+        return ()
+    return (
+        "each pod leaves its folder on the disk volume when it goes; emptyDir and ephemeral go with the pod",
+    )
+
+
 def volume_bytes(payload_bytes: int) -> int:
     """Size of a volume that holds `payload_bytes` of blocks: a tenth more, rounded up to a MiB.
 

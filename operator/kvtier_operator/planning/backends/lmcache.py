@@ -1,18 +1,20 @@
 """Backend LMCache: LMCache inside the engine's processes."""
 
+from collections import Counter
+from collections.abc import Iterable
 from typing import Final
 
 from kvtier_operator.api.resource import Spec
 from kvtier_operator.api.tiers import Policy
 from kvtier_operator.planning import images
-from kvtier_operator.planning.backends.disk import disk_mounts, disk_volumes
+from kvtier_operator.planning.backends.disk import disk_mounts, disk_volumes, shared_volume_notes
 from kvtier_operator.planning.backends.lmcache_settings import CHUNK_TOKENS, CONFIG_PATH, LMCacheSettings
 from kvtier_operator.planning.backends.pages import page_bytes, required_pages
 from kvtier_operator.planning.backends.share import Share, round_down
 from kvtier_operator.planning.backends.transfer import transfer_args
 from kvtier_operator.planning.geometry import Geometry
 from kvtier_operator.planning.plan import BackendPlan
-from kvtier_operator.planning.units import MIB, ceil_div, round_up
+from kvtier_operator.planning.units import MIB, round_up
 
 _OVERHEAD_BYTES_PER_RANK: Final = 512 * MIB
 """An allowance for LMCache's threads, its index and one chunk in flight on each; not measured."""
@@ -29,7 +31,7 @@ def plan_lmcache(spec: Spec, geometry: Geometry) -> BackendPlan:
     storage_backend/path_sharder.py (a rank takes path number `device index mod paths`).
     """
     share = Share.of(spec)
-    storing_ranks = 1 if geometry.mla else share.ranks_per_engine
+    storing_ranks = len(_storing_ranks(geometry, share)) // share.engines
     settings = _settings(spec, share, storing_ranks)
     config = {
         "kv_connector": "LMCacheConnectorV1",
@@ -47,7 +49,9 @@ def plan_lmcache(spec: Spec, geometry: Geometry) -> BackendPlan:
             **settings.env(),
         },
         files=(settings.file(),),
-        mounts=disk_mounts(spec.tiers.disk, _bytes_per_volume(spec, share, settings)),
+        mounts=disk_mounts(
+            spec.tiers.disk, _bytes_per_volume(spec, _storing_ranks(geometry, share), settings)
+        ),
         image=images.LMCACHE,
         pinned_bytes=0 if hugepages else engine_bytes * share.engines,
         per_rank_overhead_bytes=_OVERHEAD_BYTES_PER_RANK,
@@ -95,11 +99,19 @@ def _disk_paths(spec: Spec, share: Share) -> tuple[str, ...]:
     )
 
 
-def _bytes_per_volume(spec: Spec, share: Share, settings: LMCacheSettings) -> int:
+def _storing_ranks(geometry: Geometry, share: Share) -> range:
+    """Ranks of the pod that store blocks: all of them, for MLA the first of each engine."""
+    return range(0, share.ranks, share.ranks_per_engine if geometry.mla else 1)
+
+
+def _ranks_by_volume(volumes: int, ranks: Iterable[int]) -> Counter[int]:
+    return Counter(rank % volumes for rank in ranks)
+
+
+def _bytes_per_volume(spec: Spec, ranks: Iterable[int], settings: LMCacheSettings) -> int:
     if spec.tiers.disk is None:
         return 0
-    volumes = len(disk_volumes(spec.tiers.disk))
-    return ceil_div(share.ranks, volumes) * settings.disk_bytes
+    return max(_ranks_by_volume(len(disk_volumes(spec.tiers.disk)), ranks).values()) * settings.disk_bytes
 
 
 def _notes(spec: Spec, geometry: Geometry, share: Share) -> tuple[str, ...]:
@@ -109,9 +121,11 @@ def _notes(spec: Spec, geometry: Geometry, share: Share) -> tuple[str, ...]:
         notes.append(f"MLA: rank 0 of each engine holds the tier of all {share.ranks_per_engine} ranks")
     if disk is None:
         return tuple(notes)
+    notes += shared_volume_notes(disk)
     volumes = len(disk_volumes(disk))
-    if volumes > share.ranks:
-        notes.append(f"{volumes - share.ranks} of {volumes} disk volumes stay empty: a rank uses one volume")
+    empty = volumes - len(_ranks_by_volume(volumes, _storing_ranks(geometry, share)))
+    if empty:
+        notes.append(f"{empty} of {volumes} disk volumes stay empty: each rank that stores uses one volume")
     chunk_bytes = CHUNK_TOKENS * geometry.kv_bytes_per_token // share.ranks_per_engine
     if disk.direct_io and chunk_bytes % _DISK_BLOCK_BYTES:
         notes.append(

@@ -7,7 +7,7 @@ from kvtier_operator.api.engine import Device
 from kvtier_operator.api.resource import Spec
 from kvtier_operator.api.tiers import Policy
 from kvtier_operator.planning import images
-from kvtier_operator.planning.backends.disk import disk_mounts
+from kvtier_operator.planning.backends.disk import disk_mounts, shared_volume_notes
 from kvtier_operator.planning.backends.lmcache_settings import CHUNK_TOKENS
 from kvtier_operator.planning.backends.pages import required_pages
 from kvtier_operator.planning.backends.share import Share, gib, gib_text, round_down
@@ -138,4 +138,6 @@ def _notes(spec: Spec) -> tuple[str, ...]:
             "backend LMCacheMP: the server sees the GPUs through NVIDIA_VISIBLE_DEVICES=all, which the "
             "node's NVIDIA runtime must accept from containers without privileges"
         )
+    if spec.tiers.disk is not None:
+        notes += shared_volume_notes(spec.tiers.disk)
     return tuple(notes)
