@@ -1,0 +1,115 @@
+"""`kvtier run`: a KVCacheTier's engines as processes of this machine."""
+
+import shlex
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from kvtier_operator.cli.load import load_resources
+from kvtier_operator.cli.observe import observe
+from kvtier_operator.errors import InvalidInputError, Problem, RuntimeFailedError
+
+if TYPE_CHECKING:
+    from kvtier_operator.planning.plan import Plan
+    from kvtier_operator.runtime.session import RunOptions
+
+EXIT_REJECTED = 1
+
+
+@click.command()
+@click.option("-f", "--filename", "path", required=True, help="A KVCacheTier file, or - for standard input.")
+@click.option(
+    "--model",
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    help="Local folder with the model, in place of spec.model.name.",
+)
+@click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
+@click.option(
+    "--port", type=click.IntRange(1, 65535), help="Port of the URL; spec.engine.port when it is not given."
+)
+@click.option(
+    "--log-dir",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Folder for logs and files; a new one under ~/.local/state/kvtier when it is not given.",
+)
+@click.option(
+    "--program",
+    help="Program that takes vLLM's arguments, such as 'vllm serve'; this Python's vLLM by default.",
+)
+@click.option("--dry-run", is_flag=True, help="Print the commands that would run, and stop.")
+def run(  # noqa: PLR0913 - one parameter an option
+    *,
+    path: str,
+    model: Path | None,
+    host: str,
+    port: int | None,
+    log_dir: Path | None,
+    program: str | None,
+    dry_run: bool,
+) -> None:
+    """Serve a KVCacheTier on this machine: real vLLM with its tiers, behind one OpenAI-compatible URL.
+
+    Ends on Ctrl-C and SIGTERM and leaves nothing running. Exit status: 0 stopped, 1 rejected by a check,
+    2 bad input, 3 an engine failed (with its log's relevant lines).
+    """
+    import asyncio  # noqa: PLC0415 - `kvtier plan` and its like start without it
+
+    from kvtier_operator.runtime.folders import run_folder  # noqa: PLC0415 - as above
+    from kvtier_operator.runtime.session import MINIMUM_STARTUP_S, RunOptions  # noqa: PLC0415 - as above
+    from kvtier_operator.runtime.translate import DEFAULT_PROGRAM  # noqa: PLC0415 - as above
+
+    plan = _plan(path, model)
+    options = RunOptions(
+        host=host,
+        port=port or plan.engine.port,
+        folder=run_folder(plan.resource.metadata.name, log_dir),
+        model=model.absolute() if model else None,
+        program=tuple(shlex.split(program)) if program else DEFAULT_PROGRAM,
+        startup_s=max(plan.budget.startup_s, MINIMUM_STARTUP_S),
+    )
+    if dry_run:
+        _print_commands(plan, options)
+        return
+    from kvtier_operator.runtime.serve import serve  # noqa: PLC0415 - as above
+    from kvtier_operator.runtime.stop import until_signalled  # noqa: PLC0415 - as above
+
+    asyncio.run(until_signalled(serve(plan, options)))
+
+
+def _plan(path: str, model: Path | None) -> "Plan":
+    """The one Plan to run; ends the program where a check rejects it or this machine cannot run it."""
+    from kvtier_operator.planning.plan import Outcome  # noqa: PLC0415 - after the file has been read
+    from kvtier_operator.planning.planner import make_plan  # noqa: PLC0415 - as above
+    from kvtier_operator.runtime.runnable import Abilities, why_not  # noqa: PLC0415 - as above
+
+    loaded = load_resources([path])
+    if len(loaded) > 1:
+        names = ", ".join(resource.metadata.name for _, resource in loaded)
+        raise InvalidInputError(
+            path, Problem("", f"holds {len(loaded)} resources ({names}); run them one by one")
+        )
+    source, resource = loaded[0]
+    config = str(model / "config.json") if model else None
+    plan = make_plan(resource, observe(resource, model_config=config, local=True, hub=model is None))
+    for check in plan.checks:
+        if check.outcome is not Outcome.PASS:
+            click.echo(f"{source}: {check.field}: {check.message}", err=True)
+    if plan.rejected:
+        sys.exit(EXIT_REJECTED)
+    shm_bytes = plan.budget.shm_bytes * resource.spec.replicas
+    if reason := why_not(resource.spec, shm_bytes, Abilities.of_this_machine()):
+        raise RuntimeFailedError(f"{source}: {reason}")
+    if resource.spec.replicas == 0:
+        raise RuntimeFailedError(f"{source}: spec.replicas: 0 engines to run: set it to 1 or more")
+    return plan
+
+
+def _print_commands(plan: "Plan", options: "RunOptions") -> None:
+    from kvtier_operator.runtime.session import Session  # noqa: PLC0415
+    from kvtier_operator.runtime.translate import shell_line  # noqa: PLC0415
+
+    for local in Session(options, plan.engine, plan.resource.spec.replicas).local_engines():
+        for command in (*local.sidecars, local.engine):
+            click.echo(shell_line(command))

@@ -1,0 +1,1 @@
+"""Runs a Plan as processes on this machine, measures it, and demonstrates it."""

@@ -1,0 +1,113 @@
+"""What a run shows: a live table on a terminal, plain lines elsewhere."""
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Final
+
+from aiohttp import ClientError, ClientSession, ClientTimeout
+from rich.console import Console
+from rich.live import Live
+from rich.table import Table
+
+from kvtier_operator.planning.plan import Tiers
+from kvtier_operator.runtime.metrics import EngineMetrics, parse_metrics
+from kvtier_operator.runtime.session import EngineState, RunningEngine
+
+_INTERVAL_S: Final = 1.0
+_PLAIN_INTERVAL_S: Final = 10.0
+_STATE_STYLE: Final = {EngineState.STARTING: "yellow", EngineState.READY: "green", EngineState.FAILED: "red"}
+
+
+@dataclass(slots=True)
+class LiveView:
+    """Shows engines until it is cancelled.
+
+    Attributes:
+        console: Where to.
+        title: Above the table: the one URL and the logs' folder.
+        tiers: Capacity of the tiers, for the CPU tier's fill.
+        metrics: What each engine last said, by name.
+    """
+
+    console: Console
+    title: str
+    tiers: Tiers
+    metrics: dict[str, EngineMetrics] = field(default_factory=dict)
+
+    async def follow(self, engines: Sequence[RunningEngine]) -> None:
+        """Ask the engines for their metrics again and again, and show them; ends only by cancellation."""
+        if self.console.is_terminal:
+            with Live(console=self.console, auto_refresh=False) as live:
+                async for _ in self._rounds(engines, _INTERVAL_S):
+                    live.update(self.table(engines), refresh=True)
+        last: Sequence[str] = ()
+        async for _ in self._rounds(engines, _PLAIN_INTERVAL_S):
+            lines = [plain_line(engine, self.metrics.get(engine.name), self.tiers) for engine in engines]
+            if lines != last:
+                self.console.print("\n".join(lines), highlight=False, markup=False, soft_wrap=True)
+                last = lines
+
+    def table(self, engines: Sequence[RunningEngine]) -> Table:
+        """One row an engine."""
+        table = Table(title=self.title, title_justify="left", title_style="bold")
+        table.add_column("engine")
+        table.add_column("state")
+        for column in (
+            "requests",
+            "prompt tokens",
+            "from device",
+            "from CPU",
+            "CPU tier",
+            "hit rate",
+            "TTFT (mean)",
+        ):
+            table.add_column(column, justify="right")
+        for engine in engines:
+            cells = _cells(self.metrics.get(engine.name), self.tiers)
+            table.add_row(engine.name, f"[{_STATE_STYLE[engine.state]}]{engine.state}[/]", *cells.values())
+        return table
+
+    async def _rounds(self, engines: Sequence[RunningEngine], interval_s: float) -> AsyncIterator[None]:
+        async with ClientSession(timeout=ClientTimeout(total=interval_s)) as session:
+            while True:
+                for engine in engines:
+                    if engine.state is EngineState.READY:
+                        with suppress(ClientError, TimeoutError, ValueError):
+                            async with session.get(f"{engine.url}/metrics") as answer:
+                                self.metrics[engine.name] = parse_metrics(await answer.text())
+                yield
+                await asyncio.sleep(interval_s)
+
+
+def plain_line(engine: RunningEngine, metrics: EngineMetrics | None, tiers: Tiers) -> str:
+    """One engine in one line."""
+    if metrics is None:
+        return f"{engine.name}: {engine.state}"
+    cells = ", ".join(f"{name} {value}" for name, value in _cells(metrics, tiers).items())
+    return f"{engine.name}: {engine.state}, {cells}"
+
+
+def _cells(metrics: EngineMetrics | None, tiers: Tiers) -> Mapping[str, str]:
+    if metrics is None:
+        return dict.fromkeys(
+            ("requests", "prompt tokens", "from device", "from CPU", "CPU tier", "hit rate", "TTFT"), ""
+        )
+    return {
+        "requests": f"{metrics.running_requests}+{metrics.waiting_requests}",
+        "prompt tokens": f"{metrics.prompt_tokens:,}",
+        "from device": f"{metrics.cached_tokens.get('device', 0):,}",
+        "from CPU": f"{metrics.cached_tokens.get('cpu', 0):,}",
+        "CPU tier": _fill(metrics.cpu_tier_tokens, tiers),
+        "hit rate": "" if metrics.hit_rate is None else f"{metrics.hit_rate:.1%}",
+        "TTFT": "" if metrics.mean_ttft_s is None else f"{metrics.mean_ttft_s:.3f} s",
+    }
+
+
+def _fill(tokens: int | None, tiers: Tiers) -> str:
+    """Tokens in the CPU tier of its capacity; the capacity alone where the backend does not count them."""
+    if tiers.cpu is None:
+        return "none"
+    held = "" if tokens is None else f"{tokens:,} "
+    return f"{held}of {tiers.cpu.tokens:,}"

@@ -1,0 +1,1 @@
+"""Measures time to first token of OpenAI-compatible servers and of engines in their own process."""

@@ -1,0 +1,63 @@
+"""Waits until an engine answers, or says why it never will."""
+
+import asyncio
+from contextlib import suppress
+
+from aiohttp import ClientError, ClientSession, ClientTimeout
+
+from kvtier_operator.errors import RuntimeFailedError
+from kvtier_operator.runtime.process.excerpt import relevant_lines
+from kvtier_operator.runtime.process.supervised import SupervisedProcess
+
+_POLL_INTERVAL_S = 0.25
+_POLL_TIMEOUT_S = 5.0
+
+
+async def wait_ready(process: SupervisedProcess, health_url: str, timeout_s: float) -> None:
+    """Return when `health_url` answers 200.
+
+    Args:
+        process: The process behind it.
+        health_url: What to ask.
+        timeout_s: How long it may take.
+
+    Raises:
+        RuntimeFailedError: The process ended, or took too long; with its log's relevant lines.
+    """
+    died = asyncio.create_task(process.wait())
+    answers = asyncio.create_task(_until_healthy(health_url))
+    try:
+        done, _ = await asyncio.wait({died, answers}, timeout=timeout_s, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for task in (died, answers):
+            task.cancel()
+    if died in done:
+        raise death(process, "while it was starting")
+    if answers not in done:
+        raise RuntimeFailedError(
+            _with_log(process, f"{process.command.name}: not ready after {timeout_s:.0f} s")
+        )
+
+
+def death(process: SupervisedProcess, when: str) -> RuntimeFailedError:
+    """The error for a process that ended by itself; `when` completes the sentence."""
+    return RuntimeFailedError(
+        _with_log(process, f"{process.command.name} ended with exit status {process.returncode} {when}")
+    )
+
+
+async def _until_healthy(url: str) -> None:
+    async with ClientSession(timeout=ClientTimeout(total=_POLL_TIMEOUT_S)) as session:
+        while True:
+            with suppress(ClientError, TimeoutError):
+                async with session.get(url) as answer:
+                    if answer.ok:
+                        return
+            await asyncio.sleep(_POLL_INTERVAL_S)
+
+
+def _with_log(process: SupervisedProcess, what: str) -> str:
+    excerpt = relevant_lines(process.log()) or ["(nothing)"]
+    return "\n".join(
+        [f"{what}; its log says:", *(f"  {line}" for line in excerpt), f"whole log: {process.log_path}"]
+    )

