@@ -9,6 +9,8 @@ BIN := $(VENV)/bin
 UV_VERSION := 0.13.8
 READY := $(VENV)/.ready
 PYTEST_ARGS ?=
+# An engine start imports thousands of modules: let Python keep what it compiled, whatever the caller's environment says.
+export PYTHONDONTWRITEBYTECODE :=
 say = printf '\033[1m==> %s\033[0m\n' $(1)
 
 ##@ The two commands
@@ -33,7 +35,7 @@ $(READY): pyproject.toml requirements.lock
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check uv==$(UV_VERSION)
 	@$(call say,"set-up: packages of requirements.lock (vLLM for the CPU among them; minutes the first time)")
-	@$(BIN)/uv pip sync --python $(BIN)/python --require-hashes requirements.lock
+	@$(BIN)/uv pip sync --python $(BIN)/python --require-hashes --compile-bytecode requirements.lock
 	@$(BIN)/uv pip install --quiet --python $(BIN)/python --no-deps --editable .
 	@touch $@
 
