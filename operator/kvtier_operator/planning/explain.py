@@ -181,7 +181,7 @@ def _entry_rows(plan: Plan) -> list[tuple[str, str, str]]:
         if value is not None and tier is not None:
             division = f"{count(tier.tokens)} tokens / {router.tokens_per_entry} tokens an entry"
             exact = value == ceil_div(tier.tokens, router.tokens_per_entry)
-            how = f"ceil({division})" if exact else f"fixed by this picker ({division} would be right)"
+            how = f"ceil({division})" if exact else "fixed by this picker, whatever the tier"
             rows.append((name, count(value), how))
         elif name == "gpu prefix entries":
             rows.append((name, "-", "from the engine's metrics after start"))

@@ -78,7 +78,8 @@ def _cpu_figures(spec: Spec, geometry: Geometry, tiers: Tiers, backend: BackendP
         Figure(
             "CPU tier chunk bytes",
             one,
-            f"{chunk} tokens x {count(geometry.kv_bytes_per_token)} B, to {count(backend.chunk_alignment_bytes)} B each",
+            f"{chunk} tokens x {count(geometry.kv_bytes_per_token)} B, "
+            f"to {count(backend.chunk_alignment_bytes)} B each",
         ),
         Figure("CPU tier tokens", cpu.tokens, f"{count(chunks)} chunks x {chunk} tokens{_engines(spec)}"),
     ]

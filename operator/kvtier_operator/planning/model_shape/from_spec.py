@@ -3,18 +3,13 @@
 from typing import Final
 
 from kvtier_operator.api.model import GeometrySpec
-from kvtier_operator.errors import InvalidInputError, Problem
 from kvtier_operator.planning.model_shape.shape import LayerGroup, LayerKind, ModelShape
 
 _FIELD: Final = "spec.model.geometry"
 
 
 def shape_from_spec(geometry: GeometrySpec) -> ModelShape:
-    """The shape written down in the resource.
-
-    Raises:
-        InvalidInputError: The fields contradict each other.
-    """
+    """The shape written down in the resource, whose rules have made sure that its fields agree."""
     if geometry.kv_bytes_per_token is not None:
         return ModelShape(
             source=f"{_FIELD}.kvBytesPerToken",
@@ -24,14 +19,6 @@ def shape_from_spec(geometry: GeometrySpec) -> ModelShape:
         )
     layers = geometry.layers or 0
     sliding = geometry.sliding_window_layers or (layers if geometry.sliding_window else 0)
-    if sliding > layers:
-        raise _wrong("slidingWindowLayers", f"{sliding} of {layers} layers; layers counts them too")
-    if sliding and geometry.sliding_window is None:
-        raise _wrong("slidingWindow", f"missing; give the window of the {sliding} sliding layers, in tokens")
-    if geometry.linear_layers and geometry.state_bytes_per_layer is None:
-        raise _wrong(
-            "stateBytesPerLayer", f"missing; give the state of the {geometry.linear_layers} linear layers"
-        )
     groups = [
         _attention(geometry, layers - sliding, 0),
         _attention(geometry, sliding, geometry.sliding_window or 0),
@@ -69,7 +56,3 @@ def _attention(geometry: GeometrySpec, layers: int, window_tokens: int) -> Layer
         value_dim=geometry.value_head_dim or key_dim,
         window_tokens=window_tokens,
     )
-
-
-def _wrong(field: str, message: str) -> InvalidInputError:
-    return InvalidInputError(_FIELD, Problem(f"{_FIELD}.{field}", message))

@@ -1,0 +1,64 @@
+"""Resources and plans for tests of the planner, written as a person would write the YAML."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from kvtier_operator.api.parse import parse_resource
+from kvtier_operator.api.resource import KVCacheTier
+from kvtier_operator.planning.backends import plan_backend
+from kvtier_operator.planning.budget import plan_budget
+from kvtier_operator.planning.checks.check import CheckInput
+from kvtier_operator.planning.geometry import resolve_geometry
+from kvtier_operator.planning.observed import Machine, Observed
+from kvtier_operator.planning.plan import BackendPlan, Budget, Tiers
+from kvtier_operator.planning.router import plan_router
+from kvtier_operator.planning.tiers import plan_tiers
+
+MODEL = "Qwen/Qwen3-32B"
+
+
+def resource(
+    model: str = MODEL,
+    *,
+    cpu: str | None = "100Gi",
+    geometry: Mapping[str, Any] | None = None,
+    **spec: Any,  # noqa: ANN401 - further fields of the spec, as in YAML
+) -> KVCacheTier:
+    """A KVCacheTier with a CPU tier of that size, over which `tiers` is merged."""
+    given_model = {"name": model} | ({} if geometry is None else {"geometry": geometry})
+    tiers = ({"cpu": {"capacity": cpu}} if cpu else {}) | dict(spec.pop("tiers", {}))
+    document = {
+        "apiVersion": "kvtier.dev/v1alpha1",
+        "kind": "KVCacheTier",
+        "metadata": {"name": "case"},
+        "spec": {"model": given_model, "tiers": tiers, **spec},
+    }
+    return parse_resource(document, "case")
+
+
+def check_input(one: KVCacheTier, observed: Observed | None = None) -> CheckInput:
+    """All that a check may look at, made as the planner makes it."""
+    observed = observed or Observed()
+    geometry = resolve_geometry(one.spec, observed)
+    backend = plan_backend(one.spec, geometry)
+    tiers = plan_tiers(one.spec, geometry, backend)
+    return CheckInput(
+        resource=one,
+        observed=observed,
+        geometry=geometry,
+        backend=backend,
+        tiers=tiers,
+        budget=plan_budget(one.spec, geometry, tiers, backend),
+        router=plan_router(one, geometry, tiers),
+    )
+
+
+def sized(one: KVCacheTier, observed: Observed | None = None) -> tuple[Tiers, Budget, BackendPlan]:
+    """Tiers, budget and backend of a resource."""
+    given = check_input(one, observed)
+    return given.tiers, given.budget, given.backend
+
+
+def on(**machine: Any) -> Observed:  # noqa: ANN401 - Machine's fields
+    """A local run on such a machine."""
+    return Observed(machine=Machine(**machine))

@@ -1,0 +1,100 @@
+"""Where a model's shape comes from, and what is said where it cannot be had."""
+
+from typing import Any
+
+import pytest
+from tests.cases.planning import resource
+
+from kvtier_operator.errors import InvalidInputError
+from kvtier_operator.planning.geometry import LayerKind, resolve_geometry
+from kvtier_operator.planning.observed import Observed
+
+LLAMA = {"num_hidden_layers": 8, "num_attention_heads": 12, "num_key_value_heads": 2, "hidden_size": 768}
+
+
+def test_the_resource_wins_over_config_and_catalogue() -> None:
+    one = resource("Qwen/Qwen3-32B", geometry={"layers": 2, "kvHeads": 1, "headDim": 64})
+    geometry = resolve_geometry(one.spec, Observed(model_config=LLAMA))
+    assert geometry.kv_bytes_per_token == 2 * 2 * 1 * 64 * 2
+    assert geometry.source == "spec.model.geometry"
+
+
+def test_the_config_wins_over_the_catalogue() -> None:
+    observed = Observed(model_config=LLAMA, model_config_source="there/config.json", weights_bytes=7)
+    geometry = resolve_geometry(resource("Qwen/Qwen3-32B").spec, observed)
+    assert geometry.kv_bytes_per_token == 2 * 8 * 2 * 64 * 2
+    assert geometry.source == "there/config.json"
+    assert geometry.weights_bytes == 7
+
+
+def test_weights_of_the_resource_win() -> None:
+    one = resource("x/y", geometry={"kvBytesPerToken": 1000})
+    assert resolve_geometry(one.spec, Observed()).weights_bytes is None
+    given = one.spec.model.model_copy(update={"weights": resource(cpu="3Gi").spec.tiers.cpu.capacity})  # type: ignore[union-attr]
+    spec = one.spec.model_copy(update={"model": given})
+    assert resolve_geometry(spec, Observed()).weights_bytes == 3 * 1024**3
+
+
+def test_bytes_per_token_given_by_hand() -> None:
+    geometry = resolve_geometry(resource("x/y", geometry={"kvBytesPerToken": 1000}).spec, Observed())
+    assert geometry.kv_bytes_per_token == 1000
+
+
+def test_mla_given_by_hand() -> None:
+    given = {"layers": 61, "kvLoraRank": 512, "qkRopeHeadDim": 64}
+    geometry = resolve_geometry(resource("x/y", geometry=given).spec, Observed())
+    assert (geometry.kv_bytes_per_token, geometry.mla) == (70_272, True)
+
+
+def test_windows_and_states_given_by_hand() -> None:
+    given = {
+        "layers": 8,
+        "kvHeads": 2,
+        "headDim": 64,
+        "valueHeadDim": 32,
+        "slidingWindow": 256,
+        "slidingWindowLayers": 4,
+        "linearLayers": 4,
+        "stateBytesPerLayer": 4096,
+    }
+    geometry = resolve_geometry(resource("x/y", geometry=given).spec, Observed())
+    assert [(group.kind, group.layers) for group in geometry.groups] == [
+        (LayerKind.FULL, 4),
+        (LayerKind.SLIDING, 4),
+        (LayerKind.STATE, 4),
+    ]
+    assert geometry.kv_bytes_per_token == 4 * 2 * (64 + 32) * 2
+
+
+def test_an_unknown_model_is_told_what_to_do() -> None:
+    with pytest.raises(InvalidInputError) as refused:
+        resolve_geometry(resource("Qwen/Qwen3-33B").spec, Observed())
+    (problem,) = refused.value.problems
+    assert problem.field == "spec.model.name"
+    assert "qwen/qwen3-32b" in problem.message
+    assert "--model-config" in problem.message
+    assert "spec.model.geometry" in problem.message
+
+
+@pytest.mark.parametrize(
+    ("change", "field"),
+    [
+        ({"num_hidden_layers": None}, "num_hidden_layers"),
+        ({"num_hidden_layers": "8"}, "num_hidden_layers"),
+        ({"num_hidden_layers": 8.5}, "num_hidden_layers"),
+        ({"num_attention_heads": None, "num_key_value_heads": None}, "num_attention_heads"),
+        ({"hidden_size": -1}, "hidden_size"),
+        ({"layer_types": ["full_attention", "telepathy"]}, "layer_types"),
+        ({"layer_types": ["full_attention"]}, "layer_types"),
+        ({"compress_ratios": [4, 128]}, "compress_ratios"),
+        ({"hybrid_layer_pattern": [0, 1]}, "hybrid_layer_pattern"),
+        ({"hybrid_override_pattern": "M*?"}, "hybrid_override_pattern"),
+        ({"model_type": "minicpm3"}, "model_type"),
+    ],
+)
+def test_a_config_that_cannot_be_sized_names_its_field(change: dict[str, Any], field: str) -> None:
+    observed = Observed(model_config=LLAMA | change, model_config_source="config.json")
+    with pytest.raises(InvalidInputError) as refused:
+        resolve_geometry(resource("x/y").spec, observed)
+    assert refused.value.source == "config.json"
+    assert refused.value.problems[0].field == field
