@@ -29,8 +29,13 @@ class KVCacheTiers:
     def create(self, document: Document, *, dry_run: bool = False) -> Document:
         """Creates the object; a dry run only validates and fills in defaults."""
         options = {"dry_run": "All"} if dry_run else {}
+        namespace = document["metadata"].get("namespace", self._place["namespace"])
         return self._call(
-            "create_namespaced_custom_object", body=document, field_validation="Strict", **options
+            "create_namespaced_custom_object",
+            body=document,
+            field_validation="Strict",
+            namespace=namespace,
+            **options,
         )
 
     def replace(self, document: Document, *, subresource: str = "") -> Document:
@@ -49,7 +54,7 @@ class KVCacheTiers:
 
     def _call(self, method: str, **arguments: object) -> Document:
         try:
-            answer: Document = getattr(self._objects, method)(**self._place, **arguments)
+            answer: Document = getattr(self._objects, method)(**{**self._place, **arguments})
         except client.ApiException as error:
             if error.status not in (400, 422):
                 raise

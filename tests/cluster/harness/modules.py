@@ -1,0 +1,52 @@
+"""Folders of Go modules whose files the tests read: the CRDs that other projects publish."""
+
+import json
+import re
+import subprocess
+from pathlib import Path
+from typing import Any, Final
+
+import yaml
+from tests.cluster.harness.tools import MissingToolError, go
+
+_FOLDER: Final = Path(__file__).resolve().parents[2] / "tools" / "crds"
+# Where each project keeps the CRDs of objects that kvtier renders. GKE's own are in no Go module.
+_FILES: Final = {
+    "sigs.k8s.io/gateway-api": "config/crd/standard/gateway.networking.k8s.io_httproutes.yaml",
+    "sigs.k8s.io/gateway-api-inference-extension": (
+        "config/crd/bases/inference.networking.k8s.io_inferencepools.yaml"
+    ),
+    "istio.io/api": "kubernetes/customresourcedefinitions.gen.yaml",
+}
+_ISTIO_NEEDED: Final = "destinationrules.networking.istio.io"
+
+
+def published_crds() -> list[dict[str, Any]]:
+    """CRDs of the gateway's and the picker's objects, at the versions in tests/tools/crds/go.mod."""
+    documents = [
+        document
+        for module, file in _FILES.items()
+        for document in yaml.load_all((_module_folder(module) / file).read_text(), yaml.CSafeLoader)
+        if document
+    ]
+    return [each for each in documents if "istio" not in each["spec"]["group"] or _is_needed(each)]
+
+
+def _is_needed(definition: dict[str, Any]) -> bool:
+    return bool(definition["metadata"]["name"] == _ISTIO_NEEDED)
+
+
+def _module_folder(module: str) -> Path:
+    """The module's files, downloaded the first time and checked against go.sum."""
+    found = re.search(rf"^\t{re.escape(module)} (v\S+)$", (_FOLDER / "go.mod").read_text(), re.MULTILINE)
+    assert found, f"tests/tools/crds/go.mod requires no {module}"
+    answer = subprocess.run(  # noqa: S603 - our own command
+        [go(), "mod", "download", "-json", f"{module}@{found[1]}"],
+        cwd=_FOLDER,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if answer.returncode:
+        raise MissingToolError(f"{module} {found[1]} cannot be had: {answer.stdout} {answer.stderr}")
+    return Path(json.loads(answer.stdout)["Dir"])

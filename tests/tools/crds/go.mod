@@ -1,0 +1,10 @@
+// Modules that carry the CRDs of objects which kvtier renders; nothing of them is compiled.
+module kvtier.dev/tests/tools/crds
+
+go 1.24.0
+
+require (
+	istio.io/api v1.28.0
+	sigs.k8s.io/gateway-api v1.4.1
+	sigs.k8s.io/gateway-api-inference-extension v1.5.0
+)
