@@ -1,0 +1,54 @@
+"""Each resource of input/ must render to exactly the objects of output/<its name>/objects.yaml.
+
+After a change that is meant:  python -m pytest tests/unit/operator/golden --update-golden
+"""
+
+import difflib
+from pathlib import Path
+
+import pytest
+
+from kvtier_operator.cli.load import load_resources
+from kvtier_operator.planning.manifest import to_yaml
+from kvtier_operator.planning.objects import build_objects
+from kvtier_operator.planning.observed import Observed
+from kvtier_operator.planning.plan import Outcome, Plan
+from kvtier_operator.planning.planner import make_plan
+
+HERE = Path(__file__).parent
+INPUTS = sorted((HERE / "input").glob("*.yaml"))
+OUTPUTS = HERE / "output"
+BACKENDS = ("kvtier", "native", "lmcache", "lmcache-mp")
+FLAVORS = ("llm-d", "gaie", "builtin")
+
+
+def plan_of(path: Path) -> Plan:
+    [(_, resource)] = load_resources([str(path)])
+    return make_plan(resource, Observed())
+
+
+@pytest.mark.parametrize("path", INPUTS, ids=lambda path: path.stem)
+def test_renders_what_is_written(path: Path, *, update_golden: bool) -> None:
+    plan = plan_of(path)
+    assert [check for check in plan.checks if check.outcome is Outcome.REJECT] == []
+    rendered = to_yaml(build_objects(plan))
+    expected = OUTPUTS / path.stem / "objects.yaml"
+    if update_golden:
+        expected.parent.mkdir(parents=True, exist_ok=True)
+        expected.write_text(rendered)
+    written = expected.read_text() if expected.exists() else ""
+    if rendered != written:
+        diff = difflib.unified_diff(
+            written.splitlines(), rendered.splitlines(), str(expected), "rendered now", lineterm=""
+        )
+        pytest.fail("\n".join([*diff, __doc__ or ""]), pytrace=False)
+
+
+def test_every_backend_with_every_flavor() -> None:
+    assert {f"{backend}-{flavor}" for backend in BACKENDS for flavor in FLAVORS} <= {
+        path.stem for path in INPUTS
+    }
+
+
+def test_no_output_without_input() -> None:
+    assert {folder.name for folder in OUTPUTS.iterdir()} == {path.stem for path in INPUTS}
