@@ -1,0 +1,84 @@
+import pytest
+from tests.unit.operator.planning.backends.planned import GIB, extra_config, planned, transfer_config
+
+from kvtier_connector.config import ConnectorConfig, Policy, parse_extra_config
+
+MIB = 1 << 20
+
+
+def connector_config(changes: dict[str, object]) -> ConnectorConfig:
+    return parse_extra_config(extra_config(planned(changes)))
+
+
+def test_the_connector_reads_what_is_rendered() -> None:
+    config = connector_config({"spec.tiers.cpu.memlock": {"policy": "Prefer"}})
+    assert config.cpu_capacity_bytes == 100 * GIB
+    assert (config.hugepages, config.memlock) == (Policy.OFF, Policy.PREFER)
+    assert config.blocks_per_chunk == 4
+
+
+def test_a_load_that_fails_is_computed_again() -> None:
+    assert transfer_config(planned({}))["kv_load_failure_policy"] == "recompute"
+
+
+def test_chunks_are_single_blocks_on_the_cpu() -> None:
+    assert connector_config({"spec.engine.device": "cpu"}).blocks_per_chunk == 1
+
+
+@pytest.mark.parametrize(
+    ("ranks", "page", "per_rank_gib", "pages"),
+    [(4, "1Gi", 63, 252), (2, "1Gi", 125, 250), (8, "2Mi", 31.25, 128_000)],
+)
+def test_each_rank_is_rounded_up_to_a_page(ranks: int, page: str, per_rank_gib: float, pages: int) -> None:
+    plan = planned(
+        {
+            "spec.model.name": "meta-llama/Llama-3.1-70B-Instruct",
+            "spec.engine.tensorParallelSize": ranks,
+            "spec.tiers.cpu.capacity": "250Gi",
+            "spec.tiers.cpu.hugepages": {"policy": "Require", "pageSize": page},
+        }
+    )
+    assert plan.hugepages is not None
+    assert plan.hugepages.pages == pages
+    assert plan.cpu_bytes_per_rank == int(per_rank_gib * GIB)
+    assert extra_config(plan)["cpu_capacity_bytes"] == plan.hugepages.bytes
+    assert plan.pinned_bytes == 0
+
+
+def test_an_mla_latent_is_one_slice() -> None:
+    plan = planned(
+        {
+            "spec.model.name": "deepseek-ai/DeepSeek-V3",
+            "spec.engine.tensorParallelSize": 8,
+            "spec.tiers.cpu.capacity": "100Gi",
+            "spec.tiers.cpu.hugepages": {"policy": "Require", "pageSize": "1Gi"},
+        }
+    )
+    assert plan.hugepages is not None
+    assert plan.hugepages.pages == 100
+
+
+def test_engines_of_one_pod_share_the_capacity() -> None:
+    plan = planned({"spec.engine.dataParallelSize": 2, "spec.tiers.cpu.hugepages": {"policy": "Require"}})
+    assert extra_config(plan)["cpu_capacity_bytes"] == 50 * GIB
+    assert plan.hugepages is not None
+    assert plan.hugepages.bytes == 100 * GIB
+
+
+def test_prefer_requests_no_pages_and_budgets_ordinary_memory() -> None:
+    plan = planned({"spec.tiers.cpu.hugepages": {"policy": "Prefer"}})
+    assert plan.hugepages is None
+    assert plan.pinned_bytes == 100 * GIB
+    assert connector_config({"spec.tiers.cpu.hugepages": {"policy": "Prefer"}}).hugepages is Policy.PREFER
+    assert any("cannot prefer" in note for note in plan.notes)
+
+
+def test_the_tier_is_pinned_memory_without_pages() -> None:
+    plan = planned({"spec.engine.tensorParallelSize": 2})
+    assert (plan.pinned_bytes, plan.shm_bytes, plan.hugepages) == (100 * GIB, 0, None)
+
+
+def test_a_disk_tier_is_not_claimed_to_be_served() -> None:
+    plan = planned({"spec.tiers.disk": {"capacity": "1Ti", "volume": {"emptyDir": {}}}})
+    assert (plan.disk_bytes_per_rank, plan.mounts) == (0, ())
+    assert any("not yet served" in note for note in plan.notes)

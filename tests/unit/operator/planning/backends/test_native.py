@@ -1,0 +1,70 @@
+import pytest
+from tests.unit.operator.planning.backends.planned import GIB, extra_config, planned, transfer_config
+
+NATIVE: dict[str, object] = {"spec.backend": "Native", "spec.engine.tensorParallelSize": 2}
+DISK: dict[str, object] = NATIVE | {
+    "spec.tiers.disk": {"capacity": "1Ti", "volume": {"emptyDir": {}}},
+}
+
+
+def test_cpu_bytes_are_one_engine_s_all_ranks_together() -> None:
+    plan = planned(NATIVE)
+    assert transfer_config(plan) == {
+        "kv_connector": "OffloadingConnector",
+        "kv_role": "kv_both",
+        "kv_connector_extra_config": {"cpu_bytes_to_use": 100 * GIB},
+    }
+    assert plan.cpu_bytes_per_rank == 50 * GIB
+
+
+def test_each_engine_of_a_pod_gets_its_share() -> None:
+    plan = planned(NATIVE | {"spec.engine.dataParallelSize": 4})
+    assert extra_config(plan)["cpu_bytes_to_use"] == 25 * GIB
+    assert plan.shm_bytes == 100 * GIB
+
+
+def test_the_tier_lives_in_shared_memory_and_nowhere_else() -> None:
+    plan = planned(NATIVE)
+    assert (plan.shm_bytes, plan.pinned_bytes, plan.hugepages) == (100 * GIB, 0, None)
+
+
+def test_the_index_is_budgeted() -> None:
+    # 409,600 tokens in 16-token blocks: 25,600 entries of 600 bytes, over two ranks
+    assert planned(NATIVE).per_rank_overhead_bytes == 25_600 * 600 // 2
+
+
+def test_disk_is_vllm_s_tiering_spec() -> None:
+    plan = planned(DISK)
+    extra = extra_config(plan)
+    assert extra["spec_name"] == "TieringOffloadingSpec"
+    assert extra["block_size"] == plan.tokens_per_chunk == 256
+    [tier] = extra["secondary_tiers"]
+    assert tier["type"] == "fs"
+    assert tier["root_dir"].startswith("/var/lib/kvtier/disk/0/native/")
+    assert plan.disk_bytes_per_rank == 512 * GIB
+
+
+def test_chunks_on_disk_are_whole_blocks_of_the_engine() -> None:
+    plan = planned(DISK | {"spec.engine.blockSize": 48})
+    assert extra_config(plan)["block_size"] == 288
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"spec.model.revision": "abc"},
+        {"spec.engine.kvCacheDtype": "fp8"},
+        {"spec.engine.tensorParallelSize": 4},
+        {"spec.engine.blockSize": 32},
+        {"spec.engine.image": "mine:1"},
+        {"spec.engine.extraArgs": ["--quantization", "awq"]},
+    ],
+    ids=str,
+)
+def test_what_changes_the_bytes_changes_the_folder(change: dict[str, object]) -> None:
+    def folder(changes: dict[str, object]) -> str:
+        root: str = extra_config(planned(changes))["secondary_tiers"][0]["root_dir"]
+        return root
+
+    assert folder(DISK | change) != folder(DISK)
+    assert folder(DISK | {"spec.replicas": 7}) == folder(DISK)
