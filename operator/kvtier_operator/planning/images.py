@@ -3,6 +3,7 @@
 from typing import Final
 
 from kvtier_operator.api.engine import Device
+from kvtier_operator.api.router import Flavor
 
 KVTIER_VERSION: Final = "0.1.0"
 """Of kvtier's own images; the distribution's version (pyproject.toml)."""
@@ -23,3 +24,14 @@ def kvtier_engine(device: Device) -> str:
     """The image of vLLM with kvtier's connector."""
     repository = "kvtier/engine-cpu" if device is Device.CPU else "kvtier/engine"
     return f"{repository}:{KVTIER_VERSION}"
+
+
+def picker(flavor: Flavor, version: str) -> str:
+    """The image of a flavour's picker; a version without a patch is that minor's first release."""
+    number = version.removeprefix("v")
+    full = number if number.count(".") > 1 else f"{number}.0"
+    return {
+        Flavor.LLM_D: f"ghcr.io/llm-d/llm-d-router-endpoint-picker:v{full}",
+        Flavor.GAIE: f"registry.k8s.io/gateway-api-inference-extension/epp:v{full}",
+        Flavor.BUILTIN: f"kvtier/picker:{full}",
+    }[flavor]

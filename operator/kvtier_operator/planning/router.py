@@ -1,22 +1,15 @@
 """The endpoint picker: its configuration, whose LRU capacities follow from the tiers."""
 
 import hashlib
-from typing import Final
 
 from kvtier_operator.api.resource import KVCacheTier
-from kvtier_operator.api.router import Flavor
 from kvtier_operator.errors import InvalidInputError, Problem
+from kvtier_operator.planning import images
 from kvtier_operator.planning.geometry import Geometry
 from kvtier_operator.planning.plan import RouterEntries, RouterPlan, TierPlan, Tiers
 from kvtier_scorer.config import picker_config
 from kvtier_scorer.config.errors import PickerConfigError, UnsupportedVersionError
 from kvtier_scorer.config.model import PickerConfig, PickerInput, ScorerWeights, TierTokens
-
-_IMAGES: Final = {
-    Flavor.LLM_D: "ghcr.io/llm-d/llm-d-router-endpoint-picker",
-    Flavor.GAIE: "registry.k8s.io/gateway-api-inference-extension/epp",
-    Flavor.BUILTIN: "kvtier/picker",
-}
 
 
 def plan_router(resource: KVCacheTier, geometry: Geometry, tiers: Tiers) -> RouterPlan:
@@ -36,7 +29,7 @@ def plan_router(resource: KVCacheTier, geometry: Geometry, tiers: Tiers) -> Rout
     return RouterPlan(
         flavor=router.flavor,
         version=config.version,
-        image=router.image or f"{_IMAGES[router.flavor]}:v{config.version.removeprefix('v')}",
+        image=router.image or images.picker(router.flavor, config.version),
         tokens_per_entry=config.tokens_per_entry,
         entries=RouterEntries(entries.gpu_prefix, entries.cpu_prefix, entries.disk_prefix),
         config=config.text,

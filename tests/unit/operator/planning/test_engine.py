@@ -1,0 +1,97 @@
+import pytest
+from tests.unit.operator.planning.backends.planned import resource
+
+from kvtier_operator.planning.observed import Observed
+from kvtier_operator.planning.plan import EnginePlan
+from kvtier_operator.planning.planner import make_plan
+
+GIB = 1 << 30
+
+
+def engine(changes: dict[str, object]) -> EnginePlan:
+    return make_plan(resource(changes), Observed()).engine
+
+
+def value(plan: EnginePlan, option: str) -> str | None:
+    return plan.args[plan.args.index(option) + 1] if option in plan.args else None
+
+
+def test_the_model_comes_first_and_what_the_user_adds_last() -> None:
+    plan = engine({"spec.engine.extraArgs": ["--enforce-eager", "--max-num-seqs", "64"]})
+    assert plan.args[0] == value(plan, "--served-model-name") == "Qwen/Qwen3-32B"
+    assert plan.args[-3:] == ("--enforce-eager", "--max-num-seqs", "64")
+
+
+@pytest.mark.parametrize(
+    ("changes", "option", "expected"),
+    [
+        ({}, "--tensor-parallel-size", "1"),
+        ({"spec.engine.tensorParallelSize": 4}, "--tensor-parallel-size", "4"),
+        ({"spec.engine.dataParallelSize": 2}, "--data-parallel-size", "2"),
+        ({}, "--max-model-len", None),
+        ({"spec.engine.maxModelLen": 8192}, "--max-model-len", "8192"),
+        ({"spec.engine.blockSize": 32}, "--block-size", "32"),
+        ({"spec.engine.port": 9000}, "--port", "9000"),
+        ({}, "--revision", None),
+        ({"spec.model.revision": "main"}, "--revision", "main"),
+        ({}, "--kv-cache-dtype", None),
+        ({"spec.engine.kvCacheDtype": "fp8_e4m3"}, "--kv-cache-dtype", "fp8_e4m3"),
+        ({}, "--gpu-memory-utilization", None),
+        ({"spec.engine.gpuMemoryUtilization": 0.85}, "--gpu-memory-utilization", "0.85"),
+        ({}, "--kv-cache-memory-bytes", None),
+        ({"spec.engine.kvCacheMemory": "1.5Gi"}, "--kv-cache-memory-bytes", str(3 * GIB // 2)),
+        ({"spec.engine.device": "cpu"}, "--kv-cache-memory-bytes", str(4 * GIB)),
+    ],
+    ids=str,
+)
+def test_options(changes: dict[str, object], option: str, expected: str | None) -> None:
+    assert value(engine(changes), option) == expected
+
+
+@pytest.mark.parametrize("backend", ["KVTier", "Native", "LMCache", "LMCacheMP"])
+def test_no_option_that_replaces_the_connector(backend: str) -> None:
+    plan = engine({"spec.backend": backend})
+    assert "--enable-prefix-caching" in plan.args
+    assert plan.args.count("--kv-transfer-config") == 1
+    assert not [arg for arg in plan.args if arg.startswith("--kv-offloading")]
+    assert plan.env["PYTHONHASHSEED"] == "0"
+
+
+@pytest.mark.parametrize(
+    ("backend", "device", "image"),
+    [
+        ("KVTier", "cuda", "kvtier/engine:0.1.0"),
+        ("KVTier", "cpu", "kvtier/engine-cpu:0.1.0"),
+        ("Native", "cuda", "vllm/vllm-openai:v0.33.0"),
+        ("LMCache", "cuda", "lmcache/vllm-openai:v0.5.6"),
+        ("LMCacheMP", "cuda", "lmcache/vllm-openai:v0.5.6"),
+    ],
+)
+def test_image_by_backend_and_device(backend: str, device: str, image: str) -> None:
+    changes: dict[str, object] = {"spec.backend": backend, "spec.engine.device": device}
+    assert engine(changes).image == image
+    assert engine(changes | {"spec.engine.image": "mine:1"}).image == "mine:1"
+
+
+def test_cores_are_bound_to_no_rank_on_the_cpu() -> None:
+    assert engine({"spec.engine.device": "cpu"}).env["VLLM_CPU_OMP_THREADS_BIND"] == "nobind"
+    assert "VLLM_CPU_OMP_THREADS_BIND" not in engine({}).env
+
+
+def test_the_user_s_variables_win_and_keep_their_sources() -> None:
+    variables = [
+        {"name": "VLLM_CPU_OMP_THREADS_BIND", "value": "0-3"},
+        {"name": "EMPTY"},
+        {"name": "FROM", "valueFrom": {"configMapKeyRef": {"name": "c", "key": "k"}}},
+    ]
+    plan = engine({"spec.engine.device": "cpu", "spec.engine.env": variables})
+    assert plan.env["VLLM_CPU_OMP_THREADS_BIND"] == "0-3"
+    assert plan.env["EMPTY"] == ""
+    assert plan.env_from_resource == (variables[2],)
+
+
+def test_the_token_is_referred_to_never_read() -> None:
+    plan = engine({"spec.model.tokenSecretRef": {"name": "hf", "key": "token"}})
+    assert plan.env_from_resource == (
+        {"name": "HF_TOKEN", "valueFrom": {"secretKeyRef": {"name": "hf", "key": "token"}}},
+    )

@@ -1,0 +1,62 @@
+import pytest
+import yaml
+from tests.unit.operator.planning.backends.planned import resource
+
+from kvtier_operator.errors import InvalidInputError
+from kvtier_operator.planning.observed import Observed
+from kvtier_operator.planning.plan import RouterEntries, RouterPlan
+from kvtier_operator.planning.planner import make_plan
+
+
+def router(changes: dict[str, object]) -> RouterPlan:
+    return make_plan(resource(changes), Observed()).router
+
+
+def test_qwen3_32b_with_100_gib_is_6400_entries() -> None:
+    plan = router({"spec.engine.kvCacheMemory": "20Gi"})
+    assert plan.tokens_per_entry == 64
+    assert plan.entries == RouterEntries(gpu_prefix=1_280, cpu_prefix=6_400, disk_prefix=None)
+    assert yaml.safe_load(plan.config)["apiVersion"] == "llm-d.ai/v1alpha1"
+
+
+@pytest.mark.parametrize(
+    ("flavor", "version", "image"),
+    [
+        ("llm-d", None, "ghcr.io/llm-d/llm-d-router-endpoint-picker:v0.10.0"),
+        ("llm-d", "0.9.0", "ghcr.io/llm-d/llm-d-router-endpoint-picker:v0.9.0"),
+        ("gaie", None, "registry.k8s.io/gateway-api-inference-extension/epp:v1.4.0"),
+        ("gaie", "v1.2.1", "registry.k8s.io/gateway-api-inference-extension/epp:v1.2.1"),
+        ("gaie", "1.3", "registry.k8s.io/gateway-api-inference-extension/epp:v1.3.0"),
+        ("builtin", None, "kvtier/picker:0.1.0"),
+    ],
+)
+def test_image_by_flavour_and_version(flavor: str, version: str | None, image: str) -> None:
+    changes = {"spec.router.flavor": flavor} | ({"spec.router.version": version} if version else {})
+    assert router(changes).image == image
+    assert router(changes | {"spec.router.image": "mine:1"}).image == "mine:1"
+
+
+@pytest.mark.parametrize(("flavor", "version"), [("llm-d", "0.8"), ("gaie", "1.6.0"), ("gaie", "v1.1.0")])
+def test_other_versions_are_refused_by_field(flavor: str, version: str) -> None:
+    with pytest.raises(InvalidInputError) as refused:
+        router({"spec.router.flavor": flavor, "spec.router.version": version})
+    [problem] = refused.value.problems
+    assert problem.field == "spec.router.version"
+    assert version in problem.message
+
+
+def test_weights_that_leave_no_scorer_are_refused_by_field() -> None:
+    weights = {"queue": 0, "kvCacheUtilization": 0, "gpuPrefix": 0, "cpuPrefix": 0, "diskPrefix": 1}
+    with pytest.raises(InvalidInputError) as refused:
+        router({"spec.router.weights": weights})
+    assert refused.value.problems[0].field == "spec.router.weights"
+
+
+def test_the_hash_follows_the_configuration_alone() -> None:
+    assert router({}).config_hash == router({"spec.replicas": 9}).config_hash
+    assert router({}).config_hash != router({"spec.tiers.cpu.capacity": "200Gi"}).config_hash
+
+
+def test_prompts_are_matched_as_far_as_the_engine_takes_them() -> None:
+    plan = router({"spec.engine.maxModelLen": 100_000})
+    assert "maxPrefixTokensToMatch: 100000" in plan.config
