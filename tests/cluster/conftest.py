@@ -10,7 +10,7 @@ from kubernetes import client
 from tests.cluster.harness.control_plane import ControlPlane, running_control_plane
 from tests.cluster.harness.custom_resources import install
 from tests.cluster.harness.kvcachetiers import KVCacheTiers
-from tests.cluster.harness.tools import MissingToolError
+from tests.cluster.harness.tools import MissingToolError, program
 
 from kvtier_operator.api.crd import crd
 
@@ -26,11 +26,16 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @pytest.fixture(scope="session")
 def control_plane(request: pytest.FixtureRequest) -> Iterator[ControlPlane]:
     reporter = request.config.pluginmanager.getplugin("terminalreporter")
+    missing = ""
     try:
-        with running_control_plane(reporter.write_line) as running:
-            yield running
-    except MissingToolError as missing:
-        pytest.fail(str(missing), pytrace=False)
+        for name in ("etcd", "kube-apiserver"):
+            program(name, reporter.write_line)
+    except MissingToolError as error:
+        missing = str(error)
+    if missing:
+        pytest.fail(missing, pytrace=False)
+    with running_control_plane(reporter.write_line) as running:
+        yield running
 
 
 @pytest.fixture(scope="session")
