@@ -96,11 +96,7 @@ def _working_set(spec: Spec, geometry: Geometry, ranks: int) -> tuple[MemoryLine
     given = spec.engine.resources.limits.get("memory") or spec.engine.resources.requests.get("memory")
     if given is not None:
         where = "limits" if "memory" in spec.engine.resources.limits else "requests"
-        return (
-            MemoryLine(
-                "engine working set", parse_bytes(given), f"spec.engine.resources.{where}.memory: {given}"
-            ),
-        )
+        return (MemoryLine("engine working set", parse_bytes(given), f"{given} of resources.{where}.memory"),)
     server = MemoryLine("API server", API_SERVER_BYTES, f"{size(API_SERVER_BYTES)}: vLLM and torch, resident")
     if spec.engine.device is Device.CUDA:
         why = f"{count(ranks)} ranks x {size(CUDA_RANK_BYTES)}: CUDA context, staging, loading shards"

@@ -112,7 +112,7 @@ def test_the_cache_follows_its_own_scheme(quantization: dict[str, Any], dtype_by
 @pytest.mark.parametrize(
     ("config", "state_bytes"),
     [
-        # Gated DeltaNet of Qwen3-Next: conv (2 x 128 x 16 + 128 x 32) x 3, recurrent 32 x 128 x 128, both bf16
+        # Gated DeltaNet of Qwen3-Next: conv (2 x 128 x 16 + 128 x 32) x 3, recurrent 32 x 128 x 128, bf16
         (
             {
                 "model_type": "qwen3_next",

@@ -1,0 +1,158 @@
+"""`kvtier plan` as a program or a person meets it."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from click.testing import CliRunner, Result
+from tests.cases.planning import MODEL
+
+from kvtier_operator.cli.plan import plan
+from kvtier_operator.errors import InvalidInputError
+
+CONFIG = {"num_hidden_layers": 8, "num_attention_heads": 12, "num_key_value_heads": 2, "hidden_size": 768}
+
+
+def write(folder: Path, name: str = "qwen", *, model: str = MODEL, **spec: Any) -> str:  # noqa: ANN401 - YAML
+    document = {
+        "apiVersion": "kvtier.dev/v1alpha1",
+        "kind": "KVCacheTier",
+        "metadata": {"name": name},
+        "spec": {"model": {"name": model}, "tiers": {"cpu": {"capacity": "100Gi"}}, **spec},
+    }
+    path = folder / f"{name}.yaml"
+    path.write_text(yaml.safe_dump(document), encoding="utf-8")
+    return str(path)
+
+
+def run(*arguments: str) -> Result:
+    return CliRunner().invoke(plan, [*arguments, "--no-hub"], catch_exceptions=False)
+
+
+def test_json_has_the_names_that_programs_rely_on(tmp_path: Path) -> None:
+    pages = {"cpu": {"capacity": "100Gi", "hugepages": {"policy": "Require", "pageSize": "1Gi"}}}
+    result = run("-f", write(tmp_path, tiers=pages, engine={"tensorParallelSize": 2}), "-o", "json")
+    assert result.exit_code == 0
+    report = json.loads(result.stdout)
+    assert report["geometry"]["kvBytesPerToken"] == 262_144
+    assert "Qwen/Qwen3-32B" in report["geometry"]["source"]
+    assert report["tiers"]["cpu"] == {
+        "bytes": 107_374_182_400,
+        "bytesPerRank": 53_687_091_200,
+        "tokens": 409_600,
+        "hugepages": {"pageSize": "1Gi", "pages": 100},
+    }
+    assert report["tiers"]["disk"] is None
+    assert report["router"]["flavor"] == "llm-d"
+    assert report["router"]["tokensPerEntry"] == 64
+    assert report["router"]["entries"] == {"gpuPrefix": None, "cpuPrefix": 6_400, "diskPrefix": None}
+    assert "6400" in report["router"]["config"]
+    assert {"args", "env", "files"} <= report["engine"].keys()
+    assert report["engine"]["args"][0] == MODEL
+    assert report["pod"]["limits"]["hugepages-1Gi"] == "100Gi"
+    assert {"requests", "limits", "memory"} <= report["pod"].keys()
+    for line in report["pod"]["memory"]:
+        assert line.keys() == {"what", "bytes", "why"}
+    for check in report["checks"]:
+        assert {"name", "outcome", "reason", "message"} <= check.keys()
+        assert check["outcome"] in {"Pass", "Warn", "Reject"}
+
+
+def test_a_disk_tier_has_bytes_and_tokens(tmp_path: Path) -> None:
+    tiers = {"cpu": {"capacity": "100Gi"}, "disk": {"capacity": "1Ti", "volume": {"emptyDir": {}}}}
+    result = run("-f", write(tmp_path, backend="LMCache", tiers=tiers), "-o", "json")
+    disk = json.loads(result.stdout)["tiers"]["disk"]
+    assert (disk["bytes"], disk["tokens"]) == (1024**4, 4_194_304)
+
+
+def test_a_rejected_plan_is_printed_all_the_same(tmp_path: Path) -> None:
+    path = write(tmp_path, engine={"extraArgs": ["--kv-offloading-size=10"]})
+    for output in ("json", "text"):
+        result = run("-f", path, "-o", output)
+        assert result.exit_code == 1
+        assert "spec.engine.extraArgs[0]" in result.stdout
+
+
+def test_several_resources(tmp_path: Path) -> None:
+    one, other = write(tmp_path, "one"), write(tmp_path, "other", model="Qwen/Qwen3-8B")
+    reports = json.loads(run("-f", one, "-f", other, "-o", "json").stdout)
+    assert [report["resource"]["name"] for report in reports] == ["one", "other"]
+    text = run("-f", str(tmp_path)).stdout
+    assert text.index("Qwen/Qwen3-32B") < text.index("Qwen/Qwen3-8B")
+
+
+def test_a_model_that_nothing_knows(tmp_path: Path) -> None:
+    with pytest.raises(InvalidInputError, match=r"spec\.model\.name: nothing knows"):
+        run("-f", write(tmp_path, model="nobody/nothing"))
+
+
+def test_a_config_by_hand_with_the_weights_beside_it(tmp_path: Path) -> None:
+    folder = tmp_path / "model"
+    folder.mkdir()
+    (folder / "config.json").write_text(json.dumps(CONFIG), encoding="utf-8")
+    (folder / "model.safetensors").write_bytes(bytes(1234))
+    path = write(tmp_path, model="nobody/nothing")
+    report = json.loads(run("-f", path, "--model-config", str(folder / "config.json"), "-o", "json").stdout)
+    assert report["geometry"]["kvBytesPerToken"] == 2 * 8 * 2 * 64 * 2
+    assert {figure["name"]: figure["value"] for figure in report["figures"]}["weights bytes"] == 1234
+
+
+def test_a_model_in_a_local_folder(tmp_path: Path) -> None:
+    folder = tmp_path / "model"
+    folder.mkdir()
+    (folder / "config.json").write_text(json.dumps(CONFIG), encoding="utf-8")
+    report = json.loads(run("-f", write(tmp_path, model=str(folder)), "-o", "json").stdout)
+    assert report["geometry"]["kvBytesPerToken"] == 4096
+    assert report["geometry"]["source"] == str(folder / "config.json")
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (None, "cannot be read"),
+        ("{", "not a config.json"),
+        ("[]", "no JSON object"),
+        ('{"a": 1}', "num_hidden_layers"),
+    ],
+)
+def test_a_config_that_is_none(tmp_path: Path, content: str | None, said: str) -> None:
+    config = tmp_path / "config.json"
+    if content is not None:
+        config.write_text(content, encoding="utf-8")
+    with pytest.raises(InvalidInputError, match=said) as refused:
+        run("-f", write(tmp_path), "--model-config", str(config))
+    assert "\n" not in str(refused.value)
+
+
+def test_this_machine_counts_only_when_asked_for(tmp_path: Path) -> None:
+    path = write(tmp_path, tiers={"cpu": {"capacity": "8Pi"}})
+    assert run("-f", path).exit_code == 0
+    result = run("-f", path, "--local")
+    assert result.exit_code == 1
+    assert "TierLargerThanMachine" in result.stdout
+
+
+def test_text_has_no_colours_unless_it_is_for_a_terminal(tmp_path: Path) -> None:
+    assert "\x1b[" not in run("-f", write(tmp_path)).stdout
+
+
+@pytest.mark.parametrize("output", ["text", "json"])
+def test_it_loads_no_engine_and_no_client(tmp_path: Path, output: str) -> None:
+    program = (
+        "import sys\n"
+        "from kvtier_operator.cli.plan import plan\n"
+        "plan(sys.argv[1:], standalone_mode=False)\n"
+        "heavy = {'vllm', 'torch', 'kopf', 'kubernetes', 'aiohttp', 'numpy', 'huggingface_hub', 'rich'}\n"
+        "print(sorted(heavy & sys.modules.keys()), file=sys.stderr)\n"
+    )
+    done = subprocess.run(  # noqa: S603 - our own program
+        [sys.executable, "-c", program, "-f", write(tmp_path), "-o", output],
+        check=True,
+        capture_output=True,
+        text=True,
+    )
+    assert done.stderr.strip() == "[]"

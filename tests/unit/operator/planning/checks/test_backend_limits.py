@@ -1,0 +1,52 @@
+"""Checks of what a backend can serve: hybrid-models, lmcache-deprecated, pinned-allocation."""
+
+import pytest
+from tests.cases.checks import PASS, REJECT, WARN, says, verdict
+from tests.cases.planning import resource
+
+from kvtier_operator.planning.checks.hybrid_models import hybrid_models
+from kvtier_operator.planning.checks.lmcache_deprecated import lmcache_deprecated
+from kvtier_operator.planning.checks.pinned_allocation import pinned_allocation
+
+NEXT = "Qwen/Qwen3-Next-80B-A3B-Instruct"
+
+
+@pytest.mark.parametrize("backend", ["KVTier", "Native", "LMCacheMP"])
+def test_states_need_the_hybrid_cache_manager(backend: str) -> None:
+    says(verdict(hybrid_models, resource(NEXT, backend=backend)), PASS, "Passed")
+
+
+def test_lmcache_in_the_engine_cannot_serve_states() -> None:
+    result = verdict(hybrid_models, resource(NEXT, backend="LMCache"))
+    says(result, REJECT, "HybridModelNotSupported", "LMCacheMP")
+    assert result.field == "spec.backend"
+
+
+def test_lmcache_in_the_engine_keeps_windows_in_full() -> None:
+    says(verdict(hybrid_models, resource("openai/gpt-oss-20b", backend="LMCache")), WARN, "WindowsKeptInFull")
+
+
+def test_plain_models_are_served_by_all() -> None:
+    says(verdict(hybrid_models, resource(backend="LMCache")), PASS, "Passed")
+
+
+def test_the_in_process_connector_is_deprecated() -> None:
+    says(verdict(lmcache_deprecated, resource(backend="LMCache")), WARN, "InProcessDeprecated")
+    says(verdict(lmcache_deprecated, resource(backend="LMCacheMP")), PASS, "Passed")
+
+
+@pytest.mark.parametrize("backend", ["LMCache", "LMCacheMP"])
+def test_lmcache_pins_in_one_call(backend: str) -> None:
+    result = verdict(pinned_allocation, resource(backend=backend, cpu="600Gi"))
+    says(result, WARN, "PinningMayFail", "600 GiB")
+    says(verdict(pinned_allocation, resource(backend=backend, cpu="400Gi")), PASS, "Passed")
+
+
+def test_ranks_pin_their_share() -> None:
+    one = resource(backend="LMCache", cpu="600Gi", engine={"tensorParallelSize": 2})
+    says(verdict(pinned_allocation, one), PASS, "Passed")
+
+
+@pytest.mark.parametrize("backend", ["KVTier", "Native"])
+def test_others_pin_in_pieces(backend: str) -> None:
+    says(verdict(pinned_allocation, resource(backend=backend, cpu="2Ti")), PASS, "Passed")

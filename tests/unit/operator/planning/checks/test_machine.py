@@ -1,0 +1,97 @@
+"""Checks against the machine of a local run: machine-memory, shared-memory, memlock."""
+
+from typing import Any
+
+import pytest
+from tests.cases.checks import PASS, REJECT, WARN, says, verdict
+from tests.cases.planning import check_input, on, resource
+
+from kvtier_operator.planning.checks.machine_memory import machine_memory
+from kvtier_operator.planning.checks.memlock import memlock
+from kvtier_operator.planning.checks.shared_memory import shared_memory
+
+GIB = 1024**3
+LOCK = "spec.tiers.cpu.memlock.policy"
+
+
+def test_a_tier_larger_than_the_machine() -> None:
+    result = verdict(machine_memory, resource(), on(memory_bytes=64 * GIB))
+    says(result, REJECT, "TierLargerThanMachine", "107,374,182,400 B", "68,719,476,736 B")
+    assert result.field == "spec.tiers.cpu.capacity"
+
+
+def test_a_tier_that_fits_beside_an_engine_that_does_not() -> None:
+    result = verdict(machine_memory, resource(), on(memory_bytes=101 * GIB))
+    says(result, REJECT, "BudgetLargerThanMachine", "101 GiB", "spec.engine.kvCacheMemory")
+
+
+@pytest.mark.parametrize("policy", ["Off", "Require"])
+def test_huge_pages_count_too(policy: str) -> None:
+    one = resource(tiers={"cpu": {"capacity": "100Gi", "hugepages": {"policy": policy}}})
+    limit = sum(line.bytes for line in check_input(one).budget.memory)
+    total = limit + (100 * GIB if policy == "Require" else 0)
+    says(verdict(machine_memory, one, on(memory_bytes=total)), PASS, "Passed")
+    says(verdict(machine_memory, one, on(memory_bytes=total - 1)), REJECT, "BudgetLargerThanMachine")
+
+
+def test_a_servers_memory_counts_too() -> None:
+    one = resource(backend="LMCacheMP")
+    says(verdict(machine_memory, one, on(memory_bytes=100 * GIB)), REJECT, "BudgetLargerThanMachine")
+
+
+def test_replicas_of_a_local_run_add_up() -> None:
+    one = resource(cpu="10Gi", replicas=3)
+    says(
+        verdict(machine_memory, one, on(memory_bytes=29 * GIB)), REJECT, "TierLargerThanMachine", "3 replicas"
+    )
+
+
+def test_a_cluster_has_no_machine_to_look_at() -> None:
+    says(verdict(machine_memory, resource()), PASS, "NotLooked")
+
+
+def test_shared_memory_is_computed() -> None:
+    says(verdict(shared_memory, resource(backend="Native")), PASS, "Passed", "101 GiB", "100 GiB")
+
+
+def test_shared_memory_given_too_small() -> None:
+    result = verdict(shared_memory, resource(backend="Native", engine={"shmSize": "100Gi"}))
+    says(result, REJECT, "ShmTooSmall", "107,374,182,400 B")
+    assert result.field == "spec.engine.shmSize"
+
+
+def test_shared_memory_of_this_machine() -> None:
+    one = resource(backend="Native", cpu="10Gi", replicas=2)
+    result = verdict(shared_memory, one, on(shm_bytes=19 * GIB))
+    says(result, REJECT, "MachineShmTooSmall", "20 GiB", "19 GiB")
+    assert result.field == "spec.tiers.cpu.capacity"
+    says(verdict(shared_memory, one, on(shm_bytes=20 * GIB)), PASS, "Passed")
+
+
+def lock(policy: str, **spec: Any) -> Any:  # noqa: ANN401 - a resource
+    return resource(tiers={"cpu": {"capacity": "1Gi", "memlock": {"policy": policy}}}, **spec)
+
+
+def test_locking_left_to_the_driver() -> None:
+    says(verdict(memlock, lock("Off"), on(memlock_bytes=1)), PASS, "NotAskedFor")
+
+
+@pytest.mark.parametrize(("policy", "outcome"), [("Require", REJECT), ("Prefer", WARN)])
+def test_a_limit_too_low(policy: str, outcome: Any) -> None:  # noqa: ANN401 - an Outcome
+    result = verdict(memlock, lock(policy), on(memlock_bytes=8 * 1024**2))
+    says(result, outcome, "MemlockTooLow", "1 GiB", "8 MiB")
+    assert result.field == LOCK
+
+
+@pytest.mark.parametrize("limit", [GIB, None])
+def test_a_limit_high_enough(limit: int | None) -> None:
+    says(verdict(memlock, lock("Require"), on(memlock_bytes=limit)), PASS, "Passed")
+
+
+def test_nodes_are_checked_before_rollout() -> None:
+    says(verdict(memlock, lock("Require")), PASS, "CheckedOnNodes", "LimitMEMLOCK")
+
+
+@pytest.mark.parametrize("backend", ["Native", "LMCache", "LMCacheMP"])
+def test_other_backends_do_not_lock(backend: str) -> None:
+    says(verdict(memlock, lock("Require", backend=backend)), WARN, "MemlockNotVerified")

@@ -1,0 +1,36 @@
+"""Checks of the picker: picker-entries, picker-gpu-entries, picker-replicas."""
+
+from tests.cases.checks import PASS, WARN, says, verdict
+from tests.cases.planning import resource
+
+from kvtier_operator.planning.checks.picker_entries import picker_entries
+from kvtier_operator.planning.checks.picker_gpu_entries import picker_gpu_entries
+from kvtier_operator.planning.checks.picker_replicas import picker_replicas
+
+
+def test_llm_d_honours_the_capacities() -> None:
+    one = resource(engine={"kvCacheMemory": "20Gi"}, router={"flavor": "llm-d"})
+    says(verdict(picker_entries, one), PASS, "Passed", "64 tokens")
+
+
+def test_gaie_1_5_ignores_them() -> None:
+    one = resource(router={"flavor": "gaie", "version": "1.5"})
+    says(verdict(picker_entries, one), WARN, "PickerLimits", "lruCapacityPerServer")
+
+
+def test_the_devices_cache_is_not_known() -> None:
+    result = verdict(picker_gpu_entries, resource())
+    says(result, WARN, "DeviceCacheUnknown", "spec.engine.kvCacheMemory")
+    assert result.field == "spec.engine.gpuMemory"
+
+
+def test_the_devices_cache_is_known() -> None:
+    # 20 GiB / 262,144 B = 81,920 tokens = 1,280 entries of 64
+    one = resource(engine={"kvCacheMemory": "20Gi"})
+    says(verdict(picker_gpu_entries, one), PASS, "Passed", "1,280 entries")
+
+
+def test_pickers_do_not_share_their_index() -> None:
+    says(verdict(picker_replicas, resource()), PASS, "Passed")
+    result = verdict(picker_replicas, resource(router={"replicas": 3}))
+    says(result, WARN, "IndexDivided", "3 pickers", "1/3")

@@ -1,0 +1,102 @@
+"""Checks of what a tier is worth: tier-holds-sequence, tier-larger-than-device, tier-pays, weights-known."""
+
+import pytest
+from tests.cases.checks import PASS, REJECT, WARN, says, verdict
+from tests.cases.planning import resource
+
+from kvtier_operator.planning.checks.tier_holds_sequence import tier_holds_sequence
+from kvtier_operator.planning.checks.tier_larger_than_device import tier_larger_than_device
+from kvtier_operator.planning.checks.tier_pays import tier_pays
+from kvtier_operator.planning.checks.weights_known import weights_known
+from kvtier_operator.planning.observed import Observed
+
+DISK = {"disk": {"capacity": "1Ti", "volume": {"emptyDir": {}}}}
+TINY = {"num_hidden_layers": 8, "num_attention_heads": 12, "num_key_value_heads": 2, "hidden_size": 768}
+
+
+def test_room_for_the_longest_sequence() -> None:
+    # 40,960 tokens x 262,144 B = 10 GiB
+    says(verdict(tier_holds_sequence, resource(cpu="10Gi")), PASS, "Passed", "40,960 tokens")
+
+
+def test_no_room_for_the_longest_sequence() -> None:
+    result = verdict(tier_holds_sequence, resource(cpu="8Gi"))
+    says(result, WARN, "SequenceLargerThanTier", "32,768 tokens", "40,960", "10 GiB")
+    assert result.field == "spec.tiers.cpu.capacity"
+
+
+def test_a_shorter_sequence_fits() -> None:
+    says(verdict(tier_holds_sequence, resource(cpu="8Gi", engine={"maxModelLen": 32_768})), PASS, "Passed")
+
+
+def test_each_engine_holds_its_own() -> None:
+    one = resource(cpu="16Gi", engine={"dataParallelSize": 2})
+    says(verdict(tier_holds_sequence, one), WARN, "SequenceLargerThanTier", "32,768 tokens", "20 GiB")
+
+
+@pytest.mark.parametrize("backend", ["Native", "LMCache"])
+def test_no_room_for_one_chunk(backend: str) -> None:
+    result = verdict(tier_holds_sequence, resource(backend=backend, cpu="2Mi"))
+    says(result, REJECT, "TierHoldsNothing", "2 MiB cannot hold one chunk")
+
+
+def test_a_tier_not_larger_than_the_device() -> None:
+    one = resource(cpu="20Gi", engine={"kvCacheMemory": "20Gi"})
+    result = verdict(tier_larger_than_device, one)
+    says(result, WARN, "TierAddsNothing", "CPU tier 81,920 tokens, device 81,920")
+
+
+def test_a_tier_larger_than_the_device() -> None:
+    one = resource(cpu="100Gi", engine={"kvCacheMemory": "20Gi"})
+    says(verdict(tier_larger_than_device, one), PASS, "Passed", "5.0 times")
+
+
+def test_a_device_that_is_not_known() -> None:
+    says(verdict(tier_larger_than_device, resource()), PASS, "Unknown")
+
+
+def test_break_even_of_a_dense_model() -> None:
+    # loading: 262,144 B / 40 GB/s = 6.55 us a token; prefill: 65.5 GFLOP / 400 TFLOP/s = 164 us;
+    # 5 ms / (164 - 6.55 us) = 31.8 -> 32 tokens
+    result = verdict(tier_pays, resource())
+    says(result, PASS, "Pays", "152,587 tokens/s", "6,104 tokens/s", "from 32 cached tokens")
+
+
+def test_break_even_of_the_disk_is_later() -> None:
+    # loading: 262,144 B / 2 GB/s = 131 us a token; 20 ms / (163.81 - 131.07 us) = 610.9 -> 611 tokens
+    result = verdict(tier_pays, resource(backend="LMCache", tiers=DISK))
+    says(result, PASS, "Pays", "7,629 tokens/s", "from 611 cached tokens")
+
+
+def test_a_small_model_computes_faster_than_a_disk_reads() -> None:
+    result = verdict(tier_pays, resource("Qwen/Qwen3-0.6B", backend="LMCache", tiers=DISK))
+    says(result, WARN, "TierDoesNotPay", "disk")
+    assert result.field == "spec.tiers.disk"
+
+
+def test_prefill_cannot_be_estimated_without_weights() -> None:
+    result = verdict(tier_pays, resource("deepseek-ai/DeepSeek-V3", engine={"tensorParallelSize": 8}))
+    says(result, PASS, "PrefillUnknown")
+
+
+def test_the_cpu_computes_slowly() -> None:
+    one = resource("x/y", engine={"device": "cpu", "blockSize": 32})
+    result = verdict(tier_pays, one, Observed(model_config=TINY, weights_bytes=146_000_000))
+    says(result, PASS, "Pays")
+
+
+def test_weights_decide_a_cpu_engines_memory() -> None:
+    one = resource("x/y", engine={"device": "cpu", "blockSize": 32})
+    result = verdict(weights_known, one, Observed(model_config=TINY))
+    says(result, WARN, "WeightsUnknown", "spec.engine.resources.requests.memory")
+    assert result.field == "spec.model.weights"
+
+
+def test_a_working_set_given_by_hand_needs_no_weights() -> None:
+    engine = {"device": "cpu", "blockSize": 32, "resources": {"requests": {"memory": "30Gi"}}}
+    one = resource("x/y", engine=engine)
+    says(verdict(weights_known, one, Observed(model_config=TINY)), PASS, "Unknown")
+
+
+def test_weights_are_known() -> None:
+    says(verdict(weights_known, resource()), PASS, "Passed", "61.02 GiB")

@@ -1,0 +1,123 @@
+"""The pod's memory and disk, line by line."""
+
+from typing import Any
+
+import pytest
+from tests.cases.planning import resource, sized
+
+from kvtier_operator.api.quantity import parse_bytes
+from kvtier_operator.planning.observed import Observed
+from kvtier_operator.planning.plan import Budget
+
+GIB = 1024**3
+EMPTY_DIR = {"disk": {"capacity": "100Gi", "volume": {"emptyDir": {}}}}
+
+
+def lines(budget: Budget) -> dict[str, int]:
+    return {line.what: line.bytes for line in budget.memory}
+
+
+def test_a_cuda_engine_with_a_pinned_tier() -> None:
+    _, budget, backend = sized(resource(engine={"tensorParallelSize": 2}))
+    found = lines(budget)
+    assert found["API server"] == GIB
+    assert found["engine processes"] == 10 * GIB
+    assert found["CPU tier, pinned"] == 100 * GIB
+    assert found["rest of /dev/shm"] == GIB
+    assert found["backend's own"] == 2 * backend.per_rank_overhead_bytes
+    assert list(found)[-1] == "headroom"
+
+
+def test_natives_tier_is_in_shared_memory() -> None:
+    _, budget, _ = sized(resource(backend="Native"))
+    assert lines(budget)["CPU tier in /dev/shm"] == 100 * GIB
+    assert budget.shm_bytes == 101 * GIB
+    assert "CPU tier, pinned" not in lines(budget)
+
+
+def test_huge_pages_are_not_in_the_memory_limit() -> None:
+    pages = {"cpu": {"capacity": "100Gi", "hugepages": {"policy": "Require", "pageSize": "1Gi"}}}
+    _, with_pages, _ = sized(resource(tiers=pages))
+    _, without, _ = sized(resource())
+    assert with_pages.limits["hugepages-1Gi"] == with_pages.requests["hugepages-1Gi"] == "100Gi"
+    assert sum(lines(without).values()) - sum(lines(with_pages).values()) == 100 * GIB
+
+
+def test_a_cpu_engine_holds_weights_and_cache_in_memory() -> None:
+    engine = {"device": "cpu", "blockSize": 32, "kvCacheMemory": "6Gi", "tensorParallelSize": 2}
+    _, budget, _ = sized(resource("Qwen/Qwen3-0.6B", engine=engine))
+    found = lines(budget)
+    assert found["model weights"] == 2 * 596_049_920
+    assert found["device KV cache"] == 12 * GIB
+    assert found["engine processes"] == 4 * GIB
+    assert "nvidia.com/gpu" not in budget.limits
+
+
+def test_a_working_set_given_by_hand_replaces_the_estimate() -> None:
+    _, budget, _ = sized(resource(engine={"resources": {"requests": {"memory": "30Gi", "cpu": "8"}}}))
+    assert lines(budget)["engine working set"] == 30 * GIB
+    assert "engine processes" not in lines(budget)
+    assert budget.requests["cpu"] == "8"
+
+
+def test_shared_memory_given_by_hand() -> None:
+    _, budget, _ = sized(resource(backend="Native", cpu="10Gi", engine={"shmSize": "16Gi"}))
+    assert budget.shm_bytes == 16 * GIB
+    assert lines(budget)["CPU tier in /dev/shm"] == 10 * GIB
+    assert lines(budget)["rest of /dev/shm"] == 6 * GIB
+
+
+@pytest.mark.parametrize(
+    ("engine", "gpus"),
+    [
+        ({"tensorParallelSize": 2, "dataParallelSize": 4}, {"nvidia.com/gpu": "8"}),
+        ({"resources": {"limits": {"nvidia.com/gpu": 4}}}, {"nvidia.com/gpu": "4"}),
+        ({"resources": {"limits": {"amd.com/gpu": 4}}}, {"amd.com/gpu": "4"}),
+        ({"device": "cpu", "blockSize": 32}, {}),
+    ],
+)
+def test_gpus(engine: dict[str, Any], gpus: dict[str, str]) -> None:
+    _, budget, _ = sized(resource(engine=engine))
+    for resources in (budget.requests, budget.limits):
+        assert {name: value for name, value in resources.items() if "gpu" in name} == gpus
+
+
+@pytest.mark.parametrize(
+    ("volume", "requested"),
+    [
+        # 100 GiB and a tenth for the filesystem, 1 GiB of logs
+        ({"emptyDir": {}}, 111 * GIB),
+        ({"hostPath": {"path": "/mnt/nvme0"}}, None),
+        ({"persistentVolumeClaim": {"claimName": "kv"}}, None),
+    ],
+)
+def test_ephemeral_storage(volume: dict[str, Any], requested: int | None) -> None:
+    disk = {"disk": {"capacity": "100Gi", "volume": volume}}
+    _, budget, _ = sized(resource(backend="LMCache", tiers=disk))
+    found = budget.requests.get("ephemeral-storage")
+    assert (parse_bytes(found) if found else None) == requested
+    assert "ephemeral-storage" not in budget.limits
+
+
+def test_ephemeral_storage_of_its_own_is_kept() -> None:
+    engine = {"resources": {"requests": {"ephemeral-storage": "20Gi"}}}
+    _, budget, _ = sized(resource(backend="LMCache", tiers=EMPTY_DIR, engine=engine))
+    assert parse_bytes(budget.requests["ephemeral-storage"]) == 130 * GIB
+
+
+def test_a_start_waits_for_weights_and_pinning() -> None:
+    # 300 s, 65,524,246,528 B at 200 MiB/s = 313 s, 100 GiB x 0.56 s = 56 s
+    _, budget, _ = sized(resource())
+    assert budget.startup_s == 300 + 313 + 56
+
+
+def test_a_start_with_unknown_weights_waits_longer() -> None:
+    _, budget, _ = sized(resource("deepseek-ai/DeepSeek-V3", engine={"tensorParallelSize": 8}))
+    assert budget.startup_s == 300 + 900 + 56
+
+
+def test_weights_seen_on_disk_count() -> None:
+    config = {"num_hidden_layers": 8, "num_attention_heads": 12, "num_key_value_heads": 2, "hidden_size": 768}
+    observed = Observed(model_config=config, weights_bytes=146_000_000)
+    _, budget, _ = sized(resource("there/model", engine={"device": "cpu", "blockSize": 32}), observed)
+    assert lines(budget)["model weights"] == 146_000_000

@@ -1,0 +1,72 @@
+"""The report that a person reads."""
+
+import json
+import re
+import shlex
+
+import pytest
+from tests.cases.planning import resource
+
+from kvtier_operator.planning.explain import bar, explain
+from kvtier_operator.planning.observed import Observed
+from kvtier_operator.planning.planner import make_plan
+
+
+@pytest.mark.parametrize(
+    ("value", "whole", "drawn"),
+    [(8, 8, "████"), (4, 8, "██"), (1, 32, "▏"), (5, 32, "▋"), (0, 8, ""), (1, 10**9, "▏"), (0, 0, "")],
+)
+def test_bars_are_drawn_to_an_eighth_of_a_cell(value: int, whole: int, drawn: str) -> None:
+    assert bar(value, whole, cells=4) == drawn.ljust(4)
+
+
+def text(**spec: object) -> str:
+    return explain(make_plan(resource(**spec), Observed()))  # type: ignore[arg-type]
+
+
+def test_each_number_says_how_it_came_about() -> None:
+    report = text(engine={"tensorParallelSize": 2, "kvCacheMemory": "20Gi"})
+    assert re.search(r"KV bytes per token +262,144 B +2 x 64 layers x 8 heads x 128 x 2 B", report)
+    assert re.search(r"CPU tier tokens +409,600 +6,400 chunks x 64 tokens", report)
+    assert re.search(r"CPU tier bytes per rank +50 GiB +100 GiB / 2 ranks", report)
+    assert re.search(r"cpu +100 GiB +107,374,182,400 +50 GiB +409,600", report)
+    assert re.search(r"cpu prefix entries +6,400 +ceil\(409,600 tokens / 64 tokens an entry\)", report)
+
+
+def test_every_memory_line_has_a_bar_and_a_reason() -> None:
+    plan = make_plan(resource(), Observed())
+    report = explain(plan)
+    for line in plan.budget.memory:
+        row = next(row for row in report.splitlines() if row.startswith(f"  {line.what}"))
+        assert f"{line.bytes:,}" in row
+        assert re.search(r"[█▏▎▍▌▋▊▉]", row)
+        assert line.why.split()[0] in row
+
+
+def test_refusals_come_first() -> None:
+    report = text(engine={"extraArgs": ["--port", "1"]}, router={"replicas": 2})
+    marks = re.findall(r"^  ([✗!✓]) ", report, re.MULTILINE)
+    assert marks == sorted(marks, key="✗!✓".index)
+    assert "checks: 1 rejected" in report
+
+
+def test_colours_only_where_asked_for() -> None:
+    plan = make_plan(resource(router={"replicas": 2}), Observed())
+    coloured = explain(plan, colour=True)
+    assert "\x1b[33m" in coloured
+    assert re.sub(r"\x1b\[[0-9]+m", "", coloured) == explain(plan)
+
+
+def test_a_tier_that_is_not_known_is_a_question_mark() -> None:
+    assert re.search(r"gpu +\? +\? +\? +\?", text())
+    assert re.search(r"disk +- +- +- +-", text())
+
+
+def test_the_command_can_be_copied_into_a_shell() -> None:
+    plan = make_plan(resource(), Observed())
+    report = explain(plan)
+    command = report[report.index("  vllm serve") : report.index("  PYTHONHASHSEED")]
+    words = shlex.split(command.replace("\\\n", " "))
+    assert words[:2] == ["vllm", "serve"]
+    for word, argument in zip(words[2:], plan.engine.args, strict=True):
+        assert word == argument or json.loads(word) == json.loads(argument)

@@ -1,0 +1,148 @@
+"""What holds for every resource."""
+
+from typing import Any
+
+import hypothesis.strategies as st
+from hypothesis import assume, given, settings
+from tests.cases.planning import check_input, resource, sized
+
+from kvtier_operator.api.quantity import parse_bytes
+from kvtier_operator.planning.checks import CHECKS
+from kvtier_operator.planning.explain import explain
+from kvtier_operator.planning.observed import Machine, Observed
+from kvtier_operator.planning.plan import Outcome
+from kvtier_operator.planning.planner import make_plan
+from kvtier_operator.planning.report import report
+
+MIB = 1024**2
+MODELS = [
+    "Qwen/Qwen3-32B",
+    "Qwen/Qwen3-0.6B",
+    "deepseek-ai/DeepSeek-V3",
+    "openai/gpt-oss-120b",
+    "google/gemma-3-27b-it",
+    "Qwen/Qwen3-Next-80B-A3B-Instruct",
+]
+BACKENDS = ["KVTier", "Native", "LMCache", "LMCacheMP"]
+VOLUMES = [{"emptyDir": {}}, {"ephemeral": {}}, {"hostPath": {"path": "/mnt"}}]
+
+
+@st.composite
+def cases(draw: st.DrawFn) -> dict[str, Any]:
+    """Arguments of `resource`, right and wrong ones."""
+    device = draw(st.sampled_from(["cuda", "cpu"]))
+    engine: dict[str, Any] = {
+        "device": device,
+        "tensorParallelSize": draw(st.sampled_from([1, 2, 3, 8, 16])),
+        "dataParallelSize": draw(st.sampled_from([1, 2])),
+        "blockSize": draw(st.sampled_from([8, 16, 32, 128])),
+    }
+    if draw(st.booleans()):
+        engine["kvCacheMemory"] = f"{draw(st.integers(64, 1 << 20))}Mi"
+    elif device == "cuda" and draw(st.booleans()):
+        engine["gpuMemory"] = f"{draw(st.integers(8, 200))}Gi"
+    if draw(st.booleans()):
+        engine["extraArgs"] = draw(
+            st.sampled_from([["--enforce-eager"], ["--port", "1"], ["--kv-offloading-size=1"]])
+        )
+    if draw(st.booleans()):
+        engine["resources"] = {"requests": {"memory": f"{draw(st.integers(1, 500))}Gi"}}
+    policies = st.sampled_from(["Require", "Prefer", "Off"])
+    cpu = {
+        "capacity": f"{draw(st.integers(1, 1 << 21))}Mi",
+        "hugepages": {"policy": draw(policies)},
+        "memlock": {"policy": draw(policies)},
+    }
+    tiers: dict[str, Any] = {"cpu": cpu}
+    if draw(st.booleans()):
+        volume = draw(st.sampled_from(VOLUMES))
+        tiers["disk"] = {"capacity": f"{draw(st.integers(1, 4096))}Gi", "volume": volume}
+    return {
+        "model": draw(st.sampled_from(MODELS)),
+        "backend": draw(st.sampled_from(BACKENDS)),
+        "engine": engine,
+        "tiers": tiers,
+        "replicas": draw(st.integers(0, 4)),
+    }
+
+
+@st.composite
+def machines(draw: st.DrawFn) -> Observed:
+    """A cluster, or a machine of some size."""
+    sizes = st.none() | st.integers(1, 1 << 42)
+    if draw(st.booleans()):
+        return Observed()
+    return Observed(
+        machine=Machine(
+            memory_bytes=draw(sizes),
+            shm_bytes=draw(sizes),
+            free_hugepages={2 * MIB: draw(st.integers(0, 1 << 20))},
+            memlock_bytes=draw(sizes),
+            disk_free_bytes=draw(sizes),
+        )
+    )
+
+
+@settings(deadline=None, max_examples=50)
+@given(case=cases())
+def test_the_memory_lines_sum_up_to_the_limit(case: dict[str, Any]) -> None:
+    _, budget, _ = sized(resource(**case))
+    total = sum(line.bytes for line in budget.memory)
+    assert total == parse_bytes(budget.limits["memory"]) == parse_bytes(budget.requests["memory"])
+    assert all(line.bytes > 0 and line.what and line.why for line in budget.memory)
+
+
+@settings(deadline=None, max_examples=50)
+@given(case=cases(), more=st.integers(0, 1 << 21))
+def test_more_capacity_never_holds_fewer_tokens(case: dict[str, Any], more: int) -> None:
+    fewer, _, _ = sized(resource(**case))
+    capacity = parse_bytes(case["tiers"]["cpu"]["capacity"])
+    case["tiers"]["cpu"]["capacity"] = str(capacity + more * MIB)
+    larger, _, _ = sized(resource(**case))
+    assert fewer.cpu is not None
+    assert larger.cpu is not None
+    assert larger.cpu.tokens >= fewer.cpu.tokens
+
+
+@settings(deadline=None, max_examples=50)
+@given(case=cases())
+def test_tokens_never_take_more_than_the_tier(case: dict[str, Any]) -> None:
+    one = check_input(resource(**case))
+    ranks, cpu = one.ranks, one.tiers.cpu
+    assert cpu is not None
+    assert cpu.tokens * one.geometry.kv_bytes_per_token <= cpu.bytes_per_rank * ranks
+    if one.backend.hugepages is None:
+        assert cpu.bytes_per_rank * ranks <= cpu.capacity_bytes or cpu.capacity_bytes < ranks * MIB
+
+
+@settings(deadline=None, max_examples=50)
+@given(case=cases(), observed=machines())
+def test_every_check_speaks_and_every_refusal_names_a_field(case: dict[str, Any], observed: Observed) -> None:
+    plan = make_plan(resource(**case), observed)
+    assert len(plan.checks) == len(CHECKS)
+    for check in plan.checks:
+        assert check.message
+        assert "\n" not in check.message
+        assert check.reason.isalnum()
+        if check.outcome is not Outcome.PASS:
+            assert check.field.startswith("spec.")
+            assert (
+                any(sign.isdigit() for sign in check.message) or ";" in check.message or ":" in check.message
+            )
+
+
+@settings(deadline=None, max_examples=20)
+@given(case=cases(), observed=machines())
+def test_a_plan_is_deterministic(case: dict[str, Any], observed: Observed) -> None:
+    one, other = (make_plan(resource(**case), observed) for _ in range(2))
+    assert one == other
+    assert explain(one) == explain(other)
+    assert report(one) == report(other)
+
+
+@settings(deadline=None, max_examples=20)
+@given(case=cases(), observed=machines())
+def test_a_report_keeps_to_a_hundred_columns(case: dict[str, Any], observed: Observed) -> None:
+    assume("LMCache" not in case["backend"])
+    text = explain(make_plan(resource(**case), observed))
+    assert max(len(line) for line in text.splitlines()) <= 100

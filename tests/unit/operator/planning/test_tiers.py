@@ -1,0 +1,117 @@
+"""Bytes and tokens of every tier, worked out by hand."""
+
+import pytest
+from tests.cases.planning import check_input, resource, sized
+
+from kvtier_operator.planning.tiers import chunk_bytes
+
+GIB = 1024**3
+
+
+@pytest.mark.parametrize("backend", ["KVTier", "Native", "LMCache", "LMCacheMP"])
+@pytest.mark.parametrize("ranks", [1, 2, 4])
+def test_a_hundred_gib_of_qwen3_32b(backend: str, ranks: int) -> None:
+    # 107,374,182,400 / 262,144 B = 409,600 tokens, whatever the ranks and the size of a chunk
+    tiers, _, _ = sized(resource(backend=backend, engine={"tensorParallelSize": ranks}))
+    assert tiers.cpu is not None
+    assert tiers.cpu.tokens == 409_600
+    assert tiers.cpu.capacity_bytes == 100 * GIB
+    assert tiers.cpu.bytes_per_rank == 100 * GIB // ranks
+
+
+def test_engines_of_one_pod_share_the_capacity() -> None:
+    tiers, _, _ = sized(resource(engine={"tensorParallelSize": 2, "dataParallelSize": 4}))
+    assert tiers.cpu is not None
+    assert tiers.cpu.bytes_per_rank == 100 * GIB // 8
+    assert tiers.cpu.tokens == 409_600
+
+
+def test_only_whole_chunks_count() -> None:
+    # one block of 16 tokens is 4 MiB; 3 of them and a bit hold 48 tokens
+    one = resource(cpu="13Mi", backend="Native")
+    tiers, _, _ = sized(one)
+    assert tiers.cpu is not None
+    assert tiers.cpu.tokens == 48
+
+
+def test_chunks_are_rounded_up_to_the_backends_alignment() -> None:
+    # 100 B a token x 16 tokens = 1,600 B, stored in 4,096 B: 1 MiB holds 256 of them
+    given = check_input(resource("x/y", cpu="1Mi", backend="Native", geometry={"kvBytesPerToken": 100}))
+    assert chunk_bytes(given.geometry, given.backend) == 4096
+    assert given.tiers.cpu is not None
+    assert given.tiers.cpu.tokens == 256 * 16
+
+
+def test_replicated_heads_cost_tokens() -> None:
+    tiers, _, _ = sized(resource(engine={"tensorParallelSize": 16}))
+    assert tiers.cpu is not None
+    assert tiers.cpu.tokens == 204_800
+
+
+@pytest.mark.parametrize("backend", ["KVTier", "Native", "LMCache"])
+def test_a_latent_is_kept_once_for_all_ranks(backend: str) -> None:
+    # 100 GiB / 70,272 B = 1,527,979 tokens, less what does not fill a chunk or its alignment
+    tiers, _, _ = sized(
+        resource("deepseek-ai/DeepSeek-V3", backend=backend, engine={"tensorParallelSize": 8})
+    )
+    assert tiers.cpu is not None
+    assert 0.995 * 1_527_979 < tiers.cpu.tokens <= 1_527_979
+
+
+def test_each_rank_is_rounded_up_to_a_page() -> None:
+    # 10 GiB over 3 ranks: 3,579,139,413.3 B each, in 1,707 pages of 2 MiB
+    one = resource(
+        "x/y",
+        cpu="10Gi",
+        geometry={"layers": 6, "kvHeads": 3, "headDim": 64},
+        engine={"tensorParallelSize": 3},
+        tiers={"cpu": {"capacity": "10Gi", "hugepages": {"policy": "Require"}}},
+    )
+    tiers, budget, _ = sized(one)
+    assert tiers.cpu is not None
+    assert tiers.cpu.hugepages is not None
+    assert tiers.cpu.hugepages.pages == 3 * 1707
+    assert tiers.cpu.bytes_per_rank == 1707 * 2 * 1024**2
+    assert budget.requests["hugepages-2Mi"] == budget.limits["hugepages-2Mi"] == f"{3 * 1707 * 2}Mi"
+
+
+def test_a_disk_tier_of_lmcache() -> None:
+    # 1 TiB / 262,144 B = 4,194,304 tokens
+    tiers, _, _ = sized(
+        resource(backend="LMCache", tiers={"disk": {"capacity": "1Ti", "volume": {"emptyDir": {}}}})
+    )
+    assert tiers.disk is not None
+    assert tiers.disk.tokens == 4_194_304
+
+
+def test_the_device_cache_on_cpu_is_4_gib_a_rank() -> None:
+    tiers, _, _ = sized(resource(engine={"device": "cpu", "blockSize": 32, "tensorParallelSize": 2}))
+    assert tiers.gpu is not None
+    assert tiers.gpu.capacity_bytes == 8 * GIB
+    assert tiers.gpu.tokens == 4 * GIB // 131_072
+
+
+def test_the_device_cache_given_by_hand() -> None:
+    tiers, _, _ = sized(resource(engine={"kvCacheMemory": "20Gi", "tensorParallelSize": 2}))
+    assert tiers.gpu is not None
+    assert tiers.gpu.tokens == 20 * GIB // 131_072
+
+
+def test_the_device_cache_by_estimate() -> None:
+    # 80 GiB x 0.9 - 65,524,246,528 B / 2 of weights - 4 GiB; a block of 16 tokens takes 2 MiB on a rank
+    tiers, _, _ = sized(
+        resource(engine={"gpuMemory": "80Gi", "gpuMemoryUtilization": 0.9, "tensorParallelSize": 2})
+    )
+    assert tiers.gpu is not None
+    assert tiers.gpu.bytes_per_rank == 40_252_320_768
+    assert tiers.gpu.tokens == 19_193 * 16
+
+
+@pytest.mark.parametrize("engine", [{}, {"tensorParallelSize": 8}])
+def test_the_device_cache_is_not_guessed(engine: dict[str, int]) -> None:
+    assert sized(resource(engine=engine))[0].gpu is None
+
+
+def test_no_weights_no_estimate() -> None:
+    one = resource("deepseek-ai/DeepSeek-V3", engine={"gpuMemory": "141Gi", "tensorParallelSize": 8})
+    assert sized(one)[0].gpu is None
