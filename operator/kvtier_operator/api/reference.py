@@ -18,8 +18,8 @@ A *quantity* is Kubernetes' own: a number with a suffix `Ki`, `Mi`, `Gi`, `Ti` (
 `T` (powers of 1000), or a plain number of bytes. Quote the value `"Off"`: YAML 1.1, which kubectl reads, takes the
 unquoted word for false.
 
-`kvtier plan`, `kvtier render` and `kvtier run` refuse what the API server refuses, with the same words, except what
-needs the stored resource (an immutable field).
+`kvtier plan`, `kvtier render` and `kvtier run` refuse what the API server refuses, except what needs the stored
+resource (an immutable field). The rules at the end of this page are the same in both, word for word.
 """
 _SPEC_PARTS: Final = ("model", "engine", "tiers", "router", "observability")
 
