@@ -74,6 +74,21 @@ def test_keeps_what_passes_through_to_the_pod(kvcachetiers: KVCacheTiers) -> Non
     assert kept["env"] == engine["env"]
 
 
+def test_drops_unknown_fields_for_clients_that_do_not_ask(api: client.ApiClient, stored: str) -> None:
+    """The operator's own reads stay clean, whatever an old client sends."""
+    kept = client.CustomObjectsApi(api).patch_namespaced_custom_object(
+        "kvtier.dev",
+        "v1alpha1",
+        "default",
+        "kvcachetiers",
+        stored,
+        {"spec": {"replicas": 3, "unknown": 1}},
+        field_validation="Ignore",
+    )
+    assert kept["spec"]["replicas"] == 3
+    assert "unknown" not in kept["spec"]
+
+
 def test_model_name_is_immutable(kvcachetiers: KVCacheTiers, stored: str) -> None:
     changed = kvcachetiers.get(stored)
     changed["spec"]["model"]["name"] = "Qwen/Qwen3-8B"
@@ -95,7 +110,7 @@ def test_status_is_a_subresource_of_its_own(kvcachetiers: KVCacheTiers, stored: 
         "status": "True",
         "observedGeneration": 1,
         "lastTransitionTime": "2026-11-20T12:00:00Z",
-        "reason": "AllReady",
+        "reason": "EnginesReady",
         "message": "4 of 4 engines are ready",
     }
     status = {
@@ -122,7 +137,7 @@ def test_a_condition_stands_once(kvcachetiers: KVCacheTiers, stored: str) -> Non
         "type": "Ready",
         "status": "True",
         "lastTransitionTime": "2026-11-20T12:00:00Z",
-        "reason": "AllReady",
+        "reason": "EnginesReady",
         "message": "",
     }
     written = kvcachetiers.get(stored) | {"status": {"conditions": [condition, condition]}}

@@ -4,13 +4,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 from kubernetes import client, dynamic
 from tests.cluster.harness.custom_resources import install
 from tests.cluster.harness.kvcachetiers import KVCacheTiers
 from tests.cluster.harness.modules import published_crds
 
-GOLDEN = Path(__file__).parents[1] / "unit" / "operator" / "golden"
+from kvtier_operator.cli.yaml_documents import read_documents
+
+ROOT = Path(__file__).parents[2]
+GOLDEN = ROOT / "tests" / "unit" / "operator" / "golden"
+EXAMPLES = sorted((ROOT / "docs" / "user-guide" / "examples").glob("*.yaml"))
 INPUTS = sorted((GOLDEN / "input").glob("*.yaml"))
 # Google publishes the CRDs of its gateway in no form that a test can have.
 UNPUBLISHED = {"networking.gke.io/v1"}
@@ -25,7 +28,7 @@ def objects(api: client.ApiClient) -> dynamic.DynamicClient:
 
 
 def _documents(path: Path) -> list[dict[str, Any]]:
-    return [each for each in yaml.load_all(path.read_text(), yaml.CSafeLoader) if each]
+    return [each for each in read_documents(path.read_text(), str(path)) if isinstance(each, dict)]
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -36,8 +39,8 @@ def namespaces(api: client.ApiClient) -> None:
         client.CoreV1Api(api).create_namespace({"metadata": {"name": name}})
 
 
-@pytest.mark.parametrize("path", INPUTS, ids=lambda path: path.stem)
-def test_golden_resource_is_admitted(kvcachetiers: KVCacheTiers, path: Path) -> None:
+@pytest.mark.parametrize("path", [*INPUTS, *EXAMPLES], ids=lambda path: path.stem)
+def test_resource_is_admitted(kvcachetiers: KVCacheTiers, path: Path) -> None:
     for resource in _documents(path):
         kvcachetiers.create(resource, dry_run=True)
 
