@@ -5,8 +5,9 @@ layers' pages one after another. A chunk is thus one contiguous range, which is 
 wants, and an engine whose own layout is block-major (BLHNC) needs one copy per block.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
@@ -128,3 +129,60 @@ def coalesce(plan: CopyPlan) -> CopyPlan:
     )
     starts = np.flatnonzero(np.concatenate(([True], ~follows)))
     return CopyPlan(plan.device[starts], plan.region[starts], np.add.reduceat(plan.sizes, starts))
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """Copies of one size at even distances, such as one layer's pages of many blocks.
+
+    Args:
+        device: address of the first copy on the device.
+        device_step: distance to the next; negative where the engine hands out blocks downwards.
+        region: address of the first copy in the region.
+        region_step: distance to the next.
+        size_bytes: bytes of each copy.
+        count: number of copies.
+    """
+
+    device: int
+    device_step: int
+    region: int
+    region_step: int
+    size_bytes: int
+    count: int
+
+    def halves(self) -> tuple["Run", "Run"]:
+        """Return the run in two parts of nearly the same size, one of them empty if it has only one copy."""
+        first = self.count // 2
+        device = self.device + first * self.device_step
+        region = self.region + first * self.region_step
+        second = replace(self, device=device, region=region, count=self.count - first)
+        return replace(self, count=first), second
+
+
+def runs(plan: CopyPlan) -> list[Run]:
+    """Group a plan's copies, in their order, into runs."""
+    device, region = plan.device.astype(np.int64), plan.region.astype(np.int64)
+    resized = np.flatnonzero(plan.sizes[1:] != plan.sizes[:-1]) + 1
+    found: list[Run] = []
+    for low, high in pairwise([0, *resized.tolist(), len(plan.sizes)]):
+        found += _even_runs(device[low:high], region[low:high], plan.sizes[low:high])
+    return found
+
+
+def _even_runs(
+    device: npt.NDArray[np.int64], region: npt.NDArray[np.int64], sizes: Addresses
+) -> Iterator[Run]:
+    """Yield the runs of copies that all have one size."""
+    steps = np.stack((np.diff(device), np.diff(region)))
+    turns = np.flatnonzero((steps[:, 1:] != steps[:, :-1]).any(axis=0)) + 1
+    final = len(sizes) - 1
+    start = 0
+    for last in [*turns.tolist(), final]:
+        if last < start or last == start < final:
+            continue  # a single copy may begin the next stretch of even steps
+        device_step, region_step = steps[:, start].tolist() if last > start else (0, 0)
+        yield Run(
+            int(device[start]), device_step, int(region[start]), region_step, int(sizes[0]), last - start + 1
+        )
+        start = last + 1

@@ -50,17 +50,16 @@ def hugetlb_memory(total_bytes: int, page_bytes: int) -> int:
 def pool_shortage(total_bytes: int, page_bytes: int, error: OSError) -> str:
     """Return why `hugetlb_memory` failed, with the numbers."""
     needed = -(-total_bytes // page_bytes)
-    kind = f"hugetlbfs {format_pages(page_bytes)}"
     try:
         free = int((_POOLS / f"hugepages-{page_bytes // 1024}kB/free_hugepages").read_text())
     except OSError:
-        return f"{kind}: this kernel has no pages of this size"
+        return "this kernel has no pages of this size"
     if free >= needed:
         return (
-            f"{kind}: {needed} pages refused although {free} are free ({os.strerror(error.errno or 0)}), "
+            f"{needed} pages refused although {free} are free ({os.strerror(error.errno or 0)}), "
             "so the control group's hugetlb limit is lower"
         )
-    return f"{kind}: {free} of {needed} pages free"
+    return f"{free} of {needed} pages free"
 
 
 def transparent_obstacle(*, shared: bool) -> str:

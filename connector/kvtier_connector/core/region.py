@@ -130,8 +130,8 @@ def create(request: RegionRequest) -> tuple[RegionHandle, int]:
             why.append(pages.pool_shortage(total, request.hugepage_bytes, error))
     if why and request.hugepages is Policy.REQUIRE:
         raise RegionError(
-            f"hugepages: Require, but {why[0]}; reserve them (vm.nr_hugepages, and in a pod the hugepages "
-            "resource) or set Prefer"
+            f"hugepages: Require, but {asked}: {why[0]}; reserve them (vm.nr_hugepages, and in a pod the "
+            "hugepages resource) or set Prefer"
         )
     if descriptor < 0:
         _check_room(total)

@@ -65,7 +65,7 @@ def test_prefer_falls_back_and_says_why(hugepage_pool: PROVIDE) -> None:
     hugepage_pool(0)
     memory = made(request(policy=Policy.PREFER))
     assert not memory.report.on_hugetlbfs
-    assert "hugetlbfs 2 MiB: 0 of 4 pages free" in str(memory.report)
+    assert "(asked hugetlbfs 2 MiB: 0 of 4 pages free" in str(memory.report)
     assert usable(memory)
 
 

@@ -1,0 +1,185 @@
+"""``kvtier bench connector``: the connector's figures, measured beside what they are compared with."""
+
+import json
+import random
+import tempfile
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from statistics import median
+from typing import Any, Final
+
+import click
+from rich.console import Console
+from rich.table import Table
+
+from kvtier_connector.bench_engine import Answer, Ask, bench_engine
+from kvtier_connector.bench_index import bench_index
+from kvtier_connector.bench_model import write_bench_model
+from kvtier_connector.config import GIB, ConnectorConfig
+from kvtier_connector.errors import ConnectorError
+
+_TIER: Final = ConnectorConfig(cpu_capacity_bytes=GIB)
+_HITS_PER_PROMPT: Final = 3
+_OVERHEAD_PROMPT_TOKENS: Final = 2000
+_OVERHEAD_OUTPUT_TOKENS: Final = 16
+_RESAMPLES: Final = 10_000
+
+
+def bench_ttft(model: Path, *, dummy: bool, prompt_tokens: int, repeats: int, log: Path) -> dict[str, Any]:
+    """Measure time to first token cold, from the device's cache and from the CPU tier, in one engine.
+
+    Args:
+        model: the model's folder.
+        dummy: whether it has no weights.
+        prompt_tokens: length of the prompts; each repeat has a new one.
+        repeats: number of prompts.
+        log: file for the engine's output.
+    """
+    found: dict[str, list[Answer]] = {"cold": [], "device_hit": [], "cpu_tier": []}
+    equal = True
+    with bench_engine(
+        model, tier=_TIER, max_model_len=prompt_tokens + 64, dummy_weights=dummy, log=log
+    ) as engine:
+        engine.run(Ask(seed=-1, prompt_tokens=256))
+        for seed in range(repeats):
+            cold = engine.run(Ask(seed, prompt_tokens, forget=True))
+            found["cold"].append(cold)
+            for _ in range(_HITS_PER_PROMPT):
+                hits = engine.run(Ask(seed, prompt_tokens)), engine.run(Ask(seed, prompt_tokens, forget=True))
+                for name, answer in zip(("device_hit", "cpu_tier"), hits, strict=True):
+                    found[name].append(answer)
+                    equal &= answer.tokens == cold.tokens
+    medians = {name: median(answer.seconds for answer in answers) for name, answers in found.items()}
+    return {
+        "prompt_tokens": prompt_tokens,
+        "repeats": repeats,
+        "cached_tokens": {name: min(answer.cached for answer in answers) for name, answers in found.items()},
+        **{f"{name}_s": value for name, value in medians.items()},
+        "spread_s": {
+            name: [min(answer.seconds for answer in answers), max(answer.seconds for answer in answers)]
+            for name, answers in found.items()
+        },
+        "over_device_hit": medians["cpu_tier"] / medians["device_hit"],
+        "speedup": medians["cold"] / medians["cpu_tier"],
+        "outputs_equal": equal,
+    }
+
+
+def bench_overhead(model: Path, *, dummy: bool, pairs: int, log: Path) -> dict[str, Any]:
+    """Measure what the tier costs requests that never hit it: two engines alive at once take turns.
+
+    Args:
+        model: the model's folder.
+        dummy: whether it has no weights.
+        pairs: number of prompts that both engines run, in alternating order.
+        log: file for the engines' output; the second gets a suffix.
+    """
+    length = _OVERHEAD_PROMPT_TOKENS + _OVERHEAD_OUTPUT_TOKENS + 64
+    ratios = []
+    with (
+        bench_engine(model, tier=None, max_model_len=length, dummy_weights=dummy, log=log) as off,
+        bench_engine(
+            model, tier=_TIER, max_model_len=length, dummy_weights=dummy, log=log.with_suffix(".on.log")
+        ) as on,
+    ):
+        for seed in range(-2, pairs):  # two to warm up
+            ask = Ask(seed, _OVERHEAD_PROMPT_TOKENS, _OVERHEAD_OUTPUT_TOKENS)
+            order = (off, on) if seed % 2 else (on, off)
+            seconds = {id(engine): engine.run(ask).seconds for engine in order}
+            if seed >= 0:
+                ratios.append(seconds[id(on)] / seconds[id(off)])
+    low, high = _confidence_95(ratios)
+    return {
+        "pairs": pairs,
+        "prompt_tokens": _OVERHEAD_PROMPT_TOKENS,
+        "output_tokens": _OVERHEAD_OUTPUT_TOKENS,
+        "median_ratio": median(ratios),
+        "ratio_ci95": [low, high],
+        "ratios": ratios,
+    }
+
+
+def _confidence_95(values: Sequence[float]) -> tuple[float, float]:
+    """Return the bootstrap percentile interval of the median (Efron and Tibshirani 1993, chapter 13)."""
+    numbers = random.Random(0)  # noqa: S311 - not for secrets
+    medians = sorted(median(numbers.choices(values, k=len(values))) for _ in range(_RESAMPLES))
+    return medians[int(0.025 * _RESAMPLES)], medians[int(0.975 * _RESAMPLES)]
+
+
+@click.command()
+@click.option("--model", type=click.Path(exists=True, file_okay=False, path_type=Path), help="Model folder.")
+@click.option("--out", type=click.Path(path_type=Path), default=Path("build/bench/connector.json"))
+@click.option(
+    "--only", type=click.Choice(["index", "ttft", "overhead"]), multiple=True, help="Leave out the others."
+)
+@click.option("--prompt-tokens", default=15_400, show_default=True, help="Prompt length of ttft.")
+@click.option("--repeats", default=5, show_default=True, help="Prompts of ttft.")
+@click.option("--pairs", default=20, show_default=True, help="Pairs of overhead.")
+def connector(  # noqa: PLR0913, PLR0917 - one parameter for each option
+    model: Path | None, out: Path, only: tuple[str, ...], prompt_tokens: int, repeats: int, pairs: int
+) -> None:
+    """Measure the connector: its index beside vLLM's, TTFT from the tier, and what the tier costs unused."""
+    console = Console()
+    with tempfile.TemporaryDirectory() as scratch:
+        folder = model or write_bench_model(Path(scratch))
+        dummy, logs = model is None, out.parent
+        parts: dict[str, Callable[[], dict[str, Any]]] = {
+            "index": bench_index,
+            "ttft": lambda: bench_ttft(
+                folder,
+                dummy=dummy,
+                prompt_tokens=prompt_tokens,
+                repeats=repeats,
+                log=logs / "connector-ttft.log",
+            ),
+            "overhead": lambda: bench_overhead(
+                folder, dummy=dummy, pairs=pairs, log=logs / "connector-overhead.log"
+            ),
+        }
+        report: dict[str, Any] = json.loads(out.read_text()) if out.exists() else {}
+        for name in only or tuple(parts):
+            with console.status(f"measuring {name}"):
+                try:
+                    report[name] = parts[name]()
+                except ConnectorError as error:
+                    raise click.ClickException(str(error)) from error
+            out.parent.mkdir(parents=True, exist_ok=True)
+            out.write_text(json.dumps(report, indent=2) + "\n")
+    console.print(_table(report))
+    console.print(f"[dim]{out}[/dim]")
+
+
+def _table(report: dict[str, Any]) -> Table:
+    table = Table("what", "measured", "beside", "limit", title="kvtier connector")
+    if index := report.get("index"):
+        table.add_row(
+            "index, resident bytes a block",
+            f"{index['kvtier_bytes_per_block']:.0f}",
+            f"vLLM's LRU {index['vllm_bytes_per_block']:.0f}",
+            "100",
+        )
+        table.add_row(
+            f"index, longest operation on {index['batch']} keys, ms",
+            f"{index['kvtier_max_ms']:.2f}",
+            f"vLLM's LRU {index['vllm_max_ms']:.2f}",
+            "1",
+        )
+    if ttft := report.get("ttft"):
+        beside = f"device hit {ttft['device_hit_s'] * 1e3:.1f} ms, cold {ttft['cold_s']:.2f} s"
+        table.add_row(
+            f"TTFT from the CPU tier, {ttft['prompt_tokens']} tokens",
+            f"{ttft['cpu_tier_s'] * 1e3:.1f} ms, outputs equal: {ttft['outputs_equal']}",
+            beside,
+            "",
+        )
+        table.add_row("  over a device hit", f"{ttft['over_device_hit']:.3f}", "", "1.10")
+        table.add_row("  times faster than cold", f"{ttft['speedup']:.0f}", "", "at least 100")
+    if overhead := report.get("overhead"):
+        low, high = overhead["ratio_ci95"]
+        table.add_row(
+            "tier on but unused, over off",
+            f"{overhead['median_ratio']:.4f}",
+            f"95% interval {low:.4f} to {high:.4f}, {overhead['pairs']} pairs",
+            "1.005",
+        )
+    return table

@@ -1,0 +1,153 @@
+"""An offline vLLM engine in a process of its own, told what to run line by line.
+
+Two such processes can be alive in one run, so that an engine with the tier and one without take turns on the
+same machine at the same time.
+"""
+
+import json
+import os
+import random
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from kvtier_connector.config import ConnectorConfig, kv_transfer_config
+from kvtier_connector.errors import ConnectorError
+
+_ENVIRONMENT: Final = {
+    "HF_HUB_OFFLINE": "1",
+    "VLLM_CPU_KVCACHE_SPACE": "1",
+    "VLLM_CPU_OMP_THREADS_BIND": "nobind",
+    "VLLM_LOGGING_LEVEL": "WARNING",
+}
+_LOG_LINES: Final = 15
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """One request.
+
+    Args:
+        seed: which prompt.
+        prompt_tokens: its length.
+        output_tokens: tokens to generate; with one, the time is the time to first token.
+        forget: empty the device's prefix cache first; the tier keeps what it has.
+    """
+
+    seed: int
+    prompt_tokens: int
+    output_tokens: int = 1
+    forget: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What came back: seconds, the generated tokens, and how many tokens of the prompt were cached."""
+
+    seconds: float
+    tokens: list[int]
+    cached: int
+
+
+class BenchEngine:
+    """The caller's end of an engine process."""
+
+    def __init__(self, process: subprocess.Popen[str], answers: int, log: Path) -> None:
+        self._process = process
+        self._answers = os.fdopen(answers)
+        self._log = log
+
+    def ask(self, ask: Ask | None = None) -> Answer | None:
+        """Run one request; with none, wait until the engine is ready.
+
+        Raises:
+            ConnectorError: the engine died; the message ends with its last lines.
+        """
+        if ask is not None and self._process.stdin:
+            self._process.stdin.write(json.dumps(asdict(ask)) + "\n")
+            self._process.stdin.flush()
+        line = self._answers.readline()
+        if not line:
+            last = self._log.read_text(errors="replace").splitlines()[-_LOG_LINES:]
+            raise ConnectorError("the engine died: " + "\n".join(last))
+        answer = json.loads(line)
+        return Answer(**answer) if answer else None
+
+    def run(self, ask: Ask) -> Answer:
+        """Run one request and return its answer."""
+        answer = self.ask(ask)
+        if answer is None:
+            raise ConnectorError("the engine gave no answer")
+        return answer
+
+
+@contextmanager
+def bench_engine(
+    model: Path, *, tier: ConnectorConfig | None, max_model_len: int, dummy_weights: bool, log: Path
+) -> Iterator[BenchEngine]:
+    """Run an engine and stop it.
+
+    Args:
+        model: a folder with the model.
+        tier: the CPU tier's settings, or None for an engine without one.
+        max_model_len: longest prompt and answer, in tokens.
+        dummy_weights: draw random weights instead of reading them.
+        log: file that takes the engine's output.
+    """
+    settings: dict[str, Any] = {"model": str(model), "max_model_len": max_model_len}
+    if dummy_weights:
+        settings["load_format"] = "dummy"
+    if tier is not None:
+        settings["kv_transfer_config"] = kv_transfer_config(tier)
+    answers, child_end = os.pipe()
+    log.parent.mkdir(parents=True, exist_ok=True)
+    with log.open("w") as output:
+        process = subprocess.Popen(  # noqa: S603 - our own interpreter
+            [sys.executable, "-m", __name__, str(child_end), json.dumps(settings)],
+            stdin=subprocess.PIPE,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            text=True,
+            pass_fds=[child_end],
+            env=os.environ | _ENVIRONMENT,
+        )
+    os.close(child_end)
+    try:
+        engine = BenchEngine(process, answers, log)
+        engine.ask()
+        yield engine
+    finally:
+        if process.stdin:
+            process.stdin.close()
+        process.wait()
+
+
+def _serve(answers: int, settings: dict[str, Any]) -> None:
+    from vllm import LLM, SamplingParams  # noqa: PLC0415 - only the child needs it
+
+    llm = LLM(**settings, skip_tokenizer_init=True, enforce_eager=True, max_num_seqs=4, seed=0)
+    with os.fdopen(answers, "w", buffering=1) as pipe:
+        pipe.write("null\n")
+        for line in sys.stdin:
+            ask = Ask(**json.loads(line))
+            if ask.forget and not llm.reset_prefix_cache():
+                raise ConnectorError("the device's prefix cache could not be emptied")
+            numbers = random.Random(ask.seed)  # noqa: S311 - not for secrets
+            prompt = [numbers.randrange(10, 16000) for _ in range(ask.prompt_tokens)]
+            how = SamplingParams(
+                temperature=0, max_tokens=ask.output_tokens, ignore_eos=True, detokenize=False
+            )
+            start = time.perf_counter()
+            (output,) = llm.generate([{"prompt_token_ids": prompt}], how, use_tqdm=False)
+            seconds = time.perf_counter() - start
+            answer = Answer(seconds, list(output.outputs[0].token_ids), output.num_cached_tokens or 0)
+            pipe.write(json.dumps(asdict(answer)) + "\n")
+
+
+if __name__ == "__main__":
+    _serve(int(sys.argv[1]), json.loads(sys.argv[2]))
