@@ -1,0 +1,93 @@
+import json
+from pathlib import Path
+
+import yaml
+from click.testing import CliRunner, Result
+from tests.cases.kvcachetier import document
+
+from kvtier_operator.cli.render import render
+from kvtier_operator.errors import InvalidInputError
+
+
+def write(folder: Path, name: str, changes: dict[str, object]) -> str:
+    path = folder / f"{name}.yaml"
+    path.write_text(json.dumps(document({"metadata.name": name} | changes)))
+    return str(path)
+
+
+def rendered(*arguments: str) -> Result:
+    return CliRunner().invoke(render, ["--no-hub", *arguments])
+
+
+def names(result: Result) -> list[str]:
+    return [
+        each["metadata"]["name"]
+        for each in yaml.safe_load_all(result.stdout)
+        if each["kind"] == "InferencePool"
+    ]
+
+
+def test_several_resources_in_the_order_given(tmp_path: Path) -> None:
+    first, second = write(tmp_path, "b", {}), write(tmp_path, "a", {})
+    result = rendered("-f", first, "-f", second)
+    assert (result.exit_code, result.stderr, names(result)) == (0, "", ["b", "a"])
+
+
+def test_a_folder(tmp_path: Path) -> None:
+    write(tmp_path, "b", {})
+    write(tmp_path, "a", {})
+    assert names(rendered("-f", str(tmp_path))) == ["a", "b"]
+
+
+def test_standard_input(tmp_path: Path) -> None:
+    text = Path(write(tmp_path, "piped", {})).read_text()
+    result = CliRunner().invoke(render, ["--no-hub", "-f", "-"], input=text)
+    assert names(result) == ["piped"]
+
+
+def test_the_same_bytes_each_time(tmp_path: Path) -> None:
+    path = write(tmp_path, "same", {"spec.engine.nodeSelector": {"b": "1", "a": "2"}})
+    turned = tmp_path / "turned"
+    turned.mkdir()
+    other = write(turned, "same", {"spec.engine.nodeSelector": {"a": "2", "b": "1"}})
+    assert rendered("-f", path).stdout == rendered("-f", path).stdout == rendered("-f", other).stdout
+
+
+def test_one_refused_resource_leaves_nothing_printed(tmp_path: Path) -> None:
+    good = write(tmp_path, "good", {})
+    bad = write(tmp_path, "bad", {"spec.backend": "Native", "spec.engine.device": "cpu"})
+    result = rendered("-f", good, "-f", bad)
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert all(line.startswith(f"{bad}: spec.") for line in result.stderr.splitlines())
+    assert f"{bad}: spec.backend: " in result.stderr
+
+
+def test_bad_input_is_left_to_the_command_line(tmp_path: Path) -> None:
+    path = write(tmp_path, "typo", {"spec.teirs": {}})
+    result = rendered("-f", path)
+    assert isinstance(result.exception, InvalidInputError)
+    assert result.stdout == ""
+
+
+def test_a_model_config(tmp_path: Path) -> None:
+    config = tmp_path / "config.json"
+    config.write_text(
+        json.dumps(
+            {
+                "model_type": "llama",
+                "num_hidden_layers": 8,
+                "hidden_size": 768,
+                "num_attention_heads": 12,
+                "num_key_value_heads": 2,
+                "torch_dtype": "bfloat16",
+                "max_position_embeddings": 16384,
+            }
+        )
+    )
+    path = write(tmp_path, "unknown", {"spec.model.name": "nobody/knows"})
+    (tmp_path / "config.json").rename(tmp_path / "model.config")
+    assert isinstance(rendered("-f", path).exception, InvalidInputError)
+    result = rendered("-f", path, "--model-config", str(tmp_path / "model.config"))
+    assert result.exit_code == 0
+    # 2 x 8 layers x 2 heads x 64 x 2 B = 4,096 B a token: 100 GiB are 26,214,400 tokens
+    assert "lruCapacityPerServer: 409600" in result.stdout

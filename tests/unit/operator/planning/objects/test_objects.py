@@ -1,0 +1,366 @@
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from tests.unit.operator.planning.backends.planned import resource
+
+from kvtier_operator.planning.manifest import to_yaml
+from kvtier_operator.planning.objects import build_objects
+from kvtier_operator.planning.observed import Observed
+from kvtier_operator.planning.plan import Plan
+from kvtier_operator.planning.planner import make_plan
+
+Object = dict[str, Any]
+LABELS = {f"app.kubernetes.io/{key}" for key in ("name", "instance", "component", "part-of", "managed-by")}
+PORT_NAME = re.compile(r"[a-z]([-a-z0-9]{0,13}[a-z0-9])?")
+DNS_LABEL = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
+ALWAYS = {
+    ("ServiceAccount", "engine"),
+    ("ServiceAccount", "picker"),
+    ("Role", "picker"),
+    ("RoleBinding", "picker"),
+    ("ConfigMap", "picker"),
+    ("Service", "engine"),
+    ("Service", "picker"),
+    ("Deployment", "engine"),
+    ("Deployment", "picker"),
+    ("InferencePool", "router"),
+}
+
+
+def plan_for(changes: dict[str, object]) -> Plan:
+    return make_plan(resource(changes), Observed())
+
+
+def objects(changes: dict[str, object]) -> tuple[Object, ...]:
+    return build_objects(plan_for(changes))
+
+
+def identity(built: Object) -> tuple[str, str]:
+    return built["kind"], built["metadata"]["labels"]["app.kubernetes.io/component"]
+
+
+def one(built: tuple[Object, ...], kind: str, component: str) -> Object:
+    [found] = [each for each in built if identity(each) == (kind, component)]
+    return found
+
+
+def pod(changes: dict[str, object], component: str = "engine") -> Object:
+    template: Object = one(objects(changes), "Deployment", component)["spec"]["template"]["spec"]
+    return template
+
+
+def engine_container(changes: dict[str, object]) -> Object:
+    [container] = pod(changes)["containers"]
+    found: Object = container
+    return found
+
+
+def test_the_least_resource_makes_these_objects_and_no_other() -> None:
+    assert {identity(each) for each in objects({})} == ALWAYS
+
+
+@pytest.mark.parametrize(
+    ("changes", "more"),
+    [
+        ({"spec.replicas": 2}, {("PodDisruptionBudget", "engine")}),
+        ({"spec.backend": "LMCache"}, {("ConfigMap", "engine")}),
+        ({"spec.router.gateway": {"parentRef": {"name": "g"}}}, {("HTTPRoute", "router")}),
+        (
+            {"spec.router.gateway": {"parentRef": {"name": "g"}, "provider": "istio"}},
+            {("HTTPRoute", "router"), ("DestinationRule", "picker")},
+        ),
+        (
+            {"spec.router.gateway": {"parentRef": {"name": "g"}, "provider": "gke"}},
+            {("HTTPRoute", "router"), ("HealthCheckPolicy", "router"), ("GCPBackendPolicy", "router")},
+        ),
+    ],
+    ids=str,
+)
+def test_optional_objects(changes: dict[str, object], more: set[tuple[str, str]]) -> None:
+    assert {identity(each) for each in objects(changes)} == ALWAYS | more
+
+
+def test_what_is_referred_to_comes_first() -> None:
+    kinds = [each["kind"] for each in objects({"spec.router.gateway": {"parentRef": {"name": "g"}}})]
+    assert kinds.index("ConfigMap") < kinds.index("Deployment") < kinds.index("InferencePool")
+    assert kinds[:2] == ["ServiceAccount", "ServiceAccount"]
+    assert kinds[-1] == "HTTPRoute"
+
+
+def test_explicit_pages_are_requested_as_limited_and_only_with_memory() -> None:
+    resources = engine_container({"spec.tiers.cpu.hugepages": {"policy": "Require"}})["resources"]
+    assert resources["requests"]["hugepages-2Mi"] == resources["limits"]["hugepages-2Mi"] == "100Gi"
+    assert resources["requests"]["memory"] == resources["limits"]["memory"]
+
+
+def test_a_server_s_pages_are_not_the_engine_s() -> None:
+    changes = {"spec.backend": "LMCacheMP", "spec.tiers.cpu.hugepages": {"policy": "Require"}}
+    [server] = pod(changes)["initContainers"]
+    assert server["resources"]["limits"] == {"hugepages-2Mi": "100Gi", "memory": "5Gi"}
+    assert server["resources"]["requests"] == server["resources"]["limits"]
+    assert server["restartPolicy"] == "Always"
+    assert not any(name.startswith("hugepages") for name in engine_container(changes)["resources"]["limits"])
+
+
+def test_shared_memory_has_a_bound() -> None:
+    [shm] = [volume for volume in pod({"spec.backend": "Native"})["volumes"] if volume["name"] == "shm"]
+    assert shm["emptyDir"] == {"medium": "Memory", "sizeLimit": "101Gi"}
+
+
+@pytest.mark.parametrize(
+    ("changes", "root"),
+    [
+        ({}, False),
+        ({"spec.tiers.cpu.memlock": {"policy": "Prefer"}}, True),
+        (
+            {
+                "spec.backend": "Native",
+                "spec.tiers.disk": {"capacity": "1Ti", "volume": {"hostPath": {"path": "/d"}}},
+            },
+            True,
+        ),
+        (
+            {
+                "spec.backend": "Native",
+                "spec.tiers.disk": {"capacity": "1Ti", "volume": {"emptyDir": {}}},
+            },
+            False,
+        ),
+    ],
+    ids=str,
+)
+def test_root_only_where_nothing_else_works(changes: dict[str, object], *, root: bool) -> None:
+    security = pod(changes)["securityContext"]
+    assert (security.get("runAsUser") == 0) is root
+    assert security.get("runAsNonRoot", False) is not root
+
+
+def test_locking_memory_is_the_only_capability_there_is() -> None:
+    locking = engine_container({"spec.tiers.cpu.memlock": {"policy": "Require"}})
+    assert locking["securityContext"]["capabilities"] == {"drop": ["ALL"], "add": ["IPC_LOCK"]}
+    assert engine_container({})["securityContext"]["capabilities"] == {"drop": ["ALL"]}
+
+
+def test_time_to_start_and_to_stop() -> None:
+    plan = plan_for({})
+    container = engine_container({})
+    startup = container["startupProbe"]
+    assert startup["periodSeconds"] * startup["failureThreshold"] >= plan.budget.startup_s
+    assert pod({})["terminationGracePeriodSeconds"] == plan.budget.drain_s + 10
+    assert container["lifecycle"]["preStop"]["exec"]["command"] == ["sleep", "10"]
+
+
+def test_engines_are_replaced_one_at_a_time_pickers_at_once() -> None:
+    built = objects({"spec.replicas": 3})
+    assert one(built, "Deployment", "engine")["spec"]["strategy"] == {
+        "type": "RollingUpdate",
+        "rollingUpdate": {"maxSurge": 0, "maxUnavailable": 1},
+    }
+    assert one(built, "Deployment", "picker")["spec"]["strategy"] == {"type": "Recreate"}
+
+
+def annotations(built: tuple[Object, ...], component: str) -> Object:
+    template = one(built, "Deployment", component)["spec"]["template"]
+    found: Object = template["metadata"].get("annotations", {})
+    return found
+
+
+def test_pods_follow_the_configuration_they_read() -> None:
+    small, large = (
+        objects({"spec.backend": "LMCache", "spec.tiers.cpu.capacity": capacity})
+        for capacity in ("100Gi", "200Gi")
+    )
+    for component in ("engine", "picker"):
+        assert annotations(small, component) != annotations(large, component)
+    more = objects({"spec.backend": "LMCache", "spec.replicas": 5})
+    assert annotations(more, "engine") == annotations(small, "engine")
+    assert annotations(more, "picker") == annotations(small, "picker")
+
+
+def test_volumes_that_pods_share_are_divided_for_lmcache() -> None:
+    disk = {"capacity": "1Ti", "volume": {"persistentVolumeClaim": {"claimName": "c"}}}
+
+    def mount(backend: str) -> Object:
+        mounts = engine_container({"spec.backend": backend, "spec.tiers.disk": disk})["volumeMounts"]
+        [found] = [each for each in mounts if each["name"] == "kv-disk-0"]
+        return found
+
+    assert mount("LMCache")["subPathExpr"] == mount("LMCacheMP")["subPathExpr"] == "$(POD_NAME)"
+    assert "subPathExpr" not in mount("Native")
+
+
+def test_lmcache_empties_its_folders_before_it_starts() -> None:
+    disk = {"capacity": "1Ti", "volume": {"emptyDir": {}}}
+    command = engine_container({"spec.backend": "LMCache", "spec.tiers.disk": disk})["command"]
+    assert command[:2] == ["/bin/sh", "-c"]
+    assert command[2] == 'rm -rf -- /var/lib/kvtier/disk/0/lmcache/rank-0 && exec vllm serve "$@"'
+    assert engine_container({"spec.backend": "LMCache"})["command"] == ["vllm", "serve"]
+
+
+def rules(changes: dict[str, object]) -> set[tuple[str, str]]:
+    role = one(objects(changes), "Role", "picker")
+    return {
+        (group, name) for rule in role["rules"] for group in rule["apiGroups"] for name in rule["resources"]
+    }
+
+
+def test_the_picker_may_read_what_it_picks_from_and_nothing_else() -> None:
+    pods = {("", "pods"), ("inference.networking.k8s.io", "inferencepools")}
+    assert rules({"spec.router.flavor": "builtin"}) == pods
+    upstream = {
+        ("inference.networking.x-k8s.io", "inferenceobjectives"),
+        ("inference.networking.x-k8s.io", "inferencemodelrewrites"),
+    }
+    assert rules({"spec.router.flavor": "gaie"}) == pods | upstream
+    own = {("llm-d.ai", "inferenceobjectives"), ("llm-d.ai", "inferencemodelrewrites")}
+    assert rules({}) == pods | upstream | own
+    leader = {("coordination.k8s.io", "leases"), ("", "events")}
+    assert rules({"spec.router.replicas": 2}) == rules({}) | leader
+    for rule in one(objects({}), "Role", "picker")["rules"]:
+        assert rule["verbs"] == ["get", "list", "watch"]
+
+
+def test_the_picker_meets_the_restricted_standard() -> None:
+    picker = pod({}, "picker")
+    assert picker["securityContext"]["runAsNonRoot"] is True
+    assert picker["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
+    [container] = picker["containers"]
+    assert container["securityContext"] == {
+        "allowPrivilegeEscalation": False,
+        "capabilities": {"drop": ["ALL"]},
+        "readOnlyRootFilesystem": True,
+    }
+
+
+def picker_args(changes: dict[str, object]) -> list[str]:
+    args: list[str] = pod(changes, "picker")["containers"][0]["args"]
+    return args
+
+
+def test_picker_arguments() -> None:
+    args = picker_args({"metadata.namespace": "serving"})
+    assert args[:4] == ["--pool-name", "qwen3-32b", "--pool-namespace", "serving"]
+    assert "--secure-serving=false" not in args
+    assert "--ha-enable-leader-election" not in args
+    agent = {"parentRef": {"name": "g"}, "provider": "agentgateway"}
+    assert "--secure-serving=false" in picker_args({"spec.router.gateway": agent})
+    assert "--ha-enable-leader-election" in picker_args({"spec.router.replicas": 2})
+
+
+def test_the_route_leads_to_the_pool() -> None:
+    gateway = {
+        "parentRef": {"name": "g", "namespace": "gateways", "sectionName": "https"},
+        "hostnames": ["llm.example.com"],
+    }
+    route = one(objects({"spec.router.gateway": gateway}), "HTTPRoute", "router")["spec"]
+    assert route["parentRefs"] == [
+        {
+            "group": "gateway.networking.k8s.io",
+            "kind": "Gateway",
+            "name": "g",
+            "namespace": "gateways",
+            "sectionName": "https",
+        }
+    ]
+    assert route["hostnames"] == ["llm.example.com"]
+    [rule] = route["rules"]
+    assert rule["backendRefs"][0]["name"] == "qwen3-32b"
+    assert rule["timeouts"] == {"request": "0s"}
+    gke = {"parentRef": {"name": "g"}, "provider": "gke"}
+    [rule] = one(objects({"spec.router.gateway": gke}), "HTTPRoute", "router")["spec"]["rules"]
+    assert "timeouts" not in rule
+
+
+VOLUMES = st.sampled_from(
+    [
+        {"emptyDir": {}},
+        {"ephemeral": {"storageClassName": "nvme"}},
+        {"persistentVolumeClaim": {"claimName": "claim"}},
+        {"hostPath": {"path": "/mnt/nvme"}},
+    ]
+)
+CHANGES: st.SearchStrategy[dict[str, object]] = st.fixed_dictionaries(
+    {
+        "metadata.name": st.from_regex(r"[a-z]([-a-z0-9]{0,45}[a-z0-9])?", fullmatch=True),
+        "metadata.namespace": st.sampled_from(["default", "serving"]),
+        "spec.backend": st.sampled_from(["KVTier", "Native", "LMCache", "LMCacheMP"]),
+        "spec.replicas": st.integers(0, 5),
+        "spec.engine.tensorParallelSize": st.sampled_from([1, 2, 8]),
+        "spec.engine.dataParallelSize": st.sampled_from([1, 2]),
+        "spec.engine.device": st.sampled_from(["cuda", "cpu"]),
+        "spec.engine.port": st.sampled_from([8000, 5555]),
+        "spec.tiers.cpu.capacity": st.sampled_from(["1Gi", "100Gi", "333333333333"]),
+        "spec.tiers.cpu.hugepages": st.sampled_from([{}, {"policy": "Require"}, {"policy": "Prefer"}]),
+        "spec.tiers.cpu.memlock": st.sampled_from([{}, {"policy": "Require"}]),
+        "spec.router.flavor": st.sampled_from(["llm-d", "gaie", "builtin"]),
+        "spec.router.replicas": st.sampled_from([1, 2]),
+    },
+    optional={
+        "spec.tiers.disk": st.fixed_dictionaries({"capacity": st.just("1Ti"), "volume": VOLUMES}),
+        "spec.router.gateway": st.builds(
+            lambda provider: {"parentRef": {"name": "gateway"}, "provider": provider},
+            st.sampled_from(["none", "istio", "gke", "kgateway", "agentgateway"]),
+        ),
+    },
+)
+
+
+@settings(max_examples=50, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(changes=CHANGES)
+def test_whatever_is_asked_the_objects_fit_together(changes: dict[str, object]) -> None:
+    built = objects(changes)
+    assert to_yaml(built) == to_yaml(objects(changes))
+    identities = [(each["kind"], each["metadata"]["name"]) for each in built]
+    assert len(identities) == len(set(identities))
+    for each in built:
+        metadata = each["metadata"]
+        assert metadata["namespace"] == changes["metadata.namespace"]
+        assert set(metadata["labels"]) == LABELS
+        assert DNS_LABEL.fullmatch(metadata["name"])
+    for deployment in (each for each in built if each["kind"] == "Deployment"):
+        check_deployment(deployment, built)
+
+
+def check_deployment(deployment: Object, built: tuple[Object, ...]) -> None:
+    template = deployment["spec"]["template"]
+    labels, spec = template["metadata"]["labels"], template["spec"]
+    selectors = [deployment["spec"]["selector"]["matchLabels"], *selectors_of(deployment, built)]
+    for selector in selectors:
+        assert selector.items() <= labels.items()
+    volumes = [volume["name"] for volume in spec["volumes"]]
+    assert len(volumes) == len(set(volumes))
+    accounts = {each["metadata"]["name"] for each in built if each["kind"] == "ServiceAccount"}
+    maps = {each["metadata"]["name"]: each["data"] for each in built if each["kind"] == "ConfigMap"}
+    assert spec["serviceAccountName"] in accounts
+    assert {volume["configMap"]["name"] for volume in spec["volumes"] if "configMap" in volume} <= set(maps)
+    ports = [port for each in containers(spec) for port in each["ports"]]
+    assert len({port["containerPort"] for port in ports}) == len(ports)
+    for container in containers(spec):
+        names = [variable["name"] for variable in container["env"]]
+        assert len(names) == len(set(names))
+        assert {mount["name"] for mount in container["volumeMounts"]} <= set(volumes)
+        paths = [mount["mountPath"] for mount in container["volumeMounts"]]
+        assert len(paths) == len(set(paths))
+        assert all(PORT_NAME.fullmatch(port["name"]) for port in container["ports"])
+        resources = container["resources"]
+        for name, limit in resources["limits"].items():
+            if name.startswith("hugepages-"):
+                assert resources["requests"][name] == limit
+
+
+def containers(spec: Object) -> Iterator[Object]:
+    yield from spec.get("initContainers", [])
+    yield from spec["containers"]
+
+
+def selectors_of(deployment: Object, built: tuple[Object, ...]) -> Iterator[Object]:
+    component = identity(deployment)[1]
+    for each in built:
+        if each["kind"] == "Service" and identity(each)[1] == component:
+            yield each["spec"]["selector"]
+        if each["kind"] in {"InferencePool", "PodDisruptionBudget"} and component == "engine":
+            yield each["spec"]["selector"]["matchLabels"]
