@@ -46,7 +46,7 @@ CONTAINERS = [
     [None],
 ]
 
-_OF_TYPE: Final = {
+_OF_TYPE: Final[dict[str, list[object]]] = {
     "string": ["/x", "v1.2"],
     "boolean": [True],
     "integer": [1, 2],
@@ -63,7 +63,7 @@ def _paths(node: Schema, path: str) -> Iterator[tuple[str, list[object]]]:
             *each.get("enum", ()),
             each.get("minimum"),
             each.get("maximum"),
-            *_OF_TYPE.get(each.get("type"), ()),
+            *_OF_TYPE.get(str(each.get("type")), []),
         ]
         yield below, [value for value in likely if value is not None] or ["1Gi", 2**30]
         yield from _paths(each, below)
