@@ -17,6 +17,9 @@ from typing import Any, Final
 FORMAT_VERSION: Final = 1
 END_OF_TEXT: Final = "<|end|>"
 UNKNOWN: Final = "<unk>"
+# Gain of the output layer. Trained models are sure of most tokens; with unit gain every choice is a near tie,
+# and rounding in bf16 decides it.
+_OUTPUT_GAIN: Final = 8.0
 # Each role on a line of its own, then what it says.
 CHAT_TEMPLATE: Final = (
     "{% for message in messages %}{{ message['role'] }}:\n{{ message['content'] }}\n{% endfor %}"
@@ -114,7 +117,9 @@ def random_model(shape: ModelShape, text: str, folder: Path, say: Callable[[str]
         folder: Cache folder.
         say: Is told of each step that takes a while.
     """
-    identity = json.dumps([FORMAT_VERSION, asdict(shape), sha256(text.encode()).hexdigest(), CHAT_TEMPLATE])
+    identity = json.dumps(
+        [FORMAT_VERSION, _OUTPUT_GAIN, asdict(shape), sha256(text.encode()).hexdigest(), CHAT_TEMPLATE]
+    )
     target = folder / f"random-llama-{sha256(identity.encode()).hexdigest()[:12]}"
     if (target / "config.json").exists():
         return target
@@ -177,6 +182,6 @@ def _write_weights(folder: Path, shape: ModelShape) -> None:
         if len(size) == 1:
             weights[name] = torch.ones(size, dtype=torch.bfloat16)
             continue
-        std = size[-1] ** -0.5
+        std = size[-1] ** -0.5 * (_OUTPUT_GAIN if name == "lm_head.weight" else 1.0)
         weights[name] = torch.empty(size).normal_(std=std, generator=generator).to(torch.bfloat16)
     save_file(weights, folder / "model.safetensors", metadata={"format": "pt"})

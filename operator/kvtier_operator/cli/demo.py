@@ -1,0 +1,115 @@
+"""`kvtier demo`: the main job on this machine, measured, with a report."""
+
+import asyncio
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from kvtier_operator.errors import RuntimeFailedError
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from kvtier_operator.planning.plan import Plan
+
+_RANDOM_NOTE: Final = (
+    "a Llama of 76 million random weights (8 layers, hidden 768, 12 heads, 2 KV heads, bf16) with a BPE "
+    "tokenizer trained on the spot; the time to the first token does not depend on the weights' values, so a "
+    "trained model of this shape takes as long"
+)
+
+
+@click.command()
+@click.option(
+    "--model",
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    help="Folder of a real model; without it a small one with random weights is made and cached.",
+)
+@click.option(
+    "--tokens",
+    type=click.IntRange(min=256),
+    default=15_500,
+    show_default=True,
+    help="Tokens of each of the five documents; fewer take less time and show less.",
+)
+@click.option(
+    "--output",
+    type=click.Path(file_okay=False, path_type=Path),
+    default=Path("build/demo"),
+    show_default=True,
+    help="Folder for report.json and report.html.",
+)
+def demo(*, model: Path | None, tokens: int, output: Path) -> None:
+    """Serve long prompts with a real vLLM: cold, from CPU memory, from the device, with the tier off.
+
+    Needs no GPU and no network. Exit status: 0 shown, 1 rejected by a check, 3 an engine failed.
+    """
+    from rich.console import Console  # noqa: PLC0415 - only here
+
+    from kvtier_operator.runtime.demo.corpus import corpus  # noqa: PLC0415 - as above
+    from kvtier_operator.runtime.demo.report import table, write_report  # noqa: PLC0415 - as above
+    from kvtier_operator.runtime.demo.run import run_demo  # noqa: PLC0415 - as above
+    from kvtier_operator.runtime.demo.setup import demo_documents  # noqa: PLC0415 - as above
+    from kvtier_operator.runtime.folders import run_folder  # noqa: PLC0415 - as above
+    from kvtier_operator.runtime.stop import INTERRUPTED, until_signalled  # noqa: PLC0415 - as above
+
+    console = Console(soft_wrap=True, highlight=False)
+    started = time.monotonic()
+    text = corpus()
+    folder, note = _model(model, text, console)
+    plan = _plan(folder, tokens, random=model is None)
+    texts = demo_documents(text, folder, tokens)
+    done = asyncio.run(until_signalled(run_demo(plan, folder, texts, run_folder("demo", None), console)))
+    if done is None:
+        console.print("stopped; nothing is left running")
+        sys.exit(INTERRUPTED)
+    result, facts = done
+    written = write_report(output, result, plan, facts, note)
+    console.print(table(result))
+    console.print(
+        f"[bold green]{result.speedup:.0f} times faster[/] than cold, {result.over_device_hit:.2f} times a "
+        f"device-cache hit; outputs are {'equal' if result.outputs_equal else '[red]not equal[/]'}. "
+        f"{time.monotonic() - started:.0f} s in all."
+    )
+    console.print(f"The model is {note}.")
+    console.print(f"report: {written[1]} and {written[0].name} beside it")
+
+
+def _model(model: Path | None, text: str, console: "Console") -> tuple[Path, str]:
+    """The model's folder and what it is; the random one is made the first time."""
+    from kvtier_operator.runtime.demo.model import ModelShape, cache_folder, random_model  # noqa: PLC0415
+
+    if model is not None:
+        return model.absolute(), f"{model.absolute().name}, from {model.absolute()}"
+    started = time.monotonic()
+    folder = random_model(ModelShape(), text, cache_folder(), console.print)
+    console.print(f"model: {folder} ({time.monotonic() - started:.1f} s)")
+    return folder, _RANDOM_NOTE
+
+
+def _plan(folder: Path, tokens: int, *, random: bool) -> "Plan":
+    from kvtier_operator.cli.load import load_resources  # noqa: PLC0415 - after the model has been made
+    from kvtier_operator.cli.observe import observe  # noqa: PLC0415 - as above
+    from kvtier_operator.planning.geometry import resolve_geometry  # noqa: PLC0415 - as above
+    from kvtier_operator.planning.plan import Outcome  # noqa: PLC0415 - as above
+    from kvtier_operator.planning.planner import make_plan  # noqa: PLC0415 - as above
+    from kvtier_operator.runtime.demo.setup import RESOURCE_PATH, fitted  # noqa: PLC0415 - as above
+    from kvtier_operator.runtime.runnable import Abilities, why_not  # noqa: PLC0415 - as above
+
+    [(_, resource)] = load_resources([str(RESOURCE_PATH)])
+    observed = observe(resource, model_config=str(folder / "config.json"), local=True)
+    name = resource.spec.model.name if random else folder.name
+    per_token = resolve_geometry(resource.spec, observed).kv_bytes_per_token_per_rank
+    resource = fitted(resource, name, tokens, per_token)
+    plan = make_plan(resource, observed)
+    for check in plan.checks:
+        if check.outcome is Outcome.REJECT:
+            click.echo(f"{check.field}: {check.message}", err=True)
+    if plan.rejected:
+        sys.exit(1)
+    if reason := why_not(resource.spec, plan.budget.shm_bytes, Abilities.of_this_machine()):
+        raise RuntimeFailedError(reason)
+    return plan

@@ -1,0 +1,91 @@
+"""The demo's report: a table for the terminal, JSON for programs, one HTML file for readers."""
+
+import json
+from dataclasses import asdict
+from pathlib import Path
+from typing import Final
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from rich.table import Table
+
+from kvtier_operator.planning.explain import explain
+from kvtier_operator.planning.plan import Plan
+from kvtier_operator.planning.report import report
+from kvtier_operator.runtime.demo.plot import dot_plot, seconds
+from kvtier_operator.runtime.demo.result import DemoResult, Kind
+from kvtier_operator.runtime.demo.run import Facts
+
+_MEANING: Final = {
+    Kind.COLD: "every token computed, tier on",
+    Kind.OFF: "tier off: evicted from the device, computed again",
+    Kind.WARM: "loaded from CPU memory",
+    Kind.DEVICE_HIT: "still in the device cache, tier on",
+    Kind.OFF_DEVICE_HIT: "still in the device cache, tier off",
+}
+
+
+def write_report(
+    folder: Path, result: DemoResult, plan: Plan, facts: Facts, model_note: str
+) -> tuple[Path, Path]:
+    """Write `report.json` and `report.html` and return their paths.
+
+    Args:
+        folder: Where to; made if it is not there.
+        result: The measurements.
+        plan: The plan of the engine with the tier.
+        facts: The machine and the run.
+        model_note: What the model is, in one sentence.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    document = {**result.to_json(), "machine": asdict(facts), "model": model_note, "plan": report(plan)}
+    json_path, html_path = folder / "report.json", folder / "report.html"
+    json_path.write_text(json.dumps(document, indent=2) + "\n", encoding="utf-8")
+    html_path.write_text(html(result, plan, facts, model_note), encoding="utf-8")
+    return json_path, html_path
+
+
+def html(result: DemoResult, plan: Plan, facts: Facts, model_note: str) -> str:
+    """The whole report as one self-contained HTML page."""
+    environment = Environment(
+        loader=PackageLoader("kvtier_operator.runtime.demo", "."),
+        undefined=StrictUndefined,
+        autoescape=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters["seconds"] = seconds
+    rows = {str(kind): [sample.answer.ttft_s for sample in result.of(kind)] for kind in _MEANING}
+    return environment.get_template("report.html.j2").render(
+        result=result,
+        kinds=[(kind, _MEANING[kind], result.ttft(kind)) for kind in _MEANING],
+        warm=result.ttft(Kind.WARM),
+        cold=result.ttft(Kind.COLD),
+        hit=result.ttft(Kind.DEVICE_HIT),
+        plot=dot_plot(rows),
+        plan=plan,
+        sizing=explain(plan),
+        facts=facts,
+        model_note=model_note,
+    )
+
+
+def table(result: DemoResult) -> Table:
+    """The figures for the terminal."""
+    made = Table(title=f"time to first token, {result.prompt_tokens:,} prompt tokens", title_justify="left")
+    made.add_column("prefix")
+    made.add_column("")
+    for column in ("median", "quartiles", "samples"):
+        made.add_column(column, justify="right")
+    for kind, meaning in _MEANING.items():
+        times = result.ttft(kind)
+        first, third = times.quartiles_s
+        style = "bold green" if kind is Kind.WARM else ""
+        made.add_row(
+            kind,
+            meaning,
+            f"{times.median_s:.3f} s",
+            f"{first:.3f} to {third:.3f} s",
+            str(len(times.seconds)),
+            style=style,
+        )
+    return made

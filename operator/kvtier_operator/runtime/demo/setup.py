@@ -1,0 +1,51 @@
+"""What the demo needs before it can start: a model, documents, and a resource that fits both."""
+
+from pathlib import Path
+from typing import Final
+
+from kvtier_operator.api.parse import parse_resource
+from kvtier_operator.api.resource import KVCacheTier
+from kvtier_operator.errors import RuntimeFailedError
+from kvtier_operator.runtime.demo.corpus import documents
+
+RESOURCE_PATH: Final = Path(__file__).with_name("kvcachetier.yaml")
+DOCUMENTS: Final = 5
+# Tokens of the question, the answer and a tokenizer's own, beside a document's.
+_BESIDE_TOKENS: Final = 244
+_SPARE_BLOCKS: Final = 4
+_TIER_FACTOR: Final = 16
+_MIB: Final = 1024**2
+
+
+def fitted(resource: KVCacheTier, name: str, tokens: int, kv_bytes_per_token: int) -> KVCacheTier:
+    """The demo's resource for documents of `tokens` tokens: the device cache holds one, the CPU tier 16.
+
+    Args:
+        resource: The demo's resource.
+        name: Name of the model.
+        tokens: Tokens of a document.
+        kv_bytes_per_token: What a token costs in the device cache.
+    """
+    longest = tokens + _BESIDE_TOKENS
+    block = resource.spec.engine.block_size
+    device_mib = -(-(longest // block + _SPARE_BLOCKS) * block * kv_bytes_per_token // _MIB)
+    document = resource.manifest()
+    document["spec"]["model"]["name"] = name
+    document["spec"]["engine"] |= {"maxModelLen": longest, "kvCacheMemory": f"{device_mib}Mi"}
+    document["spec"]["tiers"]["cpu"]["capacity"] = f"{device_mib * _TIER_FACTOR}Mi"
+    return parse_resource(document, "the demo's resource")
+
+
+def demo_documents(text: str, model: Path, tokens: int) -> tuple[str, ...]:
+    """The demo's documents of `tokens` tokens each, cut by the model's own tokenizer.
+
+    Raises:
+        RuntimeFailedError: The model's folder has no tokenizer.json, or the text is too short.
+    """
+    from tokenizers import Tokenizer  # noqa: PLC0415 - heavy
+
+    path = model / "tokenizer.json"
+    if not path.exists():
+        raise RuntimeFailedError(f"{path}: no such file; the demo cuts its documents with it")
+    encoding = Tokenizer.from_file(str(path)).encode(text, add_special_tokens=False)
+    return documents(text, [start for start, _ in encoding.offsets], DOCUMENTS, tokens)

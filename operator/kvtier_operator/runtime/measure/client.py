@@ -1,0 +1,237 @@
+"""Asks an OpenAI-compatible server one question, streaming, and times the first token.
+
+One blocking connection that is kept alive, the request encoded beforehand: between the start of the clock
+and the request there is one system call. http.client sets TCP_NODELAY.
+"""
+
+import http.client
+import json
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any, Final, Self
+from urllib.parse import urlsplit
+
+from kvtier_operator.errors import RuntimeFailedError
+
+_DATA: Final = b"data: "
+_DONE: Final = b"[DONE]"
+_HTTP_OK: Final = 200
+_LONGEST_MESSAGE: Final = 500
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """A request body, encoded once and sent as often as wanted.
+
+    Attributes:
+        path: Where to send it, below the server's base URL.
+        body: JSON.
+    """
+
+    path: str
+    body: bytes
+
+    @classmethod
+    def completion(cls, model: str, prompt: str, max_tokens: int, **more: object) -> Self:
+        """Continue `prompt`; `more` are further fields of the body."""
+        return cls._encode(
+            "/completions", {"model": model, "prompt": prompt, "max_tokens": max_tokens, **more}
+        )
+
+    @classmethod
+    def chat(cls, model: str, prompt: str, max_tokens: int, **more: object) -> Self:
+        """Answer `prompt`, said by the user; `more` are further fields of the body."""
+        messages = [{"role": "user", "content": prompt}]
+        fields = {"model": model, "messages": messages, "max_tokens": max_tokens, **more}
+        return cls._encode("/chat/completions", fields)
+
+    @classmethod
+    def _encode(cls, path: str, fields: Mapping[str, object]) -> Self:
+        streamed = {"temperature": 0, "stream": True, "stream_options": {"include_usage": True}}
+        return cls(path, json.dumps({**streamed, **fields}).encode())
+
+
+@dataclass(frozen=True, slots=True)
+class Candidates:
+    """One generated token and how close the choice was.
+
+    Attributes:
+        text: The token.
+        margin_nats: Log probability of the best candidate less that of the second best.
+    """
+
+    text: str
+    margin_nats: float
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What came back.
+
+    Attributes:
+        ttft_s: From sending the request to the first generated token.
+        total_s: To the end of the answer.
+        text: The generated text.
+        candidates: Each generated token with the log probability of the best and of the second best
+            candidate, where the query asked for `logprobs` of 2.
+        prompt_tokens: As the server counted; None where it does not say.
+        completion_tokens: Likewise.
+    """
+
+    ttft_s: float
+    total_s: float
+    text: str
+    candidates: tuple[Candidates, ...]
+    prompt_tokens: int | None
+    completion_tokens: int | None
+
+
+class OpenAIClient:
+    """One connection to an OpenAI-compatible server.
+
+    Args:
+        url: Base URL, with or without `/v1`.
+        api_key: Sent as a bearer token.
+        timeout_s: How long the server may be silent.
+
+    Raises:
+        RuntimeFailedError: The URL is not one.
+    """
+
+    def __init__(self, url: str, *, api_key: str | None = None, timeout_s: float = 600.0) -> None:
+        parts = urlsplit(url if "//" in url else f"http://{url}")
+        try:
+            port = parts.port
+        except ValueError as error:
+            raise RuntimeFailedError(f"{url}: not a URL: {error}") from error
+        if parts.scheme not in {"http", "https"} or not parts.hostname:
+            raise RuntimeFailedError(f"{url}: not a URL of a server: write it as http://host:port")
+        kind = http.client.HTTPSConnection if parts.scheme == "https" else http.client.HTTPConnection
+        self._connection = kind(parts.hostname, port, timeout=timeout_s)
+        self._root = parts.path.rstrip("/").removesuffix("/v1")
+        self._base = f"{self._root}/v1"
+        self._headers = {"Content-Type": "application/json", "Accept": "text/event-stream"}
+        if api_key:
+            self._headers["Authorization"] = f"Bearer {api_key}"
+        self._url = f"{parts.scheme}://{parts.netloc}{self._base}"
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._connection.close()
+
+    def first_model(self) -> str:
+        """Name of the first model the server lists.
+
+        Raises:
+            RuntimeFailedError: The server does not answer, or lists none.
+        """
+        listed = json.loads(self._exchange("GET", "/models", None).read()).get("data", [])
+        if not listed:
+            raise RuntimeFailedError(f"{self._url}: the server lists no model: name one with --model")
+        return str(listed[0]["id"])
+
+    def text(self, path: str) -> str:
+        """What the server answers to GET `path`, above `/v1`.
+
+        Raises:
+            RuntimeFailedError: The server does not answer, or not with 200.
+        """
+        return self._exchange("GET", path, None, base=self._root).read().decode()
+
+    def post(self, path: str, body: bytes) -> bytes:
+        """What the server answers to POST `path`, above `/v1`.
+
+        Raises:
+            RuntimeFailedError: The server does not answer, or not with 200.
+        """
+        return self._exchange("POST", path, body, base=self._root).read()
+
+    def ask(self, query: Query) -> Answer:
+        """Send `query` and read the whole answer.
+
+        Raises:
+            RuntimeFailedError: The server does not answer, refuses, or generates nothing; in one line.
+        """
+        start = time.perf_counter()
+        response = self._exchange("POST", query.path, query.body)
+        ttft_s: float | None = None
+        text: list[str] = []
+        candidates: list[Candidates] = []
+        usage: Mapping[str, Any] = {}
+        for event in self._events(response):
+            choice = (event.get("choices") or [{}])[0]
+            piece = choice.get("text") or (choice.get("delta") or {}).get("content") or ""
+            if ttft_s is None and piece:
+                ttft_s = time.perf_counter() - start
+            text.append(piece)
+            candidates += _candidates(choice.get("logprobs"))
+            usage = event.get("usage") or usage
+        if ttft_s is None:
+            raise RuntimeFailedError(f"{self._url}: the server generated nothing")
+        return Answer(
+            ttft_s=ttft_s,
+            total_s=time.perf_counter() - start,
+            text="".join(text),
+            candidates=tuple(candidates),
+            prompt_tokens=usage.get("prompt_tokens"),
+            completion_tokens=usage.get("completion_tokens"),
+        )
+
+    def _exchange(
+        self, method: str, path: str, body: bytes | None, base: str | None = None
+    ) -> http.client.HTTPResponse:
+        try:
+            self._connection.request(
+                method, (self._base if base is None else base) + path, body, self._headers
+            )
+            response = self._connection.getresponse()
+        except (OSError, http.client.HTTPException) as error:
+            self._connection.close()
+            raise RuntimeFailedError(
+                f"{self._url}: the server does not answer: {error or type(error).__name__}"
+            ) from error
+        if response.status != _HTTP_OK:
+            raise RuntimeFailedError(f"{self._url}{path}: {response.status} {_message(response.read())}")
+        return response
+
+    def _events(self, response: http.client.HTTPResponse) -> Iterator[Mapping[str, Any]]:
+        try:
+            while line := response.readline():
+                if not line.startswith(_DATA) or (data := line.removeprefix(_DATA).strip()) == _DONE:
+                    continue
+                event = json.loads(data)
+                if "error" in event:
+                    raise RuntimeFailedError(f"{self._url}: {_message(data)}")
+                yield event
+        except (OSError, http.client.HTTPException) as error:
+            raise RuntimeFailedError(f"{self._url}: the server broke off its answer: {error}") from error
+        except ValueError as error:
+            raise RuntimeFailedError(f"{self._url}: not an OpenAI-compatible server: {error}") from error
+
+
+def _candidates(logprobs: Mapping[str, Any] | None) -> Iterator[Candidates]:
+    """The completions API's `logprobs` of one event."""
+    if logprobs is None:
+        return
+    for token, best in zip(logprobs["tokens"], logprobs["top_logprobs"], strict=True):
+        first, second = sorted(best.values(), reverse=True)[:2]
+        yield Candidates(token, first - second)
+
+
+def _message(body: bytes) -> str:
+    """The message of an error as OpenAI-compatible servers wrap it, in one line."""
+    text = body.decode(errors="replace")
+    try:
+        wrapped = json.loads(text)
+        error = wrapped.get("error", wrapped)
+        text = str(error.get("message", error)) if isinstance(error, dict) else str(error)
+    except (ValueError, AttributeError):
+        pass
+    line = " ".join(text.split())
+    return line if len(line) <= _LONGEST_MESSAGE else f"{line[:_LONGEST_MESSAGE]}..."
