@@ -147,7 +147,7 @@ class Session:
         return [to_local(self.plan, place, options.program) for place in places]
 
     async def _start(self, local: LocalEngine) -> None:
-        _materialise(local)
+        materialise(local)
         for command in local.sidecars:
             await self._supervise(command)
         process = await self._supervise(local.engine)
@@ -179,7 +179,8 @@ class Session:
         self._stack.push_async_callback(runner.cleanup)
 
 
-def _materialise(local: LocalEngine) -> None:
+def materialise(local: LocalEngine) -> None:
+    """Make the folders and write the files that a local engine needs."""
     for folder in local.folders:
         folder.mkdir(parents=True, exist_ok=True)
     for path, content in local.files.items():

@@ -17,14 +17,17 @@ _TIER_FACTOR: Final = 16
 _MIB: Final = 1024**2
 
 
-def fitted(resource: KVCacheTier, name: str, tokens: int, kv_bytes_per_token: int) -> KVCacheTier:
-    """The demo's resource for documents of `tokens` tokens: the device cache holds one, the CPU tier 16.
+def fitted(
+    resource: KVCacheTier, name: str, tokens: int, kv_bytes_per_token: int, *, prompts: int = _TIER_FACTOR
+) -> KVCacheTier:
+    """The demo's resource for documents of `tokens` tokens: the device cache holds one, the CPU tier all.
 
     Args:
         resource: The demo's resource.
         name: Name of the model.
         tokens: Tokens of a document.
         kv_bytes_per_token: What a token costs in the device cache.
+        prompts: How many documents the CPU tier holds.
     """
     longest = tokens + _BESIDE_TOKENS
     block = resource.spec.engine.block_size
@@ -32,7 +35,7 @@ def fitted(resource: KVCacheTier, name: str, tokens: int, kv_bytes_per_token: in
     document = resource.manifest()
     document["spec"]["model"]["name"] = name
     document["spec"]["engine"] |= {"maxModelLen": longest, "kvCacheMemory": f"{device_mib}Mi"}
-    document["spec"]["tiers"]["cpu"]["capacity"] = f"{device_mib * _TIER_FACTOR}Mi"
+    document["spec"]["tiers"]["cpu"]["capacity"] = f"{device_mib * prompts}Mi"
     return parse_resource(document, "the demo's resource")
 
 

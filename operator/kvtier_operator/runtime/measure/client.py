@@ -187,18 +187,27 @@ class OpenAIClient:
         self, method: str, path: str, body: bytes | None, base: str | None = None
     ) -> http.client.HTTPResponse:
         try:
-            self._connection.request(
-                method, (self._base if base is None else base) + path, body, self._headers
-            )
-            response = self._connection.getresponse()
+            response = self._send(method, (self._base if base is None else base) + path, body)
         except (OSError, http.client.HTTPException) as error:
             self._connection.close()
-            raise RuntimeFailedError(
-                f"{self._url}: the server does not answer: {error or type(error).__name__}"
-            ) from error
+            reason = str(error) or type(error).__name__
+            raise RuntimeFailedError(f"{self._url}: the server does not answer: {reason}") from error
         if response.status != _HTTP_OK:
             raise RuntimeFailedError(f"{self._url}{path}: {response.status} {_message(response.read())}")
         return response
+
+    def _send(self, method: str, target: str, body: bytes | None) -> http.client.HTTPResponse:
+        """Send a request, a second time on a new connection where the server had closed the idle one."""
+        reused = self._connection.sock is not None
+        try:
+            self._connection.request(method, target, body, self._headers)
+            return self._connection.getresponse()
+        except ConnectionError:  # http.client.RemoteDisconnected is one
+            self._connection.close()
+            if not reused:
+                raise
+        self._connection.request(method, target, body, self._headers)
+        return self._connection.getresponse()
 
     def _events(self, response: http.client.HTTPResponse) -> Iterator[Mapping[str, Any]]:
         try:

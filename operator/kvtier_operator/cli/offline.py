@@ -1,0 +1,137 @@
+"""`kvtier bench offline`: N prompts of M tokens, twice, for each backend that can run here."""
+
+import asyncio
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+if TYPE_CHECKING:
+    from kvtier_operator.api.resource import KVCacheTier
+    from kvtier_operator.planning.plan import Plan
+    from kvtier_operator.runtime.measure.offline import OfflineTimes
+
+
+@click.command()
+@click.option("--num-prompts", default=4, show_default=True, type=click.IntRange(2), help="Prompts of a run.")
+@click.option(
+    "--num-tokens", default=2000, show_default=True, type=click.IntRange(64), help="Tokens of each."
+)
+@click.option(
+    "--model",
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    help="Folder of a model; without it the demo's, with random weights.",
+)
+@click.option(
+    "--log-dir", type=click.Path(file_okay=False, path_type=Path), help="Folder for logs and files."
+)
+@click.option("-o", "--output", type=click.Choice(["text", "json"]), default="text", show_default=True)
+@click.option(
+    "--write", type=click.Path(dir_okay=False, path_type=Path), help="Also write JSON to this file."
+)
+def offline(  # noqa: PLR0913 - one parameter an option
+    *,
+    num_prompts: int,
+    num_tokens: int,
+    model: Path | None,
+    log_dir: Path | None,
+    output: str,
+    write: Path | None,
+) -> None:
+    """Generate from long prompts twice without a server: the second run finds their prefixes in the tiers.
+
+    The device cache holds one prompt, so plain vLLM computes every prompt again. Each backend that can run
+    here has an engine and a process of its own; so has vLLM with the tiers off.
+    """
+    from kvtier_operator.runtime.folders import run_folder  # noqa: PLC0415 - only here
+    from kvtier_operator.runtime.stop import INTERRUPTED, until_signalled  # noqa: PLC0415 - as above
+
+    folder = model.absolute() if model else _random_model()
+    plans = _plans(folder, num_prompts, num_tokens)
+    times = asyncio.run(
+        until_signalled(_measure(plans, folder, run_folder("offline", log_dir), num_prompts, num_tokens))
+    )
+    if times is None:
+        sys.exit(INTERRUPTED)
+    document = {"offline": {name: result.to_json() for name, result in times.items()}}
+    if write is not None:
+        write.parent.mkdir(parents=True, exist_ok=True)
+        write.write_text(json.dumps(document, indent=2) + "\n", encoding="utf-8")
+    if output == "json":
+        click.echo(json.dumps(document, indent=2))
+    else:
+        _print_table(times, f"{num_prompts} prompts of {num_tokens:,} tokens")
+
+
+def _random_model() -> Path:
+    from kvtier_operator.runtime.demo.corpus import corpus  # noqa: PLC0415 - only without a model
+    from kvtier_operator.runtime.demo.model import ModelShape, cache_folder, random_model  # noqa: PLC0415
+
+    return random_model(ModelShape(), corpus(), cache_folder(), lambda step: click.echo(step, err=True))
+
+
+def _plans(model: Path, num_prompts: int, num_tokens: int) -> "dict[str, Plan]":
+    """A plan for each backend that can run here; why the others cannot is said on standard error."""
+    from kvtier_operator.api.parse import parse_resource  # noqa: PLC0415 - after the model has been made
+    from kvtier_operator.api.resource import Backend  # noqa: PLC0415 - as above
+    from kvtier_operator.cli.load import load_resources  # noqa: PLC0415 - as above
+    from kvtier_operator.cli.observe import observe  # noqa: PLC0415 - as above
+    from kvtier_operator.planning.geometry import resolve_geometry  # noqa: PLC0415 - as above
+    from kvtier_operator.planning.planner import make_plan  # noqa: PLC0415 - as above
+    from kvtier_operator.runtime.demo.setup import RESOURCE_PATH, fitted  # noqa: PLC0415 - as above
+    from kvtier_operator.runtime.runnable import Abilities, why_not  # noqa: PLC0415 - as above
+
+    [(_, base)] = load_resources([str(RESOURCE_PATH)])
+    observed = observe(base, model_config=str(model / "config.json"), local=True)
+    per_token = resolve_geometry(base.spec, observed).kv_bytes_per_token_per_rank
+    base = fitted(base, model.name, num_tokens, per_token, prompts=num_prompts)
+    abilities = Abilities.of_this_machine()
+    plans = {}
+    for backend in Backend:
+        document = base.manifest()
+        document["spec"]["backend"] = str(backend)
+        resource: KVCacheTier = parse_resource(document, "the bench's resource")
+        plan = make_plan(resource, observed)
+        if reason := why_not(resource.spec, plan.budget.shm_bytes, abilities):
+            click.echo(f"{backend}: left out: {reason}", err=True)
+        else:
+            plans[str(backend)] = plan
+    return plans
+
+
+async def _measure(
+    plans: "dict[str, Plan]", model: Path, folder: Path, num_prompts: int, num_tokens: int
+) -> "dict[str, OfflineTimes]":
+    from kvtier_operator.runtime.measure.offline import offline_prompts, run_offline  # noqa: PLC0415
+    from kvtier_operator.runtime.translate import without_tier  # noqa: PLC0415
+
+    prompts = offline_prompts(num_prompts, num_tokens)
+    engines: dict[str, Any] = {name: plan.engine for name, plan in plans.items()}
+    engines["tiers off"] = without_tier(next(iter(engines.values())))
+    times = {}
+    for name, engine in engines.items():
+        click.echo(f"{name}: {num_prompts} prompts of {num_tokens} tokens, twice", err=True)
+        times[name] = await run_offline(engine, name.replace(" ", "-"), model, folder, prompts)
+    return times
+
+
+def _print_table(times: "dict[str, OfflineTimes]", title: str) -> None:
+    from rich.console import Console  # noqa: PLC0415 - only for a reader
+    from rich.table import Table  # noqa: PLC0415 - as above
+
+    table = Table(title=title, title_justify="left")
+    table.add_column("backend")
+    for column in ("first run", "second run", "speedup", "from a cache", "outputs"):
+        table.add_column(column, justify="right")
+    for name, result in times.items():
+        table.add_row(
+            name,
+            f"{result.first_run_s:.2f} s",
+            f"{result.second_run_s:.2f} s",
+            f"{result.speedup:.2f}x",
+            f"{result.cached_tokens / result.prompt_tokens:.0%}",
+            "equal" if result.outputs_equal else "not equal",
+        )
+    Console().print(table)

@@ -1,0 +1,56 @@
+import pytest
+
+from kvtier_operator.runtime.metrics import EngineMetrics, parse_metrics
+
+# As vLLM 0.32 prints it, with two data-parallel engines and other metrics left out.
+TEXT = """\
+# TYPE vllm:num_requests_running gauge
+vllm:num_requests_running{engine="0",model_name="m"} 1.0
+vllm:num_requests_running{engine="1",model_name="m"} 2.0
+# TYPE vllm:prompt_tokens_total counter
+vllm:prompt_tokens_total{engine="0",model_name="m"} 1000.0
+vllm:prompt_tokens_created{engine="0",model_name="m"} 1.79e+09
+# TYPE vllm:prompt_tokens_cached_by_source_total counter
+vllm:prompt_tokens_cached_by_source_total{engine="0",source="device"} 320.0
+vllm:prompt_tokens_cached_by_source_total{engine="0",source="host"} 400.0
+vllm:prompt_tokens_cached_by_source_total{engine="0",source="p2p"} 7.0
+vllm:prompt_tokens_cached_by_source_total{engine="0",source="external_unspecified"} 30.0
+# TYPE vllm:time_to_first_token_seconds histogram
+vllm:time_to_first_token_seconds_bucket{engine="0",le="0.1"} 3.0
+vllm:time_to_first_token_seconds_bucket{engine="0",le="+Inf"} 4.0
+vllm:time_to_first_token_seconds_count{engine="0"} 4.0
+vllm:time_to_first_token_seconds_sum{engine="0"} 6.0
+# TYPE vllm:kvtier_cpu_cached_tokens gauge
+vllm:kvtier_cpu_cached_tokens{engine="0"} 4704.0
+"""
+
+
+def test_what_vllm_counts() -> None:
+    metrics = parse_metrics(TEXT)
+    assert metrics.running_requests == 3
+    assert metrics.cached_tokens == {"device": 320, "cpu": 430, "disk": 0}
+    assert metrics.hit_rate == 0.75
+    assert metrics.mean_ttft_s == 1.5
+    assert metrics.cpu_tier_tokens == 4704
+
+
+def test_an_engine_that_has_done_nothing() -> None:
+    metrics = parse_metrics("")
+    assert metrics == EngineMetrics(cached_tokens={"device": 0, "cpu": 0, "disk": 0})
+    assert metrics.hit_rate is None
+    assert metrics.mean_ttft_s is None
+
+
+def test_what_one_query_added() -> None:
+    before = EngineMetrics(
+        prompt_tokens=900, cached_tokens={"device": 320, "cpu": 330}, ttft_s=5.0, ttft_count=3
+    )
+    added = parse_metrics(TEXT).since(before)
+    assert added.prompt_tokens == 100
+    assert added.cached_tokens == {"device": 0, "cpu": 100, "disk": 0}
+    assert added.mean_ttft_s == 1.0
+
+
+def test_text_of_something_else() -> None:
+    with pytest.raises(ValueError, match="invalid"):
+        parse_metrics("<html>not metrics</html>")
