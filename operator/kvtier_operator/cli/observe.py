@@ -15,6 +15,8 @@ from kvtier_operator.planning.observed import Machine, Observed
 
 _SHM: Final = Path("/dev/shm")  # noqa: S108 - its size is read, nothing is written there
 _HUGEPAGES: Final = Path("/sys/kernel/mm/hugepages")
+_STATUS: Final = Path("/proc/self/status")
+_CAP_IPC_LOCK: Final = 1 << 14
 _HUB_TIMEOUT_S: Final = 5
 
 
@@ -67,12 +69,11 @@ def this_machine(disk_path: Path | None = None) -> Machine:
     Args:
         disk_path: Where a disk tier would live; the working folder when empty.
     """
-    soft, _ = resource.getrlimit(resource.RLIMIT_MEMLOCK)
     return Machine(
         memory_bytes=_memory_bytes(),
         shm_bytes=shutil.disk_usage(_SHM).free if _SHM.is_dir() else None,
         free_hugepages=_free_hugepages(),
-        memlock_bytes=None if soft == resource.RLIM_INFINITY or os.geteuid() == 0 else soft,
+        memlock_bytes=_memlock_bytes(),
         disk_free_bytes=shutil.disk_usage(disk_path or Path()).free,
     )
 
@@ -85,6 +86,16 @@ def _memory_bytes() -> int:
     except OSError:
         return physical
     return min(physical, int(limit)) if limit.isdigit() else physical
+
+
+def _memlock_bytes() -> int | None:
+    """RLIMIT_MEMLOCK; None where there is no limit or CAP_IPC_LOCK is effective (capabilities(7), bit 14)."""
+    soft, _ = resource.getrlimit(resource.RLIMIT_MEMLOCK)
+    status = _STATUS.read_text(encoding="ascii", errors="replace")
+    effective = next((line for line in status.splitlines() if line.startswith("CapEff:")), "CapEff: 0")
+    if soft == resource.RLIM_INFINITY or int(effective.split()[1], 16) & _CAP_IPC_LOCK:
+        return None
+    return soft
 
 
 def _free_hugepages() -> Mapping[int, int]:

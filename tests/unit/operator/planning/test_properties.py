@@ -3,7 +3,7 @@
 from typing import Any
 
 import hypothesis.strategies as st
-from hypothesis import assume, given, settings
+from hypothesis import given, settings
 from tests.cases.planning import check_input, resource, sized
 
 from kvtier_operator.api.quantity import parse_bytes
@@ -143,6 +143,5 @@ def test_a_plan_is_deterministic(case: dict[str, Any], observed: Observed) -> No
 @settings(deadline=None, max_examples=20)
 @given(case=cases(), observed=machines())
 def test_a_report_keeps_to_a_hundred_columns(case: dict[str, Any], observed: Observed) -> None:
-    assume("LMCache" not in case["backend"])
     text = explain(make_plan(resource(**case), observed))
     assert max(len(line) for line in text.splitlines()) <= 100

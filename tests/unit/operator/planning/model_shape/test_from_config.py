@@ -27,6 +27,8 @@ def layers(**config: Any) -> dict[LayerKind, int]:  # noqa: ANN401 - config.json
         ({"sliding_window": 4096, "use_sliding_window": True, "max_window_layers": 9}, {FULL: 9, SLIDING: 3}),
         ({"sliding_window": 1024, "sliding_window_pattern": 6}, {SLIDING: 10, FULL: 2}),
         ({"sliding_window": 1024, "model_type": "gemma3_text"}, {SLIDING: 10, FULL: 2}),
+        # the full layers end the periods: the 6th and the 12th of 14
+        ({"sliding_window": 1024, "model_type": "gemma3", "num_hidden_layers": 14}, {SLIDING: 12, FULL: 2}),
         ({"sliding_window": 4096, "model_type": "gemma2"}, {SLIDING: 6, FULL: 6}),
         ({"sliding_window": 4096, "model_type": "cohere2"}, {SLIDING: 9, FULL: 3}),
         (

@@ -1,0 +1,73 @@
+"""What is read of this machine and of a model's folder."""
+
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+from tests.cases.planning import resource
+
+from kvtier_operator.cli import observe as module
+from kvtier_operator.cli.observe import observe, this_machine, weights_in
+
+
+def test_this_machine() -> None:
+    machine = this_machine()
+    assert machine.memory_bytes is not None
+    assert 0 < machine.memory_bytes <= os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    assert machine.shm_bytes is not None
+    assert machine.free_hugepages is not None
+    assert all(page_bytes % 4096 == 0 for page_bytes in machine.free_hugepages)
+
+
+def test_free_disk_is_that_of_the_tiers_folder(tmp_path: Path) -> None:
+    free = this_machine(tmp_path).disk_free_bytes
+    assert free is not None
+    assert 0 < free <= shutil.disk_usage(tmp_path).total
+
+
+def test_free_huge_pages_by_size(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for kib, pages in ((2048, 512), (1048576, 3)):
+        pool = tmp_path / f"hugepages-{kib}kB"
+        pool.mkdir()
+        (pool / "free_hugepages").write_text(f"{pages}\n", encoding="ascii")
+    monkeypatch.setattr(module, "_HUGEPAGES", tmp_path)
+    assert this_machine().free_hugepages == {2 * 1024**2: 512, 1024**3: 3}
+
+
+@pytest.mark.parametrize(
+    ("effective", "limited"),
+    [("0000000000004000", False), ("0000000000000000", True), ("00000000a80425fb", True)],
+)
+def test_the_memlock_limit_binds_without_the_capability(
+    effective: str, limited: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    status = tmp_path / "status"
+    status.write_text(f"Name:\tpython\nCapEff:\t{effective}\n", encoding="ascii")
+    monkeypatch.setattr(module, "_STATUS", status)
+    monkeypatch.setattr(module.resource, "getrlimit", lambda _: (8 * 1024**2, 8 * 1024**2))
+    assert this_machine().memlock_bytes == (8 * 1024**2 if limited else None)
+
+
+def test_weights_are_all_safetensors_files(tmp_path: Path) -> None:
+    assert weights_in(tmp_path) is None
+    (tmp_path / "pytorch_model.bin").write_bytes(bytes(7))
+    assert weights_in(tmp_path) == 7
+    for number in (1, 2):
+        (tmp_path / f"model-0000{number}-of-00002.safetensors").write_bytes(bytes(100))
+    assert weights_in(tmp_path) == 200
+
+
+def test_nothing_is_read_that_the_resource_says() -> None:
+    observed = observe(resource("x/y", geometry={"kvBytesPerToken": 1}), hub=True)
+    assert (observed.model_config, observed.machine) == (None, None)
+
+
+def test_the_hub_is_not_asked_for_what_the_catalogue_has(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(__import__("sys").modules, "huggingface_hub", None)  # importing it would raise
+    assert observe(resource(), hub=True).model_config is None
+
+
+def test_without_huggingface_hub_nothing_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(__import__("sys").modules, "huggingface_hub", None)
+    assert observe(resource("nobody/nothing"), hub=True).model_config is None

@@ -1,0 +1,33 @@
+"""The reference page says what the code does."""
+
+import re
+from pathlib import Path
+
+import pytest
+from tests.cases.planning import check_input, resource
+
+from kvtier_operator.planning.checks import run_checks
+
+PAGE = (Path(__file__).parents[4] / "docs" / "reference" / "sizing.md").read_text(encoding="utf-8")
+EXAMPLES = re.findall(r"^\| ([\w.-]+) \| [^|]+ \| ([\d,]+) \| ([\d,]+)", PAGE, re.MULTILINE)
+REPOSITORIES = {
+    "Qwen3-32B": "Qwen/Qwen3-32B",
+    "Llama-3.1-8B": "meta-llama/Llama-3.1-8B",
+    "DeepSeek-V3": "deepseek-ai/DeepSeek-V3",
+    "gpt-oss-120b": "openai/gpt-oss-120b",
+}
+
+
+@pytest.mark.parametrize(("model", "per_token", "tokens"), EXAMPLES)
+def test_examples(model: str, per_token: str, tokens: str) -> None:
+    given = check_input(resource(REPOSITORIES[model]))
+    assert given.tiers.cpu is not None
+    assert f"{given.geometry.kv_bytes_per_token:,}" == per_token
+    assert f"{given.tiers.cpu.tokens:,}" == tokens
+
+
+def test_every_check_is_described() -> None:
+    assert len(EXAMPLES) == len(REPOSITORIES)
+    names = [check.name for check in run_checks(check_input(resource()))]
+    described = re.findall(r"^\| ([a-z0-9-]+) \|", PAGE.partition("## Checks")[2], re.MULTILINE)
+    assert described == names
