@@ -1,0 +1,58 @@
+"""The rendered command line against vLLM's own parser and configuration types; no engine is started."""
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kvtier_operator.cli.load import load_resources
+from kvtier_operator.planning.observed import Observed
+from kvtier_operator.planning.planner import make_plan
+
+pytestmark = [pytest.mark.engine, pytest.mark.filterwarnings("ignore")]
+INPUTS = sorted((Path(__file__).parents[2] / "unit/operator/golden/input").glob("*.yaml"))
+CONNECTORS = {
+    "KVTier": "KVTierConnector",
+    "Native": "OffloadingConnector",
+    "LMCache": "LMCacheConnectorV1",
+    "LMCacheMP": "LMCacheMPConnector",
+}
+Parse = Callable[[Sequence[str]], Any]
+
+
+@pytest.fixture(scope="module")
+def parse(tmp_path_factory: pytest.TempPathFactory) -> Parse:
+    from vllm.engine.arg_utils import AsyncEngineArgs  # noqa: PLC0415 - takes seconds
+    from vllm.entrypoints.launchers.cli_args import make_arg_parser  # noqa: PLC0415 - as above
+    from vllm.utils.argparse_utils import FlexibleArgumentParser  # noqa: PLC0415 - as above
+
+    parser = make_arg_parser(FlexibleArgumentParser())
+    folder = str(tmp_path_factory.mktemp("model"))
+
+    def read(arguments: Sequence[str]) -> Any:  # noqa: ANN401 - vLLM publishes no types
+        namespace = parser.parse_args(list(arguments))
+        assert namespace.model_tag == arguments[0]
+        namespace.model = folder  # offline, vLLM looks for the model's files here already
+        return AsyncEngineArgs.from_cli_args(namespace)
+
+    return read
+
+
+@pytest.mark.parametrize("path", INPUTS, ids=lambda path: path.stem)
+def test_vllm_reads_what_the_resource_says(path: Path, parse: Parse) -> None:
+    [(_, resource)] = load_resources([str(path)])
+    spec = resource.spec
+    args = parse(make_plan(resource, Observed()).engine.args)
+    assert args.served_model_name == [spec.model.name]
+    assert args.revision == spec.model.revision
+    assert args.tensor_parallel_size == spec.engine.tensor_parallel_size
+    assert args.data_parallel_size == spec.engine.data_parallel_size
+    assert args.block_size == spec.engine.block_size
+    assert args.kv_cache_dtype == spec.engine.kv_cache_dtype
+    assert args.enable_prefix_caching is True
+    assert args.kv_offloading_size is None
+    if spec.engine.kv_cache_memory is not None:
+        assert args.kv_cache_memory_bytes == spec.engine.kv_cache_memory.bytes
+    transfer = args.kv_transfer_config
+    assert (transfer.kv_connector, transfer.kv_role) == (CONNECTORS[spec.backend], "kv_both")
