@@ -218,6 +218,7 @@ class OpenAIClient:
                 if "error" in event:
                     raise RuntimeFailedError(f"{self._url}: {_message(data)}")
                 yield event
+            response.read()  # http.client takes an answer with a length for read only after this
         except (OSError, http.client.HTTPException) as error:
             raise RuntimeFailedError(f"{self._url}: the server broke off its answer: {error}") from error
         except ValueError as error:

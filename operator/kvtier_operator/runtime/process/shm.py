@@ -48,7 +48,7 @@ class ShmLedger:
                 pass
         if self._present() - self._before - self._seen:
             for pid in pids:
-                self._seen |= _used_files(pid, self._folder) - self._before
+                self._seen |= used_files(pid, self._folder) - self._before
 
     def remove(self) -> list[str]:
         """Remove what was recorded and is still there; return the names."""
@@ -89,7 +89,7 @@ def descendants(root: int) -> list[int]:
     return found
 
 
-def _used_files(pid: int, folder: Path) -> set[str]:
+def used_files(pid: int, folder: Path) -> set[str]:
     """Names directly in `folder` that process `pid` has open or mapped."""
     paths: list[str] = []
     process = Path("/proc", str(pid))

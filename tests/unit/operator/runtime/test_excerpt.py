@@ -22,7 +22,7 @@ def test_the_root_error_without_tracebacks_and_consequences() -> None:
 
 
 def test_a_refused_argument() -> None:
-    log = "usage: api_server.py [-h]\n             [--x X]\napi_server.py: error: unrecognized arguments: --nope\n"
+    log = "usage: api_server.py [-h]\n  [--x X]\napi_server.py: error: unrecognized arguments: --nope\n"
     assert relevant_lines(log) == ["api_server.py: error: unrecognized arguments: --nope"]
 
 

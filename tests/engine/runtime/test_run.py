@@ -1,0 +1,123 @@
+"""`kvtier run` with a real vLLM: one URL, the tier in use, and nothing left however it ends."""
+
+import json
+import signal
+import socket
+from pathlib import Path
+
+import pytest
+from tests.engine.runtime.conftest import TEXT, StartRun, WriteResource
+from tests.engine.runtime.endings import TIMEOUT_S
+from tests.engine.runtime.running import kvtier
+
+from kvtier_operator.runtime.measure.client import OpenAIClient
+from kvtier_operator.runtime.metrics import parse_metrics
+from kvtier_operator.runtime.process.ports import free_ports
+
+pytestmark = pytest.mark.engine
+PROCESSES_OF_AN_ENGINE = 3
+
+
+def port() -> int:
+    return free_ports(1, "127.0.0.1")[0]
+
+
+def test_two_replicas_behind_one_url_until_ctrl_c(
+    resource: WriteResource, start_run: StartRun, tmp_path: Path
+) -> None:
+    url = f"http://127.0.0.1:{(number := port())}"
+    context = tmp_path / "context.txt"
+    context.write_text(TEXT * 6)
+    with start_run(resource(replicas=2), "--port", str(number)) as run:
+        run.wait_ready()
+        asked = kvtier(
+            "bench", "query-twice", "--url", url, "--context", str(context), "--repeat", "3", "-o", "json"
+        )
+        assert asked.returncode == 0, asked.stderr
+        figures = json.loads(asked.stdout)["query_twice"]
+        assert figures["model"] == "test/tiny"
+        assert figures["prompt_tokens"] > 100
+        assert len(figures["warm"]["samples_s"]) == 3
+        engines = [line.split()[-1] for line in run.output if " is ready at " in line]
+        assert len(engines) == 2
+        for engine in engines:
+            with OpenAIClient(engine) as client:
+                metrics = parse_metrics(client.text("/metrics"))
+            assert metrics.prompt_tokens > 0, "the proxy gave this engine no turn"
+            assert (metrics.cpu_tier_tokens or 0) > 0, "the tier holds nothing"
+        processes, shm = run.everything()
+        assert len(processes) >= 2 * PROCESSES_OF_AN_ENGINE
+        run.process.send_signal(signal.SIGINT)
+        status, output = run.finish()
+    assert (status, "Traceback" in output) == (0, False), output
+    assert processes.alive_after(0) == {}
+    assert shm
+    assert [path for path in shm if path.exists()] == []
+
+
+def test_nothing_outlives_a_run_that_was_killed(resource: WriteResource, start_run: StartRun) -> None:
+    with start_run(resource(), "--port", str(port())) as run:
+        run.wait_ready()
+        processes, shm = run.everything()
+        assert len(processes) >= PROCESSES_OF_AN_ENGINE
+        assert shm
+        run.process.kill()
+        assert processes.alive_after(TIMEOUT_S) == {}
+    assert [path for path in shm if path.exists()] == []
+
+
+def test_a_vllm_that_dies_at_start_is_explained_in_a_few_lines(
+    resource: WriteResource, start_run: StartRun
+) -> None:
+    with start_run(resource(extra_args=("--no-such-argument",)), "--port", str(port())) as run:
+        status, output = run.finish()
+    assert status == 3
+    assert "engine-0 ended with exit status 2 while it was starting; its log says:" in output
+    assert "error: unrecognized arguments: --no-such-argument" in output
+    assert "Traceback" not in output
+    assert len(output.splitlines()) < 12
+
+
+def test_a_port_in_use_is_one_line_and_nothing_starts(resource: WriteResource, start_run: StartRun) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        number = taken.getsockname()[1]
+        with start_run(resource(), "--port", str(number)) as run:
+            status, output = run.finish()
+    assert status == 3
+    assert output.splitlines()[-1] == (
+        f"kvtier: port {number} is in use on 127.0.0.1: stop what listens there or choose another with --port"
+    )
+    assert "Traceback" not in output
+
+
+def test_a_backend_that_cannot_run_here_is_refused(resource: WriteResource, tiny_model: Path) -> None:
+    refused = kvtier("run", "-f", str(resource(backend="LMCache")), "--model", str(tiny_model))
+    assert refused.returncode == 3
+    assert "spec.backend: LMCache cannot run on device cpu" in refused.stderr
+    assert "Traceback" not in refused.stderr
+
+
+def test_a_dry_run_prints_the_plans_own_arguments(resource: WriteResource, tiny_model: Path) -> None:
+    path = str(resource(replicas=2))
+    planned = kvtier("plan", "-f", path, "--model-config", str(tiny_model / "config.json"), "-o", "json")
+    printed = kvtier("run", "-f", path, "--model", str(tiny_model), "--dry-run")
+    assert printed.returncode == 0, printed.stderr
+    lines = printed.stdout.splitlines()
+    assert len(lines) == 2
+    for argument in json.loads(planned.stdout)["engine"]["args"]:
+        if argument != "8000":
+            assert argument in lines[0]
+
+
+def test_offline_runs_the_tier_beside_plain_vllm(tiny_model: Path, tmp_path: Path) -> None:
+    ran = kvtier(
+        *("bench", "offline", "--model", str(tiny_model), "--num-prompts", "3", "--num-tokens", "200"),
+        *("--log-dir", str(tmp_path), "-o", "json"),
+    )
+    assert ran.returncode == 0, ran.stderr
+    figures = json.loads(ran.stdout)["offline"]
+    assert list(figures) == ["KVTier", "tiers off"]
+    assert all(result["outputs_equal"] for result in figures.values())
+    assert figures["KVTier"]["cached_tokens"] > 0.8 * figures["KVTier"]["prompt_tokens"]
+    assert figures["tiers off"]["cached_tokens"] == 0
+    assert "Native: left out: spec.backend: Native cannot run on device cpu" in ran.stderr
