@@ -16,11 +16,11 @@ from kvtier_operator.runtime.demo.result import DemoResult, Kind
 from kvtier_operator.runtime.demo.run import Facts
 
 _MEANING: Final = {
-    Kind.COLD: "every token computed, tier on",
-    Kind.OFF: "tier off: evicted from the device, computed again",
+    Kind.COLD: "every token computed",
+    Kind.OFF: "evicted from the device, computed again",
     Kind.WARM: "loaded from CPU memory",
-    Kind.DEVICE_HIT: "still in the device cache, tier on",
-    Kind.OFF_DEVICE_HIT: "still in the device cache, tier off",
+    Kind.DEVICE_HIT: "still in the device cache",
+    Kind.OFF_DEVICE_HIT: "still in the device cache",
 }
 
 
@@ -72,8 +72,8 @@ def html(result: DemoResult, plan: Plan, facts: Facts, model_note: str) -> str:
 def table(result: DemoResult) -> Table:
     """The figures for the terminal."""
     made = Table(title=f"time to first token, {result.prompt_tokens:,} prompt tokens", title_justify="left")
-    made.add_column("prefix")
-    made.add_column("")
+    made.add_column("prefix", no_wrap=True)
+    made.add_column("what happened")
     for column in ("median", "quartiles", "samples"):
         made.add_column(column, justify="right")
     for kind, meaning in _MEANING.items():
@@ -84,7 +84,7 @@ def table(result: DemoResult) -> Table:
             kind,
             meaning,
             f"{times.median_s:.3f} s",
-            f"{first:.3f} to {third:.3f} s",
+            f"{first:.3f}-{third:.3f} s",
             str(len(times.seconds)),
             style=style,
         )

@@ -11,10 +11,11 @@ from kvtier_operator.runtime.demo.corpus import documents
 RESOURCE_PATH: Final = Path(__file__).with_name("kvcachetier.yaml")
 DOCUMENTS: Final = 5
 # Tokens of the question, the answer and a tokenizer's own, beside a document's.
-_BESIDE_TOKENS: Final = 244
-_SPARE_BLOCKS: Final = 4
+_BESIDE_TOKENS: Final = 64
+# One that vLLM keeps for itself (v1/core/block_pool.py, null_block) and one begun.
+_SPARE_BLOCKS: Final = 2
 _TIER_FACTOR: Final = 16
-_MIB: Final = 1024**2
+_KIB: Final = 1024
 
 
 def fitted(
@@ -31,12 +32,16 @@ def fitted(
     """
     longest = tokens + _BESIDE_TOKENS
     block = resource.spec.engine.block_size
-    device_mib = -(-(longest // block + _SPARE_BLOCKS) * block * kv_bytes_per_token // _MIB)
+    device_kib = -(-(longest // block + _SPARE_BLOCKS) * block * kv_bytes_per_token // _KIB)
     document = resource.manifest()
     document["spec"]["model"]["name"] = name
-    document["spec"]["engine"] |= {"maxModelLen": longest, "kvCacheMemory": f"{device_mib}Mi"}
-    document["spec"]["tiers"]["cpu"]["capacity"] = f"{device_mib * prompts}Mi"
+    document["spec"]["engine"] |= {"maxModelLen": longest, "kvCacheMemory": _quantity(device_kib)}
+    document["spec"]["tiers"]["cpu"]["capacity"] = _quantity(device_kib * prompts)
     return parse_resource(document, "the demo's resource")
+
+
+def _quantity(kib: int) -> str:
+    return f"{kib}Ki" if kib % _KIB else f"{kib // _KIB}Mi"
 
 
 def demo_documents(text: str, model: Path, tokens: int) -> tuple[str, ...]:
