@@ -103,7 +103,8 @@ def test_a_server_s_pages_are_not_the_engine_s() -> None:
     assert server["resources"]["limits"] == {"hugepages-2Mi": "100Gi", "memory": "5Gi"}
     assert server["resources"]["requests"] == server["resources"]["limits"]
     assert server["restartPolicy"] == "Always"
-    assert not any(name.startswith("hugepages") for name in engine_container(changes)["resources"]["limits"])
+    engine = engine_container(changes)["resources"]
+    assert pages(engine["limits"]) == pages(engine["requests"]) == {}
 
 
 def test_shared_memory_has_a_bound() -> None:
@@ -346,10 +347,11 @@ def check_deployment(deployment: Object, built: tuple[Object, ...]) -> None:
         paths = [mount["mountPath"] for mount in container["volumeMounts"]]
         assert len(paths) == len(set(paths))
         assert all(PORT_NAME.fullmatch(port["name"]) for port in container["ports"])
-        resources = container["resources"]
-        for name, limit in resources["limits"].items():
-            if name.startswith("hugepages-"):
-                assert resources["requests"][name] == limit
+        assert pages(container["resources"]["requests"]) == pages(container["resources"]["limits"])
+
+
+def pages(resources: Object) -> Object:
+    return {name: size for name, size in resources.items() if name.startswith("hugepages-")}
 
 
 def containers(spec: Object) -> Iterator[Object]:
