@@ -9,7 +9,7 @@ from kvtier_operator.api.resource import Spec
 from kvtier_operator.planning.geometry import Geometry
 from kvtier_operator.planning.plan import BackendPlan, Budget, MemoryLine, Tiers
 from kvtier_operator.planning.tiers import CPU_DEVICE_KV_CACHE_BYTES
-from kvtier_operator.planning.units import GIB, MIB, ceil_div, count, quantity, round_up, size
+from kvtier_operator.planning.units import GIB, MIB, ceil_div, many, quantity, round_up, size
 
 API_SERVER_BYTES: Final = GIB
 """vLLM's API server process: 0.9 GiB resident after importing vLLM 0.32 and torch (measured), and room
@@ -54,7 +54,7 @@ def plan_budget(spec: Spec, geometry: Geometry, tiers: Tiers, backend: BackendPl
         requests=_text(resources.requests) | extra | storage | {"memory": limit},
         limits=_text(resources.limits) | extra | {"memory": limit},
         shm_bytes=shm_bytes,
-        startup_s=_startup_s(geometry, tiers, spec),
+        startup_s=START_S + load_s(geometry) + pin_s(spec, tiers),
         drain_s=DRAIN_S,
     )
 
@@ -67,7 +67,7 @@ def _memory_lines(
     overhead = MemoryLine(
         "backend's own",
         backend.per_rank_overhead_bytes * ranks,
-        f"{count(ranks)} ranks x {size(backend.per_rank_overhead_bytes)}: index, buffers and threads",
+        f"{many(ranks, 'rank')} x {size(backend.per_rank_overhead_bytes)}: index, buffers and threads",
     )
     elastic = sum(line.bytes for line in working) + overhead.bytes
     tier_shm = min(backend.shm_bytes, shm_bytes)
@@ -99,7 +99,7 @@ def _working_set(spec: Spec, geometry: Geometry, ranks: int) -> tuple[MemoryLine
         return (MemoryLine("engine working set", parse_bytes(given), f"{given} of resources.{where}.memory"),)
     server = MemoryLine("API server", API_SERVER_BYTES, f"{size(API_SERVER_BYTES)}: vLLM and torch, resident")
     if spec.engine.device is Device.CUDA:
-        why = f"{count(ranks)} ranks x {size(CUDA_RANK_BYTES)}: CUDA context, staging, loading shards"
+        why = f"{many(ranks, 'rank')} x {size(CUDA_RANK_BYTES)}: CUDA context, staging, loading shards"
         return (server, MemoryLine("engine processes", CUDA_RANK_BYTES * ranks, why))
     cache = spec.engine.kv_cache_memory.bytes if spec.engine.kv_cache_memory else CPU_DEVICE_KV_CACHE_BYTES
     weights, engines = geometry.weights_bytes or 0, spec.engine.data_parallel_size
@@ -108,15 +108,15 @@ def _working_set(spec: Spec, geometry: Geometry, ranks: int) -> tuple[MemoryLine
         MemoryLine(
             "engine processes",
             CPU_RANK_BYTES * ranks,
-            f"{count(ranks)} ranks x {size(CPU_RANK_BYTES)}: vLLM, torch, activations",
+            f"{many(ranks, 'rank')} x {size(CPU_RANK_BYTES)}: vLLM, torch, activations",
         ),
         MemoryLine(
-            "model weights", weights * engines, f"{count(engines)} engines x {size(weights)} on device cpu"
+            "model weights", weights * engines, f"{many(engines, 'engine')} x {size(weights)} on device cpu"
         ),
         MemoryLine(
             "device KV cache",
             cache * ranks,
-            f"{count(ranks)} ranks x {size(cache)}: spec.engine.kvCacheMemory on device cpu",
+            f"{many(ranks, 'rank')} x {size(cache)} of kvCacheMemory, in memory on device cpu",
         ),
     )
 
@@ -153,12 +153,17 @@ def _ephemeral_storage(spec: Spec, backend: BackendPlan) -> dict[str, str]:
     return {"ephemeral-storage": quantity(base + volumes)}
 
 
-def _startup_s(geometry: Geometry, tiers: Tiers, spec: Spec) -> int:
-    pinned = tiers.cpu.bytes_per_rank if tiers.cpu else 0
-    pinned *= spec.engine.tensor_parallel_size * spec.engine.data_parallel_size
+def load_s(geometry: Geometry) -> int:
+    """Seconds to load the weights, or the allowance where their size is not known."""
     weights = geometry.weights_bytes
-    load_s = UNKNOWN_WEIGHTS_LOAD_S if weights is None else ceil_div(weights, LOAD_BYTES_PER_S)
-    return START_S + load_s + ceil_div(int(pinned * PIN_S_PER_GIB), GIB)
+    return UNKNOWN_WEIGHTS_LOAD_S if weights is None else ceil_div(weights, LOAD_BYTES_PER_S)
+
+
+def pin_s(spec: Spec, tiers: Tiers) -> int:
+    """Seconds to pin the CPU tier of all ranks."""
+    ranks = spec.engine.tensor_parallel_size * spec.engine.data_parallel_size
+    pinned_bytes = tiers.cpu.bytes_per_rank * ranks if tiers.cpu else 0
+    return ceil_div(int(pinned_bytes * PIN_S_PER_GIB), GIB)
 
 
 def _text(resources: Mapping[str, str | int]) -> dict[str, str]:

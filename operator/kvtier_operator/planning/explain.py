@@ -52,6 +52,7 @@ def explain(plan: Plan, *, colour: bool = False) -> str:
         "size": size,
         "human": _human,
         "fold": _fold,
+        "fold_anywhere": textwrap.wrap,
         "cut": _cut,
         "compact": lambda value: json.dumps(value, separators=(",", ":")),
     }

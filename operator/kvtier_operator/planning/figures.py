@@ -2,6 +2,7 @@
 
 from kvtier_operator.api.engine import Device
 from kvtier_operator.api.resource import Spec
+from kvtier_operator.planning.budget import START_S, load_s, pin_s
 from kvtier_operator.planning.geometry import Geometry
 from kvtier_operator.planning.plan import BackendPlan, Budget, Figure, Tiers
 from kvtier_operator.planning.tiers import (
@@ -10,7 +11,7 @@ from kvtier_operator.planning.tiers import (
     chunk_bytes,
     tokens_per_chunk,
 )
-from kvtier_operator.planning.units import count, size
+from kvtier_operator.planning.units import count, many, size
 
 
 def plan_figures(
@@ -22,7 +23,11 @@ def plan_figures(
         *_device_figures(spec, geometry, tiers),
         *_cpu_figures(spec, geometry, tiers, backend),
         *_disk_figures(spec, geometry, tiers, backend),
-        Figure("startup seconds", budget.startup_s, "first start, loading weights, pinning at 0.56 s a GiB"),
+        Figure(
+            "startup seconds",
+            budget.startup_s,
+            f"{START_S} s to start + {load_s(geometry)} s to load weights + {pin_s(spec, tiers)} s to pin",
+        ),
         Figure("drain seconds", budget.drain_s, "to finish requests on termination"),
     )
 
@@ -38,7 +43,7 @@ def _geometry_figures(spec: Spec, geometry: Geometry) -> tuple[Figure, ...]:
             Figure("bytes per cached prefix", geometry.bytes_per_prefix, "windows and states, kept once each")
         )
     if geometry.weights_bytes is not None:
-        figures.append(Figure("weights bytes", geometry.weights_bytes, "all ranks of one engine"))
+        figures.append(Figure("weights bytes", geometry.weights_bytes, "of one engine, all ranks together"))
     return tuple(figures)
 
 
@@ -74,7 +79,11 @@ def _cpu_figures(spec: Spec, geometry: Geometry, tiers: Tiers, backend: BackendP
     one, chunk = chunk_bytes(geometry, backend), tokens_per_chunk(geometry, backend)
     chunks = cpu.tokens // chunk // engine.data_parallel_size
     figures = [
-        Figure("CPU tier bytes per rank", cpu.bytes_per_rank, f"{size(cpu.capacity_bytes)} / {ranks} ranks"),
+        Figure(
+            "CPU tier bytes per rank",
+            cpu.bytes_per_rank,
+            f"{size(cpu.capacity_bytes)} / {many(ranks, 'rank')}",
+        ),
         Figure(
             "CPU tier chunk bytes",
             one,
@@ -84,12 +93,12 @@ def _cpu_figures(spec: Spec, geometry: Geometry, tiers: Tiers, backend: BackendP
         Figure("CPU tier tokens", cpu.tokens, f"{count(chunks)} chunks x {chunk} tokens{_engines(spec)}"),
     ]
     if cpu.hugepages:
-        per_rank = cpu.hugepages.pages // ranks
         figures.append(
             Figure(
                 "huge pages",
                 cpu.hugepages.pages,
-                f"{count(per_rank)} of {size(cpu.hugepages.page_bytes)} x {ranks} ranks, each rounded up",
+                f"of {size(cpu.hugepages.page_bytes)} each, {size(cpu.hugepages.bytes)} in all: "
+                "what a rank maps is rounded up",
             )
         )
     return tuple(figures)

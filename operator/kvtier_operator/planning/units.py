@@ -28,6 +28,11 @@ def count(value: int) -> str:
     return f"{value:,}"
 
 
+def many(number: int, noun: str) -> str:
+    """A number and its noun, such as `1 rank` or `2 ranks`."""
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+
+
 def size(value: int) -> str:
     """Bytes in the largest unit that leaves a number of at least 1, such as `100 GiB` or `1.95 GiB`."""
     for factor, suffix in _SUFFIXES:

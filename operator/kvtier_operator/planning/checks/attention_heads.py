@@ -5,6 +5,7 @@ from typing import Final
 from kvtier_operator.planning.checks.check import CheckInput, Verdicts
 from kvtier_operator.planning.geometry import LayerKind
 from kvtier_operator.planning.plan import CheckResult
+from kvtier_operator.planning.units import many
 
 _VERDICTS: Final = Verdicts("attention-heads", "spec.engine.tensorParallelSize")
 
@@ -40,7 +41,7 @@ def attention_heads(given: CheckInput) -> CheckResult:
                 f"{group.kv_heads} KV heads on {ranks} ranks: each is kept {copies} times, so every tier "
                 f"holds {copies} times fewer tokens; {group.kv_heads} ranks would keep each once",
             )
-    return _VERDICTS.passed(f"the model's heads can be shared out over {ranks} ranks")
+    return _VERDICTS.passed(f"the model's heads can be shared out over {many(ranks, 'rank')}")
 
 
 def _divisors(heads: int) -> str:

@@ -16,6 +16,15 @@ _PAGE_SIZES: Final = {
     Backend.LMCACHE: {HugepageSize.TWO_MIB},
     Backend.LMCACHE_MP: {HugepageSize.TWO_MIB},
 }
+_POD: Final = (
+    "a pod cannot prefer huge pages, only require them, so it requests none and may use none "
+    "(Kubernetes #71233); set Require where the nodes have them"
+)
+_PREFER: Final = {
+    Backend.KVTIER: f"{_POD}. A local run takes what is free",
+    Backend.LMCACHE: f"{_POD}. LMCache itself cannot fall back, so a local run uses none either",
+    Backend.LMCACHE_MP: f"{_POD}. LMCache itself cannot fall back, so a local run uses none either",
+}
 
 
 def hugepages_backend(given: CheckInput) -> CheckResult:
@@ -25,12 +34,8 @@ def hugepages_backend(given: CheckInput) -> CheckResult:
         return _VERDICTS.passed("no huge pages asked for", reason="NotAskedFor")
     wanted = cpu.hugepages.page_size or HugepageSize.TWO_MIB
     if wanted in _PAGE_SIZES[backend]:
-        if cpu.hugepages.policy is Policy.PREFER and given.backend.hugepages is None:
-            return _VERDICTS.warn(
-                "HugepagesNotPreferred",
-                f"backend {backend} takes {wanted} pages or none and cannot fall back: Prefer gives none; "
-                "set Require",
-            )
+        if cpu.hugepages.policy is Policy.PREFER:
+            return _VERDICTS.warn("HugepagesNotRequested", _PREFER[backend])
         return _VERDICTS.passed(f"backend {backend} takes {wanted} pages")
     able = " or ".join(sorted(_PAGE_SIZES[backend]))
     problem = (

@@ -2,18 +2,19 @@
 
 from typing import Final
 
-from kvtier_operator.api.tiers import Policy
+from kvtier_operator.api.resource import Backend
+from kvtier_operator.api.tiers import HugepageSize, Policy
 from kvtier_operator.planning.checks.check import CheckInput, Verdicts
-from kvtier_operator.planning.plan import CheckResult
-from kvtier_operator.planning.units import count, size
+from kvtier_operator.planning.plan import CheckResult, HugepagesPlan
+from kvtier_operator.planning.units import ceil_div, count, size
 
 _VERDICTS: Final = Verdicts("hugepages-pool", "spec.tiers.cpu.hugepages.policy")
 
 
 def hugepages_pool(given: CheckInput) -> CheckResult:
     """Needed against free, of that page size; replicas of a local run add up."""
-    cpu, pages = given.spec.tiers.cpu, given.backend.hugepages
-    pool = given.machine.free_hugepages
+    cpu, pool = given.spec.tiers.cpu, given.machine.free_hugepages
+    pages = _wanted(given)
     if cpu is None or pages is None or pool is None:
         return _VERDICTS.passed("no pool of this machine to look at", reason="NotLooked")
     needed, free = pages.pages * max(1, given.spec.replicas), pool.get(pages.page_bytes, 0)
@@ -26,3 +27,14 @@ def hugepages_pool(given: CheckInput) -> CheckResult:
     return _VERDICTS.warn(
         "NotEnoughHugepages", f"{numbers}: the tier falls back to transparent huge pages; {advice}"
     )
+
+
+def _wanted(given: CheckInput) -> HugepagesPlan | None:
+    """Pages required, or those that backend KVTier takes here if there are any."""
+    cpu, tier = given.spec.tiers.cpu, given.tiers.cpu
+    if given.backend.hugepages or cpu is None or tier is None:
+        return given.backend.hugepages
+    if cpu.hugepages.policy is not Policy.PREFER or given.spec.backend is not Backend.KVTIER:
+        return None
+    page_bytes = (cpu.hugepages.page_size or HugepageSize.TWO_MIB).bytes
+    return HugepagesPlan(page_bytes, ceil_div(tier.bytes_per_rank, page_bytes) * given.ranks)

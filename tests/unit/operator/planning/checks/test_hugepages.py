@@ -44,11 +44,6 @@ def test_lmcache_takes_2_mib_only(backend: str) -> None:
     says(result, REJECT, "HugepagesNotSupported", "2Mi only, not 1Gi")
 
 
-def test_lmcache_cannot_prefer() -> None:
-    result = verdict(hugepages_backend, resource(backend="LMCache", tiers=pages("Prefer")))
-    says(result, WARN, "HugepagesNotPreferred", "set Require")
-
-
 def test_enough_pages() -> None:
     one = resource(tiers=pages("Require"))
     says(verdict(hugepages_pool, one, on(free_hugepages={2 * MIB: 512})), PASS, "Passed", "512 pages")
@@ -68,9 +63,15 @@ def test_pages_of_another_size_do_not_count() -> None:
 
 def test_prefer_falls_back() -> None:
     one = resource(tiers=pages("Prefer"))
-    observed = on(free_hugepages={2 * MIB: 0})
-    result = verdict(hugepages_pool, one, observed)
-    assert result.outcome in {WARN, PASS}  # a backend that asks for pages under Prefer is told what it gets
+    result = verdict(hugepages_pool, one, on(free_hugepages={2 * MIB: 511}))
+    says(result, WARN, "NotEnoughHugepages", "512 pages of 2 MiB needed, 511 free", "transparent")
+    says(verdict(hugepages_pool, one, on(free_hugepages={2 * MIB: 512})), PASS, "Passed")
+
+
+@pytest.mark.parametrize("backend", ["KVTier", "LMCache", "LMCacheMP"])
+def test_a_pod_cannot_prefer(backend: str) -> None:
+    result = verdict(hugepages_backend, resource(backend=backend, tiers=pages("Prefer")))
+    says(result, WARN, "HugepagesNotRequested", "set Require")
 
 
 def test_a_cluster_has_no_pool_to_look_at() -> None:
