@@ -37,6 +37,7 @@ $(READY): pyproject.toml requirements.lock
 	@$(call say,"set-up: packages of requirements.lock (vLLM for the CPU among them; minutes the first time)")
 	@$(BIN)/uv pip sync --python $(BIN)/python --require-hashes --compile-bytecode requirements.lock
 	@$(BIN)/uv pip install --quiet --python $(BIN)/python --no-deps --editable .
+	@$(BIN)/python -m compileall -q operator connector scorer
 	@touch $@
 
 .PHONY: lock

@@ -75,7 +75,8 @@ class ApiModel(BaseModel):
     @classmethod
     def rules(cls) -> Iterator[Rule]:
         """The rules of this model, in the order they are written."""
-        for attribute in vars(cls).values():
+        # A snapshot: pydantic completes some class attributes (the signature) when they are first read.
+        for attribute in tuple(vars(cls).values()):
             found = getattr(attribute, _RULE_ATTRIBUTE, None)
             if isinstance(found, Rule):
                 yield found

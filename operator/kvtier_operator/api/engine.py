@@ -148,7 +148,7 @@ class EngineSpec(ApiModel):
     )
     gpu_memory_utilization: float | None = Field(
         None,
-        description="Share of the GPU's memory vLLM may use (vLLM's --gpu-memory-utilization; vLLM's default 0.9).",
+        description="Share of the GPU's memory vLLM may use (vLLM's --gpu-memory-utilization; vLLM's default 0.92).",
         gt=0,
         le=1,
     )
