@@ -164,6 +164,12 @@ def _table(report: dict[str, Any]) -> Table:
             f"vLLM's LRU {index['vllm_max_ms']:.2f}",
             "1",
         )
+        table.add_row(
+            "  of it on the CPU (the rest is other processes), ms",
+            f"{index['kvtier_max_cpu_ms']:.2f}",
+            f"vLLM's LRU {index['vllm_max_cpu_ms']:.2f}",
+            "",
+        )
     if ttft := report.get("ttft"):
         beside = f"device hit {ttft['device_hit_s'] * 1e3:.1f} ms, cold {ttft['cold_s']:.2f} s"
         table.add_row(

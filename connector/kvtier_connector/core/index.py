@@ -79,7 +79,8 @@ class BlockIndex:
             keys: root to tail.
             keep: tells of a key whether it must stay; eviction stops at the first that must.
         """
-        present = self._table.find(keys)
+        batch = self._table.batch(keys)
+        present = self._table.find(batch)
         self._touch(present[present >= 0])
         lacking = np.flatnonzero(present < 0)
         evictable = self._recency.size - int(self._recency.holds(present[present >= 0]).sum())
@@ -90,11 +91,12 @@ class BlockIndex:
             stop = next((place for place, key in enumerate(evicted) if keep(key)), len(evicted))
             victims, evicted = victims[:stop], evicted[:stop]
         self._recency.remove(victims)
-        self._release(victims)
+        self._free_slots(victims, evicted)
 
-        new = [keys[place] for place in lacking[: self._free_count].tolist()]
+        lacking = lacking[: self._free_count]
+        new = [keys[place] for place in lacking.tolist()]
         slots = self._take(len(new))
-        self._table.insert(slots, new)
+        self._table.insert(slots, batch[lacking])
         self._state[slots] = BlockState.PENDING
         self._recency.rank(slots[::-1])
         return Reservation(new, slots, evicted)
@@ -138,7 +140,7 @@ class BlockIndex:
 
     def touch(self, keys: Sequence[bytes]) -> None:
         """Make keys the most recently used; those that the tier lacks are passed over."""
-        slots = self._table.find(keys)
+        slots = self._table.find(self._table.batch(keys))
         self._touch(slots[slots >= 0])
 
     def invalidate(self, keys: Sequence[bytes]) -> list[bytes]:
@@ -147,7 +149,7 @@ class BlockIndex:
         Returns:
             The keys that were readable until now.
         """
-        slots = self._table.find(keys)
+        slots = self._table.find(self._table.batch(keys))
         slots = slots[slots >= 0]
         was_ready = self._state[slots] == BlockState.READY
         lost = self._table.keys_of(slots[was_ready])
@@ -167,7 +169,7 @@ class BlockIndex:
         self._free_count = self.capacity
 
     def _slots_of(self, keys: Sequence[bytes]) -> Slots:
-        slots = self._table.find(keys)
+        slots = self._table.find(self._table.batch(keys))
         if (slots == ABSENT).any():
             raise KeyError("a block that is in flight has left the index")
         return slots
@@ -182,9 +184,12 @@ class BlockIndex:
         return self._free[self._free_count : self._free_count + count][::-1].copy()
 
     def _release(self, slots: Slots) -> None:
+        self._free_slots(slots, self._table.keys_of(slots))
+
+    def _free_slots(self, slots: Slots, keys: list[bytes]) -> None:
         if not len(slots):
             return
-        self._table.remove(slots)
+        self._table.remove(slots, keys)
         self._state[slots] = BlockState.ABSENT
         self._free[self._free_count : self._free_count + len(slots)] = slots[::-1]
         self._free_count += len(slots)

@@ -7,16 +7,34 @@ Every step works on a whole batch of keys, because one vectorised operation cost
 """
 
 from collections.abc import Sequence
-from typing import Final
+from dataclasses import dataclass, replace
+from typing import Final, Self
 
 import numpy as np
 import numpy.typing as npt
 
 Slots = npt.NDArray[np.int32]
-PackedKeys = npt.NDArray[np.uint64]
 
 ABSENT: Final = -1
 _WORD_BYTES: Final = 8
+_BUCKETS_PER_SLOT: Final = 2
+"""Chains of half a key on average: most walks end after one step, for 4 to 8 bytes a slot."""
+
+
+@dataclass(frozen=True, slots=True)
+class KeyBatch:
+    """Keys ready for the table.
+
+    Args:
+        words: the keys as rows of 64-bit words, zero-padded, shape (keys, words).
+        buckets: the bucket that each belongs to.
+    """
+
+    words: npt.NDArray[np.uint64]
+    buckets: npt.NDArray[np.int64]
+
+    def __getitem__(self, places: npt.NDArray[np.intp]) -> Self:
+        return replace(self, words=self.words[places], buckets=self.buckets[places])
 
 
 class KeyTable:
@@ -32,7 +50,7 @@ class KeyTable:
     def __init__(self, capacity: int, key_bytes: int) -> None:
         self.key_bytes = key_bytes
         self._words = -(-key_bytes // _WORD_BYTES)
-        buckets = 1 << (capacity - 1).bit_length()
+        buckets = _BUCKETS_PER_SLOT << (capacity - 1).bit_length()
         self._bucket_mask = buckets - 1
         self._keys = np.full((capacity, self._words), 0, np.uint64)
         self._next = np.full(capacity, ABSENT, np.int32)
@@ -49,15 +67,27 @@ class KeyTable:
         flat = self._keys[slots].tobytes()
         return [flat[start : start + size] for start in range(0, len(flat), row)]
 
-    def find(self, keys: Sequence[bytes]) -> Slots:
+    def batch(self, keys: Sequence[bytes]) -> KeyBatch:
+        """Return `keys` in the form that the other methods take.
+
+        Raises:
+            ValueError: a key has another length than the table's.
+        """
+        flat = np.frombuffer(b"".join(keys), np.uint8)
+        if flat.size != len(keys) * self.key_bytes:
+            raise ValueError(f"every key must have {self.key_bytes} bytes")
+        rows = np.zeros((len(keys), self._words * _WORD_BYTES), np.uint8)
+        rows[:, : self.key_bytes] = flat.reshape(len(keys), self.key_bytes)
+        return KeyBatch(rows.view(np.uint64), self._buckets(keys))
+
+    def find(self, batch: KeyBatch) -> Slots:
         """Return each key's slot, or ABSENT."""
-        packed = self._pack(keys)
-        found = np.full(len(keys), ABSENT, np.int32)
-        candidates = self._heads[self._buckets(keys)]
+        found = np.full(len(batch.buckets), ABSENT, np.int32)
+        candidates = self._heads[batch.buckets]
         pending = np.flatnonzero(candidates >= 0)
         candidates = candidates[pending]
         while pending.size:
-            same = (self._keys[candidates] == packed[pending]).all(axis=1)
+            same = (self._keys[candidates] == batch.words[pending]).all(axis=1)
             found[pending[same]] = candidates[same]
             candidates = self._next[candidates]
             unresolved = ~same & (candidates >= 0)
@@ -75,12 +105,11 @@ class KeyTable:
             slot = self._next_view[slot]
         return ABSENT
 
-    def insert(self, slots: Slots, keys: Sequence[bytes]) -> None:
+    def insert(self, slots: Slots, batch: KeyBatch) -> None:
         """Put keys into slots. Neither may be in the table, nor occur twice in the batch."""
-        self._keys[slots] = self._pack(keys)
-        buckets = self._buckets(keys)
-        order = np.argsort(buckets, kind="stable")
-        buckets, slots = buckets[order], slots[order]
+        self._keys[slots] = batch.words
+        order = np.argsort(batch.buckets)
+        buckets, slots = batch.buckets[order], slots[order]
         # Keys of the batch that share a bucket are chained to one another, the first to the old head.
         opens = np.empty(len(slots), np.bool_)
         opens[:1] = True
@@ -94,10 +123,10 @@ class KeyTable:
         closes[:-1] = opens[1:]
         self._heads[buckets[closes]] = slots[closes]
 
-    def remove(self, slots: Slots) -> None:
-        """Take the keys in `slots` out of the table; each must be in it."""
+    def remove(self, slots: Slots, keys: Sequence[bytes]) -> None:
+        """Take the keys in `slots` out of the table; `keys` are those keys."""
         self._leaving[slots] = True
-        buckets = np.sort(self._buckets(self.keys_of(slots)))
+        buckets = np.sort(self._buckets(keys))
         buckets = buckets[np.concatenate(([True], buckets[1:] != buckets[:-1]))]
         cursor = self._heads[buckets]
         self._heads[buckets] = ABSENT
@@ -119,15 +148,6 @@ class KeyTable:
     def clear(self) -> None:
         """Forget every key."""
         self._heads.fill(ABSENT)
-
-    def _pack(self, keys: Sequence[bytes]) -> PackedKeys:
-        """Return `keys` as rows of 64-bit words, shape (len(keys), words), zero-padded."""
-        flat = np.frombuffer(b"".join(keys), np.uint8)
-        if flat.size != len(keys) * self.key_bytes:
-            raise ValueError(f"every key must have {self.key_bytes} bytes")
-        rows = np.zeros((len(keys), self._words * _WORD_BYTES), np.uint8)
-        rows[:, : self.key_bytes] = flat.reshape(len(keys), self.key_bytes)
-        return rows.view(np.uint64)
 
     def _buckets(self, keys: Sequence[bytes]) -> npt.NDArray[np.int64]:
         # CPython hashes bytes with a keyed SipHash: even for any keys, and no client can aim at one bucket.

@@ -14,22 +14,22 @@ def test_keys_that_share_a_bucket_and_differ_in_one_bit_are_distinct(key: bytes,
     others = [(int.from_bytes(key, "big") ^ 1 << bit).to_bytes(KEY_BYTES, "big") for bit in bits]
     table = KeyTable(32, KEY_BYTES)
     table._bucket_mask = 0  # every key in one bucket: as bad as any collision can get
-    table.insert(np.array([3], np.int32), [key])
-    assert table.find([key, *others]).tolist() == [3] + [-1] * len(others)
+    table.insert(np.array([3], np.int32), table.batch([key]))
+    assert table.find(table.batch([key, *others])).tolist() == [3] + [-1] * len(others)
     assert [table.find_one(other) for other in others] == [-1] * len(others)
 
     slots = np.arange(4, 4 + len(others), dtype=np.int32)
-    table.insert(slots, others)
-    assert table.find([*others, key]).tolist() == [*slots.tolist(), 3]
+    table.insert(slots, table.batch(others))
+    assert table.find(table.batch([*others, key])).tolist() == [*slots.tolist(), 3]
     assert [table.find_one(other) for other in others] == slots.tolist()
 
-    table.remove(slots[::2])
+    table.remove(slots[::2], others[::2])
     expected = [-1 if place % 2 == 0 else slot for place, slot in enumerate(slots.tolist())]
-    assert table.find(others).tolist() == expected
+    assert table.find(table.batch(others)).tolist() == expected
     assert table.find_one(key) == 3
     assert table.keys_of(np.array([3], np.int32)) == [key]
 
 
 def test_keys_of_another_length_are_refused() -> None:
     with pytest.raises(ValueError, match="20 bytes"):
-        KeyTable(4, KEY_BYTES).find([b"short"])
+        KeyTable(4, KEY_BYTES).batch([b"short"])

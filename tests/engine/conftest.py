@@ -1,0 +1,87 @@
+"""Real vLLM engines on the CPU, as small as they get: two layers, random weights, prompts as token ids."""
+
+import gc
+import json
+import os
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+os.environ.update(
+    VLLM_CPU_KVCACHE_SPACE="1",
+    VLLM_CPU_OMP_THREADS_BIND="nobind",
+    VLLM_LOGGING_LEVEL="WARNING",
+    HF_HUB_OFFLINE="1",
+)
+
+LLAMA: dict[str, object] = {
+    "architectures": ["LlamaForCausalLM"],
+    "model_type": "llama",
+    "hidden_size": 64,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 2,
+    "num_key_value_heads": 2,
+    "head_dim": 32,
+    "intermediate_size": 128,
+    "vocab_size": 512,
+    "max_position_embeddings": 2048,
+    "rms_norm_eps": 1e-5,
+    "hidden_act": "silu",
+    "tie_word_embeddings": False,
+    "torch_dtype": "float32",
+    "bos_token_id": 1,
+    "eos_token_id": 2,
+}
+
+Engine = Callable[..., AbstractContextManager[Any]]
+
+
+@pytest.fixture(scope="session")
+def model_folder(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Path]:
+    """Return a function that writes a model's config.json, with changes, and gives its folder."""
+
+    def write(**changes: object) -> Path:
+        folder = tmp_path_factory.mktemp("model")
+        (folder / "config.json").write_text(json.dumps(LLAMA | changes))
+        return folder
+
+    return write
+
+
+@pytest.fixture(scope="session")
+def engine(model_folder: Callable[..., Path]) -> Engine:
+    """Return a context manager that runs an engine and stops it."""
+
+    @contextmanager
+    def run(
+        transfer: dict[str, Any] | None = None, *, model: Path | None = None, **settings: object
+    ) -> Iterator[Any]:
+        from vllm import LLM  # noqa: PLC0415 - takes seconds, and only these tests need it
+
+        llm = LLM(
+            str(model or model_folder()),
+            skip_tokenizer_init=True,
+            load_format="dummy",
+            dtype="float32",
+            enforce_eager=True,
+            max_model_len=1024,
+            block_size=32,
+            max_num_seqs=8,
+            disable_log_stats=False,
+            kv_transfer_config=transfer,
+            **settings,
+        )
+        try:
+            yield llm
+        finally:
+            llm.llm_engine.engine_core.shutdown()
+            del llm
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # vLLM leaves sockets to the garbage collector
+                gc.collect()
+
+    return run

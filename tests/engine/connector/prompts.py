@@ -1,0 +1,30 @@
+"""Prompts as token ids, and what an engine answers to them."""
+
+import random
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from vllm import LLM
+
+
+def prompt(length: int, seed: int = 0) -> list[int]:
+    numbers = random.Random(f"{length}/{seed}")  # noqa: S311 - not for secrets
+    return [numbers.randrange(3, 500) for _ in range(length)]
+
+
+def answers(llm: "LLM", prompts: list[list[int]], tokens: int = 8) -> list[tuple[list[int], int]]:
+    """Return for each prompt the tokens generated at temperature 0, and how many of its own were cached."""
+    from vllm import SamplingParams  # noqa: PLC0415 - takes seconds
+
+    how = SamplingParams(temperature=0, max_tokens=tokens, ignore_eos=True, detokenize=False)
+    asked = [{"prompt_token_ids": ids} for ids in prompts]
+    outputs = llm.generate(asked, how, use_tqdm=False)
+    return [(list(output.outputs[0].token_ids), output.num_cached_tokens) for output in outputs]
+
+
+def tokens_of(found: list[tuple[list[int], int]]) -> list[list[int]]:
+    return [tokens for tokens, _ in found]
+
+
+def metric(llm: "LLM", name: str) -> float:
+    return float(sum(sample.value for sample in llm.get_metrics() if sample.name == name))

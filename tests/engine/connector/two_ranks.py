@@ -1,0 +1,39 @@
+"""Runs an engine of two ranks, prints what it found, and waits to be killed. A program, not a test."""
+
+import json
+import sys
+import time
+from pathlib import Path
+
+from tests.engine.connector.prompts import answers, metric, prompt
+
+from kvtier_connector.config import MIB, ConnectorConfig, Policy, kv_transfer_config
+
+
+def main(model: str) -> None:
+    from vllm import LLM  # noqa: PLC0415 - spawned workers import this module too
+
+    tier = ConnectorConfig(cpu_capacity_bytes=4 * MIB, hugepages=Policy.PREFER, blocks_per_chunk=2)
+    llm = LLM(
+        model,
+        tensor_parallel_size=2,
+        skip_tokenizer_init=True,
+        load_format="dummy",
+        dtype="float32",
+        enforce_eager=True,
+        max_model_len=1024,
+        block_size=32,
+        disable_log_stats=False,
+        kv_transfer_config=kv_transfer_config(tier),
+    )
+    prompts = [prompt(length) for length in (100, 333, 700)]
+    cold = [answers(llm, [ids])[0] for ids in prompts]
+    llm.reset_prefix_cache()
+    warm = [answers(llm, [ids])[0] for ids in prompts]
+    loaded = metric(llm, "vllm:kv_offload_load_bytes")
+    Path(sys.argv[2]).write_text(json.dumps({"cold": cold, "warm": warm, "loaded_bytes": loaded}))
+    time.sleep(3600)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])
