@@ -9,7 +9,8 @@ from multidict import CIMultiDict
 
 # Headers of one connection, which a proxy must not pass on (RFC 9110, 7.6.1), and those aiohttp sets itself.
 _NOT_FORWARDED: Final = frozenset(
-    {"connection", "keep-alive", "proxy-connection", "te", "trailer", "transfer-encoding", "upgrade"}
+    {"connection", "keep-alive", "proxy-connection", "te", "trailer"}  # codespell:ignore te
+    | {"transfer-encoding", "upgrade"}
     | {"host", "content-length"}
 )
 _MAX_BODY_BYTES: Final = 64 * 1024**2

@@ -37,7 +37,7 @@ def result(**outputs: str) -> DemoResult:
         sample(Kind.OFF, 12.5, outputs.get("off", "a b c")),
         sample(Kind.OFF_DEVICE_HIT, 0.09, outputs.get("cached", "a b c"), device=990),
         sample(Kind.WARM, 0.11, outputs.get("warm", "a b c"), cpu=990),
-        sample(Kind.DEVICE_HIT, 0.10, outputs.get("warm", "a b c"), device=990),
+        sample(Kind.DEVICE_HIT, 0.10, outputs.get("hit", "a b c"), device=990),
     )
     return DemoResult(samples, Samples.of([0.03]))
 
@@ -92,7 +92,9 @@ def test_figures() -> None:
     assert figures["outputs_identical"] == figures["outputs_compared"] == 4
 
 
-@pytest.mark.parametrize("outputs", [{"warm": "a b d"}, {"off": "x b c"}, {"cached": "a b d"}])
+@pytest.mark.parametrize(
+    "outputs", [{"warm": "a b d"}, {"off": "x b c"}, {"hit": "a b d"}, {"cached": "a x c"}]
+)
 def test_an_output_that_differs_shows(outputs: dict[str, str]) -> None:
     assert not result(**outputs).outputs_equal
 
