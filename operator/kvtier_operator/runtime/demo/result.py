@@ -10,9 +10,9 @@ from kvtier_operator.runtime.measure.client import Answer
 from kvtier_operator.runtime.measure.samples import Samples
 from kvtier_operator.runtime.metrics import EngineMetrics
 
-# bf16 keeps 8 significant bits: logits from 16 to 32 are 0.125 apart. Within two such steps the choice between
-# two candidates is rounding, and one engine without any tier differs from itself: a prefill in one piece and
-# one that starts from cached blocks round differently.
+# bf16 keeps 8 significant bits: logits from 16 to 32 are 0.125 apart. Within two such steps the choice
+# between two candidates is rounding, and one engine without any tier differs from itself: a prefill in one
+# piece and one that starts from cached blocks round differently.
 TIE_NATS: Final = 0.25
 _MOSTLY: Final = 0.9
 
