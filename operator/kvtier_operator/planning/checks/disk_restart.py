@@ -40,4 +40,9 @@ def disk_restart(given: CheckInput) -> CheckResult:
         return _VERDICTS.passed("no disk tier", reason="NoDiskTier")
     if given.spec.backend is Backend.KVTIER and given.backend.disk_bytes_per_rank:
         return _VERDICTS.passed("backend KVTier's disk tier is bounded and warm after a restart")
+    if given.spec.backend is Backend.KVTIER and given.spec.tiers.cpu is None:
+        return _VERDICTS.reject(
+            "DiskNotServed",
+            "backend KVTier does not serve a disk tier in this release, and there is no other: add spec.tiers.cpu",
+        )
     return _VERDICTS.warn(*_WARNINGS[given.spec.backend])

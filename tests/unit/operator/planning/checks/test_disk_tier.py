@@ -25,6 +25,16 @@ def test_what_a_restart_leaves(backend: str, reason: str) -> None:
     says(verdict(disk_restart, resource(backend=backend, tiers=DISK)), WARN, reason)
 
 
+def test_a_disk_tier_that_kvtier_leaves_out() -> None:
+    with_cpu = resource(backend="KVTier", tiers=DISK)
+    says(verdict(disk_restart, with_cpu), WARN, "DiskNotServed", "left out")
+
+
+def test_nothing_is_left_of_a_disk_tier_alone() -> None:
+    alone = resource(backend="KVTier", cpu=None, tiers=DISK)
+    says(verdict(disk_restart, alone), REJECT, "DiskNotServed", "add spec.tiers.cpu")
+
+
 def test_a_folder_of_the_node() -> None:
     result = verdict(host_path, resource(backend="LMCache", tiers=FOLDER, replicas=2))
     says(result, WARN, "HostPathNotAccounted", "/mnt/nvme0", "100 GiB", "2 replicas")
