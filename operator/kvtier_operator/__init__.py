@@ -1,1 +1,1 @@
-"""The operator side of kvtier: the KVCacheTier API, the planner, the embedded runtime and the command line."""
+"""The operator side of kvtier: the KVCacheTier API, the planner, the local runtime and the command line."""

@@ -43,6 +43,6 @@ def disk_restart(given: CheckInput) -> CheckResult:
     if given.spec.backend is Backend.KVTIER and given.spec.tiers.cpu is None:
         return _VERDICTS.reject(
             "DiskNotServed",
-            "backend KVTier does not serve a disk tier in this release, and there is no other: add spec.tiers.cpu",
+            "backend KVTier serves no disk tier in this release, and there is no other: add spec.tiers.cpu",
         )
     return _VERDICTS.warn(*_WARNINGS[given.spec.backend])
