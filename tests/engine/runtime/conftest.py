@@ -23,6 +23,9 @@ TINY = ModelShape(
 )
 TEXT = "The prefix cache keeps what was computed once; the next prompt that begins alike loads it.\n"
 
+# Without them in its vocabulary, numbered prompts would be one and the same.
+DIGITS = "[Prompt 0] [Prompt 1] [Prompt 2]"
+
 
 class WriteResource(Protocol):
     """Writes a KVCacheTier for the tiny model and gives its path."""
@@ -40,7 +43,7 @@ class StartRun(Protocol):
 
 @pytest.fixture(scope="session")
 def tiny_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return random_model(TINY, TEXT * 20, tmp_path_factory.mktemp("models"), print)
+    return random_model(TINY, TEXT * 20 + DIGITS, tmp_path_factory.mktemp("models"), print)
 
 
 @pytest.fixture

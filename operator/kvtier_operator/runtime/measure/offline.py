@@ -92,6 +92,7 @@ async def run_offline(
         name=name,
         argv=(sys.executable, "-P", "-m", _WORKER, str(job_path), str(result_path)),
         env=local.engine.env,
+        not_inherited=local.engine.not_inherited,
     )
     async with SupervisedProcess(command, folder / f"{name}.log") as process:
         if await process.wait() != 0:

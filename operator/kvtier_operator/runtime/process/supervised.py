@@ -24,13 +24,20 @@ class Command:
         name: What a person calls it, such as `engine-0`.
         argv: Program and arguments.
         env: Variables on top of this process's own environment.
+        not_inherited: Prefixes of this process's variables that it does not get.
         grace_s: Seconds between SIGTERM and SIGKILL when it is stopped.
     """
 
     name: str
     argv: tuple[str, ...]
     env: Mapping[str, str] = field(default_factory=dict)
+    not_inherited: tuple[str, ...] = ()
     grace_s: float = 20.0
+
+    def environment(self, inherited: Mapping[str, str]) -> dict[str, str]:
+        """All its variables, where this process has `inherited`."""
+        kept = {name: value for name, value in inherited.items() if not name.startswith(self.not_inherited)}
+        return kept | dict(self.env)
 
 
 class SupervisedProcess:
@@ -56,7 +63,7 @@ class SupervisedProcess:
                 self._process = await asyncio.create_subprocess_exec(
                     sys.executable, "-P", "-m", GUARD, str(self.command.grace_s), *self.command.argv,
                     stdin=asyncio.subprocess.PIPE, stdout=log, stderr=asyncio.subprocess.STDOUT,
-                    env={**os.environ, **self.command.env}, start_new_session=True,
+                    env=self.command.environment(os.environ), start_new_session=True,
                 )  # fmt: skip
             except OSError as error:
                 raise RuntimeFailedError(f"{self.command.name}: cannot start: {error}") from error

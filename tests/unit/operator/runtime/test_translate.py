@@ -45,6 +45,19 @@ def test_only_program_model_address_and_folders_differ_from_the_plan() -> None:
     assert local.url == "http://127.0.0.1:4321"
 
 
+def test_variables_of_engines_come_from_the_plan_alone() -> None:
+    command = to_local(engine(), place()).engine
+    inherited = {
+        "PATH": "/bin",
+        "VLLM_CPU_KVCACHE_SPACE": "1",
+        "LMCACHE_CHUNK_SIZE": "16",
+        "PYTHONHASHSEED": "7",
+    }
+    environment = command.environment(inherited)
+    assert environment == {"PATH": "/bin"} | dict(command.env)
+    assert environment["PYTHONHASHSEED"] == "0"
+
+
 def test_without_a_local_model_the_plans_is_taken_and_the_hub_may_be_asked() -> None:
     local = to_local(engine(), place())
     assert "org/model" in local.engine.argv[local.engine.argv.index("--model") :]
