@@ -20,6 +20,9 @@ import mmap, os, signal, subprocess, sys, tempfile
 descriptor, path = tempfile.mkstemp(dir="/dev/shm")
 os.truncate(descriptor, 4096)
 memory = mmap.mmap(descriptor, 4096)
+os.close(descriptor)
+os.link(path, path := path + "-linked")  # as sem_open does: mapped under a name that is gone
+os.unlink(path.removesuffix("-linked"))
 if {deaf}:
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
 child = subprocess.Popen([sys.executable, "-c", "import signal; print(flush=True); signal.pause()"],

@@ -8,7 +8,7 @@ Standard library only: the guard runs on it.
 
 import ctypes
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 _IN_CREATE = 0x100  # inotify(7)
@@ -90,19 +90,38 @@ def descendants(root: int) -> list[int]:
 
 
 def used_files(pid: int, folder: Path) -> set[str]:
-    """Names directly in `folder` that process `pid` has open or mapped."""
-    paths: list[str] = []
+    """Names directly in `folder` that process `pid` has open or mapped.
+
+    By inode, because a name is not enough: sem_open(3) maps a file under one name and links it to another.
+    """
     process = Path("/proc", str(pid))
+    used: set[tuple[int, int]] = set()
     try:
-        paths += [
-            line.split(maxsplit=5)[-1] for line in (process / "maps").read_text().splitlines() if "/" in line
-        ]
-        paths += [str(link.readlink()) for link in (process / "fd").iterdir()]
+        used |= {_mapped(line) for line in (process / "maps").read_text().splitlines() if "/" in line}
+        used |= {_identity(link.stat()) for link in (process / "fd").iterdir() if link.exists()}
     except OSError:  # the process is gone, or on its way
         pass
-    prefix = f"{folder}/"
-    return {
-        path.removeprefix(prefix)
-        for path in paths
-        if path.startswith(prefix) and "/" not in path[len(prefix) :]
-    }
+    return {name for name, identity in _identities(folder) if identity in used}
+
+
+def _mapped(line: str) -> tuple[int, int]:
+    """Device and inode of one line of /proc/PID/maps (proc(5))."""
+    _, _, _, device, inode, _ = line.split(maxsplit=5)
+    major, minor = device.split(":")
+    return os.makedev(int(major, 16), int(minor, 16)), int(inode)
+
+
+def _identity(stat: os.stat_result) -> tuple[int, int]:
+    return stat.st_dev, stat.st_ino
+
+
+def _identities(folder: Path) -> Iterator[tuple[str, tuple[int, int]]]:
+    try:
+        entries = list(folder.iterdir())
+    except OSError:
+        return
+    for path in entries:
+        try:
+            yield path.name, _identity(path.stat())
+        except OSError:
+            continue
