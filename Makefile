@@ -20,7 +20,7 @@ demo: setup ## Serve a long prompt twice with a real vLLM: cold, from the device
 
 .PHONY: test
 test: lint verify ## Lint, check generated files, run all tests (unit, real vLLM, real Kubernetes API server)
-	@$(call say,"tests: unit, engine and cluster")
+	@$(call say,"tests: unit; real vLLM; real Kubernetes API server")
 	@$(BIN)/pytest --cov --cov-report=term:skip-covered $(PYTEST_ARGS)
 
 ##@ Set-up
@@ -32,7 +32,7 @@ $(READY): pyproject.toml requirements.lock
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "make: $$($(PYTHON) --version) is too old: install Python 3.11 or newer, or name it with make PYTHON=..."; exit 1; }
 	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || { echo "make: Python's venv module is missing: install it (Debian and Ubuntu: apt-get install python3-venv)"; exit 1; }
 	@$(call say,"set-up: uv $(UV_VERSION) and $(VENV)")
-	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@$(BIN)/python -m pip --version >/dev/null 2>&1 || $(PYTHON) -m venv --clear $(VENV)
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check uv==$(UV_VERSION)
 	@$(call say,"set-up: packages of requirements.lock (vLLM for the CPU among them; minutes the first time)")
 	@$(BIN)/uv pip sync --python $(BIN)/python --require-hashes --compile-bytecode requirements.lock
