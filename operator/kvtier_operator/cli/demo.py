@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from kvtier_operator.planning.plan import Plan
 
 _RANDOM_NOTE: Final = (
-    "a Llama of 76 million random weights (8 layers, hidden 768, 12 heads, 2 KV heads, bf16) with a BPE "
+    "a Llama of 76 million random weights (8 layers, hidden 768, 12 heads, 2 KV heads, float32) with a BPE "
     "tokenizer trained on the spot; the time to the first token does not depend on the weights' values, so a "
     "trained model of this shape takes as long"
 )
@@ -36,13 +36,20 @@ _RANDOM_NOTE: Final = (
     help="Tokens of each of the five documents; fewer take less time and show less.",
 )
 @click.option(
+    "--minutes",
+    type=click.FloatRange(min=0),
+    default=5,
+    show_default=True,
+    help="Time to be done in: a slow machine repeats the prompts that it computes less than five times.",
+)
+@click.option(
     "--output",
     type=click.Path(file_okay=False, path_type=Path),
     default=Path("build/demo"),
     show_default=True,
     help="Folder for report.json and report.html.",
 )
-def demo(*, model: Path | None, tokens: int, output: Path) -> None:
+def demo(*, model: Path | None, tokens: int, minutes: float, output: Path) -> None:
     """Serve long prompts with a real vLLM: cold, from CPU memory, from the device, with the tier off.
 
     Needs no GPU and no network. Exit status: 0 shown, 1 rejected by a check, 3 an engine failed.
@@ -50,6 +57,7 @@ def demo(*, model: Path | None, tokens: int, output: Path) -> None:
     from rich.console import Console  # noqa: PLC0415 - only here
 
     from kvtier_operator.runtime.demo.corpus import corpus  # noqa: PLC0415 - as above
+    from kvtier_operator.runtime.demo.measure import Questions  # noqa: PLC0415 - as above
     from kvtier_operator.runtime.demo.report import table, write_report  # noqa: PLC0415 - as above
     from kvtier_operator.runtime.demo.run import run_demo  # noqa: PLC0415 - as above
     from kvtier_operator.runtime.demo.setup import demo_documents  # noqa: PLC0415 - as above
@@ -62,7 +70,9 @@ def demo(*, model: Path | None, tokens: int, output: Path) -> None:
     folder, note = _model(model, text, console)
     plan = _plan(folder, tokens, random=model is None)
     texts = demo_documents(text, folder, tokens)
-    done = asyncio.run(until_signalled(run_demo(plan, folder, texts, run_folder("demo", None), console)))
+    asked = Questions(plan.resource.spec.model.name, texts, started + 60 * minutes)
+    running = run_demo(plan, folder, asked, run_folder("demo", None), console)
+    done = asyncio.run(until_signalled(running))
     if done is None:
         console.print("stopped; nothing is left running")
         sys.exit(INTERRUPTED)

@@ -7,7 +7,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import pytest
 
 from kvtier_operator.errors import RuntimeFailedError
-from kvtier_operator.runtime.measure.client import Candidates, OpenAIClient, Query
+from kvtier_operator.runtime.measure.client import OpenAIClient, Query
 
 Serve = Callable[..., str]
 QUERY = Query.completion("m", "prompt", 2)
@@ -57,15 +57,6 @@ def test_the_first_token_is_the_first_content_of_a_chat(serve: Serve) -> None:
         answer = client.ask(Query.chat("m", "prompt", 2))
     assert (answer.text, answer.prompt_tokens, answer.completion_tokens) == ("Hello", 7, 2)
     assert 0 < answer.ttft_s <= answer.total_s
-
-
-def test_how_sure_each_token_was(serve: Serve) -> None:
-    url = serve(
-        b'data: {"choices":[{"text":" a","logprobs":'
-        b'{"tokens":[" a"],"top_logprobs":[{" a":-0.5,"b":-2.0}]}}]}\n\n'
-    )
-    with OpenAIClient(url) as client:
-        assert client.ask(QUERY).candidates == (Candidates(" a", 1.5),)
 
 
 def test_a_connection_that_the_server_closed_is_opened_again(serve: Serve) -> None:

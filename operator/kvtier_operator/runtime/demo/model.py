@@ -14,12 +14,9 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any, Final
 
-FORMAT_VERSION: Final = 1
+FORMAT_VERSION: Final = 2
 END_OF_TEXT: Final = "<|end|>"
 UNKNOWN: Final = "<unk>"
-# Gain of the output layer. Trained models are sure of most tokens; with unit gain every choice is a near tie,
-# and rounding in bf16 decides it.
-_OUTPUT_GAIN: Final = 8.0
 # Each role on a line of its own, then what it says.
 CHAT_TEMPLATE: Final = (
     "{% for message in messages %}{{ message['role'] }}:\n{{ message['content'] }}\n{% endfor %}"
@@ -29,7 +26,7 @@ CHAT_TEMPLATE: Final = (
 
 @dataclass(frozen=True, slots=True)
 class ModelShape:
-    """Shape of a Llama; the defaults have 76 million parameters and 4,096 bytes of KV cache a token in bf16.
+    """Shape of a Llama; the defaults have 76 million parameters and take 8,192 bytes of KV cache a token.
 
     Attributes:
         layers: Transformer layers.
@@ -85,7 +82,7 @@ def model_config(shape: ModelShape) -> dict[str, Any]:
     return {
         "architectures": ["LlamaForCausalLM"],
         "model_type": "llama",
-        "torch_dtype": "bfloat16",
+        "torch_dtype": "float32",
         "hidden_size": shape.hidden_size,
         "intermediate_size": shape.intermediate_size,
         "num_hidden_layers": shape.layers,
@@ -117,9 +114,7 @@ def random_model(shape: ModelShape, text: str, folder: Path, say: Callable[[str]
         folder: Cache folder.
         say: Is told of each step that takes a while.
     """
-    identity = json.dumps(
-        [FORMAT_VERSION, _OUTPUT_GAIN, asdict(shape), sha256(text.encode()).hexdigest(), CHAT_TEMPLATE]
-    )
+    identity = json.dumps([FORMAT_VERSION, asdict(shape), sha256(text.encode()).hexdigest(), CHAT_TEMPLATE])
     target = folder / f"random-llama-{sha256(identity.encode()).hexdigest()[:12]}"
     if (target / "config.json").exists():
         return target
@@ -180,8 +175,7 @@ def _write_weights(folder: Path, shape: ModelShape) -> None:
     weights = {}
     for name, size in weight_shapes(shape).items():
         if len(size) == 1:
-            weights[name] = torch.ones(size, dtype=torch.bfloat16)
+            weights[name] = torch.ones(size)
             continue
-        std = size[-1] ** -0.5 * (_OUTPUT_GAIN if name == "lm_head.weight" else 1.0)
-        weights[name] = torch.empty(size).normal_(std=std, generator=generator).to(torch.bfloat16)
+        weights[name] = torch.empty(size).normal_(std=size[-1] ** -0.5, generator=generator)
     save_file(weights, folder / "model.safetensors", metadata={"format": "pt"})

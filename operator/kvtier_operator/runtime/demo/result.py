@@ -10,11 +10,9 @@ from kvtier_operator.runtime.measure.client import Answer
 from kvtier_operator.runtime.measure.samples import Samples
 from kvtier_operator.runtime.metrics import EngineMetrics
 
-# bf16 keeps 8 significant bits: logits from 16 to 32 are 0.125 apart. Within two such steps the choice
-# between two candidates is rounding, and one engine without any tier differs from itself: a prefill in one
-# piece and one that starts from cached blocks round differently.
-TIE_NATS: Final = 0.25
 _MOSTLY: Final = 0.9
+_MOST: Final = 5
+_WARM_SAMPLES: Final = 15
 
 
 class Kind(StrEnum):
@@ -105,27 +103,12 @@ class DemoResult:
 
     @property
     def outputs_equal(self) -> bool:
-        """Whether the tier changed no output.
-
-        Greedy outputs from the tier are those from the device cache, text for text. Those and all others are
-        the cold query's up to its first tie (`TIE_NATS`), with the tier on and off.
-        """
-        cold = {sample.document: sample.answer for sample in self.of(Kind.COLD)}
-        cached = {sample.document: sample.answer.text for sample in self.of(Kind.DEVICE_HIT)}
-        return all(warm.answer.text == cached[warm.document] for warm in self.of(Kind.WARM)) and all(
-            equal_up_to_ties(cold[sample.document], sample.answer) for sample in self.samples
-        )
-
-    @property
-    def identical(self) -> tuple[int, int]:
-        """How many answers are those of the cold query to the last token, and of how many."""
+        """Whether every greedy output is the cold query's, token for token, with the tier on and off."""
         cold = {sample.document: sample.answer.text for sample in self.of(Kind.COLD)}
-        others = [sample for sample in self.samples if sample.kind is not Kind.COLD]
-        return sum(sample.answer.text == cold[sample.document] for sample in others), len(others)
+        return all(sample.answer.text == cold[sample.document] for sample in self.samples)
 
     def to_json(self) -> dict[str, Any]:
         """The figures and every sample."""
-        identical, compared = self.identical
         return {
             "query_twice": {
                 "prompt_tokens": self.prompt_tokens,
@@ -137,8 +120,6 @@ class DemoResult:
                 "speedup": self.speedup,
                 "over_device_hit": self.over_device_hit,
                 "outputs_equal": self.outputs_equal,
-                "outputs_identical": identical,
-                "outputs_compared": compared,
                 "http_and_tokenization_s": self.http_s.median_s,
             },
             "spread": {str(kind): self.ttft(kind).to_json() for kind in Kind},
@@ -146,21 +127,37 @@ class DemoResult:
         }
 
 
-def equal_up_to_ties(reference: Answer, other: Answer) -> bool:
-    """Whether two greedy answers are the same, up to the reference's first tie at which they part.
+@dataclass(frozen=True, slots=True)
+class Repetitions:
+    """How often what is measured.
+
+    Attributes:
+        documents: Documents asked about, each cold once; at least 2.
+        rounds: Times each document is asked warm.
+        off_repeats: Recomputed repetitions with the tier off.
+    """
+
+    documents: int
+    rounds: int
+    off_repeats: int
+
+    @property
+    def samples(self) -> int:
+        """Samples that come of it; the first query of each of two documents with the tier off is none."""
+        return self.documents * (1 + 2 * self.rounds) + 2 * self.off_repeats
+
+
+def repetitions(cold_s: float, left_s: float) -> Repetitions:
+    """As many repetitions as fit: five of each, on a slow machine two cold and one with the tier off at least.
 
     Args:
-        reference: An answer with its candidates.
-        other: An answer to the same query.
+        cold_s: What one computed prompt takes.
+        left_s: Seconds left once the first cold prompt is answered.
     """
-    if reference.text == other.text:
-        return True
-    said = ""
-    for candidate in reference.candidates:
-        said += candidate.text
-        if not other.text.startswith(said):
-            return candidate.margin_nats <= TIE_NATS
-    return False
+    computed = int(left_s / cold_s)  # documents - 1 cold; with the tier off two first ones and the repeats
+    documents = min(_MOST, max(2, computed // 2))
+    off_repeats = min(_MOST, max(1, computed - documents - 1))
+    return Repetitions(documents, -(-_WARM_SAMPLES // documents), off_repeats)
 
 
 def plan_rounds(documents: int, rounds: int, off_repeats: int) -> Sequence[tuple[Kind, int]]:
@@ -205,5 +202,4 @@ def _sample(sample: Sample) -> dict[str, Any]:
         "prompt_tokens": sample.served.prompt_tokens,
         "cached_tokens": dict(sample.served.cached_tokens),
         "output": sample.answer.text,
-        "margins_nats": [candidate.margin_nats for candidate in sample.answer.candidates],
     }

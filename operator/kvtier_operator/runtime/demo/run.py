@@ -14,7 +14,7 @@ from typing import Any, Final
 from rich.console import Console
 
 from kvtier_operator.planning.plan import Plan
-from kvtier_operator.runtime.demo.measure import measure
+from kvtier_operator.runtime.demo.measure import Questions, measure
 from kvtier_operator.runtime.demo.result import DemoResult, Sample
 from kvtier_operator.runtime.process.ports import free_ports
 from kvtier_operator.runtime.session import RunOptions, Session
@@ -47,14 +47,14 @@ class Facts:
 
 
 async def run_demo(
-    plan: Plan, model: Path, documents: Sequence[str], logs: Path, console: Console
+    plan: Plan, model: Path, asked: Questions, logs: Path, console: Console
 ) -> tuple[DemoResult, Facts]:
     """Start one engine with the tier and one without, ask both, stop both.
 
     Args:
         plan: The engine with the tier, one replica.
         model: Folder of the model.
-        documents: What to ask about.
+        asked: What to ask.
         logs: Folder for logs.
         console: Is told of each step.
 
@@ -80,7 +80,7 @@ async def run_demo(
                 markup=False,
             )
 
-        asking = asyncio.to_thread(measure, on.url, off.url, plan.resource.spec.model.name, documents, say)
+        asking = asyncio.to_thread(measure, on.url, off.url, asked, say)
         result = await _unless_an_engine_fails(asking, (on, off))
         measured = time.monotonic()
     return result, _facts(start_s=ready - started, measure_s=measured - ready)

@@ -54,19 +54,6 @@ class Query:
 
 
 @dataclass(frozen=True, slots=True)
-class Candidates:
-    """One generated token and how close the choice was.
-
-    Attributes:
-        text: The token.
-        margin_nats: Log probability of the best candidate less that of the second best.
-    """
-
-    text: str
-    margin_nats: float
-
-
-@dataclass(frozen=True, slots=True)
 class Answer:
     """What came back.
 
@@ -74,8 +61,6 @@ class Answer:
         ttft_s: From sending the request to the first generated token.
         total_s: To the end of the answer.
         text: The generated text.
-        candidates: Each generated token with the log probability of the best and of the second best
-            candidate, where the query asked for `logprobs` of 2.
         prompt_tokens: As the server counted; None where it does not say.
         completion_tokens: Likewise.
     """
@@ -83,7 +68,6 @@ class Answer:
     ttft_s: float
     total_s: float
     text: str
-    candidates: tuple[Candidates, ...]
     prompt_tokens: int | None
     completion_tokens: int | None
 
@@ -162,7 +146,6 @@ class OpenAIClient:
         response = self._exchange("POST", query.path, query.body)
         ttft_s: float | None = None
         text: list[str] = []
-        candidates: list[Candidates] = []
         usage: Mapping[str, Any] = {}
         for event in self._events(response):
             choice = (event.get("choices") or [{}])[0]
@@ -170,7 +153,6 @@ class OpenAIClient:
             if ttft_s is None and piece:
                 ttft_s = time.perf_counter() - start
             text.append(piece)
-            candidates += _candidates(choice.get("logprobs"))
             usage = event.get("usage") or usage
         if ttft_s is None:
             raise RuntimeFailedError(f"{self._url}: the server generated nothing")
@@ -178,7 +160,6 @@ class OpenAIClient:
             ttft_s=ttft_s,
             total_s=time.perf_counter() - start,
             text="".join(text),
-            candidates=tuple(candidates),
             prompt_tokens=usage.get("prompt_tokens"),
             completion_tokens=usage.get("completion_tokens"),
         )
@@ -223,15 +204,6 @@ class OpenAIClient:
             raise RuntimeFailedError(f"{self._url}: the server broke off its answer: {error}") from error
         except ValueError as error:
             raise RuntimeFailedError(f"{self._url}: not an OpenAI-compatible server: {error}") from error
-
-
-def _candidates(logprobs: Mapping[str, Any] | None) -> Iterator[Candidates]:
-    """The completions API's `logprobs` of one event."""
-    if logprobs is None:
-        return
-    for token, best in zip(logprobs["tokens"], logprobs["top_logprobs"], strict=True):
-        first, second = sorted(best.values(), reverse=True)[:2]
-        yield Candidates(token, first - second)
 
 
 def _message(body: bytes) -> str:
