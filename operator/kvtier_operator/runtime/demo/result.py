@@ -148,7 +148,7 @@ class Repetitions:
 
 
 def repetitions(cold_s: float, left_s: float) -> Repetitions:
-    """As many repetitions as fit: five of each, on a slow machine two cold and one with the tier off at least.
+    """As many repetitions as fit: five of each, on a slow machine at least two cold, one tier off.
 
     Args:
         cold_s: What one computed prompt takes.
