@@ -85,7 +85,7 @@ test-cluster: setup ## Tests against a real Kubernetes API server (needs Go the 
 ##@ Measurements
 .PHONY: bench-connector
 bench-connector: setup ## The connector beside vLLM's own: index, overhead when unused, TTFT (build/bench/connector.json)
-	@$(BIN)/kvtier bench connector --output build/bench/connector.json $(BENCH_ARGS)
+	@$(BIN)/kvtier bench connector --out build/bench/connector.json $(BENCH_ARGS)
 
 ##@ This file
 .PHONY: clean

@@ -8,6 +8,7 @@ from typing import Final
 from kvtier_operator.planning.checks.attention_heads import attention_heads
 from kvtier_operator.planning.checks.backend_device import backend_device
 from kvtier_operator.planning.checks.block_size import block_size
+from kvtier_operator.planning.checks.cache_dtype import cache_dtype
 from kvtier_operator.planning.checks.check import Check, CheckInput
 from kvtier_operator.planning.checks.device_cache import device_cache
 from kvtier_operator.planning.checks.disk_restart import disk_restart
@@ -40,6 +41,7 @@ CHECKS: Final[tuple[Check, ...]] = (
     reserved_arguments,
     reserved_environment,
     block_size,
+    cache_dtype,
     device_cache,
     weights_known,
     machine_memory,

@@ -13,7 +13,7 @@ _CUDA_MULTIPLE: Final = 16  # vLLM 0.32, v1/attention/backends/flash_attn.py, ge
 
 
 def block_size(given: CheckInput) -> CheckResult:
-    """CPU kernels of vLLM are fast on multiples of 32 tokens only; CUDA kernels need multiples of 16."""
+    """CPU attention of vLLM needs multiples of 32 tokens, CUDA attention multiples of 16."""
     tokens = given.spec.engine.block_size
     if given.spec.engine.device is Device.CPU:
         if given.geometry.mla:
@@ -24,10 +24,10 @@ def block_size(given: CheckInput) -> CheckResult:
                 field="spec.engine.device",
             )
         if tokens % _CPU_MULTIPLE:
-            return _VERDICTS.warn(
-                "SlowBlockSize",
-                f"{tokens} tokens: vLLM's fast CPU kernels need a multiple of {_CPU_MULTIPLE}; "
-                f"set {round_up(tokens, _CPU_MULTIPLE)} or 128, vLLM's own choice",
+            return _VERDICTS.reject(
+                "BlockSizeNotSupported",
+                f"{tokens} tokens: vLLM's CPU attention needs a multiple of {_CPU_MULTIPLE}; "
+                f"set {round_up(tokens, _CPU_MULTIPLE)}, or 128, vLLM's own choice",
             )
     elif tokens % _CUDA_MULTIPLE:
         return _VERDICTS.reject(

@@ -1,6 +1,7 @@
 """Places samples on a logarithmic axis, for an SVG."""
 
 import math
+import statistics
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -74,7 +75,7 @@ def dot_plot(times_s: Mapping[str, Sequence[float]], *, width: float = 900.0) ->
     rows = []
     for index, (label, times) in enumerate(times_s.items()):
         middle = _TOP + (index + 0.5) * _ROW
-        median = sorted(times)[len(times) // 2]
+        median = statistics.median(times)
         dots = tuple(
             Dot(x(time), middle + ((number * _GOLDEN) % 1 - 0.5) * 2 * _SPREAD, seconds(time))
             for number, time in enumerate(times)

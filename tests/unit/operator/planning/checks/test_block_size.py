@@ -14,10 +14,9 @@ def test_cuda_needs_multiples_of_16() -> None:
     assert result.field == "spec.engine.blockSize"
 
 
-def test_the_cpu_is_slow_without_multiples_of_32() -> None:
-    says(
-        verdict(block_size, resource(engine={"device": "cpu"})), WARN, "SlowBlockSize", "16 tokens", "set 32"
-    )
+def test_the_cpu_needs_multiples_of_32() -> None:
+    result = verdict(block_size, resource(engine={"device": "cpu"}))
+    says(result, REJECT, "BlockSizeNotSupported", "16 tokens", "set 32")
 
 
 def test_32_tokens_on_the_cpu() -> None:
