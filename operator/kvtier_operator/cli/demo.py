@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
+from kvtier_operator.cli.main import EXIT_REJECTED
 from kvtier_operator.errors import RuntimeFailedError
 
 if TYPE_CHECKING:
@@ -119,7 +120,7 @@ def _plan(folder: Path, tokens: int, *, random: bool) -> "Plan":
         if check.outcome is Outcome.REJECT:
             click.echo(f"{check.field}: {check.message}", err=True)
     if plan.rejected:
-        sys.exit(1)
+        sys.exit(EXIT_REJECTED)
     if reason := why_not(resource.spec, plan.budget.shm_bytes, Abilities.of_this_machine()):
         raise RuntimeFailedError(reason)
     return plan

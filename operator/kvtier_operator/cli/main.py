@@ -8,6 +8,7 @@ import click
 
 from kvtier_operator.errors import InvalidInputError, KvtierError
 
+EXIT_REJECTED: Final = 1
 EXIT_BAD_INPUT: Final = 2
 EXIT_FAILED: Final = 3
 

@@ -6,26 +6,17 @@ import sys
 
 import click
 
+from kvtier_operator.cli import options
 from kvtier_operator.cli.load import load_resources
+from kvtier_operator.cli.main import EXIT_REJECTED
 from kvtier_operator.cli.observe import observe
-
-EXIT_REJECTED = 1
 
 
 @click.command()
-@click.option(
-    "-f",
-    "--filename",
-    "paths",
-    multiple=True,
-    required=True,
-    help="A KVCacheTier file, a folder of them, or - for standard input; may be repeated.",
-)
-@click.option("--model-config", type=click.Path(), help="The model's config.json, for a model kvtier lacks.")
+@options.filenames
+@options.model_config
 @click.option("--local", is_flag=True, help="Check against this machine's memory, pages, limits and disk.")
-@click.option(
-    "--hub/--no-hub", default=True, help="Ask Hugging Face for a config.json that nothing else has."
-)
+@options.hub
 @click.option(
     "-o", "--output", type=click.Choice(["text", "json"]), default="text", help="For a reader or a program."
 )

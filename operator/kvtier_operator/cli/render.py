@@ -1,39 +1,23 @@
 """`kvtier render`: the Kubernetes objects of one or more resources, as YAML."""
 
 import sys
-from typing import Final
 
 import click
 
+from kvtier_operator.cli import options
 from kvtier_operator.cli.load import load_resources
+from kvtier_operator.cli.main import EXIT_REJECTED
 from kvtier_operator.cli.observe import observe
 from kvtier_operator.planning.manifest import to_yaml
 from kvtier_operator.planning.objects import build_objects
 from kvtier_operator.planning.plan import Outcome, Plan
 from kvtier_operator.planning.planner import make_plan
 
-_EXIT_REJECTED: Final = 1
-
 
 @click.command()
-@click.option(
-    "-f",
-    "--filename",
-    "paths",
-    multiple=True,
-    required=True,
-    metavar="PATH",
-    help="KVCacheTier file, folder of such files, or - for standard input; may be given several times.",
-)
-@click.option(
-    "--model-config",
-    "model_config",
-    metavar="FILE",
-    help="The model's Hugging Face config.json, for a model that kvtier does not know.",
-)
-@click.option(
-    "--hub/--no-hub", default=True, help="Ask Hugging Face for a config.json that nothing else has."
-)
+@options.filenames
+@options.model_config
+@options.hub
 def render(paths: tuple[str, ...], model_config: str | None, *, hub: bool) -> None:
     """Print the Kubernetes objects of KVCacheTiers, in the order to apply them.
 
@@ -46,7 +30,7 @@ def render(paths: tuple[str, ...], model_config: str | None, *, hub: bool) -> No
     refused = [line for source, plan in plans for line in refusals(source, plan)]
     if refused:
         click.echo("\n".join(refused), err=True)
-        sys.exit(_EXIT_REJECTED)
+        sys.exit(EXIT_REJECTED)
     click.echo(to_yaml(built for _, plan in plans for built in build_objects(plan)), nl=False)
 
 

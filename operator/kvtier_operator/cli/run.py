@@ -8,14 +8,13 @@ from typing import TYPE_CHECKING
 import click
 
 from kvtier_operator.cli.load import load_resources
+from kvtier_operator.cli.main import EXIT_REJECTED
 from kvtier_operator.cli.observe import observe
 from kvtier_operator.errors import InvalidInputError, Problem, RuntimeFailedError
 
 if TYPE_CHECKING:
     from kvtier_operator.planning.plan import Plan
     from kvtier_operator.runtime.session import RunOptions
-
-EXIT_REJECTED = 1
 
 
 @click.command()
