@@ -12,6 +12,7 @@ from kvtier_operator.planning.checks.cache_dtype import cache_dtype
 from kvtier_operator.planning.checks.check import Check, CheckInput
 from kvtier_operator.planning.checks.device_cache import device_cache
 from kvtier_operator.planning.checks.disk_restart import disk_restart
+from kvtier_operator.planning.checks.gateway_provider import gateway_provider
 from kvtier_operator.planning.checks.host_path import host_path
 from kvtier_operator.planning.checks.hugepages_backend import hugepages_backend
 from kvtier_operator.planning.checks.hugepages_pool import hugepages_pool
@@ -59,8 +60,9 @@ CHECKS: Final[tuple[Check, ...]] = (
     picker_entries,
     picker_gpu_entries,
     picker_replicas,
+    gateway_provider,
 )
-"""In the order of the report: the model, the engine, memory, the tiers, the picker."""
+"""In the order of the report: the model, the engine, memory, the tiers, the picker, the gateway."""
 
 
 def run_checks(given: CheckInput) -> tuple[CheckResult, ...]:

@@ -7,7 +7,7 @@ from kvtier_operator.planning.objects.engine_deployment import engine_deployment
 from kvtier_operator.planning.objects.engine_pdb import engine_pdb
 from kvtier_operator.planning.objects.engine_service import engine_service
 from kvtier_operator.planning.objects.engine_service_account import engine_service_account
-from kvtier_operator.planning.objects.gateway_provider import gateway_provider_objects
+from kvtier_operator.planning.objects.gateway_providers import gateway_provider_objects
 from kvtier_operator.planning.objects.http_route import http_route
 from kvtier_operator.planning.objects.inference_pool import inference_pool
 from kvtier_operator.planning.objects.picker_config_map import picker_config_map

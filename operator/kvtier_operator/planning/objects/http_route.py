@@ -2,7 +2,7 @@
 
 from typing import Any, Final
 
-from kvtier_operator.api.router import GatewayProvider
+from kvtier_operator.planning.objects.gateway_providers import gateway_provider
 from kvtier_operator.planning.objects.inference_pool import GROUP as POOL_GROUP
 from kvtier_operator.planning.objects.inference_pool import KIND as POOL_KIND
 from kvtier_operator.planning.objects.names import Component, Names
@@ -23,8 +23,8 @@ def http_route(plan: Plan) -> dict[str, Any] | None:
         "matches": [{"path": {"type": "PathPrefix", "value": "/"}}],
         "backendRefs": [{"group": POOL_GROUP, "kind": POOL_KIND, "name": names.resource}],
     }
-    if gateway.provider is not GatewayProvider.GKE:
-        # 0s: none (Gateway API, HTTPRouteTimeouts); an answer may stream for minutes. GKE refuses the field.
+    if gateway_provider(plan).route_timeouts:
+        # 0s: none (Gateway API, HTTPRouteTimeouts); an answer may stream for minutes
         rule["timeouts"] = {"request": "0s"}
     spec: dict[str, Any] = {
         "parentRefs": [

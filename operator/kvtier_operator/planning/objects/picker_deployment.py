@@ -2,7 +2,6 @@
 
 from typing import Any, Final
 
-from kvtier_operator.api.router import GatewayProvider
 from kvtier_operator.planning.objects.inference_pool import GROUP as POOL_GROUP
 from kvtier_operator.planning.objects.names import CONFIG_HASH, Component, Names
 from kvtier_operator.planning.objects.picker_config_map import FILE_NAME
@@ -86,7 +85,11 @@ def _probe(service: str) -> dict[str, Any]:
 
 
 def _args(plan: Plan) -> list[str]:
-    """The same for every flavour; booleans need the form with `=`."""
+    """The same for every flavour; booleans need the form with `=`.
+
+    Pickers serve TLS with a certificate of their own (`--secure-serving`, on by default), as every gateway
+    expects of an InferencePool's picker: see `gateway_providers`.
+    """
     names = Names.of(plan)
     router = plan.resource.spec.router
     args = [
@@ -100,9 +103,6 @@ def _args(plan: Plan) -> list[str]:
         "--metrics-endpoint-auth=false",
         "--tracing=false",
     ]
-    if router.gateway and router.gateway.provider is GatewayProvider.AGENTGATEWAY:
-        # agentgateway speaks to pickers without TLS (llm-d-router, config/charts/routerlib)
-        args.append("--secure-serving=false")
     if router.replicas > 1:
         args.append("--ha-enable-leader-election")
     return args

@@ -7,6 +7,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.unit.operator.planning.backends.planned import resource
 
+from kvtier_operator.api.router import GatewayProvider
 from kvtier_operator.planning.manifest import to_yaml
 from kvtier_operator.planning.objects import build_objects
 from kvtier_operator.planning.observed import Observed
@@ -245,11 +246,14 @@ def picker_args(changes: dict[str, object]) -> list[str]:
 def test_picker_arguments() -> None:
     args = picker_args({"metadata.namespace": "serving"})
     assert args[:4] == ["--pool-name", "qwen3-32b", "--pool-namespace", "serving"]
-    assert "--secure-serving=false" not in args
     assert "--ha-enable-leader-election" not in args
-    agent = {"parentRef": {"name": "g"}, "provider": "agentgateway"}
-    assert "--secure-serving=false" in picker_args({"spec.router.gateway": agent})
     assert "--ha-enable-leader-election" in picker_args({"spec.router.replicas": 2})
+
+
+@pytest.mark.parametrize("provider", GatewayProvider)
+def test_the_picker_serves_tls_to_every_gateway(provider: GatewayProvider) -> None:
+    args = picker_args({"spec.router.gateway": {"parentRef": {"name": "g"}, "provider": provider.value}})
+    assert not [arg for arg in args if arg.startswith("--secure-serving")]
 
 
 def test_the_route_leads_to_the_pool() -> None:

@@ -1,0 +1,38 @@
+"""What gateway implementations need beside the HTTPRoute, one a file.
+
+A new provider is one file, one value of `GatewayProvider` and one line in `PROVIDERS`.
+"""
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any, Final
+
+from kvtier_operator.api.router import GatewayProvider
+from kvtier_operator.planning.objects.gateway_providers.agentgateway import AGENTGATEWAY
+from kvtier_operator.planning.objects.gateway_providers.gke import GKE
+from kvtier_operator.planning.objects.gateway_providers.istio import ISTIO
+from kvtier_operator.planning.objects.gateway_providers.kgateway import KGATEWAY
+from kvtier_operator.planning.objects.gateway_providers.none import NONE
+from kvtier_operator.planning.objects.gateway_providers.provider import Provider
+from kvtier_operator.planning.plan import Plan
+
+PROVIDERS: Final[Mapping[GatewayProvider, Provider]] = MappingProxyType(
+    {
+        GatewayProvider.NONE: NONE,
+        GatewayProvider.ISTIO: ISTIO,
+        GatewayProvider.GKE: GKE,
+        GatewayProvider.KGATEWAY: KGATEWAY,
+        GatewayProvider.AGENTGATEWAY: AGENTGATEWAY,
+    }
+)
+
+
+def gateway_provider(plan: Plan) -> Provider:
+    """The provider of the plan's gateway; the one that needs nothing where there is no gateway."""
+    gateway = plan.resource.spec.router.gateway
+    return NONE if gateway is None else PROVIDERS[gateway.provider]
+
+
+def gateway_provider_objects(plan: Plan) -> tuple[dict[str, Any], ...]:
+    """What the provider needs beside the HTTPRoute; nothing for most."""
+    return gateway_provider(plan).objects(plan)

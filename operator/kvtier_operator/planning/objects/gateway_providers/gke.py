@@ -1,0 +1,51 @@
+"""GKE's load balancer checks the engines' health itself and limits the time of an answer.
+
+Source: llm-d-router v0.10.0, config/charts/llm-d-router-gateway/templates/gke.yaml; the inference extension's
+chart makes the same. The picker needs no policy: the gateway's controller checks its gRPC health on port
+9003, where it answers.
+"""
+
+from typing import Any, Final
+
+from kvtier_operator.planning.objects.gateway_providers.provider import Provider
+from kvtier_operator.planning.objects.inference_pool import GROUP as POOL_GROUP
+from kvtier_operator.planning.objects.inference_pool import KIND as POOL_KIND
+from kvtier_operator.planning.objects.names import Component, Names
+from kvtier_operator.planning.plan import Plan
+
+_API_VERSION: Final = "networking.gke.io/v1"
+_HEALTH_CHECK_S: Final = 2
+"""Interval and timeout; GKE's own 5 s would send requests to a stopping engine longer. Source: the same."""
+_BACKEND_TIMEOUT_S: Final = 3600
+"""GKE's load balancer has no endless request; its default of 30 s would cut answers off."""
+
+
+def _objects(plan: Plan) -> tuple[dict[str, Any], ...]:
+    return (_health_check_policy(plan), _backend_policy(plan))
+
+
+def _health_check_policy(plan: Plan) -> dict[str, Any]:
+    check = {"type": "HTTP", "httpHealthCheck": {"requestPath": "/health", "port": plan.engine.port}}
+    default = {"timeoutSec": _HEALTH_CHECK_S, "checkIntervalSec": _HEALTH_CHECK_S, "config": check}
+    return _policy(plan, "HealthCheckPolicy", default)
+
+
+def _backend_policy(plan: Plan) -> dict[str, Any]:
+    return _policy(plan, "GCPBackendPolicy", {"timeoutSec": _BACKEND_TIMEOUT_S})
+
+
+def _policy(plan: Plan, kind: str, default: dict[str, Any]) -> dict[str, Any]:
+    """A policy for the pool."""
+    names = Names.of(plan)
+    return {
+        "apiVersion": _API_VERSION,
+        "kind": kind,
+        "metadata": names.metadata(names.resource, Component.ROUTER),
+        "spec": {
+            "targetRef": {"group": POOL_GROUP, "kind": POOL_KIND, "name": names.resource},
+            "default": default,
+        },
+    }
+
+
+GKE: Final = Provider(objects=_objects, route_timeouts=False, managed_prometheus=True)
