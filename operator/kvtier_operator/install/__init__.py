@@ -1,0 +1,24 @@
+"""The operator's own objects, one a file: what the chart and the manifests install."""
+
+from typing import Any
+
+from kvtier_operator.install.cluster_role import cluster_role
+from kvtier_operator.install.cluster_role_binding import cluster_role_binding
+from kvtier_operator.install.deployment import deployment
+from kvtier_operator.install.namespace import namespace
+from kvtier_operator.install.rules import CLUSTER, NAMESPACED, PICKER_LEADER_ELECTION
+from kvtier_operator.install.service import service
+from kvtier_operator.install.service_account import service_account
+from kvtier_operator.install.settings import Install
+
+
+def install_objects(install: Install) -> tuple[dict[str, Any], ...]:
+    """An operator for the whole cluster, without the CRD, in the order to apply it."""
+    return (
+        namespace(install),
+        service_account(install),
+        cluster_role(install, (*NAMESPACED, PICKER_LEADER_ELECTION, *CLUSTER)),
+        cluster_role_binding(install),
+        service(install),
+        deployment(install),
+    )

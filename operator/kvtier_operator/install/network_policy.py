@@ -1,0 +1,37 @@
+"""NetworkPolicy of the operator."""
+
+from typing import Any, Final
+
+from kvtier_operator.install.settings import METRICS_PORT, Install
+from kvtier_operator.planning.objects.names import MANAGED_BY, Component
+
+_DNS_PORT: Final = 53
+_API_SERVER_PORTS: Final = (443, 6443)
+"""Of the Service `kubernetes` and of the API server behind it: which one a policy sees differs by network."""
+
+
+def network_policy(install: Install) -> dict[str, Any]:
+    """In: metrics (a node's own probes always come in). Out: API server, names, the engines' metrics."""
+    engines = {
+        "app.kubernetes.io/managed-by": MANAGED_BY,
+        "app.kubernetes.io/component": Component.ENGINE.value,
+    }
+    return {
+        "apiVersion": "networking.k8s.io/v1",
+        "kind": "NetworkPolicy",
+        "metadata": install.metadata(),
+        "spec": {
+            "podSelector": {"matchLabels": install.selector},
+            "policyTypes": ["Ingress", "Egress"],
+            "ingress": [{"ports": [_port(METRICS_PORT)]}],
+            "egress": [
+                {"ports": [_port(port) for port in _API_SERVER_PORTS]},
+                {"ports": [_port(_DNS_PORT, "UDP"), _port(_DNS_PORT)]},
+                {"to": [{"namespaceSelector": {}, "podSelector": {"matchLabels": engines}}]},
+            ],
+        },
+    }
+
+
+def _port(number: int, protocol: str = "TCP") -> dict[str, Any]:
+    return {"protocol": protocol, "port": number}

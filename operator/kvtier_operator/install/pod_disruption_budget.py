@@ -1,0 +1,19 @@
+"""PodDisruptionBudget of the operator."""
+
+from typing import Any
+
+from kvtier_operator.install.settings import Install
+
+
+def pod_disruption_budget(install: Install) -> dict[str, Any]:
+    """Says that the one pod may be evicted: a budget that kept it would block every drain of its node."""
+    return {
+        "apiVersion": "policy/v1",
+        "kind": "PodDisruptionBudget",
+        "metadata": install.metadata(),
+        "spec": {
+            "maxUnavailable": 1,
+            "unhealthyPodEvictionPolicy": "AlwaysAllow",
+            "selector": {"matchLabels": install.selector},
+        },
+    }

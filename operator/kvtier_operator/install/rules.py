@@ -1,0 +1,128 @@
+"""What the operator may do, and why: the one source of its roles in the chart, the manifests and the docs.
+
+Not among them, on purpose: reading Secrets (pods read them, the operator only names them), `pods/exec` and
+writing pods. Neither `escalate` nor `bind`, with which the operator could make the picker's Role without its
+rights: those Roles' names are not known beforehand, and without `resourceNames` either gives everything.
+"""
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+_READ: Final = ("get", "list", "watch")
+_OWN: Final = (*_READ, "create", "patch", "delete")
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """One rule of a role.
+
+    Attributes:
+        group: API group; empty for the core one.
+        resources: Plural names of the kinds, or subresources.
+        verbs: What may be done with them.
+        reason: What the operator cannot do without it, in one line.
+    """
+
+    group: str
+    resources: tuple[str, ...]
+    verbs: tuple[str, ...]
+    reason: str
+
+    def manifest(self) -> dict[str, Any]:
+        """The rule as it stands in a Role."""
+        return {"apiGroups": [self.group], "resources": list(self.resources), "verbs": list(self.verbs)}
+
+
+NAMESPACED: Final = (
+    Rule("kvtier.dev", ("kvcachetiers",), _READ, "what is wanted"),
+    Rule(
+        "kvtier.dev",
+        ("kvcachetiers/status",),
+        ("patch",),
+        "what was done about it: conditions, replicas, tiers",
+    ),
+    Rule(
+        "",
+        ("configmaps", "serviceaccounts", "services"),
+        _OWN,
+        "children: configuration, identities and addresses of engines and picker",
+    ),
+    Rule("apps", ("deployments",), _OWN, "children: engines and picker, and how many of them are ready"),
+    Rule("policy", ("poddisruptionbudgets",), _OWN, "child: a drain takes one engine at a time"),
+    Rule(
+        "rbac.authorization.k8s.io",
+        ("rolebindings", "roles"),
+        _OWN,
+        "children: what the picker may read, in its namespace; the API server lets nobody grant more than "
+        "they hold",
+    ),
+    Rule(
+        "inference.networking.k8s.io",
+        ("inferencepools",),
+        _OWN,
+        "child: the pool that a route sends to; the picker reads it",
+    ),
+    Rule("gateway.networking.k8s.io", ("httproutes",), _OWN, "child: the route, with spec.router.gateway"),
+    Rule(
+        "networking.istio.io",
+        ("destinationrules",),
+        _OWN,
+        "child: TLS from Istio to the picker, with spec.router.gateway.provider istio",
+    ),
+    Rule(
+        "networking.gke.io",
+        ("gcpbackendpolicies", "healthcheckpolicies"),
+        _OWN,
+        "children: health check and timeout of GKE's load balancer, with provider gke",
+    ),
+    Rule(
+        "monitoring.coreos.com",
+        ("prometheusrules", "servicemonitors"),
+        _OWN,
+        "children: monitoring objects, with spec.observability",
+    ),
+    Rule(
+        "",
+        ("pods",),
+        _READ,
+        "why an engine is not ready (its containers' messages); the picker reads pods too",
+    ),
+    Rule(
+        "",
+        ("events",),
+        ("create", "patch"),
+        "what changed, for kubectl describe; the picker's leader election too",
+    ),
+    Rule(
+        "inference.networking.x-k8s.io",
+        ("inferencemodelrewrites", "inferenceobjectives"),
+        _READ,
+        "held only to be granted to pickers: upstream's watch them",
+    ),
+    Rule(
+        "llm-d.ai",
+        ("inferencemodelrewrites", "inferenceobjectives"),
+        _READ,
+        "held only to be granted to llm-d's picker, which watches them under its own group",
+    ),
+)
+"""In each namespace that the operator serves."""
+
+PICKER_LEADER_ELECTION: Final = Rule(
+    "coordination.k8s.io",
+    ("leases",),
+    (*_READ, "create", "update", "patch", "delete"),
+    "held only to be granted to pickers with spec.router.replicas above 1, which elect a leader",
+)
+"""Apart from the rest, so that an installation without replicated pickers can do without it."""
+
+CLUSTER: Final = (
+    Rule("", ("nodes",), _READ, "NodesFit: labels, taints and allocatable memory, huge pages, disk and GPUs"),
+    Rule(
+        "apiextensions.k8s.io",
+        ("customresourcedefinitions",),
+        _READ,
+        "notices when InferencePool, HTTPRoute and the like are installed later",
+    ),
+)
+"""Kinds that belong to no namespace."""

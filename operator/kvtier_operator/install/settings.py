@@ -1,0 +1,47 @@
+"""What may differ between two installations of the operator."""
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+from kvtier_operator.planning.images import KVTIER_VERSION
+
+METRICS_PORT: Final = 8080
+HEALTH_PORT: Final = 8081
+IMAGE_REPOSITORY: Final = "kvtier/operator"
+
+
+@dataclass(frozen=True, slots=True)
+class Install:
+    """One installation.
+
+    Attributes:
+        name: Name of every object of the operator itself.
+        namespace: Where it runs.
+        image: Its container image.
+    """
+
+    name: str = "kvtier-operator"
+    namespace: str = "kvtier-system"
+    image: str = f"{IMAGE_REPOSITORY}:{KVTIER_VERSION}"
+
+    @property
+    def selector(self) -> dict[str, str]:
+        """Labels of the operator's pods that never change."""
+        return {"app.kubernetes.io/name": "kvtier-operator", "app.kubernetes.io/instance": self.name}
+
+    @property
+    def labels(self) -> dict[str, str]:
+        """Labels of every object; never `managed-by: kvtier`, by which the operator knows its children."""
+        return {
+            **self.selector,
+            "app.kubernetes.io/component": "operator",
+            "app.kubernetes.io/part-of": "kvtier",
+        }
+
+    def metadata(self) -> dict[str, Any]:
+        """Metadata of an object in the operator's namespace."""
+        return {"name": self.name, "namespace": self.namespace, "labels": self.labels}
+
+    def cluster_metadata(self) -> dict[str, Any]:
+        """Metadata of an object of the whole cluster."""
+        return {"name": self.name, "labels": self.labels}

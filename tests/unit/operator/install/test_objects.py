@@ -1,0 +1,84 @@
+from typing import Any
+
+import pytest
+
+from kvtier_operator.install import install_objects
+from kvtier_operator.install.network_policy import network_policy
+from kvtier_operator.install.pod_disruption_budget import pod_disruption_budget
+from kvtier_operator.install.prometheus_rule import prometheus_rule
+from kvtier_operator.install.role import role
+from kvtier_operator.install.role_binding import role_binding
+from kvtier_operator.install.rules import NAMESPACED
+from kvtier_operator.install.service_monitor import service_monitor
+from kvtier_operator.install.settings import Install
+from kvtier_operator.planning.objects.names import MANAGED_BY
+
+INSTALL = Install(name="op", namespace="system", image="registry.example/op@sha256:1")
+OBJECTS = {each["kind"]: each for each in install_objects(INSTALL)}
+
+
+def pod() -> dict[str, Any]:
+    spec: dict[str, Any] = OBJECTS["Deployment"]["spec"]["template"]["spec"]
+    return spec
+
+
+def test_one_pod_never_two() -> None:
+    spec = OBJECTS["Deployment"]["spec"]
+    assert spec["replicas"] == 1
+    assert spec["strategy"] == {"type": "Recreate"}
+
+
+def test_what_comes_first() -> None:
+    assert list(OBJECTS) == [
+        "Namespace",
+        "ServiceAccount",
+        "ClusterRole",
+        "ClusterRoleBinding",
+        "Service",
+        "Deployment",
+    ]
+
+
+def test_all_refer_to_each_other() -> None:
+    subject = {"kind": "ServiceAccount", "name": "op", "namespace": "system"}
+    assert OBJECTS["ClusterRoleBinding"]["subjects"] == [subject]
+    assert OBJECTS["ClusterRoleBinding"]["roleRef"]["name"] == OBJECTS["ClusterRole"]["metadata"]["name"]
+    assert pod()["serviceAccountName"] == OBJECTS["ServiceAccount"]["metadata"]["name"]
+    assert pod()["containers"][0]["image"] == "registry.example/op@sha256:1"
+    labels = OBJECTS["Deployment"]["spec"]["template"]["metadata"]["labels"]
+    for selector in (
+        OBJECTS["Deployment"]["spec"]["selector"]["matchLabels"],
+        OBJECTS["Service"]["spec"]["selector"],
+        pod_disruption_budget(INSTALL)["spec"]["selector"]["matchLabels"],
+        network_policy(INSTALL)["spec"]["podSelector"]["matchLabels"],
+        service_monitor(INSTALL)["spec"]["selector"]["matchLabels"],
+    ):
+        assert selector.items() <= labels.items()
+
+
+def test_ports_by_name() -> None:
+    container = pod()["containers"][0]
+    ports = {port["name"]: port["containerPort"] for port in container["ports"]}
+    environment = {variable["name"]: variable["value"] for variable in container["env"]}
+    assert environment["KVTIER_METRICS_PORT"] == str(ports["metrics"]) == "8080"
+    assert environment["KVTIER_HEALTH_PORT"] == str(ports["health"]) == "8081"
+    for probe in ("startupProbe", "readinessProbe", "livenessProbe"):
+        assert container[probe]["httpGet"] == {"path": "/healthz", "port": "health"}
+    assert [port["targetPort"] for port in OBJECTS["Service"]["spec"]["ports"]] == ["metrics"]
+
+
+def test_a_namespaced_operator() -> None:
+    made, bound = role(INSTALL, "models", NAMESPACED), role_binding(INSTALL, "models")
+    assert made["metadata"]["namespace"] == bound["metadata"]["namespace"] == "models"
+    assert bound["subjects"][0]["namespace"] == "system"
+    assert bound["roleRef"] == {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "op"}
+
+
+@pytest.mark.parametrize("kind", OBJECTS)
+def test_the_operator_does_not_take_its_own_objects_for_children(kind: str) -> None:
+    assert OBJECTS[kind]["metadata"]["labels"].get("app.kubernetes.io/managed-by") != MANAGED_BY
+
+
+def test_alerts_name_the_installation() -> None:
+    [group] = prometheus_rule(INSTALL)["spec"]["groups"]
+    assert 'namespace="system", job="op"' in group["rules"][0]["expr"]
