@@ -4,6 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from kvtier_operator.planning.nodes.node import Node
+
 
 @dataclass(frozen=True, slots=True)
 class Machine:
@@ -33,9 +35,11 @@ class Observed:
         model_config_source: Where it came from, for the report.
         machine: The machine of a local run; None when planning for a cluster.
         weights_bytes: Size of the model's weight files; None if they were not seen.
+        nodes: The cluster's nodes; None when planning without a cluster.
     """
 
     model_config: Mapping[str, Any] | None = None
     model_config_source: str = ""
     machine: Machine | None = None
     weights_bytes: int | None = None
+    nodes: tuple[Node, ...] | None = None

@@ -1,0 +1,1 @@
+"""Which nodes of a cluster can hold the engines of a Plan, and what the others lack."""

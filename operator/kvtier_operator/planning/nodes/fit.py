@@ -1,0 +1,148 @@
+"""How many of a Plan's engines the nodes of a cluster can hold, and what the others lack."""
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Final, Self
+
+from kvtier_operator.planning.nodes.matching import Mismatch, mismatch
+from kvtier_operator.planning.nodes.node import Node
+from kvtier_operator.planning.nodes.pod_needs import ONE_PER_NODE, PodNeeds, pod_needs
+from kvtier_operator.planning.nodes.shortage import Shortage, amount, shortages
+from kvtier_operator.planning.objects.engine_deployment import engine_deployment
+from kvtier_operator.planning.plan import Plan
+from kvtier_operator.planning.units import many
+
+_NAMED_NODES: Final = 3
+_IN_SUMMARY: Final = ("gpu", "memory", "hugepages-", "ephemeral-storage")
+
+
+@dataclass(frozen=True, slots=True)
+class NodesFit:
+    """Whether the nodes can hold all replicas.
+
+    What other pods take of the nodes is not counted: the scheduler has the last word.
+
+    Attributes:
+        fits: Whether as many replicas fit as the resource asks for.
+        matching_nodes: Nodes that take an engine's pod, whatever its size.
+        fitting_nodes: Those of them that hold at least one.
+        replicas_that_fit: Engines that they hold together.
+        reason: CamelCase, as in a condition.
+        message: One line with the numbers and, where they do not fit, what is missing where and what to do.
+    """
+
+    fits: bool
+    matching_nodes: int
+    fitting_nodes: int
+    replicas_that_fit: int
+    reason: str
+    message: str
+
+
+def nodes_fit(plan: Plan, nodes: Sequence[Node]) -> NodesFit:
+    """How many replicas of the Plan's engine pod the nodes can hold.
+
+    Args:
+        plan: The Plan; what counts is the pod that its Deployment makes.
+        nodes: All nodes of the cluster.
+    """
+    needs = pod_needs(engine_deployment(plan)["spec"]["template"])
+    wanted = plan.resource.spec.replicas
+    faults = [(node, mismatch(node, needs)) for node in nodes]
+    rooms = [_Room.of(node, needs) for node, fault in faults if fault is None]
+    away = [(node.name, fault) for node, fault in faults if fault is not None]
+    total = sum(room.holds for room in rooms)
+    reason, message = _verdict(needs, wanted, rooms, away)
+    return NodesFit(
+        fits=total >= wanted,
+        matching_nodes=len(rooms),
+        fitting_nodes=sum(room.holds > 0 for room in rooms),
+        replicas_that_fit=total,
+        reason=reason,
+        message=message,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Room:
+    """What a matching node holds, and what it lacks for one more."""
+
+    name: str
+    holds: int
+    lacks: tuple[Shortage, ...]
+
+    @classmethod
+    def of(cls, node: Node, needs: PodNeeds) -> Self:
+        available = {**node.allocatable, ONE_PER_NODE: 1}
+        holds = min(available.get(name, 0) // needed for name, needed in needs.requests.items())
+        return cls(node.name, holds, shortages(needs.requests, available, holds))
+
+    @property
+    def distance(self) -> tuple[int, float, str]:
+        """How far it is from holding one more; the least is the node to speak of."""
+        share = sum(each.missing / each.needed for each in self.lacks)
+        return len(self.lacks), share, self.name
+
+
+def _verdict(
+    needs: PodNeeds, wanted: int, rooms: Sequence[_Room], away: Sequence[tuple[str, Mismatch]]
+) -> tuple[str, str]:
+    """Reason and message."""
+    total, seen = sum(room.holds for room in rooms), len(rooms) + len(away)
+    numbers = (
+        f"room for {many(total, 'engine')}, {wanted} wanted "
+        f"(nodes: {seen}, matching {len(rooms)}, with room {sum(room.holds > 0 for room in rooms)})"
+    )
+    if total >= wanted:
+        return "EnoughNodes", f"{numbers}; one takes {_summary(needs)}; other pods are not counted"
+    if not seen:
+        return "NoNodes", f"{numbers}; add nodes to the cluster"
+    if not rooms:
+        return "NoMatchingNodes", f"{numbers}. Not matching: {_why_away(away)}"
+    closest = min(rooms, key=lambda room: room.distance)
+    lack, *others = closest.lacks
+    add = (f"lower spec.replicas to {total}",) if total else ()
+    too = f"; it also lacks {', '.join(each.resource for each in others)}" if others else ""
+    sentences = [
+        numbers,
+        f"Node {closest.name}, closest to holding one more, {lack}{too}",
+        _alternatives((*lack.advice, *add, "add nodes")),
+    ]
+    if away:
+        sentences.append(f"Not matching: {_why_away(away)}")
+    return lack.reason, ". ".join(sentences)
+
+
+def _alternatives(ways: Sequence[str]) -> str:
+    *first, last = ways
+    text = f"{', '.join(first)} or {last}" if first else last
+    return text[0].upper() + text[1:]
+
+
+def _summary(needs: PodNeeds) -> str:
+    """The requests that tiers and GPUs make, such as `2 nvidia.com/gpu, 131 GiB memory`."""
+    return ", ".join(
+        f"{amount(name, needed)} {name}"
+        for part in _IN_SUMMARY
+        for name, needed in needs.requests.items()
+        if part in name
+    )
+
+
+def _why_away(away: Sequence[tuple[str, Mismatch]]) -> str:
+    """Nodes by what keeps the pod from them, the most frequent first, each with the field to look at."""
+    kinds = Counter(fault for _, fault in away)
+    texts = []
+    for fault, number in sorted(kinds.items(), key=lambda each: (-each[1], each[0].what)):
+        names = _names(name for name, other in away if other == fault)
+        field = f"; see {fault.cause}" if fault.cause else ""
+        texts.append(f"{number} {fault.what} ({names}{field})")
+    rest = len(texts) - _NAMED_NODES
+    return ", ".join(texts[:_NAMED_NODES]) + (f" and {many(rest, 'other reason')}" if rest > 0 else "")
+
+
+def _names(names: Iterable[str]) -> str:
+    ordered = sorted(names)
+    more = len(ordered) - _NAMED_NODES
+    return ", ".join(ordered[:_NAMED_NODES]) + (f" and {more} more" if more > 0 else "")

@@ -1,0 +1,50 @@
+"""Kubernetes' requirements on labels, in text that no API server has validated yet."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+
+def selects(selector: Mapping[str, Any], labels: Mapping[str, str]) -> bool:
+    """Whether a label selector (matchLabels, matchExpressions) takes these labels; an empty one takes all."""
+    wanted = mapping(selector.get("matchLabels"))
+    return all(labels.get(name) == value for name, value in wanted.items()) and all(
+        requirement_holds(each, labels) for each in mappings(selector.get("matchExpressions"))
+    )
+
+
+def requirement_holds(requirement: Mapping[str, Any], labels: Mapping[str, str]) -> bool:
+    """Source: k8s.io/apimachinery/pkg/labels, Requirement.Matches; what is no requirement does not hold."""
+    found = labels.get(str(requirement.get("key")))
+    given = requirement.get("values")
+    values = [str(value) for value in given] if isinstance(given, list) else []
+    match requirement.get("operator"):
+        case "In":
+            return found in values
+        case "NotIn":
+            return found not in values
+        case "Exists":
+            return found is not None
+        case "DoesNotExist":
+            return found is None
+        case "Gt" | "Lt" as operator:
+            return _compares(operator, found, values)
+    return False
+
+
+def mapping(value: object) -> Mapping[str, Any]:
+    """The value where it is a mapping, an empty one otherwise."""
+    return value if isinstance(value, Mapping) else {}
+
+
+def mappings(value: object) -> Iterable[Mapping[str, Any]]:
+    """The mappings of a list; none where the value is no list."""
+    return (each for each in value if isinstance(each, Mapping)) if isinstance(value, list) else ()
+
+
+def _compares(operator: str, found: str | None, values: list[str]) -> bool:
+    try:
+        [bound] = values
+        number, limit = int(found or ""), int(bound)
+    except ValueError:
+        return False
+    return number > limit if operator == "Gt" else number < limit

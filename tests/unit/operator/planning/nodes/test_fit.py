@@ -1,0 +1,184 @@
+"""The engine of these cases takes 2 GPUs, 13.1 GiB of memory and, in pages of 2 MiB, 100 GiB."""
+
+import hypothesis.strategies as st
+import pytest
+from hypothesis import given, settings
+from tests.cases.nodes import GIB, node
+from tests.cases.planning import resource
+
+from kvtier_operator.planning.nodes.fit import NodesFit, nodes_fit
+from kvtier_operator.planning.nodes.node import Node, Taint
+from kvtier_operator.planning.observed import Observed
+from kvtier_operator.planning.plan import Plan
+from kvtier_operator.planning.planner import make_plan
+
+
+def plan(**spec: object) -> Plan:
+    cpu = {"capacity": "100Gi", "hugepages": {"policy": "Require"}}
+    engine = {"tensorParallelSize": 2} | dict(spec.pop("engine", {}))  # type: ignore[call-overload]
+    return make_plan(resource(engine=engine, tiers={"cpu": cpu}, **({"replicas": 4} | spec)), Observed())
+
+
+def fit(*nodes: Node, **spec: object) -> NodesFit:
+    found = nodes_fit(plan(**spec), nodes)
+    assert "\n" not in found.message
+    return found
+
+
+def test_enough_nodes() -> None:
+    found = fit(node("a"), node("b"), node("c", ready=False))
+    assert found == NodesFit(
+        fits=True,
+        matching_nodes=2,
+        fitting_nodes=2,
+        replicas_that_fit=4,
+        reason="EnoughNodes",
+        message="room for 4 engines, 4 wanted (nodes: 3, matching 2, with room 2); one takes 2 "
+        "nvidia.com/gpu, 13.10 GiB memory, 100 GiB hugepages-2Mi; other pods are not counted",
+    )
+
+
+@pytest.mark.parametrize(
+    ("allocatable", "reason", "words"),
+    [
+        (
+            {"hugepages-2Mi": 64 * GIB},
+            "InsufficientHugepages",
+            (
+                "Node node-a, closest to holding one more, has 64 GiB of hugepages-2Mi allocatable, 100 GiB "
+                "needed. Reserve 18,432 more pages of 2 MiB there (nr_hugepages, then restart its kubelet), "
+                "lower spec.tiers.cpu.capacity or add nodes"
+            ),
+        ),
+        ({"nvidia.com/gpu": 0}, "InsufficientGPUs", "See that nvidia.com/gpu's device plugin runs there"),
+        (
+            {"nvidia.com/gpu": 1},
+            "InsufficientGPUs",
+            "has 1 of nvidia.com/gpu allocatable, 2 needed. Lower spec.engine.tensorParallelSize",
+        ),
+        (
+            {"memory": 10 * GIB},
+            "InsufficientMemory",
+            "has 10 GiB of memory allocatable, 13.10 GiB needed. Lower spec.tiers.cpu.capacity by 3.10 GiB",
+        ),
+        ({"pods": 0}, "TooManyPods", "has 0 of pods allocatable, 1 needed"),
+        (
+            {"memory": 0, "hugepages-2Mi": 0},
+            "InsufficientHugepages",
+            "0 B of hugepages-2Mi allocatable, 100 GiB needed; it also lacks memory",
+        ),
+    ],
+)
+def test_the_first_thing_that_is_missing(allocatable: dict[str, int], reason: str, words: str) -> None:
+    found = fit(node(allocatable=allocatable))
+    assert (found.fits, found.matching_nodes, found.replicas_that_fit) == (False, 1, 0)
+    assert found.reason == reason
+    assert words in found.message
+
+
+@pytest.mark.parametrize(
+    ("more", "reason", "words"),
+    [
+        (
+            {"engine": {"resources": {"requests": {"cpu": "200"}}}},
+            "InsufficientCPU",
+            "has 128 of cpu allocatable, 200 needed. Lower spec.engine.resources.requests.cpu by 72",
+        ),
+        (
+            {"engine": {"resources": {"requests": {"ephemeral-storage": "9Ti"}}}},
+            "InsufficientEphemeralStorage",
+            "8 TiB of ephemeral-storage allocatable, 9 TiB needed. Lower spec.tiers.disk.capacity by 1 TiB",
+        ),
+        (
+            {"engine": {"resources": {"limits": {"example.com/fpga": 1}}}},
+            "InsufficientDevices",
+            "See that example.com/fpga's device plugin runs there",
+        ),
+    ],
+)
+def test_what_the_resource_asks_for_itself(more: dict[str, object], reason: str, words: str) -> None:
+    found = fit(node(), **more)
+    assert found.reason == reason
+    assert words in found.message
+
+
+def test_some_fit() -> None:
+    found = fit(node("a"), node("b", allocatable={"hugepages-2Mi": 0}))
+    assert (found.fits, found.fitting_nodes, found.replicas_that_fit) == (False, 1, 2)
+    assert "room for 2 engines, 4 wanted (nodes: 2, matching 2, with room 1)" in found.message
+    assert (
+        "Node a, closest to holding one more, has 56 GiB of hugepages-2Mi left beside 2 engines"
+        in found.message
+    )
+    assert "lower spec.replicas to 2 or add nodes" in found.message
+
+
+def test_one_engine_a_node() -> None:
+    like = {"matchLabels": {"app.kubernetes.io/component": "engine"}}
+    term = {"topologyKey": "kubernetes.io/hostname", "labelSelector": like}
+    anti = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
+    found = fit(node(), replicas=2, engine={"affinity": anti})
+    assert (found.replicas_that_fit, found.reason) == (1, "AntiAffinity")
+    assert "holds the one engine that the pods' required anti-affinity allows a node" in found.message
+
+
+def test_a_servers_memory_and_pages_count() -> None:
+    one = plan(backend="LMCacheMP", replicas=1)
+    assert not nodes_fit(one, [node(allocatable={"memory": 17 * GIB})]).fits
+    assert not nodes_fit(one, [node(allocatable={"hugepages-2Mi": 99 * GIB})]).fits
+    assert nodes_fit(one, [node(allocatable={"memory": 19 * GIB, "hugepages-2Mi": 100 * GIB})]).fits
+
+
+def test_no_nodes() -> None:
+    assert fit().reason == "NoNodes"
+    assert "add nodes" in fit().message
+
+
+def test_no_matching_nodes_and_what_keeps_the_pods_away() -> None:
+    nodes = [node(f"plain-{number}") for number in range(5)]
+    labels = {"gpu": "h100"}
+    nodes += [
+        node("tainted", labels=labels, taints=(Taint("team", "a", "NoSchedule"),)),
+        node("down", labels=labels, ready=False),
+        node("cordoned", labels=labels, schedulable=False),
+    ]
+    found = fit(*nodes, engine={"nodeSelector": {"gpu": "h100"}})
+    assert (found.reason, found.matching_nodes, found.replicas_that_fit) == ("NoMatchingNodes", 0, 0)
+    assert found.message == (
+        "room for 0 engines, 4 wanted (nodes: 8, matching 0, with room 0). Not matching: 5 without label "
+        "gpu=h100 (plain-0, plain-1, plain-2 and 2 more; see spec.engine.nodeSelector), 1 cordoned "
+        "(cordoned; see spec.engine.tolerations), 1 not Ready (down) and 1 other reason"
+    )
+
+
+def test_nothing_wanted_fits_anywhere() -> None:
+    assert fit(replicas=0).fits
+    assert fit(node(allocatable={"memory": 0}), replicas=0).fits
+
+
+AMOUNTS = st.fixed_dictionaries(
+    {
+        "memory": st.integers(0, 60 * GIB),
+        "hugepages-2Mi": st.integers(0, 400 * GIB),
+        "nvidia.com/gpu": st.integers(0, 9),
+        "pods": st.integers(0, 4),
+    }
+)
+WANTED = plan()
+
+
+@settings(deadline=None, max_examples=100)
+@given(has=st.lists(AMOUNTS, max_size=4), more=AMOUNTS, at=st.integers(0, 3))
+def test_more_allocatable_never_fits_fewer(has: list[dict[str, int]], more: dict[str, int], at: int) -> None:
+    larger = [
+        {name: number + (more[name] if place == at else 0) for name, number in each.items()}
+        for place, each in enumerate(has)
+    ]
+    before, after = (
+        nodes_fit(WANTED, [node(f"n{place}", allocatable=each) for place, each in enumerate(nodes)])
+        for nodes in (has, larger)
+    )
+    assert after.replicas_that_fit >= before.replicas_that_fit
+    assert after.fitting_nodes >= before.fitting_nodes
+    assert after.fits >= before.fits
+    assert before.fits == (before.reason == "EnoughNodes")

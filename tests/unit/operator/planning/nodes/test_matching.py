@@ -1,0 +1,112 @@
+from typing import Any
+
+import pytest
+from tests.cases.nodes import node
+
+from kvtier_operator.planning.nodes.matching import Cause, Mismatch, mismatch
+from kvtier_operator.planning.nodes.node import Node, Taint
+from kvtier_operator.planning.nodes.pod_needs import pod_needs
+
+GPU = Taint("gpu", "h100", "NoSchedule")
+
+
+def of(pod: dict[str, Any], one: Node) -> Mismatch | None:
+    return mismatch(one, pod_needs({"metadata": {"labels": {}}, "spec": {"containers": [], **pod}}))
+
+
+def affinity(*terms: object) -> dict[str, Any]:
+    required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": list(terms)}}
+    return {"affinity": {"nodeAffinity": required}}
+
+
+def expression(operator: str, *values: str, key: str = "gpu") -> dict[str, Any]:
+    return {"matchExpressions": [{"key": key, "operator": operator, "values": list(values)}]}
+
+
+@pytest.mark.parametrize(
+    ("one", "cause", "what"),
+    [
+        (node(labels={"gpu": "h100"}), None, ""),
+        (node(labels={"gpu": "a100"}), Cause.LABEL, "without label gpu=h100"),
+        (node(labels={"gpu": "h100"}, taints=(GPU,)), Cause.TAINT, "with taint gpu=h100:NoSchedule"),
+        (node(labels={"gpu": "h100"}, taints=(Taint("gpu", "", "PreferNoSchedule"),)), None, ""),
+        (
+            node(labels={"gpu": "h100"}, taints=(Taint("a", "", "NoExecute"),)),
+            Cause.TAINT,
+            "with taint a:NoExecute",
+        ),
+        (node(labels={"gpu": "h100"}, schedulable=False), Cause.TAINT, "cordoned"),
+        (node(labels={"gpu": "h100"}, ready=False), Cause.NOT_READY, "not Ready"),
+    ],
+)
+def test_a_node_and_its_fault(one: Node, cause: Cause | None, what: str) -> None:
+    found = of({"nodeSelector": {"gpu": "h100"}}, one)
+    assert found == (None if cause is None else Mismatch(cause, what))
+
+
+@pytest.mark.parametrize(
+    ("toleration", "tolerated"),
+    [
+        ({"key": "gpu", "value": "h100"}, True),
+        ({"key": "gpu", "operator": "Equal", "value": "h100", "effect": "NoSchedule"}, True),
+        ({"key": "gpu", "value": "a100"}, False),
+        ({"key": "gpu"}, False),
+        ({"key": "gpu", "operator": "Exists"}, True),
+        ({"key": "gpu", "operator": "Exists", "effect": "NoExecute"}, False),
+        ({"key": "other", "operator": "Exists"}, False),
+        ({"operator": "Exists"}, True),
+    ],
+)
+def test_tolerations(toleration: dict[str, Any], *, tolerated: bool) -> None:
+    assert (of({"tolerations": [toleration]}, node(taints=(GPU,))) is None) is tolerated
+
+
+def test_each_taint_needs_its_toleration() -> None:
+    tolerations = {"tolerations": [{"key": "gpu", "operator": "Exists"}]}
+    assert of(tolerations, node(taints=(GPU, Taint("team", "x", "NoSchedule")))) is not None
+    cordoned = {"key": "node.kubernetes.io/unschedulable", "operator": "Exists"}
+    assert of({"tolerations": [cordoned]}, node(schedulable=False)) is None
+
+
+@pytest.mark.parametrize(
+    ("terms", "matches"),
+    [
+        ([expression("In", "a100", "h100")], True),
+        ([expression("In", "a100")], False),
+        ([expression("In", "a100"), expression("Exists")], True),  # one term is enough
+        (
+            [
+                {
+                    "matchExpressions": [
+                        *expression("Exists")["matchExpressions"],
+                        {"key": "x", "operator": "Exists"},
+                    ]
+                }
+            ],
+            False,
+        ),
+        ([expression("NotIn", "h100")], False),
+        ([expression("NotIn", "a100")], True),
+        ([expression("NotIn", "a", key="absent")], True),
+        ([expression("DoesNotExist")], False),
+        ([expression("DoesNotExist", key="absent")], True),
+        ([expression("Gt", "3", key="cores")], True),
+        ([expression("Lt", "3", key="cores")], False),
+        ([expression("Gt", "3")], False),  # h100 is no number
+        ([expression("Gt", "3", "4", key="cores")], False),
+        ([{"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["node-a"]}]}], True),
+        ([{"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["node-b"]}]}], False),
+        ([{}], False),
+        ([], False),
+        ([{"matchExpressions": [1, "x"]}, 7], False),
+        ([expression("Unknown", "h100")], False),
+    ],
+)
+def test_required_node_affinity(terms: list[object], *, matches: bool) -> None:
+    found = of(affinity(*terms), node(labels={"gpu": "h100", "cores": "4"}))
+    assert found == (None if matches else Mismatch(Cause.AFFINITY, "outside the required node affinity"))
+
+
+@pytest.mark.parametrize("given", [{"nodeAffinity": {"anything": [1]}}, {"nodeAffinity": None}, {"other": 1}])
+def test_an_affinity_that_requires_nothing(given: dict[str, Any]) -> None:
+    assert of({"affinity": given}, node()) is None
