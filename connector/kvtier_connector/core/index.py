@@ -80,18 +80,18 @@ class BlockIndex:
             keep: tells of a key whether it must stay; eviction stops at the first that must.
         """
         batch = self._table.batch(keys)
-        present = self._table.find(batch)
-        self._touch(present[present >= 0])
-        lacking = np.flatnonzero(present < 0)
-        evictable = self._recency.size - int(self._recency.holds(present[present >= 0]).sum())
+        found = self._table.find(batch)
+        lacking, present = np.flatnonzero(found < 0), found[found >= 0]
+        self._touch(present)
+        evictable = self._recency.size - int(self._recency.holds(present).sum())
         wanted = min(len(lacking) - self._free_count, evictable)
         victims = self._recency.oldest(wanted)
         evicted = self._table.keys_of(victims)
         if keep is not None:
             stop = next((place for place, key in enumerate(evicted) if keep(key)), len(evicted))
             victims, evicted = victims[:stop], evicted[:stop]
-        self._recency.remove(victims)
-        self._free_slots(victims, evicted)
+        self._recency.remove_oldest(victims)
+        self._release(victims)
 
         lacking = lacking[: self._free_count]
         new = [keys[place] for place in lacking.tolist()]
@@ -175,6 +175,8 @@ class BlockIndex:
         return slots
 
     def _touch(self, slots: Slots) -> None:
+        if not len(slots):
+            return
         idle = slots[self._recency.holds(slots)]
         self._recency.remove(idle)
         self._recency.append(idle[::-1])
@@ -184,12 +186,9 @@ class BlockIndex:
         return self._free[self._free_count : self._free_count + count][::-1].copy()
 
     def _release(self, slots: Slots) -> None:
-        self._free_slots(slots, self._table.keys_of(slots))
-
-    def _free_slots(self, slots: Slots, keys: list[bytes]) -> None:
         if not len(slots):
             return
-        self._table.remove(slots, keys)
+        self._table.remove(slots)
         self._state[slots] = BlockState.ABSENT
         self._free[self._free_count : self._free_count + len(slots)] = slots[::-1]
         self._free_count += len(slots)

@@ -1,8 +1,8 @@
 """A hash table from block keys to slots in flat arrays: no Python object per entry, no rehash pause.
 
-Chained hashing (Knuth, The Art of Computer Programming, vol. 3, 6.4, algorithm C) with the links held in the
-slots themselves. All arrays are sized once from the capacity and written at once (np.full, where np.zeros
-would leave the page faults to later calls), so no operation ever grows, moves or first touches them.
+Separate chaining (Knuth, The Art of Computer Programming, vol. 3, 6.4) with the links, in both directions,
+held in the slots themselves. All arrays are sized once from the capacity and written at once (np.full, where
+np.zeros would leave the page faults to later calls), so no operation ever grows, moves or first touches them.
 Every step works on a whole batch of keys, because one vectorised operation costs about as much as one key.
 """
 
@@ -54,6 +54,8 @@ class KeyTable:
         self._bucket_mask = buckets - 1
         self._keys = np.full((capacity, self._words), 0, np.uint64)
         self._next = np.full(capacity, ABSENT, np.int32)
+        # The slot before, or, of a chain's first, the bucket's complement: a key leaves without being hashed.
+        self._previous = np.full(capacity, ABSENT, np.int32)
         self._heads = np.full(buckets, ABSENT, np.int32)
         self._leaving = np.full(capacity, 0, np.bool_)
         # Scalar reads through a memoryview cost a third of those through an array.
@@ -87,8 +89,11 @@ class KeyTable:
         pending = np.flatnonzero(candidates >= 0)
         candidates = candidates[pending]
         while pending.size:
-            same = (self._keys[candidates] == batch.words[pending]).all(axis=1)
-            found[pending[same]] = candidates[same]
+            same = self._keys[candidates, 0] == batch.words[pending, 0]
+            if same.any():  # what differs in the first word, as nearly all do, needs no second look
+                alike = same.nonzero()[0]
+                same[alike] = (self._keys[candidates[alike]] == batch.words[pending[alike]]).all(axis=1)
+                found[pending[same]] = candidates[same]
             candidates = self._next[candidates]
             unresolved = ~same & (candidates >= 0)
             pending, candidates = pending[unresolved], candidates[unresolved]
@@ -107,43 +112,42 @@ class KeyTable:
 
     def insert(self, slots: Slots, batch: KeyBatch) -> None:
         """Put keys into slots. Neither may be in the table, nor occur twice in the batch."""
+        buckets = batch.buckets
         self._keys[slots] = batch.words
-        order = np.argsort(batch.buckets)
-        buckets, slots = batch.buckets[order], slots[order]
-        # Keys of the batch that share a bucket are chained to one another, the first to the old head.
-        opens = np.empty(len(slots), np.bool_)
-        opens[:1] = True
-        np.not_equal(buckets[1:], buckets[:-1], out=opens[1:])
-        behind = np.empty_like(slots)
-        behind[1:] = slots[:-1]
-        behind[opens] = self._heads[buckets[opens]]
-        self._next[slots] = behind
-        closes = np.empty(len(slots), np.bool_)
-        closes[-1:] = True
-        closes[:-1] = opens[1:]
-        self._heads[buckets[closes]] = slots[closes]
+        behind = self._heads[buckets]
+        self._heads[buckets] = slots
+        if (shared := self._heads[buckets] != slots).any():
+            # Of several keys in one bucket one became the head; the others come before it in turn.
+            self._link(slots[~shared], buckets[~shared], behind[~shared])
+            self.insert(slots[shared], batch[shared.nonzero()[0]])
+        else:
+            self._link(slots, buckets, behind)
 
-    def remove(self, slots: Slots, keys: Sequence[bytes]) -> None:
-        """Take the keys in `slots` out of the table; `keys` are those keys."""
+    def _link(self, slots: Slots, buckets: npt.NDArray[np.int64], behind: Slots) -> None:
+        self._next[slots] = behind
+        self._previous[slots] = ~buckets
+        followed = behind >= 0
+        self._previous[behind[followed]] = slots[followed]
+
+    def remove(self, slots: Slots) -> None:
+        """Take the keys in `slots` out of the table."""
         self._leaving[slots] = True
-        buckets = np.sort(self._buckets(keys))
-        buckets = buckets[np.concatenate(([True], buckets[1:] != buckets[:-1]))]
-        cursor = self._heads[buckets]
-        self._heads[buckets] = ABSENT
-        tail = np.full(len(buckets), ABSENT, np.int32)
-        # Walk all affected chains one link at a time, relinking what stays. Buckets are distinct, so no two
-        # rows of the batch write the same place.
-        while cursor.size:
-            following = self._next[cursor]
-            stays = ~self._leaving[cursor]
-            first, later = stays & (tail < 0), stays & (tail >= 0)
-            self._heads[buckets[first]] = cursor[first]
-            self._next[tail[later]] = cursor[later]
-            tail[stays] = cursor[stays]
-            self._next[cursor[stays]] = ABSENT
-            more = following >= 0
-            cursor, buckets, tail = following[more], buckets[more], tail[more]
+        before = self._staying(self._previous, slots)
+        behind = self._staying(self._next, slots)
         self._leaving[slots] = False
+        # Neighbours in a chain that leave together have the same two ends and write the same links.
+        is_head = before < 0
+        self._heads[~before[is_head]] = behind[is_head]
+        self._next[before[~is_head]] = behind[~is_head]
+        followed = behind >= 0
+        self._previous[behind[followed]] = before[followed]
+
+    def _staying(self, links: Slots, slots: Slots) -> Slots:
+        """Follow links until they end or come to a key that stays."""
+        ends = links[slots]
+        while (leaving := (ends >= 0) & self._leaving.take(ends, mode="clip")).any():
+            ends[leaving] = links[ends[leaving]]
+        return ends
 
     def clear(self) -> None:
         """Forget every key."""

@@ -70,12 +70,23 @@ class RecencyList:
         self._newer[slots] = _UNLINKED
         self.size -= len(slots)
 
+    def remove_oldest(self, slots: Slots) -> None:
+        """Unlink what `oldest` returned, or the first of it, with nothing changed in between."""
+        if not len(slots):
+            return
+        following = self._newer[slots[-1]]
+        self._newer[self._end], self._older[following] = following, self._end
+        self._newer[slots] = _UNLINKED
+        self.size -= len(slots)
+
     def oldest(self, count: int) -> Slots:
         """Return up to `count` slots, oldest first, leaving them in the list."""
         newer, end = self._newer_view, self._end
         found: list[int] = []
         slot = newer[end]
-        while slot != end and len(found) < count:
+        for _ in range(count):
+            if slot == end:
+                break
             found.append(slot)
             slot = newer[slot]
         return np.array(found, np.int32)

@@ -23,8 +23,9 @@ from kvtier_connector.vllm.manager import KVTierManager
 from kvtier_connector.vllm.transfer import KVTierWorkerMetadata
 from kvtier_connector.vllm.worker import KVTierWorker
 
-_IDLE_WAIT_S: Final = 0.005
-"""Long enough that an idle engine does not spin, short enough that a new request does not notice."""
+_IDLE_WAIT_S: Final = 0.05
+"""Long enough that an engine which waits for a load takes no core from its copies, short enough that a new
+request does not notice."""
 
 
 class KVTierConnector(OffloadingConnector):  # type: ignore[misc] # vLLM has no types
