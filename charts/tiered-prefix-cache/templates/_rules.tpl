@@ -1,0 +1,79 @@
+{{- /* Generated from operator/kvtier_operator/install, do not edit: run `make generate`. */ -}}
+{{- define "kvtier.namespacedRules" }}
+# what is wanted
+- apiGroups: [kvtier.dev]
+  resources: [kvcachetiers]
+  verbs: [get, list, watch]
+# what was done about it: conditions, replicas, tiers
+- apiGroups: [kvtier.dev]
+  resources: [kvcachetiers/status]
+  verbs: [patch]
+# children: configuration, identities and addresses of engines and picker
+- apiGroups: [""]
+  resources: [configmaps, serviceaccounts, services]
+  verbs: [get, list, watch, create, patch, delete]
+# children: engines and picker, and how many of them are ready
+- apiGroups: [apps]
+  resources: [deployments]
+  verbs: [get, list, watch, create, patch, delete]
+# child: a drain takes one engine at a time
+- apiGroups: [policy]
+  resources: [poddisruptionbudgets]
+  verbs: [get, list, watch, create, patch, delete]
+# children: what the picker may read, in its namespace; the API server lets nobody grant more than they hold
+- apiGroups: [rbac.authorization.k8s.io]
+  resources: [rolebindings, roles]
+  verbs: [get, list, watch, create, patch, delete]
+# child: the pool that a route sends to; the picker reads it
+- apiGroups: [inference.networking.k8s.io]
+  resources: [inferencepools]
+  verbs: [get, list, watch, create, patch, delete]
+# child: the route, with spec.router.gateway
+- apiGroups: [gateway.networking.k8s.io]
+  resources: [httproutes]
+  verbs: [get, list, watch, create, patch, delete]
+# child: TLS from Istio to the picker, with spec.router.gateway.provider istio
+- apiGroups: [networking.istio.io]
+  resources: [destinationrules]
+  verbs: [get, list, watch, create, patch, delete]
+# children: health check and timeout of GKE's load balancer, with provider gke
+- apiGroups: [networking.gke.io]
+  resources: [gcpbackendpolicies, healthcheckpolicies]
+  verbs: [get, list, watch, create, patch, delete]
+# children: monitoring objects, with spec.observability
+- apiGroups: [monitoring.coreos.com]
+  resources: [prometheusrules, servicemonitors]
+  verbs: [get, list, watch, create, patch, delete]
+# why an engine is not ready (its containers' messages); the picker reads pods too
+- apiGroups: [""]
+  resources: [pods]
+  verbs: [get, list, watch]
+# what changed, for kubectl describe; the picker's leader election too
+- apiGroups: [""]
+  resources: [events]
+  verbs: [create, patch]
+# held only to be granted to pickers: upstream's watch them
+- apiGroups: [inference.networking.x-k8s.io]
+  resources: [inferencemodelrewrites, inferenceobjectives]
+  verbs: [get, list, watch]
+# held only to be granted to llm-d's picker, which watches them under its own group
+- apiGroups: [llm-d.ai]
+  resources: [inferencemodelrewrites, inferenceobjectives]
+  verbs: [get, list, watch]
+{{- if $.Values.rbac.pickerLeaderElection }}
+# held only to be granted to pickers with spec.router.replicas above 1, which elect a leader
+- apiGroups: [coordination.k8s.io]
+  resources: [leases]
+  verbs: [get, list, watch, create, update, patch, delete]
+{{- end }}
+{{- end }}
+{{- define "kvtier.clusterRules" }}
+# NodesFit: labels, taints and allocatable memory, huge pages, disk and GPUs
+- apiGroups: [""]
+  resources: [nodes]
+  verbs: [get, list, watch]
+# notices when InferencePool, HTTPRoute and the like are installed later
+- apiGroups: [apiextensions.k8s.io]
+  resources: [customresourcedefinitions]
+  verbs: [get, list, watch]
+{{- end }}

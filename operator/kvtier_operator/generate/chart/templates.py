@@ -1,0 +1,190 @@
+"""The chart's templates of the operator's own objects: those of install/, with places for values."""
+
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from kvtier_operator.api.crd import crd
+from kvtier_operator.generate.notice import notice
+from kvtier_operator.generate.rules_text import rules_text
+from kvtier_operator.generate.yaml_text import Below, Inline, Text, With, yaml_text
+from kvtier_operator.install.cluster_role import cluster_role
+from kvtier_operator.install.cluster_role_binding import cluster_role_binding
+from kvtier_operator.install.deployment import deployment
+from kvtier_operator.install.network_policy import network_policy
+from kvtier_operator.install.pod_disruption_budget import pod_disruption_budget
+from kvtier_operator.install.prometheus_rule import prometheus_rule
+from kvtier_operator.install.role import role
+from kvtier_operator.install.role_binding import role_binding
+from kvtier_operator.install.rules import CLUSTER, NAMESPACED, PICKER_LEADER_ELECTION
+from kvtier_operator.install.service import service
+from kvtier_operator.install.service_account import service_account
+from kvtier_operator.install.service_monitor import service_monitor
+from kvtier_operator.install.settings import Install
+
+# What stands in the objects of install/ and what in its place in the chart.
+_INSTALL: Final = Install(name="KVTIERNAME", namespace="KVTIERNAMESPACE", image="KVTIERIMAGE")
+_EXPRESSIONS: Final = {
+    _INSTALL.namespace: "{{ $.Release.Namespace }}",
+    _INSTALL.name: '{{ include "kvtier.name" $ }}',
+    _INSTALL.image: '{{ include "kvtier.image" $ }}',
+}
+_EACH: Final = "KVTIEREACH"
+
+
+def _comment(source: str) -> str:
+    """The template's first line."""
+    return "{{- /* " + notice(source) + " */ -}}\n"
+
+
+def _block(opening: str, body: str) -> str:
+    """Helm's blocks: if, with, range, define."""
+    return "{{- " + opening + " }}\n" + body + "{{- end }}\n"
+
+
+def _include(name: str) -> str:
+    """Lines of a definition, at the column where they begin."""
+    return '{{- include "kvtier.' + name + '" $ | nindent {indent} }}'
+
+
+_NOTICE: Final = _comment("operator/kvtier_operator/install")
+_ACCOUNT: Final = Inline('{{ include "kvtier.serviceAccountName" $ }}')
+_SUBJECT: Final[dict[str, Text]] = {"subjects 0 name": _ACCOUNT}
+_POD: Final = "spec template spec"
+_ENV: Final = f"{_POD} containers 0 env"
+
+
+@dataclass(frozen=True, slots=True)
+class _Template:
+    """One template.
+
+    Attributes:
+        document: The object of install/.
+        condition: When it is rendered; empty for always.
+        texts: Places for values, as `yaml_text` takes them.
+        for_each: A list of the chart's, each element of which (`.`) gets the object in its namespace.
+    """
+
+    document: dict[str, Any]
+    condition: str = ""
+    texts: dict[str, Text] = field(default_factory=dict)
+    for_each: str = ""
+
+
+def templates() -> dict[str, str]:
+    """File name below templates/ and text."""
+    texts = {name: _text(template) for name, template in _templates().items()}
+    return {"_rules.tpl": _rules(), "crd.yaml": _crd(), **texts}
+
+
+def _templates() -> dict[str, _Template]:
+    rbac, namespaces = "$.Values.rbac.create", "$.Values.watchNamespaces"
+    of_cluster = f"and {rbac} (or (not {namespaces}) $.Values.rbac.clusterReads)"
+    return {
+        "service_account.yaml": _Template(
+            service_account(_INSTALL),
+            "$.Values.serviceAccount.create",
+            {"metadata name": _ACCOUNT, "metadata annotations": With("$.Values.serviceAccount.annotations")},
+        ),
+        "cluster_role.yaml": _Template(
+            cluster_role(_INSTALL, ()),
+            of_cluster,
+            {
+                "rules": Below(
+                    _block(f"if not {namespaces}", f"{_include('namespacedRules')}\n")
+                    + _block("if $.Values.rbac.clusterReads", f"{_include('clusterRules')}\n")
+                )
+            },
+        ),
+        "cluster_role_binding.yaml": _Template(
+            cluster_role_binding(_INSTALL),
+            of_cluster,
+            _SUBJECT,
+        ),
+        "role.yaml": _Template(
+            role(_INSTALL, _EACH, ()),
+            rbac,
+            {"rules": Below(_include("namespacedRules"))},
+            for_each=namespaces,
+        ),
+        "role_binding.yaml": _Template(role_binding(_INSTALL, _EACH), rbac, _SUBJECT, for_each=namespaces),
+        "service.yaml": _Template(service(_INSTALL)),
+        "deployment.yaml": _Template(deployment(_INSTALL), texts=_deployment_texts()),
+        "service_monitor.yaml": _Template(
+            service_monitor(_INSTALL),
+            "$.Values.serviceMonitor.enabled",
+            {
+                "spec endpoints 0 interval": Inline("{{ $.Values.serviceMonitor.interval }}"),
+                "metadata labels": _labels("$.Values.serviceMonitor.labels"),
+            },
+        ),
+        "prometheus_rule.yaml": _Template(
+            prometheus_rule(_INSTALL),
+            "$.Values.prometheusRule.enabled",
+            {"metadata labels": _labels("$.Values.prometheusRule.labels")},
+        ),
+        "pod_disruption_budget.yaml": _Template(
+            pod_disruption_budget(_INSTALL), "$.Values.podDisruptionBudget.enabled"
+        ),
+        "network_policy.yaml": _Template(network_policy(_INSTALL), "$.Values.networkPolicy.enabled"),
+    }
+
+
+def _deployment_texts() -> dict[str, Text]:
+    names = [
+        each["name"] for each in deployment(_INSTALL)["spec"]["template"]["spec"]["containers"][0]["env"]
+    ]
+    environment = {
+        "KVTIER_NAMESPACES": '{{ join "," $.Values.watchNamespaces | quote }}',
+        "KVTIER_LOG_FORMAT": "{{ $.Values.operator.logFormat }}",
+        "KVTIER_CLUSTER_DOMAIN": "{{ $.Values.operator.clusterDomain }}",
+    }
+    return {
+        **{f"{_ENV} {names.index(name)} value": Inline(value) for name, value in environment.items()},
+        "spec template metadata labels": _labels("$.Values.operator.podLabels", of="podLabels"),
+        "spec template metadata annotations": With("$.Values.operator.podAnnotations"),
+        f"{_POD} serviceAccountName": _ACCOUNT,
+        f"{_POD} imagePullSecrets": With("$.Values.image.pullSecrets"),
+        f"{_POD} priorityClassName": With("$.Values.operator.priorityClassName"),
+        f"{_POD} nodeSelector": With("$.Values.operator.nodeSelector"),
+        f"{_POD} tolerations": With("$.Values.operator.tolerations"),
+        f"{_POD} affinity": With("$.Values.operator.affinity"),
+        f"{_POD} containers 0 imagePullPolicy": Inline("{{ $.Values.image.pullPolicy }}"),
+        f"{_POD} containers 0 resources": With("$.Values.operator.resources"),
+    }
+
+
+def _labels(further: str = "", of: str = "labels") -> Below:
+    """The chart's labels, and those of a value."""
+    extra = _block(f"with {further}", "{{- toYaml . | nindent {indent} }}\n") if further else ""
+    return Below(f"{_include(of)}\n{extra}")
+
+
+def _text(template: _Template) -> str:
+    body = yaml_text(template.document, {"metadata labels": _labels(), **template.texts})
+    for literal, expression in _EXPRESSIONS.items():
+        body = body.replace(literal, expression)
+    if template.for_each:
+        body = _block(f"range {template.for_each}", "---\n" + body.replace(_EACH, "{{ . }}"))
+    if template.condition:
+        body = _block(f"if {template.condition}", body)
+    return _NOTICE + body
+
+
+def _rules() -> str:
+    election = _block("if $.Values.rbac.pickerLeaderElection", rules_text([PICKER_LEADER_ELECTION]))
+    namespaced, cluster = rules_text(NAMESPACED) + election, rules_text(CLUSTER)
+    return (
+        _NOTICE
+        + _block('define "kvtier.namespacedRules"', namespaced)
+        + _block('define "kvtier.clusterRules"', cluster)
+    )
+
+
+def _crd() -> str:
+    definition = crd()
+    definition["metadata"]["annotations"] = {}
+    keep = Inline('{{ ternary "keep" "delete" $.Values.crds.keep }}')
+    body = yaml_text(
+        definition, {"metadata annotations helm.sh/resource-policy": keep, "metadata labels": _labels()}
+    )
+    return f"{_comment('operator/kvtier_operator/api')}{_block('if $.Values.crds.enabled', body)}"

@@ -1,0 +1,164 @@
+"""The chart's values: the one source of values.yaml, values.schema.json and the README's table."""
+
+from typing import Any, Final
+
+from pydantic import BaseModel, ConfigDict, Field
+from pydantic.alias_generators import to_camel
+
+from kvtier_operator.install.deployment import RESOURCES
+from kvtier_operator.install.settings import IMAGE_REPOSITORY
+
+SOURCE: Final = "operator/kvtier_operator/generate/chart/values.py"
+
+
+class ChartModel(BaseModel):
+    """A part of the values: camelCase outside, refuses what it does not know."""
+
+    model_config = ConfigDict(alias_generator=to_camel, populate_by_name=True, extra="forbid", frozen=True)
+
+
+class Crds(ChartModel):
+    """The CustomResourceDefinition of KVCacheTier."""
+
+    enabled: bool = Field(default=True, description="Install and upgrade the CRD with this chart.")
+    keep: bool = Field(
+        default=True,
+        description="Keep the CRD, and with it every KVCacheTier, when the chart is uninstalled. With false, "
+        "uninstalling deletes all KVCacheTiers of the cluster and what runs for them.",
+    )
+
+
+class Image(ChartModel):
+    """The operator's image."""
+
+    repository: str = Field(IMAGE_REPOSITORY, description="Image without its tag.", min_length=1)
+    tag: str = Field("", description="Tag; the chart's appVersion when empty.")
+    digest: str = Field(
+        "", description="Digest such as sha256:...; wins over the tag.", pattern="^(sha256:[0-9a-f]{64})?$"
+    )
+    pull_policy: str = Field(
+        "IfNotPresent", description="Image pull policy.", pattern="^(Always|IfNotPresent|Never)$"
+    )
+    pull_secrets: list[dict[str, str]] = Field(
+        default_factory=list, description="Secrets to pull it with, as in a pod: [{name: ...}]."
+    )
+
+
+class Operator(ChartModel):
+    """The operator's pod."""
+
+    log_format: str = Field("json", description="json or plain.", pattern="^(json|plain)$")
+    cluster_domain: str = Field(
+        "cluster.local", description="The cluster's DNS domain.", pattern=r"^[a-z0-9.-]+$"
+    )
+    resources: dict[str, Any] = Field(
+        default_factory=lambda: {key: dict(value) for key, value in RESOURCES.items()},
+        description="Sized for 1,000 KVCacheTiers: 150 MiB resident, and half as much again.",
+    )
+    node_selector: dict[str, str] = Field(
+        default_factory=lambda: {"kubernetes.io/os": "linux"}, description="Labels its node must have."
+    )
+    tolerations: list[dict[str, Any]] = Field(default_factory=list, description="Taints it tolerates.")
+    affinity: dict[str, Any] = Field(default_factory=dict, description="Affinity of its pod.")
+    priority_class_name: str = Field("", description="Priority class of its pod.")
+    pod_labels: dict[str, str] = Field(default_factory=dict, description="Further labels of its pod.")
+    pod_annotations: dict[str, str] = Field(default_factory=dict, description="Annotations of its pod.")
+
+
+class ServiceAccount(ChartModel):
+    """The operator's identity."""
+
+    create: bool = Field(default=True, description="Make it; otherwise it must exist under `name`.")
+    name: str = Field("", description="Its name; that of the operator when empty.")
+    annotations: dict[str, str] = Field(default_factory=dict, description="Its annotations.")
+
+
+class Rbac(ChartModel):
+    """The operator's rights; each rule carries its reason in the template and in docs/operations/rbac.md."""
+
+    create: bool = Field(default=True, description="Make roles and bindings.")
+    cluster_reads: bool = Field(
+        default=True,
+        description="May read nodes and CRDs, which belong to no namespace: a small ClusterRole also with "
+        "watchNamespaces. With false, condition NodesFit is Unknown.",
+    )
+    picker_leader_election: bool = Field(
+        default=True,
+        description="May write Leases, to grant that to pickers with spec.router.replicas above 1. With "
+        "false, such a resource gets no picker: condition RouterReady says so.",
+    )
+
+
+class Monitor(ChartModel):
+    """ServiceMonitor of the operator (needs the Prometheus operator's CRDs)."""
+
+    enabled: bool = Field(default=False, description="Make it.")
+    interval: str = Field("30s", description="How often to scrape.", pattern=r"^[0-9]+(ms|s|m|h)$")
+    labels: dict[str, str] = Field(
+        default_factory=dict, description="Further labels, by which a Prometheus selects it."
+    )
+
+
+class Alerts(ChartModel):
+    """PrometheusRule with the operator's own alerts (needs the Prometheus operator's CRDs)."""
+
+    enabled: bool = Field(default=False, description="Make it.")
+    labels: dict[str, str] = Field(
+        default_factory=dict, description="Further labels, by which a Prometheus selects it."
+    )
+
+
+class DisruptionBudget(ChartModel):
+    """PodDisruptionBudget of the operator: says that its one pod may be evicted."""
+
+    enabled: bool = Field(default=False, description="Make it.")
+
+
+class NetworkPolicy(ChartModel):
+    """NetworkPolicy of the operator: in, metrics; out, API server, DNS and the engines' metrics."""
+
+    enabled: bool = Field(default=False, description="Make it.")
+
+
+class Tier(ChartModel):
+    """One KVCacheTier."""
+
+    name: str = Field(description="Its name.", min_length=1, max_length=48)
+    namespace: str = Field("", description="Its namespace; the release's when empty.", max_length=63)
+    labels: dict[str, str] = Field(default_factory=dict, description="Its labels.")
+    annotations: dict[str, str] = Field(default_factory=dict, description="Its annotations.")
+    spec: dict[str, Any] = Field(description="Its spec: see docs/reference/api.md.")
+
+
+class Values(ChartModel):
+    """All values of the chart."""
+
+    name_override: str = Field(
+        "", description="Name of the operator's objects; RELEASE-operator when empty.", max_length=63
+    )
+    watch_namespaces: list[str] = Field(
+        default_factory=list,
+        description="Namespaces to serve, which must exist, with a Role in each. Empty: all of them.",
+    )
+    crds: Crds = Field(default_factory=Crds, description=Crds.__doc__)
+    image: Image = Field(default_factory=Image, description=Image.__doc__)
+    operator: Operator = Field(default_factory=Operator, description=Operator.__doc__)
+    service_account: ServiceAccount = Field(
+        default_factory=ServiceAccount, description=ServiceAccount.__doc__
+    )
+    rbac: Rbac = Field(default_factory=Rbac, description=Rbac.__doc__)
+    service_monitor: Monitor = Field(default_factory=Monitor, description=Monitor.__doc__)
+    prometheus_rule: Alerts = Field(default_factory=Alerts, description=Alerts.__doc__)
+    pod_disruption_budget: DisruptionBudget = Field(
+        default_factory=DisruptionBudget, description=DisruptionBudget.__doc__
+    )
+    network_policy: NetworkPolicy = Field(default_factory=NetworkPolicy, description=NetworkPolicy.__doc__)
+    picker: dict[str, Any] = Field(
+        default_factory=dict,
+        description="Defaults of spec.router for `tiers`, such as {flavor: gaie, failureMode: FailClose}.",
+    )
+    tiers: list[Tier] = Field(
+        default_factory=list,
+        description="KVCacheTiers to make with the chart. Where the cluster lacks the CRD, the first install "
+        "leaves them out (Helm cannot make a kind and its first object at once): run helm upgrade once more.",
+    )

@@ -1,0 +1,29 @@
+"""docs/operations/rbac.md: what the operator may do and why, in a table of the rules themselves."""
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Final
+
+from kvtier_operator.generate.notice import notice
+from kvtier_operator.install.rules import CLUSTER, NAMESPACED, PICKER_LEADER_ELECTION, Rule
+
+_PAGE: Final = Path(__file__).with_name("rights.md")
+
+
+def rights_page() -> str:
+    """The whole page."""
+    return f"<!-- {notice('operator/kvtier_operator/install/rules.py')} -->\n" + _PAGE.read_text(
+        encoding="utf-8"
+    ).format(
+        namespaced=_table((*NAMESPACED, PICKER_LEADER_ELECTION)),
+        cluster=_table(CLUSTER),
+    )
+
+
+def _table(rules: Iterable[Rule]) -> str:
+    rows = [
+        (f"`{rule.group or 'core'}`", ", ".join(rule.resources), ", ".join(rule.verbs), rule.reason)
+        for rule in rules
+    ]
+    lines = [("Group", "Resources", "Verbs", "Why"), ("---",) * 4, *rows]
+    return "".join(f"| {' | '.join(line)} |\n" for line in lines)

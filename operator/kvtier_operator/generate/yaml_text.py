@@ -1,0 +1,97 @@
+"""Objects as YAML for a reader: keys in the order they were given, and places for text that YAML cannot hold.
+
+Such text is a comment, or an expression of Helm's.
+"""
+
+import copy
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+import yaml
+
+_WIDTH: Final = 110
+_TOKEN: Final = "KVTIERTEXT"  # noqa: S105 - not a password
+_LINE: Final = re.compile(
+    rf"^(?P<indent> *)(?P<dash>(?:- )?)(?P<key>[^:]+): {_TOKEN}(?P<index>\d+)$", re.MULTILINE
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Inline:
+    """Text right behind the key."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Below:
+    """Lines under the key, moved in below it.
+
+    Attributes:
+        text: The lines; `{indent}` stands for the column they begin at.
+    """
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class With:
+    """The key with a value of the chart's, where that is set.
+
+    Attributes:
+        value: Such as `$.Values.tolerations`.
+    """
+
+    value: str
+
+
+Text = Inline | Below | With
+
+
+class _IndentedDumper(yaml.SafeDumper):
+    """Indents lists under their key, as Kubernetes' own documents are, and writes nothing as an alias."""
+
+    def increase_indent(self, flow: bool = False, indentless: bool = False) -> Any:  # noqa: ANN401 - PyYAML's
+        del indentless
+        return super().increase_indent(flow=flow, indentless=False)
+
+    def ignore_aliases(self, data: Any) -> bool:  # noqa: ANN401 - as above
+        del data
+        return True
+
+
+def yaml_text(document: Mapping[str, Any], texts: Mapping[str, Text] | None = None) -> str:
+    """One document.
+
+    Args:
+        document: The object.
+        texts: What to write in place of values, or beside them: by path, parts separated by blanks, such as
+            `spec template spec containers 0 image`.
+    """
+    written = copy.deepcopy(dict(document))
+    placed = [*(texts or {}).items()]
+    for index, (path, _) in enumerate(placed):
+        *parents, last = path.split()
+        node: Any = written
+        for part in parents:
+            node = node[int(part) if isinstance(node, list) else part]
+        node[last] = f"{_TOKEN}{index}"
+    dumped = yaml.dump(written, Dumper=_IndentedDumper, sort_keys=False, width=_WIDTH)
+    return _LINE.sub(lambda line: _written(line, placed[int(line["index"])][1]), dumped)
+
+
+def _written(line: re.Match[str], text: Text) -> str:
+    head = f"{line['indent']}{line['dash']}{line['key']}:"
+    column = len(line["indent"]) + len(line["dash"])
+    indent = " " * column
+    match text:
+        case Inline():
+            return f"{head} {text.text}"
+        case Below():
+            lines = text.text.replace("{indent}", str(column + 2)).splitlines()
+            return "\n".join([head, *(f"{indent}  {each}" for each in lines)])
+        case With():
+            value = f"{indent}  {{{{- toYaml . | nindent {column + 2} }}}}"
+            return f"{indent}{{{{- with {text.value} }}}}\n{head}\n{value}\n{indent}{{{{- end }}}}"

@@ -1,0 +1,70 @@
+"""What of the chart can be held without Helm; the rest is in tests/cluster/install."""
+
+import json
+import re
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from kvtier_operator.generate.chart.values import Values
+from kvtier_operator.install.settings import Install
+
+ROOT = Path(__file__).parents[4]
+CHART = ROOT / "charts" / "tiered-prefix-cache"
+SCHEMA = json.loads((CHART / "values.schema.json").read_text())
+
+
+def test_the_values_file_has_the_defaults() -> None:
+    written = yaml.safe_load((CHART / "values.yaml").read_text())
+    assert written == Values().model_dump(by_alias=True, mode="json")
+
+
+@pytest.mark.parametrize("path", sorted((CHART / "ci").glob("*.yaml")), ids=lambda path: path.stem)
+def test_values_for_the_tests_are_valid(path: Path) -> None:
+    Values.model_validate(yaml.safe_load(path.read_text()))
+
+
+def test_the_version_is_the_distribution_s() -> None:
+    version = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
+    chart = yaml.safe_load((CHART / "Chart.yaml").read_text())
+    assert chart["version"] == chart["appVersion"] == version
+    assert Install().image.endswith(f":{version}")
+
+
+def test_every_value_that_a_template_reads_is_there() -> None:
+    templates = [path.read_text() for path in (CHART / "templates").iterdir()]
+    read = {path for text in templates for path in re.findall(r"\$\.Values\.([\w.]+)", text)}
+    assert read
+    assert [path for path in sorted(read) if not _has(Values().model_dump(by_alias=True), path)] == []
+
+
+def _has(values: dict[str, Any], path: str) -> bool:
+    key, _, rest = path.partition(".")
+    return key in values and (not rest or _has(values[key], rest))
+
+
+def test_every_value_is_read() -> None:
+    text = "".join(path.read_text() for path in (CHART / "templates").iterdir())
+    sections = {name: value for name, value in Values().model_dump(by_alias=True).items() if name != "image"}
+    leaves = [
+        f"{name}.{key}" if isinstance(value, dict) and value else name
+        for name, value in sections.items()
+        for key in (value if isinstance(value, dict) and value else [""])
+    ]
+    assert [leaf for leaf in leaves if f"$.Values.{leaf}" not in text] == []
+
+
+def test_a_tier_s_schema_is_the_crd_s() -> None:
+    spec = SCHEMA["$defs"]["Tier"]["properties"]["spec"]
+    assert spec["required"] == ["model", "tiers"]
+    assert spec["additionalProperties"] is False
+    assert spec["properties"]["tiers"]["properties"]["cpu"]["properties"]["capacity"]["type"] == [
+        "integer",
+        "string",
+    ]
+    assert spec["properties"]["engine"]["properties"]["affinity"].get("additionalProperties", True)
+    assert SCHEMA["properties"]["picker"]["properties"]["flavor"]["enum"] == ["llm-d", "gaie", "builtin"]
+    assert "x-kubernetes" not in json.dumps(SCHEMA)
