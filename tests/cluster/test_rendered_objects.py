@@ -15,8 +15,8 @@ ROOT = Path(__file__).parents[2]
 GOLDEN = ROOT / "tests" / "unit" / "operator" / "golden"
 EXAMPLES = sorted((ROOT / "docs" / "user-guide" / "examples").glob("*.yaml"))
 INPUTS = sorted((GOLDEN / "input").glob("*.yaml"))
-# Google publishes the CRDs of its gateway in no form that a test can have.
-UNPUBLISHED = {"networking.gke.io/v1"}
+# Google publishes the CRDs of its gateway and its monitoring in no form that a test can have.
+UNPUBLISHED = {"networking.gke.io/v1", "monitoring.googleapis.com/v1"}
 
 
 @pytest.fixture(scope="session")

@@ -12,20 +12,25 @@ from tests.cluster.harness.tools import MissingToolError, go
 _FOLDER: Final = Path(__file__).resolve().parents[2] / "tools" / "crds"
 # Where each project keeps the CRDs of objects that kvtier renders. GKE's own are in no Go module.
 _FILES: Final = {
-    "sigs.k8s.io/gateway-api": "config/crd/standard/gateway.networking.k8s.io_httproutes.yaml",
+    "sigs.k8s.io/gateway-api": ("config/crd/standard/gateway.networking.k8s.io_httproutes.yaml",),
     "sigs.k8s.io/gateway-api-inference-extension": (
-        "config/crd/bases/inference.networking.k8s.io_inferencepools.yaml"
+        "config/crd/bases/inference.networking.k8s.io_inferencepools.yaml",
     ),
-    "istio.io/api": "kubernetes/customresourcedefinitions.gen.yaml",
+    "istio.io/api": ("kubernetes/customresourcedefinitions.gen.yaml",),
+    "github.com/prometheus-operator/prometheus-operator": (
+        "example/prometheus-operator-crd/monitoring.coreos.com_servicemonitors.yaml",
+        "example/prometheus-operator-crd/monitoring.coreos.com_prometheusrules.yaml",
+    ),
 }
 _ISTIO_NEEDED: Final = "destinationrules.networking.istio.io"
 
 
 def published_crds() -> list[dict[str, Any]]:
-    """CRDs of the gateway's and the picker's objects, at the versions in tests/tools/crds/go.mod."""
+    """CRDs of gateway, picker and monitoring objects, at the versions in tests/tools/crds/go.mod."""
     documents = [
         document
-        for module, file in _FILES.items()
+        for module, files in _FILES.items()
+        for file in files
         for document in yaml.load_all((_module_folder(module) / file).read_text(), yaml.CSafeLoader)
         if document
     ]

@@ -6,6 +6,8 @@ import socket
 from pathlib import Path
 
 import pytest
+from prometheus_client.parser import text_string_to_metric_families
+from tests.cases.monitoring import read_metrics
 from tests.engine.runtime.conftest import TEXT, StartRun, WriteResource
 from tests.engine.runtime.endings import TIMEOUT_S
 from tests.engine.runtime.running import kvtier
@@ -16,6 +18,12 @@ from kvtier_operator.runtime.process.ports import free_ports
 
 pytestmark = pytest.mark.engine
 PROCESSES_OF_AN_ENGINE = 3
+# What every engine exposes; the counters of loads and stores come with the first of them.
+ENGINE_METRICS = {name for name in read_metrics() if name.startswith("vllm:") and "kv_offload" not in name}
+
+
+def exposed(text: str) -> set[str]:
+    return {sample.name for family in text_string_to_metric_families(text) for sample in family.samples}
 
 
 def port() -> int:
@@ -42,7 +50,9 @@ def test_two_replicas_behind_one_url_until_ctrl_c(
         assert len(engines) == 2
         for engine in engines:
             with OpenAIClient(engine) as client:
-                metrics = parse_metrics(client.text("/metrics"))
+                text = client.text("/metrics")
+            assert ENGINE_METRICS - exposed(text) == set(), "alerts or dashboard read what vLLM does not have"
+            metrics = parse_metrics(text)
             assert metrics.prompt_tokens > 0, "the proxy gave this engine no turn"
             assert (metrics.cpu_tier_tokens or 0) > 0, "the tier holds nothing"
         processes, shm = run.everything()

@@ -10,6 +10,7 @@ from kvtier_operator.planning.objects.engine_service_account import engine_servi
 from kvtier_operator.planning.objects.gateway_providers import gateway_provider_objects
 from kvtier_operator.planning.objects.http_route import http_route
 from kvtier_operator.planning.objects.inference_pool import inference_pool
+from kvtier_operator.planning.objects.monitoring import monitoring_objects
 from kvtier_operator.planning.objects.picker_config_map import picker_config_map
 from kvtier_operator.planning.objects.picker_deployment import picker_deployment
 from kvtier_operator.planning.objects.picker_role import picker_role
@@ -38,6 +39,7 @@ def build_objects(plan: Plan) -> tuple[dict[str, Any], ...]:
         picker_deployment(plan),
         inference_pool(plan),
         *gateway_provider_objects(plan),
+        *monitoring_objects(plan),
         http_route(plan),
     )
     return tuple(built for built in wanted if built is not None)

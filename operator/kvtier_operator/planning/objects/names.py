@@ -18,6 +18,7 @@ class Component(StrEnum):
     ENGINE = "engine"
     PICKER = "picker"
     ROUTER = "router"
+    MONITORING = "monitoring"
 
 
 @dataclass(frozen=True, slots=True)

@@ -306,6 +306,9 @@ CHANGES: st.SearchStrategy[dict[str, object]] = st.fixed_dictionaries(
     },
     optional={
         "spec.tiers.disk": st.fixed_dictionaries({"capacity": st.just("1Ti"), "volume": VOLUMES}),
+        "spec.observability": st.fixed_dictionaries(
+            {name: st.booleans() for name in ("serviceMonitor", "dashboard", "prometheusRule")}
+        ),
         "spec.router.gateway": st.builds(
             lambda provider: {"parentRef": {"name": "gateway"}, "provider": provider},
             st.sampled_from(["none", "istio", "gke", "kgateway", "agentgateway"]),
@@ -324,7 +327,7 @@ def test_whatever_is_asked_the_objects_fit_together(changes: dict[str, object]) 
     for each in built:
         metadata = each["metadata"]
         assert metadata["namespace"] == changes["metadata.namespace"]
-        assert set(metadata["labels"]) == LABELS
+        assert set(metadata["labels"]) >= LABELS
         assert DNS_LABEL.fullmatch(metadata["name"])
     for deployment in (each for each in built if each["kind"] == "Deployment"):
         check_deployment(deployment, built)

@@ -1,0 +1,92 @@
+"""PromQL over the metrics of one resource's engines and picker, for alerts and dashboard alike.
+
+Names of metrics: vLLM 0.32, vllm/v1/metrics/loggers.py and offloading/metrics.py of its KV connectors;
+kvtier_connector/vllm/metrics.py for `vllm:kvtier_*`. Prometheus adds `_total` to counters.
+"""
+
+from dataclasses import dataclass
+from typing import Final, Self
+
+from kvtier_operator.api.resource import Backend
+from kvtier_operator.api.router import Flavor
+from kvtier_operator.planning.objects.names import Names
+from kvtier_operator.planning.plan import Plan
+
+_PICKER_HIT_RATIO: Final = {
+    # llm-d-router v0.10.0, pkg/epp/framework/plugins/requestcontrol/dataproducer/approximateprefix/metrics.go
+    Flavor.LLM_D.value: "llm_d_epp_prefix_indexer_hit_ratio",
+    # gateway-api-inference-extension v1.2.0 to v1.5.0, pkg/epp/metrics/metrics.go
+    Flavor.GAIE.value: "inference_extension_prefix_indexer_hit_ratio",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Queries:
+    """Expressions over one resource's series.
+
+    Attributes:
+        engine: Label matchers of the engines' series, without braces.
+        picker: The same of the picker's.
+        moves_by_vllm: Whether vLLM's offloading counts loads and stores (backends KVTier and Native).
+        kvtier: Whether kvtier's connector tells how full the tier is.
+        picker_hit_ratio: The picker's histogram of matched prefixes; None where it has none.
+    """
+
+    engine: str
+    picker: str
+    moves_by_vllm: bool
+    kvtier: bool
+    picker_hit_ratio: str | None
+
+    @classmethod
+    def of(cls, plan: Plan) -> Self:
+        """Expressions for `plan`'s objects."""
+        names, backend = Names.of(plan), plan.resource.spec.backend
+        return cls(
+            engine=_matchers(names, names.engine),
+            picker=_matchers(names, names.picker),
+            moves_by_vllm=backend in {Backend.KVTIER, Backend.NATIVE},
+            kvtier=backend is Backend.KVTIER,
+            picker_hit_ratio=_PICKER_HIT_RATIO.get(plan.router.flavor),
+        )
+
+    def rate(self, counter: str, window: str, *, by: str = "") -> str:
+        """Events a second of all engines together, or for each value of the label `by`."""
+        return f"sum{_by(by)}(rate({counter}{{{self.engine}}}[{window}]))"
+
+    def gauge(self, name: str, *, by: str = "") -> str:
+        """Sum of a gauge over all engines, or for each value of the label `by`."""
+        return f"sum{_by(by)}({name}{{{self.engine}}})"
+
+    def quantile(self, histogram: str, quantile: float, window: str) -> str:
+        """Quantile of a histogram over all engines."""
+        buckets = self.rate(f"{histogram}_bucket", window, by="le")
+        return f"histogram_quantile({quantile}, {buckets})"
+
+    def hit_share(self, window: str) -> str:
+        """Share of prompt tokens found in any tier, 0 to 1; nothing while no prompt comes."""
+        device = self.rate("vllm:prefix_cache_hits_total", window)
+        tiers = self.rate("vllm:external_prefix_cache_hits_total", window)
+        return f"({device} + {tiers}) / {self.asked(window)}"
+
+    def asked(self, window: str) -> str:
+        """Prompt tokens a second that are looked for in the cache."""
+        return self.rate("vllm:prefix_cache_queries_total", window)
+
+    def loaded_tokens_per_load_second(self, window: str) -> str:
+        """Tokens that one second of loading brings back."""
+        hits = self.rate("vllm:external_prefix_cache_hits_total", window)
+        return f"{hits} / {self.rate('vllm:kv_offload_load_time_total', window)}"
+
+    def computed_tokens_per_prefill_second(self, window: str) -> str:
+        """Tokens that one second of a request's prefill computes."""
+        computed = self.rate("vllm:request_prefill_kv_computed_tokens_sum", window)
+        return f"{computed} / {self.rate('vllm:request_prefill_time_seconds_sum', window)}"
+
+
+def _matchers(names: Names, job: str) -> str:
+    return f'namespace="{names.namespace}",job="{job}"'
+
+
+def _by(label: str) -> str:
+    return f" by ({label}) " if label else ""

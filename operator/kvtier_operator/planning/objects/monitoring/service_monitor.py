@@ -1,0 +1,34 @@
+"""ServiceMonitors of engines and picker."""
+
+from typing import Any
+
+from kvtier_operator.planning.objects.gateway_providers import gateway_provider
+from kvtier_operator.planning.objects.monitoring.scrape import INTERVAL, METRICS_PATH, PORTS
+from kvtier_operator.planning.objects.names import Component, Names
+from kvtier_operator.planning.plan import Plan
+
+
+def service_monitors(plan: Plan) -> tuple[dict[str, Any], ...]:
+    """One a component; Prometheus names the job after the Service, so the objects carry the Services' names.
+
+    Source: prometheus-operator, pkg/apis/monitoring/v1/servicemonitor_types.go.
+    """
+    if not plan.resource.spec.observability.service_monitor or gateway_provider(plan).managed_prometheus:
+        return ()
+    names = Names.of(plan)
+    return (
+        _service_monitor(names, names.engine, Component.ENGINE),
+        _service_monitor(names, names.picker, Component.PICKER),
+    )
+
+
+def _service_monitor(names: Names, name: str, component: Component) -> dict[str, Any]:
+    return {
+        "apiVersion": "monitoring.coreos.com/v1",
+        "kind": "ServiceMonitor",
+        "metadata": names.metadata(name, component),
+        "spec": {
+            "selector": {"matchLabels": names.selector(component)},
+            "endpoints": [{"port": PORTS[component], "path": METRICS_PATH, "interval": INTERVAL}],
+        },
+    }
