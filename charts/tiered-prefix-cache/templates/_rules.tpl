@@ -3,7 +3,7 @@
 # what is wanted
 - apiGroups: [kvtier.dev]
   resources: [kvcachetiers]
-  verbs: [get, list, watch]
+  verbs: [list, watch]
 # what was done about it: conditions, replicas, tiers
 - apiGroups: [kvtier.dev]
   resources: [kvcachetiers/status]
@@ -44,6 +44,10 @@
 - apiGroups: [monitoring.coreos.com]
   resources: [prometheusrules, servicemonitors]
   verbs: [get, list, watch, create, patch, delete]
+# children: what GKE's managed Prometheus scrapes, with spec.observability and provider gke
+- apiGroups: [monitoring.googleapis.com]
+  resources: [podmonitorings]
+  verbs: [get, list, watch, create, patch, delete]
 # why an engine is not ready (its containers' messages); the picker reads pods too
 - apiGroups: [""]
   resources: [pods]
@@ -71,9 +75,5 @@
 # NodesFit: labels, taints and allocatable memory, huge pages, disk and GPUs
 - apiGroups: [""]
   resources: [nodes]
-  verbs: [get, list, watch]
-# notices when InferencePool, HTTPRoute and the like are installed later
-- apiGroups: [apiextensions.k8s.io]
-  resources: [customresourcedefinitions]
-  verbs: [get, list, watch]
+  verbs: [list, watch]
 {{- end }}

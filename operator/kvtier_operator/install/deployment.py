@@ -2,7 +2,7 @@
 
 from typing import Any, Final
 
-from kvtier_operator.install.settings import HEALTH_PORT, METRICS_PORT, Install
+from kvtier_operator.install.settings import HEALTH_PORT, IMAGE_REPOSITORY, METRICS_PORT, Install
 
 USER: Final = 65532
 """Nobody in particular; the user of distroless images."""
@@ -54,7 +54,8 @@ def _container(install: Install) -> dict[str, Any]:
         "KVTIER_METRICS_PORT": str(METRICS_PORT),
         "KVTIER_HEALTH_PORT": str(HEALTH_PORT),
         "KVTIER_LOG_FORMAT": "json",
-        "KVTIER_CLUSTER_DOMAIN": "cluster.local",
+        # where this cluster gets kvtier's image from: engines' pods begin with it too
+        "KVTIER_REPOSITORY": IMAGE_REPOSITORY,
     }
     return {
         "name": "operator",

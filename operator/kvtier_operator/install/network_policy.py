@@ -3,7 +3,6 @@
 from typing import Any, Final
 
 from kvtier_operator.install.settings import METRICS_PORT, Install
-from kvtier_operator.planning.objects.names import MANAGED_BY, Component
 
 _DNS_PORT: Final = 53
 _API_SERVER_PORTS: Final = (443, 6443)
@@ -11,11 +10,7 @@ _API_SERVER_PORTS: Final = (443, 6443)
 
 
 def network_policy(install: Install) -> dict[str, Any]:
-    """In: metrics (a node's own probes always come in). Out: API server, names, the engines' metrics."""
-    engines = {
-        "app.kubernetes.io/managed-by": MANAGED_BY,
-        "app.kubernetes.io/component": Component.ENGINE.value,
-    }
+    """In: metrics (a node's own probes always come in). Out: the API server and names."""
     return {
         "apiVersion": "networking.k8s.io/v1",
         "kind": "NetworkPolicy",
@@ -27,7 +22,6 @@ def network_policy(install: Install) -> dict[str, Any]:
             "egress": [
                 {"ports": [_port(port) for port in _API_SERVER_PORTS]},
                 {"ports": [_port(_DNS_PORT, "UDP"), _port(_DNS_PORT)]},
-                {"to": [{"namespaceSelector": {}, "podSelector": {"matchLabels": engines}}]},
             ],
         },
     }

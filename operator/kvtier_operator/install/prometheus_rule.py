@@ -7,10 +7,10 @@ from kvtier_operator.install.settings import Install
 
 def prometheus_rule(install: Install) -> dict[str, Any]:
     """Alerts about the operator itself; those about engines and pickers come with each resource."""
-    scraped = f'up{{namespace="{install.namespace}", job="{install.name}"}}'
+    ours = f'namespace="{install.namespace}", job="{install.name}"'
     down = {
         "alert": "KvtierOperatorDown",
-        "expr": f"absent({scraped} == 1)",
+        "expr": f"absent(up{{{ours}}} == 1)",
         "for": "10m",
         "labels": {"severity": "warning"},
         "annotations": {
@@ -18,9 +18,19 @@ def prometheus_rule(install: Install) -> dict[str, Any]:
             "description": "Engines and pickers go on as they are; changes of KVCacheTiers wait.",
         },
     }
+    failing = {
+        "alert": "KvtierReconcilesFailing",
+        "expr": f'sum(rate(kvtier_reconciles_total{{{ours}, result="failed"}}[10m])) > 0',
+        "for": "15m",
+        "labels": {"severity": "warning"},
+        "annotations": {
+            "summary": "kvtier's operator has failed to reconcile for 15 minutes.",
+            "description": "Its log and the conditions of the KVCacheTiers that are not Ready say why.",
+        },
+    }
     return {
         "apiVersion": "monitoring.coreos.com/v1",
         "kind": "PrometheusRule",
         "metadata": install.metadata(),
-        "spec": {"groups": [{"name": "kvtier-operator", "rules": [down]}]},
+        "spec": {"groups": [{"name": "kvtier-operator", "rules": [down, failing]}]},
     }

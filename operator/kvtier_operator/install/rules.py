@@ -8,7 +8,8 @@ rights: those Roles' names are not known beforehand, and without `resourceNames`
 from dataclasses import dataclass
 from typing import Any, Final
 
-_READ: Final = ("get", "list", "watch")
+_SEE: Final = ("list", "watch")
+_READ: Final = ("get", *_SEE)
 _OWN: Final = (*_READ, "create", "patch", "delete")
 
 
@@ -34,7 +35,7 @@ class Rule:
 
 
 NAMESPACED: Final = (
-    Rule("kvtier.dev", ("kvcachetiers",), _READ, "what is wanted"),
+    Rule("kvtier.dev", ("kvcachetiers",), _SEE, "what is wanted"),
     Rule(
         "kvtier.dev",
         ("kvcachetiers/status",),
@@ -82,6 +83,12 @@ NAMESPACED: Final = (
         "children: monitoring objects, with spec.observability",
     ),
     Rule(
+        "monitoring.googleapis.com",
+        ("podmonitorings",),
+        _OWN,
+        "children: what GKE's managed Prometheus scrapes, with spec.observability and provider gke",
+    ),
+    Rule(
         "",
         ("pods",),
         _READ,
@@ -117,12 +124,11 @@ PICKER_LEADER_ELECTION: Final = Rule(
 """Apart from the rest, so that an installation without replicated pickers can do without it."""
 
 CLUSTER: Final = (
-    Rule("", ("nodes",), _READ, "NodesFit: labels, taints and allocatable memory, huge pages, disk and GPUs"),
     Rule(
-        "apiextensions.k8s.io",
-        ("customresourcedefinitions",),
-        _READ,
-        "notices when InferencePool, HTTPRoute and the like are installed later",
+        "",
+        ("nodes",),
+        _SEE,
+        "NodesFit: labels, taints and allocatable memory, huge pages, disk and GPUs",
     ),
 )
 """Kinds that belong to no namespace."""

@@ -136,7 +136,7 @@ def _deployment_texts() -> dict[str, Text]:
     environment = {
         "KVTIER_NAMESPACES": '{{ join "," $.Values.watchNamespaces | quote }}',
         "KVTIER_LOG_FORMAT": "{{ $.Values.operator.logFormat }}",
-        "KVTIER_CLUSTER_DOMAIN": "{{ $.Values.operator.clusterDomain }}",
+        "KVTIER_REPOSITORY": "{{ $.Values.image.repository }}",
     }
     return {
         **{f"{_ENV} {names.index(name)} value": Inline(value) for name, value in environment.items()},

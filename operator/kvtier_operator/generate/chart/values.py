@@ -31,7 +31,11 @@ class Crds(ChartModel):
 class Image(ChartModel):
     """The operator's image."""
 
-    repository: str = Field(IMAGE_REPOSITORY, description="Image without its tag.", min_length=1)
+    repository: str = Field(
+        IMAGE_REPOSITORY,
+        description="Image without its tag; the engines' pods begin with it too.",
+        min_length=1,
+    )
     tag: str = Field("", description="Tag; the chart's appVersion when empty.")
     digest: str = Field(
         "", description="Digest such as sha256:...; wins over the tag.", pattern="^(sha256:[0-9a-f]{64})?$"
@@ -48,9 +52,6 @@ class Operator(ChartModel):
     """The operator's pod."""
 
     log_format: str = Field("json", description="json or plain.", pattern="^(json|plain)$")
-    cluster_domain: str = Field(
-        "cluster.local", description="The cluster's DNS domain.", pattern=r"^[a-z0-9.-]+$"
-    )
     resources: dict[str, Any] = Field(
         default_factory=lambda: {key: dict(value) for key, value in RESOURCES.items()},
         description="Sized for 1,000 KVCacheTiers: 150 MiB resident, and half as much again.",
@@ -79,7 +80,7 @@ class Rbac(ChartModel):
     create: bool = Field(default=True, description="Make roles and bindings.")
     cluster_reads: bool = Field(
         default=True,
-        description="May read nodes and CRDs, which belong to no namespace: a small ClusterRole also with "
+        description="May see nodes, which belong to no namespace: a small ClusterRole also with "
         "watchNamespaces. With false, condition NodesFit is Unknown.",
     )
     picker_leader_election: bool = Field(
@@ -115,7 +116,7 @@ class DisruptionBudget(ChartModel):
 
 
 class NetworkPolicy(ChartModel):
-    """NetworkPolicy of the operator: in, metrics; out, API server, DNS and the engines' metrics."""
+    """NetworkPolicy of the operator: in, metrics; out, the API server and DNS."""
 
     enabled: bool = Field(default=False, description="Make it.")
 

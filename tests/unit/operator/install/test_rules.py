@@ -64,7 +64,7 @@ def test_what_is_granted_is_held() -> None:
         ("rbac.authorization.k8s.io", "roles", "escalate"),
         ("rbac.authorization.k8s.io", "roles", "bind"),
         ("rbac.authorization.k8s.io", "clusterroles", "bind"),
-        ("apiextensions.k8s.io", "customresourcedefinitions", "create"),
+        ("apiextensions.k8s.io", "customresourcedefinitions", "get"),
     ],
     ids=" ".join,
 )
