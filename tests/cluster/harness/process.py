@@ -3,7 +3,7 @@
 import shutil
 import subprocess
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -16,15 +16,22 @@ _LOG_LINES: Final = 15
 class Process:
     """A running program with its log; `stop` ends it, and it does not outlive this process either way."""
 
-    def __init__(self, command: Sequence[str | Path], log: Path) -> None:
+    def __init__(
+        self, command: Sequence[str | Path], log: Path, *, env: Mapping[str, str] | None = None
+    ) -> None:
         self.log = log
         # Where util-linux is, the kernel ends the program when a killed test run cannot.
         setpriv = shutil.which("setpriv")
         wrapper = [setpriv, "--pdeathsig", "KILL", "--"] if setpriv else []
         with log.open("wb") as sink:
             self._popen = subprocess.Popen(  # noqa: S603 - our own command
-                [*wrapper, *command], stdin=subprocess.DEVNULL, stdout=sink, stderr=subprocess.STDOUT
+                [*wrapper, *command], stdin=subprocess.DEVNULL, stdout=sink, stderr=subprocess.STDOUT, env=env
             )
+
+    @property
+    def pid(self) -> int:
+        """Its number."""
+        return self._popen.pid
 
     def wait_until(self, is_ready: Callable[[], bool]) -> None:
         """Waits for readiness; otherwise stops the program and fails with the end of its log."""
@@ -51,8 +58,12 @@ class Process:
         try:
             self._popen.wait(_STOP_TIMEOUT_S)
         except subprocess.TimeoutExpired:
-            self._popen.kill()
-            self._popen.wait()
+            self.kill()
+
+    def kill(self) -> None:
+        """Ends the program without asking it."""
+        self._popen.kill()
+        self._popen.wait()
 
     def _log_end(self) -> str:
         return "\n".join(self.log.read_text(errors="replace").splitlines()[-_LOG_LINES:])

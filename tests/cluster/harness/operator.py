@@ -1,0 +1,105 @@
+"""The operator as a process of its own, as in its pod but for the container."""
+
+import os
+import signal
+import sys
+import urllib.request
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from prometheus_client.parser import text_string_to_metric_families
+from tests.cluster.harness.healthz import answers_ok
+from tests.cluster.harness.ports import free_ports
+from tests.cluster.harness.process import Process
+
+_KIB = 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Operator:
+    """A running operator.
+
+    Attributes:
+        process: Its process and log.
+        metrics_url: Its Prometheus metrics.
+        health_url: Whether it is alive.
+    """
+
+    process: Process
+    metrics_url: str
+    health_url: str
+
+    def metrics(self) -> dict[str, float]:
+        """Its metrics by name, all labels added up."""
+        with urllib.request.urlopen(self.metrics_url, timeout=10) as answer:  # noqa: S310 - loopback
+            text = answer.read().decode()
+        totals: dict[str, float] = {}
+        for family in text_string_to_metric_families(text):
+            for sample in family.samples:
+                totals[sample.name] = totals.get(sample.name, 0.0) + sample.value
+        return totals
+
+    def writes(self) -> int:
+        """Writes sent to the API server so far."""
+        return int(self.metrics().get("kvtier_api_writes_total", 0))
+
+    def resident_bytes(self) -> int:
+        """Its resident memory now."""
+        status = Path(f"/proc/{self.process.pid}/status").read_text(encoding="ascii")
+        (line,) = (line for line in status.splitlines() if line.startswith("VmRSS:"))
+        return int(line.split()[1]) * _KIB
+
+    def stop(self) -> None:
+        """Ends it as Kubernetes ends a pod."""
+        self.process.stop()
+
+    def kill(self) -> None:
+        """Ends it as a node's failure does."""
+        os.kill(self.process.pid, signal.SIGKILL)
+        self.process.kill()
+
+
+def start_operator(
+    kubeconfig: Path, log: Path, *, namespaces: tuple[str, ...] = (), env: Mapping[str, str] | None = None
+) -> Operator:
+    """Starts an operator and waits until it answers.
+
+    Args:
+        kubeconfig: Its rights.
+        log: Its output.
+        namespaces: What it serves; none for all.
+        env: More environment.
+    """
+    metrics_port, health_port = free_ports(2)
+    options = [f"--namespace={each}" for each in namespaces]
+    process = Process(
+        [
+            sys.executable,
+            "-m",
+            "kvtier_operator.reconcile",
+            f"--metrics-port={metrics_port}",
+            f"--health-port={health_port}",
+            *options,
+        ],
+        log,
+        env=os.environ | {"KUBECONFIG": str(kubeconfig)} | dict(env or {}),
+    )
+    operator = Operator(
+        process, f"http://127.0.0.1:{metrics_port}/metrics", f"http://127.0.0.1:{health_port}/healthz"
+    )
+    process.wait_until(lambda: answers_ok(operator.health_url))
+    return operator
+
+
+@contextmanager
+def running_operator(
+    kubeconfig: Path, log: Path, *, namespaces: tuple[str, ...] = (), env: Mapping[str, str] | None = None
+) -> Iterator[Operator]:
+    """As `start_operator`; ended afterwards."""
+    operator = start_operator(kubeconfig, log, namespaces=namespaces, env=env)
+    try:
+        yield operator
+    finally:
+        operator.stop()
