@@ -8,6 +8,13 @@ from kvtier_operator.api.router import Flavor
 KVTIER_VERSION: Final = "0.1.0"
 """Of kvtier's own images; the distribution's version (pyproject.toml)."""
 
+KVTIER_REPOSITORY: Final = "kvtier/operator"
+"""kvtier itself: the operator, and the doctor in the engines' pods."""
+
+_DOCTOR_VERSION: Final = "0.1.0"
+"""The release whose doctor looks at the engines' pods. It rises only when the doctor changes: a new image in
+the pod's template restarts every engine, which an upgrade of the operator alone must not."""
+
 LMCACHE: Final = "lmcache/vllm-openai:v0.5.6"
 """vLLM with LMCache, of which the settings here are."""
 
@@ -24,6 +31,11 @@ def kvtier_engine(device: Device) -> str:
     """The image of vLLM with kvtier's connector."""
     repository = "kvtier/engine-cpu" if device is Device.CPU else "kvtier/engine"
     return f"{repository}:{KVTIER_VERSION}"
+
+
+def doctor(repository: str | None = None) -> str:
+    """The image with the doctor, from where this cluster gets it if that is another place."""
+    return f"{repository or KVTIER_REPOSITORY}:{_DOCTOR_VERSION}"
 
 
 def picker(flavor: Flavor, version: str) -> str:

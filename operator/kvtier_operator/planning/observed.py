@@ -36,6 +36,8 @@ class Observed:
         machine: The machine of a local run; None when planning for a cluster.
         weights_bytes: Size of the model's weight files; None if they were not seen.
         nodes: The cluster's nodes; None when planning without a cluster.
+        kvtier_repository: Where this cluster gets kvtier's own image from, such as a mirror's
+            `registry.example/kvtier/operator`; None for the published one.
     """
 
     model_config: Mapping[str, Any] | None = None
@@ -43,3 +45,4 @@ class Observed:
     machine: Machine | None = None
     weights_bytes: int | None = None
     nodes: tuple[Node, ...] | None = None
+    kvtier_repository: str | None = None

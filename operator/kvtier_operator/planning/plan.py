@@ -6,6 +6,7 @@ from enum import StrEnum
 from typing import Any
 
 from kvtier_operator.api.resource import KVCacheTier
+from kvtier_operator.planning.demands import Demands
 from kvtier_operator.planning.geometry import Geometry
 
 
@@ -208,6 +209,19 @@ class EnginePlan:
 
 
 @dataclass(frozen=True, slots=True)
+class DoctorPlan:
+    """What looks at the pod before vLLM starts.
+
+    Attributes:
+        image: kvtier's own image.
+        demands: What the pod must find.
+    """
+
+    image: str
+    demands: Demands
+
+
+@dataclass(frozen=True, slots=True)
 class RouterEntries:
     """LRU capacities of the prefix scorers, per pod; None: no such tier, or taken from metrics."""
 
@@ -275,6 +289,7 @@ class Plan:
     tiers: Tiers
     budget: Budget
     engine: EnginePlan
+    doctor: DoctorPlan
     router: RouterPlan
     checks: tuple[CheckResult, ...]
     figures: tuple[Figure, ...]

@@ -5,6 +5,7 @@ from kvtier_operator.planning.backends import plan_backend
 from kvtier_operator.planning.budget import plan_budget
 from kvtier_operator.planning.checks import run_checks
 from kvtier_operator.planning.checks.check import CheckInput
+from kvtier_operator.planning.doctor import plan_doctor
 from kvtier_operator.planning.engine import plan_engine
 from kvtier_operator.planning.figures import plan_figures
 from kvtier_operator.planning.geometry import resolve_geometry
@@ -51,6 +52,7 @@ def make_plan(resource: KVCacheTier, observed: Observed) -> Plan:
         tiers=tiers,
         budget=budget,
         engine=engine,
+        doctor=plan_doctor(spec, tiers, budget, engine, observed),
         router=router,
         checks=checks,
         figures=plan_figures(spec, geometry, tiers, backend, budget),

@@ -18,6 +18,12 @@ def page_bytes(cpu: CpuTier) -> int:
     return (cpu.hugepages.page_size or HugepageSize.TWO_MIB).bytes
 
 
+def preferred_pages(cpu: CpuTier, bytes_per_rank: int, ranks: int) -> HugepagesPlan:
+    """Pages that backend KVTier takes where there are any, every rank rounded up to a page."""
+    size = page_bytes(cpu)
+    return HugepagesPlan(page_bytes=size, pages=ceil_div(bytes_per_rank, size) * ranks)
+
+
 def required_pages(cpu: CpuTier, slice_bytes: Iterable[int]) -> HugepagesPlan | None:
     """Pages that the pod requests, every slice of the tier rounded up to a page; None unless required.
 

@@ -3,10 +3,11 @@
 from typing import Final
 
 from kvtier_operator.api.resource import Backend
-from kvtier_operator.api.tiers import HugepageSize, Policy
+from kvtier_operator.api.tiers import Policy
+from kvtier_operator.planning.backends.pages import preferred_pages
 from kvtier_operator.planning.checks.check import CheckInput, Verdicts
 from kvtier_operator.planning.plan import CheckResult, HugepagesPlan
-from kvtier_operator.planning.units import ceil_div, count, size
+from kvtier_operator.planning.units import count, size
 
 _VERDICTS: Final = Verdicts("hugepages-pool", "spec.tiers.cpu.hugepages.policy")
 
@@ -36,5 +37,4 @@ def _wanted(given: CheckInput) -> HugepagesPlan | None:
         return given.backend.hugepages
     if cpu.hugepages.policy is not Policy.PREFER or given.spec.backend is not Backend.KVTIER:
         return None
-    page_bytes = (cpu.hugepages.page_size or HugepageSize.TWO_MIB).bytes
-    return HugepagesPlan(page_bytes, ceil_div(tier.bytes_per_rank, page_bytes) * given.ranks)
+    return preferred_pages(cpu, tier.bytes_per_rank, given.ranks)

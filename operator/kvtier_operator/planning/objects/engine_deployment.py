@@ -4,6 +4,7 @@ from typing import Any
 
 from kvtier_operator.planning.objects.engine_config_map import files_hash
 from kvtier_operator.planning.objects.engine_container import PRE_STOP_S, engine_container
+from kvtier_operator.planning.objects.engine_doctor import engine_doctor
 from kvtier_operator.planning.objects.engine_security import engine_pod_security
 from kvtier_operator.planning.objects.engine_sidecar import engine_sidecars
 from kvtier_operator.planning.objects.engine_volumes import engine_volumes
@@ -64,7 +65,8 @@ def _pod(plan: Plan) -> dict[str, Any]:
         ]
     if engine.affinity:
         pod["affinity"] = dict(engine.affinity)
-    sidecars = engine_sidecars(plan)
-    if sidecars:
-        pod["initContainers"] = sidecars
-    return pod | {"containers": [engine_container(plan)], "volumes": engine_volumes(plan)}
+    return pod | {
+        "initContainers": [engine_doctor(plan), *engine_sidecars(plan)],
+        "containers": [engine_container(plan)],
+        "volumes": engine_volumes(plan),
+    }

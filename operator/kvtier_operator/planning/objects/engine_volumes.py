@@ -35,15 +35,17 @@ def engine_volumes(plan: Plan) -> list[dict[str, Any]]:
 
 def engine_volume_mounts(plan: Plan) -> list[dict[str, Any]]:
     """What the engine's container sees."""
-    mounts: list[dict[str, Any]] = [
-        {"name": _SHM, "mountPath": "/dev/shm"},  # noqa: S108 - the kernel's name for shared memory
-        {"name": _HOME, "mountPath": HOME},
-    ]
+    mounts: list[dict[str, Any]] = [shared_memory_mount(), {"name": _HOME, "mountPath": HOME}]
     mounts += [
         {"name": _CONFIG, "mountPath": file.path, "subPath": file_key(file), "readOnly": True}
         for file in plan.engine.files
     ]
     return mounts + disk_volume_mounts(plan)
+
+
+def shared_memory_mount() -> dict[str, Any]:
+    """Where a container sees the pod's shared memory."""
+    return {"name": _SHM, "mountPath": "/dev/shm"}  # noqa: S108 - the kernel's name for shared memory
 
 
 def disk_volume_mounts(plan: Plan) -> list[dict[str, Any]]:

@@ -100,7 +100,9 @@ def test_explicit_pages_are_requested_as_limited_and_only_with_memory() -> None:
 
 def test_a_server_s_pages_are_not_the_engine_s() -> None:
     changes = {"spec.backend": "LMCacheMP", "spec.tiers.cpu.hugepages": {"policy": "Require"}}
-    [server] = pod(changes)["initContainers"]
+    doctor, server = pod(changes)["initContainers"]
+    assert doctor["name"] == "doctor"
+    assert pages(doctor["resources"]["limits"]) == {"hugepages-2Mi": "100Gi"}  # those that the server will map
     assert server["resources"]["limits"] == {"hugepages-2Mi": "100Gi", "memory": "5Gi"}
     assert server["resources"]["requests"] == server["resources"]["limits"]
     assert server["restartPolicy"] == "Always"
@@ -345,7 +347,7 @@ def check_deployment(deployment: Object, built: tuple[Object, ...]) -> None:
     maps = {each["metadata"]["name"]: each["data"] for each in built if each["kind"] == "ConfigMap"}
     assert spec["serviceAccountName"] in accounts
     assert {volume["configMap"]["name"] for volume in spec["volumes"] if "configMap" in volume} <= set(maps)
-    ports = [port for each in containers(spec) for port in each["ports"]]
+    ports = [port for each in containers(spec) for port in each.get("ports", ())]
     assert len({port["containerPort"] for port in ports}) == len(ports)
     for container in containers(spec):
         names = [variable["name"] for variable in container["env"]]
@@ -353,7 +355,7 @@ def check_deployment(deployment: Object, built: tuple[Object, ...]) -> None:
         assert {mount["name"] for mount in container["volumeMounts"]} <= set(volumes)
         paths = [mount["mountPath"] for mount in container["volumeMounts"]]
         assert len(paths) == len(set(paths))
-        assert all(PORT_NAME.fullmatch(port["name"]) for port in container["ports"])
+        assert all(PORT_NAME.fullmatch(port["name"]) for port in container.get("ports", ()))
         assert pages(container["resources"]["requests"]) == pages(container["resources"]["limits"])
 
 

@@ -1,0 +1,82 @@
+"""`kvtier doctor`: whether an engine can start here."""
+
+import sys
+from pathlib import Path
+
+import click
+
+from kvtier_operator.cli.main import EXIT_REJECTED
+from kvtier_operator.doctor.examine import examine
+from kvtier_operator.doctor.report import lines, termination_message, worst
+from kvtier_operator.doctor.verdict import Outcome, Place, Verdict
+from kvtier_operator.errors import InvalidInputError, Problem
+from kvtier_operator.planning.demands import DEMANDS_VARIABLE, NODE_VARIABLE, Demands
+
+
+@click.command()
+@click.option("-f", "--filename", "paths", multiple=True, help="A KVCacheTier file; may be repeated.")
+@click.option("--model-config", type=click.Path(), help="The model's config.json, for a model kvtier lacks.")
+@click.option("--hub/--no-hub", default=True, help="Ask Hugging Face for a config.json nothing else has.")
+@click.option("--in-pod", is_flag=True, help="Check the pod this runs in, as its init container does.")
+@click.option("--demands", envvar=DEMANDS_VARIABLE, hidden=True, help="What the pod must find, as JSON.")
+@click.option("--node", envvar=NODE_VARIABLE, hidden=True, default="this node", help="The pod's node.")
+@click.option(
+    "--termination-log", type=click.Path(path_type=Path), default="/dev/termination-log", hidden=True
+)
+def doctor(  # noqa: PLR0913 - one argument an option
+    paths: tuple[str, ...],
+    model_config: str | None,
+    demands: str | None,
+    node: str,
+    termination_log: Path,
+    *,
+    hub: bool,
+    in_pod: bool,
+) -> None:
+    """Check that an engine can start here: memory, /dev/shm, huge pages, locked memory, disks.
+
+    Each thing is really tried, and given back at once.
+
+    Exit status: 0 fine or with warnings, 1 something the engine requires is missing, 2 bad input.
+    """
+    if in_pod:
+        found = _examine_pod(demands, node)
+        message = termination_message(found)
+        _tell(found)
+        _write(termination_log, message)
+        sys.exit(EXIT_REJECTED if worst(found) is Outcome.FAIL else 0)
+    if not paths:
+        raise click.UsageError("give -f FILE, or --in-pod in an engine's pod")
+    from kvtier_operator.cli.doctor_local import examine_here  # noqa: PLC0415 - an init container needs none
+
+    outcomes = set()
+    for title, verdicts in examine_here(paths, model_config=model_config, hub=hub):
+        click.echo(title)
+        _tell(verdicts)
+        outcomes.add(worst(verdicts))
+    sys.exit(EXIT_REJECTED if Outcome.FAIL in outcomes else 0)
+
+
+def _examine_pod(demands: str | None, node: str) -> list[Verdict]:
+    if demands is None:
+        raise InvalidInputError(
+            "kvtier doctor --in-pod", Problem(DEMANDS_VARIABLE, "not set; kvtier sets it in an engine's pod")
+        )
+    try:
+        wanted = Demands.from_json(demands)
+    except ValueError as error:
+        raise InvalidInputError("kvtier doctor --in-pod", Problem(DEMANDS_VARIABLE, str(error))) from error
+    return list(examine(wanted, Place(node if node == "this node" else f"node {node}", in_pod=True)))
+
+
+def _tell(verdicts: list[Verdict]) -> None:
+    for line in lines(verdicts):
+        click.echo(line)
+
+
+def _write(path: Path, message: str) -> None:
+    """A termination message that cannot be written is in the log all the same."""
+    try:
+        path.write_text(message, encoding="utf-8")
+    except OSError as error:
+        click.echo(f"{path}: {error.strerror}", err=True)

@@ -1,0 +1,67 @@
+"""`kvtier doctor -f`: this machine against what `kvtier run` would take of it."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from kvtier_operator.cli.load import load_resources
+from kvtier_operator.cli.observe import observe
+from kvtier_operator.doctor.examine import examine
+from kvtier_operator.doctor.verdict import Place, Verdict
+from kvtier_operator.planning.demands import Demands, VolumeDemand
+from kvtier_operator.planning.plan import Outcome, Plan
+from kvtier_operator.planning.planner import make_plan
+
+
+def examine_here(
+    paths: Sequence[str], *, model_config: str | None, hub: bool
+) -> Iterator[tuple[str, list[Verdict]]]:
+    """A title and the verdicts for each resource; those of a plan that a check refuses are its refusals.
+
+    Args:
+        paths: Files and folders of KVCacheTiers.
+        model_config: The model's config.json.
+        hub: Whether Hugging Face may be asked.
+
+    Raises:
+        InvalidInputError: A resource cannot be read or planned.
+    """
+    place = Place("this machine", in_pod=False)
+    for source, resource in load_resources(paths):
+        plan = make_plan(resource, observe(resource, model_config=model_config, hub=hub))
+        refusals = [
+            Verdict.failed(check.name, f"{check.field}: {check.message}")
+            for check in plan.checks
+            if check.outcome is Outcome.REJECT
+        ]
+        yield f"{source}: {resource.metadata.name}", refusals or list(examine(demands_here(plan), place))
+
+
+def demands_here(plan: Plan, folder: Path = Path()) -> Demands:
+    """What all replicas demand of one machine: one memory, one /dev/shm, one pool of huge pages, its disks.
+
+    Args:
+        plan: The Plan.
+        folder: Where volumes lie that are no folders of the machine already.
+    """
+    one, replicas = plan.doctor.demands, max(1, plan.resource.spec.replicas)
+    sidecars = sum(sidecar.memory_bytes for sidecar in plan.engine.sidecars)
+    pages = replace(one.hugepages, pages=one.hugepages.pages * replicas) if one.hugepages else None
+    required_pages = pages.bytes if pages and pages.required else 0
+    return replace(
+        one,
+        memory_bytes=(one.memory_bytes + sidecars) * replicas + required_pages,
+        shm_bytes=one.shm_bytes * replicas,
+        hugepages=pages,
+        volumes=tuple(
+            VolumeDemand(str(_existing(mount.source, folder)), volume.bytes * replicas, volume.direct_io)
+            for mount, volume in zip(plan.engine.mounts, one.volumes, strict=True)
+        ),
+    )
+
+
+def _existing(source: object, folder: Path) -> Path:
+    """The folder that a volume would be in: it may itself be made at start."""
+    host_path = source.get("hostPath") if isinstance(source, dict) else None
+    wanted = Path(host_path["path"]) if host_path else folder.absolute()
+    return next(each for each in (wanted, *wanted.parents) if each.is_dir())

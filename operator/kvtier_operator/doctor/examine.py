@@ -1,0 +1,33 @@
+"""Looks at everything that an engine demands."""
+
+from collections.abc import Iterator
+
+from kvtier_operator.doctor.checks.hugepages import hugepages
+from kvtier_operator.doctor.checks.memlock import memlock
+from kvtier_operator.doctor.checks.memory import memory
+from kvtier_operator.doctor.checks.shared_memory import shared_memory
+from kvtier_operator.doctor.checks.volume import volume
+from kvtier_operator.doctor.probes.hugepages import look_at_hugepages
+from kvtier_operator.doctor.probes.memlock import look_at_memlock
+from kvtier_operator.doctor.probes.memory import look_at_memory
+from kvtier_operator.doctor.probes.shared_memory import look_at_shared_memory
+from kvtier_operator.doctor.probes.volume import look_at_volume
+from kvtier_operator.doctor.verdict import Place, Verdict
+from kvtier_operator.planning.demands import Demands
+
+
+def examine(demands: Demands, place: Place) -> Iterator[Verdict]:
+    """The verdict of every check that the demands call for, in the order of the report.
+
+    Args:
+        demands: What must be there.
+        place: Where this process runs.
+    """
+    yield memory(demands.memory_bytes, look_at_memory(), place)
+    yield shared_memory(demands.shm_bytes, look_at_shared_memory(), place)
+    if demands.hugepages:
+        yield hugepages(demands.hugepages, look_at_hugepages(demands.hugepages), place)
+    if demands.memlock:
+        yield memlock(demands.memlock, look_at_memlock(demands.memlock), place)
+    for wanted in demands.volumes:
+        yield volume(wanted, look_at_volume(wanted), place)

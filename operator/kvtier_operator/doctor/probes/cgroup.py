@@ -1,0 +1,50 @@
+"""Limits of the control groups that this process is in, version 1 or 2."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+_UNLIMITED: Final = 1 << 60
+"""Version 1 writes the largest whole number of pages where there is no limit."""
+
+
+def lowest_limit(
+    *, controller: str, v1: str, v2: str, proc: Path = Path("/proc"), root: Path = Path("/sys/fs/cgroup")
+) -> int | None:
+    """The lowest limit of the own group and those above it; None where none is set or to be seen.
+
+    Source: Linux, Documentation/admin-guide/cgroup-v2.rst and cgroup-v1/.
+
+    Args:
+        controller: Version 1's controller, such as `memory`.
+        v1: Name of its file, such as `memory.limit_in_bytes`.
+        v2: Name of version 2's file, such as `memory.max`.
+        proc: The proc file system.
+        root: Where control groups are mounted.
+    """
+    limits = [limit for path in _files(controller, v1, v2, proc, root) if (limit := _read(path)) is not None]
+    return min(limits, default=None)
+
+
+def _files(controller: str, v1: str, v2: str, proc: Path, root: Path) -> Iterator[Path]:
+    for line in (proc / "self/cgroup").read_text(encoding="utf-8").splitlines():
+        _, controllers, group = line.split(":", 2)
+        if not controllers:
+            mounts, name = (root, root / "unified"), v2
+        elif controller in controllers.split(","):
+            mounts, name = (root / controllers, root / controller), v1
+        else:
+            continue
+        # In a container the path may be the host's, while only the own group is mounted, at the root.
+        relative = Path(group.lstrip("/"))
+        for mount in mounts:
+            for folder in (relative, *relative.parents):
+                yield mount / folder / name
+
+
+def _read(path: Path) -> int | None:
+    try:
+        text = path.read_text(encoding="ascii").strip()
+    except OSError:
+        return None
+    return int(text) if text.isdigit() and int(text) < _UNLIMITED else None

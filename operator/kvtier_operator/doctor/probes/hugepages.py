@@ -1,0 +1,61 @@
+"""Takes the huge pages that the tier needs, and gives them back at once."""
+
+import mmap
+import os
+from pathlib import Path
+from typing import Final
+
+from kvtier_operator.doctor.checks.hugepages import HugepagesFacts
+from kvtier_operator.doctor.probes.cgroup import lowest_limit
+from kvtier_operator.planning.demands import HugepagesDemand
+from kvtier_operator.planning.units import GIB, KIB, MIB
+
+_POOLS: Final = Path("/sys/kernel/mm/hugepages")
+_SIZE_SHIFT: Final = 26
+"""MFD_HUGE_SHIFT of linux/memfd.h: log2 of the page size goes into the flags from this bit."""
+_PROOF_BYTES: Final = GIB
+"""Really taken where the control group's limit is known. The kernel zeroes what it hands out, seconds for
+100 GiB, and the rest is only reserved, which the pool answers in no time."""
+
+
+def look_at_hugepages(demand: HugepagesDemand) -> HugepagesFacts:
+    """Tries to take them; the pool's and the control group's numbers explain a refusal."""
+    unit = f"{demand.page_bytes // GIB}GB" if demand.page_bytes >= GIB else f"{demand.page_bytes // MIB}MB"
+    limit = lowest_limit(controller="hugetlb", v1=f"hugetlb.{unit}.limit_in_bytes", v2=f"hugetlb.{unit}.max")
+    proof = demand.bytes if limit is None else min(demand.bytes, max(_PROOF_BYTES, demand.page_bytes))
+    free = _free_pages(demand.page_bytes)
+    return HugepagesFacts(refusal=_take(demand, proof), free_pages=free, limit_bytes=limit)
+
+
+def _take(demand: HugepagesDemand, proof_bytes: int) -> str:
+    """Reserves all pages and takes `proof_bytes` of them; returns why that failed, or nothing.
+
+    Mapping a memfd of huge pages reserves them; fallocate(2) takes them before anything touches them. Both
+    answer an error where a touch would be a SIGBUS.
+    """
+    flags = os.MFD_CLOEXEC | os.MFD_HUGETLB | (demand.page_bytes.bit_length() - 1) << _SIZE_SHIFT
+    try:
+        descriptor = os.memfd_create("kvtier-doctor", flags)
+    except OSError as error:
+        return os.strerror(error.errno or 0)
+    try:
+        os.ftruncate(descriptor, demand.bytes)
+        with mmap.mmap(descriptor, demand.bytes):
+            os.posix_fallocate(descriptor, 0, proof_bytes)
+    except OSError as error:
+        return os.strerror(error.errno or 0)
+    finally:
+        os.close(descriptor)
+    return ""
+
+
+def _free_pages(page_bytes: int) -> int | None:
+    """Free pages that no one has reserved (Linux, Documentation/admin-guide/mm/hugetlbpage.rst)."""
+    pool = _POOLS / f"hugepages-{page_bytes // KIB}kB"
+    try:
+        free, reserved = (
+            int((pool / name).read_text(encoding="ascii")) for name in ("free_hugepages", "resv_hugepages")
+        )
+    except OSError:
+        return None
+    return max(0, free - reserved)

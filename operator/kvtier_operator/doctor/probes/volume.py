@@ -1,0 +1,58 @@
+"""Writes to a folder of the disk tier, and leaves nothing behind."""
+
+import mmap
+import os
+from pathlib import Path
+from typing import Final
+
+from kvtier_operator.doctor.checks.volume import VolumeFacts
+from kvtier_operator.planning.demands import VolumeDemand
+
+_BLOCK_BYTES: Final = 4096
+"""A multiple of every common disk's logical block, as O_DIRECT demands (open(2))."""
+_STAT_BLOCK_BYTES: Final = 512
+"""The unit of st_blocks (stat(3type))."""
+
+
+def look_at_volume(demand: VolumeDemand) -> VolumeFacts:
+    """Tries to write, with and without the page cache, and counts the space."""
+    refusal = _write(demand.path, 0)
+    if refusal:
+        return VolumeFacts(refusal, 0, 0, "")
+    found = os.statvfs(demand.path)
+    free = found.f_bavail * found.f_frsize
+    return VolumeFacts(
+        refusal="",
+        free_bytes=free,
+        # counting files takes time where there are many, and matters only where the rest is too small
+        own_bytes=_used(demand.path) if free < demand.bytes else 0,
+        direct_io_refusal=_write(demand.path, os.O_DIRECT) if demand.direct_io else "",
+    )
+
+
+def _write(folder: str, flag: int) -> str:
+    """Writes one block to a new file and removes it; returns why that failed, or nothing."""
+    path = Path(folder) / f".kvtier-doctor-{os.getpid()}"
+    try:
+        descriptor = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC | flag, 0o600)
+        try:
+            with mmap.mmap(-1, _BLOCK_BYTES) as block:  # aligned to a page
+                os.write(descriptor, block)
+        finally:
+            os.close(descriptor)
+            path.unlink()
+    except OSError as error:
+        return os.strerror(error.errno or 0)
+    return ""
+
+
+def _used(folder: str) -> int:
+    """Bytes on disk of all files below."""
+    total = 0
+    for parent, _, names in os.walk(folder):
+        for name in names:
+            try:
+                total += Path(parent, name).lstat().st_blocks * _STAT_BLOCK_BYTES
+            except OSError:  # gone meanwhile
+                continue
+    return total

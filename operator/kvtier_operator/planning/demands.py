@@ -1,0 +1,104 @@
+"""What an engine's pod must find before vLLM starts: plain data that travels from the planner to the doctor.
+
+Imports nothing but the standard library, since the doctor runs before every start of an engine.
+"""
+
+import json
+from dataclasses import asdict, dataclass
+from typing import Any, Final, Self
+
+DEMANDS_VARIABLE: Final = "KVTIER_DEMANDS"
+"""Environment variable of the doctor's container that holds the demands as JSON."""
+NODE_VARIABLE: Final = "NODE_NAME"
+"""The one that holds the name of the pod's node."""
+
+
+@dataclass(frozen=True, slots=True)
+class HugepagesDemand:
+    """Explicit huge pages under the CPU tier.
+
+    Attributes:
+        page_bytes: Size of one page.
+        pages: How many.
+        required: Whether the engine must not start without; it falls back otherwise.
+    """
+
+    page_bytes: int
+    pages: int
+    required: bool
+
+    @property
+    def bytes(self) -> int:
+        """Bytes of all pages together."""
+        return self.page_bytes * self.pages
+
+
+@dataclass(frozen=True, slots=True)
+class MemlockDemand:
+    """Memory that one process locks.
+
+    Attributes:
+        bytes: How much; 0 where huge pages hold it, which are never swapped.
+        required: Whether the engine must not start without; it stays unlocked otherwise.
+    """
+
+    bytes: int
+    required: bool
+
+
+@dataclass(frozen=True, slots=True)
+class VolumeDemand:
+    """A volume of the disk tier.
+
+    Attributes:
+        path: Where the container sees it.
+        bytes: What the tier keeps there at most.
+        direct_io: Whether the page cache is to be bypassed (O_DIRECT).
+    """
+
+    path: str
+    bytes: int
+    direct_io: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Demands:
+    """Everything that is checked.
+
+    Attributes:
+        memory_bytes: Ordinary memory of the engine's container: its limit.
+        shm_bytes: Size of /dev/shm.
+        hugepages: Explicit huge pages; None where none are wanted.
+        memlock: Locked memory; None where locking is left to the driver.
+        volumes: Volumes of the disk tier.
+    """
+
+    memory_bytes: int
+    shm_bytes: int
+    hugepages: HugepagesDemand | None = None
+    memlock: MemlockDemand | None = None
+    volumes: tuple[VolumeDemand, ...] = ()
+
+    def to_json(self) -> str:
+        """The demands as one line; the same text for the same demands."""
+        return json.dumps(asdict(self), separators=(",", ":"), sort_keys=True)
+
+    @classmethod
+    def from_json(cls, text: str) -> Self:
+        """The demands that `to_json` wrote.
+
+        Raises:
+            ValueError: The text is not what it writes, such as another version's.
+        """
+        try:
+            given: dict[str, Any] = json.loads(text)
+            hugepages, memlock = given["hugepages"], given["memlock"]
+            return cls(
+                memory_bytes=given["memory_bytes"],
+                shm_bytes=given["shm_bytes"],
+                hugepages=HugepagesDemand(**hugepages) if hugepages else None,
+                memlock=MemlockDemand(**memlock) if memlock else None,
+                volumes=tuple(VolumeDemand(**volume) for volume in given["volumes"]),
+            )
+        except (KeyError, TypeError) as error:
+            raise ValueError(f"not the demands of an engine: {error}") from error
