@@ -1,20 +1,24 @@
-"""A real API server for the tests in this folder: etcd and kube-apiserver, nothing faked.
+"""Real clusters for the tests in this folder, nothing faked; how much of one is the fixture's name.
 
 The CRD under test is the one that the models generate, installed once.
 """
 
 from collections.abc import Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from typing import TypeVar
 
 import pytest
 from kubernetes import client
-from tests.cluster.harness.control_plane import ControlPlane, running_control_plane
 from tests.cluster.harness.custom_resources import install
 from tests.cluster.harness.kvcachetiers import KVCacheTiers
-from tests.cluster.harness.tools import MissingToolError, program
+from tests.cluster.harness.providers.chosen import chosen_provider
+from tests.cluster.harness.providers.provider import Ability, Cluster, Provider
+from tests.cluster.harness.tools import MissingToolError, Say
 
 from kvtier_operator.api.crd import crd
 
 NAMESPACE = "default"
+Made = TypeVar("Made")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -24,22 +28,59 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 @pytest.fixture(scope="session")
-def control_plane(request: pytest.FixtureRequest) -> Iterator[ControlPlane]:
+def say(request: pytest.FixtureRequest) -> Say:
+    """Tells whoever watches the tests what takes long."""
     reporter = request.config.pluginmanager.getplugin("terminalreporter")
-    missing = ""
-    try:
-        for name in ("etcd", "kube-apiserver"):
-            program(name, reporter.write_line)
-    except MissingToolError as error:
-        missing = str(error)
-    if missing:
-        pytest.fail(missing, pytrace=False)
-    with running_control_plane(reporter.write_line) as running:
+
+    def line(text: str) -> None:
+        reporter.write_line(text)
+
+    return line
+
+
+@pytest.fixture(scope="session")
+def provider() -> Provider:
+    """What makes the clusters: see KVTIER_TEST_PROVIDER."""
+    return chosen_provider()
+
+
+@pytest.fixture(scope="session")
+def control_plane(provider: Provider, say: Say) -> Iterator[Cluster]:
+    """An API server, for what needs no more."""
+    _need(provider, Ability.CONTROL_PLANE)
+    with _made(provider.control_plane(say)) as running:
         yield running
 
 
 @pytest.fixture(scope="session")
-def api(control_plane: ControlPlane) -> Iterator[client.ApiClient]:
+def cluster(provider: Provider, say: Say) -> Iterator[Cluster]:
+    """A cluster of its own with all the controllers and no node; no CRD is installed in it."""
+    _need(provider, Ability.CLUSTER)
+    with _made(provider.cluster(say)) as running:
+        yield running
+
+
+def _need(provider: Provider, ability: Ability) -> None:
+    if reason := provider.why_not(ability):
+        pytest.skip(f"{provider.name}: no {ability.value}: {reason}")
+
+
+@contextmanager
+def _made(making: AbstractContextManager[Made]) -> Iterator[Made]:
+    """As the context itself, but a missing tool is one line and no traceback."""
+    missing = ""
+    with ExitStack() as stack:
+        try:
+            made = stack.enter_context(making)
+        except MissingToolError as error:
+            missing = str(error)
+        if missing:
+            pytest.fail(missing, pytrace=False)
+        yield made
+
+
+@pytest.fixture(scope="session")
+def api(control_plane: Cluster) -> Iterator[client.ApiClient]:
     with control_plane.client() as api_client:
         yield api_client
 

@@ -1,14 +1,35 @@
-"""kube-apiserver on loopback."""
+"""kube-apiserver: on loopback, or where the pods of a node can reach it."""
 
-import ssl
-import urllib.error
-import urllib.request
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
 
 from tests.cluster.harness.certificates import Certificates
+from tests.cluster.harness.healthz import answers_ok
 from tests.cluster.harness.ports import free_ports
 from tests.cluster.harness.process import Process
+
+LOOPBACK: Final = "127.0.0.1"
+
+
+@dataclass(frozen=True, slots=True)
+class Addresses:
+    """Where the API server is and what it gives out.
+
+    Attributes:
+        advertised: The address that nodes and pods reach it at; loopback without a node.
+        services_cidr: Range of the Services' ClusterIPs: two of each thousand resources' Services have room.
+        first_service: The first address of that range, which the Service `kubernetes` gets.
+    """
+
+    advertised: str = LOOPBACK
+    services_cidr: str = "10.96.0.0/16"
+    first_service: str = "10.96.0.1"
+
+    @property
+    def in_certificate(self) -> tuple[str, ...]:
+        """All the addresses that a client may know the server by."""
+        return tuple(dict.fromkeys((LOOPBACK, self.advertised, self.first_service)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,38 +40,38 @@ class ApiServer:
     process: Process
 
 
-def start_api_server(program: Path, folder: Path, certificates: Certificates, etcd_url: str) -> ApiServer:
+def start_api_server(
+    program: Path, folder: Path, certificates: Certificates, etcd_url: str, addresses: Addresses
+) -> ApiServer:
     """Starts an API server with its log in a folder and waits until it says that it is ready."""
     (port,) = free_ports(1)
-    url = f"https://127.0.0.1:{port}"
+    url = f"https://{LOOPBACK}:{port}"
+    on_loopback = addresses.advertised == LOOPBACK
     process = Process(
         [
             program,
             f"--etcd-servers={etcd_url}",
-            "--bind-address=127.0.0.1",
+            f"--bind-address={LOOPBACK if on_loopback else '0.0.0.0'}",  # noqa: S104 - pods come from elsewhere
+            f"--advertise-address={addresses.advertised}",
             f"--secure-port={port}",
             f"--tls-cert-file={certificates.server.certificate}",
             f"--tls-private-key-file={certificates.server.key}",
-            f"--client-ca-file={certificates.authority}",
+            f"--client-ca-file={certificates.authority.file}",
+            f"--kubelet-client-certificate={certificates.administrator.certificate}",
+            f"--kubelet-client-key={certificates.administrator.key}",
+            "--kubelet-preferred-address-types=InternalIP",
             f"--service-account-key-file={certificates.service_account_key}",
             f"--service-account-signing-key-file={certificates.service_account_key}",
             "--service-account-issuer=https://kubernetes.default.svc",
-            "--service-cluster-ip-range=10.0.0.0/24",
+            f"--service-cluster-ip-range={addresses.services_cidr}",
             "--authorization-mode=Node,RBAC",
             "--allow-privileged=true",
-            "--endpoint-reconciler-type=none",
+            # A loopback address may not be an endpoint; nobody is there to use it either.
+            f"--endpoint-reconciler-type={'none' if on_loopback else 'lease'}",
         ],
         folder / "kube-apiserver.log",
     )
-    context = ssl.create_default_context(cafile=certificates.authority)
-    context.load_cert_chain(certificates.administrator.certificate, certificates.administrator.key)
-    process.wait_until(lambda: _is_ready(url, context))
+    process.wait_until(
+        lambda: answers_ok(f"{url}/readyz", certificates.authority.file, certificates.administrator)
+    )
     return ApiServer(url, process)
-
-
-def _is_ready(url: str, context: ssl.SSLContext) -> bool:
-    try:
-        with urllib.request.urlopen(f"{url}/readyz", timeout=2, context=context) as answer:  # noqa: S310 - our own server
-            return bool(answer.status == 200)
-    except (urllib.error.URLError, OSError):
-        return False

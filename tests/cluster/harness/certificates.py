@@ -2,6 +2,7 @@
 
 import datetime as dt
 import ipaddress
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -22,52 +23,76 @@ class KeyPair:
     key: Path
 
 
+class Authority:
+    """Signs certificates into a folder; `file` is its own, which everything here trusts."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._key = ec.generate_private_key(ec.SECP256R1())
+        self._name = _name("kvtier-tests")
+        own = (
+            _builder(self._name, self._name, self._key)
+            .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
+            .sign(self._key, hashes.SHA256())
+        )
+        self.file = folder / "ca.crt"
+        self.file.write_bytes(own.public_bytes(serialization.Encoding.PEM))
+
+    def sign(
+        self,
+        name: str,
+        *,
+        group: str | None = None,
+        hosts: Sequence[str] = (),
+        addresses: Sequence[str] = (),
+    ) -> KeyPair:
+        """A new certificate.
+
+        Args:
+            name: Common name: who Kubernetes takes the bearer for.
+            group: Organisation: the group that Kubernetes puts the bearer in.
+            hosts: DNS names, of a server.
+            addresses: IP addresses, of a server.
+        """
+        key = ec.generate_private_key(ec.SECP256R1())
+        builder = _builder(_name(name, group), self._name, key)
+        if names := [
+            *(x509.DNSName(each) for each in hosts),
+            *(x509.IPAddress(ipaddress.ip_address(each)) for each in addresses),
+        ]:
+            builder = builder.add_extension(x509.SubjectAlternativeName(names), critical=False)
+        certificate = builder.sign(self._key, hashes.SHA256())
+        stem = name.replace(":", "-")
+        pair = KeyPair(self._folder / f"{stem}.crt", self._folder / f"{stem}.key")
+        pair.certificate.write_bytes(certificate.public_bytes(serialization.Encoding.PEM))
+        _write_key(pair.key, key)
+        return pair
+
+
 @dataclass(frozen=True, slots=True)
 class Certificates:
     """Everything the control plane and its administrator need; `service_account_key` signs tokens."""
 
-    authority: Path
+    authority: Authority
     server: KeyPair
     administrator: KeyPair
     service_account_key: Path
 
 
-def make_certificates(folder: Path) -> Certificates:
-    """Writes a new authority and what it signs into a folder: a server on loopback, an administrator."""
-    authority_key = ec.generate_private_key(ec.SECP256R1())
-    name = _name("kvtier-tests")
-    authority = (
-        _builder(name, name, authority_key)
-        .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
-        .sign(authority_key, hashes.SHA256())
-    )
-    authority_file = folder / "ca.crt"
-    authority_file.write_bytes(authority.public_bytes(serialization.Encoding.PEM))
-
-    def signed(file_name: str, subject: x509.Name) -> KeyPair:
-        key = ec.generate_private_key(ec.SECP256R1())
-        certificate = (
-            _builder(subject, authority.subject, key)
-            .add_extension(
-                x509.SubjectAlternativeName(
-                    [x509.DNSName("localhost"), x509.IPAddress(ipaddress.ip_address("127.0.0.1"))]
-                ),
-                critical=False,
-            )
-            .sign(authority_key, hashes.SHA256())
-        )
-        pair = KeyPair(folder / f"{file_name}.crt", folder / f"{file_name}.key")
-        pair.certificate.write_bytes(certificate.public_bytes(serialization.Encoding.PEM))
-        _write_key(pair.key, key)
-        return pair
-
+def make_certificates(folder: Path, addresses: Sequence[str]) -> Certificates:
+    """Writes a new authority and what it signs into a folder: an API server, an administrator."""
+    authority = Authority(folder)
     service_account_key = folder / "service-account.key"
     _write_key(service_account_key, ec.generate_private_key(ec.SECP256R1()))
     return Certificates(
-        authority=authority_file,
-        server=signed("server", _name("kube-apiserver")),
+        authority=authority,
+        server=authority.sign(
+            "kube-apiserver",
+            hosts=("localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc"),
+            addresses=addresses,
+        ),
         # The group that Kubernetes binds to cluster-admin.
-        administrator=signed("administrator", _name("administrator", organization="system:masters")),
+        administrator=authority.sign("administrator", group="system:masters"),
         service_account_key=service_account_key,
     )
 

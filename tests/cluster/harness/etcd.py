@@ -1,10 +1,9 @@
 """etcd: one member on loopback, without fsync, since its data are gone with the test."""
 
-import urllib.error
-import urllib.request
 from dataclasses import dataclass
 from pathlib import Path
 
+from tests.cluster.harness.healthz import answers_ok
 from tests.cluster.harness.ports import free_ports
 from tests.cluster.harness.process import Process
 
@@ -35,13 +34,5 @@ def start_etcd(program: Path, folder: Path) -> Etcd:
         ],
         folder / "etcd.log",
     )
-    process.wait_until(lambda: _is_healthy(url))
+    process.wait_until(lambda: answers_ok(f"{url}/health"))
     return Etcd(url, process)
-
-
-def _is_healthy(url: str) -> bool:
-    try:
-        with urllib.request.urlopen(f"{url}/health", timeout=1) as answer:  # noqa: S310 - our own server
-            return b'"true"' in answer.read()
-    except (urllib.error.URLError, OSError):
-        return False

@@ -1,4 +1,4 @@
-"""Kubernetes' own programs, built once from Go modules and kept in the user's cache."""
+"""Programs that the tests need, built once from Go modules and kept in the user's cache."""
 
 import fcntl
 import hashlib
@@ -6,15 +6,13 @@ import os
 import re
 import shutil
 import subprocess
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-_MODULE: Final = Path(__file__).resolve().parents[2] / "tools" / "kubernetes"
-_PACKAGES: Final = {
-    "etcd": "go.etcd.io/etcd/server/v3",
-    "kube-apiserver": "k8s.io/kubernetes/cmd/kube-apiserver",
-}
+_TOOLS: Final = Path(__file__).resolve().parents[2] / "tools"
 # How often to say that a build goes on: compiled packages between two lines.
 _PROGRESS_EVERY: Final = 200
 
@@ -25,36 +23,125 @@ class MissingToolError(Exception):
     """Something that the tests need and cannot make; the message says what to do."""
 
 
+@dataclass(frozen=True, slots=True)
+class Module:
+    """A folder under tests/tools with a go.mod that pins programs.
+
+    Attributes:
+        name: The folder.
+        source: The Go module that the programs' version is that of; empty for programs of our own.
+        packages: Program to Go package.
+        stamp: Go variables that hold the version; left alone, some servers call themselves v0.0.0.
+    """
+
+    name: str
+    source: str
+    packages: Mapping[str, str]
+    stamp: Mapping[str, str]
+
+    @property
+    def folder(self) -> Path:
+        """Where go.mod is."""
+        return _TOOLS / self.name
+
+    @property
+    def version(self) -> str:
+        """The version in go.mod, such as `v1.34.4`."""
+        if not self.source:
+            return "v0.0.0"
+        found = re.search(
+            rf"^\s*(?:require )?{re.escape(self.source)} (v\S+)",
+            (self.folder / "go.mod").read_text(),
+            re.MULTILINE,
+        )
+        assert found, f"{self.folder}/go.mod requires no {self.source}"
+        return found[1]
+
+    @property
+    def cache(self) -> Path:
+        """Where its programs are kept: one folder for each set of sources."""
+        sources = [self.folder / "go.mod", self.folder / "go.sum", *sorted(self.folder.glob("*.go"))]
+        sums = hashlib.sha256(b"".join(each.read_bytes() for each in sources if each.exists())).hexdigest()
+        return cache_folder() / "tools" / f"{self.name}-{self.version}-{sums[:12]}"
+
+
+_KUBERNETES: Final = Module(
+    "kubernetes",
+    "k8s.io/kubernetes",
+    {
+        "etcd": "go.etcd.io/etcd/server/v3",
+        "kwok": "sigs.k8s.io/kwok/cmd/kwok",
+        **{
+            name: f"k8s.io/kubernetes/cmd/{name}"
+            for name in (
+                "kube-apiserver",
+                "kube-controller-manager",
+                "kube-scheduler",
+                "kube-proxy",
+                "kubectl",
+                "kubelet",
+            )
+        },
+    },
+    {
+        "k8s.io/component-base/version.gitVersion": "{version}",
+        "k8s.io/component-base/version.gitMajor": "{major}",
+        "k8s.io/component-base/version.gitMinor": "{minor}",
+    },
+)
+MODULES: Final = (
+    _KUBERNETES,
+    Module(
+        "helm",
+        "helm.sh/helm/v4",
+        {"helm": "helm.sh/helm/v4/cmd/helm"},
+        {"helm.sh/helm/v4/internal/version.version": "{version}"},
+    ),
+    Module(
+        "picker",
+        "sigs.k8s.io/gateway-api-inference-extension",
+        {"epp": "sigs.k8s.io/gateway-api-inference-extension/cmd/epp"},
+        {},
+    ),
+    Module("pause", "", {"pause": "kvtier.dev/tests/tools/pause"}, {}),
+)
+
+
 def program(name: str, say: Say) -> Path:
-    """Path of a control plane program; builds it the first time, which takes minutes.
+    """Path of a program; builds it the first time, which takes minutes.
 
     Args:
-        name: `etcd` or `kube-apiserver`.
+        name: A program of `MODULES`.
         say: Takes lines about the progress of a build.
 
     Raises:
         MissingToolError: No Go to build it with, or the build failed.
     """
-    if assets := os.environ.get("KUBEBUILDER_ASSETS"):
-        given = Path(assets) / name
-        if not given.is_file():
-            raise MissingToolError(f"KUBEBUILDER_ASSETS has no {name}: unset it or name another folder")
-        return given
-    folder = _cache_folder()
-    built = folder / name
-    folder.mkdir(parents=True, exist_ok=True)
-    with (folder / f"{name}.lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)  # another test run may be building the same
-        if not built.is_file():
-            _build(name, built, say)
-    return built
+    return programs([name], say)[name]
+
+
+def programs(names: Iterable[str], say: Say) -> dict[str, Path]:
+    """Paths of several programs; those of one module are built together: shared packages compile once.
+
+    Raises:
+        MissingToolError: No Go to build them with, or a build failed.
+    """
+    found = {name: given for name in names if (given := _given(name))}
+    for module in MODULES:
+        wanted = [name for name in names if name in module.packages and name not in found]
+        if wanted:
+            found |= _built(module, wanted, say)
+    return found
 
 
 def kubernetes_version() -> str:
     """The version in tests/tools/kubernetes/go.mod, such as `v1.34.4`."""
-    found = re.search(r"^\s*k8s\.io/kubernetes (v\S+)", (_MODULE / "go.mod").read_text(), re.MULTILINE)
-    assert found, "go.mod requires no k8s.io/kubernetes"
-    return found[1]
+    return _KUBERNETES.version
+
+
+def cache_folder() -> Path:
+    """Where what can be made again is kept."""
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "kvtier"
 
 
 def go() -> str:
@@ -62,34 +149,76 @@ def go() -> str:
     if found := shutil.which("go"):
         return found
     raise MissingToolError(
-        "Go is missing, which the cluster tests build a Kubernetes API server with: install Go 1.24 or newer "
-        "(https://go.dev/dl), or set KUBEBUILDER_ASSETS to a folder with etcd and kube-apiserver"
+        "Go is missing, which the cluster tests build Kubernetes with: install Go 1.26 or newer "
+        "(https://go.dev/dl), or set KUBEBUILDER_ASSETS to a folder that has the programs"
     )
 
 
-def _cache_folder() -> Path:
-    """One folder for each set of sources."""
-    sums = hashlib.sha256((_MODULE / "go.mod").read_bytes() + (_MODULE / "go.sum").read_bytes()).hexdigest()
-    root = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    return root / "kvtier" / "tools" / f"kubernetes-{kubernetes_version()}-{sums[:12]}"
+def _given(name: str) -> Path | None:
+    """The program in KUBEBUILDER_ASSETS, the folder in which other projects' tests look, if it is there."""
+    given = Path(os.environ.get("KUBEBUILDER_ASSETS") or "/nonexistent") / name
+    return given if given.is_file() else None
 
 
-def _build(name: str, target: Path, say: Say) -> None:
-    version = kubernetes_version()
+def _built(module: Module, names: list[str], say: Say) -> dict[str, Path]:
+    module.cache.mkdir(parents=True, exist_ok=True)
+    with (module.cache / ".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # another test run may be building the same
+        if missing := [name for name in names if not (module.cache / name).is_file()]:
+            _build(module, missing, say)
+    return {name: module.cache / name for name in names}
+
+
+def _build(module: Module, names: list[str], say: Say) -> None:
+    version = module.version
     major, minor = version.removeprefix("v").split(".")[:2]
-    # Without these the server calls itself v0.0.0-master and clients reject the version.
-    prefix = "k8s.io/component-base/version"
-    stamp = f"-X {prefix}.gitVersion={version} -X {prefix}.gitMajor={major} -X {prefix}.gitMinor={minor}"
-    command = [go(), "build", "-v", "-ldflags", f"-s -w {stamp}", "-o", f"{target}.new", _PACKAGES[name]]
-    say(f"building {name} from Go modules, once (minutes on a small machine): {target}")
+    stamps = [
+        f"-X {variable}={value.format(version=version, major=major, minor=minor)}"
+        for variable, value in module.stamp.items()
+    ]
+    staging = module.cache / ".new"
+    shutil.rmtree(staging, ignore_errors=True)
+    staging.mkdir()
+    packages = [module.packages[name] for name in names]
+    command = [
+        go(),
+        "build",
+        "-v",
+        "-ldflags",
+        " ".join(["-s", "-w", *stamps]),
+        "-o",
+        f"{staging}/",
+        *packages,
+    ]
+    listed = ", ".join(names)
+    say(f"building {listed} from Go modules, once (minutes on a small machine): {module.cache}")
     said: list[str] = []
-    with subprocess.Popen(command, cwd=_MODULE, stderr=subprocess.PIPE, text=True) as build:  # noqa: S603 - our own command
+    # Static: kubelet and kube-proxy need no C library, and a program can be all that an image has.
+    environment = {**os.environ, "CGO_ENABLED": "0"}
+    with subprocess.Popen(  # noqa: S603 - our own command
+        command, cwd=module.folder, env=environment, stderr=subprocess.PIPE, text=True
+    ) as build:
         assert build.stderr
         for line in build.stderr:
             said.append(line.rstrip())
             if len(said) % _PROGRESS_EVERY == 0:
-                say(f"building {name}: {len(said)} packages downloaded or compiled")
+                say(f"building {listed}: {len(said)} packages downloaded or compiled")
     if build.returncode:
-        raise MissingToolError(f"{name} could not be built: " + " | ".join(said[-5:]))
-    Path(f"{target}.new").rename(target)
-    say(f"built {name}")
+        raise MissingToolError(f"{listed} could not be built: " + " | ".join(said[-5:]))
+    for name in names:
+        (staging / _binary(module.packages[name])).rename(module.cache / name)
+    staging.rmdir()
+    say(f"built {listed}")
+
+
+def _binary(package: str) -> str:
+    """What `go build` calls a package's program: the last part of its path that is not a major version."""
+    *_, before, last = package.split("/")
+    return before if re.fullmatch(r"v\d+", last) else last
+
+
+if __name__ == "__main__":
+    try:
+        programs(sys.argv[1:] or [name for module in MODULES for name in module.packages], print)
+    except MissingToolError as error:
+        sys.exit(str(error))

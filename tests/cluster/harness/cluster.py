@@ -1,0 +1,37 @@
+"""A cluster without nodes: what runs behind the API server runs too."""
+
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from typing import Final
+
+from kubernetes import client
+from tests.cluster.harness import control_plane as control_planes
+from tests.cluster.harness.apiserver import Addresses
+from tests.cluster.harness.control_plane import ControlPlane, running_control_plane
+from tests.cluster.harness.controller_manager import start_controller_manager
+from tests.cluster.harness.scheduler import start_scheduler
+from tests.cluster.harness.tools import Say, programs
+from tests.cluster.harness.waiting import eventually
+
+PROGRAMS: Final = (*control_planes.PROGRAMS, "kube-controller-manager", "kube-scheduler")
+
+
+@contextmanager
+def running_cluster(say: Say, addresses: Addresses | None = None) -> Iterator[ControlPlane]:
+    """etcd, API server, controller manager and scheduler, ready for objects; all gone afterwards."""
+    built = programs(PROGRAMS, say)
+    with running_control_plane(say, addresses) as control_plane, ExitStack() as stack:
+        for start, name in (
+            (start_controller_manager, "kube-controller-manager"),
+            (start_scheduler, "kube-scheduler"),
+        ):
+            stack.callback(start(built[name], control_plane).stop)
+        with control_plane.client() as api:
+            eventually(lambda: _accepts_pods(api), "the service account of the namespace `default`")
+        yield control_plane
+
+
+def _accepts_pods(api: client.ApiClient) -> bool:
+    """Whether pods can be made: admission wants the service account that a controller makes."""
+    accounts = client.CoreV1Api(api).list_namespaced_service_account("default").items
+    return any(each.metadata.name == "default" for each in accounts)

@@ -1,0 +1,79 @@
+"""A real node beside a cluster: kubelet, containerd, runc, kube-proxy, in namespaces of their own."""
+
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from kubernetes import client
+from tests.cluster.harness import cluster as clusters
+from tests.cluster.harness.cluster import running_cluster
+from tests.cluster.harness.control_plane import ControlPlane
+from tests.cluster.harness.node.cgroups import own_cgroup
+from tests.cluster.harness.node.containerd import import_image, start_containerd
+from tests.cluster.harness.node.hugepages import reserved_hugepages
+from tests.cluster.harness.node.kube_proxy import start_kube_proxy
+from tests.cluster.harness.node.kubelet import Identity, start_kubelet
+from tests.cluster.harness.node.network import connect, free_network
+from tests.cluster.harness.node.packages import install_packages
+from tests.cluster.harness.node.sandbox import Sandbox, running_sandbox
+from tests.cluster.harness.tools import Say, programs
+from tests.cluster.harness.waiting import eventually
+
+PROGRAMS: Final = (*clusters.PROGRAMS, "kubelet", "kube-proxy", "pause")
+
+
+@dataclass(frozen=True, slots=True)
+class RealNode:
+    """A running node and the cluster that it is the only node of.
+
+    Attributes:
+        name: Its name in the cluster.
+        cluster: The cluster.
+        sandbox: Where its programs run.
+    """
+
+    name: str
+    cluster: ControlPlane
+    sandbox: Sandbox
+
+    def import_image(self, archive: Path) -> None:
+        """Brings the images of an archive (docker-archive or OCI) to its pods."""
+        import_image(self.sandbox, archive)
+
+
+@contextmanager
+def running_node(say: Say, *, hugepages: int, mounts: Mapping[Path, str] | None = None) -> Iterator[RealNode]:
+    """A cluster with one Ready node; everything is gone afterwards.
+
+    Args:
+        say: Takes lines about what takes long.
+        hugepages: How many 2 MiB pages the node has.
+        mounts: Folders of this machine that every container sees read-only, and where.
+    """
+    install_packages(say)
+    built = programs(PROGRAMS, say)
+    network = free_network()
+    name = f"kvtier-node-{network.index}"
+    with ExitStack() as stack:
+        stack.enter_context(reserved_hugepages(hugepages))
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="kvtier-node-")))
+        cgroup = stack.enter_context(own_cgroup(network.link))
+        sandbox = stack.enter_context(running_sandbox(folder))
+        connect(network, sandbox.pid)
+        cluster = stack.enter_context(running_cluster(say, network.api_server))
+        start_containerd(sandbox, network, built["pause"], mounts or {})
+        identity = Identity(name, network, cgroup)
+        start_kubelet(built["kubelet"], sandbox, cluster, identity)
+        start_kube_proxy(built["kube-proxy"], sandbox, cluster, identity)
+        with cluster.client() as api:
+            eventually(lambda: _is_ready(api, name), f"Ready node; its logs are in {folder}")
+        yield RealNode(name, cluster, sandbox)
+
+
+def _is_ready(api: client.ApiClient, name: str) -> bool:
+    nodes: list[Any] = client.CoreV1Api(api).list_node().items
+    conditions = [each for node in nodes if node.metadata.name == name for each in node.status.conditions]
+    return any(each.type == "Ready" and each.status == "True" for each in conditions)

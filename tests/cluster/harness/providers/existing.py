@@ -1,0 +1,50 @@
+"""A cluster that is there already, named by KUBECONFIG: it is used, and not changed for good."""
+
+import os
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.cluster.harness.providers.from_kubeconfig import KubeconfigCluster
+from tests.cluster.harness.providers.provider import Ability, Node
+from tests.cluster.harness.tools import Say
+
+
+@dataclass(frozen=True, slots=True)
+class Existing:
+    """Used only when it is asked for by name: a KUBECONFIG alone is no leave to run tests on its cluster."""
+
+    name: str = "existing"
+
+    def why_not(self, ability: Ability) -> str:
+        """Its API server is others' too, and its nodes cannot be given pages or images from here."""
+        file = os.environ.get("KUBECONFIG")
+        if not file or not Path(file).is_file():
+            return "KUBECONFIG names no file"
+        return {
+            Ability.CONTROL_PLANE: "these tests install and remove CRDs, which others of the cluster may use",
+            Ability.CLUSTER: "",
+            Ability.NODE: "huge pages and images cannot be given to another's nodes from here",
+        }[ability]
+
+    def control_plane(self, say: Say) -> AbstractContextManager[KubeconfigCluster]:
+        """The cluster."""
+        return self.cluster(say)
+
+    def cluster(self, say: Say) -> AbstractContextManager[KubeconfigCluster]:
+        """The cluster."""
+        return _known(say)
+
+    def node(self, say: Say, *, hugepages: int, mounts: Mapping[Path, str]) -> AbstractContextManager[Node]:
+        """Never: see `why_not`."""
+        raise NotImplementedError(self.why_not(Ability.NODE), say, hugepages, mounts)
+
+
+@contextmanager
+def _known(say: Say) -> Iterator[KubeconfigCluster]:
+    file = Path(os.environ["KUBECONFIG"])
+    say(f"tests run on the cluster of {file}")
+    with tempfile.TemporaryDirectory(prefix="kvtier-existing-") as folder:
+        yield KubeconfigCluster(file, Path(folder))

@@ -1,0 +1,3 @@
+module kvtier.dev/tests/tools/pause
+
+go 1.24.0
