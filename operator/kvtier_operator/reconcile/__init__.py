@@ -1,0 +1,1 @@
+"""The operator: observe -> plan -> apply -> status, for every KVCacheTier of a cluster."""

@@ -1,0 +1,86 @@
+"""`python -m kvtier_operator.reconcile`: runs the operator until it is told to stop."""
+
+import asyncio
+import logging
+import sys
+from typing import Final
+
+import click
+
+from kvtier_operator.errors import KvtierError
+from kvtier_operator.reconcile.client import Api
+from kvtier_operator.reconcile.connect import connection
+from kvtier_operator.reconcile.controller import Controller
+from kvtier_operator.reconcile.endpoints import endpoints
+from kvtier_operator.reconcile.errors import NotFoundError
+from kvtier_operator.reconcile.handlers import watch_resources
+from kvtier_operator.reconcile.kinds import TIER
+from kvtier_operator.reconcile.logs import set_up_logs
+from kvtier_operator.reconcile.options import Options
+
+_LOG: Final = logging.getLogger(__name__)
+_CRD_POLL_S: Final = 2.0
+
+
+@click.command(context_settings={"auto_envvar_prefix": "KVTIER"})
+@click.option(
+    "--namespace",
+    "namespaces",
+    multiple=True,
+    help="Serve this namespace only; repeatable. None: all. KVTIER_NAMESPACES, separated by commas.",
+)
+@click.option("--metrics-port", default=8080, show_default=True, help="Prometheus metrics at /metrics.")
+@click.option("--health-port", default=8081, show_default=True, help="Liveness at /healthz.")
+@click.option("--log-format", type=click.Choice(["plain", "json"]), default="plain", show_default=True)
+@click.option("--repository", help="Where this cluster gets kvtier's own image from, if not published.")
+def main(
+    namespaces: tuple[str, ...], metrics_port: int, health_port: int, log_format: str, repository: str | None
+) -> None:
+    """Turn KVCacheTiers into running engines and pickers.
+
+    The cluster is that of the pod's service account, else that of KUBECONFIG.
+    """
+    set_up_logs(log_format)
+    named = tuple(name for each in namespaces for name in each.replace(",", " ").split())
+    try:
+        asyncio.run(_run(Options(named, repository or None), metrics_port, health_port))
+    except (KvtierError, OSError) as error:
+        sys.exit(f"kvtier-operator: {error}")
+
+
+async def _run(options: Options, metrics_port: int, health_port: int) -> None:
+    configuration = await connection()
+    async with Api(configuration) as api:
+        controller = Controller(api, options)
+        async with endpoints(controller, metrics_port=metrics_port, health_port=health_port):
+            await _crd(api, options.namespaces)
+            running = asyncio.create_task(controller.run())
+            watching = asyncio.create_task(watch_resources(controller, configuration, options.namespaces))
+            await asyncio.wait((running, watching), return_when=asyncio.FIRST_COMPLETED)
+            for task in (running, watching):
+                task.cancel()
+            outcomes = await asyncio.gather(running, watching, return_exceptions=True)
+    for outcome in outcomes:
+        if isinstance(outcome, Exception):
+            raise outcome
+
+
+async def _crd(api: Api, namespaces: tuple[str, ...]) -> None:
+    """Waits until the API server knows KVCacheTiers."""
+    said = ""
+    while True:
+        try:
+            await api.get(TIER.path(next(iter(namespaces), None)), {"limit": "1"})
+        except KvtierError as error:
+            missing = isinstance(error, NotFoundError)
+            says = f"the CRD {TIER.crd} is not installed: install it" if missing else str(error)
+            if says != said:
+                _LOG.warning("%s; waiting", says)
+            said = says
+            await asyncio.sleep(_CRD_POLL_S)
+        else:
+            return
+
+
+if __name__ == "__main__":
+    main()

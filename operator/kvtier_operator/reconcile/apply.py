@@ -1,0 +1,135 @@
+"""Carries a Diff out: looks before it creates, wave by wave, prunes last."""
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from itertools import groupby
+from typing import Final
+
+import orjson
+
+from kvtier_operator.errors import KvtierError
+from kvtier_operator.planning.objects.names import Component
+from kvtier_operator.reconcile.children import Children, owner_of
+from kvtier_operator.reconcile.client import METADATA_ONLY, Api
+from kvtier_operator.reconcile.desired import Wanted
+from kvtier_operator.reconcile.diff import Diff
+from kvtier_operator.reconcile.errors import NamespaceTerminatingError, NotFoundError
+from kvtier_operator.reconcile.kinds import RUNNING
+from kvtier_operator.reconcile.metrics import API_ERRORS
+from kvtier_operator.reconcile.status.failure import Failure
+from kvtier_operator.reconcile.writer import Writer
+
+_COMPONENT_LABEL: Final = "app.kubernetes.io/component"
+
+
+@dataclass(slots=True)
+class Outcome:
+    """What came of it.
+
+    Attributes:
+        written: Objects written or deleted.
+        failures: Objects that are not as wanted, and why.
+        errors: What the API server said.
+        namespace_ends: Whether the namespace is being deleted, so that nothing can be made there any more.
+    """
+
+    written: int = 0
+    failures: list[Failure] = field(default_factory=list)
+    errors: list[KvtierError] = field(default_factory=list)
+    namespace_ends: bool = False
+
+    def failed(self, wanted: Wanted, error: KvtierError) -> None:
+        """Notes an error."""
+        API_ERRORS.labels(type(error).__name__.removesuffix("Error")).inc()
+        self.errors.append(error)
+        self.namespace_ends |= isinstance(error, NamespaceTerminatingError)
+        self.failures.append(_failure(wanted, error))
+
+
+class Applier:
+    """Applies for all resources."""
+
+    def __init__(self, api: Api, children: Children) -> None:
+        self._api = api
+        self._writer = Writer(api)
+        self._children = children
+
+    async def carry_out(self, diff: Diff, owner_uid: str) -> Outcome:
+        """Applies, then prunes.
+
+        Nothing that runs is touched while something that it refers to cannot be made: never half a change.
+        """
+        outcome = Outcome()
+        missing, taken = await self._look(diff.missing, owner_uid, outcome)
+        taken = (*diff.foreign, *taken)
+        outcome.failures += [_foreign(each) for each in taken]
+        if any(each.kind.wave <= RUNNING for each in taken) or outcome.errors:
+            return outcome
+        to_apply = sorted((*missing, *diff.differing), key=lambda each: each.kind.wave)
+        for wave, members in groupby(to_apply, key=lambda each: each.kind.wave):
+            await asyncio.gather(*(self._apply(each, outcome) for each in members))
+            if outcome.errors and wave <= RUNNING:
+                return outcome
+        if not outcome.errors:
+            await self._prune(diff, outcome)
+        return outcome
+
+    async def _look(
+        self, missing: Sequence[Wanted], owner_uid: str, outcome: Outcome
+    ) -> tuple[tuple[Wanted, ...], tuple[Wanted, ...]]:
+        """Which of the missing objects can be made, and which have someone else's object in their place."""
+        owners = await asyncio.gather(*(self._owner(each, outcome) for each in missing))
+        free = tuple(each for each, owner in zip(missing, owners, strict=True) if owner in (None, owner_uid))
+        return free, tuple(each for each in missing if each not in free)
+
+    async def _owner(self, wanted: Wanted, outcome: Outcome) -> str | None:
+        """Uid of the owner of the object of that name: empty for someone else's, None where there is none."""
+        path = wanted.kind.path(wanted.ref.namespace, wanted.ref.name)
+        try:
+            # any version that the server has at hand: what is not kvtier's was there before
+            found = await self._api.get(path, {"resourceVersion": "0"}, METADATA_ONLY)
+        except NotFoundError:
+            return None
+        except KvtierError as error:
+            outcome.failed(wanted, error)
+            return None
+        return owner_of(orjson.loads(found)["metadata"])[0]
+
+    async def _apply(self, wanted: Wanted, outcome: Outcome) -> None:
+        try:
+            document = await self._writer.apply(wanted)
+        except KvtierError as error:
+            outcome.failed(wanted, error)
+            return
+        outcome.written += 1
+        self._children.seen(wanted.kind, document).settle(wanted.digest)
+
+    async def _prune(self, diff: Diff, outcome: Outcome) -> None:
+        for child in diff.surplus:
+            try:
+                await self._writer.delete(child.ref, child.uid)
+            except NotFoundError:
+                pass
+            except KvtierError as error:
+                outcome.errors.append(error)
+                continue
+            outcome.written += 1
+
+
+def _component(wanted: Wanted) -> Component:
+    return Component((wanted.body or {})["metadata"]["labels"][_COMPONENT_LABEL])
+
+
+def _failure(wanted: Wanted, error: KvtierError) -> Failure:
+    reason = "QuotaExceeded" if "exceeded quota" in str(error) else type(error).__name__.removesuffix("Error")
+    return Failure(_component(wanted), reason, f"{wanted.ref} cannot be written: {error}")
+
+
+def _foreign(wanted: Wanted) -> Failure:
+    return Failure(
+        _component(wanted),
+        "NameTaken",
+        f"{wanted.ref} is there already and not this resource's: it is left alone; delete or rename it, or "
+        "give the KVCacheTier another name",
+    )

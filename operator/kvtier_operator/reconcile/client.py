@@ -1,0 +1,190 @@
+"""Requests to the API server: the official client's connections and credentials, errors of our own.
+
+Bodies go in as plain values and come out as bytes: the caller knows what it needs of them, and a watch of ten
+thousand objects cannot afford a model object for each.
+"""
+
+import ssl
+from collections.abc import AsyncIterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final, Self
+from urllib.parse import urlencode
+
+import aiohttp
+import orjson
+from kubernetes.aio.client import ApiClient, Configuration
+
+from kvtier_operator.errors import KvtierError
+from kvtier_operator.reconcile.errors import (
+    ConflictError,
+    ExpiredError,
+    ForbiddenError,
+    InvalidObjectError,
+    NamespaceTerminatingError,
+    NotFoundError,
+    ServerError,
+    UnreachableError,
+)
+
+APPLY: Final = "application/apply-patch+yaml"
+JSON_PATCH: Final = "application/json-patch+json"
+METADATA_ONLY: Final = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
+_JSON: Final = "application/json"
+_FIRST_ERROR: Final = 300
+_TIMEOUT: Final = aiohttp.ClientTimeout(total=30, sock_connect=10)
+_SILENCE_S: Final = 75
+"""A watch without a line for this long is dead: the server sends a bookmark about every minute
+(k8s.io/apiserver, pkg/storage/cacher: bookmarkFrequency)."""
+_ERRORS: Final[Mapping[int, type[KvtierError]]] = {
+    400: InvalidObjectError,
+    401: ForbiddenError,
+    403: ForbiddenError,
+    404: NotFoundError,
+    405: InvalidObjectError,
+    409: ConflictError,
+    410: ExpiredError,
+    413: InvalidObjectError,
+    415: InvalidObjectError,
+    422: InvalidObjectError,
+}
+_NO_ANSWER: Final = (aiohttp.ClientError, TimeoutError, ConnectionError, ssl.SSLError)
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """One request.
+
+    Attributes:
+        method: HTTP method.
+        path: Path on the server.
+        query: Query parameters.
+        body: Plain values, sent as JSON.
+        content_type: Of the body.
+        accept: Of the answer.
+    """
+
+    method: str
+    path: str
+    query: Mapping[str, str] = field(default_factory=dict)
+    body: object = None
+    content_type: str = _JSON
+    accept: str = _JSON
+
+    def __str__(self) -> str:
+        return f"{self.method} {self.path}"
+
+
+class Api:
+    """One API server."""
+
+    def __init__(self, configuration: Configuration) -> None:
+        configuration.connection_pool_maxsize = 0  # watches hold connections; workers bound the rest
+        self._client = ApiClient(configuration)
+        self._host = configuration.host
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self._client.close()
+
+    async def request(self, request: Request) -> bytes:
+        """One request and the answer's body.
+
+        Raises:
+            KvtierError: One of `kvtier_operator.reconcile.errors`, by what the server said.
+        """
+        try:
+            response = await self._send(request, _TIMEOUT)
+            content: bytes = await response.read()
+        except _NO_ANSWER as error:
+            raise UnreachableError(f"no answer to {request}: {_said(error)}") from error
+        if response.status >= _FIRST_ERROR:
+            raise _error(response, content, str(request))
+        return content
+
+    async def get(self, path: str, query: Mapping[str, str] | None = None, accept: str = _JSON) -> bytes:
+        """Reads; raises as `request`."""
+        return await self.request(Request("GET", path, query or {}, accept=accept))
+
+    async def watch(self, path: str, query: Mapping[str, str]) -> AsyncIterator[bytes]:
+        """The lines of a watch until the server ends it.
+
+        Raises:
+            KvtierError: As `request`; UnreachableError also for a watch that went silent.
+        """
+        request = Request("GET", path, query)
+        timeout = aiohttp.ClientTimeout(total=None, sock_connect=10, sock_read=_SILENCE_S)
+        try:
+            response = await self._send(request, timeout)
+            try:
+                if response.status >= _FIRST_ERROR:
+                    raise _error(response, await response.read(), f"watch {path}")
+                async for line in _lines(response.content):
+                    yield line
+            finally:
+                response.close()
+        except _NO_ANSWER as error:
+            raise UnreachableError(f"the watch of {path} broke: {_said(error)}") from error
+
+    async def _send(self, request: Request, limit: aiohttp.ClientTimeout) -> aiohttp.ClientResponse:
+        headers = {
+            "Accept": request.accept,
+            "Content-Type": request.content_type,
+            "User-Agent": "kvtier-operator",
+        }
+        await self._client.update_params_for_auth(
+            headers, [], ["BearerToken"], request.path, request.method, request.body
+        )
+        url = self._host + request.path + (f"?{urlencode(request.query)}" if request.query else "")
+        answer = await self._client.rest_client.request(
+            request.method, url, headers=headers, body=request.body, _request_timeout=limit
+        )
+        response: aiohttp.ClientResponse = answer.response
+        return response
+
+
+async def _lines(stream: aiohttp.StreamReader) -> AsyncIterator[bytes]:
+    """Whole lines of any length; what the server left unfinished at the end is dropped."""
+    rest = b""
+    async for chunk in stream.iter_any():
+        *lines, rest = (rest + chunk).split(b"\n")
+        for line in lines:
+            if line:
+                yield line
+
+
+def _error(response: aiohttp.ClientResponse, content: bytes, request: str) -> KvtierError:
+    """The error for an answer of 300 and more (k8s.io/apimachinery, metav1.Status)."""
+    status = _status(content)
+    return api_error(
+        response.status,
+        status,
+        status.get("message") or f"{request}: {response.status} {response.reason}",
+        response.headers.get("Retry-After"),
+    )
+
+
+def api_error(
+    code: int, status: Mapping[str, Any], message: str, retry_after: str | None = None
+) -> KvtierError:
+    """The error for a status code, a metav1.Status and a Retry-After header in seconds."""
+    causes = (status.get("details") or {}).get("causes") or ()
+    if any(cause.get("reason") == "NamespaceTerminating" for cause in causes):
+        return NamespaceTerminatingError(message)
+    if code in _ERRORS:
+        return _ERRORS[code](message)
+    seconds = float(retry_after) if retry_after and retry_after.isdigit() else None
+    return ServerError(message, seconds)
+
+
+def _status(content: bytes) -> dict[str, Any]:
+    try:
+        status = orjson.loads(content)
+    except orjson.JSONDecodeError:
+        return {}
+    return status if isinstance(status, dict) else {}
+
+
+def _said(error: BaseException) -> str:
+    return str(error) or type(error).__name__

@@ -1,0 +1,106 @@
+"""Takes keys from the queue and has them worked on, several at a time."""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Final
+
+from kvtier_operator.errors import KvtierError
+from kvtier_operator.reconcile.errors import ServerError
+from kvtier_operator.reconcile.metrics import QUEUE_DEPTH, RECONCILE_SECONDS, RECONCILES
+from kvtier_operator.reconcile.queue import KeyedQueue
+from kvtier_operator.reconcile.tiers import Key
+
+_LOG: Final = logging.getLogger(__name__)
+_HEARTBEAT_S: Final = 5.0
+
+
+class Result(StrEnum):
+    """What came of one reconciliation; a label of the metric."""
+
+    UNCHANGED = "unchanged"
+    CHANGED = "changed"
+    WAITING = "waiting"
+    """Something is in the way that can go away: tried again, later and later."""
+    FAILED = "failed"
+
+
+@dataclass(slots=True)
+class Dispatcher:
+    """Runs `work` for every key that is due.
+
+    Attributes:
+        work: Reconciles one key.
+        workers: How many at a time.
+    """
+
+    work: Callable[[Key], Awaitable[Result]]
+    workers: int = 16
+    queue: KeyedQueue[Key] = field(default_factory=KeyedQueue)
+    beat_at: float = 0.0
+    _woken: asyncio.Event = field(default_factory=asyncio.Event)
+    _since: dict[Key, float] = field(default_factory=dict)
+
+    def add(self, key: Key, delay_s: float = 0.0) -> None:
+        """Has a key worked on after a delay, or earlier if it is due earlier anyway."""
+        self.queue.add(key, _now() + delay_s)
+        self._woken.set()
+
+    async def run(self) -> None:
+        """Works until cancelled."""
+        free = asyncio.Semaphore(self.workers)
+        async with asyncio.TaskGroup() as group:
+            while True:
+                await free.acquire()
+                key = await self._next()
+                group.create_task(self._one(key)).add_done_callback(lambda _: free.release())
+
+    def stuck(self, now: float, longest_s: float) -> list[str]:
+        """What did not get on for so long."""
+        stuck = [f"reconciling {key}" for key, since in self._since.items() if now - since > longest_s]
+        busy = len(self._since) >= self.workers
+        return stuck if busy or now - self.beat_at < longest_s else [*stuck, "the queue"]
+
+    async def _next(self) -> Key:
+        while True:
+            now = self.beat_at = _now()
+            QUEUE_DEPTH.set(len(self.queue))
+            key = self.queue.take(now)
+            if key is not None:
+                return key
+            self._woken.clear()
+            due = self.queue.next_due()
+            wait = _HEARTBEAT_S if due is None else min(_HEARTBEAT_S, due - now)
+            try:
+                async with asyncio.timeout(wait):
+                    await self._woken.wait()
+            except TimeoutError:
+                continue
+
+    async def _one(self, key: Key) -> None:
+        started = self._since[key] = _now()
+        least_s = 0.0
+        try:
+            result = await self.work(key)
+        except KvtierError as error:
+            _LOG.warning("%s: %s; trying again", key, error)
+            result = Result.FAILED
+            least_s = (error.retry_after_s or 0.0) if isinstance(error, ServerError) else 0.0
+        except Exception:  # noqa: BLE001 - a mistake of ours about one resource must not stop the others
+            _LOG.exception("%s: this is a bug in kvtier", key)
+            result = Result.FAILED
+        finally:
+            del self._since[key]
+        RECONCILES.labels(result.value).inc()
+        RECONCILE_SECONDS.observe(_now() - started)
+        if result in (Result.WAITING, Result.FAILED):
+            self.queue.failed(key, _now(), least_s=least_s)
+        else:
+            self.queue.done(key)
+        self._woken.set()
+
+
+def _now() -> float:
+    return asyncio.get_running_loop().time()

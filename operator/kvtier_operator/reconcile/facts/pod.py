@@ -1,0 +1,81 @@
+"""Why a pod is not ready, in words a person can act on."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+DOCTOR: Final = "doctor"
+"""Name of the init container that checks what only the pod can see."""
+_IDLE: Final = frozenset({"ContainerCreating", "PodInitializing", ""})
+_MAX_CHARACTERS: Final = 600
+
+
+@dataclass(frozen=True, slots=True)
+class PodTrouble:
+    """A pod that is not ready.
+
+    Attributes:
+        name: The pod.
+        node: Its node; empty before it has one.
+        reason: CamelCase, such as Unschedulable or ImagePullBackOff; empty where it is merely starting.
+        message: What was said of it.
+        rank: Which of several pods' troubles to tell first: the lowest.
+    """
+
+    name: str
+    node: str
+    reason: str
+    message: str
+    rank: int
+
+
+def pod_trouble(pod: Mapping[str, Any]) -> PodTrouble | None:
+    """What keeps a pod from being ready; None for one that is, or is on its way out.
+
+    Args:
+        pod: A v1 Pod.
+    """
+    metadata, status = pod["metadata"], pod.get("status") or {}
+    conditions = {each["type"]: each for each in status.get("conditions", ())}
+    if "deletionTimestamp" in metadata or conditions.get("Ready", {}).get("status") == "True":
+        return None
+    node = pod.get("spec", {}).get("nodeName", "")
+    for rank, reason, message in sorted(_findings(status, conditions), key=lambda found: found[0]):
+        return PodTrouble(metadata["name"], node, reason, _one_line(message), rank)
+    return PodTrouble(metadata["name"], node, "", "", 9)
+
+
+def _findings(status: Mapping[str, Any], conditions: Mapping[str, Any]) -> Iterator[tuple[int, str, str]]:
+    """(rank, reason, message) of everything that is wrong."""
+    if status.get("phase") == "Failed":
+        yield 2, status.get("reason") or "PodFailed", status.get("message", "")
+    scheduled = conditions.get("PodScheduled", {})
+    if scheduled.get("status") == "False":
+        yield 3, scheduled.get("reason", "Unschedulable"), scheduled.get("message", "")
+    for container in (*status.get("initContainerStatuses", ()), *status.get("containerStatuses", ())):
+        yield from _container_findings(container)
+
+
+def _container_findings(container: Mapping[str, Any]) -> Iterator[tuple[int, str, str]]:
+    name, state = container["name"], container.get("state", {})
+    ended = state.get("terminated") or container.get("lastState", {}).get("terminated") or {}
+    failed = bool(ended) and ended.get("exitCode", 0) != 0
+    if failed and name == DOCTOR:
+        yield 0, "DoctorFailed", ended.get("message") or f"exit code {ended['exitCode']}"
+        return
+    waiting = state.get("waiting", {})
+    if waiting.get("reason", "") not in _IDLE and waiting.get("reason") != "CrashLoopBackOff":
+        yield 1, waiting["reason"], f"container {name}: {waiting.get('message', '')}"
+    if failed and not container.get("ready"):
+        yield 2, *_death(name, ended, container.get("restartCount", 0))
+
+
+def _death(name: str, ended: Mapping[str, Any], restarts: int) -> tuple[str, str]:
+    reason = "OOMKilled" if ended.get("reason") == "OOMKilled" else "ContainerCrashed"
+    said = f": {ended['message']}" if ended.get("message") else ""
+    return reason, f"container {name} ended with exit code {ended.get('exitCode')}, {restarts} restarts{said}"
+
+
+def _one_line(message: str) -> str:
+    line = " ".join(message.split())
+    return line if len(line) <= _MAX_CHARACTERS else f"{line[:_MAX_CHARACTERS]} ..."

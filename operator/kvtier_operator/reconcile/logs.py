@@ -1,0 +1,35 @@
+"""The operator's log: one line an entry, for people or for machines."""
+
+import json
+import logging
+import sys
+from typing import Final
+
+_PLAIN: Final = "%(asctime)s %(levelname)s %(message)s"
+
+
+class _Json(logging.Formatter):
+    """One JSON object a line."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        entry = {
+            "time": self.formatTime(record, "%Y-%m-%dT%H:%M:%S%z"),
+            "level": record.levelname.lower(),
+            "logger": record.name,
+            "message": record.getMessage(),
+        }
+        if record.exc_info:
+            entry["exception"] = self.formatException(record.exc_info)
+        return json.dumps(entry)
+
+
+def set_up_logs(log_format: str) -> None:
+    """Logs to standard error.
+
+    Args:
+        log_format: `plain` or `json`.
+    """
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(_Json() if log_format == "json" else logging.Formatter(_PLAIN))
+    logging.basicConfig(level=logging.INFO, handlers=[handler], force=True)
+    logging.getLogger("aiohttp").setLevel(logging.WARNING)

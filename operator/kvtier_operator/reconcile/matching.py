@@ -1,0 +1,54 @@
+"""Whether a live object says what is wanted: the server adds defaults and writes quantities its own way."""
+
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from typing import Any, Final
+
+from kvtier_operator.api.quantity import parse_quantity
+
+_NOTHING: Final[tuple[object, ...]] = (None, "", [], {})
+_KEYS: Final = ("name", "mountPath", "containerPort", "port", "key")
+"""Fields by which the server merges lists of objects (k8s.io/api, x-kubernetes-list-map-keys)."""
+
+
+def says(live: object, wanted: object) -> bool:
+    """Whether everything in `wanted` stands in `live`; what `live` has beyond it is someone else's.
+
+    Nothing and an empty value are the same, and so are two ways to write one quantity.
+    """
+    if isinstance(wanted, Mapping):
+        if not isinstance(live, Mapping):
+            return not wanted and live is None
+        return all(says(live.get(key), value) for key, value in wanted.items())
+    if isinstance(wanted, Sequence) and not isinstance(wanted, str):
+        return _says_all(live if isinstance(live, list) else [], wanted)
+    if live == wanted and type(live) is type(wanted):
+        return True
+    if live in _NOTHING and wanted in _NOTHING:
+        return True
+    return _number(live) is not None and _number(live) == _number(wanted)
+
+
+def _says_all(live: Sequence[Any], wanted: Sequence[Any]) -> bool:
+    """Item by item, or, where there are more than wanted, by the items' names."""
+    if len(live) == len(wanted):
+        return all(says(there, item) for there, item in zip(live, wanted, strict=True))
+    key = next((key for key in _KEYS if wanted and all(_has(item, key) for item in wanted)), None)
+    if key is None or len(live) < len(wanted):
+        return False
+    by_name = {item[key]: item for item in live if _has(item, key)}
+    return all(says(by_name.get(item[key]), item) for item in wanted)
+
+
+def _has(item: object, key: str) -> bool:
+    return isinstance(item, Mapping) and key in item
+
+
+@lru_cache(maxsize=1024)
+def _number(value: object) -> object:
+    if isinstance(value, bool) or not isinstance(value, str | int):
+        return None
+    try:
+        return parse_quantity(value)
+    except ValueError:
+        return None

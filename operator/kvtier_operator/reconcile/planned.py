@@ -1,0 +1,37 @@
+"""What is kept of a Plan between reconciliations: hashes of its objects, and what the status says of it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from kvtier_operator.reconcile.desired import Wanted
+from kvtier_operator.reconcile.status.verdict import Verdict
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """One generation of a resource, worked out.
+
+    Attributes:
+        rejected: Whether nothing of it is to be applied.
+        wanted: Its objects without their bodies; none where it was rejected.
+        accepted: Condition Accepted.
+        budget_fits: Condition BudgetFits.
+        nodes_fit: Condition NodesFit.
+        nodes_version: Of the nodes that `nodes_fit` speaks of.
+        tiers: `status.tiers`.
+        router: `status.router`.
+        selector: `status.selector`.
+        startup_s: Seconds an engine has to start.
+    """
+
+    rejected: bool
+    wanted: tuple[Wanted, ...]
+    accepted: Verdict
+    budget_fits: Verdict
+    nodes_fit: Verdict
+    nodes_version: int
+    tiers: Mapping[str, Any] = field(default_factory=dict)
+    router: Mapping[str, Any] = field(default_factory=dict)
+    selector: str = ""
+    startup_s: int = 0

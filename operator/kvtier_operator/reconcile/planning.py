@@ -1,0 +1,107 @@
+"""From a stored resource and what is observed to its Plan: objects to apply, and words for the status."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import orjson
+
+from kvtier_operator.api.parse import parse_resource
+from kvtier_operator.api.status import RouterEntries, RouterStatus, Source, TierStatus
+from kvtier_operator.errors import InvalidInputError
+from kvtier_operator.planning.nodes.fit import nodes_fit
+from kvtier_operator.planning.objects import build_objects
+from kvtier_operator.planning.objects.names import Component, Names
+from kvtier_operator.planning.observed import Observed
+from kvtier_operator.planning.plan import Plan, TierPlan
+from kvtier_operator.planning.planner import make_plan
+from kvtier_operator.reconcile.desired import Wanted, wanted_objects
+from kvtier_operator.reconcile.planned import Planned
+from kvtier_operator.reconcile.status.accepted import accepted, not_valid
+from kvtier_operator.reconcile.status.budget_fits import budget_fits, no_budget
+from kvtier_operator.reconcile.status.nodes_fit import no_pod, nodes_fit_condition, nodes_not_seen
+from kvtier_operator.reconcile.tiers import Key, Tier
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """What is observed of the cluster for one plan.
+
+    Attributes:
+        observed: For the planner.
+        nodes_version: Of the nodes in it.
+        nodes_unseen: Why the nodes are not known; empty where they are.
+    """
+
+    observed: Observed
+    nodes_version: int
+    nodes_unseen: str = ""
+
+
+def plan_tier(key: Key, tier: Tier, view: View) -> tuple[Planned, tuple[Wanted, ...]]:
+    """Works one resource out.
+
+    Returns:
+        What to keep of it, and its objects with their bodies; no objects where the spec is rejected.
+    """
+    try:
+        resource = parse_resource(orjson.loads(tier.spec), str(key))
+        plan = make_plan(resource, view.observed)
+    except InvalidInputError as error:
+        return _not_valid(error, view), ()
+    wanted = () if plan.rejected else wanted_objects(build_objects(plan), name=key.name, uid=tier.uid)
+    nodes = nodes_not_seen(view.nodes_unseen) if view.nodes_unseen else nodes_fit_condition(_fit(plan, view))
+    planned = Planned(
+        rejected=plan.rejected,
+        wanted=tuple(each.without_body() for each in wanted),
+        accepted=accepted(plan),
+        budget_fits=budget_fits(plan),
+        nodes_fit=nodes,
+        nodes_version=view.nodes_version,
+        tiers={} if plan.rejected else _tiers(plan),
+        router={} if plan.rejected else _router(plan),
+        selector="" if plan.rejected else _selector(plan),
+        startup_s=plan.budget.startup_s,
+    )
+    return planned, wanted
+
+
+def _fit(plan: Plan, view: View) -> Any:  # noqa: ANN401 - typed where it is used
+    return nodes_fit(plan, view.observed.nodes or ())
+
+
+def _not_valid(error: InvalidInputError, view: View) -> Planned:
+    return Planned(
+        rejected=True,
+        wanted=(),
+        accepted=not_valid(error.problems),
+        budget_fits=no_budget(),
+        nodes_fit=no_pod(),
+        nodes_version=view.nodes_version,
+    )
+
+
+def _selector(plan: Plan) -> str:
+    labels = Names.of(plan).selector(Component.ENGINE)
+    return ",".join(f"{name}={labels[name]}" for name in sorted(labels))
+
+
+def _tiers(plan: Plan) -> dict[str, Any]:
+    tiers = {"gpu": plan.tiers.gpu, "cpu": plan.tiers.cpu, "disk": plan.tiers.disk}
+    return {name: _tier(tier) for name, tier in tiers.items() if tier is not None}
+
+
+def _tier(tier: TierPlan) -> dict[str, Any]:
+    status = TierStatus(bytes=tier.capacity_bytes, tokens=tier.tokens, source=Source.PLANNED)
+    return status.model_dump(mode="json", by_alias=True, exclude_none=True)
+
+
+def _router(plan: Plan) -> dict[str, Any]:
+    entries = plan.router.entries
+    status = RouterStatus(
+        entries=RouterEntries(
+            gpu_prefix=entries.gpu_prefix, cpu_prefix=entries.cpu_prefix, disk_prefix=entries.disk_prefix
+        ),
+        tokens_per_entry=plan.router.tokens_per_entry,
+        config_hash=plan.router.config_hash,
+    )
+    return status.model_dump(mode="json", by_alias=True, exclude_none=True)

@@ -1,0 +1,163 @@
+"""Reconciles one resource: observe, plan, apply, status."""
+
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import orjson
+
+from kvtier_operator.errors import KvtierError
+from kvtier_operator.planning.objects.names import Component
+from kvtier_operator.planning.observed import Observed
+from kvtier_operator.reconcile.apply import Applier, Outcome
+from kvtier_operator.reconcile.children import Child, Children
+from kvtier_operator.reconcile.client import METADATA_ONLY, Api
+from kvtier_operator.reconcile.clock import Clock
+from kvtier_operator.reconcile.desired import Wanted
+from kvtier_operator.reconcile.diff import diff, is_settled
+from kvtier_operator.reconcile.dispatch import Result
+from kvtier_operator.reconcile.errors import NotFoundError
+from kvtier_operator.reconcile.events import event, transitions
+from kvtier_operator.reconcile.facts.deployment import DeploymentFacts
+from kvtier_operator.reconcile.kinds import TIER, Ref
+from kvtier_operator.reconcile.planned import Planned
+from kvtier_operator.reconcile.planning import View, plan_tier
+from kvtier_operator.reconcile.pods import Pods
+from kvtier_operator.reconcile.status.build import StatusInput, build_status
+from kvtier_operator.reconcile.status.unserved import Unserved, unserved
+from kvtier_operator.reconcile.tiers import Key, Tier, Tiers
+from kvtier_operator.reconcile.watches import Watches
+from kvtier_operator.reconcile.writer import Writer
+
+_LOG: Final = logging.getLogger(__name__)
+
+
+@dataclass(slots=True)
+class Reconciler:
+    """Reconciles any of the resources.
+
+    Attributes:
+        api: The API server.
+        tiers: The resources.
+        children: Their objects.
+        pods: Their pods.
+        watches: What the cluster serves, and its nodes.
+        clock: The time of day.
+        repository: Where this cluster gets kvtier's own image from; None for the published one.
+    """
+
+    api: Api
+    tiers: Tiers
+    children: Children
+    pods: Pods
+    watches: Watches
+    clock: Clock
+    repository: str | None = None
+
+    async def reconcile(self, key: Key) -> Result:
+        """Brings objects and status of one resource to where they should be.
+
+        Raises:
+            KvtierError: The API server did not take the status; trying again may help.
+        """
+        tier = self.tiers.get(key)
+        if tier is None or tier.deleting or tier.namespace_ends:
+            return Result.UNCHANGED
+        planned, bodies = self._plan(key, tier)
+        outcome, kinds = Outcome(), Unserved()
+        if not planned.rejected:
+            kinds = unserved(planned.wanted, self.watches.why_not)
+            done = await self._objects(key, tier, bodies)
+            if done is None:
+                return Result.UNCHANGED
+            outcome = done
+        changed = await self._status(key, tier, planned, outcome, kinds)
+        tier.namespace_ends = outcome.namespace_ends
+        if (outcome.failures or outcome.errors) and not outcome.namespace_ends:
+            return Result.WAITING
+        return Result.CHANGED if changed or outcome.written else Result.UNCHANGED
+
+    def _plan(self, key: Key, tier: Tier) -> tuple[Planned, Sequence[Wanted]]:
+        """The plan of this generation and these nodes; objects with bodies only if it was made just now."""
+        view = self._view()
+        if tier.planned is not None and tier.planned.nodes_version == view.nodes_version:
+            return tier.planned, ()
+        tier.planned, bodies = plan_tier(key, tier, view)
+        return tier.planned, bodies
+
+    def _view(self) -> View:
+        nodes = self.watches.nodes
+        return View(
+            Observed(nodes=nodes.all, kvtier_repository=self.repository),
+            nodes.version,
+            self.watches.nodes_unseen,
+        )
+
+    async def _objects(self, key: Key, tier: Tier, bodies: Sequence[Wanted]) -> Outcome | None:
+        """Applies what differs; None where the resource turned out to be gone."""
+        planned = tier.planned
+        owned = [*self.children.of(tier.uid)]
+        if planned is None or is_settled(planned.wanted, owned, self.watches.serves):
+            return Outcome()
+        wanted = bodies or plan_tier(key, tier, self._view())[1]
+        work = diff(wanted, owned, self.children.get, self.watches.serves, tier.uid)
+        if tier.complete and work.missing and not await self._is_there(key, tier):
+            self.tiers.gone(key, tier.uid)
+            return None
+        outcome = await Applier(self.api, self.children).carry_out(work, tier.uid)
+        tier.complete |= not outcome.failures
+        return outcome
+
+    async def _is_there(self, key: Key, tier: Tier) -> bool:
+        """Whether a resource whose objects vanish is still there: its deletion may have gone unseen."""
+        try:
+            found = await self.api.get(TIER.path(*key), accept=METADATA_ONLY)
+        except NotFoundError:
+            return False
+        metadata = orjson.loads(found)["metadata"]
+        return bool(metadata["uid"] == tier.uid and "deletionTimestamp" not in metadata)
+
+    async def _status(
+        self, key: Key, tier: Tier, planned: Planned, outcome: Outcome, kinds: Unserved
+    ) -> bool:
+        """Writes the status if it is not what it should be; whether it did."""
+        latest = self.tiers.get(key)
+        if latest is None or latest.uid != tier.uid:
+            return False
+        previous = orjson.loads(latest.status)
+        given = StatusInput(
+            generation=tier.generation,
+            planned=planned,
+            engine=self._deployment(key, tier, Component.ENGINE),
+            picker=self._deployment(key, tier, Component.PICKER),
+            engine_troubles=self.pods.troubles(*key, Component.ENGINE),
+            picker_troubles=self.pods.troubles(*key, Component.PICKER),
+            failures=outcome.failures,
+            kinds=kinds,
+            now=self.clock.now(),
+        )
+        status = build_status(given, previous)
+        if status == previous:
+            return False
+        try:
+            document = await Writer(self.api).status(*key, tier.uid, status)
+        except NotFoundError:
+            self.tiers.gone(key, tier.uid)
+            return False
+        self.tiers.seen(document)
+        await self._tell(key, previous, document)
+        return True
+
+    def _deployment(self, key: Key, tier: Tier, component: Component) -> DeploymentFacts | None:
+        child = self.children.get(Ref("Deployment", key.namespace, f"{key.name}-{component.value}"))
+        return child.facts if isinstance(child, Child) and child.owner_uid == tier.uid else None
+
+    async def _tell(self, key: Key, previous: Mapping[str, Any], document: Mapping[str, Any]) -> None:
+        """Events are best effort: what they say stands in the status too."""
+        for condition in transitions(previous.get("conditions", ()), document["status"]["conditions"]):
+            told = event(condition, document["metadata"], self.clock.now())
+            try:
+                await Writer(self.api).event(key.namespace, told)
+            except KvtierError as error:
+                _LOG.debug("%s: the event was not taken: %s", key, error)

@@ -1,0 +1,1 @@
+"""Status: one condition a file, each a pure function; `build.py` puts them together."""

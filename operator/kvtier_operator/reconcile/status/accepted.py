@@ -1,0 +1,35 @@
+"""Accepted: whether the spec is one that can be acted on."""
+
+from collections.abc import Sequence
+from typing import Final
+
+from kvtier_operator.errors import Problem
+from kvtier_operator.planning.plan import CheckResult, Outcome, Plan
+from kvtier_operator.reconcile.status.verdict import Verdict, fails, holds
+
+TYPE: Final = "Accepted"
+_KEPT: Final = "nothing was changed: what runs keeps running as it was"
+
+
+def accepted(plan: Plan) -> Verdict:
+    """By the plan's checks: rejections one by one; warnings beside an acceptance."""
+    rejections = [check for check in plan.checks if check.outcome is Outcome.REJECT]
+    if rejections:
+        return fails(TYPE, rejections[0].reason, f"{_lines(rejections)}; {_KEPT}")
+    spec = plan.resource.spec
+    ranks = spec.engine.tensor_parallel_size * spec.engine.data_parallel_size
+    what = f"{spec.model.name} on backend {spec.backend.value}, {spec.replicas} engine pods of {ranks} ranks"
+    warnings = [check for check in plan.checks if check.outcome is Outcome.WARN]
+    if warnings:
+        return holds(TYPE, "AcceptedWithWarnings", f"{what}; to look at: {_lines(warnings)}")
+    return holds(TYPE, "Accepted", f"{what}; {len(plan.checks)} checks passed")
+
+
+def not_valid(problems: Sequence[Problem]) -> Verdict:
+    """For a spec that the models refuse although the API server took it."""
+    said = "; ".join(str(problem) for problem in problems)
+    return fails(TYPE, "Invalid", f"{said}; {_KEPT}")
+
+
+def _lines(checks: Sequence[CheckResult]) -> str:
+    return "; ".join(f"{check.field}: {check.message}" for check in checks)

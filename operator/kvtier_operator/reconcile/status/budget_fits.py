@@ -1,0 +1,45 @@
+"""BudgetFits: whether the pod's memory and disk add up, and to what."""
+
+from typing import Final
+
+from kvtier_operator.planning.plan import Outcome, Plan
+from kvtier_operator.planning.units import size
+from kvtier_operator.reconcile.status.verdict import Verdict, fails, holds, unknown
+
+TYPE: Final = "BudgetFits"
+_CHECKS: Final = frozenset(
+    {
+        "device-cache",
+        "shared-memory",
+        "hugepages-backend",
+        "memlock",
+        "pinned-allocation",
+        "tier-holds-sequence",
+    }
+)
+"""The checks that are about sizes."""
+
+
+def budget_fits(plan: Plan) -> Verdict:
+    """By the checks that are about sizes; the message has every line of the pod's memory."""
+    refused = [check for check in plan.checks if check.name in _CHECKS and check.outcome is Outcome.REJECT]
+    if refused:
+        said = "; ".join(f"{check.field}: {check.message}" for check in refused)
+        return fails(TYPE, refused[0].reason, said)
+    lines = ", ".join(f"{line.what} {size(line.bytes)}" for line in plan.budget.memory if line.bytes)
+    total = size(sum(line.bytes for line in plan.budget.memory))
+    others = ", ".join(
+        f"{name} {quantity}"
+        for name, quantity in sorted(plan.budget.limits.items())
+        if name not in ("memory", "cpu")
+    )
+    return holds(
+        TYPE,
+        "Fits",
+        f"an engine pod needs {total} of memory: {lines}" + (f"; and {others}" if others else ""),
+    )
+
+
+def no_budget() -> Verdict:
+    """For a spec of which no plan can be made."""
+    return unknown(TYPE, "NotPlanned", "the spec was not accepted, so there is no budget to look at")

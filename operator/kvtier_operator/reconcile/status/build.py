@@ -1,0 +1,105 @@
+"""The whole status of one resource, and which of its conditions changed."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from kvtier_operator.planning.objects.names import Component
+from kvtier_operator.reconcile.facts.deployment import DeploymentFacts
+from kvtier_operator.reconcile.facts.pod import PodTrouble
+from kvtier_operator.reconcile.planned import Planned
+from kvtier_operator.reconcile.status.engines_ready import engines_ready
+from kvtier_operator.reconcile.status.failure import Failure
+from kvtier_operator.reconcile.status.ready import ready
+from kvtier_operator.reconcile.status.router_ready import router_ready
+from kvtier_operator.reconcile.status.unserved import Unserved
+from kvtier_operator.reconcile.status.verdict import Verdict
+
+Status = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class StatusInput:
+    """Everything a status is made of.
+
+    Attributes:
+        generation: Generation that was acted on.
+        planned: What was made of it.
+        engine: The engines' Deployment.
+        picker: The picker's Deployment.
+        engine_troubles: Engine pods that are not ready.
+        picker_troubles: Picker pods that are not ready.
+        failures: Objects that could not be applied.
+        kinds: Kinds of wanted objects that the cluster does not serve.
+        now: The time, RFC 3339 in UTC.
+    """
+
+    generation: int
+    planned: Planned
+    engine: DeploymentFacts | None
+    picker: DeploymentFacts | None
+    engine_troubles: Sequence[PodTrouble]
+    picker_troubles: Sequence[PodTrouble]
+    failures: Sequence[Failure]
+    kinds: Unserved
+    now: str
+
+
+def build_status(given: StatusInput, previous: Mapping[str, Any]) -> Status:
+    """The status to have.
+
+    Args:
+        given: What is known now.
+        previous: The status there is: times of conditions that did not change are kept, and so are the
+            figures of what runs where a new spec was rejected.
+    """
+    planned = given.planned
+    status: Status = {
+        "observedGeneration": given.generation,
+        "conditions": _conditions(verdicts(given), given, previous.get("conditions", ())),
+    }
+    if given.engine is not None:
+        status |= {"replicas": given.engine.exist, "readyReplicas": given.engine.ready}
+    kept = previous if planned.rejected else {}
+    for name, value in (("tiers", planned.tiers), ("router", planned.router), ("selector", planned.selector)):
+        if chosen := value or kept.get(name):
+            status[name] = chosen
+    return status
+
+
+def verdicts(given: StatusInput) -> tuple[Verdict, ...]:
+    """All conditions, in the order of the API."""
+    planned = given.planned
+    engines = [each for each in given.failures if each.component is Component.ENGINE]
+    others = [each for each in given.failures if each.component is not Component.ENGINE]
+    parts = (
+        planned.accepted,
+        planned.budget_fits,
+        planned.nodes_fit,
+        engines_ready(given.engine, given.engine_troubles, engines, planned.startup_s),
+        router_ready(given.picker, given.picker_troubles, others, given.kinds),
+    )
+    return (*parts, ready(parts))
+
+
+def _conditions(
+    now: Sequence[Verdict], given: StatusInput, before: Sequence[Mapping[str, Any]]
+) -> list[dict[str, Any]]:
+    known = {each["type"]: each for each in before}
+    return [
+        {
+            "type": verdict.type,
+            "status": verdict.status.value,
+            "observedGeneration": given.generation,
+            "lastTransitionTime": _since(verdict, known.get(verdict.type), given.now),
+            "reason": verdict.reason,
+            "message": verdict.message,
+        }
+        for verdict in now
+    ]
+
+
+def _since(verdict: Verdict, before: Mapping[str, Any] | None, now: str) -> str:
+    if before and (before["status"], before["reason"]) == (verdict.status.value, verdict.reason):
+        return str(before["lastTransitionTime"])
+    return now

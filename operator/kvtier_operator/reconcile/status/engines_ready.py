@@ -1,0 +1,40 @@
+"""EnginesReady: whether the engine pods run, and if not, what keeps them."""
+
+from collections.abc import Sequence
+from typing import Final
+
+from kvtier_operator.reconcile.facts.deployment import DeploymentFacts
+from kvtier_operator.reconcile.facts.pod import PodTrouble
+from kvtier_operator.reconcile.status.failure import Failure
+from kvtier_operator.reconcile.status.verdict import Verdict, fails, holds
+from kvtier_operator.reconcile.status.workload import counts, hindrance
+
+TYPE: Final = "EnginesReady"
+
+
+def engines_ready(
+    engine: DeploymentFacts | None,
+    troubles: Sequence[PodTrouble],
+    failures: Sequence[Failure],
+    startup_s: int = 0,
+) -> Verdict:
+    """By the Deployment's status and the pods that are not ready.
+
+    Args:
+        engine: The engines' Deployment; None where there is none yet.
+        troubles: Engine pods that are not ready, the most telling first.
+        failures: Objects of the engines that could not be applied.
+        startup_s: Seconds an engine has to start.
+    """
+    if failures:
+        return fails(TYPE, failures[0].reason, "; ".join(each.message for each in failures))
+    if engine is None:
+        return fails(TYPE, "NotCreated", "the engines' Deployment is not there yet")
+    count = counts(engine, "engine pods")
+    if engine.complete:
+        reason = "AllReady" if engine.wanted else "ScaledToZero"
+        return holds(TYPE, reason, count)
+    reason, said = hindrance(engine, troubles)
+    if not said and startup_s:
+        said = f"one has {startup_s} s to start"
+    return fails(TYPE, reason, f"{count}; {said}" if said else count)

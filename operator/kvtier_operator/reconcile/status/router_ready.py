@@ -1,0 +1,50 @@
+"""RouterReady: whether requests find their way through the picker."""
+
+from collections.abc import Sequence
+from typing import Final
+
+from kvtier_operator.reconcile.facts.deployment import DeploymentFacts
+from kvtier_operator.reconcile.facts.pod import PodTrouble
+from kvtier_operator.reconcile.status.failure import Failure
+from kvtier_operator.reconcile.status.unserved import Unserved
+from kvtier_operator.reconcile.status.verdict import Verdict, fails, holds
+from kvtier_operator.reconcile.status.workload import counts, hindrance
+
+TYPE: Final = "RouterReady"
+
+
+def router_ready(
+    picker: DeploymentFacts | None,
+    troubles: Sequence[PodTrouble],
+    failures: Sequence[Failure],
+    kinds: Unserved,
+) -> Verdict:
+    """By the picker's Deployment, and by what could not be made.
+
+    Args:
+        picker: The picker's Deployment; None where there is none yet.
+        troubles: Picker pods that are not ready, the most telling first.
+        failures: Objects of picker and route that could not be applied.
+        kinds: Kinds of objects that the cluster does not serve.
+    """
+    failures = (*failures, *kinds.failures)
+    if failures:
+        return fails(TYPE, failures[0].reason, "; ".join(each.message for each in failures))
+    if kinds.missing_crds:
+        return fails(TYPE, "CRDsMissing", _missing(kinds.missing_crds))
+    if picker is None:
+        return fails(TYPE, "NotCreated", "the picker's Deployment is not there yet")
+    count = counts(picker, "picker pods")
+    if picker.complete:
+        without = f"; not made, for want of its CRD: {', '.join(kinds.left_out)}" if kinds.left_out else ""
+        return holds(TYPE, "AllReady", count + without)
+    reason, said = hindrance(picker, troubles)
+    return fails(TYPE, reason, f"{count}; {said}" if said else count)
+
+
+def _missing(names: Sequence[str]) -> str:
+    it = "it" if len(names) == 1 else "them"
+    return (
+        f"the cluster does not serve {', '.join(names)}: install {it}, and the rest follows by itself; "
+        "meanwhile the engines answer through their Service"
+    )

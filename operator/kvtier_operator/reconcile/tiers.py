@@ -1,0 +1,103 @@
+"""The KVCacheTiers as last seen, each in as few bytes as that takes."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import orjson
+
+from kvtier_operator.reconcile.planned import Planned
+
+
+class Key(NamedTuple):
+    """Namespace and name of a resource."""
+
+    namespace: str
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.namespace}/{self.name}"
+
+
+@dataclass(slots=True)
+class Tier:
+    """One resource and what is remembered of it.
+
+    Attributes:
+        uid: Its uid.
+        generation: Generation of the spec.
+        version: Its resource version.
+        deleting: Whether it is on its way out.
+        spec: apiVersion, kind, metadata as far as the planner reads it, and spec, as JSON.
+        status: Its status, as JSON.
+        planned: What was made of this generation; None before that.
+        complete: Whether all objects of the plan have once been there.
+        namespace_ends: Whether its namespace is being deleted: nothing can be written any more.
+    """
+
+    uid: str
+    generation: int
+    version: int
+    deleting: bool
+    spec: bytes
+    status: bytes
+    planned: Planned | None = None
+    complete: bool = False
+    namespace_ends: bool = False
+
+
+class Tiers:
+    """All of them."""
+
+    def __init__(self) -> None:
+        self._by_key: dict[Key, Tier] = {}
+
+    def __len__(self) -> int:
+        return len(self._by_key)
+
+    def __iter__(self) -> Iterator[Key]:
+        return iter([*self._by_key])
+
+    def get(self, key: Key) -> Tier | None:
+        """One of them."""
+        return self._by_key.get(key)
+
+    def seen(self, document: Mapping[str, Any]) -> Key | None:
+        """Takes a resource from a list, a watch or a write's answer; None where it was known so or newer."""
+        key, new, known = key_of(document), _tier(document), self._by_key.get(key_of(document))
+        if known is not None and known.uid == new.uid:
+            if known.version >= new.version:
+                return None
+            new.complete, new.namespace_ends = known.complete, known.namespace_ends
+            new.planned = known.planned if known.generation == new.generation else None
+        self._by_key[key] = new
+        return key
+
+    def gone(self, key: Key, uid: str) -> None:
+        """A resource was deleted."""
+        known = self._by_key.get(key)
+        if known is not None and known.uid == uid:
+            del self._by_key[key]
+
+
+def key_of(document: Mapping[str, Any]) -> Key:
+    """The key of a resource."""
+    return Key(document["metadata"]["namespace"], document["metadata"]["name"])
+
+
+def _tier(document: Mapping[str, Any]) -> Tier:
+    metadata = document["metadata"]
+    kept = {
+        "apiVersion": document["apiVersion"],
+        "kind": document["kind"],
+        "metadata": {key: metadata[key] for key in ("name", "namespace", "uid", "generation")},
+        "spec": document.get("spec"),
+    }
+    return Tier(
+        uid=metadata["uid"],
+        generation=metadata["generation"],
+        version=int(metadata["resourceVersion"]),
+        deleting="deletionTimestamp" in metadata,
+        spec=orjson.dumps(kept),
+        status=orjson.dumps(document.get("status") or {}),
+    )
