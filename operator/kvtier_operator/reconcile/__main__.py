@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import signal
 import sys
 from typing import Final
 
@@ -13,7 +14,7 @@ from kvtier_operator.reconcile.connect import connection
 from kvtier_operator.reconcile.controller import Controller
 from kvtier_operator.reconcile.endpoints import endpoints
 from kvtier_operator.reconcile.errors import NotFoundError
-from kvtier_operator.reconcile.handlers import watch_resources
+from kvtier_operator.reconcile.handlers import ResourceWatch
 from kvtier_operator.reconcile.kinds import TIER
 from kvtier_operator.reconcile.logs import set_up_logs
 from kvtier_operator.reconcile.options import Options
@@ -44,25 +45,25 @@ def main(
     named = tuple(name for each in namespaces for name in each.replace(",", " ").split())
     try:
         asyncio.run(_run(Options(named, repository or None), metrics_port, health_port))
+    except asyncio.CancelledError:
+        _LOG.info("stopped")
     except (KvtierError, OSError) as error:
         sys.exit(f"kvtier-operator: {error}")
 
 
 async def _run(options: Options, metrics_port: int, health_port: int) -> None:
+    me = asyncio.current_task()
+    for stop in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(stop, me.cancel if me else lambda: None)
     configuration = await connection()
     async with Api(configuration) as api:
         controller = Controller(api, options)
+        watch = ResourceWatch(configuration, options.namespaces, controller.resource_event)
         async with endpoints(controller, metrics_port=metrics_port, health_port=health_port):
             await _crd(api, options.namespaces)
-            running = asyncio.create_task(controller.run())
-            watching = asyncio.create_task(watch_resources(controller, configuration, options.namespaces))
-            await asyncio.wait((running, watching), return_when=asyncio.FIRST_COMPLETED)
-            for task in (running, watching):
-                task.cancel()
-            outcomes = await asyncio.gather(running, watching, return_exceptions=True)
-    for outcome in outcomes:
-        if isinstance(outcome, Exception):
-            raise outcome
+            async with asyncio.TaskGroup() as group:
+                group.create_task(controller.run(), name="controller")
+                group.create_task(watch.run(), name="kopf")
 
 
 async def _crd(api: Api, namespaces: tuple[str, ...]) -> None:

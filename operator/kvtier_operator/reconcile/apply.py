@@ -20,6 +20,7 @@ from kvtier_operator.reconcile.metrics import API_ERRORS
 from kvtier_operator.reconcile.status.failure import Failure
 from kvtier_operator.reconcile.writer import Writer
 
+NAMESPACE_TERMINATING: Final = "NamespaceTerminating"
 _COMPONENT_LABEL: Final = "app.kubernetes.io/component"
 
 
@@ -43,8 +44,11 @@ class Outcome:
         """Notes an error."""
         API_ERRORS.labels(type(error).__name__.removesuffix("Error")).inc()
         self.errors.append(error)
-        self.namespace_ends |= isinstance(error, NamespaceTerminatingError)
-        self.failures.append(_failure(wanted, error))
+        if not isinstance(error, NamespaceTerminatingError):
+            self.failures.append(_failure(wanted, error))
+        elif not self.namespace_ends:
+            self.namespace_ends = True
+            self.failures.append(_ending(wanted.ref.namespace))
 
 
 class Applier:
@@ -124,6 +128,14 @@ def _component(wanted: Wanted) -> Component:
 def _failure(wanted: Wanted, error: KvtierError) -> Failure:
     reason = "QuotaExceeded" if "exceeded quota" in str(error) else type(error).__name__.removesuffix("Error")
     return Failure(_component(wanted), reason, f"{wanted.ref} cannot be written: {error}")
+
+
+def _ending(namespace: str) -> Failure:
+    return Failure(
+        Component.ENGINE,
+        NAMESPACE_TERMINATING,
+        f"namespace {namespace} is being deleted: nothing more is made in it",
+    )
 
 
 def _foreign(wanted: Wanted) -> Failure:

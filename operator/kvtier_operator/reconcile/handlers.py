@@ -1,46 +1,96 @@
 """The only module that knows kopf: it watches the KVCacheTiers and hands every event on.
 
-kopf writes nothing here: event handlers need neither its finalizer nor its annotations (ADR 0007).
+kopf writes nothing here: event handlers need neither its finalizer nor its annotations (ADR 0007). It runs in
+a thread of its own, because when it stops, it cancels every task of its event loop, whoever made it
+(kopf/_core/reactor/running.py, run_tasks).
 """
 
 import asyncio
 import logging
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 import kopf
 from kubernetes.aio.client import Configuration
 
-from kvtier_operator.reconcile.controller import Controller
 from kvtier_operator.reconcile.kinds import TIER
 from kvtier_operator.reconcile.metrics import WATCH_RESTARTS
 from kvtier_operator.reconcile.queue import backoff_s
 
 _LOG: Final = logging.getLogger(__name__)
+_STOP_S: Final = 1.0
+"""There is nothing for kopf to finish."""
+
+Seen = Callable[[str | None, Mapping[str, Any]], None]
 
 
-async def watch_resources(
-    controller: Controller, configuration: Configuration, namespaces: tuple[str, ...]
-) -> None:
-    """Runs kopf until it is told to stop by a signal; starts it anew when it gives up."""
-    logging.getLogger("kopf").setLevel(logging.WARNING)
-    failures = 0
-    while True:
+@dataclass(slots=True)
+class ResourceWatch:
+    """Watches the KVCacheTiers until cancelled.
+
+    Attributes:
+        configuration: Where the API server is, and credentials.
+        namespaces: What to watch; none for the whole cluster.
+        seen: Called in the event loop of `run` with type (none for what was listed) and object of an event.
+    """
+
+    configuration: Configuration
+    namespaces: tuple[str, ...]
+    seen: Seen
+    _stop: Callable[[], object] = field(default=lambda: None)
+
+    async def run(self) -> None:
+        """Keeps kopf running in its thread."""
+        thread = threading.Thread(
+            target=lambda loop: asyncio.run(self._keep_running(loop)),
+            args=(asyncio.get_running_loop(),),
+            name="kopf",
+            daemon=True,
+        )
+        thread.start()
         try:
-            await kopf.operator(
-                registry=_registry(controller, configuration),
-                settings=_settings(),
-                standalone=True,
-                clusterwide=not namespaces,
-                namespaces=namespaces,
-            )
-        except Exception as error:  # noqa: BLE001 - kopf raises whatever its client did not expect
-            failures += 1
-            delay_s = backoff_s(failures)
-            _LOG.warning("watching %s: %s; trying again in %.1f s", TIER.kind, error, delay_s)
-            WATCH_RESTARTS.labels(TIER.kind, type(error).__name__).inc()
-            await asyncio.sleep(delay_s)
-        else:
-            return
+            await asyncio.Event().wait()
+        finally:
+            self._stop()
+            await asyncio.to_thread(thread.join, _STOP_S)
+
+    async def _keep_running(self, ours: asyncio.AbstractEventLoop) -> None:
+        """In kopf's thread: starts it anew when it gives up."""
+        stopped, failures = asyncio.Event(), 0
+        here = asyncio.get_running_loop()
+        self._stop = lambda: here.call_soon_threadsafe(stopped.set)
+        while not stopped.is_set():
+            try:
+                await kopf.operator(
+                    registry=self._registry(ours),
+                    settings=_settings(),
+                    standalone=True,
+                    clusterwide=not self.namespaces,
+                    namespaces=self.namespaces,
+                    stop_flag=stopped,
+                )
+            except Exception as error:  # noqa: BLE001 - kopf raises whatever its client did not expect
+                failures += 1
+                delay_s = backoff_s(failures)
+                _LOG.warning("watching %s: %s; trying again in %.1f s", TIER.kind, error, delay_s)
+                WATCH_RESTARTS.labels(TIER.kind, type(error).__name__).inc()
+                await asyncio.sleep(delay_s)
+
+    def _registry(self, ours: asyncio.AbstractEventLoop) -> kopf.OperatorRegistry:
+        registry = kopf.OperatorRegistry()
+
+        async def login(**_: Any) -> kopf.ConnectionInfo:  # noqa: ANN401 - kopf's
+            return await _connection(self.configuration)
+
+        async def handle(event: kopf.RawEvent, **_: Any) -> None:  # noqa: ANN401 - kopf's
+            ours.call_soon_threadsafe(self.seen, event["type"], event["object"])
+
+        group, version = TIER.api_version.split("/")
+        kopf.on.login(registry=registry)(login)
+        kopf.on.event(group, version, TIER.plural, registry=registry)(handle)
+        return registry
 
 
 def _settings() -> kopf.OperatorSettings:
@@ -53,24 +103,10 @@ def _settings() -> kopf.OperatorSettings:
     settings.watching.inactivity_timeout = 75
     settings.watching.chunk_size = 200
     settings.queueing.idle_timeout = 0.5
+    settings.queueing.exit_timeout = 0.5
     settings.networking.request_timeout = 30
     settings.networking.error_backoffs = (1, 2, 5)
     return settings
-
-
-def _registry(controller: Controller, configuration: Configuration) -> kopf.OperatorRegistry:
-    registry = kopf.OperatorRegistry()
-
-    async def login(**_: Any) -> kopf.ConnectionInfo:  # noqa: ANN401 - kopf's
-        return await _connection(configuration)
-
-    async def event(event: kopf.RawEvent, **_: Any) -> None:  # noqa: ANN401 - kopf's
-        controller.resource_event(event["type"], event["object"])
-
-    group, version = TIER.api_version.split("/")
-    kopf.on.login(registry=registry)(login)
-    kopf.on.event(group, version, TIER.plural, registry=registry)(event)
-    return registry
 
 
 async def _connection(configuration: Configuration) -> kopf.ConnectionInfo:

@@ -33,3 +33,5 @@ def set_up_logs(log_format: str) -> None:
     handler.setFormatter(_Json() if log_format == "json" else logging.Formatter(_PLAIN))
     logging.basicConfig(level=logging.INFO, handlers=[handler], force=True)
     logging.getLogger("aiohttp").setLevel(logging.WARNING)
+    # it warns of what is meant to be: a thread of its own, without signals
+    logging.getLogger("kopf").setLevel(logging.ERROR)

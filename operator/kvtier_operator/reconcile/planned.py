@@ -13,6 +13,7 @@ class Planned:
     """One generation of a resource, worked out.
 
     Attributes:
+        generation: Which.
         rejected: Whether nothing of it is to be applied.
         wanted: Its objects without their bodies; none where it was rejected.
         accepted: Condition Accepted.
@@ -25,6 +26,7 @@ class Planned:
         startup_s: Seconds an engine has to start.
     """
 
+    generation: int
     rejected: bool
     wanted: tuple[Wanted, ...]
     accepted: Verdict

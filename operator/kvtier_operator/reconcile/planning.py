@@ -47,10 +47,11 @@ def plan_tier(key: Key, tier: Tier, view: View) -> tuple[Planned, tuple[Wanted, 
         resource = parse_resource(orjson.loads(tier.spec), str(key))
         plan = make_plan(resource, view.observed)
     except InvalidInputError as error:
-        return _not_valid(error, view), ()
+        return _not_valid(error, tier.generation, view), ()
     wanted = () if plan.rejected else wanted_objects(build_objects(plan), name=key.name, uid=tier.uid)
     nodes = nodes_not_seen(view.nodes_unseen) if view.nodes_unseen else nodes_fit_condition(_fit(plan, view))
     planned = Planned(
+        generation=tier.generation,
         rejected=plan.rejected,
         wanted=tuple(each.without_body() for each in wanted),
         accepted=accepted(plan),
@@ -69,8 +70,9 @@ def _fit(plan: Plan, view: View) -> Any:  # noqa: ANN401 - typed where it is use
     return nodes_fit(plan, view.observed.nodes or ())
 
 
-def _not_valid(error: InvalidInputError, view: View) -> Planned:
+def _not_valid(error: InvalidInputError, generation: int, view: View) -> Planned:
     return Planned(
+        generation=generation,
         rejected=True,
         wanted=(),
         accepted=not_valid(error.problems),

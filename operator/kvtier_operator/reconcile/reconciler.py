@@ -10,7 +10,7 @@ import orjson
 from kvtier_operator.errors import KvtierError
 from kvtier_operator.planning.objects.names import Component
 from kvtier_operator.planning.observed import Observed
-from kvtier_operator.reconcile.apply import Applier, Outcome
+from kvtier_operator.reconcile.apply import NAMESPACE_TERMINATING, Applier, Outcome
 from kvtier_operator.reconcile.children import Child, Children
 from kvtier_operator.reconcile.client import METADATA_ONLY, Api
 from kvtier_operator.reconcile.clock import Clock
@@ -62,29 +62,33 @@ class Reconciler:
             KvtierError: The API server did not take the status; trying again may help.
         """
         tier = self.tiers.get(key)
-        if tier is None or tier.deleting or tier.namespace_ends:
+        if tier is None or tier.deleting or _namespace_ends(tier):
             return Result.UNCHANGED
         planned, bodies = self._plan(key, tier)
         outcome, kinds = Outcome(), Unserved()
         if not planned.rejected:
             kinds = unserved(planned.wanted, self.watches.why_not)
-            done = await self._objects(key, tier, bodies)
+            done = await self._objects(key, tier, planned, bodies)
             if done is None:
                 return Result.UNCHANGED
             outcome = done
+        tier.memory.namespace_ends = outcome.namespace_ends
         changed = await self._status(key, tier, planned, outcome, kinds)
-        tier.namespace_ends = outcome.namespace_ends
+        latest = self.tiers.get(key)
+        if latest is not None and latest.generation != tier.generation:
+            return await self.reconcile(key)  # the spec changed while we worked on the one before
         if (outcome.failures or outcome.errors) and not outcome.namespace_ends:
             return Result.WAITING
         return Result.CHANGED if changed or outcome.written else Result.UNCHANGED
 
     def _plan(self, key: Key, tier: Tier) -> tuple[Planned, Sequence[Wanted]]:
         """The plan of this generation and these nodes; objects with bodies only if it was made just now."""
-        view = self._view()
-        if tier.planned is not None and tier.planned.nodes_version == view.nodes_version:
-            return tier.planned, ()
-        tier.planned, bodies = plan_tier(key, tier, view)
-        return tier.planned, bodies
+        view, known = self._view(), tier.memory.planned
+        if known and (known.generation, known.nodes_version) == (tier.generation, view.nodes_version):
+            return known, ()
+        planned, bodies = plan_tier(key, tier, view)
+        tier.memory.planned = planned
+        return planned, bodies
 
     def _view(self) -> View:
         nodes = self.watches.nodes
@@ -94,19 +98,20 @@ class Reconciler:
             self.watches.nodes_unseen,
         )
 
-    async def _objects(self, key: Key, tier: Tier, bodies: Sequence[Wanted]) -> Outcome | None:
+    async def _objects(
+        self, key: Key, tier: Tier, planned: Planned, bodies: Sequence[Wanted]
+    ) -> Outcome | None:
         """Applies what differs; None where the resource turned out to be gone."""
-        planned = tier.planned
         owned = [*self.children.of(tier.uid)]
-        if planned is None or is_settled(planned.wanted, owned, self.watches.serves):
+        if is_settled(planned.wanted, owned, self.watches.serves):
             return Outcome()
         wanted = bodies or plan_tier(key, tier, self._view())[1]
         work = diff(wanted, owned, self.children.get, self.watches.serves, tier.uid)
-        if tier.complete and work.missing and not await self._is_there(key, tier):
+        if tier.memory.complete and work.missing and not await self._is_there(key, tier):
             self.tiers.gone(key, tier.uid)
             return None
         outcome = await Applier(self.api, self.children).carry_out(work, tier.uid)
-        tier.complete |= not outcome.failures
+        tier.memory.complete |= not outcome.failures
         return outcome
 
     async def _is_there(self, key: Key, tier: Tier) -> bool:
@@ -161,3 +166,12 @@ class Reconciler:
                 await Writer(self.api).event(key.namespace, told)
             except KvtierError as error:
                 _LOG.debug("%s: the event was not taken: %s", key, error)
+
+
+def _namespace_ends(tier: Tier) -> bool:
+    """Whether it was found, or said in the status by an earlier process, that nothing can be made."""
+    memory = tier.memory
+    if memory.planned is None and not memory.namespace_ends:
+        conditions = orjson.loads(tier.status).get("conditions", ())
+        memory.namespace_ends = any(each["reason"] == NAMESPACE_TERMINATING for each in conditions)
+    return memory.namespace_ends

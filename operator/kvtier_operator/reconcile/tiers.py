@@ -20,8 +20,23 @@ class Key(NamedTuple):
 
 
 @dataclass(slots=True)
+class Memory:
+    """What the operator remembers of a resource while it lives.
+
+    Attributes:
+        planned: What was made of its last generation; None before that.
+        complete: Whether all objects of a plan have once been there.
+        namespace_ends: Whether its namespace is being deleted: nothing can be made there any more.
+    """
+
+    planned: Planned | None = None
+    complete: bool = False
+    namespace_ends: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Tier:
-    """One resource and what is remembered of it.
+    """One resource as last seen.
 
     Attributes:
         uid: Its uid.
@@ -30,9 +45,7 @@ class Tier:
         deleting: Whether it is on its way out.
         spec: apiVersion, kind, metadata as far as the planner reads it, and spec, as JSON.
         status: Its status, as JSON.
-        planned: What was made of this generation; None before that.
-        complete: Whether all objects of the plan have once been there.
-        namespace_ends: Whether its namespace is being deleted: nothing can be written any more.
+        memory: The same object for as long as the uid is the same.
     """
 
     uid: str
@@ -41,9 +54,7 @@ class Tier:
     deleting: bool
     spec: bytes
     status: bytes
-    planned: Planned | None = None
-    complete: bool = False
-    namespace_ends: bool = False
+    memory: Memory
 
 
 class Tiers:
@@ -64,13 +75,14 @@ class Tiers:
 
     def seen(self, document: Mapping[str, Any]) -> Key | None:
         """Takes a resource from a list, a watch or a write's answer; None where it was known so or newer."""
-        key, new, known = key_of(document), _tier(document), self._by_key.get(key_of(document))
-        if known is not None and known.uid == new.uid:
-            if known.version >= new.version:
-                return None
-            new.complete, new.namespace_ends = known.complete, known.namespace_ends
-            new.planned = known.planned if known.generation == new.generation else None
-        self._by_key[key] = new
+        key, metadata = key_of(document), document["metadata"]
+        known = self._by_key.get(key)
+        if known is None or known.uid != metadata["uid"]:
+            self._by_key[key] = _tier(document, Memory())
+        elif known.version < int(metadata["resourceVersion"]):
+            self._by_key[key] = _tier(document, known.memory)
+        else:
+            return None
         return key
 
     def gone(self, key: Key, uid: str) -> None:
@@ -85,7 +97,7 @@ def key_of(document: Mapping[str, Any]) -> Key:
     return Key(document["metadata"]["namespace"], document["metadata"]["name"])
 
 
-def _tier(document: Mapping[str, Any]) -> Tier:
+def _tier(document: Mapping[str, Any], memory: Memory) -> Tier:
     metadata = document["metadata"]
     kept = {
         "apiVersion": document["apiVersion"],
@@ -100,4 +112,5 @@ def _tier(document: Mapping[str, Any]) -> Tier:
         deleting="deletionTimestamp" in metadata,
         spec=orjson.dumps(kept),
         status=orjson.dumps(document.get("status") or {}),
+        memory=memory,
     )
