@@ -17,6 +17,8 @@ _BYTES_PER_ENTRY: Final = 512
 """An allowance for an LRU element, its map slot and the pods of its hash; not measured."""
 _DEFAULT_ENTRIES: Final = 31250
 """Entries a pod where the picker takes them from the engine: upstream's default."""
+_LEAST_PODS: Final = 8
+"""Engines that the picker's memory allows for at least."""
 
 
 def picker_deployment(plan: Plan) -> dict[str, Any]:
@@ -109,11 +111,16 @@ def _args(plan: Plan) -> list[str]:
 
 
 def _resources(plan: Plan) -> dict[str, Any]:
-    """Memory for the index of every engine; processor time may burst."""
+    """Memory for the index of every engine; processor time may burst.
+
+    The number of engines is rounded up to a power of two: other resources are another pod, and a picker that
+    restarts forgets its index, which scaling the engines must not cost each time.
+    """
     entries = plan.router.entries
     known = [size for size in (entries.gpu_prefix, entries.cpu_prefix, entries.disk_prefix) if size]
     per_pod = sum(known) + (_DEFAULT_ENTRIES if entries.gpu_prefix is None else 0)
-    index = per_pod * plan.resource.spec.replicas * _BYTES_PER_ENTRY
+    pods = max(_LEAST_PODS, 1 << (plan.resource.spec.replicas - 1).bit_length())
+    index = per_pod * pods * _BYTES_PER_ENTRY
     memory = round_up(_BASE_BYTES + index, 64 * MIB)
     return {
         "requests": {"cpu": "1", "memory": quantity(memory)},

@@ -102,7 +102,9 @@ def test_a_server_s_pages_are_not_the_engine_s() -> None:
     changes = {"spec.backend": "LMCacheMP", "spec.tiers.cpu.hugepages": {"policy": "Require"}}
     doctor, server = pod(changes)["initContainers"]
     assert doctor["name"] == "doctor"
-    assert pages(doctor["resources"]["limits"]) == {"hugepages-2Mi": "100Gi"}  # those that the server will map
+    assert pages(doctor["resources"]["limits"]) == {
+        "hugepages-2Mi": "100Gi"
+    }  # those that the server will map
     assert server["resources"]["limits"] == {"hugepages-2Mi": "100Gi", "memory": "5Gi"}
     assert server["resources"]["requests"] == server["resources"]["limits"]
     assert server["restartPolicy"] == "Always"
@@ -183,6 +185,14 @@ def test_pods_follow_the_configuration_they_read() -> None:
     more = objects({"spec.backend": "LMCache", "spec.replicas": 5})
     assert annotations(more, "engine") == annotations(small, "engine")
     assert annotations(more, "picker") == annotations(small, "picker")
+
+
+def test_scaling_the_engines_leaves_the_picker_alone() -> None:
+    def picker(replicas: int) -> Object:
+        return one(objects({"spec.router.flavor": "gaie", "spec.replicas": replicas}), "Deployment", "picker")
+
+    assert picker(0) == picker(1) == picker(8)
+    assert picker(8) != picker(9) == picker(16)
 
 
 def test_volumes_that_pods_share_are_divided_for_lmcache() -> None:
