@@ -1,0 +1,144 @@
+"""Pages say what is so: links lead somewhere, examples are taken, tables agree with the code."""
+
+import re
+from pathlib import Path
+
+import promql_parser
+import pytest
+from tests.cases.monitoring import alerts, read_metrics
+from tests.unit.docs.pages import DOCS, PAGES, ROOT, documents, fenced, links, name, quoted, rows
+
+from kvtier_operator.api.parse import parse_resource
+from kvtier_operator.planning.explain import explain
+from kvtier_operator.planning.nodes.fit import nodes_fit
+from kvtier_operator.planning.nodes.node import Node
+from kvtier_operator.planning.objects import build_objects
+from kvtier_operator.planning.observed import Observed
+from kvtier_operator.planning.plan import Plan
+from kvtier_operator.planning.planner import make_plan
+from kvtier_operator.planning.units import GIB
+from kvtier_operator.reconcile.status.accepted import accepted
+from kvtier_operator.reconcile.status.budget_fits import budget_fits
+from kvtier_operator.reconcile.status.nodes_fit import nodes_fit_condition
+
+KUBERNETES = DOCS / "user-guide/kubernetes.md"
+GUIDE = DOCS / "user-guide/from-the-llm-d-guide.md"
+FAILURES = DOCS / "operations/failure-modes.md"
+MONITORING = DOCS / "operations/monitoring.md"
+SOURCE = "\n".join(path.read_text() for path in sorted((ROOT / "operator").rglob("*.py")))
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name)
+def test_links_lead_somewhere(page: Path) -> None:
+    for target in links(page):
+        path, _, anchor = target.partition("#")
+        if "://" in target:
+            continue
+        found = (page.parent / path).resolve() if path else page
+        assert found.exists(), target
+        if anchor:
+            headings = re.findall(r"^#+ (.*)$", found.read_text(encoding="utf-8"), re.MULTILINE)
+            slugs = {re.sub(r"[^\w -]", "", heading).lower().replace(" ", "-") for heading in headings}
+            assert anchor in slugs, target
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name)
+def test_examples_are_yaml_and_kvcachetiers_that_are_accepted(page: Path) -> None:
+    for document in documents(page):
+        if document.get("kind") == "KVCacheTier" and document.get("apiVersion"):
+            assert not make_plan(parse_resource(document, name(page)), Observed()).rejected
+
+
+def test_failure_modes_name_reasons_that_the_operator_gives() -> None:
+    reasons = {
+        word
+        for row in rows(FAILURES, "## On a cluster")
+        for word in quoted(" ".join(row[:2]))
+        if re.fullmatch(r"([A-Z][A-Za-z]+){2,}", word)
+    } - {"KVCacheTier"}
+    unknown = {reason for reason in reasons if not re.search(rf"\b{reason}(Error)?\b", SOURCE)}
+    assert len(reasons) > 20
+    assert unknown == set()
+
+
+def test_monitoring_lists_every_alert() -> None:
+    listed = {quoted(row[0])[0] for row in rows(MONITORING, "## Alerts")}
+    assert listed == set(alerts())
+
+
+def test_monitoring_names_metrics_that_alerts_or_dashboard_read() -> None:
+    cells = [row[0] for row in rows(MONITORING, "## Metrics worth knowing")]
+    named = {word for cell in cells for word in quoted(cell)} | set(_picker_metrics())
+    read = {
+        re.sub(r"_(bucket|sum|count)$", "", metric)
+        for flavor in ("llm-d", "gaie")
+        for metric in _read(flavor)
+    }
+    assert named
+    assert named <= read
+
+
+def _picker_metrics() -> list[str]:
+    return [word for word in quoted(MONITORING.read_text(encoding="utf-8")) if word.endswith("_hit_ratio")]
+
+
+def _read(flavor: str) -> set[str]:
+    return read_metrics(router={"flavor": flavor})
+
+
+def test_expressions_are_promql() -> None:
+    for expression in fenced(MONITORING, "promql"):
+        promql_parser.parse(expression)
+
+
+def test_the_conditions_shown_are_what_the_operator_says() -> None:
+    first = next(each for each in documents(KUBERNETES) if each["kind"] == "KVCacheTier")
+    plan = make_plan(parse_resource(first, name(KUBERNETES)), Observed())
+    size = {
+        "memory": 900 * GIB,
+        "nvidia.com/gpu": 4,
+        "cpu": 96_000,
+        "pods": 110,
+        "ephemeral-storage": 900 * GIB,
+    }
+    nodes = [Node(each, {}, (), size, ready=True, schedulable=True) for each in ("gpu-a", "gpu-b")]
+    said = {
+        verdict.type: verdict.message
+        for verdict in (accepted(plan), budget_fits(plan), nodes_fit_condition(nodes_fit(plan, nodes)))
+    }
+    [shown] = fenced(KUBERNETES, "text")
+    for line in shown.splitlines():
+        condition, message = line.split(maxsplit=1)
+        assert said.pop(condition).startswith(message.removesuffix(" ..."))
+    assert said == {}
+
+
+@pytest.fixture(scope="module")
+def plan() -> Plan:
+    [resource, *_] = [each for each in documents(GUIDE) if each["kind"] == "KVCacheTier"]
+    return make_plan(parse_resource(resource, name(GUIDE)), Observed())
+
+
+def test_the_walk_through_lists_the_objects_that_are_made(plan: Plan) -> None:
+    listed = {
+        (kind.strip(), object_name)
+        for kinds, names, _ in rows(GUIDE, "## 5. Verify")
+        for kind in kinds.split(",")
+        for object_name in quoted(names)
+    }
+    assert listed == {(each["kind"], each["metadata"]["name"]) for each in build_objects(plan)}
+
+
+def test_the_walk_through_has_the_plan_s_numbers(plan: Plan) -> None:
+    page, report = GUIDE.read_text(encoding="utf-8"), explain(plan)
+    for number in (
+        "262,144",
+        "409,600",
+        "6,400",
+        "5,004",
+        "320,208",
+        "114.20 GiB",
+        "LMCACHE_MAX_LOCAL_CPU_SIZE=50.0",
+    ):
+        assert number in page
+        assert number in report
