@@ -19,7 +19,7 @@ class Wanted:
 
     Attributes:
         ref: Which.
-        digest: Hash of the object as applied, without its annotation.
+        digest: Hash of the object as the planner built it.
         body: The object; None where only its name and hash are kept.
     """
 
@@ -58,8 +58,8 @@ def wanted_objects(objects: Iterable[Mapping[str, Any]], *, name: str, uid: str)
 
 
 def _wanted(document: Mapping[str, Any], owner: Mapping[str, Any]) -> Wanted:
-    metadata = {**document["metadata"], "ownerReferences": [dict(owner)]}
-    text = orjson.dumps({**document, "metadata": metadata}, option=orjson.OPT_SORT_KEYS)
+    text = orjson.dumps(document, option=orjson.OPT_SORT_KEYS)
     digest = hashlib.sha256(text).hexdigest()[:16]
-    metadata["annotations"] = {**metadata.get("annotations", {}), APPLIED_HASH: digest}
+    annotations = {**document["metadata"].get("annotations", {}), APPLIED_HASH: digest}
+    metadata = {**document["metadata"], "annotations": annotations, "ownerReferences": [dict(owner)]}
     return Wanted(ref_of(document), digest, {**document, "metadata": metadata})

@@ -50,7 +50,7 @@ def event(condition: Mapping[str, Any], metadata: Mapping[str, Any], now: str) -
             **{key: metadata[key] for key in ("namespace", "name", "uid", "resourceVersion")},
         },
         "type": "Normal" if good else "Warning",
-        "reason": condition["reason"] if good else f"{condition['type']}{condition['reason']}",
+        "reason": condition["type"] if good else f"{condition['type']}{condition['reason']}",
         "message": f"{condition['type']}={condition['status']}: {condition['message']}"[:_MAX_MESSAGE],
         "source": {"component": "kvtier-operator"},
         "firstTimestamp": now,

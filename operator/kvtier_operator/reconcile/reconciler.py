@@ -20,7 +20,7 @@ from kvtier_operator.reconcile.dispatch import Result
 from kvtier_operator.reconcile.errors import NotFoundError
 from kvtier_operator.reconcile.events import event, transitions
 from kvtier_operator.reconcile.facts.deployment import DeploymentFacts
-from kvtier_operator.reconcile.kinds import TIER, Ref
+from kvtier_operator.reconcile.kinds import BY_NAME, TIER, Ref
 from kvtier_operator.reconcile.planned import Planned
 from kvtier_operator.reconcile.planning import View, plan_tier
 from kvtier_operator.reconcile.pods import Pods
@@ -65,9 +65,11 @@ class Reconciler:
         if tier is None or tier.deleting or _namespace_ends(tier):
             return Result.UNCHANGED
         planned, bodies = self._plan(key, tier)
-        outcome, kinds = Outcome(), Unserved()
+        outcome = Outcome()
+        # what runs beside a rejected spec has at least a pool
+        wanted_kinds = dict.fromkeys(each.kind for each in planned.wanted) or (BY_NAME["InferencePool"],)
+        kinds = unserved(wanted_kinds, self.watches.why_not)
         if not planned.rejected:
-            kinds = unserved(planned.wanted, self.watches.why_not)
             done = await self._objects(key, tier, planned, bodies)
             if done is None:
                 return Result.UNCHANGED

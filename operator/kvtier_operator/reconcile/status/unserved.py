@@ -1,10 +1,9 @@
 """What the kinds that a cluster does not serve mean for a resource."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from kvtier_operator.planning.objects.names import Component
-from kvtier_operator.reconcile.desired import Wanted
 from kvtier_operator.reconcile.kinds import Kind
 from kvtier_operator.reconcile.status.failure import Failure
 
@@ -27,16 +26,16 @@ class Unserved:
 
 
 def unserved(
-    wanted: Sequence[Wanted], why_not: Callable[[str], str], not_installed: str = "not installed"
+    kinds: Iterable[Kind], why_not: Callable[[str], str], not_installed: str = "not installed"
 ) -> Unserved:
     """Sorts them out.
 
     Args:
-        wanted: The objects to have.
+        kinds: Kinds of the objects to have.
         why_not: Why a kind is not served; empty for one that is.
         not_installed: What `why_not` says of a kind that has no CRD.
     """
-    reasons = {each.kind: why_not(each.ref.kind) for each in wanted}
+    reasons = {kind: why_not(kind.kind) for kind in kinds}
     absent = [kind for kind, why in reasons.items() if why == not_installed]
     return Unserved(
         missing_crds=tuple(kind.crd for kind in absent if not _is_extra(kind)),

@@ -1,0 +1,108 @@
+"""What the operator makes of a resource, and what it does when somebody touches it."""
+
+import pytest
+from tests.cluster.harness.kvcachetiers import Document
+from tests.cluster.operator.world import World, resource
+
+from kvtier_operator.api.parse import parse_resource
+from kvtier_operator.planning.objects import build_objects
+from kvtier_operator.planning.observed import Observed
+from kvtier_operator.planning.planner import make_plan
+
+_OF_CRDS = {"InferencePool", "HTTPRoute"}
+
+
+def _planned(document: Document) -> set[tuple[str, str]]:
+    built = build_objects(make_plan(parse_resource(document, "test"), Observed()))
+    return {(each["kind"], each["metadata"]["name"]) for each in built if each["kind"] not in _OF_CRDS}
+
+
+def test_every_object_of_the_plan_is_made_and_owned(world: World) -> None:
+    made = world.create(resource())
+    world.until_settled()
+    children = world.children()
+    assert set(children) == _planned(made)
+    for child in children.values():
+        (owner,) = child["metadata"]["ownerReferences"]
+        assert owner["uid"] == made["metadata"]["uid"]
+        assert owner["controller"] is True
+        assert not owner.get("blockOwnerDeletion")
+        managers = [(each["manager"], each["operation"]) for each in child["metadata"]["managedFields"]]
+        assert managers == [("kvtier", "Apply")]
+    assert "finalizers" not in made["metadata"]
+    assert "annotations" not in world.get()["metadata"]
+
+
+def test_a_changed_spec_changes_its_objects_and_prunes_what_it_no_longer_wants(world: World) -> None:
+    world.create(resource(engine={"nodeSelector": {"pool": "a"}}))
+    world.until_settled()
+    assert ("PodDisruptionBudget", "qwen-engine") in world.children()
+    world.change(replicas=1, engine={"nodeSelector": None})
+    world.until_settled()
+    children = world.children()
+    assert ("PodDisruptionBudget", "qwen-engine") not in children
+    spec = children["Deployment", "qwen-engine"]["spec"]
+    assert spec["replicas"] == 1
+    assert "nodeSelector" not in spec["template"]["spec"]
+
+
+def test_an_edited_object_is_repaired_and_a_deleted_one_comes_back(world: World) -> None:
+    world.create(resource())
+    world.until_settled()
+    image = (
+        world.apps.read_namespaced_deployment("qwen-engine", world.namespace)
+        .spec.template.spec.containers[0]
+        .image
+    )
+    body = [{"op": "replace", "path": "/spec/template/spec/containers/0/image", "value": "other"}]
+    world.apps.patch_namespaced_deployment("qwen-engine", world.namespace, body)
+    world.until_object(
+        "apps/v1",
+        "Deployment",
+        "qwen-engine",
+        lambda live: live and live["spec"]["template"]["spec"]["containers"][0]["image"] == image,
+    )
+    old = world.find("v1", "ConfigMap", "qwen-picker")
+    assert old
+    world.core.delete_namespaced_config_map("qwen-picker", world.namespace)
+    new = world.until_object(
+        "v1",
+        "ConfigMap",
+        "qwen-picker",
+        lambda live: live and live["metadata"]["uid"] != old["metadata"]["uid"],
+    )
+    assert new
+    assert new["data"] == old["data"]
+
+
+def test_an_own_object_that_lost_its_label_is_repaired(world: World) -> None:
+    world.create(resource())
+    world.until_settled()
+    world.core.patch_namespaced_service(
+        "qwen-picker", world.namespace, {"metadata": {"labels": {"app.kubernetes.io/managed-by": None}}}
+    )
+    world.until_object(
+        "v1",
+        "Service",
+        "qwen-picker",
+        lambda live: live and live["metadata"]["labels"].get("app.kubernetes.io/managed-by") == "kvtier",
+    )
+
+
+@pytest.mark.parametrize(
+    "labels", [{}, {"app.kubernetes.io/managed-by": "kvtier"}], ids=["plain", "with our label"]
+)
+def test_someone_elses_object_of_the_same_name_is_left_alone(world: World, labels: dict[str, str]) -> None:
+    foreign = {"metadata": {"name": "qwen-picker", "labels": labels}, "data": {"theirs": "yes"}}
+    world.core.create_namespaced_config_map(world.namespace, foreign)
+    world.create(resource())
+    said = world.until_condition("RouterReady", reason="NameTaken")["message"]
+    assert "ConfigMap qwen-picker" in said
+    left = world.find("v1", "ConfigMap", "qwen-picker")
+    assert left
+    assert left["data"] == {"theirs": "yes"}
+    assert "ownerReferences" not in left["metadata"]
+    assert not world.children()  # nothing that would run with the wrong configuration
+    world.core.delete_namespaced_config_map("qwen-picker", world.namespace)
+    world.until_condition("RouterReady", reason="CRDsMissing")
+    assert ("ConfigMap", "qwen-picker") in world.children()

@@ -1,0 +1,145 @@
+"""What the cluster around a resource does: kinds that come, namespaces that go, quotas, nodes, restarts."""
+
+from pathlib import Path
+
+import pytest
+from kubernetes import client
+from tests.cluster.harness.custom_resources import install
+from tests.cluster.harness.modules import published_crds
+from tests.cluster.harness.operator import Operator, running_operator
+from tests.cluster.harness.providers.provider import Cluster
+from tests.cluster.harness.waiting import eventually
+from tests.cluster.operator.world import World, create_namespace, resource
+
+_ROUTES = {"inferencepools.inference.networking.k8s.io", "httproutes.gateway.networking.k8s.io"}
+
+
+def test_a_restart_writes_nothing(server: Cluster, tmp_path: Path) -> None:
+    with server.client() as api:
+        world = World(api, create_namespace(api, "restarted"))
+        options = {"kubeconfig": server.kubeconfig(), "namespaces": (world.namespace,)}
+        with running_operator(**options, log=tmp_path / "first.log") as first:  # type: ignore[arg-type]
+            world.create(resource())
+            world.create(resource("rejected", engine={"tensorParallelSize": 3}))
+            world.until_settled("rejected")
+            world.until_settled()
+            world.make_ready()
+            world.until_condition("EnginesReady", status="True")
+            assert first.writes() > 10
+        with running_operator(**options, log=tmp_path / "second.log") as second:  # type: ignore[arg-type]
+            eventually(lambda: second.metrics().get("kvtier_reconciles_total", 0) >= 2, "reconciliations")
+            world.create(resource("new"))
+            world.until_settled("new")
+            new_objects = len(world.children("new"))
+            told = len([each for each in world.events() if each[0] == "Warning"])
+            assert second.writes() <= new_objects + 1 + told
+            assert _writes(second, "Deployment") == 2
+
+
+def _writes(operator: Operator, kind: str) -> float:
+    import urllib.request  # noqa: PLC0415 - only here
+
+    with urllib.request.urlopen(operator.metrics_url, timeout=10) as answer:  # noqa: S310 - loopback
+        lines = answer.read().decode().splitlines()
+    return sum(
+        float(line.split()[-1])
+        for line in lines
+        if line.startswith("kvtier_api_writes_total{") and f'kind="{kind}"' in line
+    )
+
+
+def test_kinds_that_are_installed_later(world: World) -> None:
+    world.create(resource(router={"gateway": {"parentRef": {"name": "gateway"}}}))
+    world.until_settled()
+    world.make_ready()
+    said = world.until_condition("RouterReady", reason="CRDsMissing")["message"]
+    assert all(name in said for name in _ROUTES)
+    for definition in published_crds():
+        if definition["metadata"]["name"] in _ROUTES:
+            install(world.api, definition)
+    try:
+        world.until_condition("Ready", status="True")
+        assert world.find("inference.networking.k8s.io/v1", "InferencePool", "qwen")
+        assert world.find("gateway.networking.k8s.io/v1", "HTTPRoute", "qwen")
+    finally:
+        for name in _ROUTES:
+            client.ApiextensionsV1Api(world.api).delete_custom_resource_definition(name)
+    world.until_condition("RouterReady", reason="CRDsMissing")
+
+
+def test_a_namespace_that_is_being_deleted(world: World, operator: Operator) -> None:
+    world.create(resource())
+    world.until_settled()
+    world.core.delete_namespace(world.namespace)
+    world.core.delete_namespaced_service("qwen-engine", world.namespace)
+    said = world.until_condition("EnginesReady", reason="NamespaceTerminating")["message"]
+    assert world.namespace in said
+    failed = operator.metrics().get("kvtier_api_errors_total", 0)
+    world.core.delete_namespaced_service("qwen-picker", world.namespace)
+    world.core.delete_namespaced_config_map("qwen-picker", world.namespace)
+    other = World(world.api, create_namespace(world.api, f"{world.namespace}-after"))
+    other.create(resource())
+    other.until_settled()  # by now the deletions were seen too
+    assert operator.metrics().get("kvtier_api_errors_total", 0) == failed
+
+
+def test_a_quota_that_leaves_no_room_for_objects_and_is_raised(world: World) -> None:
+    hard = {"hard": {"count/services": "1"}}
+    quota = {"metadata": {"name": "team"}, "spec": hard}
+    world.core.create_namespaced_resource_quota(world.namespace, quota)
+    world.core.patch_namespaced_resource_quota_status(
+        "team", world.namespace, {"status": {**hard, "used": {"count/services": "1"}}}
+    )
+    world.create(resource())
+    said = world.until(lambda each: "exceeded quota" in str(each.get("status")), "word of the quota")[
+        "status"
+    ]
+    assert "count/services" in str(said)
+    assert ("Deployment", "qwen-engine") not in world.children()
+    world.core.delete_namespaced_resource_quota("team", world.namespace)
+    world.until_object("apps/v1", "Deployment", "qwen-engine", lambda live: live)
+
+
+@pytest.mark.parametrize("gpus", [2])
+def test_nodes_that_come_and_go(world: World, gpus: int) -> None:
+    world.create(
+        resource(replicas=1, engine={"tensorParallelSize": gpus, "nodeSelector": {"pool": world.namespace}})
+    )
+    world.until_condition("NodesFit", status="False")
+    allocatable = {
+        "cpu": "64",
+        "memory": "1Ti",
+        "pods": "110",
+        "nvidia.com/gpu": str(gpus),
+        "ephemeral-storage": "1Ti",
+    }
+    node = {
+        "metadata": {"name": world.namespace, "labels": {"pool": world.namespace}},
+        "status": {
+            "allocatable": allocatable,
+            "capacity": allocatable,
+            "conditions": [{"type": "Ready", "status": "True"}],
+        },
+    }
+    world.core.create_node(node)
+    world.core.patch_node(world.namespace, {"spec": {"taints": None}})
+    try:
+        said = world.until_condition("NodesFit", status="True")
+        assert "room for 1 engine" in said["message"]
+    finally:
+        world.core.delete_node(world.namespace)
+    world.until_condition("NodesFit", status="False")
+
+
+def test_a_deleted_resource_is_let_go(world: World) -> None:
+    world.create(resource())
+    world.until_settled()
+    made = world.children()
+    client.CustomObjectsApi(world.api).delete_namespaced_custom_object(
+        "kvtier.dev", "v1alpha1", world.namespace, "kvcachetiers", "qwen"
+    )
+    world.core.delete_namespaced_config_map("qwen-picker", world.namespace)  # as the garbage collector would
+    world.create(resource("other"))
+    world.until_settled("other")
+    assert ("ConfigMap", "qwen-picker") in made
+    assert world.find("v1", "ConfigMap", "qwen-picker") is None

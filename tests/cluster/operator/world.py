@@ -1,0 +1,187 @@
+"""A namespace as a user and the controllers see it: resources, their objects, pods with a status."""
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Final
+
+import pytest
+from kubernetes import client, dynamic, watch
+from kubernetes.dynamic.exceptions import NotFoundError
+
+from kvtier_operator.api.crd import PLURAL
+from kvtier_operator.api.resource import GROUP, VERSION
+
+Document = dict[str, Any]
+DEADLINE_S: Final = 20
+CHILDREN: Final = (
+    ("v1", "ServiceAccount"),
+    ("v1", "ConfigMap"),
+    ("v1", "Service"),
+    ("rbac.authorization.k8s.io/v1", "Role"),
+    ("rbac.authorization.k8s.io/v1", "RoleBinding"),
+    ("policy/v1", "PodDisruptionBudget"),
+    ("apps/v1", "Deployment"),
+)
+
+
+def create_namespace(api: client.ApiClient, name: str) -> str:
+    client.CoreV1Api(api).create_namespace({"metadata": {"name": name}})
+    return name
+
+
+def resource(name: str = "qwen", **spec: object) -> Document:
+    """A KVCacheTier of a known model."""
+    base = {"model": {"name": "Qwen/Qwen3-32B"}, "replicas": 2, "tiers": {"cpu": {"capacity": "100Gi"}}}
+    return {
+        "apiVersion": f"{GROUP}/{VERSION}",
+        "kind": "KVCacheTier",
+        "metadata": {"name": name},
+        "spec": {**base, **spec},
+    }
+
+
+class World:
+    """One namespace."""
+
+    def __init__(self, api: client.ApiClient, namespace: str) -> None:
+        self.api = api
+        self.namespace = namespace
+        self.core = client.CoreV1Api(api)
+        self.apps = client.AppsV1Api(api)
+        self._custom = client.CustomObjectsApi(api)
+        self._dynamic = dynamic.DynamicClient(api)
+        self._place = {"group": GROUP, "version": VERSION, "namespace": namespace, "plural": PLURAL}
+
+    def create(self, document: Document) -> Document:
+        created: Document = self._custom.create_namespaced_custom_object(**self._place, body=document)
+        return created
+
+    def change(self, name: str = "qwen", **spec: object) -> Document:
+        """Merges into the spec; returns the resource as it is then."""
+        changed: Document = self._custom.patch_namespaced_custom_object(
+            **self._place, name=name, body={"spec": spec}
+        )
+        return changed
+
+    def scale(self, replicas: int, name: str = "qwen") -> None:
+        self._custom.patch_namespaced_custom_object_scale(
+            **self._place, name=name, body={"spec": {"replicas": replicas}}
+        )
+
+    def get(self, name: str = "qwen") -> Document:
+        found: Document = self._custom.get_namespaced_custom_object(**self._place, name=name)
+        return found
+
+    def until(self, is_so: Callable[[Document], object], what: str, name: str = "qwen") -> Document:
+        """The resource as soon as something is so."""
+        last: Document = {}
+        for event in watch.Watch().stream(
+            self._custom.list_namespaced_custom_object, **self._place, timeout_seconds=DEADLINE_S
+        ):
+            if event["object"]["metadata"]["name"] == name:
+                last = event["object"]
+                if event["type"] != "DELETED" and is_so(last):
+                    return last
+        pytest.fail(f"no {what} within {DEADLINE_S} s; the status is {last.get('status')}")
+
+    def until_condition(
+        self, type_: str, *, reason: str = "", status: str = "", name: str = "qwen"
+    ) -> Document:
+        """A condition of the present generation as soon as it has a reason or status."""
+
+        def found(document: Mapping[str, Any]) -> Document | None:
+            each = condition(document, type_)
+            current = each and each["observedGeneration"] == document["metadata"]["generation"]
+            fits = each and reason in ("", each["reason"]) and status in ("", each["status"])
+            return each if current and fits else None
+
+        document = self.until(found, f"{type_} {reason}{status}", name)
+        answer = found(document)
+        assert answer
+        return answer
+
+    def until_settled(self, name: str = "qwen") -> Document:
+        """The resource as soon as its present generation has a status."""
+        return self.until(
+            lambda each: each.get("status", {}).get("observedGeneration") == each["metadata"]["generation"],
+            "status of this generation",
+            name,
+        )
+
+    def find(self, api_version: str, kind: str, name: str) -> Document | None:
+        """One object; None if it is not there."""
+        found = self._dynamic.resources.get(api_version=api_version, kind=kind)
+        try:
+            document: Document = found.get(name=name, namespace=self.namespace).to_dict()
+        except NotFoundError:
+            return None
+        return document
+
+    def children(self, name: str = "qwen") -> dict[tuple[str, str], Document]:
+        """Objects that name the resource as their owner, by kind and name."""
+        return {
+            (kind, each["metadata"]["name"]): each
+            for api_version, kind in CHILDREN
+            for each in self._all(api_version, kind)
+            for owner in each["metadata"].get("ownerReferences", ())
+            if owner["name"] == name
+        }
+
+    def until_object(
+        self, api_version: str, kind: str, name: str, is_so: Callable[[Document | None], object]
+    ) -> Document | None:
+        """An object as soon as something is so of it; None stands for its being gone."""
+        if is_so(last := self.find(api_version, kind, name)):
+            return last
+        found = self._dynamic.resources.get(api_version=api_version, kind=kind)
+        events = found.watch(namespace=self.namespace, name=name, timeout=DEADLINE_S)
+        for event in events:
+            last = None if event["type"] == "DELETED" else event["raw_object"]
+            if is_so(last):
+                return last
+        pytest.fail(f"{kind} {name} did not become so within {DEADLINE_S} s; it is {last}")
+
+    def deployment_says(self, name: str, **status: object) -> None:
+        """What kube-controller-manager would write."""
+        live = self.apps.read_namespaced_deployment(name, self.namespace)
+        body = {"status": {"observedGeneration": live.metadata.generation, **status}}
+        self.apps.patch_namespaced_deployment_status(name, self.namespace, body)
+
+    def make_ready(self, name: str = "qwen") -> None:
+        """Says that all pods of the resource's Deployments are ready."""
+        for each in (f"{name}-engine", f"{name}-picker"):
+            wanted = self.apps.read_namespaced_deployment(each, self.namespace).spec.replicas
+            self.deployment_says(
+                each, replicas=wanted, updatedReplicas=wanted, readyReplicas=wanted, availableReplicas=wanted
+            )
+
+    def add_pod(self, name: str, status: Document, *, owner: str = "qwen", component: str = "engine") -> None:
+        """A pod of an engine or picker, with a status that a kubelet would write."""
+        labels = {
+            "app.kubernetes.io/name": "kvtier",
+            "app.kubernetes.io/instance": owner,
+            "app.kubernetes.io/component": component,
+            "app.kubernetes.io/managed-by": "kvtier",
+        }
+        spec = {
+            "containers": [{"name": "engine", "image": "x"}],
+            "serviceAccountName": f"{owner}-{component}",
+            "automountServiceAccountToken": False,
+        }
+        pod = {"metadata": {"name": name, "labels": labels}, "spec": spec}
+        self.core.create_namespaced_pod(self.namespace, pod)
+        self.core.patch_namespaced_pod_status(name, self.namespace, {"status": status})
+
+    def events(self) -> list[tuple[str, str]]:
+        """(type, reason) of the Events about resources here."""
+        found = self.core.list_namespaced_event(self.namespace).items
+        return [(each.type, each.reason) for each in found if each.involved_object.kind == "KVCacheTier"]
+
+    def _all(self, api_version: str, kind: str) -> Iterator[Document]:
+        found = self._dynamic.resources.get(api_version=api_version, kind=kind)
+        yield from found.get(namespace=self.namespace).to_dict()["items"]
+
+
+def condition(document: Mapping[str, Any], type_: str) -> Document | None:
+    """A condition of a resource."""
+    found = document.get("status", {}).get("conditions", ())
+    return next((each for each in found if each["type"] == type_), None)
