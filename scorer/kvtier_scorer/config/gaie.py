@@ -8,11 +8,11 @@ refused), v1.5.0 pkg/epp/framework/plugins/requestcontrol/dataproducer/approxima
 
 from typing import Any, Final
 
-from kvtier_scorer.config.document import PREFIX, Plugin, load_plugins, render
 from kvtier_scorer.config.errors import UnsupportedVersionError
 from kvtier_scorer.config.gaie_single import gaie_single_config
 from kvtier_scorer.config.model import PickerConfig, PickerInput
-from kvtier_scorer.config.tiers import entries_of, prefix_tiers
+from kvtier_scorer.config.per_tier import per_tier_config
+from kvtier_scorer.config.tiers import PrefixTier
 from kvtier_scorer.config.version import minor_version
 
 API_VERSION: Final = "inference.networking.x-k8s.io/v1alpha1"
@@ -48,21 +48,9 @@ def gaie_config(given: PickerInput) -> PickerConfig:
         raise UnsupportedVersionError(
             f"the Gateway API inference extension's picker {version} is not supported; use 1.2 to 1.5"
         )
-    tiers = prefix_tiers(given, given.engine_block_tokens)
     max_blocks = -(-(given.max_prefix_tokens or DEFAULT_MAX_PREFIX_TOKENS) // given.engine_block_tokens)
-    plugins = [*load_plugins(given.weights.queue, given.weights.kv_cache_utilization)]
-    for tier in tiers:
-        parameters: dict[str, Any] = {
-            "autoTune": tier.entries is None,
-            **block_size,
-            "maxPrefixBlocksToMatch": max_blocks,
-        }
-        if tier.entries is not None:
-            parameters["lruCapacityPerServer"] = tier.entries
-        plugins.append(Plugin(PREFIX, f"{tier.name}-prefix-cache-scorer", parameters, weight=tier.weight))
-    return PickerConfig(
-        version=version,
-        tokens_per_entry=given.engine_block_tokens,
-        entries=entries_of(tiers),
-        text=render(API_VERSION, plugins),
-    )
+
+    def parameters(tier: PrefixTier) -> dict[str, Any]:
+        return {"autoTune": tier.entries is None, **block_size, "maxPrefixBlocksToMatch": max_blocks}
+
+    return per_tier_config(given, version, API_VERSION, parameters)
