@@ -104,8 +104,8 @@ def _model(model: Path | None, text: str, console: "Console") -> tuple[Path, str
 def _plan(folder: Path, tokens: int, *, random: bool) -> "Plan":
     from kvtier_operator.cli.load import load_resources  # noqa: PLC0415 - after the model has been made
     from kvtier_operator.cli.observe import observe  # noqa: PLC0415 - as above
+    from kvtier_operator.cli.verdicts import refusals  # noqa: PLC0415 - as above
     from kvtier_operator.planning.geometry import resolve_geometry  # noqa: PLC0415 - as above
-    from kvtier_operator.planning.plan import Outcome  # noqa: PLC0415 - as above
     from kvtier_operator.planning.planner import make_plan  # noqa: PLC0415 - as above
     from kvtier_operator.runtime.demo.setup import RESOURCE_PATH, fitted  # noqa: PLC0415 - as above
     from kvtier_operator.runtime.runnable import Abilities, why_not  # noqa: PLC0415 - as above
@@ -116,9 +116,8 @@ def _plan(folder: Path, tokens: int, *, random: bool) -> "Plan":
     per_token = resolve_geometry(resource.spec, observed).kv_bytes_per_token_per_rank
     resource = fitted(resource, name, tokens, per_token)
     plan = make_plan(resource, observed)
-    for check in plan.checks:
-        if check.outcome is Outcome.REJECT:
-            click.echo(f"{check.field}: {check.message}", err=True)
+    for line in refusals(str(RESOURCE_PATH), plan):
+        click.echo(line, err=True)
     if plan.rejected:
         sys.exit(EXIT_REJECTED)
     if reason := why_not(resource.spec, plan.budget.shm_bytes, Abilities.of_this_machine()):

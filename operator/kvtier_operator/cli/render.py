@@ -8,9 +8,9 @@ from kvtier_operator.cli import options
 from kvtier_operator.cli.load import load_resources
 from kvtier_operator.cli.main import EXIT_REJECTED
 from kvtier_operator.cli.observe import observe
+from kvtier_operator.cli.verdicts import refusals
 from kvtier_operator.planning.manifest import to_yaml
 from kvtier_operator.planning.objects import build_objects
-from kvtier_operator.planning.plan import Outcome, Plan
 from kvtier_operator.planning.planner import make_plan
 
 
@@ -32,12 +32,3 @@ def render(paths: tuple[str, ...], model_config: str | None, *, hub: bool) -> No
         click.echo("\n".join(refused), err=True)
         sys.exit(EXIT_REJECTED)
     click.echo(to_yaml(built for _, plan in plans for built in build_objects(plan)), nl=False)
-
-
-def refusals(source: str, plan: Plan) -> tuple[str, ...]:
-    """One line for each check that refuses the plan: where, which field, what to do."""
-    return tuple(
-        f"{source}: {check.field}: {check.message} ({check.reason})"
-        for check in plan.checks
-        if check.outcome is Outcome.REJECT
-    )

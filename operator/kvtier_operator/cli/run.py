@@ -79,7 +79,7 @@ def run(  # noqa: PLR0913 - one parameter an option
 
 def _plan(path: str, model: Path | None) -> "Plan":
     """The one Plan to run; ends the program where a check rejects it or this machine cannot run it."""
-    from kvtier_operator.planning.plan import Outcome  # noqa: PLC0415 - after the file has been read
+    from kvtier_operator.cli.verdicts import remarks  # noqa: PLC0415 - after the file has been read
     from kvtier_operator.planning.planner import make_plan  # noqa: PLC0415 - as above
     from kvtier_operator.runtime.runnable import Abilities, why_not  # noqa: PLC0415 - as above
 
@@ -92,9 +92,8 @@ def _plan(path: str, model: Path | None) -> "Plan":
     source, resource = loaded[0]
     config = str(model / "config.json") if model else None
     plan = make_plan(resource, observe(resource, model_config=config, local=True, hub=model is None))
-    for check in plan.checks:
-        if check.outcome is not Outcome.PASS:
-            click.echo(f"{source}: {check.field}: {check.message}", err=True)
+    for line in remarks(source, plan):
+        click.echo(line, err=True)
     if plan.rejected:
         sys.exit(EXIT_REJECTED)
     shm_bytes = plan.budget.shm_bytes * resource.spec.replicas
