@@ -6,7 +6,7 @@ from kvtier_operator.api.engine import Device
 from kvtier_operator.api.router import Flavor
 
 KVTIER_VERSION: Final = "0.1.0"
-"""Of kvtier's own images; the distribution's version (pyproject.toml)."""
+"""Of kvtier's own images; the distribution's version (pyproject.toml), to which a unit test holds it."""
 
 KVTIER_REPOSITORY: Final = "kvtier/operator"
 """kvtier itself: the operator, and the doctor in the engines' pods."""

@@ -10,6 +10,7 @@ from kvtier_scorer.config.version import minor_version
 
 API_VERSION: Final = "kvtier.dev/v1alpha1"
 TESTED_VERSION: Final = "0.1.0"
+"""This distribution's (pyproject.toml); a unit test holds the two together."""
 
 
 def builtin_config(given: PickerInput) -> PickerConfig:
