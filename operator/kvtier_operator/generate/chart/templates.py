@@ -181,10 +181,6 @@ def _rules() -> str:
 
 
 def _crd() -> str:
-    definition = crd()
-    definition["metadata"]["annotations"] = {}
-    keep = Inline('{{ ternary "keep" "delete" $.Values.crds.keep }}')
-    body = yaml_text(
-        definition, {"metadata annotations helm.sh/resource-policy": keep, "metadata labels": _labels()}
-    )
+    keep = With('ternary (dict "helm.sh/resource-policy" "keep") (dict) $.Values.crds.keep')
+    body = yaml_text(crd(), {"metadata annotations": keep, "metadata labels": _labels()})
     return f"{_comment('operator/kvtier_operator/api')}{_block('if $.Values.crds.enabled', body)}"

@@ -1,0 +1,54 @@
+"""A cluster that kvtier's CRD comes to and goes from, with the CRDs of what kvtier builds on."""
+
+from collections.abc import Iterator
+
+import pytest
+from kubernetes import client
+from tests.cluster.harness.cluster import running_cluster
+from tests.cluster.harness.commands import Command, command
+from tests.cluster.harness.control_plane import ControlPlane
+from tests.cluster.harness.custom_resources import install
+from tests.cluster.harness.modules import published_crds
+from tests.cluster.harness.tools import MissingToolError, Say, programs
+
+
+@pytest.fixture(scope="package")
+def site(say: Say) -> Iterator[ControlPlane]:
+    """API server and controllers, no node; nothing of kvtier's is installed."""
+    missing = ""
+    try:
+        programs(["kubectl", "helm"], say)
+    except MissingToolError as error:
+        missing = str(error)
+    if missing:
+        pytest.fail(missing, pytrace=False)
+    with running_cluster(say) as running:
+        with running.client() as api:
+            for definition in published_crds():
+                install(api, definition)
+        yield running
+
+
+@pytest.fixture(scope="package")
+def site_api(site: ControlPlane) -> Iterator[client.ApiClient]:
+    with site.client() as api:
+        yield api
+
+
+@pytest.fixture(scope="package")
+def kubectl(site: ControlPlane, tmp_path_factory: pytest.TempPathFactory, say: Say) -> Command:
+    return command("kubectl", site.kubeconfig(), tmp_path_factory.mktemp("kubectl"), say)
+
+
+@pytest.fixture(scope="package")
+def helm(site: ControlPlane, tmp_path_factory: pytest.TempPathFactory, say: Say) -> Command:
+    return command("helm", site.kubeconfig(), tmp_path_factory.mktemp("helm"), say)
+
+
+@pytest.fixture
+def namespace(kubectl: Command, request: pytest.FixtureRequest) -> Iterator[str]:
+    """A namespace for one test; it is being deleted when the test ends."""
+    name = f"t{abs(hash(request.node.nodeid)) % 10**8}"
+    kubectl("create", "namespace", name)
+    yield name
+    kubectl("delete", "namespace", name, "--wait=false")

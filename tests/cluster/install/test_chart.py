@@ -1,0 +1,149 @@
+"""The chart, by the real helm."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from tests.cluster.harness.commands import Command, CommandError
+from tests.cluster.install.places import CHART, CI_VALUES, CRD, MANIFESTS, OPERATOR, SYSTEM
+
+EVERYTHING = CHART / "ci" / "everything-values.yaml"
+# What only a chart says of its objects.
+OF_CHARTS = {"app.kubernetes.io/version", "app.kubernetes.io/managed-by", "helm.sh/chart"}
+SPEC = {"model": {"name": "Qwen/Qwen3-32B"}, "tiers": {"cpu": {"capacity": "1Gi"}}}
+TIER = {"name": "small", "spec": SPEC}
+
+
+@pytest.fixture
+def system(kubectl: Command, helm: Command) -> Iterator[str]:
+    """The operator's namespace, as restricted as can be; nothing of kvtier's is left afterwards."""
+    kubectl("create", "namespace", SYSTEM)
+    kubectl("label", "namespace", SYSTEM, "pod-security.kubernetes.io/enforce=restricted")
+    yield SYSTEM
+    for release in json.loads(helm("list", "--namespace", SYSTEM, "--output", "json")):
+        helm("uninstall", release["name"], "--namespace", SYSTEM, "--wait")
+    kubectl("delete", CRD, "--ignore-not-found")
+    kubectl("delete", "namespace", SYSTEM)
+
+
+@pytest.mark.parametrize("values", [None, *CI_VALUES], ids=lambda path: path.stem if path else "defaults")
+def test_lint(helm: Command, values: Path | None) -> None:
+    assert "0 chart(s) failed" in helm("lint", "--strict", CHART, *_values(values))
+
+
+def test_defaults_are_the_manifests(helm: Command) -> None:
+    """One source: chart and kustomize differ only in what a chart adds."""
+    rendered = helm("template", "kvtier", CHART, "--namespace", SYSTEM)
+    of_chart = {_key(each): _without_chart(each) for each in yaml.safe_load_all(rendered) if each}
+    of_base = {
+        _key(each): each
+        for path in (MANIFESTS / "base").glob("*.yaml")
+        if path.name != "kustomization.yaml"
+        for each in yaml.safe_load_all(path.read_text())
+        if each["kind"] != "Namespace"
+    }
+    assert of_chart.keys() == of_base.keys()
+    for key, document in of_base.items():
+        if key[0] != "CustomResourceDefinition":
+            assert of_chart[key] == document
+
+
+@pytest.mark.parametrize(
+    ("values", "names"),
+    [
+        ({"operater": {}}, "operater"),
+        ({"image": {"pullPolicy": "Sometimes"}}, "pullPolicy"),
+        ({"tiers": [{"name": "x", "spec": {"tiers": {"cpu": {"capacity": "1Gi"}}}}]}, "model"),
+        ({"tiers": [TIER | {"spec": SPEC | {"backends": "Native"}}]}, "backends"),
+        ({"picker": {"flavor": "envoy"}}, "flavor"),
+        ({"watchNamespaces": ["other"], "tiers": [TIER]}, "watchNamespaces"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_wrong_values_are_refused_by_name(
+    helm: Command, tmp_path: Path, values: dict[str, Any], names: str
+) -> None:
+    file = tmp_path / "values.yaml"
+    file.write_text(yaml.safe_dump(values))
+    with pytest.raises(CommandError, match=names):
+        helm("template", "kvtier", CHART, "--namespace", SYSTEM, "--values", file)
+
+
+def test_offline_the_tiers_are_rendered(helm: Command) -> None:
+    rendered = helm("template", "kvtier", CHART, "--namespace", SYSTEM, "--values", EVERYTHING)
+    tiers = [each for each in yaml.safe_load_all(rendered) if each and each["kind"] == "KVCacheTier"]
+    assert [each["metadata"]["name"] for each in tiers] == ["qwen3-32b", "llama"]
+    assert [each["spec"]["router"]["flavor"] for each in tiers] == ["gaie", "llm-d"]
+    assert [each["spec"]["router"]["failureMode"] for each in tiers] == ["FailClose", "FailClose"]
+
+
+def test_install_upgrade_rollback_uninstall(helm: Command, kubectl: Command, system: str) -> None:
+    at = ("--namespace", system)
+    first = helm("install", "kvtier", CHART, *at, *_values(EVERYTHING))
+    assert "2 KVCacheTier(s) of your values are NOT installed yet" in first
+    kubectl("wait", "--for=condition=Established", CRD, "--timeout=30s")
+    assert _names(kubectl, "kvct") == []
+    for kind in ("servicemonitor", "prometheusrule", "poddisruptionbudget", "networkpolicy", "deployment"):
+        assert _names(kubectl, kind) == [OPERATOR]
+
+    second = helm("upgrade", "kvtier", CHART, *at, *_values(EVERYTHING))
+    assert "NOT installed" not in second
+    assert _names(kubectl, "kvct") == ["llama", "qwen3-32b"]
+    tier = kubectl.json("get", "kvct", "qwen3-32b", *at)["spec"]
+    assert tier["engine"]["maxModelLen"] == 1048576
+    assert tier["router"]["flavor"] == "gaie"
+
+    helm("upgrade", "kvtier", CHART, *at, "--reset-values", "--set", "operator.logFormat=plain")
+    assert _names(kubectl, "kvct") == []
+    assert _names(kubectl, "networkpolicy") == []
+    helm("rollback", "kvtier", "2", *at)
+    assert _names(kubectl, "kvct") == ["llama", "qwen3-32b"]
+    assert _names(kubectl, "networkpolicy") == [OPERATOR]
+
+    kubectl("apply", *at, "--filename", "-", stdin=json.dumps(_by_hand()))
+    helm("uninstall", "kvtier", *at, "--wait")
+    assert _names(kubectl, "deployment") == []
+    assert _names(kubectl, "clusterrole", OPERATOR) == []
+    assert _names(kubectl, "kvct") == ["by-hand"], "crds.keep keeps the CRD and what no chart made"
+
+    helm("install", "kvtier", CHART, *at)
+    assert _names(kubectl, "kvct") == ["by-hand"], "a kept CRD is taken up again by its release"
+    helm("upgrade", "kvtier", CHART, *at, "--set", "crds.keep=false")
+    helm("uninstall", "kvtier", *at, "--wait")
+    with pytest.raises(CommandError, match="NotFound"):
+        kubectl("get", CRD)
+
+
+def _by_hand() -> dict[str, Any]:
+    return {
+        "apiVersion": "kvtier.dev/v1alpha1",
+        "kind": "KVCacheTier",
+        "metadata": {"name": "by-hand"},
+        "spec": SPEC,
+    }
+
+
+def _values(path: Path | None) -> list[str | Path]:
+    return ["--values", path] if path else []
+
+
+def _names(kubectl: Command, kind: str, *names: str) -> list[str]:
+    """Names of the objects in the operator's namespace that a chart or a person made."""
+    listed = kubectl("get", kind, *names, "--namespace", SYSTEM, "--ignore-not-found", "--output", "name")
+    return [line.rpartition("/")[2] for line in listed.splitlines()]
+
+
+def _key(document: dict[str, Any]) -> tuple[str, str]:
+    return document["kind"], document["metadata"]["name"]
+
+
+def _without_chart(document: dict[str, Any]) -> dict[str, Any]:
+    labels = document["metadata"]["labels"]
+    document["metadata"]["labels"] = {key: labels[key] for key in labels if key not in OF_CHARTS}
+    if document["kind"] == "Deployment":
+        container = document["spec"]["template"]["spec"]["containers"][0]
+        assert container.pop("imagePullPolicy") == "IfNotPresent", "what Kubernetes makes of a tag by itself"
+    return document

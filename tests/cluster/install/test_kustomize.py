@@ -1,0 +1,130 @@
+"""`kubectl apply -k` of everything in manifests/, on a real API server that validates strictly."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import yaml
+from tests.cluster.harness.commands import Command, CommandError
+from tests.cluster.install.places import CRD, MANIFESTS, OPERATOR, SYSTEM
+
+from kvtier_operator.api.parse import parse_resource
+from kvtier_operator.planning.observed import Observed
+from kvtier_operator.planning.plan import Outcome
+from kvtier_operator.planning.planner import make_plan
+
+BACKENDS = {"kvtier": "KVTier", "lmcache": "LMCache", "lmcache-mp": "LMCacheMP", "native": "Native"}
+HUGEPAGES = ("kvtier", "lmcache", "lmcache-mp")
+STRICT = ("--server-side", "--validate=strict")
+
+
+@pytest.fixture(scope="module")
+def base(kubectl: Command) -> Iterator[None]:
+    kubectl("apply", "-k", MANIFESTS / "base", *STRICT)
+    kubectl("wait", "--for=condition=Established", CRD, "--timeout=30s")
+    yield
+    kubectl("delete", "-k", MANIFESTS / "base")
+
+
+def test_overlay_on_a_bare_cluster_needs_the_crd_first(kubectl: Command, tmp_path: Path) -> None:
+    """What the install page says: one command cannot make a kind and its first object."""
+    kubectl = replace(kubectl, folder=tmp_path)  # remembers no CRD of another test's
+    with pytest.raises(CommandError, match="ensure CRDs are installed first"):
+        kubectl("apply", "-k", MANIFESTS / "overlays" / "kvtier", *STRICT)
+    kubectl("wait", "--for=condition=Established", CRD, "--timeout=30s")
+    kubectl("apply", "-k", MANIFESTS / "overlays" / "kvtier", *STRICT)
+    kubectl("delete", "-k", MANIFESTS / "overlays" / "kvtier")
+
+
+def test_all_are_tried() -> None:
+    assert {path.name for path in (MANIFESTS / "overlays").iterdir()} == BACKENDS.keys()
+    assert {path.name for path in (MANIFESTS / "static").iterdir()} == BACKENDS.keys()
+    assert {path.name for path in (MANIFESTS / "components").iterdir()} == {
+        "hugepages",
+        "memlock",
+        "disk",
+        "monitoring",
+    }
+
+
+@pytest.mark.parametrize("overlay", BACKENDS)
+@pytest.mark.usefixtures("base")
+def test_overlay(kubectl: Command, overlay: str) -> None:
+    kubectl("apply", "-k", MANIFESTS / "overlays" / overlay, *STRICT)
+    applied = kubectl.json("get", "kvct", "qwen3-32b")
+    assert applied["spec"]["backend"] == BACKENDS[overlay]
+    kubectl("get", "deployment", OPERATOR, "--namespace", SYSTEM)
+    kubectl("delete", "kvct", "qwen3-32b")
+
+
+@pytest.mark.parametrize("overlay", BACKENDS)
+def test_static(kubectl: Command, namespace: str, overlay: str, tmp_path: Path) -> None:
+    """The Plan's objects themselves, in a namespace of the reader's."""
+    folder = MANIFESTS / "static" / overlay
+    kubectl("apply", "-k", folder, *STRICT, "--dry-run=server")
+    applied = kubectl("apply", "-k", folder, *STRICT)
+    assert "deployment.apps/qwen3-32b-engine serverside-applied" in applied
+    kubectl("delete", "-k", folder)
+
+    _kustomization(tmp_path, folder, {"namespace": namespace})
+    kubectl("apply", "-k", tmp_path, *STRICT, "--dry-run=server")
+
+
+@pytest.mark.parametrize(
+    ("overlay", "component"),
+    [
+        (overlay, component)
+        for overlay in BACKENDS
+        for component in ("hugepages", "memlock", "disk", "monitoring")
+        if component != "hugepages" or overlay in HUGEPAGES
+    ],
+)
+@pytest.mark.usefixtures("base")
+def test_component(kubectl: Command, overlay: str, component: str, tmp_path: Path) -> None:
+    _kustomization(
+        tmp_path,
+        MANIFESTS / "overlays" / overlay,
+        {"components": [_relative(MANIFESTS / "components" / component, tmp_path)]},
+    )
+    kubectl("apply", "-k", tmp_path, *STRICT, "--dry-run=server")
+    built = yaml.safe_load_all(kubectl("kustomize", tmp_path))
+    [document] = [each for each in built if each["kind"] == "KVCacheTier"]
+    plan = make_plan(parse_resource(document, component), Observed())
+    assert [check.message for check in plan.checks if check.outcome is Outcome.REJECT] == []
+    spec = document["spec"]
+    match component:
+        case "hugepages" | "memlock":
+            assert spec["tiers"]["cpu"][component]["policy"] == "Require"
+        case "disk":
+            assert spec["tiers"]["disk"]["capacity"] == "500Gi"
+        case "monitoring":
+            assert spec["observability"] == dict.fromkeys(
+                ("serviceMonitor", "prometheusRule", "dashboard"), True
+            )
+
+
+@pytest.mark.usefixtures("base")
+def test_an_unknown_field_would_be_seen(kubectl: Command, tmp_path: Path) -> None:
+    patch = {
+        "target": {"kind": "Deployment", "name": OPERATOR},
+        "patch": '[{"op": "add", "path": "/spec/replica", "value": 1}]',
+    }
+    _kustomization(tmp_path, MANIFESTS / "base", {"patches": [patch]})
+    with pytest.raises(CommandError, match="replica"):
+        kubectl("apply", "-k", tmp_path, *STRICT, "--dry-run=server")
+
+
+def _kustomization(folder: Path, resource: Path, further: dict[str, object]) -> None:
+    content = {
+        "apiVersion": "kustomize.config.k8s.io/v1beta1",
+        "kind": "Kustomization",
+        "resources": [_relative(resource, folder)],
+        **further,
+    }
+    (folder / "kustomization.yaml").write_text(yaml.safe_dump(content))
+
+
+def _relative(path: Path, folder: Path) -> str:
+    """Kustomize takes no absolute paths."""
+    return "/".join([".."] * len(folder.resolve().parts[1:])) + str(path.resolve())

@@ -1,0 +1,33 @@
+"""An operator of some namespaces only, with as little as can be."""
+
+from collections.abc import Iterator
+
+import pytest
+from kubernetes import client
+from tests.cluster.harness.commands import Command
+from tests.cluster.install.authorizer import may, rights
+from tests.cluster.install.places import CHART, CRD, OPERATOR, SYSTEM
+
+from kvtier_operator.install.rules import CLUSTER, NAMESPACED, PICKER_LEADER_ELECTION
+
+SERVED = ("models", "staging")
+
+
+@pytest.fixture(autouse=True)
+def namespaced(kubectl: Command, helm: Command) -> Iterator[None]:
+    for name in SERVED:
+        kubectl("create", "namespace", name)
+    values = ("--values", CHART / "ci" / "namespaced-values.yaml", "--set", f"nameOverride={OPERATOR}")
+    helm("install", "kvtier", CHART, "--namespace", SYSTEM, "--create-namespace", *values)
+    yield
+    helm("uninstall", "kvtier", "--namespace", SYSTEM, "--wait")
+    kubectl("delete", CRD, "--ignore-not-found")
+    kubectl("delete", "namespace", SYSTEM, *SERVED)
+
+
+def test_rights(site_api: client.ApiClient) -> None:
+    for right in rights(NAMESPACED):
+        assert all(may(site_api, right, namespace) for namespace in SERVED), right
+        assert not may(site_api, right, "default"), right
+    assert not [right for right in rights(CLUSTER) if may(site_api, right)]
+    assert not [right for right in rights([PICKER_LEADER_ELECTION]) if may(site_api, right, SERVED[0])]
