@@ -70,7 +70,6 @@ _KUBERNETES: Final = Module(
     "k8s.io/kubernetes",
     {
         "etcd": "go.etcd.io/etcd/server/v3",
-        "kwok": "sigs.k8s.io/kwok/cmd/kwok",
         **{
             name: f"k8s.io/kubernetes/cmd/{name}"
             for name in (
@@ -91,6 +90,7 @@ _KUBERNETES: Final = Module(
 )
 MODULES: Final = (
     _KUBERNETES,
+    Module("kwok", "sigs.k8s.io/kwok", {"kwok": "sigs.k8s.io/kwok/cmd/kwok"}, {}),
     Module(
         "helm",
         "helm.sh/helm/v4",
