@@ -1,17 +1,19 @@
 """An installed operator at work with nothing but its own rights, and its removal before its resources."""
 
 import json
+import os
 import subprocess
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.cluster.harness.commands import Command, CommandError
 from tests.cluster.harness.control_plane import ControlPlane
+from tests.cluster.harness.operator import Operator, running_operator
 from tests.cluster.harness.waiting import eventually
-from tests.cluster.install.places import CHART, CRD, ROOT, SYSTEM
-from tests.cluster.install.running import running_operator
+from tests.cluster.install.places import CHART, CRD, OPERATOR, ROOT, SYSTEM
 
 # Everything that asks for a right of its own: replicated pickers, a route, Istio's rule, monitoring.
 RESOURCE = {
@@ -49,28 +51,26 @@ def system(kubectl: Command, helm: Command) -> Iterator[str]:
     kubectl("delete", "namespace", SYSTEM, "--ignore-not-found")
 
 
-@pytest.mark.parametrize("values", [[], ["watchNamespaces={%s}"]], ids=["everywhere", "one namespace"])
+@pytest.mark.parametrize("places", ["", "watchNamespaces={%s}"], ids=["everywhere", "one namespace"])
+@pytest.mark.usefixtures("system")
 def test_its_rights_are_enough_and_nothing_stays_behind(  # noqa: PLR0913, PLR0917 - fixtures
-    site: ControlPlane,
-    kubectl: Command,
-    helm: Command,
-    namespace: str,
-    system: str,
-    values: list[str],
-    tmp_path: Path,
+    site: ControlPlane, kubectl: Command, helm: Command, namespace: str, places: str, tmp_path: Path
 ) -> None:
-    options = [part for value in values for part in ("--set", value % namespace)]
-    helm("install", "kvtier", CHART, "--namespace", system, "--create-namespace", *options)
-    with running_operator(site, tmp_path, namespaces=namespace if values else "") as log:
+    values = ["--set", "image.repository=mirror.example/kvtier"]
+    values += ["--set", places % namespace] if places else []
+    helm("install", "kvtier", CHART, "--namespace", SYSTEM, "--create-namespace", *values)
+    with _installed(site, kubectl, tmp_path) as operator:
+        log = operator.process.log
         kubectl("apply", "--namespace", namespace, "--filename", "-", stdin=json.dumps(RESOURCE))
         eventually(lambda: _are_there(kubectl, namespace), f"children; its log: {log.read_text()}")
-        assert "orbidden" not in log.read_text()
-        # what the operator cannot do has a condition
-        eventually(lambda: _conditions(kubectl, namespace), "conditions")
-        assert "orbidden" not in json.dumps(_conditions(kubectl, namespace))
+        # what the operator may not do stands in its log or in a condition
+        told = eventually(lambda: _conditions(kubectl, namespace), "conditions")
+        assert "orbidden" not in log.read_text() + json.dumps(told)
+    doctor = _engine(kubectl, namespace)["spec"]["template"]["spec"]["initContainers"][0]
+    assert doctor["image"].startswith("mirror.example/kvtier:")
 
     # the operator goes first, and the resource after it: no finalizer waits for anyone
-    helm("uninstall", "kvtier", "--namespace", system, "--wait")
+    helm("uninstall", "kvtier", "--namespace", SYSTEM, "--wait")
     kubectl("delete", "kvct", "all", "--namespace", namespace, "--timeout=20s")
     eventually(lambda: not _any_there(kubectl, namespace), "garbage collection of every child")
 
@@ -85,13 +85,13 @@ def test_upgrade_restarts_no_engine(
     chart = "charts/tiered-prefix-cache"
     at = ("--namespace", SYSTEM)
     helm("install", "kvtier", before / chart, *at, "--create-namespace")
-    with running_operator(site, tmp_path, sources=released):
+    with _installed(site, kubectl, tmp_path, sources=released):
         kubectl("apply", "--namespace", namespace, "--filename", "-", stdin=json.dumps(RESOURCE))
         eventually(lambda: _are_there(kubectl, namespace), "children")
     engine = _engine(kubectl, namespace)
 
     helm("upgrade", "kvtier", CHART, *at, "--set", "operator.logFormat=plain,networkPolicy.enabled=true")
-    with running_operator(site, tmp_path) as log:
+    with _installed(site, kubectl, tmp_path) as operator:
         kubectl(
             "patch",
             "kvct",
@@ -102,9 +102,33 @@ def test_upgrade_restarts_no_engine(
             "--patch",
             '{"spec":{"replicas":3}}',
         )
-        eventually(lambda: _engine(kubectl, namespace)["spec"]["replicas"] == 3, f"3 engines; log: {log}")
+        eventually(
+            lambda: _engine(kubectl, namespace)["spec"]["replicas"] == 3, f"3 engines; {operator.process.log}"
+        )
     assert _engine(kubectl, namespace)["spec"]["template"] == engine["spec"]["template"]
     kubectl("delete", "kvct", "all", "--namespace", namespace)
+
+
+@contextmanager
+def _installed(
+    site: ControlPlane, kubectl: Command, folder: Path, *, sources: Path | None = None
+) -> Iterator[Operator]:
+    """The operator as a process with the environment and the rights of the installed Deployment.
+
+    Args:
+        site: The cluster.
+        kubectl: For it.
+        folder: For the kubeconfig and the log.
+        sources: A checkout whose operator to run; this one's when empty.
+    """
+    pod = kubectl.json("get", "deployment", OPERATOR, "--namespace", SYSTEM)["spec"]["template"]["spec"]
+    environment = {each["name"]: each.get("value", "") for each in pod["containers"][0]["env"]}
+    if sources:
+        packages = (sources / part for part in ("operator", "connector", "scorer"))
+        environment["PYTHONPATH"] = os.pathsep.join(map(str, packages))
+    kubeconfig = site.kubeconfig_for_service_account(SYSTEM, pod["serviceAccountName"], folder)
+    with running_operator(kubeconfig, folder / "operator.log", env=environment) as operator:
+        yield operator
 
 
 def _released(target: Path) -> Path | None:
