@@ -44,13 +44,20 @@ class Process:
     def _poll(self, is_ready: Callable[[], bool]) -> None:
         deadline = time.monotonic() + _START_TIMEOUT_S
         while not is_ready():
-            if self._popen.poll() is not None:
+            if self._ended_within(_POLL_S):
                 raise RuntimeError(f"ended with {self._popen.returncode}; its log ends:\n{self._log_end()}")
             if time.monotonic() > deadline:
                 raise RuntimeError(
                     f"not ready after {_START_TIMEOUT_S:.0f} s; its log ends:\n{self._log_end()}"
                 )
-            time.sleep(_POLL_S)
+
+    def _ended_within(self, timeout_s: float) -> bool:
+        """Waits for the program's end; its readiness, unlike its end, has to be asked for."""
+        try:
+            self._popen.wait(timeout_s)
+        except subprocess.TimeoutExpired:
+            return False
+        return True
 
     def stop(self) -> None:
         """Ends the program and waits until it is gone."""

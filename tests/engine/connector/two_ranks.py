@@ -1,16 +1,14 @@
-"""Runs an engine of two ranks, prints what it found, and waits to be killed. A program, not a test."""
+"""Runs an engine of two ranks, tells what it found and waits to be killed. A program, not a test."""
 
 import json
 import sys
-import time
-from pathlib import Path
 
 from tests.engine.connector.prompts import answers, metric, prompt
 
 from kvtier_connector.config import MIB, ConnectorConfig, Policy, kv_transfer_config
 
 
-def main(model: str) -> None:
+def main(model: str, descriptor: int) -> None:
     from vllm import LLM  # noqa: PLC0415 - spawned workers import this module too
 
     tier = ConnectorConfig(cpu_capacity_bytes=4 * MIB, hugepages=Policy.PREFER, blocks_per_chunk=2)
@@ -31,9 +29,10 @@ def main(model: str) -> None:
     llm.reset_prefix_cache()
     warm = [answers(llm, [ids])[0] for ids in prompts]
     loaded = metric(llm, "vllm:kv_offload_load_bytes")
-    Path(sys.argv[2]).write_text(json.dumps({"cold": cold, "warm": warm, "loaded_bytes": loaded}))
-    time.sleep(3600)
+    with open(descriptor, "w", encoding="utf-8") as result:
+        print(json.dumps({"cold": cold, "warm": warm, "loaded_bytes": loaded}), file=result)
+    sys.stdin.read()  # whoever started it ends first, if it is not killed
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    main(sys.argv[1], int(sys.argv[2]))

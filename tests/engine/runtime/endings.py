@@ -1,4 +1,4 @@
-"""What a run leaves behind: waits for the end of any process by the kernel's own notice, and for logs."""
+"""What a run leaves behind: waits for the end of any process by the kernel's own notice."""
 
 import asyncio
 import os
@@ -56,20 +56,30 @@ def present(path: Path) -> bool:
     return path.exists()
 
 
-async def log_line(path: Path, start: str, timeout_s: float = TIMEOUT_S) -> str:
-    """The first line of the log that starts so, once it is there."""
+class Announcement:
+    """A line that a program writes into a FIFO once it is ready: nobody looks at a file again and again."""
 
-    async def look() -> str:
-        while (line := _find_line(path, start)) is None:  # noqa: ASYNC110 - a file tells nobody
-            await asyncio.sleep(0.02)
-        return line
+    def __init__(self, folder: Path) -> None:
+        self.path = folder / "announcement"
+        os.mkfifo(self.path)
+        # open for both, or opening would wait for the other end
+        self._descriptor = os.open(self.path, os.O_RDWR)
 
-    return await asyncio.wait_for(look(), timeout_s)
+    def __enter__(self) -> Self:
+        return self
 
+    def __exit__(self, *_: object) -> None:
+        os.close(self._descriptor)
 
-def _find_line(path: Path, start: str) -> str | None:
-    lines = path.read_text().splitlines(keepends=True) if path.exists() else []
-    return next((line.rstrip() for line in lines if line.startswith(start) and line.endswith("\n")), None)
+    async def line(self) -> str:
+        """The line, once it has been written; fails after a while."""
+        return await asyncio.to_thread(self.wait)
+
+    def wait(self) -> str:
+        """The same for a test that is not asynchronous."""
+        ready, _, _ = select.select([self._descriptor], [], [], TIMEOUT_S)
+        assert ready, f"nothing was announced in {TIMEOUT_S:.0f} s"
+        return os.read(self._descriptor, select.PIPE_BUF).decode().rstrip("\n")
 
 
 def _command_line(pid: int) -> str:

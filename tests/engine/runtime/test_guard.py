@@ -6,10 +6,11 @@ import signal
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.engine.runtime.endings import SHM, TIMEOUT_S, Watched, log_line, present
+from tests.engine.runtime.endings import SHM, TIMEOUT_S, Announcement, Watched, present
 
 from kvtier_operator.runtime.process.shm import descendants
 from kvtier_operator.runtime.process.supervised import Command, SupervisedProcess
@@ -28,7 +29,8 @@ if {deaf}:
 child = subprocess.Popen([sys.executable, "-c", "import signal; print(flush=True); signal.pause()"],
     start_new_session=True, stdout=subprocess.PIPE)
 child.stdout.readline()
-print("ready", path, flush=True)
+with open(sys.argv[1], "w") as announcement:
+    print(path, file=announcement)
 {then}
 """
 # The owner of a guarded program, for tests that kill the owner.
@@ -49,15 +51,24 @@ def remove(path: Path) -> None:
     path.unlink()
 
 
-def unruly(*, deaf: bool = False, then: str = "signal.pause()") -> tuple[str, ...]:
-    return sys.executable, "-c", UNRULY.format(deaf=deaf, then=then)
+@pytest.fixture
+def ready(tmp_path: Path) -> Iterator[Announcement]:
+    """Where an unruly program says that it is ready, and under which name its shared memory lies."""
+    with Announcement(tmp_path) as announcement:
+        yield announcement
+
+
+def unruly(ready: Announcement, *, deaf: bool = False, then: str = "signal.pause()") -> tuple[str, ...]:
+    return sys.executable, "-c", UNRULY.format(deaf=deaf, then=then), str(ready.path)
 
 
 @pytest.mark.parametrize("deaf", [False, True])
-async def test_stop_ends_everything_and_removes_its_shared_memory(tmp_path: Path, deaf: bool) -> None:
+async def test_stop_ends_everything_and_removes_its_shared_memory(
+    tmp_path: Path, ready: Announcement, deaf: bool
+) -> None:
     log = tmp_path / "log"
-    async with SupervisedProcess(Command("unruly", unruly(deaf=deaf), grace_s=0.5), log) as process:
-        path = Path((await log_line(log, "ready")).split()[1])
+    async with SupervisedProcess(Command("unruly", unruly(ready, deaf=deaf), grace_s=0.5), log) as process:
+        path = Path(await ready.line())
         assert present(path)
         watched = Watched(descendants(process.guard_pid))
         assert len(watched) == 2
@@ -67,20 +78,22 @@ async def test_stop_ends_everything_and_removes_its_shared_memory(tmp_path: Path
     assert not present(path)
 
 
-async def test_a_program_that_dies_takes_its_children_and_shared_memory_along(tmp_path: Path) -> None:
+async def test_a_program_that_dies_takes_its_children_and_shared_memory_along(
+    tmp_path: Path, ready: Announcement
+) -> None:
     log = tmp_path / "log"
-    process = SupervisedProcess(Command("unruly", unruly(then="os.kill(os.getpid(), 9)")), log)
+    process = SupervisedProcess(Command("unruly", unruly(ready, then="os.kill(os.getpid(), 9)")), log)
     async with process:
         assert await asyncio.wait_for(process.wait(), TIMEOUT_S) == 128 + signal.SIGKILL
-        path = Path((await log_line(log, "ready")).split()[1])
+        path = Path(await ready.line())
         assert not present(path)
 
 
-def test_nothing_outlives_an_owner_that_was_killed(tmp_path: Path) -> None:
+def test_nothing_outlives_an_owner_that_was_killed(tmp_path: Path, ready: Announcement) -> None:
     log = tmp_path / "log"
-    command = [sys.executable, "-c", OWNER, str(log), *unruly(deaf=True)]
+    command = [sys.executable, "-c", OWNER, str(log), *unruly(ready, deaf=True)]
     with subprocess.Popen(command, stdout=subprocess.PIPE) as owner:  # noqa: S603 - our own
-        path = Path(asyncio.run(log_line(log, "ready")).split()[1])
+        path = Path(ready.wait())
         with Watched(descendants(owner.pid)) as watched:
             assert len(watched) == 3
             owner.kill()
@@ -88,10 +101,10 @@ def test_nothing_outlives_an_owner_that_was_killed(tmp_path: Path) -> None:
     assert not present(path)
 
 
-async def test_a_killed_guard_takes_the_program_along(tmp_path: Path) -> None:
+async def test_a_killed_guard_takes_the_program_along(tmp_path: Path, ready: Announcement) -> None:
     log = tmp_path / "log"
-    async with SupervisedProcess(Command("unruly", unruly()), log) as process:
-        path = Path((await log_line(log, "ready")).split()[1])
+    async with SupervisedProcess(Command("unruly", unruly(ready)), log) as process:
+        path = Path(await ready.line())
         program, child = descendants(process.guard_pid)
         with Watched([program]) as watched:
             os.kill(process.guard_pid, signal.SIGKILL)
@@ -100,10 +113,10 @@ async def test_a_killed_guard_takes_the_program_along(tmp_path: Path) -> None:
         remove(path)
 
 
-async def test_the_shared_memory_of_others_stays(tmp_path: Path) -> None:
+async def test_the_shared_memory_of_others_stays(tmp_path: Path, ready: Announcement) -> None:
     log = tmp_path / "log"
-    async with SupervisedProcess(Command("unruly", unruly()), log):
-        await log_line(log, "ready")
+    async with SupervisedProcess(Command("unruly", unruly(ready)), log):
+        await ready.line()
         with tempfile.NamedTemporaryFile(dir=SHM, delete=False) as theirs:
             pass
     remove(Path(theirs.name))
