@@ -54,7 +54,7 @@ def test_defaults_are_the_manifests(helm: Command) -> None:
 @pytest.mark.parametrize(
     ("values", "names"),
     [
-        ({"operater": {}}, "operater"),
+        ({"operators": {}}, "operators"),
         ({"image": {"pullPolicy": "Sometimes"}}, "pullPolicy"),
         ({"tiers": [{"name": "x", "spec": {"tiers": {"cpu": {"capacity": "1Gi"}}}}]}, "model"),
         ({"tiers": [TIER | {"spec": SPEC | {"backends": "Native"}}]}, "backends"),
