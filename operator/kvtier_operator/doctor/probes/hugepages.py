@@ -13,16 +13,17 @@ from kvtier_operator.planning.units import GIB, KIB, MIB
 _POOLS: Final = Path("/sys/kernel/mm/hugepages")
 _SIZE_SHIFT: Final = 26
 """MFD_HUGE_SHIFT of linux/memfd.h: log2 of the page size goes into the flags from this bit."""
-_PROOF_BYTES: Final = GIB
-"""Really taken where the control group's limit is known. The kernel zeroes what it hands out, seconds for
-100 GiB, and the rest is only reserved, which the pool answers in no time."""
 
 
 def look_at_hugepages(demand: HugepagesDemand) -> HugepagesFacts:
-    """Tries to take them; the pool's and the control group's numbers explain a refusal."""
+    """Tries to take them; the pool's and the control group's numbers explain a refusal.
+
+    All are reserved, which the pool answers at once, and one is taken: the kernel zeroes what it hands out,
+    many seconds for 100 GiB. Only where no control group shows its limit are all of them taken.
+    """
     unit = f"{demand.page_bytes // GIB}GB" if demand.page_bytes >= GIB else f"{demand.page_bytes // MIB}MB"
     limit = lowest_limit(controller="hugetlb", v1=f"hugetlb.{unit}.limit_in_bytes", v2=f"hugetlb.{unit}.max")
-    proof = demand.bytes if limit is None else min(demand.bytes, max(_PROOF_BYTES, demand.page_bytes))
+    proof = demand.bytes if limit is None else demand.page_bytes
     free = _free_pages(demand.page_bytes)
     return HugepagesFacts(refusal=_take(demand, proof), free_pages=free, limit_bytes=limit)
 

@@ -15,8 +15,8 @@ _CAP_IPC_LOCK: Final = 1 << 14
 """capabilities(7), bit 14."""
 _LOCK_ON_FAULT: Final = 1
 """MLOCK_ONFAULT of mlock2(2), Linux 4.4: counts against the limit, brings no page in."""
-_PROOF_BYTES: Final = 16 * MIB
-"""Really locked; more than the kernel's default limit of 8 MiB."""
+_PROOF_BYTES: Final = MIB
+"""Really locked."""
 
 
 def look_at_memlock(demand: MemlockDemand) -> MemlockFacts:
