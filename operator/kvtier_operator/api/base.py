@@ -1,7 +1,8 @@
 """What every model of the API has in common."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, Final, TypeVar
 
 from pydantic import BaseModel, ConfigDict
@@ -73,10 +74,13 @@ class ApiModel(BaseModel):
     )
 
     @classmethod
-    def rules(cls) -> Iterator[Rule]:
+    def rules(cls) -> tuple[Rule, ...]:
         """The rules of this model, in the order they are written."""
-        # A snapshot: pydantic completes some class attributes (the signature) when they are first read.
-        for attribute in tuple(vars(cls).values()):
-            found = getattr(attribute, _RULE_ATTRIBUTE, None)
-            if isinstance(found, Rule):
-                yield found
+        return _rules_of(cls)
+
+
+@cache
+def _rules_of(model: type[ApiModel]) -> tuple[Rule, ...]:
+    # A snapshot: pydantic completes some class attributes (the signature) when they are first read.
+    found = (getattr(attribute, _RULE_ATTRIBUTE, None) for attribute in tuple(vars(model).values()))
+    return tuple(each for each in found if isinstance(each, Rule))

@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, Self
 from urllib.parse import urlencode
+from urllib.request import getproxies
 
 import aiohttp
 import orjson
@@ -31,6 +32,8 @@ JSON_PATCH: Final = "application/json-patch+json"
 METADATA_ONLY: Final = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
 _JSON: Final = "application/json"
 _FIRST_ERROR: Final = 300
+_AT_A_TIME: Final = 16
+"""Requests in flight: beside an API server on two cores more do no more, and each connection takes memory."""
 _TIMEOUT: Final = aiohttp.ClientTimeout(total=30, sock_connect=10)
 _SILENCE_S: Final = 75
 """A watch without a line for this long is dead: the server sends a bookmark about every minute
@@ -78,15 +81,20 @@ class Api:
     """One API server."""
 
     def __init__(self, configuration: Configuration) -> None:
-        configuration.connection_pool_maxsize = 0  # watches hold connections; workers bound the rest
-        self._client = ApiClient(configuration)
+        # without proxies in the environment there is nothing to look up there, in a thread, for every request
+        configuration.client_session_kwargs = {"trust_env": bool(getproxies())}
+        configuration.connection_pool_maxsize = 0  # a watch holds its connection
+        self._watching = ApiClient(configuration)
+        configuration.connection_pool_maxsize = _AT_A_TIME
+        self._asking = ApiClient(configuration)
         self._host = configuration.host
 
     async def __aenter__(self) -> Self:
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        await self._client.close()
+        await self._watching.close()
+        await self._asking.close()
 
     async def request(self, request: Request) -> bytes:
         """One request and the answer's body.
@@ -95,7 +103,7 @@ class Api:
             KvtierError: One of `kvtier_operator.reconcile.errors`, by what the server said.
         """
         try:
-            response = await self._send(request, _TIMEOUT)
+            response = await self._send(self._asking, request, _TIMEOUT)
             content: bytes = await response.read()
         except _NO_ANSWER as error:
             raise UnreachableError(f"no answer to {request}: {_said(error)}") from error
@@ -116,7 +124,7 @@ class Api:
         request = Request("GET", path, query)
         timeout = aiohttp.ClientTimeout(total=None, sock_connect=10, sock_read=_SILENCE_S)
         try:
-            response = await self._send(request, timeout)
+            response = await self._send(self._watching, request, timeout)
             try:
                 if response.status >= _FIRST_ERROR:
                     raise _error(response, await response.read(), f"watch {path}")
@@ -127,17 +135,19 @@ class Api:
         except _NO_ANSWER as error:
             raise UnreachableError(f"the watch of {path} broke: {_said(error)}") from error
 
-    async def _send(self, request: Request, limit: aiohttp.ClientTimeout) -> aiohttp.ClientResponse:
+    async def _send(
+        self, client: ApiClient, request: Request, limit: aiohttp.ClientTimeout
+    ) -> aiohttp.ClientResponse:
         headers = {
             "Accept": request.accept,
             "Content-Type": request.content_type,
             "User-Agent": "kvtier-operator",
         }
-        await self._client.update_params_for_auth(
+        await client.update_params_for_auth(
             headers, [], ["BearerToken"], request.path, request.method, request.body
         )
         url = self._host + request.path + (f"?{urlencode(request.query)}" if request.query else "")
-        answer = await self._client.rest_client.request(
+        answer = await client.rest_client.request(
             request.method, url, headers=headers, body=request.body, _request_timeout=limit
         )
         response: aiohttp.ClientResponse = answer.response

@@ -1,6 +1,7 @@
 """Configuration of endpoint pickers: one flavour a file, each a pure function of the pod's tiers."""
 
 from collections.abc import Callable, Mapping
+from functools import lru_cache
 from typing import Final
 
 from kvtier_scorer.config.builtin import builtin_config
@@ -16,6 +17,7 @@ _FLAVORS: Final[Mapping[str, Callable[[PickerInput], PickerConfig]]] = {
 }
 
 
+@lru_cache(maxsize=256)
 def picker_config(flavor: str, given: PickerInput) -> PickerConfig:
     """The EndpointPickerConfig of one flavour.
 

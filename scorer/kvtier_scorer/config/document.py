@@ -13,6 +13,8 @@ QUEUE: Final = "queue-scorer"
 KV_CACHE_UTILIZATION: Final = "kv-cache-utilization-scorer"
 PREFIX: Final = "prefix-cache-scorer"
 APPROX_PREFIX_PRODUCER: Final = "approx-prefix-cache-producer"
+# libyaml where PyYAML was built with it: an operator renders thousands of these
+_DUMPER: Final = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
 _PICKER: Final = "max-score-picker"
 _PROFILE_HANDLER: Final = "single-profile-handler"
 
@@ -58,7 +60,7 @@ def render(api_version: str, plugins: Iterable[Plugin], comments: Iterable[str] 
         "schedulingProfiles": [{"name": "default", "plugins": [*references, {"pluginRef": _PICKER}]}],
     }
     header = "".join(f"# {comment}\n" for comment in comments)
-    return header + yaml.safe_dump(document, sort_keys=False)
+    return header + yaml.dump(document, Dumper=_DUMPER, sort_keys=False)
 
 
 def _entry(plugin: Plugin) -> dict[str, Any]:
