@@ -7,6 +7,7 @@ import pytest
 from tests.node.doctor.conftest import PAGE_BYTES, Examine, free_pages
 
 from kvtier_operator.planning.demands import Demands, HugepagesDemand
+from kvtier_operator.planning.units import size
 
 pytestmark = pytest.mark.usefixtures("sixteen_pages")
 
@@ -74,7 +75,7 @@ def test_a_limit_of_the_control_group(examine: Examine, hugetlb_group: Path) -> 
     assert examine(pages(free), *inside(hugetlb_group)).status == 0
     found = examine(pages(free + 5), *inside(hugetlb_group))
     assert found.status == 1
-    assert f"the control group's limit is {2 * (free + 4)} MiB; see that the pod requests" in found.message
+    assert f"the control group's limit is {size((free + 4) * PAGE_BYTES)}; " in found.message
 
 
 def test_a_pool_below_the_control_group_s_limit(examine: Examine, hugetlb_group: Path) -> None:
