@@ -52,6 +52,7 @@ lint: setup ## Ruff, mypy, import-linter, codespell
 	@$(BIN)/ruff format --check --quiet
 	@$(BIN)/ruff check --quiet
 	@$(BIN)/mypy
+	@$(BIN)/mypy tests
 	@$(BIN)/lint-imports --no-cache >$(VENV)/lint-imports.log 2>&1 || { cat $(VENV)/lint-imports.log; exit 1; }
 	@$(BIN)/codespell
 

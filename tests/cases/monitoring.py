@@ -62,9 +62,9 @@ def metrics_of(expression: str) -> set[str]:
 def _names(node: promql_parser.Expr) -> Iterator[str]:
     match node:
         case promql_parser.VectorSelector():
-            yield node.name
+            yield node.name or ""
         case promql_parser.MatrixSelector():
-            yield node.vector_selector.name
+            yield node.vector_selector.name or ""
         case promql_parser.BinaryExpr():
             yield from _names(node.lhs)
             yield from _names(node.rhs)

@@ -28,6 +28,16 @@ _CONFIGURATION: Final = {
     "options": {"podPlayStageParallelism": 16, "nodePlayStageParallelism": 4, "nodeLeaseParallelism": 4},
 }
 
+_PLENTY: Final = {
+    "cpu": "1000",
+    "memory": "4Ti",
+    "pods": "10000",
+    "ephemeral-storage": "100Ti",
+    "hugepages-1Gi": "0",
+    "hugepages-2Mi": "0",
+    "nvidia.com/gpu": "1000",
+}
+
 
 @dataclass(frozen=True, slots=True)
 class Shape:
@@ -42,17 +52,6 @@ class Shape:
     allocatable: Mapping[str, str] = field(default_factory=lambda: dict(_PLENTY))
     labels: Mapping[str, str] = field(default_factory=dict)
     taints: tuple[Mapping[str, str], ...] = ()
-
-
-_PLENTY: Final = {
-    "cpu": "1000",
-    "memory": "4Ti",
-    "pods": "10000",
-    "ephemeral-storage": "100Ti",
-    "hugepages-1Gi": "0",
-    "hugepages-2Mi": "0",
-    "nvidia.com/gpu": "1000",
-}
 
 
 @contextmanager

@@ -1,5 +1,7 @@
 """What a person reads in the status, and how it follows what happens."""
 
+from collections.abc import Mapping
+
 from tests.cluster.operator.world import World, condition, resource
 
 _GIB = 1 << 30
@@ -128,5 +130,5 @@ def test_events_tell_of_transitions_only(world: World) -> None:
     assert len(told) == len(set(told))
 
 
-def _container(name: str, state: dict[str, object]) -> dict[str, object]:
+def _container(name: str, state: Mapping[str, object]) -> dict[str, object]:
     return {"name": name, "image": "x", "imageID": "", "ready": False, "restartCount": 0, "state": state}

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -31,7 +32,7 @@ def own_cgroup(name: str) -> Iterator[str]:
         yield f"/{name}"
     finally:
         for root in roots:
-            eventually(lambda root=root: _removed(root / name), f"empty cgroup {root / name}")
+            eventually(partial(_removed, root / name), f"empty cgroup {root / name}")
 
 
 def _hierarchies() -> list[Path]:

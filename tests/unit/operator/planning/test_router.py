@@ -1,3 +1,5 @@
+from collections.abc import Mapping
+
 import pytest
 import yaml
 from tests.unit.operator.planning.backends.planned import resource
@@ -8,7 +10,7 @@ from kvtier_operator.planning.plan import RouterEntries, RouterPlan
 from kvtier_operator.planning.planner import make_plan
 
 
-def router(changes: dict[str, object]) -> RouterPlan:
+def router(changes: Mapping[str, object]) -> RouterPlan:
     return make_plan(resource(changes), Observed()).router
 
 

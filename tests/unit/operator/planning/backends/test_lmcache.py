@@ -107,7 +107,7 @@ def test_ranks_are_dealt_out_over_the_volumes() -> None:
 
 
 def test_volumes_without_a_rank_are_named() -> None:
-    extra = [{"ephemeral": {}}, {"ephemeral": {}}]
+    extra: list[object] = [{"ephemeral": {}}, {"ephemeral": {}}]
     plan = planned(DISK | {"spec.engine.tensorParallelSize": 2, "spec.tiers.disk.extraVolumes": extra})
     assert any("1 of 3 disk volumes stay empty" in note for note in plan.notes)
 

@@ -1,5 +1,7 @@
 """The engine of these cases takes 2 GPUs, 13.1 GiB of memory and, in pages of 2 MiB, 100 GiB."""
 
+from typing import Any
+
 import hypothesis.strategies as st
 import pytest
 from hypothesis import given, settings
@@ -13,9 +15,9 @@ from kvtier_operator.planning.plan import Plan
 from kvtier_operator.planning.planner import make_plan
 
 
-def plan(**spec: object) -> Plan:
+def plan(**spec: Any) -> Plan:  # noqa: ANN401 - as in YAML
     cpu = {"capacity": "100Gi", "hugepages": {"policy": "Require"}}
-    engine = {"tensorParallelSize": 2} | dict(spec.pop("engine", {}))  # type: ignore[call-overload]
+    engine = {"tensorParallelSize": 2} | dict(spec.pop("engine", {}))
     return make_plan(resource(engine=engine, tiers={"cpu": cpu}, **({"replicas": 4} | spec)), Observed())
 
 

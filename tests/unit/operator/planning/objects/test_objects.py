@@ -1,5 +1,5 @@
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import pytest
@@ -32,11 +32,11 @@ ALWAYS = {
 }
 
 
-def plan_for(changes: dict[str, object]) -> Plan:
+def plan_for(changes: Mapping[str, object]) -> Plan:
     return make_plan(resource(changes), Observed())
 
 
-def objects(changes: dict[str, object]) -> tuple[Object, ...]:
+def objects(changes: Mapping[str, object]) -> tuple[Object, ...]:
     return build_objects(plan_for(changes))
 
 
@@ -49,12 +49,12 @@ def one(built: tuple[Object, ...], kind: str, component: str) -> Object:
     return found
 
 
-def pod(changes: dict[str, object], component: str = "engine") -> Object:
+def pod(changes: Mapping[str, object], component: str = "engine") -> Object:
     template: Object = one(objects(changes), "Deployment", component)["spec"]["template"]["spec"]
     return template
 
 
-def engine_container(changes: dict[str, object]) -> Object:
+def engine_container(changes: Mapping[str, object]) -> Object:
     [container] = pod(changes)["containers"]
     found: Object = container
     return found
@@ -201,7 +201,7 @@ def test_volumes_that_pods_share_are_divided_for_lmcache() -> None:
     def mount(backend: str) -> Object:
         mounts = engine_container({"spec.backend": backend, "spec.tiers.disk": disk})["volumeMounts"]
         [found] = [each for each in mounts if each["name"] == "kv-disk-0"]
-        return found
+        return dict(found)
 
     assert mount("LMCache")["subPathExpr"] == mount("LMCacheMP")["subPathExpr"] == "$(POD_NAME)"
     assert "subPathExpr" not in mount("Native")
@@ -215,7 +215,7 @@ def test_lmcache_empties_its_folders_before_it_starts() -> None:
     assert engine_container({"spec.backend": "LMCache"})["command"] == ["vllm", "serve"]
 
 
-def rules(changes: dict[str, object]) -> set[tuple[str, str]]:
+def rules(changes: Mapping[str, object]) -> set[tuple[str, str]]:
     role = one(objects(changes), "Role", "picker")
     return {
         (group, name) for rule in role["rules"] for group in rule["apiGroups"] for name in rule["resources"]
@@ -250,7 +250,7 @@ def test_the_picker_meets_the_restricted_standard() -> None:
     }
 
 
-def picker_args(changes: dict[str, object]) -> list[str]:
+def picker_args(changes: Mapping[str, object]) -> list[str]:
     args: list[str] = pod(changes, "picker")["containers"][0]["args"]
     return args
 
