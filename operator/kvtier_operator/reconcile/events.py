@@ -22,13 +22,11 @@ def transitions(
 def _is_news(before: Mapping[str, Any] | None, now: Mapping[str, Any]) -> bool:
     if before and (before["status"], before["reason"]) == (now["status"], now["reason"]):
         return False
+    if now["type"] == "Ready":
+        return bool(now["status"] == "True")  # its being False says again what another condition says
     if now["status"] == "True":
-        # what held before under another reason, or never was in doubt, is no news
-        return bool(now["type"] == "Ready" or (before and before["status"] == "False"))
-    if now["reason"] in _COMING_UP:
-        return bool(before and before["status"] == "True")
-    # Ready repeats what another condition says
-    return bool(now["type"] != "Ready")
+        return bool(before and before["status"] == "False" and before["reason"] not in _COMING_UP)
+    return now["reason"] not in _COMING_UP or bool(before and before["status"] == "True")
 
 
 def event(condition: Mapping[str, Any], metadata: Mapping[str, Any], now: str) -> dict[str, Any]:

@@ -1,6 +1,7 @@
 """Whether a live object says what is wanted: the server adds defaults and writes quantities its own way."""
 
 from collections.abc import Mapping, Sequence
+from decimal import Decimal
 from functools import lru_cache
 from typing import Any, Final
 
@@ -17,15 +18,14 @@ def says(live: object, wanted: object) -> bool:
     Nothing and an empty value are the same, and so are two ways to write one quantity.
     """
     if isinstance(wanted, Mapping):
-        if not isinstance(live, Mapping):
-            return not wanted and live is None
-        return all(says(live.get(key), value) for key, value in wanted.items())
+        there = live if isinstance(live, Mapping) else {}
+        return all(says(there.get(key), value) for key, value in wanted.items())
     if isinstance(wanted, Sequence) and not isinstance(wanted, str):
         return _says_all(live if isinstance(live, list) else [], wanted)
-    if live == wanted and type(live) is type(wanted):
+    if (live == wanted and type(live) is type(wanted)) or (live in _NOTHING and wanted in _NOTHING):
         return True
-    if live in _NOTHING and wanted in _NOTHING:
-        return True
+    if not isinstance(live, str | int) or not isinstance(wanted, str | int):
+        return False
     return _number(live) is not None and _number(live) == _number(wanted)
 
 
@@ -44,9 +44,9 @@ def _has(item: object, key: str) -> bool:
     return isinstance(item, Mapping) and key in item
 
 
-@lru_cache(maxsize=1024)
-def _number(value: object) -> object:
-    if isinstance(value, bool) or not isinstance(value, str | int):
+@lru_cache(maxsize=1024, typed=True)
+def _number(value: str | int) -> Decimal | None:
+    if isinstance(value, bool):
         return None
     try:
         return parse_quantity(value)

@@ -1,0 +1,75 @@
+"""The store of live objects: what is news, and what is not."""
+
+from tests.unit.operator.reconcile.objects import UID, live, planned
+
+from kvtier_operator.reconcile.children import Children
+from kvtier_operator.reconcile.desired import Wanted
+from kvtier_operator.reconcile.kinds import BY_NAME
+
+_DEPLOYMENT = BY_NAME["Deployment"]
+
+
+class _Told:
+    def __init__(self) -> None:
+        self.calls: list[tuple[str, str, bool]] = []
+        self.children = Children(lambda *call: self.calls.append(call))
+
+    def news(self) -> list[tuple[str, str, bool]]:
+        calls, self.calls = self.calls, []
+        return calls
+
+
+def _engine() -> Wanted:
+    return next(each for each in planned()[1] if each.ref.kind == "Deployment")
+
+
+def test_an_object_is_news_once() -> None:
+    told, engine = _Told(), _engine()
+    told.children.seen(_DEPLOYMENT, live(engine))
+    assert told.news() == [("default", "qwen3-32b", True)]
+    told.children.seen(_DEPLOYMENT, live(engine))
+    told.children.seen(_DEPLOYMENT, live(engine, version=12))  # the same content under another version
+    assert not told.news()
+
+
+def test_an_older_version_is_ignored() -> None:
+    told, engine = _Told(), _engine()
+    told.children.seen(_DEPLOYMENT, live(engine, version=12))
+    old = live(engine, version=11)
+    old["spec"]["replicas"] = 9
+    told.children.seen(_DEPLOYMENT, old)
+    child = told.children.get(engine.ref)
+    assert child
+    assert child.version == 12
+    assert child.facts
+    assert child.facts.wanted == 1
+
+
+def test_a_status_is_news_of_another_urgency() -> None:
+    told, engine = _Told(), _engine()
+    told.children.seen(_DEPLOYMENT, live(engine))
+    told.news()
+    told.children.seen(_DEPLOYMENT, live(engine, version=11) | {"status": {"readyReplicas": 1}})
+    assert told.news() == [("default", "qwen3-32b", False)]
+
+
+def test_only_the_object_that_was_known_goes() -> None:
+    told, engine = _Told(), _engine()
+    told.children.seen(_DEPLOYMENT, live(engine, uid="new"))
+    told.news()
+    told.children.gone(_DEPLOYMENT, live(engine, uid="old"))
+    assert told.children.get(engine.ref)
+    told.children.gone(_DEPLOYMENT, live(engine, uid="new"))
+    assert told.news() == [("default", "qwen3-32b", True)]
+    assert not [*told.children.of(UID)]
+
+
+def test_a_list_drops_what_is_not_in_it_of_its_kind_and_namespace() -> None:
+    told = _Told()
+    for each in planned()[1]:
+        told.children.seen(each.kind, live(each))
+    count = len(told.children)
+    told.children.only(_DEPLOYMENT, "elsewhere", set())
+    assert len(told.children) == count
+    told.children.only(_DEPLOYMENT, None, {("default", "qwen3-32b-engine")})
+    assert len(told.children) == count - 1

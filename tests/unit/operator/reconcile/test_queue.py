@@ -1,0 +1,122 @@
+"""The queue, with time passed in."""
+
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kvtier_operator.reconcile.queue import KeyedQueue, backoff_s
+
+
+def test_a_key_is_taken_when_it_is_due_and_not_before() -> None:
+    queue: KeyedQueue[str] = KeyedQueue()
+    queue.add("a", due=5)
+    assert queue.take(now=4.9) is None
+    assert queue.next_due() == 5
+    assert queue.take(now=5) == "a"
+    assert queue.take(now=100) is None
+
+
+def test_a_key_is_in_the_queue_once_with_its_earliest_time() -> None:
+    queue: KeyedQueue[str] = KeyedQueue()
+    for due in (5, 3, 9):
+        queue.add("a", due)
+    assert len(queue) == 1
+    assert queue.take(now=3) == "a"
+    queue.done("a")
+    assert queue.take(now=100) is None
+
+
+def test_what_is_due_for_longest_comes_first() -> None:
+    queue: KeyedQueue[str] = KeyedQueue()
+    for key, due in (("a", 3), ("b", 1), ("c", 2)):
+        queue.add(key, due)
+    assert [queue.take(now=9) for _ in range(3)] == ["b", "c", "a"]
+
+
+def test_a_key_is_never_worked_on_twice_at_a_time() -> None:
+    queue: KeyedQueue[str] = KeyedQueue()
+    queue.add("a", 0)
+    assert queue.take(0) == "a"
+    queue.add("a", 1)
+    assert queue.take(9) is None
+    queue.done("a")
+    assert queue.take(9) == "a"
+
+
+def test_failures_in_a_row_wait_longer_and_a_success_forgets_them() -> None:
+    queue: KeyedQueue[str] = KeyedQueue()
+    delays = []
+    for _ in range(4):
+        queue.add("a", 0)
+        queue.take(1e9)
+        delays.append(queue.failed("a", now=0))
+    assert all(later > 1.4 * earlier for earlier, later in pairwise(delays))
+    queue.take(1e9)
+    queue.done("a")
+    queue.add("a", 0)
+    queue.take(1e9)
+    assert queue.failed("a", now=0) <= 0.2
+
+
+def test_a_server_that_asks_for_time_gets_it() -> None:
+    queue: KeyedQueue[str] = KeyedQueue()
+    queue.add("a", 0)
+    queue.take(0)
+    assert queue.failed("a", now=10, least_s=7) == 7
+    assert queue.next_due() == 17
+
+
+def test_news_of_a_failed_key_need_not_wait() -> None:
+    queue: KeyedQueue[str] = KeyedQueue()
+    queue.add("a", 0)
+    queue.take(0)
+    queue.add("a", 0.01)
+    queue.failed("a", now=0, least_s=60)
+    assert queue.next_due() == 0.01
+
+
+def test_a_forgotten_key_does_not_come_back() -> None:
+    queue: KeyedQueue[str] = KeyedQueue()
+    queue.add("a", 0)
+    queue.forget("a")
+    assert queue.take(9) is None
+    assert queue.next_due() is None
+
+
+@pytest.mark.parametrize("failures", [1, 5, 50, 5000])
+def test_backoff_is_bounded(failures: int) -> None:
+    assert 0.1 < backoff_s(failures) <= 60
+
+
+@given(
+    st.lists(
+        st.tuples(st.sampled_from("abc"), st.sampled_from(["add", "take", "done", "failed"])), max_size=60
+    )
+)
+def test_no_key_is_ever_lost(steps: list[tuple[str, str]]) -> None:
+    queue: KeyedQueue[str] = KeyedQueue()
+    wanted: set[str] = set()
+    working: set[str] = set()
+    for now, (key, step) in enumerate(steps):
+        if step == "add":
+            queue.add(key, now)
+            wanted.add(key)
+        elif step == "take" and (taken := queue.take(now)):
+            assert taken not in working
+            working.add(taken)
+            wanted.discard(taken)
+        elif step == "done" and key in working:
+            working.discard(key)
+            queue.done(key)
+        elif step == "failed" and key in working:
+            working.discard(key)
+            queue.failed(key, now)
+            wanted.add(key)
+    for key in working:
+        queue.done(key)
+    seen = set()
+    while key := queue.take(1e9):
+        seen.add(key)
+    assert seen == wanted

@@ -1,0 +1,178 @@
+"""Conditions: each seen to hold and to fail, with what a person needs to know."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from tests.unit.operator.reconcile.objects import planned
+
+from kvtier_operator.planning.objects.names import Component
+from kvtier_operator.reconcile.events import transitions
+from kvtier_operator.reconcile.facts.deployment import DeploymentFacts
+from kvtier_operator.reconcile.facts.pod import PodTrouble
+from kvtier_operator.reconcile.kinds import BY_NAME
+from kvtier_operator.reconcile.status.build import StatusInput, build_status
+from kvtier_operator.reconcile.status.failure import Failure
+from kvtier_operator.reconcile.status.unserved import Unserved, unserved
+
+_READY = DeploymentFacts(wanted=2, exist=2, updated=2, ready=2, current=True)
+_FULL = StatusInput(
+    generation=3,
+    planned=planned({"spec.replicas": 2})[0],
+    engine=_READY,
+    picker=replace(_READY, wanted=1, exist=1, updated=1, ready=1),
+    engine_troubles=(),
+    picker_troubles=(),
+    failures=(),
+    kinds=Unserved(),
+    now="2026-01-02T03:04:05Z",
+)
+
+
+def _conditions(given: StatusInput, previous: dict[str, Any] | None = None) -> dict[str, dict[str, Any]]:
+    return {each["type"]: each for each in build_status(given, previous or {})["conditions"]}
+
+
+def test_all_is_well() -> None:
+    found = _conditions(_FULL)
+    assert {name: each["status"] for name, each in found.items()} == {
+        "Accepted": "True",
+        "BudgetFits": "True",
+        "NodesFit": "False",  # there are no nodes, but the pods run
+        "EnginesReady": "True",
+        "RouterReady": "True",
+        "Ready": "True",
+    }
+    assert all(each["observedGeneration"] == 3 for each in found.values())
+    assert found["Ready"]["message"] == "2 of 2 engine pods ready; 1 of 1 picker pods ready"
+
+
+_ENGINES = [
+    ({"engine": None}, "NotCreated", ""),
+    ({"engine": replace(_READY, ready=1)}, "Progressing", "1 of 2 engine pods ready; one has"),
+    ({"engine": replace(_READY, exist=3)}, "Progressing", "3 exist (1 of an older spec)"),
+    ({"engine": replace(_READY, current=False)}, "Progressing", ""),
+    ({"engine": replace(_READY, ready=0, stalled=True)}, "ProgressDeadlineExceeded", "logs"),
+    (
+        {
+            "engine": replace(
+                _READY, exist=0, failed_reason="FailedCreate", failed_message="exceeded quota: q"
+            )
+        },
+        "QuotaExceeded",
+        "exceeded quota: q; raise the namespace's ResourceQuota",
+    ),
+    (
+        {"engine": replace(_READY, exist=0, failed_reason="FailedCreate", failed_message="webhook says no")},
+        "FailedCreate",
+        "webhook says no",
+    ),
+    ({"failures": (Failure(Component.ENGINE, "Forbidden", "because"),)}, "Forbidden", "because"),
+]
+
+
+@pytest.mark.parametrize(("change", "reason", "words"), _ENGINES)
+def test_engines_are_not_ready(change: dict[str, Any], reason: str, words: str) -> None:
+    found = _conditions(replace(_FULL, **change))
+    assert (found["EnginesReady"]["status"], found["EnginesReady"]["reason"]) == ("False", reason)
+    assert words in found["EnginesReady"]["message"]
+    assert (found["Ready"]["status"], found["Ready"]["reason"]) == ("False", reason)
+
+
+def test_the_most_telling_pod_is_named_with_how_many_are_alike_and_what_to_do() -> None:
+    troubles = [
+        PodTrouble("pod-a", "node-1", "ImagePullBackOff", "no such image", 1),
+        PodTrouble("pod-b", "", "ImagePullBackOff", "no such image", 1),
+        PodTrouble("pod-c", "", "", "", 9),
+    ]
+    found = _conditions(replace(_FULL, engine=replace(_READY, ready=0), engine_troubles=troubles))
+    said = found["EnginesReady"]["message"]
+    assert "pod pod-a on node node-1 (and 1 more like it): ImagePullBackOff: no such image" in said
+    assert "access to its registry" in said
+
+
+def test_why_no_node_takes_the_engines_stands_beside_their_not_being_ready() -> None:
+    said = _conditions(replace(_FULL, engine=replace(_READY, ready=0)))["Ready"]["message"]
+    assert said.startswith("EnginesReady: 0 of 2")
+    assert "NodesFit: room for 0 engines" in said
+
+
+_ROUTERS = [
+    ({"picker": None}, "NotCreated", ""),
+    ({"picker": replace(_READY, ready=0)}, "Progressing", "0 of 2 picker pods ready"),
+    ({"kinds": Unserved(missing_crds=("a.x", "b.x"))}, "CRDsMissing", "a.x, b.x: install them"),
+    ({"failures": (Failure(Component.PICKER, "NameTaken", "Service x"),)}, "NameTaken", "Service x"),
+    ({"kinds": Unserved(failures=(Failure(Component.ROUTER, "Forbidden", "no"),))}, "Forbidden", "no"),
+]
+
+
+@pytest.mark.parametrize(("change", "reason", "words"), _ROUTERS)
+def test_the_router_is_not_ready(change: dict[str, Any], reason: str, words: str) -> None:
+    found = _conditions(replace(_FULL, **change))
+    assert (found["RouterReady"]["status"], found["RouterReady"]["reason"]) == ("False", reason)
+    assert words in found["RouterReady"]["message"]
+    assert found["EnginesReady"]["status"] == "True"
+    assert found["Ready"]["reason"] == reason
+
+
+def test_monitoring_without_its_crds_is_told_and_no_failure() -> None:
+    kinds = unserved([BY_NAME["ServiceMonitor"], BY_NAME["HTTPRoute"]], lambda _: "not installed")
+    assert kinds.missing_crds == ("httproutes.gateway.networking.k8s.io",)
+    assert kinds.left_out == ("servicemonitors.monitoring.coreos.com",)
+    found = _conditions(replace(_FULL, kinds=replace(kinds, missing_crds=())))
+    assert found["RouterReady"]["status"] == "True"
+    assert "servicemonitors.monitoring.coreos.com" in found["RouterReady"]["message"]
+
+
+def test_a_rejected_spec_keeps_the_figures_of_what_runs() -> None:
+    before = build_status(_FULL, {})
+    rejected = planned({"spec.engine.tensorParallelSize": 3})[0]
+    after = build_status(replace(_FULL, generation=4, planned=rejected), before)
+    assert {name: after[name] for name in ("tiers", "router", "selector")} == {
+        name: before[name] for name in ("tiers", "router", "selector")
+    }
+    found = {each["type"]: each for each in after["conditions"]}
+    assert found["Accepted"]["reason"] == "HeadsNotDivisible"
+    assert "keeps running" in found["Accepted"]["message"]
+    assert found["EnginesReady"]["status"] == "True"
+    assert found["Ready"]["status"] == "False"
+
+
+def test_a_spec_that_is_no_spec() -> None:
+    invalid, objects = planned({"spec.model.name": 7})
+    assert not objects
+    found = _conditions(replace(_FULL, planned=invalid))
+    assert found["Accepted"]["reason"] == "Invalid"
+    assert "spec.model.name" in found["Accepted"]["message"]
+    assert {found[name]["status"] for name in ("BudgetFits", "NodesFit")} == {"Unknown"}
+
+
+def test_times_change_with_status_or_reason_alone() -> None:
+    before = build_status(_FULL, {})
+    same = build_status(replace(_FULL, now="2027-01-01T00:00:00Z"), before)
+    assert same == before
+    worse = _conditions(replace(_FULL, engine=replace(_READY, ready=1), now="2027-01-01T00:00:00Z"), before)
+    changed = {name for name, each in worse.items() if each["lastTransitionTime"].startswith("2027")}
+    assert changed == {"EnginesReady", "Ready"}
+
+
+def _told(before: StatusInput | None, after: StatusInput) -> list[tuple[str, str]]:
+    old = build_status(before, {})["conditions"] if before else []
+    return [
+        (each["type"], each["status"]) for each in transitions(old, build_status(after, {})["conditions"])
+    ]
+
+
+def test_coming_up_is_no_event_and_being_ready_is_one() -> None:
+    rising = replace(_FULL, engine=replace(_READY, ready=1))
+    assert _told(None, rising) == [("NodesFit", "False")]
+    assert _told(rising, rising) == []
+    assert _told(rising, replace(rising, engine=replace(_READY, ready=0))) == []
+    assert _told(rising, _FULL) == [("Ready", "True")]
+    assert _told(_FULL, rising) == [("EnginesReady", "False")]
+
+
+def test_what_was_wrong_and_is_right_again_is_an_event() -> None:
+    missing = replace(_FULL, kinds=Unserved(missing_crds=("a.x",)))
+    assert _told(_FULL, missing) == [("RouterReady", "False")]
+    assert _told(missing, _FULL) == [("RouterReady", "True"), ("Ready", "True")]
