@@ -1,7 +1,7 @@
 """How many of a Plan's engines the nodes of a cluster can hold, and what the others lack."""
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Self
 
@@ -66,21 +66,34 @@ def nodes_fit(plan: Plan, nodes: Sequence[Node]) -> NodesFit:
 
 @dataclass(frozen=True, slots=True)
 class _Room:
-    """What a matching node holds, and what it lacks for one more."""
+    """What a matching node has, and how many engines that holds."""
 
     name: str
+    available: Mapping[str, int]
     holds: int
-    lacks: tuple[Shortage, ...]
 
     @classmethod
     def of(cls, node: Node, needs: PodNeeds) -> Self:
         available = {**node.allocatable, ONE_PER_NODE: 1}
         holds = min(available.get(name, 0) // needed for name, needed in needs.requests.items())
-        return cls(node.name, holds, shortages(needs.requests, available, holds))
+        return cls(node.name, available, holds)
+
+
+@dataclass(frozen=True, slots=True)
+class _Closest:
+    """The matching node that is closest to holding one more engine, and what it lacks for that."""
+
+    name: str
+    lacks: tuple[Shortage, ...]
+
+    @classmethod
+    def of(cls, rooms: Sequence[_Room], needs: PodNeeds) -> Self:
+        nodes = (cls(room.name, shortages(needs.requests, room.available, room.holds)) for room in rooms)
+        return min(nodes, key=lambda node: node.distance)
 
     @property
     def distance(self) -> tuple[int, float, str]:
-        """How far it is from holding one more; the least is the node to speak of."""
+        """Resources that lack, and their missing shares together."""
         share = sum(each.missing / each.needed for each in self.lacks)
         return len(self.lacks), share, self.name
 
@@ -100,7 +113,7 @@ def _verdict(
         return "NoNodes", f"{numbers}; add nodes to the cluster"
     if not rooms:
         return "NoMatchingNodes", f"{numbers}. Not matching: {_why_away(away)}"
-    closest = min(rooms, key=lambda room: room.distance)
+    closest = _Closest.of(rooms, needs)
     lack, *others = closest.lacks
     add = (f"lower spec.replicas to {total}",) if total else ()
     too = f"; it also lacks {', '.join(each.resource for each in others)}" if others else ""
