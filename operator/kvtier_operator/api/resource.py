@@ -34,9 +34,16 @@ class Backend(StrEnum):
 class Observability(ApiModel):
     """Objects for a Prometheus operator and Grafana, each only if its CRD is there."""
 
-    service_monitor: bool = Field(default=False, description="Make a ServiceMonitor for engines and picker.")
-    prometheus_rule: bool = Field(default=False, description="Make a PrometheusRule with kvtier's alerts.")
-    dashboard: bool = Field(default=False, description="Make a ConfigMap with the Grafana dashboard.")
+    service_monitor: bool = Field(
+        default=False,
+        description="Make ServiceMonitors for engines and picker; PodMonitorings with gateway provider gke.",
+    )
+    prometheus_rule: bool = Field(
+        default=False, description="Make a PrometheusRule with alerts about engines, picker and tiers."
+    )
+    dashboard: bool = Field(
+        default=False, description="Make a ConfigMap with a Grafana dashboard, labelled for its sidecar."
+    )
 
 
 class Spec(ApiModel):
