@@ -1,5 +1,6 @@
 """A cluster that kvtier's CRD comes to and goes from, with the CRDs of what kvtier builds on."""
 
+import json
 from collections.abc import Iterator
 
 import pytest
@@ -10,6 +11,7 @@ from tests.cluster.harness.control_plane import ControlPlane
 from tests.cluster.harness.custom_resources import install
 from tests.cluster.harness.modules import published_crds
 from tests.cluster.harness.tools import MissingToolError, Say, programs
+from tests.cluster.install.places import CRD, SYSTEM
 
 
 @pytest.fixture(scope="package")
@@ -43,6 +45,29 @@ def kubectl(site: ControlPlane, tmp_path_factory: pytest.TempPathFactory, say: S
 @pytest.fixture(scope="package")
 def helm(site: ControlPlane, tmp_path_factory: pytest.TempPathFactory, say: Say) -> Command:
     return command("helm", site.kubeconfig(), tmp_path_factory.mktemp("helm"), say)
+
+
+@pytest.fixture(scope="module")
+def system(kubectl: Command, helm: Command) -> Iterator[str]:
+    """The operator's namespace, as restricted as can be; of kvtier's nothing is left afterwards but that."""
+    labels = {"pod-security.kubernetes.io/enforce": "restricted"}
+    namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": SYSTEM, "labels": labels}}
+    kubectl("apply", "--filename", "-", stdin=json.dumps(namespace))
+    yield SYSTEM
+    _uninstall(kubectl, helm)
+
+
+@pytest.fixture
+def clean_system(kubectl: Command, helm: Command, system: str) -> Iterator[str]:
+    """The same for one test."""
+    yield system
+    _uninstall(kubectl, helm)
+
+
+def _uninstall(kubectl: Command, helm: Command) -> None:
+    for release in json.loads(helm("list", "--namespace", SYSTEM, "--output", "json")):
+        helm("uninstall", release["name"], "--namespace", SYSTEM, "--wait")
+    kubectl("delete", CRD, "--ignore-not-found")
 
 
 @pytest.fixture

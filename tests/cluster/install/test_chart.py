@@ -1,7 +1,6 @@
 """The chart, by the real helm."""
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,18 +14,6 @@ EVERYTHING = CHART / "ci" / "everything-values.yaml"
 OF_CHARTS = {"app.kubernetes.io/version", "app.kubernetes.io/managed-by", "helm.sh/chart"}
 SPEC = {"model": {"name": "Qwen/Qwen3-32B"}, "tiers": {"cpu": {"capacity": "1Gi"}}}
 TIER = {"name": "small", "spec": SPEC}
-
-
-@pytest.fixture
-def system(kubectl: Command, helm: Command) -> Iterator[str]:
-    """The operator's namespace, as restricted as can be; nothing of kvtier's is left afterwards."""
-    kubectl("create", "namespace", SYSTEM)
-    kubectl("label", "namespace", SYSTEM, "pod-security.kubernetes.io/enforce=restricted")
-    yield SYSTEM
-    for release in json.loads(helm("list", "--namespace", SYSTEM, "--output", "json")):
-        helm("uninstall", release["name"], "--namespace", SYSTEM, "--wait")
-    kubectl("delete", CRD, "--ignore-not-found")
-    kubectl("delete", "namespace", SYSTEM)
 
 
 @pytest.mark.parametrize("values", [None, *CI_VALUES], ids=lambda path: path.stem if path else "defaults")
@@ -80,8 +67,8 @@ def test_offline_the_tiers_are_rendered(helm: Command) -> None:
     assert [each["spec"]["router"]["failureMode"] for each in tiers] == ["FailClose", "FailClose"]
 
 
-def test_install_upgrade_rollback_uninstall(helm: Command, kubectl: Command, system: str) -> None:
-    at = ("--namespace", system)
+def test_install_upgrade_rollback_uninstall(helm: Command, kubectl: Command, clean_system: str) -> None:
+    at = ("--namespace", clean_system)
     first = helm("install", "kvtier", CHART, *at, *_values(EVERYTHING))
     assert "2 KVCacheTier(s) of your values are NOT installed yet" in first
     kubectl("wait", "--for=condition=Established", CRD, "--timeout=30s")

@@ -18,7 +18,7 @@ def restricted(kubectl: Command) -> Iterator[None]:
     kubectl("create", "namespace", NAMESPACE)
     kubectl("label", "namespace", NAMESPACE, "pod-security.kubernetes.io/enforce=restricted")
     yield
-    kubectl("delete", "namespace", NAMESPACE)
+    kubectl("delete", "namespace", NAMESPACE, "--wait=false")
 
 
 def test_the_chart_s_operator(site_api: client.ApiClient, helm: Command) -> None:

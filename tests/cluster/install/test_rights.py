@@ -1,7 +1,6 @@
 """What the installed service account may do, asked of the API server's own authorizer."""
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +9,7 @@ from kubernetes import client
 from tests.cluster.harness.commands import Command, CommandError
 from tests.cluster.harness.control_plane import ControlPlane
 from tests.cluster.install.authorizer import Right, may, rights
-from tests.cluster.install.places import CHART, CRD, OPERATOR, ROOT, SYSTEM
+from tests.cluster.install.places import CHART, OPERATOR, ROOT, SYSTEM
 
 from kvtier_operator.cli.yaml_documents import read_documents
 from kvtier_operator.install.rules import CLUSTER, NAMESPACED, PICKER_LEADER_ELECTION
@@ -38,13 +37,9 @@ NEVER = [
 
 
 @pytest.fixture(scope="module")
-def installed(kubectl: Command, helm: Command) -> Iterator[None]:
+def installed(helm: Command, system: str) -> None:
     """An operator for the whole cluster."""
-    helm("install", "kvtier", CHART, "--namespace", SYSTEM, "--create-namespace")
-    yield
-    helm("uninstall", "kvtier", "--namespace", SYSTEM, "--wait")
-    kubectl("delete", CRD, "--ignore-not-found")
-    kubectl("delete", "namespace", SYSTEM)
+    helm("install", "kvtier", CHART, "--namespace", system)
 
 
 @pytest.mark.usefixtures("installed")
@@ -60,25 +55,20 @@ def test_it_may_not(site_api: client.ApiClient, right: Right) -> None:
     assert not may(site_api, right, namespace=SYSTEM)
 
 
-@pytest.mark.parametrize("path", GOLDEN, ids=lambda path: path.parent.name)
 @pytest.mark.usefixtures("installed")
-def test_it_may_write_what_a_plan_has(as_operator: Command, kubectl: Command, path: Path) -> None:
+def test_it_may_write_what_plans_have(as_operator: Command, kubectl: Command) -> None:
     """Roles and their bindings among them: the API server lets nobody grant what they do not hold."""
-    documents = [each for each in read_documents(path.read_text(), str(path)) if isinstance(each, dict)]
-    known = [each for each in documents if each["apiVersion"] not in UNPUBLISHED]
-    for name in {each["metadata"]["namespace"] for each in known} - {"default"}:
-        kubectl(
-            "apply",
-            "--filename",
-            "-",
-            stdin=f"{{apiVersion: v1, kind: Namespace, metadata: {{name: {name}}}}}",
-        )
+    documents = [
+        each
+        for path in GOLDEN
+        for each in read_documents(path.read_text(), str(path))
+        if isinstance(each, dict) and each["apiVersion"] not in UNPUBLISHED
+    ]
+    for name in {each["metadata"]["namespace"] for each in documents} - {"default"}:
+        kubectl("create", "namespace", name)
     # a binding to a role that is not there is refused: the roles are made, the rest only tried
-    roles = [each for each in known if each["kind"] == "Role"]
-    _apply(as_operator, roles)
-    _apply(as_operator, known, "--dry-run=server")
-    for each in roles:
-        as_operator("delete", "role", each["metadata"]["name"], "--namespace", each["metadata"]["namespace"])
+    _apply(as_operator, [each for each in documents if each["kind"] == "Role"])
+    _apply(as_operator, documents, "--dry-run=server")
 
 
 @pytest.mark.usefixtures("installed")

@@ -6,7 +6,7 @@ import pytest
 from kubernetes import client
 from tests.cluster.harness.commands import Command
 from tests.cluster.install.authorizer import may, rights
-from tests.cluster.install.places import CHART, CRD, OPERATOR, SYSTEM
+from tests.cluster.install.places import CHART, OPERATOR
 
 from kvtier_operator.install.rules import CLUSTER, NAMESPACED, PICKER_LEADER_ELECTION
 
@@ -14,15 +14,13 @@ SERVED = ("models", "staging")
 
 
 @pytest.fixture(autouse=True)
-def namespaced(kubectl: Command, helm: Command) -> Iterator[None]:
+def namespaced(kubectl: Command, helm: Command, clean_system: str) -> Iterator[None]:
     for name in SERVED:
         kubectl("create", "namespace", name)
     values = ("--values", CHART / "ci" / "namespaced-values.yaml", "--set", f"nameOverride={OPERATOR}")
-    helm("install", "kvtier", CHART, "--namespace", SYSTEM, "--create-namespace", *values)
+    helm("install", "kvtier", CHART, "--namespace", clean_system, *values)
     yield
-    helm("uninstall", "kvtier", "--namespace", SYSTEM, "--wait")
-    kubectl("delete", CRD, "--ignore-not-found")
-    kubectl("delete", "namespace", SYSTEM, *SERVED)
+    kubectl("delete", "namespace", *SERVED, "--wait=false")
 
 
 def test_rights(site_api: client.ApiClient) -> None:
