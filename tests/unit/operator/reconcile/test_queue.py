@@ -117,6 +117,6 @@ def test_no_key_is_ever_lost(steps: list[tuple[str, str]]) -> None:
     for key in working:
         queue.done(key)
     seen = set()
-    while key := queue.take(1e9):
-        seen.add(key)
+    while last := queue.take(1e9):
+        seen.add(last)
     assert seen == wanted
