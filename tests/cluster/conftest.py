@@ -4,21 +4,19 @@ The CRD under test is the one that the models generate, installed once.
 """
 
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, ExitStack, contextmanager
-from typing import TypeVar
 
 import pytest
 from kubernetes import client
 from tests.cluster.harness.custom_resources import install
 from tests.cluster.harness.kvcachetiers import KVCacheTiers
 from tests.cluster.harness.providers.chosen import chosen_provider
+from tests.cluster.harness.providers.fixtures import made, need
 from tests.cluster.harness.providers.provider import Ability, Cluster, Provider
-from tests.cluster.harness.tools import MissingToolError, Say
+from tests.cluster.harness.tools import Say
 
 from kvtier_operator.api.crd import crd
 
 NAMESPACE = "default"
-Made = TypeVar("Made")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -47,36 +45,17 @@ def provider() -> Provider:
 @pytest.fixture(scope="session")
 def control_plane(provider: Provider, say: Say) -> Iterator[Cluster]:
     """An API server, for what needs no more."""
-    _need(provider, Ability.CONTROL_PLANE)
-    with _made(provider.control_plane(say)) as running:
+    need(provider, Ability.CONTROL_PLANE)
+    with made(provider.control_plane(say)) as running:
         yield running
 
 
 @pytest.fixture(scope="session")
 def cluster(provider: Provider, say: Say) -> Iterator[Cluster]:
     """A cluster of its own with all the controllers and no node; no CRD is installed in it."""
-    _need(provider, Ability.CLUSTER)
-    with _made(provider.cluster(say)) as running:
+    need(provider, Ability.CLUSTER)
+    with made(provider.cluster(say)) as running:
         yield running
-
-
-def _need(provider: Provider, ability: Ability) -> None:
-    if reason := provider.why_not(ability):
-        pytest.skip(f"{provider.name}: no {ability.value}: {reason}")
-
-
-@contextmanager
-def _made(making: AbstractContextManager[Made]) -> Iterator[Made]:
-    """As the context itself, but a missing tool is one line and no traceback."""
-    missing = ""
-    with ExitStack() as stack:
-        try:
-            made = stack.enter_context(making)
-        except MissingToolError as error:
-            missing = str(error)
-        if missing:
-            pytest.fail(missing, pytrace=False)
-        yield made
 
 
 @pytest.fixture(scope="session")

@@ -1,0 +1,96 @@
+"""kvtier's own images and the picker's, under the names that Plans give them, as archives in the cache."""
+
+import fcntl
+import shutil
+from collections.abc import Callable, Iterable, Mapping
+from hashlib import sha256
+from pathlib import Path
+from typing import Final
+
+from tests.cluster.harness.images.buildah import Containerfile, build, export
+from tests.cluster.harness.images.debian import debian_base
+from tests.cluster.harness.images.single_layer import write_image
+from tests.cluster.harness.tools import Say, cache_folder, program
+
+from kvtier_operator.api.engine import Device
+from kvtier_operator.api.router import Flavor
+from kvtier_operator.planning import images
+
+_ROOT: Final = Path(__file__).resolve().parents[4]
+_ENGINE_BASE: Final = Path(__file__).with_name("engine_base")
+# What both Containerfiles copy; .dockerignore leaves out the rest.
+_SOURCES: Final = ("pyproject.toml", "requirements.lock", "README.md", "operator", "connector", "scorer")
+_GAIE_VERSION: Final = "1.5.0"
+
+
+def operator_archive(say: Say) -> Path:
+    """An archive with the operator's image, built from operator/Containerfile on Debian."""
+    base = debian_base(say)
+
+    def make(archive: Path) -> None:
+        arguments = {"BASE_IMAGE": base}
+        _build(images.doctor(), "operator/Containerfile", arguments, archive, say)
+
+    return _cached("operator", [base, *_sources("operator/Containerfile")], make)
+
+
+def engine_archive(say: Say) -> Path:
+    """An archive with the engine's image for the CPU, built from connector/Containerfile.
+
+    It is thin: vLLM is this checkout's own, which the node shows to all containers (see `engines`).
+    """
+    base = debian_base(say)
+    thin = "kvtier.test/engine-base:1"
+
+    def make(archive: Path) -> None:
+        build(thin, Containerfile(_ENGINE_BASE / "Containerfile", _ENGINE_BASE, {"BASE_IMAGE": base}), say)
+        arguments = {"BASE_IMAGE": thin, "BUILD_IMAGE": base}
+        _build(images.kvtier_engine(Device.CPU), "connector/Containerfile", arguments, archive, say)
+
+    own = (each.read_bytes() for each in sorted(_ENGINE_BASE.iterdir()))
+    return _cached("engine", [base, *own, *_sources("connector/Containerfile")], make)
+
+
+def picker_archive(say: Say) -> Path:
+    """An archive with the Gateway API Inference Extension's picker, under its project's name for it."""
+    epp = program("epp", say)
+    reference = images.picker(Flavor.GAIE, _GAIE_VERSION)
+
+    def make(archive: Path) -> None:
+        write_image(archive, reference, epp)
+
+    return _cached("picker", [reference, str(epp)], make)
+
+
+def _build(image: str, file: str, arguments: Mapping[str, str], archive: Path, say: Say) -> None:
+    build(image, Containerfile(_ROOT / file, _ROOT, arguments), say)
+    export(image, archive)
+
+
+def _sources(*more: str) -> Iterable[bytes]:
+    for name in (*more, *_SOURCES):
+        path = _ROOT / name
+        for each in sorted(path.rglob("*")) if path.is_dir() else [path]:
+            if each.is_file() and "__pycache__" not in each.parts:
+                yield str(each.relative_to(_ROOT)).encode()
+                yield each.read_bytes()
+
+
+def _cached(name: str, inputs: Iterable[str | bytes], make: Callable[[Path], None]) -> Path:
+    """The archive of these inputs, made if it is not there; those of other inputs go."""
+    identity = sha256()
+    for each in inputs:
+        identity.update(each if isinstance(each, bytes) else each.encode())
+        identity.update(b"\0")
+    folder = cache_folder() / "images" / name
+    folder.mkdir(parents=True, exist_ok=True)
+    archive = folder / f"{identity.hexdigest()[:12]}.tar"
+    with (folder.parent / f".{name}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # another test run may be building the same
+        if not archive.exists():
+            shutil.rmtree(folder)
+            folder.mkdir()
+            building = archive.with_suffix(".new")
+            make(building)
+            building.rename(archive)
+    return archive

@@ -1,0 +1,64 @@
+"""kvtier as a platform team has it: a node, images, the CRDs it builds on, the chart installed with helm."""
+
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from tests.cluster.harness.commands import Command, command
+from tests.cluster.harness.custom_resources import install
+from tests.cluster.harness.engines import engine_mounts
+from tests.cluster.harness.images.kvtier import engine_archive, operator_archive, picker_archive
+from tests.cluster.harness.modules import published_crds
+from tests.cluster.harness.node.packages import install_packages
+from tests.cluster.harness.providers.provider import Node, Provider
+from tests.cluster.harness.tools import Say
+
+_CHART: Final = Path(__file__).resolve().parents[3] / "charts" / "tiered-prefix-cache"
+NAMESPACE: Final = "kvtier-system"
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """A cluster with one node where kvtier is installed and its operator Ready.
+
+    Attributes:
+        node: The node.
+        kubectl: kubectl with all rights.
+        helm: helm with all rights; the release is `kvtier` in `kvtier-system`.
+    """
+
+    node: Node
+    kubectl: Command
+    helm: Command
+
+
+@contextmanager
+def running_site(provider: Provider, say: Say, *, hugepages: int) -> Iterator[Site]:
+    """Makes the node and the images, and installs kvtier; everything is gone afterwards but the caches.
+
+    Args:
+        provider: What makes the node.
+        say: Takes lines about what takes long.
+        hugepages: How many 2 MiB pages the node has.
+    """
+    install_packages(say)
+    archives = [operator_archive(say), engine_archive(say), picker_archive(say)]
+    with (
+        tempfile.TemporaryDirectory(prefix="kvtier-site-") as folder,
+        provider.node(say, hugepages=hugepages, mounts=engine_mounts(say)) as node,
+    ):
+        for each in archives:
+            node.import_image(each)
+        kubeconfig = node.cluster.kubeconfig(Path(folder))
+        kubectl = command("kubectl", kubeconfig, Path(folder), say)
+        helm = command("helm", kubeconfig, Path(folder), say)
+        with node.cluster.client() as api:
+            for definition in published_crds():
+                install(api, definition)
+        say("helm install kvtier charts/tiered-prefix-cache")
+        chosen = ("--namespace", NAMESPACE, "--create-namespace")
+        helm("install", "kvtier", _CHART, *chosen, "--wait", "--timeout", "180s")
+        yield Site(node, kubectl, helm)

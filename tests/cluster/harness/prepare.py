@@ -1,0 +1,40 @@
+"""`make cluster-tools`: everything that the cluster tests download or build, before a test's time runs.
+
+python -m tests.cluster.harness.prepare
+"""
+
+import sys
+
+import click
+from tests.cluster.harness.engines import engine_mounts
+from tests.cluster.harness.images.kvtier import engine_archive, operator_archive, picker_archive
+from tests.cluster.harness.modules import published_crds
+from tests.cluster.harness.node.packages import install_packages
+from tests.cluster.harness.providers.chosen import chosen_provider
+from tests.cluster.harness.providers.provider import Ability
+from tests.cluster.harness.tools import MODULES, MissingToolError, Say, programs
+
+
+def prepare(say: Say) -> None:
+    """Programs and CRDs always; packages, images and the model where the provider can run a node.
+
+    Raises:
+        MissingToolError: Something cannot be had.
+    """
+    programs([name for module in MODULES for name in module.packages], say)
+    published_crds()
+    provider = chosen_provider()
+    if reason := provider.why_not(Ability.NODE):
+        say(f"{provider.name}: no {Ability.NODE.value}: {reason}")
+        return
+    install_packages(say)
+    for archive in (operator_archive, engine_archive, picker_archive):
+        archive(say)
+    engine_mounts(say)
+
+
+if __name__ == "__main__":
+    try:
+        prepare(click.echo)
+    except MissingToolError as missing:
+        sys.exit(f"cluster tests: {missing}")

@@ -1,0 +1,142 @@
+"""`make cluster-up` and `make cluster-down`: the tests' cluster, for a person, until it is taken down.
+
+    python -m tests.cluster.harness.standing up | down
+
+One process holds the cluster and cleans it up when it is told to end; its number and the kubeconfig are in a
+folder of the checkout.
+"""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from contextlib import ExitStack
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Final
+
+import click
+from tests.cluster.harness.engines import engine_mounts
+from tests.cluster.harness.providers.chosen import chosen_provider
+from tests.cluster.harness.providers.provider import Ability, Cluster
+from tests.cluster.harness.tools import MissingToolError
+from tests.cluster.harness.waiting import eventually
+
+FOLDER: Final = Path(__file__).resolve().parents[3] / "build" / "cluster"
+_HUGEPAGES: Final = 256
+_POLL_S: Final = 0.2
+_DOWN_TIMEOUT_S: Final = 90.0
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """A cluster that stands: who holds it, and how to reach it."""
+
+    pid: int
+    kubeconfig: str
+
+    @property
+    def is_held(self) -> bool:
+        """Whether the process that holds it is there, and not another with its number."""
+        try:
+            return b"harness.standing" in Path(f"/proc/{self.pid}/cmdline").read_bytes()
+        except OSError:
+            return False
+
+
+def standing(folder: Path = FOLDER) -> Standing | None:
+    """The cluster that stands, if one does."""
+    try:
+        found = Standing(**json.loads((folder / "state.json").read_text()))
+    except FileNotFoundError:
+        return None
+    return found if found.is_held else None
+
+
+def up(folder: Path = FOLDER) -> int:
+    """Starts a process that holds a cluster, unless one does, and says how to use it; returns a status."""
+    if found := standing(folder):
+        click.echo(f"a cluster is up already (process {found.pid})\nexport KUBECONFIG={found.kubeconfig}")
+        return 0
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "state.json").unlink(missing_ok=True)
+    log = folder / "log"
+    with log.open("wb") as sink:
+        holder = subprocess.Popen(  # noqa: S603 - our own command
+            [sys.executable, "-u", "-m", "tests.cluster.harness.standing", "hold", str(folder)],
+            cwd=Path(__file__).resolve().parents[3],
+            stdin=subprocess.DEVNULL,
+            stdout=sink,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+    try:
+        found = _watched(holder, log, folder)
+    except KeyboardInterrupt:
+        holder.terminate()
+        holder.wait()
+        click.echo("stopped; nothing is left running")
+        return 130
+    if not found:
+        return 3
+    click.echo(f"export KUBECONFIG={found.kubeconfig}\nmake cluster-down takes it down")
+    return 0
+
+
+def down(folder: Path = FOLDER) -> int:
+    """Ends the process that holds the cluster and waits until all is gone; returns an exit status."""
+    if not (found := standing(folder)):
+        click.echo("no cluster is up")
+        return 0
+    os.kill(found.pid, signal.SIGTERM)
+    eventually(lambda: not found.is_held, f"end of process {found.pid}", _DOWN_TIMEOUT_S)
+    click.echo("the cluster is down; nothing of it is left")
+    return 0
+
+
+def _watched(holder: subprocess.Popen[bytes], log: Path, folder: Path) -> Standing | None:
+    """Prints what the holder says until its cluster stands, or it has ended."""
+    with log.open() as lines:
+        while True:
+            sys.stdout.write(lines.read())
+            sys.stdout.flush()
+            if found := standing(folder):
+                return found
+            if holder.poll() is not None:
+                sys.stdout.write(lines.read())
+                return None
+            time.sleep(_POLL_S)
+
+
+def _hold(folder: Path) -> None:
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
+    provider = chosen_provider()
+    with ExitStack() as stack:
+        cluster: Cluster
+        if reason := provider.why_not(Ability.NODE):
+            click.echo(f"{provider.name}: no {Ability.NODE.value}: {reason}")
+            if reason := provider.why_not(Ability.CLUSTER):
+                sys.exit(f"{provider.name}: no {Ability.CLUSTER.value}: {reason}")
+            cluster = stack.enter_context(provider.cluster(click.echo))
+        else:
+            making = provider.node(click.echo, hugepages=_HUGEPAGES, mounts=engine_mounts(click.echo))
+            node = stack.enter_context(making)
+            cluster = node.cluster
+        state = Standing(os.getpid(), str(cluster.kubeconfig(folder)))
+        written = folder / "state.json.new"
+        written.write_text(json.dumps(asdict(state)))
+        stack.callback((folder / "state.json").unlink)
+        written.rename(folder / "state.json")
+        while True:
+            signal.pause()
+
+
+if __name__ == "__main__":
+    try:
+        if sys.argv[1] == "hold":
+            _hold(Path(sys.argv[2]))
+        sys.exit({"up": up, "down": down}[sys.argv[1]]())
+    except MissingToolError as missing:
+        sys.exit(str(missing))
