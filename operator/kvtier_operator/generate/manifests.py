@@ -46,12 +46,13 @@ def _rendered(root: Path, overlay: str) -> str:
 
 def _text(document: dict[str, Any]) -> str:
     texts: dict[str, Text] = {}
-    if document["kind"] == "ClusterRole":
+    if document["kind"] == "ClusterRole" and document["metadata"]["name"] == Install().name:
         texts["rules"] = Below(rules_text((*NAMESPACED, PICKER_LEADER_ELECTION, *CLUSTER)))
     return _NOTICE + yaml_text(document, texts)
 
 
 def _file_name(document: dict[str, Any]) -> str:
-    """Such as cluster_role_binding.yaml."""
+    """Such as cluster_role_binding.yaml, or cluster_role_view.yaml for one whose name says more."""
     kind = "".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in document["kind"])
-    return f"{kind.removeprefix('_')}.yaml"
+    further = document["metadata"]["name"].removeprefix(Install().name) if kind == "_cluster_role" else ""
+    return f"{kind.removeprefix('_')}{further.replace('-', '_')}.yaml"

@@ -10,6 +10,7 @@ from kvtier_operator.install.rules import CLUSTER, NAMESPACED, PICKER_LEADER_ELE
 from kvtier_operator.install.service import service
 from kvtier_operator.install.service_account import service_account
 from kvtier_operator.install.settings import Install
+from kvtier_operator.install.user_roles import edit_role, view_role
 
 
 def install_objects(install: Install) -> tuple[dict[str, Any], ...]:
@@ -19,6 +20,8 @@ def install_objects(install: Install) -> tuple[dict[str, Any], ...]:
         service_account(install),
         cluster_role(install, (*NAMESPACED, PICKER_LEADER_ELECTION, *CLUSTER)),
         cluster_role_binding(install),
+        view_role(install),
+        edit_role(install),
         service(install),
         deployment(install),
     )

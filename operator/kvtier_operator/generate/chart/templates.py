@@ -20,6 +20,7 @@ from kvtier_operator.install.service import service
 from kvtier_operator.install.service_account import service_account
 from kvtier_operator.install.service_monitor import service_monitor
 from kvtier_operator.install.settings import Install
+from kvtier_operator.install.user_roles import AGGREGATE, edit_role, view_role
 
 # What stands in the objects of install/ and what in its place in the chart.
 _INSTALL: Final = Install(name="KVTIERNAME", namespace="KVTIERNAMESPACE", image="KVTIERIMAGE")
@@ -107,6 +108,8 @@ def _templates() -> dict[str, _Template]:
             for_each=namespaces,
         ),
         "role_binding.yaml": _Template(role_binding(_INSTALL, _EACH), rbac, _SUBJECT, for_each=namespaces),
+        "cluster_role_view.yaml": _user_role(view_role(_INSTALL)),
+        "cluster_role_edit.yaml": _user_role(edit_role(_INSTALL)),
         "service.yaml": _Template(service(_INSTALL)),
         "deployment.yaml": _Template(deployment(_INSTALL), texts=_deployment_texts()),
         "service_monitor.yaml": _Template(
@@ -127,6 +130,15 @@ def _templates() -> dict[str, _Template]:
         ),
         "network_policy.yaml": _Template(network_policy(_INSTALL), "$.Values.networkPolicy.enabled"),
     }
+
+
+def _user_role(document: dict[str, Any]) -> _Template:
+    """With the labels by which Kubernetes' own roles take it in."""
+    labels = document["metadata"]["labels"]
+    joins = "".join(f'{key}: "{labels[key]}"\n' for key in labels if key.startswith(AGGREGATE))
+    return _Template(
+        document, "$.Values.rbac.aggregate", {"metadata labels": Below(f"{_include('labels')}\n{joins}")}
+    )
 
 
 def _deployment_texts() -> dict[str, Text]:

@@ -78,6 +78,10 @@ class Rbac(ChartModel):
     """The operator's rights; each rule carries its reason in the template and in docs/operations/rbac.md."""
 
     create: bool = Field(default=True, description="Make roles and bindings.")
+    aggregate: bool = Field(
+        default=True,
+        description="Let Kubernetes' own roles view, edit and admin do so with KVCacheTiers as well.",
+    )
     cluster_reads: bool = Field(
         default=True,
         description="May see nodes, which belong to no namespace: a small ClusterRole also with "

@@ -11,10 +11,11 @@ from kvtier_operator.install.role_binding import role_binding
 from kvtier_operator.install.rules import NAMESPACED
 from kvtier_operator.install.service_monitor import service_monitor
 from kvtier_operator.install.settings import Install
+from kvtier_operator.install.user_roles import edit_role, view_role
 from kvtier_operator.planning.objects.names import MANAGED_BY
 
 INSTALL = Install(name="op", namespace="system", image="registry.example/op@sha256:1")
-OBJECTS = {each["kind"]: each for each in install_objects(INSTALL)}
+OBJECTS = {each["kind"]: each for each in install_objects(INSTALL) if "op-" not in each["metadata"]["name"]}
 
 
 def pod() -> dict[str, Any]:
@@ -82,3 +83,14 @@ def test_the_operator_does_not_take_its_own_objects_for_children(kind: str) -> N
 def test_alerts_name_the_installation() -> None:
     [group] = prometheus_rule(INSTALL)["spec"]["groups"]
     assert 'namespace="system", job="op"' in group["rules"][0]["expr"]
+
+
+def test_people_s_roles_join_kubernetes_own() -> None:
+    view, edit = view_role(INSTALL), edit_role(INSTALL)
+    joins = "rbac.authorization.k8s.io/aggregate-to-"
+    assert {key for key in view["metadata"]["labels"] if key.startswith(joins)} == {
+        f"{joins}{name}" for name in ("view", "edit", "admin")
+    }
+    assert f"{joins}view" not in edit["metadata"]["labels"]
+    written = {verb for rule in view["rules"] for verb in rule["verbs"]}
+    assert written == {"get", "list", "watch"}
