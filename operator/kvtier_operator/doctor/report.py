@@ -32,13 +32,3 @@ def termination_message(verdicts: Sequence[Verdict]) -> str:
     else:
         text = json.dumps({"outcome": outcome})
     return text.encode()[:_MAX_MESSAGE_BYTES].decode(errors="ignore")
-
-
-def document(verdicts: Sequence[Verdict]) -> dict[str, object]:
-    """For a program: the outcome, and each check's."""
-    return {
-        "outcome": worst(verdicts),
-        "checks": [
-            {"name": each.check, "outcome": each.outcome, "message": each.message} for each in verdicts
-        ],
-    }

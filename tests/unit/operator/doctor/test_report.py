@@ -1,6 +1,6 @@
 import json
 
-from kvtier_operator.doctor.report import document, lines, termination_message, worst
+from kvtier_operator.doctor.report import lines, termination_message, worst
 from kvtier_operator.doctor.verdict import Outcome, Verdict
 
 GOOD = Verdict.passed("memory", "1 GiB needed, 2 GiB allowed")
@@ -35,10 +35,3 @@ def test_a_message_is_cut_where_kubernetes_would() -> None:
     message = termination_message([Verdict.failed("x", "ä" * 4096)])
     assert len(message.encode()) <= 4096
     assert message.endswith("ä")
-
-
-def test_for_a_program() -> None:
-    assert document([ODD]) == {
-        "outcome": "Warn",
-        "checks": [{"name": "memlock", "outcome": "Warn", "message": ODD.message}],
-    }
