@@ -51,7 +51,7 @@ RULES: Final = (
         {"spec.tiers.cpu.capacity": "100Gx"},
     ),
     RuleCase(
-        "must be a quantity of 0 or more, such as 8, 500m or 100Gi",
+        "must be a quantity from 0 to 1Ei, such as 8, 500m or 100Gi",
         "spec.engine.resources.requests[cpu]",
         {
             "spec.engine.resources": {
@@ -60,6 +60,12 @@ RULES: Final = (
             }
         },
         {"spec.engine.resources": {"requests": {"cpu": "-1"}}},
+    ),
+    RuleCase(
+        "must be a quantity from 0 to 1Ei, such as 8, 500m or 100Gi",
+        "spec.engine.resources.limits[memory]",
+        {"spec.engine.resources": {"limits": {"memory": "1Ei"}}},
+        {"spec.engine.resources": {"limits": {"memory": "2Ei"}}},
     ),
     RuleCase(
         "backends Native, LMCache and LMCacheMP need tiers.cpu beside tiers.disk: "

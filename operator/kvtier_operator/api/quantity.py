@@ -77,14 +77,15 @@ def parse_bytes(text: str | int) -> int:
 
 
 class Quantity(str):
-    """A quantity of a compute resource as it was written, such as a request of `500m` CPU; never negative."""
+    """A quantity of a compute resource as it was written, such as a request of `500m` CPU: from 0 to 1Ei."""
 
     __slots__ = ()
 
     cel_rules: ClassVar = (
         cel_validation(
-            "type(self) == int ? self >= 0 : isQuantity(self) && !quantity(self).isLessThan(quantity('0'))",
-            "must be a quantity of 0 or more, such as 8, 500m or 100Gi",
+            f"type(self) == int ? self >= 0 && self <= {_MAX_SIZE_BYTES} : isQuantity(self) && "
+            "!quantity(self).isLessThan(quantity('0')) && !quantity(self).isGreaterThan(quantity('1Ei'))",
+            "must be a quantity from 0 to 1Ei, such as 8, 500m or 100Gi",
         ),
     )
 
@@ -95,8 +96,11 @@ class Quantity(str):
         return self
 
     def _check(self) -> None:
-        if parse_quantity(self) < 0:
+        value = parse_quantity(self)
+        if value < 0:
             raise ValueError(f"'{self}' is negative; it must be 0 or more")
+        if value > _MAX_SIZE_BYTES:
+            raise ValueError(f"'{self}' is too large; the largest quantity is 1Ei")
 
     @classmethod
     def _validate(cls, value: Any) -> Self:  # noqa: ANN401 - whatever the YAML held

@@ -139,6 +139,13 @@ def test_a_request_may_be_nothing_but_not_less() -> None:
         Quantity("-1m")
 
 
+@pytest.mark.parametrize("text", ["2Ei", "1e40"])
+def test_a_request_has_an_end(text: str) -> None:
+    Quantity("1Ei")
+    with pytest.raises(ValueError, match="too large; the largest quantity is 1Ei"):
+        Quantity(text)
+
+
 @pytest.mark.parametrize("text", ["1Ei", str(2**60)])
 def test_the_largest_size(text: str) -> None:
     assert ByteQuantity(text).bytes == 2**60
