@@ -184,3 +184,31 @@ def test_more_allocatable_never_fits_fewer(has: list[dict[str, int]], more: dict
     assert after.fitting_nodes >= before.fitting_nodes
     assert after.fits >= before.fits
     assert before.fits == (before.reason == "EnoughNodes")
+
+
+NAMES = [
+    "nodeAffinity",
+    "podAntiAffinity",
+    "requiredDuringSchedulingIgnoredDuringExecution",
+    "nodeSelectorTerms",
+    "matchExpressions",
+    "labelSelector",
+    "matchLabels",
+    "key",
+    "operator",
+    "values",
+]
+SCALARS = st.none() | st.booleans() | st.integers() | st.sampled_from(["", "In", "Gt", "NotIn", "x"])
+JSON = st.recursive(
+    SCALARS,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(NAMES), inner, max_size=4),
+    max_leaves=12,
+)
+
+
+@settings(deadline=None, max_examples=100)
+@given(parts=st.dictionaries(st.sampled_from(NAMES[:2]), JSON), keyed=st.booleans())
+def test_an_affinity_of_any_shape_is_judged(parts: dict[str, object], *, keyed: bool) -> None:
+    affinity = {name: {NAMES[2]: each} if keyed else each for name, each in parts.items()}
+    found = fit(node(), replicas=1, engine={"affinity": affinity})
+    assert found.fits or found.reason in {"NoMatchingNodes", "AntiAffinity"}
