@@ -1,5 +1,7 @@
+import re
 from typing import Any
 
+import promql_parser
 import pytest
 
 from kvtier_operator.install import install_objects
@@ -13,6 +15,7 @@ from kvtier_operator.install.service_monitor import service_monitor
 from kvtier_operator.install.settings import Install
 from kvtier_operator.install.user_roles import edit_role, view_role
 from kvtier_operator.planning.objects.names import MANAGED_BY
+from kvtier_operator.reconcile.metrics import REGISTRY
 
 INSTALL = Install(name="op", namespace="system", image="registry.example/op@sha256:1")
 OBJECTS = {each["kind"]: each for each in install_objects(INSTALL) if "op-" not in each["metadata"]["name"]}
@@ -80,9 +83,13 @@ def test_the_operator_does_not_take_its_own_objects_for_children(kind: str) -> N
     assert OBJECTS[kind]["metadata"]["labels"].get("app.kubernetes.io/managed-by") != MANAGED_BY
 
 
-def test_alerts_name_the_installation() -> None:
+def test_alerts_name_the_installation_and_metrics_that_are_there() -> None:
     [group] = prometheus_rule(INSTALL)["spec"]["groups"]
-    assert 'namespace="system", job="op"' in group["rules"][0]["expr"]
+    metrics = {f"{family.name}_total" for family in REGISTRY.collect() if family.type == "counter"}
+    for rule in group["rules"]:
+        promql_parser.parse(rule["expr"])
+        assert 'namespace="system", job="op"' in rule["expr"]
+        assert set(re.findall(r"kvtier_\w+", rule["expr"])) <= metrics
 
 
 def test_people_s_roles_join_kubernetes_own() -> None:
