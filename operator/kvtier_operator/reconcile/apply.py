@@ -6,18 +6,17 @@ from dataclasses import dataclass, field
 from itertools import groupby
 from typing import Final
 
-import orjson
-
 from kvtier_operator.errors import KvtierError
 from kvtier_operator.planning.objects.names import Component
-from kvtier_operator.reconcile.children import Children, owner_of
-from kvtier_operator.reconcile.client import METADATA_ONLY, Api
+from kvtier_operator.reconcile.children import Children
+from kvtier_operator.reconcile.client import Api
 from kvtier_operator.reconcile.desired import Wanted
 from kvtier_operator.reconcile.diff import Diff
 from kvtier_operator.reconcile.errors import NamespaceTerminatingError, NotFoundError
 from kvtier_operator.reconcile.kinds import RUNNING
 from kvtier_operator.reconcile.metrics import API_ERRORS
 from kvtier_operator.reconcile.status.failure import Failure
+from kvtier_operator.reconcile.taken import Taken
 from kvtier_operator.reconcile.writer import Writer
 
 NAMESPACE_TERMINATING: Final = "NamespaceTerminating"
@@ -55,7 +54,7 @@ class Applier:
     """Applies for all resources."""
 
     def __init__(self, api: Api, children: Children) -> None:
-        self._api = api
+        self._taken = Taken(api)
         self._writer = Writer(api)
         self._children = children
 
@@ -89,16 +88,11 @@ class Applier:
 
     async def _owner(self, wanted: Wanted, outcome: Outcome) -> str | None:
         """Uid of the owner of the object of that name: empty for someone else's, None where there is none."""
-        path = wanted.kind.path(wanted.ref.namespace, wanted.ref.name)
         try:
-            # any version that the server has at hand: what is not kvtier's was there before
-            found = await self._api.get(path, {"resourceVersion": "0"}, METADATA_ONLY)
-        except NotFoundError:
-            return None
+            return await self._taken.owner(wanted.ref)
         except KvtierError as error:
             outcome.failed(wanted, error)
             return None
-        return owner_of(orjson.loads(found)["metadata"])[0]
 
     async def _apply(self, wanted: Wanted, outcome: Outcome) -> None:
         try:

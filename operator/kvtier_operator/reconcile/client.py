@@ -30,6 +30,7 @@ from kvtier_operator.reconcile.errors import (
 APPLY: Final = "application/apply-patch+yaml"
 JSON_PATCH: Final = "application/json-patch+json"
 METADATA_ONLY: Final = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
+METADATA_LIST: Final = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
 _JSON: Final = "application/json"
 _FIRST_ERROR: Final = 300
 _AT_A_TIME: Final = 16

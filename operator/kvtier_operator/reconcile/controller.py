@@ -7,6 +7,7 @@ from typing import Any, Final
 
 import orjson
 
+from kvtier_operator.reconcile.apply import Applier
 from kvtier_operator.reconcile.children import Children
 from kvtier_operator.reconcile.client import Api
 from kvtier_operator.reconcile.clock import Clock
@@ -39,7 +40,14 @@ class Controller:
         nodes = Nodes(self._nodes_changed)
         self._watches = Watches(api, self._children, pods, nodes, options.namespaces, self._kinds_changed)
         reconciler = Reconciler(
-            api, self.tiers, self._children, pods, self._watches, Clock(), options.repository
+            api=api,
+            tiers=self.tiers,
+            children=self._children,
+            applier=Applier(api, self._children),
+            pods=pods,
+            watches=self._watches,
+            clock=Clock(),
+            repository=options.repository,
         )
         self._dispatcher = Dispatcher(reconciler.reconcile)
 

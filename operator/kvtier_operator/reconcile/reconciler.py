@@ -41,6 +41,7 @@ class Reconciler:
         api: The API server.
         tiers: The resources.
         children: Their objects.
+        applier: Writes them.
         pods: Their pods.
         watches: What the cluster serves, and its nodes.
         clock: The time of day.
@@ -50,6 +51,7 @@ class Reconciler:
     api: Api
     tiers: Tiers
     children: Children
+    applier: Applier
     pods: Pods
     watches: Watches
     clock: Clock
@@ -112,7 +114,7 @@ class Reconciler:
         if tier.memory.complete and work.missing and not await self._is_there(key, tier):
             self.tiers.gone(key, tier.uid)
             return None
-        outcome = await Applier(self.api, self.children).carry_out(work, tier.uid)
+        outcome = await self.applier.carry_out(work, tier.uid)
         tier.memory.complete |= not outcome.failures
         return outcome
 

@@ -1,0 +1,74 @@
+"""Whose the object of a name is, before something is applied under it.
+
+Applying to someone else's object would change and adopt it; the API has no apply that only creates.
+"""
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+import orjson
+
+from kvtier_operator.planning.objects.names import MANAGED_BY
+from kvtier_operator.reconcile.children import owner_of
+from kvtier_operator.reconcile.client import METADATA_LIST, METADATA_ONLY, Api
+from kvtier_operator.reconcile.errors import NotFoundError
+from kvtier_operator.reconcile.kinds import BY_NAME, Ref
+
+_OTHERS: Final = f"app.kubernetes.io/managed-by!={MANAGED_BY}"
+_FEW: Final = 100
+"""Up to so many objects of a kind in a namespace, one list of them serves all that is made there just now."""
+_FRESH_S: Final = 1.0
+
+Owners = Mapping[str, str]
+
+
+@dataclass(slots=True)
+class Taken:
+    """Looks names up, several resources' at a time."""
+
+    api: Api
+    _lists: dict[tuple[str, str], tuple[float, asyncio.Task[Owners | None]]] = field(default_factory=dict)
+
+    async def owner(self, ref: Ref) -> str | None:
+        """Uid of the KVCacheTier that controls the object of this name.
+
+        Returns:
+            Empty for an object that none controls, None where there is no such object.
+
+        Raises:
+            KvtierError: The server did not say.
+        """
+        owners = await self._others(ref)
+        return await self._one(ref) if owners is None else owners.get(ref.name)
+
+    async def _others(self, ref: Ref) -> Owners | None:
+        """Owners by name, of a list that is at most a second old; None where there are too many."""
+        now, key = asyncio.get_running_loop().time(), (ref.kind, ref.namespace)
+        known = self._lists.get(key)
+        if known is None or now - known[0] > _FRESH_S:
+            self._forget(now)
+            known = self._lists[key] = (now, asyncio.create_task(self._list(*key)))
+        return await asyncio.shield(known[1])
+
+    async def _list(self, kind: str, namespace: str) -> Owners | None:
+        query = {"labelSelector": _OTHERS, "limit": str(_FEW)}
+        page = orjson.loads(await self.api.get(BY_NAME[kind].path(namespace), query, METADATA_LIST))
+        if page["metadata"].get("continue"):
+            return None
+        return {each["metadata"]["name"]: owner_of(each["metadata"])[0] for each in page["items"] or ()}
+
+    async def _one(self, ref: Ref) -> str | None:
+        try:
+            # any version that the server has at hand: what is not kvtier's was there before
+            found = await self.api.get(
+                BY_NAME[ref.kind].path(ref.namespace, ref.name), {"resourceVersion": "0"}, METADATA_ONLY
+            )
+        except NotFoundError:
+            return None
+        return owner_of(orjson.loads(found)["metadata"])[0]
+
+    def _forget(self, now: float) -> None:
+        for key in [key for key, (at, _) in self._lists.items() if now - at > _FRESH_S]:
+            del self._lists[key]

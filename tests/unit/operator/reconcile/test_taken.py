@@ -1,0 +1,73 @@
+"""Whose the object of a name is: one list for many, single looks where there are too many to list."""
+
+import asyncio
+from collections.abc import Mapping
+from typing import Any
+
+import orjson
+import pytest
+
+from kvtier_operator.reconcile.client import Api
+from kvtier_operator.reconcile.errors import NotFoundError
+from kvtier_operator.reconcile.kinds import Ref
+from kvtier_operator.reconcile.taken import Taken
+
+_OWNER = {
+    "apiVersion": "kvtier.dev/v1alpha1",
+    "kind": "KVCacheTier",
+    "name": "x",
+    "uid": "u",
+    "controller": True,
+}
+
+
+class _Server(Api):
+    """Answers with what it was given, and notes what it was asked."""
+
+    def __init__(self, answers: Mapping[str, Any]) -> None:
+        self.answers = answers
+        self.asked: list[str] = []
+
+    async def get(self, path: str, query: Mapping[str, str] | None = None, accept: str = "") -> bytes:
+        del query, accept
+        self.asked.append(path)
+        if path not in self.answers:
+            raise NotFoundError(path)
+        return orjson.dumps(self.answers[path])
+
+
+_SERVICES = "/api/v1/namespaces/default/services"
+
+
+def _ref(name: str) -> Ref:
+    return Ref("Service", "default", name)
+
+
+@pytest.mark.parametrize("items", [[], None], ids=["empty", "null, as the server writes none"])
+async def test_a_free_name(items: object) -> None:
+    server = _Server({_SERVICES: {"metadata": {}, "items": items}})
+    assert await Taken(server).owner(_ref("a")) is None
+
+
+async def test_one_list_serves_all_who_ask_together() -> None:
+    theirs = {"metadata": {"name": "theirs"}}
+    ours = {"metadata": {"name": "ours", "ownerReferences": [_OWNER]}}
+    server = _Server({_SERVICES: {"metadata": {}, "items": [theirs, ours]}})
+    taken = Taken(server)
+    found = await asyncio.gather(*(taken.owner(_ref(name)) for name in ("theirs", "ours", "free")))
+    assert found == ["", "u", None]
+    assert server.asked == [_SERVICES]
+
+
+async def test_names_are_looked_up_one_by_one_where_there_are_many() -> None:
+    page = {"metadata": {"continue": "more"}, "items": []}
+    server = _Server({_SERVICES: page, f"{_SERVICES}/theirs": {"metadata": {"name": "theirs"}}})
+    taken = Taken(server)
+    assert await taken.owner(_ref("theirs")) == ""
+    assert await taken.owner(_ref("free")) is None
+
+
+async def test_a_server_that_does_not_say_is_an_error_for_all() -> None:
+    taken = Taken(_Server({}))
+    with pytest.raises(NotFoundError):
+        await taken.owner(_ref("a"))
