@@ -66,6 +66,8 @@ class ResourceWatch:
                 await kopf.operator(
                     registry=self._registry(ours),
                     settings=_settings(),
+                    # Otherwise kopf looks up the user's name, and a container's user has none.
+                    identity="kvtier",  # type: ignore[arg-type]  # its NewType of str is private
                     standalone=True,
                     clusterwide=not self.namespaces,
                     namespaces=self.namespaces,
