@@ -1,7 +1,6 @@
 """The operator as a process of its own, as in its pod but for the container."""
 
 import os
-import signal
 import sys
 import urllib.request
 from collections.abc import Iterator, Mapping
@@ -57,7 +56,6 @@ class Operator:
 
     def kill(self) -> None:
         """Ends it as a node's failure does."""
-        os.kill(self.process.pid, signal.SIGKILL)
         self.process.kill()
 
 

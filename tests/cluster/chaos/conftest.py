@@ -1,0 +1,22 @@
+"""A cluster for trouble: nodes on which pods are Ready at once, and every CRD that a resource can need."""
+
+from collections.abc import Iterator
+
+import pytest
+from tests.cluster.harness.custom_resources import install
+from tests.cluster.harness.kwok import Shape, add_nodes, running_kwok
+from tests.cluster.harness.modules import published_crds
+from tests.cluster.harness.providers.provider import Cluster, Provider
+from tests.cluster.harness.tools import Say
+
+from kvtier_operator.api.crd import crd
+
+
+@pytest.fixture(scope="session")
+def busy_cluster(provider: Provider, say: Say) -> Iterator[Cluster]:
+    """A cluster of its own, with nodes that hold anything."""
+    with provider.cluster(say) as cluster, cluster.client() as api, running_kwok(cluster, say):
+        for definition in (crd(), *published_crds()):
+            install(api, definition)
+        add_nodes(api, 3, Shape())
+        yield cluster

@@ -1,0 +1,55 @@
+"""All that a namespace holds of kvtier, without what two equal runs cannot have in common."""
+
+import json
+import re
+from typing import Any, Final
+
+from tests.cluster.harness.connection import Connection, collection
+
+_KINDS: Final = (
+    ("v1", "ServiceAccount"),
+    ("v1", "ConfigMap"),
+    ("v1", "Service"),
+    ("apps/v1", "Deployment"),
+    ("policy/v1", "PodDisruptionBudget"),
+    ("rbac.authorization.k8s.io/v1", "Role"),
+    ("rbac.authorization.k8s.io/v1", "RoleBinding"),
+    ("inference.networking.k8s.io/v1", "InferencePool"),
+    ("gateway.networking.k8s.io/v1", "HTTPRoute"),
+    ("kvtier.dev/v1alpha1", "KVCacheTier"),
+)
+_OF_ONE_RUN: Final = {
+    "uid",
+    "resourceVersion",
+    "creationTimestamp",
+    "managedFields",
+    "lastTransitionTime",
+    "lastUpdateTime",
+    "clusterIP",
+    "clusterIPs",
+    "generation",
+    "observedGeneration",
+    "deployment.kubernetes.io/revision",
+    "kvtier.dev/applied-hash",  # of the whole object, the namespace's name in it
+}
+
+
+async def snapshot(connection: Connection, namespace: str) -> str:
+    """The objects as text: the same bytes for equal runs, whatever the namespace is called."""
+    found = {}
+    for api_version, kind in _KINDS:
+        listed = await connection.request("GET", collection(api_version, kind, namespace))
+        for each in listed["items"]:
+            if kind != "KVCacheTier":
+                each.pop("status", None)  # others write it
+            if "ownerReferences" in each["metadata"] or kind == "KVCacheTier":
+                found[f"{kind}/{each['metadata']['name']}"] = _comparable(each)
+    return re.sub(rf"\b{namespace}\b", "NAMESPACE", json.dumps(found, sort_keys=True, indent=1))
+
+
+def _comparable(value: Any) -> Any:  # noqa: ANN401 - it is JSON
+    if isinstance(value, dict):
+        return {key: _comparable(each) for key, each in value.items() if key not in _OF_ONE_RUN}
+    if isinstance(value, list):
+        return [_comparable(each) for each in value]
+    return value

@@ -1,0 +1,27 @@
+"""What the operator is measured against: the same objects, made by a client that does nothing else."""
+
+import asyncio
+import time
+from collections.abc import Mapping
+from typing import Any
+
+from tests.cluster.harness.connection import Connection, collection
+from tests.cluster.scale import fleet
+from tests.cluster.scale.following import follow_until
+
+DEPLOYMENTS = collection("apps/v1", "Deployment")
+
+
+async def bare_ready_s(connection: Connection, count: int) -> float:
+    """Seconds from the first request until every Deployment of `count` resources is ready."""
+    objects = [each for number in range(count) for each in fleet.objects(number)]
+    deployments = sum(each["kind"] == "Deployment" for each in objects)
+    start = time.monotonic()
+    async with asyncio.TaskGroup() as both:
+        both.create_task(follow_until(connection, DEPLOYMENTS, _is_ready, deployments))
+        both.create_task(connection.create_all(objects))
+    return time.monotonic() - start
+
+
+def _is_ready(deployment: Mapping[str, Any]) -> bool:
+    return bool(deployment["status"].get("readyReplicas", 0) == deployment["spec"]["replicas"])

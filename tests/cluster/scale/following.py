@@ -1,0 +1,37 @@
+"""Watching a collection until enough of it is as it should be."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from tests.cluster.harness.connection import Connection
+
+
+async def follow_until(
+    connection: Connection, path: str, is_done: Callable[[Mapping[str, Any]], bool], count: int
+) -> None:
+    """Returns when `count` objects of a collection are done at the same time."""
+    done: set[str] = set()
+    async for kind, each in connection.events(path):
+        uid = each["metadata"]["uid"]
+        if kind != "DELETED" and is_done(each):
+            done.add(uid)
+        else:
+            done.discard(uid)
+        if len(done) >= count:
+            return
+
+
+def has_condition(resource: Mapping[str, Any], kind: str, status: str = "True") -> bool:
+    """Whether a resource's condition speaks of its present generation and is so."""
+    conditions = resource.get("status", {}).get("conditions", ())
+    return any(
+        each["type"] == kind
+        and each["status"] == status
+        and each.get("observedGeneration") == resource["metadata"]["generation"]
+        for each in conditions
+    )
+
+
+def is_ready(resource: Mapping[str, Any]) -> bool:
+    """Whether a KVCacheTier is Ready."""
+    return has_condition(resource, "Ready")

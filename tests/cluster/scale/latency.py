@@ -1,0 +1,50 @@
+"""From a resource's creation to its last object, one new resource a second."""
+
+import asyncio
+import time
+from collections import Counter
+from typing import Final
+
+from tests.cluster.harness.connection import Connection, collection
+from tests.cluster.scale import fleet
+
+_INSTANCE: Final = "app.kubernetes.io/instance"
+
+
+async def creation_to_last_object_ms(
+    connection: Connection, numbers: range, every_s: float = 1.0
+) -> list[float]:
+    """Milliseconds for each resource, as a watch of every kind sees the objects come."""
+    wanted = {fleet.name_of(number): len(fleet.objects(number)) for number in numbers}
+    kinds = dict.fromkeys((each["apiVersion"], each["kind"]) for each in fleet.objects(0))
+    seen: Counter[str] = Counter()
+    complete_at: dict[str, float] = {}
+    created_at: dict[str, float] = {}
+    all_complete = asyncio.Event()
+    listening = asyncio.Barrier(len(kinds) + 1)
+
+    async def listen(api_version: str, kind: str) -> None:
+        path = collection(api_version, kind, fleet.NAMESPACE)
+        async for what, each in connection.events(path, started=listening.wait):
+            name = each["metadata"].get("labels", {}).get(_INSTANCE, "")
+            if what != "ADDED" or name not in wanted:
+                continue
+            seen[name] += 1
+            if seen[name] == wanted[name]:
+                complete_at[name] = time.monotonic()
+                if len(complete_at) == len(wanted):
+                    all_complete.set()
+
+    listeners = [asyncio.create_task(listen(*kind)) for kind in kinds]
+    await listening.wait()
+    start = time.monotonic()
+    for place, number in enumerate(numbers):
+        await asyncio.sleep(max(0.0, start + place * every_s - time.monotonic()))  # the load is one a second
+        resource = fleet.resource(number)
+        created_at[resource["metadata"]["name"]] = time.monotonic()
+        await connection.create_all([resource])
+    await all_complete.wait()
+    for listener in listeners:
+        listener.cancel()
+    await asyncio.gather(*listeners, return_exceptions=True)
+    return [(complete_at[name] - created_at[name]) * 1e3 for name in wanted]
