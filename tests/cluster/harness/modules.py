@@ -31,7 +31,7 @@ def published_crds() -> list[dict[str, Any]]:
         document
         for module, files in _FILES.items()
         for file in files
-        for document in yaml.load_all((_module_folder(module) / file).read_text(), yaml.CSafeLoader)
+        for document in yaml.load_all((module_folder(module) / file).read_text(), yaml.CSafeLoader)
         if document
     ]
     return [each for each in documents if "istio" not in each["spec"]["group"] or _is_needed(each)]
@@ -41,13 +41,19 @@ def _is_needed(definition: dict[str, Any]) -> bool:
     return bool(definition["metadata"]["name"] == _ISTIO_NEEDED)
 
 
-def _module_folder(module: str) -> Path:
-    """The module's files, downloaded the first time and checked against go.sum."""
-    found = re.search(rf"^\t{re.escape(module)} (v\S+)$", (_FOLDER / "go.mod").read_text(), re.MULTILINE)
-    assert found, f"tests/tools/crds/go.mod requires no {module}"
+def module_folder(module: str, required_by: Path = _FOLDER) -> Path:
+    """The module's files, downloaded the first time and checked against go.sum.
+
+    Args:
+        module: Its path.
+        required_by: Folder of the go.mod that names its version.
+    """
+    text = (required_by / "go.mod").read_text()
+    found = re.search(rf"^(?:require)?\s+{re.escape(module)} (v\S+)", text, re.MULTILINE)
+    assert found, f"{required_by / 'go.mod'} requires no {module}"
     answer = subprocess.run(  # noqa: S603 - our own command
         [go(), "mod", "download", "-json", f"{module}@{found[1]}"],
-        cwd=_FOLDER,
+        cwd=required_by,
         capture_output=True,
         text=True,
         check=False,
