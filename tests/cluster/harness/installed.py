@@ -12,7 +12,6 @@ from tests.cluster.harness.custom_resources import install
 from tests.cluster.harness.engines import engine_mounts
 from tests.cluster.harness.images.kvtier import engine_archive, operator_archive, picker_archive
 from tests.cluster.harness.modules import published_crds
-from tests.cluster.harness.node.packages import install_packages
 from tests.cluster.harness.providers.provider import Node, Provider
 from tests.cluster.harness.tools import Say
 
@@ -44,7 +43,6 @@ def running_site(provider: Provider, say: Say, *, hugepages: int) -> Iterator[Si
         say: Takes lines about what takes long.
         hugepages: How many 2 MiB pages the node has.
     """
-    install_packages(say)
     archives = [operator_archive(say), engine_archive(say), picker_archive(say)]
     with (
         tempfile.TemporaryDirectory(prefix="kvtier-site-") as folder,

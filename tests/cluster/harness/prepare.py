@@ -9,7 +9,6 @@ import click
 from tests.cluster.harness.engines import engine_mounts
 from tests.cluster.harness.images.kvtier import engine_archive, operator_archive, picker_archive
 from tests.cluster.harness.modules import published_crds
-from tests.cluster.harness.node.packages import install_packages
 from tests.cluster.harness.providers.chosen import chosen_provider
 from tests.cluster.harness.providers.provider import Ability
 from tests.cluster.harness.tools import MODULES, MissingToolError, Say, programs
@@ -27,7 +26,6 @@ def prepare(say: Say) -> None:
     if reason := provider.why_not(Ability.NODE):
         say(f"{provider.name}: no {Ability.NODE.value}: {reason}")
         return
-    install_packages(say)
     for archive in (operator_archive, engine_archive, picker_archive):
         archive(say)
     engine_mounts(say)

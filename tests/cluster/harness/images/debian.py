@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Final
 
 from tests.cluster.harness.images.buildah import Containerfile, build, is_built
+from tests.cluster.harness.node.packages import install_packages
 from tests.cluster.harness.tools import MissingToolError, Say, cache_folder
 
 # Debian's releases by the Python that they have: engines run with this machine's packages for it.
@@ -28,6 +29,7 @@ def debian_base(say: Say) -> str:
     Raises:
         MissingToolError: debootstrap failed, or no Debian has this machine's Python.
     """
+    install_packages(say)
     release = _RELEASES.get(sys.version_info[:2])
     if not release:
         have = ", ".join(f"{major}.{minor}" for major, minor in _RELEASES)

@@ -31,8 +31,13 @@ def own_cgroup(name: str) -> Iterator[str]:
     try:
         yield f"/{name}"
     finally:
-        for root in roots:
-            eventually(partial(_removed, root / name), f"empty cgroup {root / name}")
+        remove_cgroup(name)
+
+
+def remove_cgroup(name: str) -> None:
+    """Removes a cgroup and those below it, once the kernel has ended their processes."""
+    for root in _hierarchies():
+        eventually(partial(_removed, root / name), f"empty cgroup {root / name}")
 
 
 def _hierarchies() -> list[Path]:

@@ -28,4 +28,10 @@ def reserved_hugepages(count: int) -> Iterator[None]:
             )
         yield
     finally:
-        total.write_text(str(int(total.read_text()) - got))  # another node may have added its own
+        return_hugepages(got)
+
+
+def return_hugepages(count: int) -> None:
+    """Takes pages away from the machine's pool; others may have added their own meanwhile."""
+    total = _POOL / "nr_hugepages"
+    total.write_text(str(max(0, int(total.read_text()) - count)))

@@ -16,6 +16,7 @@ from tests.cluster.harness.node.containerd import import_image, start_containerd
 from tests.cluster.harness.node.hugepages import reserved_hugepages
 from tests.cluster.harness.node.kube_proxy import start_kube_proxy
 from tests.cluster.harness.node.kubelet import Identity, start_kubelet
+from tests.cluster.harness.node.leftovers import entered, remove_leftovers
 from tests.cluster.harness.node.network import connect, free_network
 from tests.cluster.harness.node.packages import install_packages
 from tests.cluster.harness.node.sandbox import Sandbox, running_sandbox
@@ -55,11 +56,13 @@ def running_node(say: Say, *, hugepages: int, mounts: Mapping[Path, str] | None 
     """
     install_packages(say)
     built = programs(PROGRAMS, say)
+    remove_leftovers()
     network = free_network()
     name = f"kvtier-node-{network.index}"
     with ExitStack() as stack:
-        stack.enter_context(reserved_hugepages(hugepages))
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="kvtier-node-")))
+        stack.enter_context(entered(network.link, hugepages, folder))
+        stack.enter_context(reserved_hugepages(hugepages))
         cgroup = stack.enter_context(own_cgroup(network.link))
         sandbox = stack.enter_context(running_sandbox(folder))
         connect(network, sandbox.pid)

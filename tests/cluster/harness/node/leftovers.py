@@ -1,0 +1,51 @@
+"""What a node leaves when its test run is killed: huge pages, control groups, files. The next one removes it.
+
+Its processes, mounts, links and chains go by themselves (see `sandbox`).
+"""
+
+import json
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+from tests.cluster.harness.node.cgroups import remove_cgroup
+from tests.cluster.harness.node.hugepages import return_hugepages
+
+_LEDGER: Final = Path("/run/kvtier-nodes")
+_STARTED: Final = 19  # of what follows the name in /proc/PID/stat: starttime, in ticks since boot (proc(5))
+
+
+@contextmanager
+def entered(name: str, hugepages: int, folder: Path) -> Iterator[None]:
+    """Keeps a note of what a node took as long as the context lasts."""
+    _LEDGER.mkdir(exist_ok=True)
+    note = _LEDGER / name
+    pid = os.getpid()
+    note.write_text(json.dumps([pid, _started(pid), hugepages, str(folder)]))
+    try:
+        yield
+    finally:
+        note.unlink()
+
+
+def remove_leftovers() -> None:
+    """Removes what nodes took whose test runs are gone."""
+    for note in _LEDGER.glob("*"):
+        pid, started, hugepages, folder = json.loads(note.read_text())
+        if _started(pid) == started:
+            continue
+        return_hugepages(hugepages)
+        remove_cgroup(note.name)
+        shutil.rmtree(folder, ignore_errors=True)
+        note.unlink()
+
+
+def _started(pid: int) -> str:
+    """When a process was started, which tells it from another that got its number; empty if it is gone."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[_STARTED]
+    except FileNotFoundError:
+        return ""
