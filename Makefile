@@ -19,7 +19,7 @@ demo: setup ## Serve a long prompt twice with a real vLLM: cold, from the device
 	@$(BIN)/kvtier demo --output build/demo $(DEMO_ARGS)
 
 .PHONY: test
-test: lint verify ## Lint, check generated files, run all tests (unit, real vLLM, real Kubernetes API server)
+test: lint verify cluster-tools ## Lint, check generated files, run all tests (unit, real vLLM, real Kubernetes API server)
 	@$(call say,"tests: unit; real vLLM; real Kubernetes API server")
 	@$(BIN)/pytest --cov --cov-report=term:skip-covered $(PYTEST_ARGS)
 
@@ -80,8 +80,26 @@ test-engine: setup ## Tests against a real vLLM on the CPU
 	@$(BIN)/pytest tests/engine $(PYTEST_ARGS)
 
 .PHONY: test-cluster
-test-cluster: setup ## Tests against a real Kubernetes API server (needs Go the first time)
+test-cluster: setup cluster-tools ## Tests against a real Kubernetes cluster (needs Go the first time)
 	@$(BIN)/pytest tests/cluster $(PYTEST_ARGS)
+
+##@ A cluster for a person
+.PHONY: cluster-tools
+cluster-tools: setup ## Build and download what the tests' cluster needs, as root with a node and images (minutes, once)
+	@$(call say,"cluster: what it is made of; minutes the first time")
+	@$(BIN)/python -m tests.cluster.harness.prepare
+
+.PHONY: cluster-up
+cluster-up: cluster-tools ## Start the tests' cluster, as root with a node that runs engines, and print its KUBECONFIG
+	@$(BIN)/python -m tests.cluster.harness.standing up
+
+.PHONY: cluster-down
+cluster-down: setup ## Stop it and remove everything that it left
+	@$(BIN)/python -m tests.cluster.harness.standing down
+
+.PHONY: demo-cluster
+demo-cluster: cluster-tools ## Install kvtier with helm on a real node, apply a resource, query twice through its Service
+	@$(BIN)/python -m tests.cluster.demo $(DEMO_ARGS)
 
 ##@ Measurements
 .PHONY: bench-connector

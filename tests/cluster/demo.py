@@ -1,0 +1,181 @@
+"""`make demo-cluster`: from nothing to a prefix cache on Kubernetes, measured.
+
+A real node, `helm install`, one resource applied with kubectl, and long prompts asked again through the
+Service of the engines: from CPU memory once another prompt has taken their place on the device, then from it.
+"""
+
+import json
+import signal
+import sys
+import time
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Final
+
+import click
+from rich.console import Console
+from rich.table import Table
+from tests.cluster.harness.engines import MODEL, model_environment, model_folder, model_geometry
+from tests.cluster.harness.installed import NAMESPACE, Site, running_site
+from tests.cluster.harness.providers.chosen import chosen_provider
+from tests.cluster.harness.providers.provider import Ability
+from tests.cluster.harness.tools import MissingToolError
+
+from kvtier_operator.cli.load import load_resources
+from kvtier_operator.errors import RuntimeFailedError
+from kvtier_operator.planning.observed import Observed
+from kvtier_operator.planning.planner import make_plan
+from kvtier_operator.runtime.demo.corpus import corpus
+from kvtier_operator.runtime.demo.measure import QUESTION
+from kvtier_operator.runtime.demo.model import ModelShape
+from kvtier_operator.runtime.demo.result import Kind, Sample
+from kvtier_operator.runtime.demo.setup import RESOURCE_PATH, demo_documents, fitted
+from kvtier_operator.runtime.measure.client import OpenAIClient, Query
+from kvtier_operator.runtime.measure.samples import Samples
+from kvtier_operator.runtime.metrics import parse_metrics
+
+_READY_S: Final = 600
+_OUTPUT_TOKENS: Final = 8
+# Two documents take turns on a device that holds one; each is then asked again at once.
+_ORDER: Final = (
+    (Kind.COLD, 0),
+    (Kind.COLD, 1),
+    (Kind.WARM, 0),
+    (Kind.DEVICE_HIT, 0),
+    (Kind.WARM, 1),
+    (Kind.DEVICE_HIT, 1),
+    (Kind.WARM, 0),
+    (Kind.DEVICE_HIT, 0),
+)
+_MEANING: Final = {
+    Kind.COLD: "every token computed",
+    Kind.WARM: "loaded from CPU memory",
+    Kind.DEVICE_HIT: "still in the device cache",
+}
+
+
+@click.command()
+@click.option("--tokens", default=15_500, show_default=True, type=click.IntRange(256), help="Of a prompt.")
+@click.option(
+    "--output",
+    default=Path("build/demo-cluster"),
+    show_default=True,
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Folder for report.json and the resource.",
+)
+def main(*, tokens: int, output: Path) -> None:
+    """Install kvtier on a real node, apply a resource, and show what its CPU tier saves."""
+    console = Console(soft_wrap=True, highlight=False)
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))  # cleaning up on the way out
+    provider = chosen_provider()
+    if reason := provider.why_not(Ability.NODE):
+        sys.exit(f"{provider.name}: no {Ability.NODE.value}: {reason}")
+    output.mkdir(parents=True, exist_ok=True)
+    resource = _resource(tokens)
+    plan = make_plan(load_resources([str(_written(resource, output))])[0][1], Observed())
+    pages = plan.tiers.cpu.hugepages.pages if plan.tiers.cpu and plan.tiers.cpu.hugepages else 0
+    try:
+        with running_site(provider, console.print, hugepages=pages) as site:
+            console.print(site.kubectl("get", "pods", "--all-namespaces", "--output", "wide"), markup=False)
+            started = time.monotonic()
+            _apply(site, output / "kvcachetier.yaml", console)
+            ready_s = time.monotonic() - started
+            console.print(site.kubectl("get", "kvct", "demo"), markup=False)
+            samples = _measured(site, tokens, console)
+    except (MissingToolError, RuntimeFailedError) as error:
+        sys.exit(str(error))
+    report = _report(samples, ready_s)
+    (output / "report.json").write_text(json.dumps(report, indent=2) + "\n")
+    console.print(_table(samples))
+    console.print(
+        f"[bold green]{report['speedup']:.0f} times faster[/] than cold through the Service; outputs are "
+        f"{'equal' if report['outputs_equal'] else '[red]not equal[/]'}. Apply to Ready: {ready_s:.0f} s."
+    )
+    console.print(f"report: {output / 'report.json'}; the resource: {output / 'kvcachetier.yaml'}")
+
+
+def _resource(tokens: int) -> dict[str, Any]:
+    """The local demo's resource, with what a cluster has to be told: the model's geometry and where it is."""
+    [(_, resource)] = load_resources([str(RESOURCE_PATH)])
+    shape = ModelShape()
+    per_token = 2 * shape.layers * shape.kv_heads * shape.head_dim * 4
+    document = fitted(resource, MODEL, tokens, per_token).manifest()
+    document["spec"]["model"]["geometry"] = model_geometry(shape)
+    document["spec"]["engine"]["env"] = model_environment()
+    document["spec"]["tiers"]["cpu"] |= {"hugepages": {"policy": "Require"}, "memlock": {"policy": "Require"}}
+    document["spec"]["router"] = {"flavor": "gaie", "version": "1.5"}
+    return document
+
+
+def _written(resource: dict[str, Any], output: Path) -> Path:
+    target = output / "kvcachetier.yaml"
+    target.write_text(json.dumps(resource, indent=2) + "\n")  # JSON is YAML
+    return target
+
+
+def _apply(site: Site, resource: Path, console: Console) -> None:
+    console.print("kubectl apply, then waiting for the condition Ready")
+    site.kubectl("apply", "--filename", resource)
+    try:
+        site.kubectl("wait", "kvct/demo", "--for=condition=Ready", f"--timeout={_READY_S}s")
+    except Exception:
+        with suppress(Exception):
+            console.print(site.kubectl("describe", "kvct", "demo"), markup=False)
+            console.print(site.kubectl("get", "pods", "--output", "wide"), markup=False)
+            console.print(
+                site.kubectl("logs", "--namespace", NAMESPACE, "deploy/kvtier-operator"), markup=False
+            )
+        raise
+
+
+def _measured(site: Site, tokens: int, console: Console) -> list[Sample]:
+    service = site.kubectl.json("get", "service", "demo-engine")["spec"]
+    url = f"http://{service['clusterIP']}:{service['ports'][0]['port']}"
+    console.print(f"asking through the Service demo-engine at {url}")
+    texts = demo_documents(corpus(), model_folder(console.print), tokens)
+    samples = []
+    with OpenAIClient(url) as client:
+        for kind, document in _ORDER:
+            before = parse_metrics(client.text("/metrics"))
+            answer = client.ask(Query.completion(MODEL, texts[document] + QUESTION, _OUTPUT_TOKENS))
+            served = parse_metrics(client.text("/metrics")).since(before)
+            sample = Sample(kind, document, answer, served)
+            sample.verify()
+            samples.append(sample)
+            name = chr(ord("A") + document)
+            console.print(f"document {name}  {kind:<12} TTFT {answer.ttft_s:8.3f} s", markup=False)
+    return samples
+
+
+def _of(samples: list[Sample], kind: Kind) -> Samples:
+    return Samples.of([each.answer.ttft_s for each in samples if each.kind is kind])
+
+
+def _report(samples: list[Sample], ready_s: float) -> dict[str, Any]:
+    cold = {each.document: each.answer.text for each in samples if each.kind is Kind.COLD}
+    medians = {kind: _of(samples, kind).median_s for kind in _MEANING}
+    return {
+        "prompt_tokens": min(each.served.prompt_tokens for each in samples),
+        "apply_to_ready_s": ready_s,
+        "cold_ttft_s": medians[Kind.COLD],
+        "warm_ttft_s": medians[Kind.WARM],
+        "device_hit_ttft_s": medians[Kind.DEVICE_HIT],
+        "speedup": medians[Kind.COLD] / medians[Kind.WARM],
+        "outputs_equal": all(each.answer.text == cold[each.document] for each in samples),
+    }
+
+
+def _table(samples: list[Sample]) -> Table:
+    table = Table(title="Time to the first token, through the Service")
+    for heading in ("query", "where the prefix came from", "median", "samples"):
+        table.add_column(
+            heading, justify="left" if heading in {"query", "where the prefix came from"} else "right"
+        )
+    for kind, meaning in _MEANING.items():
+        times = [each.answer.ttft_s for each in samples if each.kind is kind]
+        table.add_row(str(kind), meaning, f"{Samples.of(times).median_s:.3f} s", str(len(times)))
+    return table
+
+
+if __name__ == "__main__":
+    main()
