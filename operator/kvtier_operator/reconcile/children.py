@@ -1,7 +1,9 @@
 """The objects that carry kvtier's label, as the watches show them, in as few bytes as that takes."""
 
+import zlib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from sys import intern
 from typing import Any, Final
 
 import orjson
@@ -27,7 +29,7 @@ class Child:
         version: Its resource version.
         deleting: Whether it is on its way out.
         digest: Hash of its content, of this process.
-        content: Its content until it was found to match what is wanted; None after that.
+        content: Its content, compressed JSON, until it was found to match what is wanted; None after that.
         applied: The hash in its annotation.
         matched: Hash of the wanted object that its content was found to match.
         facts: What its status says, for a Deployment.
@@ -147,13 +149,13 @@ def owner_of(metadata: Mapping[str, Any]) -> tuple[str, str]:
     """Uid and name of the KVCacheTier that controls an object; empty where none does."""
     for owner in metadata.get("ownerReferences", ()):
         if owner.get("controller") and owner["kind"] == TIER.kind and owner["apiVersion"] == TIER.api_version:
-            return owner["uid"], owner["name"]
+            return intern(owner["uid"]), intern(owner["name"])
     return "", ""
 
 
 def _ref(kind: Kind, document: Mapping[str, Any]) -> Ref:
     metadata = document["metadata"]
-    return Ref(kind.kind, metadata.get("namespace", ""), metadata["name"])
+    return Ref(kind.kind, intern(metadata.get("namespace", "")), metadata["name"])
 
 
 def _child(kind: Kind, document: Mapping[str, Any]) -> Child:
@@ -169,7 +171,7 @@ def _child(kind: Kind, document: Mapping[str, Any]) -> Child:
         version=int(metadata["resourceVersion"]),
         deleting="deletionTimestamp" in metadata,
         digest=hash(content),
-        content=content,
+        content=zlib.compress(content, 1),
         applied=annotations.get(APPLIED_HASH, ""),
         facts=deployment_facts(document) if kind.kind == "Deployment" else None,
     )

@@ -36,9 +36,9 @@ _FIRST_ERROR: Final = 300
 _AT_A_TIME: Final = 16
 """Requests in flight: beside an API server on two cores more do no more, and each connection takes memory."""
 _TIMEOUT: Final = aiohttp.ClientTimeout(total=30, sock_connect=10)
-_SILENCE_S: Final = 75
-"""A watch without a line for this long is dead: the server sends a bookmark about every minute
-(k8s.io/apiserver, pkg/storage/cacher: bookmarkFrequency)."""
+_SILENCE_S: Final = 100
+"""A watch without a line for this long is dead: the server sends a bookmark every 60 to 75 seconds
+(k8s.io/apiserver, pkg/storage/cacher: bookmarkFrequency and its jitter)."""
 _ERRORS: Final[Mapping[int, type[KvtierError]]] = {
     400: InvalidObjectError,
     401: ForbiddenError,

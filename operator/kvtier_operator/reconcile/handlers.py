@@ -102,7 +102,7 @@ def _settings() -> kopf.OperatorSettings:
     settings.watching.server_timeout = 290
     settings.watching.client_timeout = 300
     settings.watching.connect_timeout = 10
-    settings.watching.inactivity_timeout = 75
+    settings.watching.inactivity_timeout = 100  # as the reflectors'
     settings.watching.chunk_size = 50  # as the reflectors' pages
     settings.queueing.idle_timeout = 0.5
     settings.queueing.exit_timeout = 0.5

@@ -48,6 +48,7 @@ class Reflector:
         path: Path of the collection.
         selector: Label selector; empty for all.
         sink: Who keeps what is seen.
+        turns: How many lists may be read at a time; the peak of a restart's memory.
         restarted: Called with the reason each time the watch has to start anew for trouble.
         synced: Set while the sink has at least one complete list.
         alive_at: When something last came from the server, in seconds of the loop's clock.
@@ -58,6 +59,7 @@ class Reflector:
     path: str
     selector: str
     sink: Sink
+    turns: asyncio.Semaphore
     restarted: Callable[[str, str], None]
     synced: asyncio.Event = field(default_factory=asyncio.Event)
     alive_at: float = 0.0
@@ -101,12 +103,14 @@ class Reflector:
         places: set[Place] = set()
         query = {"limit": str(_PAGE)} | ({"labelSelector": self.selector} if self.selector else {})
         while True:
-            page = orjson.loads(await self.api.get(self.path, query))
-            self._touch()
-            for document in page["items"] or ():
-                metadata = document["metadata"]
-                places.add((metadata.get("namespace", ""), metadata["name"]))
-                self.sink.seen(document)
+            async with self.turns:
+                page = orjson.loads(await self.api.get(self.path, query))
+                self._touch()
+                documents = page["items"] or []
+                while documents:  # each is let go when it was seen
+                    metadata = (document := documents.pop())["metadata"]
+                    places.add((metadata.get("namespace", ""), metadata["name"]))
+                    self.sink.seen(document)
             following = page["metadata"].get("continue")
             if not following:
                 break

@@ -47,6 +47,7 @@ class Watches:
     _unserved: dict[str, str] = field(default_factory=dict)
     _reflectors: list[Reflector] = field(default_factory=list)
     _asked: dict[str, asyncio.Event] = field(default_factory=dict)
+    _turns: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(2))
 
     def serves(self, kind: str) -> bool:
         """Whether the cluster knows a kind, and lets us see it."""
@@ -156,7 +157,9 @@ class Watches:
 
     def _reflector(self, kind: Kind, namespace: str | None, selector: str, sink: Sink) -> Reflector:
         name = kind.kind if namespace is None else f"{kind.kind} in {namespace}"
-        reflector = Reflector(self.api, name, kind.path(namespace), selector, sink, _count_restart)
+        reflector = Reflector(
+            self.api, name, kind.path(namespace), selector, sink, self._turns, _count_restart
+        )
         self._reflectors.append(reflector)
         return reflector
 
