@@ -131,6 +131,7 @@ def _hold(folder: Path) -> None:
         state = Standing(os.getpid(), str(cluster.kubeconfig(folder)))
         written = folder / "state.json.new"
         written.write_text(json.dumps(asdict(state)))
+        stack.callback(Path(state.kubeconfig).unlink)
         stack.callback((folder / "state.json").unlink)
         written.rename(folder / "state.json")
         while True:

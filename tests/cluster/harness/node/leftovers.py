@@ -3,6 +3,7 @@
 Its processes, mounts, links and chains go by themselves (see `sandbox`).
 """
 
+import fcntl
 import json
 import os
 import shutil
@@ -19,9 +20,17 @@ _STARTED: Final = 19  # of what follows the name in /proc/PID/stat: starttime, i
 
 
 @contextmanager
+def one_at_a_time() -> Iterator[None]:
+    """Keeps other test runs from starting a node meanwhile: two would choose the same network."""
+    _LEDGER.mkdir(exist_ok=True)
+    with (_LEDGER / ".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+@contextmanager
 def entered(name: str, hugepages: int, folder: Path) -> Iterator[None]:
     """Keeps a note of what a node took as long as the context lasts."""
-    _LEDGER.mkdir(exist_ok=True)
     note = _LEDGER / name
     pid = os.getpid()
     note.write_text(json.dumps([pid, _started(pid), hugepages, str(folder)]))
@@ -33,7 +42,7 @@ def entered(name: str, hugepages: int, folder: Path) -> Iterator[None]:
 
 def remove_leftovers() -> None:
     """Removes what nodes took whose test runs are gone."""
-    for note in _LEDGER.glob("*"):
+    for note in _LEDGER.glob("[!.]*"):
         pid, started, hugepages, folder = json.loads(note.read_text())
         if _started(pid) == started:
             continue

@@ -16,7 +16,7 @@ from tests.cluster.harness.node.containerd import import_image, start_containerd
 from tests.cluster.harness.node.hugepages import reserved_hugepages
 from tests.cluster.harness.node.kube_proxy import start_kube_proxy
 from tests.cluster.harness.node.kubelet import Identity, start_kubelet
-from tests.cluster.harness.node.leftovers import entered, remove_leftovers
+from tests.cluster.harness.node.leftovers import entered, one_at_a_time, remove_leftovers
 from tests.cluster.harness.node.network import connect, free_network
 from tests.cluster.harness.node.packages import install_packages
 from tests.cluster.harness.node.sandbox import Sandbox, running_sandbox
@@ -56,24 +56,24 @@ def running_node(say: Say, *, hugepages: int, mounts: Mapping[Path, str] | None 
     """
     install_packages(say)
     built = programs(PROGRAMS, say)
-    remove_leftovers()
-    network = free_network()
-    name = f"kvtier-node-{network.index}"
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="kvtier-node-")))
-        stack.enter_context(entered(network.link, hugepages, folder))
+        with one_at_a_time():
+            remove_leftovers()
+            network = free_network()
+            stack.enter_context(entered(network.link, hugepages, folder))
+            cgroup = stack.enter_context(own_cgroup(network.link))
+            sandbox = stack.enter_context(running_sandbox(folder))
+            connect(network, sandbox.pid)
         stack.enter_context(reserved_hugepages(hugepages))
-        cgroup = stack.enter_context(own_cgroup(network.link))
-        sandbox = stack.enter_context(running_sandbox(folder))
-        connect(network, sandbox.pid)
+        identity = Identity(f"kvtier-node-{network.index}", network, cgroup)
         cluster = stack.enter_context(running_cluster(say, network.api_server))
-        start_containerd(sandbox, network, built["pause"], mounts or {})
-        identity = Identity(name, network, cgroup)
-        start_kubelet(built["kubelet"], sandbox, cluster, identity)
-        start_kube_proxy(built["kube-proxy"], sandbox, cluster, identity)
+        stack.callback(start_containerd(sandbox, network, built["pause"], mounts or {}).kill)
+        stack.callback(start_kubelet(built["kubelet"], sandbox, cluster, identity).kill)
+        stack.callback(start_kube_proxy(built["kube-proxy"], sandbox, cluster, identity).kill)
         with cluster.client() as api:
-            eventually(lambda: _is_ready(api, name), f"Ready node; its logs are in {folder}")
-        yield RealNode(name, cluster, sandbox)
+            eventually(lambda: _is_ready(api, identity.name), f"Ready node; its logs are in {folder}")
+        yield RealNode(identity.name, cluster, sandbox)
 
 
 def _is_ready(api: client.ApiClient, name: str) -> bool:
