@@ -161,7 +161,7 @@ async def running_proxy(configuration: Configuration) -> AsyncIterator[Proxy]:
     async with aiohttp.ClientSession(connector=connector, timeout=timeout, auto_decompress=False) as session:
         app = web.Application(client_max_size=_LARGEST_BODY_BYTES)
         app.router.add_route("*", "/{path:.*}", functools.partial(proxy.handle, session))
-        # Without cancellation a stream lives on until the server says something and nobody is there to hear it.
+        # Otherwise a stream would live on until the server says something that nobody hears.
         runner = web.AppRunner(app, access_log=None, shutdown_timeout=0, handler_cancellation=True)
         await runner.setup()
         try:
