@@ -106,6 +106,10 @@ demo-cluster: cluster-tools ## Install kvtier with helm on a real node, apply a 
 bench-connector: setup ## The connector beside vLLM's own: index, overhead when unused, TTFT (build/bench/connector.json)
 	@$(BIN)/kvtier bench connector --out build/bench/connector.json $(BENCH_ARGS)
 
+.PHONY: bench-operator
+bench-operator: setup ## The operator with 1,000 resources beside a bare client (build/bench/operator.json; about 12 minutes)
+	@$(BIN)/python -m tests.cluster.scale.bench --out build/bench/operator.json $(BENCH_ARGS)
+
 ##@ This file
 .PHONY: clean
 clean: ## Remove what was built here; the caches stay
