@@ -1,9 +1,9 @@
 """`make cluster-up` and `make cluster-down`: the tests' cluster, for a person, until it is taken down.
 
-    python -m tests.cluster.harness.standing up | down
+    python -m tests.cluster.harness.standing up | down [FOLDER]
 
 One process holds the cluster and cleans it up when it is told to end; its number and the kubeconfig are in a
-folder of the checkout.
+folder, by default one of the checkout.
 """
 
 import json
@@ -140,8 +140,9 @@ def _hold(folder: Path) -> None:
 
 if __name__ == "__main__":
     try:
-        if sys.argv[1] == "hold":
-            _hold(Path(sys.argv[2]))
-        sys.exit({"up": up, "down": down}[sys.argv[1]]())
+        asked, chosen = sys.argv[1], Path(sys.argv[2]) if sys.argv[2:] else FOLDER
+        if asked == "hold":
+            _hold(chosen)
+        sys.exit({"up": up, "down": down}[asked](chosen))
     except MissingToolError as missing:
         sys.exit(str(missing))

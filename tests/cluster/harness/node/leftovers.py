@@ -16,7 +16,7 @@ from tests.cluster.harness.node.cgroups import remove_cgroup
 from tests.cluster.harness.node.hugepages import return_hugepages
 
 _LEDGER: Final = Path("/run/kvtier-nodes")
-_STARTED: Final = 19  # of what follows the name in /proc/PID/stat: starttime, in ticks since boot (proc(5))
+_STARTED: Final = 18  # of what follows the state in /proc/PID/stat: starttime, in ticks since boot (proc(5))
 
 
 @contextmanager
@@ -55,6 +55,7 @@ def remove_leftovers() -> None:
 def _started(pid: int) -> str:
     """When a process was started, which tells it from another that got its number; empty if it is gone."""
     try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[_STARTED]
-    except FileNotFoundError:
+        state, *rest = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except (FileNotFoundError, ProcessLookupError):
         return ""
+    return "" if state in "ZX" else rest[_STARTED]  # dead, though nobody has asked for its status yet

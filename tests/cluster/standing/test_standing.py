@@ -1,0 +1,85 @@
+"""`make cluster-up`, and what is left of a node: nothing, also where its process is killed."""
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from kubernetes import client, config
+from tests.cluster.harness import standing
+from tests.cluster.harness.node.leftovers import remove_leftovers
+from tests.cluster.harness.providers.fixtures import need
+from tests.cluster.harness.providers.provider import Ability, Provider
+from tests.cluster.harness.waiting import eventually
+
+POOL = Path("/proc/sys/vm/nr_hugepages")
+
+
+def _links() -> set[str]:
+    return {each.name for each in Path("/sys/class/net").glob("kvtier*")}
+
+
+def _cgroups() -> set[str]:
+    return {str(each) for each in Path("/sys/fs/cgroup").glob("*/kvtier*")}
+
+
+def _programs() -> set[str]:
+    """Numbers of the processes that run in other network namespaces."""
+    own = Path("/proc/self/ns/net").readlink()
+    found = set()
+    for each in Path("/proc").glob("[0-9]*"):
+        try:
+            if (each / "ns" / "net").readlink() != own:
+                found.add(each.name)
+        except OSError:  # ended meanwhile, or the kernel's own
+            continue
+    return found
+
+
+def _up(folder: Path) -> int:
+    """As a person does it, from a shell."""
+    command = [sys.executable, "-m", "tests.cluster.harness.standing", "up", str(folder)]
+    return subprocess.run(command, check=False).returncode  # noqa: S603 - our own command
+
+
+@pytest.fixture
+def before(provider: Provider) -> tuple[set[str], set[str], set[str], str]:
+    need(provider, Ability.NODE)
+    remove_leftovers()  # of runs before this one
+    return _links(), _cgroups(), _programs(), POOL.read_text()
+
+
+@pytest.fixture
+def up(before: object, tmp_path: Path) -> Iterator[standing.Standing]:
+    del before
+    assert _up(tmp_path) == 0
+    found = standing.standing(tmp_path)
+    assert found
+    yield found
+    standing.down(tmp_path)
+
+
+def test_is_a_cluster_until_it_is_taken_down(
+    before: tuple[set[str], set[str], set[str], str], up: standing.Standing, tmp_path: Path
+) -> None:
+    with config.new_client_from_config(up.kubeconfig) as api:
+        (node,) = client.CoreV1Api(api).list_node().items
+    assert node.status.allocatable["hugepages-2Mi"] != "0"
+    assert _up(tmp_path) == 0  # says that it is up
+    assert standing.standing(tmp_path) == up
+    assert standing.down(tmp_path) == 0
+    assert (_links(), _cgroups(), _programs(), POOL.read_text()) == before
+    assert not Path(up.kubeconfig).exists()
+
+
+def test_killed_leaves_nothing_that_the_next_does_not_remove(
+    before: tuple[set[str], set[str], set[str], str], up: standing.Standing
+) -> None:
+    links, cgroups, programs, pool = before
+    os.kill(up.pid, signal.SIGKILL)
+    eventually(lambda: _programs() == programs and _links() == links, "end of the node's processes and link")
+    remove_leftovers()
+    assert (_cgroups(), POOL.read_text()) == (cgroups, pool)
