@@ -10,6 +10,7 @@ from kvtier_operator.planning.checks.backend_device import backend_device
 from kvtier_operator.planning.checks.block_size import block_size
 from kvtier_operator.planning.checks.cache_dtype import cache_dtype
 from kvtier_operator.planning.checks.check import Check, CheckInput
+from kvtier_operator.planning.checks.cpu_request import cpu_request
 from kvtier_operator.planning.checks.device_cache import device_cache
 from kvtier_operator.planning.checks.disk_restart import disk_restart
 from kvtier_operator.planning.checks.gateway_provider import gateway_provider
@@ -45,6 +46,7 @@ CHECKS: Final[tuple[Check, ...]] = (
     cache_dtype,
     device_cache,
     weights_known,
+    cpu_request,
     machine_memory,
     shared_memory,
     hugepages_backend,
