@@ -21,7 +21,7 @@ def cpu_request(given: CheckInput) -> CheckResult:
     if asked is None:
         return _VERDICTS.warn(
             "NoCPURequest",
-            "vLLM computes on the CPU and asks for none: beside any other pod it gets next to nothing; set it to "
-            "the cores that one engine is to have",
+            "vLLM computes on the CPU and asks for none: beside other pods it gets next to nothing; "
+            "set it to the cores that one engine is to have",
         )
     return _VERDICTS.passed(f"{asked} of a CPU asked for")
