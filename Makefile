@@ -21,7 +21,12 @@ demo: setup ## Serve a long prompt twice with a real vLLM: cold, from the device
 .PHONY: test
 test: lint verify cluster-tools ## Lint, check generated files, run all tests (unit, real vLLM, real Kubernetes API server)
 	@$(call say,"tests: unit; real vLLM; real Kubernetes API server")
-	@$(BIN)/pytest --cov --cov-report=term:skip-covered $(PYTEST_ARGS)
+	@$(BIN)/pytest --cov --cov-report=term:skip-covered -m "not long" $(PYTEST_ARGS)
+
+.PHONY: test-long
+test-long: setup cluster-tools ## The tests that take minutes each: killed after any write, an API server in trouble, 1,000 resources
+	@$(call say,"tests: the long ones")
+	@$(BIN)/pytest -m long tests/cluster $(PYTEST_ARGS)
 
 ##@ Set-up
 .PHONY: setup

@@ -6,12 +6,15 @@ import time
 from pathlib import Path
 from typing import Final
 
+import pytest
 from kubernetes import client
 from tests.cluster.chaos.life import Life
 from tests.cluster.chaos.proxy import NONE, Call, Fault, operator_through, running_proxy
 from tests.cluster.harness.connection import connected
 from tests.cluster.harness.providers.provider import Cluster
 from tests.cluster.harness.tools import Say
+
+pytestmark = pytest.mark.long
 
 _SHARE_OF_FAULTS: Final = 0.3
 _FAULTS: Final = (*(Fault(status=code) for code in (409, 410, 429, 500)), Fault(reset=True))

@@ -3,6 +3,7 @@
 import asyncio
 from pathlib import Path
 
+import pytest
 from kubernetes import client
 from tests.cluster.chaos.life import Life
 from tests.cluster.chaos.proxy import NONE, Call, Fault, Proxy, running_proxy
@@ -10,6 +11,8 @@ from tests.cluster.harness.connection import Connection, connected
 from tests.cluster.harness.operator import Operator, start_operator
 from tests.cluster.harness.providers.provider import Cluster
 from tests.cluster.harness.tools import Say
+
+pytestmark = pytest.mark.long
 
 _AT_A_TIME = 3
 

@@ -4,11 +4,14 @@ import asyncio
 from pathlib import Path
 from typing import Final
 
+import pytest
 from tests.cluster.harness.operator import start_operator
 from tests.cluster.harness.providers.provider import Provider
 from tests.cluster.harness.tools import Say
 from tests.cluster.scale.operated import changed, fleet_cluster, settled_writes, until_ready, until_resynced
 from tests.cluster.scale.versions import resource_versions
+
+pytestmark = pytest.mark.long
 
 _COUNT: Final = 1000
 
