@@ -30,12 +30,12 @@ _CONFIGURATION: Final = {
 
 _PLENTY: Final = {
     "cpu": "1000",
-    "memory": "4Ti",
+    "memory": "100Ti",
     "pods": "10000",
     "ephemeral-storage": "100Ti",
     "hugepages-1Gi": "0",
     "hugepages-2Mi": "0",
-    "nvidia.com/gpu": "1000",
+    "nvidia.com/gpu": "10000",
 }
 
 
