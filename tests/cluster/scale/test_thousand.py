@@ -11,7 +11,8 @@ from tests.cluster.harness.tools import Say
 from tests.cluster.scale.operated import changed, fleet_cluster, settled_writes, until_ready, until_resynced
 from tests.cluster.scale.versions import resource_versions
 
-pytestmark = pytest.mark.long
+# On two cores the control plane alone takes minutes for eleven thousand objects.
+pytestmark = [pytest.mark.long, pytest.mark.timeout(1800)]
 
 _COUNT: Final = 1000
 
