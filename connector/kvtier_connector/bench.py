@@ -1,6 +1,7 @@
 """``kvtier bench connector``: the connector's figures, measured beside what they are compared with."""
 
 import json
+import os
 import random
 import tempfile
 from collections.abc import Callable, Sequence
@@ -23,6 +24,7 @@ _HITS_PER_PROMPT: Final = 3
 _OVERHEAD_PROMPT_TOKENS: Final = 512
 """Short, so that two engines take turns within a second and a machine's slow moments meet both."""
 _OVERHEAD_OUTPUT_TOKENS: Final = 16
+_SAY_PAIRS: Final = 20
 _RESAMPLES: Final = 10_000
 
 
@@ -66,29 +68,46 @@ def bench_ttft(model: Path, *, dummy: bool, prompt_tokens: int, repeats: int, lo
     }
 
 
-def bench_overhead(model: Path, *, dummy: bool, pairs: int, log: Path) -> dict[str, Any]:
+def bench_overhead(
+    model: Path, *, dummy: bool, pairs: int, log: Path, say: Callable[[str], None]
+) -> dict[str, Any]:
     """Measure what the tier costs requests that never hit it: two engines alive at once take turns.
+
+    Both compute on one core and leave the others to everything else, and each waits until the other is at
+    rest: what remains of the noise is about the size of the limit.
 
     Args:
         model: the model's folder.
         dummy: whether it has no weights.
         pairs: number of prompts that both engines run, in alternating order.
         log: file for the engines' output; the second gets a suffix.
+        say: is told now and then how far it is.
     """
+    core = str(max(os.sched_getaffinity(0)))
     length = _OVERHEAD_PROMPT_TOKENS + _OVERHEAD_OUTPUT_TOKENS + 64
     ratios = []
     with (
-        bench_engine(model, tier=None, max_model_len=length, dummy_weights=dummy, log=log) as off,
+        bench_engine(model, tier=None, max_model_len=length, dummy_weights=dummy, log=log, cores=core) as off,
         bench_engine(
-            model, tier=_TIER, max_model_len=length, dummy_weights=dummy, log=log.with_suffix(".on.log")
+            model,
+            tier=_TIER,
+            max_model_len=length,
+            dummy_weights=dummy,
+            log=log.with_suffix(".on.log"),
+            cores=core,
         ) as on,
     ):
         for seed in range(-2, pairs):  # two to warm up
             ask = Ask(seed, _OVERHEAD_PROMPT_TOKENS, _OVERHEAD_OUTPUT_TOKENS)
             order = (off, on) if seed % 2 else (on, off)
-            seconds = {id(engine): engine.run(ask).seconds for engine in order}
+            seconds = {}
+            for engine in order:
+                seconds[id(engine)] = engine.run(ask).seconds
+                engine.rest()
             if seed >= 0:
                 ratios.append(seconds[id(on)] / seconds[id(off)])
+            if seed >= 0 and (seed + 1) % _SAY_PAIRS == 0:
+                say(f"{seed + 1} of {pairs} pairs: on over off {median(ratios):.4f}")
     low, high = _confidence_95(ratios)
     return {
         "pairs": pairs,
@@ -134,7 +153,7 @@ def connector(  # noqa: PLR0913, PLR0917 - one parameter for each option
                 log=logs / "connector-ttft.log",
             ),
             "overhead": lambda: bench_overhead(
-                folder, dummy=dummy, pairs=pairs, log=logs / "connector-overhead.log"
+                folder, dummy=dummy, pairs=pairs, log=logs / "connector-overhead.log", say=console.print
             ),
         }
         report: dict[str, Any] = json.loads(out.read_text()) if out.exists() else {}

@@ -5,16 +5,19 @@ same machine at the same time.
 """
 
 import json
+import math
 import os
 import random
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final
+
+import psutil
 
 from kvtier_connector.config import ConnectorConfig, kv_transfer_config
 from kvtier_connector.errors import ConnectorError
@@ -22,10 +25,13 @@ from kvtier_connector.errors import ConnectorError
 _ENVIRONMENT: Final = {
     "HF_HUB_OFFLINE": "1",
     "VLLM_CPU_KVCACHE_SPACE": "1",
-    "VLLM_CPU_OMP_THREADS_BIND": "nobind",
     "VLLM_LOGGING_LEVEL": "WARNING",
 }
 _LOG_LINES: Final = 15
+_LOOK_S: Final = 0.05
+_AT_REST: Final = 0.2
+"""Share of one core that an engine at rest still takes at most."""
+_REST_TIMEOUT_S: Final = 10.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,10 +91,37 @@ class BenchEngine:
             raise ConnectorError("the engine gave no answer")
         return answer
 
+    def rest(self) -> None:
+        """Wait until its processes take no CPU, or for ten seconds.
+
+        vLLM's processes spin for a second after the last message (v1 shm_broadcast.py, SpinCondition), which
+        would take a core from the engine whose turn is next.
+        """
+        parent = psutil.Process(self._process.pid)
+        family = (parent, *parent.children(recursive=True))
+        until = time.monotonic() + _REST_TIMEOUT_S
+        before = _cpu_s(family)
+        while time.monotonic() < until:
+            time.sleep(_LOOK_S)
+            now = _cpu_s(family)
+            if now - before < _AT_REST * _LOOK_S:
+                return
+            before = now
+
+
+def _cpu_s(processes: Sequence[psutil.Process]) -> float:
+    return math.fsum(times.user + times.system for times in (each.cpu_times() for each in processes))
+
 
 @contextmanager
-def bench_engine(
-    model: Path, *, tier: ConnectorConfig | None, max_model_len: int, dummy_weights: bool, log: Path
+def bench_engine(  # noqa: PLR0913 - an engine's settings
+    model: Path,
+    *,
+    tier: ConnectorConfig | None,
+    max_model_len: int,
+    dummy_weights: bool,
+    log: Path,
+    cores: str = "",
 ) -> Iterator[BenchEngine]:
     """Run an engine and stop it.
 
@@ -98,6 +131,8 @@ def bench_engine(
         max_model_len: longest prompt and answer, in tokens.
         dummy_weights: draw random weights instead of reading them.
         log: file that takes the engine's output.
+        cores: cores that compute, as VLLM_CPU_OMP_THREADS_BIND takes them; all of this process when empty.
+            Threads that are not bound share a core now and then, and a prefill takes twice as long.
     """
     settings: dict[str, Any] = {"model": str(model), "max_model_len": max_model_len}
     if dummy_weights:
@@ -114,7 +149,7 @@ def bench_engine(
             stderr=subprocess.STDOUT,
             text=True,
             pass_fds=[child_end],
-            env=os.environ | _ENVIRONMENT,
+            env=os.environ | _ENVIRONMENT | {"VLLM_CPU_OMP_THREADS_BIND": cores or _every_core()},
         )
     os.close(child_end)
     try:
@@ -125,6 +160,10 @@ def bench_engine(
         if process.stdin:
             process.stdin.close()
         process.wait()
+
+
+def _every_core() -> str:
+    return ",".join(str(core) for core in sorted(os.sched_getaffinity(0)))
 
 
 def _serve(answers: int, settings: dict[str, Any]) -> None:

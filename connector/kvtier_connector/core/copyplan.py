@@ -151,13 +151,16 @@ class Run:
     size_bytes: int
     count: int
 
-    def halves(self) -> tuple["Run", "Run"]:
-        """Return the run in two parts of nearly the same size, one of them empty if it has only one copy."""
-        first = self.count // 2
-        device = self.device + first * self.device_step
-        region = self.region + first * self.region_step
-        second = replace(self, device=device, region=region, count=self.count - first)
-        return replace(self, count=first), second
+    def pieces(self, most_bytes: int) -> Iterator["Run"]:
+        """Yield the run in parts of at most so many bytes, but of one copy at least."""
+        most = max(1, most_bytes // self.size_bytes)
+        for first in range(0, self.count, most):
+            yield replace(
+                self,
+                device=self.device + first * self.device_step,
+                region=self.region + first * self.region_step,
+                count=min(most, self.count - first),
+            )
 
 
 def runs(plan: CopyPlan) -> list[Run]:
