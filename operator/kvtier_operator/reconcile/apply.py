@@ -7,7 +7,7 @@ from itertools import groupby
 from typing import Final
 
 from kvtier_operator.errors import KvtierError
-from kvtier_operator.planning.objects.names import Component
+from kvtier_operator.planning.objects.names import COMPONENT_LABEL, Component
 from kvtier_operator.reconcile.children import Children
 from kvtier_operator.reconcile.client import Api
 from kvtier_operator.reconcile.desired import Wanted
@@ -20,7 +20,6 @@ from kvtier_operator.reconcile.taken import Taken
 from kvtier_operator.reconcile.writer import Writer
 
 NAMESPACE_TERMINATING: Final = "NamespaceTerminating"
-_COMPONENT_LABEL: Final = "app.kubernetes.io/component"
 
 
 @dataclass(slots=True)
@@ -116,7 +115,7 @@ class Applier:
 
 
 def _component(wanted: Wanted) -> Component:
-    return Component((wanted.body or {})["metadata"]["labels"][_COMPONENT_LABEL])
+    return Component((wanted.body or {})["metadata"]["labels"][COMPONENT_LABEL])
 
 
 def _failure(wanted: Wanted, error: KvtierError) -> Failure:

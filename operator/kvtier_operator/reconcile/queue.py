@@ -33,11 +33,6 @@ class KeyedQueue(Generic[KeyT]):
     def __len__(self) -> int:
         return len(self._due)
 
-    @property
-    def working(self) -> int:
-        """Keys being worked on."""
-        return len(self._working)
-
     def add(self, key: KeyT, due: float) -> None:
         """Puts a key in, due at a time."""
         if key in self._working:
@@ -65,10 +60,10 @@ class KeyedQueue(Generic[KeyT]):
         self._drop_stale()
         return self._heap[0][0] if self._heap else None
 
-    def done(self, key: KeyT, *, again_at: float | None = None) -> None:
-        """The work on a key ended well; it comes back at a time if that is given."""
+    def done(self, key: KeyT) -> None:
+        """The work on a key ended well."""
         self._failures.pop(key, None)
-        self._finish(key, again_at)
+        self._finish(key)
 
     def failed(self, key: KeyT, now: float, *, least_s: float = 0.0) -> float:
         """The work on a key failed: it comes back, later with every failure in a row; returns the seconds."""
@@ -82,7 +77,7 @@ class KeyedQueue(Generic[KeyT]):
         self._failures.pop(key, None)
         self._due.pop(key, None)
 
-    def _finish(self, key: KeyT, again_at: float | None) -> None:
+    def _finish(self, key: KeyT, again_at: float | None = None) -> None:
         added = self._working.pop(key, None)
         times = [time for time in (added, again_at) if time is not None]
         if times:

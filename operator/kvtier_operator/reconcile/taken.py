@@ -10,13 +10,13 @@ from typing import Final
 
 import orjson
 
-from kvtier_operator.planning.objects.names import MANAGED_BY
+from kvtier_operator.planning.objects.names import MANAGED_BY, MANAGED_BY_LABEL
 from kvtier_operator.reconcile.children import owner_of
 from kvtier_operator.reconcile.client import METADATA_LIST, METADATA_ONLY, Api
 from kvtier_operator.reconcile.errors import NotFoundError
 from kvtier_operator.reconcile.kinds import BY_NAME, Ref
 
-_OTHERS: Final = f"app.kubernetes.io/managed-by!={MANAGED_BY}"
+_OTHERS: Final = f"{MANAGED_BY_LABEL}!={MANAGED_BY}"
 _FEW: Final = 100
 """Up to so many objects of a kind in a namespace, one list of them serves all that is made there just now."""
 _FRESH_S: Final = 1.0

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from kvtier_operator.errors import KvtierError
-from kvtier_operator.planning.objects.names import MANAGED_BY
+from kvtier_operator.planning.objects.names import MANAGED_BY, MANAGED_BY_LABEL
 from kvtier_operator.reconcile.children import Children, KindSink
 from kvtier_operator.reconcile.client import Api
 from kvtier_operator.reconcile.errors import ForbiddenError, NotFoundError
@@ -18,7 +18,7 @@ from kvtier_operator.reconcile.pods import Pods, PodSink
 from kvtier_operator.reconcile.reflector import Reflector, Sink
 
 _LOG: Final = logging.getLogger(__name__)
-_OURS: Final = f"app.kubernetes.io/managed-by={MANAGED_BY}"
+_OURS: Final = f"{MANAGED_BY_LABEL}={MANAGED_BY}"
 _ASK_AGAIN_S: Final = 10.0
 """How soon a CRD that was installed is noticed. Asked for, not watched: that takes no rights to CRDs."""
 NOT_INSTALLED: Final = "not installed"

@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any, Final, TypeVar
 
 from tests.cluster.chaos.snapshot import snapshot
+from tests.cluster.harness.conditions import is_ready
 from tests.cluster.harness.connection import Connection, collection
 
 _DEADLINE_S: Final = 60.0
@@ -45,7 +46,7 @@ class Life:
     def __init__(self, connection: Connection, namespace: str) -> None:
         self._connection = connection
         self.namespace = namespace
-        self._path = collection("kvtier.dev/v1alpha1", "KVCacheTier", namespace)
+        self._path = collection("KVCacheTier", namespace)
 
     async def create(self) -> None:
         """Creates namespace and resource."""
@@ -69,7 +70,7 @@ class Life:
 
         async def look() -> str:
             resource = await self._connection.request("GET", f"{self._path}/{_NAME}")
-            return await snapshot(self._connection, self.namespace) if _is_ready(resource) else ""
+            return await snapshot(self._connection, self.namespace) if is_ready(resource) else ""
 
         last = ""
 
@@ -119,12 +120,3 @@ async def _until(look: Callable[[], Awaitable[Found]], deadline_s: float) -> Fou
             raise TimeoutError(f"nothing after {deadline_s:.0f} s")
         await asyncio.sleep(_POLL_S)
     return found
-
-
-def _is_ready(resource: dict[str, Any]) -> bool:
-    return any(
-        each["type"] == "Ready"
-        and each["status"] == "True"
-        and each["observedGeneration"] == resource["metadata"]["generation"]
-        for each in resource.get("status", {}).get("conditions", ())
-    )

@@ -7,16 +7,16 @@ from typing import Any, Final
 from tests.cluster.harness.connection import Connection, collection
 
 _KINDS: Final = (
-    ("v1", "ServiceAccount"),
-    ("v1", "ConfigMap"),
-    ("v1", "Service"),
-    ("apps/v1", "Deployment"),
-    ("policy/v1", "PodDisruptionBudget"),
-    ("rbac.authorization.k8s.io/v1", "Role"),
-    ("rbac.authorization.k8s.io/v1", "RoleBinding"),
-    ("inference.networking.k8s.io/v1", "InferencePool"),
-    ("gateway.networking.k8s.io/v1", "HTTPRoute"),
-    ("kvtier.dev/v1alpha1", "KVCacheTier"),
+    "ServiceAccount",
+    "ConfigMap",
+    "Service",
+    "Deployment",
+    "PodDisruptionBudget",
+    "Role",
+    "RoleBinding",
+    "InferencePool",
+    "HTTPRoute",
+    "KVCacheTier",
 )
 _OF_ONE_RUN: Final = {
     "uid",
@@ -37,8 +37,8 @@ _OF_ONE_RUN: Final = {
 async def snapshot(connection: Connection, namespace: str) -> str:
     """The objects as text: the same bytes for equal runs, whatever the namespace is called."""
     found = {}
-    for api_version, kind in _KINDS:
-        listed = await connection.request("GET", collection(api_version, kind, namespace))
+    for kind in _KINDS:
+        listed = await connection.request("GET", collection(kind, namespace))
         for each in listed["items"]:
             if kind != "KVCacheTier":
                 each.pop("status", None)  # others write it

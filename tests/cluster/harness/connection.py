@@ -10,10 +10,10 @@ import aiohttp
 import orjson
 from kubernetes.client import Configuration
 
+from kvtier_operator.reconcile.kinds import BY_NAME, TIER
+
 AT_A_TIME: Final = 16
 """Requests in flight; more did not create more objects a second on two cores."""
-
-_PLURALS: Final = {"InferencePool": "inferencepools", "HTTPRoute": "httproutes"}
 
 
 class Connection:
@@ -48,8 +48,7 @@ class Connection:
 
         async def work() -> None:
             for each in waiting:
-                namespace = each["metadata"].get("namespace")
-                await self.request("POST", collection(each["apiVersion"], each["kind"], namespace), each)
+                await self.request("POST", collection(each["kind"], each["metadata"]["namespace"]), each)
 
         async with asyncio.TaskGroup() as workers:
             for _ in range(AT_A_TIME):
@@ -99,8 +98,6 @@ def tls(configuration: Configuration) -> ssl.SSLContext:
     return context
 
 
-def collection(api_version: str, kind: str, namespace: str | None = None) -> str:
+def collection(kind: str, namespace: str | None = None) -> str:
     """Path of all objects of a kind, in one namespace or everywhere."""
-    plural = _PLURALS.get(kind) or kind.lower() + "s"
-    prefix = f"/apis/{api_version}" if "/" in api_version else f"/api/{api_version}"
-    return f"{prefix}/namespaces/{namespace}/{plural}" if namespace else f"{prefix}/{plural}"
+    return (TIER if kind == TIER.kind else BY_NAME[kind]).path(namespace)

@@ -9,7 +9,7 @@ from tests.cluster.harness.connection import Connection, collection
 from tests.cluster.scale import fleet
 from tests.cluster.scale.following import follow_until
 
-DEPLOYMENTS = collection("apps/v1", "Deployment")
+DEPLOYMENTS = collection("Deployment")
 
 
 async def bare_ready_s(connection: Connection, count: int) -> float:

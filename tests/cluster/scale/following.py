@@ -19,19 +19,3 @@ async def follow_until(
             done.discard(uid)
         if len(done) >= count:
             return
-
-
-def has_condition(resource: Mapping[str, Any], kind: str, status: str = "True") -> bool:
-    """Whether a resource's condition speaks of its present generation and is so."""
-    conditions = resource.get("status", {}).get("conditions", ())
-    return any(
-        each["type"] == kind
-        and each["status"] == status
-        and each.get("observedGeneration") == resource["metadata"]["generation"]
-        for each in conditions
-    )
-
-
-def is_ready(resource: Mapping[str, Any]) -> bool:
-    """Whether a KVCacheTier is Ready."""
-    return has_condition(resource, "Ready")

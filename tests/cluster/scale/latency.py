@@ -3,12 +3,11 @@
 import asyncio
 import time
 from collections import Counter
-from typing import Final
 
 from tests.cluster.harness.connection import Connection, collection
 from tests.cluster.scale import fleet
 
-_INSTANCE: Final = "app.kubernetes.io/instance"
+from kvtier_operator.planning.objects.names import INSTANCE_LABEL
 
 
 async def creation_to_last_object_ms(
@@ -16,17 +15,17 @@ async def creation_to_last_object_ms(
 ) -> list[float]:
     """Milliseconds for each resource, as a watch of every kind sees the objects come."""
     wanted = {fleet.name_of(number): len(fleet.objects(number)) for number in numbers}
-    kinds = dict.fromkeys((each["apiVersion"], each["kind"]) for each in fleet.objects(0))
+    kinds = dict.fromkeys(each["kind"] for each in fleet.objects(0))
     seen: Counter[str] = Counter()
     complete_at: dict[str, float] = {}
     created_at: dict[str, float] = {}
     all_complete = asyncio.Event()
     listening = asyncio.Barrier(len(kinds) + 1)
 
-    async def listen(api_version: str, kind: str) -> None:
-        path = collection(api_version, kind, fleet.NAMESPACE)
+    async def listen(kind: str) -> None:
+        path = collection(kind, fleet.NAMESPACE)
         async for what, each in connection.events(path, started=listening.wait):
-            name = each["metadata"].get("labels", {}).get(_INSTANCE, "")
+            name = each["metadata"].get("labels", {}).get(INSTANCE_LABEL, "")
             if what != "ADDED" or name not in wanted:
                 continue
             seen[name] += 1
@@ -35,7 +34,7 @@ async def creation_to_last_object_ms(
                 if len(complete_at) == len(wanted):
                     all_complete.set()
 
-    listeners = [asyncio.create_task(listen(*kind)) for kind in kinds]
+    listeners = [asyncio.create_task(listen(kind)) for kind in kinds]
     await listening.wait()
     start = time.monotonic()
     for place, number in enumerate(numbers):

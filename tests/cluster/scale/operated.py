@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, Final
 
+from tests.cluster.harness.conditions import is_ready
 from tests.cluster.harness.connection import Connection, collection, connected
 from tests.cluster.harness.custom_resources import install
 from tests.cluster.harness.kwok import Shape, add_nodes, running_kwok
@@ -15,11 +16,11 @@ from tests.cluster.harness.operator import Operator
 from tests.cluster.harness.providers.provider import Provider
 from tests.cluster.harness.tools import Say
 from tests.cluster.scale import fleet
-from tests.cluster.scale.following import follow_until, is_ready
+from tests.cluster.scale.following import follow_until
 
 from kvtier_operator.api.crd import crd
 
-_TIERS: Final = collection("kvtier.dev/v1alpha1", "KVCacheTier")
+_TIERS: Final = collection("KVCacheTier")
 _NODES: Final = 10
 _POLL_S: Final = 0.2
 _SETTLE_S: Final = 30

@@ -8,12 +8,15 @@ from typing import Any, Final, Self
 from kvtier_operator.planning.plan import Plan
 
 MANAGED_BY: Final = "kvtier"
+INSTANCE_LABEL: Final = "app.kubernetes.io/instance"
+COMPONENT_LABEL: Final = "app.kubernetes.io/component"
+MANAGED_BY_LABEL: Final = "app.kubernetes.io/managed-by"
 CONFIG_HASH: Final = "kvtier.dev/config-hash"
 """Annotation of a pod template: its pods are replaced when the configuration they read changes."""
 
 
 class Component(StrEnum):
-    """What an object is for; the value of app.kubernetes.io/component."""
+    """What an object is for; the value of COMPONENT_LABEL."""
 
     ENGINE = "engine"
     PICKER = "picker"
@@ -52,8 +55,8 @@ class Names:
         """Labels that select the pods of `component`; they never change while the resource lives."""
         return {
             "app.kubernetes.io/name": MANAGED_BY,
-            "app.kubernetes.io/instance": self.resource,
-            "app.kubernetes.io/component": component.value,
+            INSTANCE_LABEL: self.resource,
+            COMPONENT_LABEL: component.value,
         }
 
     def labels(self, component: Component) -> dict[str, str]:
@@ -61,7 +64,7 @@ class Names:
         return {
             **self.selector(component),
             "app.kubernetes.io/part-of": MANAGED_BY,
-            "app.kubernetes.io/managed-by": MANAGED_BY,
+            MANAGED_BY_LABEL: MANAGED_BY,
         }
 
     def metadata(self, name: str, component: Component) -> dict[str, Any]:
