@@ -10,13 +10,12 @@ from typing import Any, Final
 
 from kvtier_operator.api.model import ModelSpec
 from kvtier_operator.api.resource import KVCacheTier
+from kvtier_operator.doctor.probes.memlock import has_ipc_lock
 from kvtier_operator.errors import InvalidInputError, Problem
 from kvtier_operator.planning.observed import Machine, Observed
 
 _SHM: Final = Path("/dev/shm")  # noqa: S108 - its size is read, nothing is written there
 _HUGEPAGES: Final = Path("/sys/kernel/mm/hugepages")
-_STATUS: Final = Path("/proc/self/status")
-_CAP_IPC_LOCK: Final = 1 << 14
 _HUB_TIMEOUT_S: Final = 5
 
 
@@ -64,7 +63,7 @@ def weights_in(folder: Path) -> int | None:
 
 
 def this_machine(disk_path: Path | None = None) -> Machine:
-    """Memory, /dev/shm, free huge pages, the memlock limit and free disk space of this machine.
+    """Memory, /dev/shm, free huge pages, the memlock limit, free disk space and cores of this machine.
 
     Args:
         disk_path: Where a disk tier would live; the working folder when empty.
@@ -75,6 +74,7 @@ def this_machine(disk_path: Path | None = None) -> Machine:
         free_hugepages=_free_hugepages(),
         memlock_bytes=_memlock_bytes(),
         disk_free_bytes=shutil.disk_usage(disk_path or Path()).free,
+        cores=tuple(sorted(os.sched_getaffinity(0))),
     )
 
 
@@ -89,13 +89,9 @@ def _memory_bytes() -> int:
 
 
 def _memlock_bytes() -> int | None:
-    """RLIMIT_MEMLOCK; None where there is no limit or CAP_IPC_LOCK is effective (capabilities(7), bit 14)."""
+    """RLIMIT_MEMLOCK; None where there is no limit or CAP_IPC_LOCK is effective."""
     soft, _ = resource.getrlimit(resource.RLIMIT_MEMLOCK)
-    status = _STATUS.read_text(encoding="ascii", errors="replace")
-    effective = next((line for line in status.splitlines() if line.startswith("CapEff:")), "CapEff: 0")
-    if soft == resource.RLIM_INFINITY or int(effective.split()[1], 16) & _CAP_IPC_LOCK:
-        return None
-    return soft
+    return None if soft == resource.RLIM_INFINITY or has_ipc_lock() else soft
 
 
 def _free_hugepages() -> Mapping[int, int]:

@@ -4,35 +4,31 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from kvtier_operator.api.engine import Device, EngineSpec, KVCacheDtype
-from kvtier_operator.api.resource import KVCacheTier
+from kvtier_operator.api.resource import KVCacheTier, Spec
 from kvtier_operator.planning import images
-from kvtier_operator.planning.geometry import Geometry
-from kvtier_operator.planning.plan import BackendPlan, Budget, EnginePlan
+from kvtier_operator.planning.observed import Machine
+from kvtier_operator.planning.plan import BackendPlan, EnginePlan
 
 DEFAULT_CPU_KV_CACHE_BYTES: Final = 4 << 30
 """The device cache on device cpu, per rank, where the resource names none (its field says so)."""
 
 
-def plan_engine(
-    resource: KVCacheTier, geometry: Geometry, backend: BackendPlan, budget: Budget
-) -> EnginePlan:
+def plan_engine(resource: KVCacheTier, backend: BackendPlan, machine: Machine | None) -> EnginePlan:
     """The engine as a container or a process.
 
     Args:
         resource: What is wanted.
-        geometry: KV geometry of the model.
         backend: What the backend needs.
-        budget: The pod's resources.
+        machine: The machine of a local run; None for a cluster.
 
     Returns:
         Image, all vLLM arguments (the model first), environment, files, volumes and sidecars.
     """
-    del geometry, budget
     engine = resource.spec.engine
     return EnginePlan(
         image=engine.image or backend.image or images.vllm(engine.device),
         args=_args(resource, backend),
-        env=_env(engine, backend),
+        env=_env(resource.spec, backend, machine),
         env_from_resource=_env_from_resource(resource),
         files=backend.files,
         mounts=backend.mounts,
@@ -81,14 +77,29 @@ def _device_cache_args(engine: EngineSpec) -> tuple[str, ...]:
     )
 
 
-def _env(engine: EngineSpec, backend: BackendPlan) -> Mapping[str, str]:
+def _env(spec: Spec, backend: BackendPlan, machine: Machine | None) -> Mapping[str, str]:
+    engine = spec.engine
     # The same block hashes in every process, pod and start: vLLM and LMCache derive them from this seed.
     env = {"PYTHONHASHSEED": "0"}
     if engine.device is Device.CPU:
-        # vLLM's default binds each rank to the cores of a NUMA node, those of other engines included.
-        env["VLLM_CPU_OMP_THREADS_BIND"] = "nobind"
+        env["VLLM_CPU_OMP_THREADS_BIND"] = _cores(spec, machine.cores if machine else ())
     given = {variable.name: variable.value or "" for variable in engine.env if variable.value_from is None}
     return {**env, **backend.env, **given}
+
+
+def _cores(spec: Spec, cores: tuple[int, ...]) -> str:
+    """The cores of each rank (vllm/utils/ompmultiprocessing.py), `0,1|2,3` for two.
+
+    An engine that has a machine to itself gets all of its cores: threads that are not bound share one now and
+    then, and a prefill took up to twice as long. In a pod, and beside other engines, nothing is bound: vLLM's
+    own default binds each rank to the cores of a NUMA node, those of other engines included.
+    """
+    ranks, engine = spec.engine.tensor_parallel_size, spec.engine
+    if spec.replicas != 1 or engine.data_parallel_size != 1 or len(cores) < ranks:
+        return "nobind"
+    each = len(cores) // ranks
+    parts = [cores[rank * each : (rank + 1) * each] for rank in range(ranks)]
+    return "|".join(",".join(map(str, part)) for part in parts)
 
 
 def _env_from_resource(resource: KVCacheTier) -> tuple[Mapping[str, Any], ...]:

@@ -17,6 +17,7 @@ class Machine:
         free_hugepages: Free explicit huge pages, by page size in bytes.
         memlock_bytes: RLIMIT_MEMLOCK; None for unlimited or not known.
         disk_free_bytes: Free space where a disk tier would live.
+        cores: Numbers of the cores that a process may use.
     """
 
     memory_bytes: int | None = None
@@ -24,6 +25,20 @@ class Machine:
     free_hugepages: Mapping[int, int] | None = None
     memlock_bytes: int | None = None
     disk_free_bytes: int | None = None
+    cores: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class EngineTokens:
+    """Tokens that the tiers of one running engine pod hold, as it says; None where it does not say.
+
+    Attributes:
+        gpu: The device's own cache.
+        cpu: The CPU tier.
+    """
+
+    gpu: int | None = None
+    cpu: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +51,7 @@ class Observed:
         machine: The machine of a local run; None when planning for a cluster.
         weights_bytes: Size of the model's weight files; None if they were not seen.
         nodes: The cluster's nodes; None when planning without a cluster.
+        engine: What a running engine of this very spec says; None where none was asked.
         kvtier_repository: Where this cluster gets kvtier's own image from, such as a mirror's
             `registry.example/kvtier/operator`; None for the published one.
     """
@@ -45,4 +61,5 @@ class Observed:
     machine: Machine | None = None
     weights_bytes: int | None = None
     nodes: tuple[Node, ...] | None = None
+    engine: EngineTokens | None = None
     kvtier_repository: str | None = None

@@ -47,12 +47,14 @@ class TierPlan:
         bytes_per_rank: What each rank gets, rounded as the backend and the pages need it.
         tokens: Tokens that fit, all engines of the pod together.
         hugepages: Pages under the tier; None where there are none.
+        observed_tokens: Tokens that fit, as a running engine says; None where none was asked.
     """
 
     capacity_bytes: int
     bytes_per_rank: int
     tokens: int
     hugepages: HugepagesPlan | None = None
+    observed_tokens: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,6 +5,7 @@ from kvtier_operator.planning.backends import plan_backend
 from kvtier_operator.planning.budget import plan_budget
 from kvtier_operator.planning.checks import run_checks
 from kvtier_operator.planning.checks.check import CheckInput
+from kvtier_operator.planning.corrected import correct_tiers
 from kvtier_operator.planning.doctor import plan_doctor
 from kvtier_operator.planning.engine import plan_engine
 from kvtier_operator.planning.figures import plan_figures
@@ -33,8 +34,11 @@ def make_plan(resource: KVCacheTier, observed: Observed) -> Plan:
     backend = plan_backend(spec, geometry)
     tiers = plan_tiers(spec, geometry, backend)
     budget = plan_budget(spec, geometry, tiers, backend)
-    engine = plan_engine(resource, geometry, backend, budget)
-    router = plan_router(resource, geometry, tiers)
+    engine = plan_engine(resource, backend, observed.machine)
+    # What a running engine says corrects the picker and the status, never the engine's own pod: that would
+    # restart it.
+    corrected = correct_tiers(tiers, geometry, observed.engine)
+    router = plan_router(resource, geometry, corrected)
     checks = run_checks(
         CheckInput(
             resource=resource,
@@ -49,7 +53,7 @@ def make_plan(resource: KVCacheTier, observed: Observed) -> Plan:
     return Plan(
         resource=resource,
         geometry=geometry,
-        tiers=tiers,
+        tiers=corrected,
         budget=budget,
         engine=engine,
         doctor=plan_doctor(spec, tiers, budget, engine, observed),

@@ -5,6 +5,7 @@ import hashlib
 from kvtier_operator.api.resource import KVCacheTier
 from kvtier_operator.errors import InvalidInputError, Problem
 from kvtier_operator.planning import images
+from kvtier_operator.planning.corrected import picker_tokens
 from kvtier_operator.planning.geometry import Geometry
 from kvtier_operator.planning.plan import RouterEntries, RouterPlan, TierPlan, Tiers
 from kvtier_scorer.config import picker_config
@@ -71,4 +72,4 @@ def _config(resource: KVCacheTier, geometry: Geometry, tiers: Tiers) -> PickerCo
 
 
 def _tokens(tier: TierPlan | None) -> int | None:
-    return None if tier is None else tier.tokens
+    return None if tier is None else picker_tokens(tier)

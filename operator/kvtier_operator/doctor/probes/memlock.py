@@ -11,6 +11,7 @@ from kvtier_operator.doctor.checks.memlock import MemlockFacts
 from kvtier_operator.planning.demands import MemlockDemand
 from kvtier_operator.planning.units import MIB
 
+_STATUS: Final = Path("/proc/self/status")
 _CAP_IPC_LOCK: Final = 1 << 14
 """capabilities(7), bit 14."""
 _LOCK_ON_FAULT: Final = 1
@@ -25,7 +26,7 @@ def look_at_memlock(demand: MemlockDemand) -> MemlockFacts:
     return MemlockFacts(
         refusal=_lock(demand.bytes) if demand.bytes else "",
         limit_bytes=None if soft == resource.RLIM_INFINITY else soft,
-        ipc_lock=_ipc_lock(),
+        ipc_lock=has_ipc_lock(),
     )
 
 
@@ -57,8 +58,9 @@ def _lock(size_bytes: int) -> str:
         return os.strerror(ctypes.get_errno()) if refused else ""
 
 
-def _ipc_lock() -> bool:
-    for line in Path("/proc/self/status").read_text(encoding="ascii", errors="replace").splitlines():
+def has_ipc_lock() -> bool:
+    """Whether CAP_IPC_LOCK is effective, which lifts the limit."""
+    for line in _STATUS.read_text(encoding="ascii", errors="replace").splitlines():
         if line.startswith("CapEff:"):
             return bool(int(line.split()[1], 16) & _CAP_IPC_LOCK)
     return False

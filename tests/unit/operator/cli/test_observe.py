@@ -44,7 +44,7 @@ def test_the_memlock_limit_binds_without_the_capability(
 ) -> None:
     status = tmp_path / "status"
     status.write_text(f"Name:\tpython\nCapEff:\t{effective}\n", encoding="ascii")
-    monkeypatch.setattr(module, "_STATUS", status)
+    monkeypatch.setattr("kvtier_operator.doctor.probes.memlock._STATUS", status)
     monkeypatch.setattr("resource.getrlimit", lambda _: (8 * 1024**2, 8 * 1024**2))
     assert this_machine().memlock_bytes == (8 * 1024**2 if limited else None)
 

@@ -1,7 +1,7 @@
 import pytest
 from tests.unit.operator.planning.backends.planned import resource
 
-from kvtier_operator.planning.observed import Observed
+from kvtier_operator.planning.observed import Machine, Observed
 from kvtier_operator.planning.plan import EnginePlan
 from kvtier_operator.planning.planner import make_plan
 
@@ -73,9 +73,28 @@ def test_image_by_backend_and_device(backend: str, device: str, image: str) -> N
     assert engine(changes | {"spec.engine.image": "mine:1"}).image == "mine:1"
 
 
-def test_cores_are_bound_to_no_rank_on_the_cpu() -> None:
+def test_in_a_cluster_cores_are_bound_to_no_rank() -> None:
     assert engine({"spec.engine.device": "cpu"}).env["VLLM_CPU_OMP_THREADS_BIND"] == "nobind"
     assert "VLLM_CPU_OMP_THREADS_BIND" not in engine({}).env
+
+
+@pytest.mark.parametrize(
+    ("changes", "cores", "expected"),
+    [
+        ({}, (0, 1), "0,1"),
+        ({}, (2, 5, 6), "2,5,6"),
+        ({"spec.engine.tensorParallelSize": 2}, (0, 1, 2, 3, 4), "0,1|2,3"),
+        ({"spec.engine.tensorParallelSize": 2}, (0,), "nobind"),
+        ({"spec.engine.dataParallelSize": 2}, (0, 1), "nobind"),
+        ({"spec.replicas": 2}, (0, 1), "nobind"),
+    ],
+)
+def test_an_engine_with_a_machine_to_itself_gets_its_cores(
+    changes: dict[str, object], cores: tuple[int, ...], expected: str
+) -> None:
+    wanted = resource({"spec.engine.device": "cpu", **changes})
+    plan = make_plan(wanted, Observed(machine=Machine(cores=cores))).engine
+    assert plan.env["VLLM_CPU_OMP_THREADS_BIND"] == expected
 
 
 def test_the_user_s_variables_win_and_keep_their_sources() -> None:

@@ -2,6 +2,7 @@
 
 from typing import Any, Final
 
+from kvtier_operator.planning.corrected import TOLERANCE
 from kvtier_operator.planning.objects.monitoring.queries import Queries
 from kvtier_operator.planning.objects.names import Component, Names
 from kvtier_operator.planning.plan import Plan
@@ -12,8 +13,6 @@ _WORTH_TELLING: Final = 0.2
 """A hit rate of a day under this is a workload without common prefixes: nothing there can collapse."""
 _ENOUGH_TOKENS_PER_S: Final = 100
 """Under this much traffic half an hour is too few prompts for a rate."""
-_SMALLER: Final = 0.95
-"""The tolerance within which a tier's observed size leaves the picker's capacities alone."""
 
 
 def prometheus_rule(plan: Plan) -> dict[str, Any] | None:
@@ -137,7 +136,7 @@ def _tier_small(plan: Plan, queries: Queries, planned_bytes: int) -> dict[str, A
     return _alert(
         plan,
         "KVCacheTierSmallerThanPlanned",
-        f"{queries.gauge('vllm:kvtier_cpu_capacity_bytes', by='pod')} < {_SMALLER} * {planned_bytes}",
+        f"{queries.gauge('vllm:kvtier_cpu_capacity_bytes', by='pod')} < {1 - TOLERANCE} * {planned_bytes}",
         minutes=10,
         severity="warning",
         summary="a CPU tier is smaller than planned",

@@ -1,0 +1,62 @@
+"""A running engine corrects the picker and the status, and never its own pod."""
+
+from dataclasses import replace
+
+import pytest
+from tests.unit.operator.planning.backends.planned import resource
+
+from kvtier_operator.planning.objects import build_objects
+from kvtier_operator.planning.observed import EngineTokens, Observed
+from kvtier_operator.planning.plan import Plan
+from kvtier_operator.planning.planner import make_plan
+
+SIZED: dict[str, object] = {"spec.engine.kvCacheMemory": "10Gi"}
+PLANNED = 40_960
+"""10 GiB of the device and 262,144 bytes a token."""
+
+
+def plan(engine: EngineTokens | None, changes: dict[str, object]) -> Plan:
+    return make_plan(resource(changes), Observed(engine=engine))
+
+
+@pytest.mark.parametrize(
+    ("tokens", "entries"),
+    [
+        (409_600, 6_400),
+        (389_120, 6_400),  # 5 percent less
+        (430_080, 6_400),  # 5 percent more
+        (389_056, 6_079),  # one block beyond
+        (204_800, 3_200),
+        (819_200, 12_800),
+    ],
+)
+def test_the_picker_follows_a_tier_that_is_clearly_of_another_size(tokens: int, entries: int) -> None:
+    corrected = plan(EngineTokens(cpu=tokens), SIZED)
+    assert corrected.router.entries.cpu_prefix == entries
+    assert corrected.tiers.cpu is not None
+    assert (corrected.tiers.cpu.tokens, corrected.tiers.cpu.observed_tokens) == (409_600, tokens)
+    as_planned = corrected.router.config_hash == plan(None, SIZED).router.config_hash
+    assert as_planned is (entries == 6_400)
+
+
+def test_a_device_cache_that_nothing_planned_is_known_from_its_engine() -> None:
+    assert plan(None, {}).tiers.gpu is None
+    corrected = plan(EngineTokens(gpu=PLANNED), {})
+    assert corrected.tiers.gpu is not None
+    assert corrected.tiers.gpu.capacity_bytes == 10 << 30
+    assert corrected.router.entries.gpu_prefix == PLANNED // 64
+
+
+def test_a_tier_that_is_not_wanted_stays_away() -> None:
+    assert plan(EngineTokens(cpu=1, gpu=1), {}).tiers.disk is None
+
+
+def test_the_engine_s_pod_stays_as_it_is() -> None:
+    seen = EngineTokens(gpu=PLANNED // 2, cpu=204_800)
+    before, after = plan(None, SIZED), plan(seen, SIZED)
+    assert replace(after, router=before.router, tiers=before.tiers, checks=before.checks) == before
+    engines = [
+        [each for each in build_objects(one) if each["metadata"]["name"].endswith("-engine")]
+        for one in (before, after)
+    ]
+    assert engines[0] == engines[1] != []
