@@ -3,14 +3,23 @@
 from typing import Any, Final
 
 from kvtier_operator.install.settings import METRICS_PORT, Install
+from kvtier_operator.planning.objects.names import (
+    COMPONENT_LABEL,
+    MANAGED_BY,
+    MANAGED_BY_LABEL,
+    Component,
+)
 
 _DNS_PORT: Final = 53
 _API_SERVER_PORTS: Final = (443, 6443)
 """Of the Service `kubernetes` and of the API server behind it: which one a policy sees differs by network."""
 
+_ENGINES: Final = {MANAGED_BY_LABEL: MANAGED_BY, COMPONENT_LABEL: Component.ENGINE.value}
+"""Any port of them: which one answers is each resource's choice."""
+
 
 def network_policy(install: Install) -> dict[str, Any]:
-    """In: metrics (a node's own probes always come in). Out: the API server and names."""
+    """In: metrics (a node's own probes always come in). Out: the API server, names, engines."""
     return {
         "apiVersion": "networking.k8s.io/v1",
         "kind": "NetworkPolicy",
@@ -22,6 +31,7 @@ def network_policy(install: Install) -> dict[str, Any]:
             "egress": [
                 {"ports": [_port(port) for port in _API_SERVER_PORTS]},
                 {"ports": [_port(_DNS_PORT, "UDP"), _port(_DNS_PORT)]},
+                {"to": [{"namespaceSelector": {}, "podSelector": {"matchLabels": _ENGINES}}]},
             ],
         },
     }

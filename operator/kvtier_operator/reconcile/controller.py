@@ -12,6 +12,7 @@ from kvtier_operator.reconcile.children import Children
 from kvtier_operator.reconcile.client import Api
 from kvtier_operator.reconcile.clock import Clock
 from kvtier_operator.reconcile.dispatch import Dispatcher
+from kvtier_operator.reconcile.engines import Engines
 from kvtier_operator.reconcile.metrics import RESOURCES
 from kvtier_operator.reconcile.nodes import Nodes
 from kvtier_operator.reconcile.options import Options
@@ -39,6 +40,7 @@ class Controller:
         pods = Pods(self._pod_changed)
         nodes = Nodes(self._nodes_changed)
         self._watches = Watches(api, self._children, pods, nodes, options.namespaces, self._kinds_changed)
+        self._engines = Engines(pods, self._again)
         reconciler = Reconciler(
             api=api,
             tiers=self.tiers,
@@ -46,6 +48,7 @@ class Controller:
             applier=Applier(api, self._children),
             pods=pods,
             watches=self._watches,
+            engines=self._engines,
             clock=Clock(),
             repository=options.repository,
         )
@@ -53,7 +56,7 @@ class Controller:
 
     async def run(self) -> None:
         """Watches and reconciles until cancelled."""
-        async with asyncio.TaskGroup() as group:
+        async with self._engines.open(), asyncio.TaskGroup() as group:
             self._watches.start(group)
             await self._watches.ready()
             _LOG.info("everything was seen once, %d objects of ours: reconciling", len(self._children))

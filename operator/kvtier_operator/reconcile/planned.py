@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from kvtier_operator.planning.observed import EngineTokens
 from kvtier_operator.reconcile.desired import Wanted
 from kvtier_operator.reconcile.status.verdict import Verdict
 
@@ -20,6 +21,9 @@ class Planned:
         budget_fits: Condition BudgetFits.
         nodes_fit: Condition NodesFit.
         nodes_version: Of the nodes that `nodes_fit` speaks of.
+        engine: Hash of what the spec says of engines.
+        engine_tokens: What a running engine said, as far as it was known.
+        engine_port: Where engines serve HTTP.
         tiers: `status.tiers`.
         router: `status.router`.
         selector: `status.selector`.
@@ -33,6 +37,9 @@ class Planned:
     budget_fits: Verdict
     nodes_fit: Verdict
     nodes_version: int
+    engine: str
+    engine_tokens: EngineTokens | None = None
+    engine_port: int = 0
     tiers: Mapping[str, Any] = field(default_factory=dict)
     router: Mapping[str, Any] = field(default_factory=dict)
     selector: str = ""

@@ -29,11 +29,13 @@ class View:
     Attributes:
         observed: For the planner.
         nodes_version: Of the nodes in it.
+        engine: Hash of what the resource says of engines.
         nodes_unseen: Why the nodes are not known; empty where they are.
     """
 
     observed: Observed
     nodes_version: int
+    engine: str
     nodes_unseen: str = ""
 
 
@@ -58,6 +60,9 @@ def plan_tier(key: Key, tier: Tier, view: View) -> tuple[Planned, tuple[Wanted, 
         budget_fits=budget_fits(plan),
         nodes_fit=nodes,
         nodes_version=view.nodes_version,
+        engine=view.engine,
+        engine_tokens=view.observed.engine,
+        engine_port=plan.engine.port,
         tiers={} if plan.rejected else _tiers(plan),
         router={} if plan.rejected else _router(plan),
         selector="" if plan.rejected else _selector(plan),
@@ -79,6 +84,8 @@ def _not_valid(error: InvalidInputError, generation: int, view: View) -> Planned
         budget_fits=no_budget(),
         nodes_fit=no_pod(),
         nodes_version=view.nodes_version,
+        engine=view.engine,
+        engine_tokens=view.observed.engine,
     )
 
 
@@ -93,7 +100,11 @@ def _tiers(plan: Plan) -> dict[str, Any]:
 
 
 def _tier(tier: TierPlan) -> dict[str, Any]:
-    status = TierStatus(bytes=tier.capacity_bytes, tokens=tier.tokens, source=Source.PLANNED)
+    if tier.observed_tokens is None:
+        status = TierStatus(bytes=tier.capacity_bytes, tokens=tier.tokens, source=Source.PLANNED)
+    else:
+        size_bytes = tier.capacity_bytes * tier.observed_tokens // max(tier.tokens, 1)
+        status = TierStatus(bytes=size_bytes, tokens=tier.observed_tokens, source=Source.OBSERVED)
     return status.model_dump(mode="json", by_alias=True, exclude_none=True)
 
 

@@ -1,11 +1,11 @@
-"""The pods of all resources that are not ready; of ready ones nothing is kept."""
+"""The pods of all resources: of one that is not ready why, of a ready engine its address."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from kvtier_operator.planning.objects.names import Component
-from kvtier_operator.reconcile.facts.pod import PodTrouble, pod_trouble
+from kvtier_operator.planning.objects.names import COMPONENT_LABEL, INSTANCE_LABEL, Component
+from kvtier_operator.reconcile.facts.pod import PodTrouble, pod_trouble, ready_address
 from kvtier_operator.reconcile.reflector import Place
 
 _Group = tuple[str, str, str]
@@ -20,15 +20,22 @@ class Pods:
     def __init__(self, changed: Callable[[str, str], None]) -> None:
         self._changed = changed
         self._groups: dict[_Group, dict[str, PodTrouble]] = {}
+        self._engines: dict[Place, dict[str, str]] = {}
 
     def troubles(self, namespace: str, instance: str, component: Component) -> tuple[PodTrouble, ...]:
         """The pods of one resource's engines or picker that are not ready, the most telling first."""
         found = self._groups.get((namespace, instance, component.value), {})
         return tuple(sorted(found.values(), key=lambda each: (each.rank, each.name)))
 
+    def engine_address(self, namespace: str, instance: str) -> str | None:
+        """Address of one ready engine of a resource; always the same one while its pods are."""
+        found = self._engines.get((namespace, instance))
+        return found[min(found)] if found else None
+
     def seen(self, document: Mapping[str, Any]) -> None:
         """Takes a pod from a list or a watch."""
         group, name = _group(document), document["metadata"]["name"]
+        self._keep_address(group, name, ready_address(document))
         trouble = pod_trouble(document)
         if trouble is None:
             self._forget(group, name)
@@ -38,7 +45,9 @@ class Pods:
 
     def gone(self, document: Mapping[str, Any]) -> None:
         """A pod is no longer there."""
-        self._forget(_group(document), document["metadata"]["name"])
+        group, name = _group(document), document["metadata"]["name"]
+        self._keep_address(group, name, None)
+        self._forget(group, name)
 
     def only(self, namespace: str | None, places: set[Place]) -> None:
         """A list (of a namespace, or of all) is complete: other pods are gone."""
@@ -46,6 +55,22 @@ class Pods:
             if namespace in (None, group[0]):
                 for name in [name for name in pods if (group[0], name) not in places]:
                     self._forget(group, name)
+        for (within, instance), engines in [*self._engines.items()]:
+            if namespace in (None, within):
+                for name in [name for name in engines if (within, name) not in places]:
+                    self._keep_address((within, instance, Component.ENGINE.value), name, None)
+
+    def _keep_address(self, group: _Group, name: str, address: str | None) -> None:
+        namespace, instance, component = group
+        if component != Component.ENGINE.value:
+            return
+        engines = self._engines.setdefault((namespace, instance), {})
+        if address:
+            engines[name] = address
+        else:
+            engines.pop(name, None)
+        if not engines:
+            del self._engines[namespace, instance]
 
     def _forget(self, group: _Group, name: str) -> None:
         pods = self._groups.get(group, {})
@@ -80,6 +105,6 @@ def _group(document: Mapping[str, Any]) -> _Group:
     labels = metadata.get("labels", {})
     return (
         metadata["namespace"],
-        labels.get("app.kubernetes.io/instance", ""),
-        labels.get("app.kubernetes.io/component", ""),
+        labels.get(INSTANCE_LABEL, ""),
+        labels.get(COMPONENT_LABEL, ""),
     )

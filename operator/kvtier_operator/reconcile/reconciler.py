@@ -17,6 +17,7 @@ from kvtier_operator.reconcile.clock import Clock
 from kvtier_operator.reconcile.desired import Wanted
 from kvtier_operator.reconcile.diff import diff, is_settled
 from kvtier_operator.reconcile.dispatch import Result
+from kvtier_operator.reconcile.engines import Engines
 from kvtier_operator.reconcile.errors import NotFoundError
 from kvtier_operator.reconcile.events import event, transitions
 from kvtier_operator.reconcile.facts.deployment import DeploymentFacts
@@ -24,6 +25,7 @@ from kvtier_operator.reconcile.kinds import BY_NAME, TIER, Ref
 from kvtier_operator.reconcile.planned import Planned
 from kvtier_operator.reconcile.planning import View, plan_tier
 from kvtier_operator.reconcile.pods import Pods
+from kvtier_operator.reconcile.sighting import engine_hash, from_status
 from kvtier_operator.reconcile.status.build import StatusInput, build_status
 from kvtier_operator.reconcile.status.unserved import Unserved, unserved
 from kvtier_operator.reconcile.tiers import Key, Tier, Tiers
@@ -44,6 +46,7 @@ class Reconciler:
         applier: Writes them.
         pods: Their pods.
         watches: What the cluster serves, and its nodes.
+        engines: Asks running engines what their tiers hold.
         clock: The time of day.
         repository: Where this cluster gets kvtier's own image from; None for the published one.
     """
@@ -54,6 +57,7 @@ class Reconciler:
     applier: Applier
     pods: Pods
     watches: Watches
+    engines: Engines
     clock: Clock
     repository: str | None = None
 
@@ -77,6 +81,7 @@ class Reconciler:
                 return Result.UNCHANGED
             outcome = done
         tier.memory.namespace_ends = outcome.namespace_ends
+        self.engines.look(key, tier, planned, self._deployment(key, tier, Component.ENGINE))
         changed = await self._status(key, tier, planned, outcome, kinds)
         latest = self.tiers.get(key)
         if latest is not None and latest.generation != tier.generation:
@@ -87,20 +92,28 @@ class Reconciler:
 
     def _plan(self, key: Key, tier: Tier) -> tuple[Planned, Sequence[Wanted]]:
         """The plan of this generation and these nodes; objects with bodies only if it was made just now."""
-        view, known = self._view(), tier.memory.planned
-        if known and (known.generation, known.nodes_version) == (tier.generation, view.nodes_version):
+        view, known = self._view(tier), tier.memory.planned
+        if known and (known.generation, known.nodes_version, known.engine_tokens) == (
+            tier.generation,
+            view.nodes_version,
+            view.observed.engine,
+        ):
             return known, ()
         planned, bodies = plan_tier(key, tier, view)
         tier.memory.planned = planned
         return planned, bodies
 
-    def _view(self) -> View:
-        nodes = self.watches.nodes
-        return View(
-            Observed(nodes=nodes.all, kvtier_repository=self.repository),
-            nodes.version,
-            self.watches.nodes_unseen,
+    def _view(self, tier: Tier) -> View:
+        nodes, memory = self.watches.nodes, tier.memory
+        known = memory.planned
+        engine = known.engine if known and known.generation == tier.generation else engine_hash(tier.spec)
+        if known is None and memory.sighting is None:
+            memory.sighting = from_status(orjson.loads(tier.status), tier.generation, engine)
+        seen = memory.sighting if memory.sighting and memory.sighting.engine == engine else None
+        observed = Observed(
+            nodes=nodes.all, engine=seen.tokens if seen else None, kvtier_repository=self.repository
         )
+        return View(observed, nodes.version, engine, self.watches.nodes_unseen)
 
     async def _objects(
         self, key: Key, tier: Tier, planned: Planned, bodies: Sequence[Wanted]
@@ -109,7 +122,7 @@ class Reconciler:
         owned = [*self.children.of(tier.uid)]
         if is_settled(planned.wanted, owned, self.watches.serves):
             return Outcome()
-        wanted = bodies or plan_tier(key, tier, self._view())[1]
+        wanted = bodies or plan_tier(key, tier, self._view(tier))[1]
         work = diff(wanted, owned, self.children.get, self.watches.serves, tier.uid)
         if tier.memory.complete and work.missing and not await self._is_there(key, tier):
             self.tiers.gone(key, tier.uid)

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import orjson
 
 from kvtier_operator.reconcile.planned import Planned
+from kvtier_operator.reconcile.sighting import Sighting
 
 
 class Key(NamedTuple):
@@ -27,11 +28,19 @@ class Memory:
         planned: What was made of its last generation; None before that.
         complete: Whether all objects of a plan have once been there.
         namespace_ends: Whether its namespace is being deleted: nothing can be made there any more.
+        sighting: What its engines said of their tiers.
+        looked_for: Hash of the engines that were last looked for.
+        looks: How often in vain.
+        look_due: When to look again, by the loop's clock.
     """
 
     planned: Planned | None = None
     complete: bool = False
     namespace_ends: bool = False
+    sighting: Sighting | None = None
+    looked_for: str = ""
+    looks: int = 0
+    look_due: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)

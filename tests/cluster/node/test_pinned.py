@@ -36,7 +36,7 @@ class Engine:
     """The engine's pod, once its resource is Ready as it is now."""
 
     def __init__(self, site: Site, document: dict[str, Any], pages: str) -> None:
-        self.pages = pages
+        self.pages, self.site = pages, site
         self.plan = make_plan(parse_resource(document, str(RESOURCE)), Observed())
         generation = site.kubectl.json("get", "kvct", "pinned")["metadata"]["generation"]
         for field in (f"{{.status.observedGeneration}}={generation}", "{.status.readyReplicas}=1"):
@@ -81,3 +81,13 @@ def test_status_says_what_is_there(engine: Engine) -> None:
     conditions = {each["type"]: each["status"] for each in engine.resource["status"]["conditions"]}
     assert conditions == dict.fromkeys(conditions, "True")
     assert engine.resource["status"]["tiers"]["cpu"]["bytes"] == CAPACITY_BYTES
+
+
+def test_the_running_engine_corrects_what_the_status_says_of_its_device(engine: Engine) -> None:
+    """The CPU tier's size is told with the first request, which nobody sends here."""
+    jsonpath = "--for=jsonpath={.status.tiers.gpu.source}=Observed"
+    engine.site.kubectl("wait", "kvct/pinned", jsonpath, "--timeout=60s")
+    gpu = engine.site.kubectl.json("get", "kvct", "pinned")["status"]["tiers"]["gpu"]
+    planned = engine.plan.tiers.gpu
+    assert planned is not None
+    assert 0.9 * planned.tokens < gpu["tokens"] <= planned.tokens

@@ -4,8 +4,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-DOCTOR: Final = "doctor"
-"""Name of the init container that checks what only the pod can see."""
+from kvtier_operator.planning.objects.engine_doctor import NAME as DOCTOR_NAME
+
 _IDLE: Final = frozenset({"ContainerCreating", "PodInitializing", ""})
 _MAX_CHARACTERS: Final = 600
 
@@ -45,6 +45,17 @@ def pod_trouble(pod: Mapping[str, Any]) -> PodTrouble | None:
     return PodTrouble(metadata["name"], node, "", "", 9)
 
 
+def ready_address(pod: Mapping[str, Any]) -> str | None:
+    """Address of a pod that serves; None for any other.
+
+    Args:
+        pod: A v1 Pod.
+    """
+    status = pod.get("status") or {}
+    ready = any(each["type"] == "Ready" and each["status"] == "True" for each in status.get("conditions", ()))
+    return status.get("podIP") if ready and "deletionTimestamp" not in pod["metadata"] else None
+
+
 def _findings(status: Mapping[str, Any], conditions: Mapping[str, Any]) -> Iterator[tuple[int, str, str]]:
     """(rank, reason, message) of everything that is wrong."""
     if status.get("phase") == "Failed":
@@ -60,7 +71,7 @@ def _container_findings(container: Mapping[str, Any]) -> Iterator[tuple[int, str
     name, state = container["name"], container.get("state", {})
     ended = state.get("terminated") or container.get("lastState", {}).get("terminated") or {}
     failed = bool(ended) and ended.get("exitCode", 0) != 0
-    if failed and name == DOCTOR:
+    if failed and name == DOCTOR_NAME:
         yield 0, "DoctorFailed", ended.get("message") or f"exit code {ended['exitCode']}"
         return
     waiting = state.get("waiting", {})

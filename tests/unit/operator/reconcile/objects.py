@@ -13,7 +13,7 @@ from kvtier_operator.reconcile.planning import View, plan_tier
 from kvtier_operator.reconcile.tiers import Key, Tiers
 
 UID = "uid-of-the-resource"
-VIEW = View(Observed(nodes=()), 0)
+VIEW = View(Observed(nodes=()), 0, "engines of this spec")
 
 
 def stored(

@@ -1,0 +1,99 @@
+"""What a running engine says of its tiers reaches the status and, where it matters, the picker."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from threading import Thread
+
+import pytest
+from tests.cluster.operator.world import Document, World, resource
+
+PLANNED_TOKENS = 409_600
+ENTRIES = 6_400
+
+
+class FakeEngine:
+    """Says of its tiers what a test wants: a real engine's are as planned."""
+
+    def __init__(self, port: int) -> None:
+        self.port = port
+        self.cpu_tokens = 0
+
+
+@pytest.fixture
+def engine() -> Iterator[FakeEngine]:
+    with _serving(lambda: fake) as port:
+        fake = FakeEngine(port)
+        yield fake
+
+
+@contextmanager
+def _serving(of: Callable[[], FakeEngine]) -> Iterator[int]:
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            text = f'vllm:kvtier_cpu_capacity_tokens{{engine="0"}} {of().cpu_tokens}.0\n'
+            text += 'vllm:cache_config_info{block_size="16",kv_cache_size_tokens="64000",engine="0"} 1.0\n'
+            self.send_response(200)
+            self.end_headers()
+            self.wfile.write(text.encode())
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    thread = Thread(target=server.serve_forever)
+    thread.start()
+    try:
+        yield server.server_address[1]
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
+
+
+def _run(world: World, engine: FakeEngine) -> Document:
+    """A resource whose one engine is ready and was asked for its tiers."""
+    world.create(resource(replicas=1, engine={"port": engine.port}))
+    world.until_settled()
+    ready = {"type": "Ready", "status": "True"}
+    world.add_pod("one", {"podIP": "127.0.0.1", "podIPs": [{"ip": "127.0.0.1"}], "conditions": [ready]})
+    world.make_ready()
+    return world.until(_is_observed, "observed tier")
+
+
+def _is_observed(document: Document) -> bool:
+    cpu = document.get("status", {}).get("tiers", {}).get("cpu", {})
+    return bool(cpu.get("source") == "Observed")
+
+
+@pytest.mark.parametrize("share", [1.0, 0.96])
+def test_a_size_near_the_plan_is_told_and_leaves_the_picker_alone(
+    world: World, engine: FakeEngine, share: float
+) -> None:
+    engine.cpu_tokens = int(PLANNED_TOKENS * share)
+    status = _run(world, engine)["status"]
+    assert status["tiers"]["cpu"]["tokens"] == engine.cpu_tokens
+    assert status["tiers"]["gpu"] == {"bytes": 64_000 * 262_144, "tokens": 64_000, "source": "Observed"}
+    assert status["router"]["entries"]["cpuPrefix"] == ENTRIES
+    assert status["router"]["entries"]["gpuPrefix"] == 1_000, "known for the first time"
+
+
+def test_the_picker_follows_a_size_that_is_clearly_another_and_a_new_spec_is_as_planned(
+    world: World, engine: FakeEngine
+) -> None:
+    engine.cpu_tokens = PLANNED_TOKENS // 2
+    status = _run(world, engine)["status"]
+    assert status["tiers"]["cpu"]["bytes"] == 50 << 30
+    assert status["router"]["entries"]["cpuPrefix"] == ENTRIES // 2
+    picker = world.find("v1", "ConfigMap", "qwen-picker")
+    assert picker is not None
+    assert str(ENTRIES // 2) in str(picker["data"])
+    world.scale(2)
+    scaled = world.until_settled()
+    assert scaled["status"]["router"] == status["router"], "the same engines, only more"
+    world.change(tiers={"cpu": {"capacity": "200Gi"}})
+    changed = world.until_settled()["status"]
+    assert (changed["tiers"]["cpu"]["source"], changed["router"]["entries"]["cpuPrefix"]) == (
+        "Planned",
+        2 * ENTRIES,
+    )

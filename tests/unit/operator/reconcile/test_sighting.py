@@ -1,0 +1,79 @@
+"""What engines say of their tiers: how it is read, and what another look changes."""
+
+import orjson
+import pytest
+from tests.cases.kvcachetier import document
+
+from kvtier_operator.planning.observed import EngineTokens
+from kvtier_operator.reconcile.facts.engine_tokens import engine_tokens
+from kvtier_operator.reconcile.sighting import Sighting, engine_hash, from_status, merged
+
+DEVICE = (
+    'vllm:cache_config_info{{block_size="16",engine="{0}",'
+    'kv_cache_size_tokens="{1}",num_gpu_blocks="{2}"}} 1.0\n'
+)
+OFFLOADED = 'vllm:kv_offload_config_info{{cpu_kv_cache_size_tokens="{0}",engine="{1}"}} 1.0\n'
+KVTIER = 'vllm:kvtier_cpu_capacity_tokens{{engine="{0}"}} {1}\n'
+
+
+@pytest.mark.parametrize(
+    ("text", "tokens"),
+    [
+        ("", EngineTokens()),
+        (DEVICE.format(0, 1600, 101), EngineTokens(gpu=1600)),
+        (DEVICE.format(0, 1600, 202) + DEVICE.format(1, 1584, 202), EngineTokens(gpu=3184)),
+        (DEVICE.format(0, "None", 101), EngineTokens(gpu=1616)),
+        (DEVICE.format(0, "None", "None"), EngineTokens()),
+        (OFFLOADED.format(4096, 0), EngineTokens(cpu=4096)),
+        (OFFLOADED.format(4096, 0) + OFFLOADED.format(4096, 1), EngineTokens(cpu=8192)),
+        (OFFLOADED.format("", 0), EngineTokens()),
+        (KVTIER.format(0, "2.048e+03") + KVTIER.format(1, "2.048e+03"), EngineTokens(cpu=4096)),
+        (KVTIER.format(0, "0.0"), EngineTokens()),
+        ("this is } no metric\n" + KVTIER.format(0, "32.0"), EngineTokens(cpu=32)),
+    ],
+)
+def test_sizes_are_read_from_an_engine_s_metrics(text: str, tokens: EngineTokens) -> None:
+    assert engine_tokens("# HELP x y\n# TYPE x gauge\nx 1\n" + text) == tokens
+
+
+def test_what_is_no_metric_is_refused() -> None:
+    with pytest.raises(ValueError, match=r"."):
+        engine_tokens("vllm:cache_config_info{ what\n")
+
+
+def test_engines_of_one_spec_differ_a_little_and_that_changes_nothing() -> None:
+    first = merged(None, "a", EngineTokens(gpu=1000))
+    assert merged(first, "a", EngineTokens(gpu=1050)) == first
+    assert merged(first, "a", EngineTokens(gpu=None)) == first
+    assert merged(first, "a", EngineTokens(gpu=1051)).tokens.gpu == 1051
+    both = merged(first, "a", EngineTokens(gpu=990, cpu=5000))
+    assert both.tokens == EngineTokens(gpu=1000, cpu=5000)
+    assert (first.complete, both.complete) == (False, True)
+
+
+def test_engines_of_another_spec_are_another_matter() -> None:
+    first = Sighting("a", EngineTokens(gpu=1000, cpu=5000))
+    assert merged(first, "b", EngineTokens(gpu=1001)) == Sighting("b", EngineTokens(gpu=1001))
+
+
+@pytest.mark.parametrize(
+    ("changes", "same"),
+    [
+        ({"spec.replicas": 7}, True),
+        ({"spec.router.weights.queue": 3}, True),
+        ({"spec.observability.dashboard": True}, True),
+        ({"spec.tiers.cpu.capacity": "50Gi"}, False),
+        ({"spec.engine.blockSize": 32}, False),
+    ],
+)
+def test_only_what_engines_are_made_of_counts(changes: dict[str, object], same: bool) -> None:
+    before, after = (engine_hash(orjson.dumps(document(each))) for each in ({}, changes))
+    assert (before == after) is same
+
+
+def test_what_another_operator_saw_is_taken_over() -> None:
+    tiers = {"gpu": {"tokens": 7, "source": "Planned"}, "cpu": {"tokens": 9, "source": "Observed"}}
+    status = {"observedGeneration": 3, "tiers": tiers}
+    assert from_status(status, 3, "a") == Sighting("a", EngineTokens(cpu=9))
+    assert from_status(status, 4, "a") is None, "of an older spec"
+    assert from_status({"observedGeneration": 3}, 3, "a") is None
