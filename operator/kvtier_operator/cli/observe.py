@@ -122,14 +122,17 @@ def _from_hub(model: ModelSpec) -> tuple[Mapping[str, Any] | None, str]:
     if shape_from_catalogue(model.name) is not None:
         return None, ""  # known without asking anyone
     try:
-        from huggingface_hub import hf_hub_download  # noqa: PLC0415 - only for a model that nothing else knows
-        from huggingface_hub.errors import HfHubHTTPError, LocalEntryNotFoundError  # noqa: PLC0415 - as above
+        from huggingface_hub import hf_hub_download, try_to_load_from_cache  # noqa: PLC0415 - slow to import
+        from huggingface_hub.file_download import get_hf_file_metadata, hf_hub_url  # noqa: PLC0415 - as above
     except ImportError:
         return None, ""
+    name, revision = model.name, model.revision
     try:
-        path = hf_hub_download(
-            model.name, "config.json", revision=model.revision, etag_timeout=_HUB_TIMEOUT_S
-        )
-    except (HfHubHTTPError, LocalEntryNotFoundError, OSError, ValueError):
+        path = try_to_load_from_cache(name, "config.json", revision=revision)
+        if not isinstance(path, str):
+            # Asked once: a download asks five times more, for half a minute, where there is no network.
+            get_hf_file_metadata(hf_hub_url(name, "config.json", revision=revision), timeout=_HUB_TIMEOUT_S)
+            path = hf_hub_download(name, "config.json", revision=revision, etag_timeout=_HUB_TIMEOUT_S)
+    except Exception:  # noqa: BLE001 - no name of a model, no network, no such model: nothing is known of it
         return None, ""
-    return _read_config(Path(path), "spec.model.name"), f"huggingface.co/{model.name}, config.json"
+    return _read_config(Path(path), "spec.model.name"), f"huggingface.co/{name}, config.json"

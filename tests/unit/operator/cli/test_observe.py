@@ -71,3 +71,17 @@ def test_the_hub_is_not_asked_for_what_the_catalogue_has(monkeypatch: pytest.Mon
 def test_without_huggingface_hub_nothing_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(__import__("sys").modules, "huggingface_hub", None)
     assert observe(resource("nobody/nothing"), hub=True).model_config is None
+
+
+def test_a_hub_that_is_out_of_reach_is_asked_once(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """A download would ask six times, for half a minute, and say so each time."""
+    asked = []
+
+    def unreachable(url: str, **_: object) -> None:
+        asked.append(url)
+        raise ConnectionError
+
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path))
+    monkeypatch.setattr("huggingface_hub.file_download.get_hf_file_metadata", unreachable)
+    assert observe(resource("nobody/nothing"), hub=True).model_config is None
+    assert [url.rsplit("huggingface.co/")[-1] for url in asked] == ["nobody/nothing/resolve/main/config.json"]
