@@ -55,10 +55,9 @@ class Engines:
     def look(self, key: Key, tier: Tier, planned: Planned, engine: DeploymentFacts | None) -> None:
         """Begins to ask if there is something to learn; returns at once."""
         memory = tier.memory
-        sighting = memory.sighting
         if memory.looked_for != planned.engine:
             memory.looked_for, memory.looks, memory.look_due = planned.engine, 0, 0.0
-        elif sighting and sighting.complete:
+        elif memory.sighting and memory.sighting.engine == planned.engine and memory.sighting.complete:
             return
         address = self._pods.engine_address(*key)
         complete = engine is not None and engine.complete and not planned.rejected

@@ -97,3 +97,7 @@ def test_the_picker_follows_a_size_that_is_clearly_another_and_a_new_spec_is_as_
         "Planned",
         2 * ENTRIES,
     )
+    engine.cpu_tokens = PLANNED_TOKENS
+    world.make_ready()
+    seen = world.until(_is_observed, "observed tier of the new engines")["status"]
+    assert seen["router"]["entries"]["cpuPrefix"] == ENTRIES
