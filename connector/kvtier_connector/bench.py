@@ -7,7 +7,7 @@ import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from statistics import median
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import click
 from rich.console import Console
@@ -24,7 +24,6 @@ _HITS_PER_PROMPT: Final = 3
 _OVERHEAD_PROMPT_TOKENS: Final = (512, 4096)
 """The tier costs about the same for every engine step, which is a larger share of a short prompt."""
 _OVERHEAD_OUTPUT_TOKENS: Final = 16
-_SAY_PAIRS: Final = 10
 _RESAMPLES: Final = 10_000
 
 
@@ -68,26 +67,43 @@ def bench_ttft(model: Path, *, dummy: bool, prompt_tokens: int, repeats: int, lo
     }
 
 
-def bench_overhead(
-    model: Path, *, dummy: bool, pairs: int, log: Path, say: Callable[[str], None]
+def bench_overhead(  # noqa: PLR0913 - a measurement's settings
+    model: Path, *, dummy: bool, rounds: int, pairs: int, log: Path, say: Callable[[str], None]
 ) -> list[dict[str, Any]]:
     """Measure what the tier costs requests that never hit it: two engines alive at once take turns.
 
-    Nothing is found in the tier, but everything is stored.
-
-    Both compute on one core and leave the others to everything else, and each waits until the other is at
-    rest: what remains of the noise is about the size of the limit.
+    Nothing is found in the tier, but everything is stored. Both engines compute on one core and leave the
+    others to everything else, and each waits until the other is at rest. Two processes of the very same
+    settings still differ by some percent for as long as they live, so every round starts new ones, and the
+    interval is that over rounds.
 
     Args:
         model: the model's folder.
         dummy: whether it has no weights.
-        pairs: number of prompts of each length that both engines run, in alternating order.
+        rounds: how often both engines are started anew.
+        pairs: number of prompts of each length in a round, in alternating order.
         log: file for the engines' output; the second gets a suffix.
-        say: is told now and then how far it is.
+        say: is told how far it is.
     """
+    found: dict[int, list[list[_Pair]]] = {length: [] for length in _OVERHEAD_PROMPT_TOKENS}
+    for number in range(rounds):
+        for length, times in _overhead_round(model, dummy=dummy, pairs=pairs, log=log).items():
+            found[length].append(times)
+            say(f"round {number + 1} of {rounds}, {length} tokens: on over off {_ratio(times):.4f}")
+    return [_overhead(length, times) for length, times in found.items()]
+
+
+class _Pair(NamedTuple):
+    """Seconds of one prompt with the tier and without."""
+
+    on: float
+    off: float
+
+
+def _overhead_round(model: Path, *, dummy: bool, pairs: int, log: Path) -> dict[int, list[_Pair]]:
     core = str(max(os.sched_getaffinity(0)))
     longest = max(_OVERHEAD_PROMPT_TOKENS) + _OVERHEAD_OUTPUT_TOKENS + 64
-    seconds: dict[int, list[tuple[float, float]]] = {length: [] for length in _OVERHEAD_PROMPT_TOKENS}
+    found: dict[int, list[_Pair]] = {length: [] for length in _OVERHEAD_PROMPT_TOKENS}
     with (
         bench_engine(
             model, tier=None, max_model_len=longest, dummy_weights=dummy, log=log, cores=core
@@ -102,31 +118,35 @@ def bench_overhead(
         ) as on,
     ):
         for seed in range(-2, pairs):  # two to warm up
-            for length, times in seconds.items():
+            for length, times in found.items():
                 ask = Ask(seed, length, _OVERHEAD_OUTPUT_TOKENS)
                 took = {}
                 for engine in (off, on) if seed % 2 else (on, off):
                     took[id(engine)] = engine.run(ask).seconds
                     engine.rest()
                 if seed >= 0:
-                    times.append((took[id(on)], took[id(off)]))
-            if seed >= 0 and (seed + 1) % _SAY_PAIRS == 0:
-                say(f"{seed + 1} of {pairs} pairs")
-    return [_overhead(length, times) for length, times in seconds.items()]
+                    times.append(_Pair(took[id(on)], took[id(off)]))
+    return found
 
 
-def _overhead(prompt_tokens: int, seconds: Sequence[tuple[float, float]]) -> dict[str, Any]:
-    """Compare times with the tier and without, pair by pair."""
-    ratios = [on / off for on, off in seconds]
+def _ratio(pairs: Sequence[_Pair]) -> float:
+    return median(pair.on / pair.off for pair in pairs)
+
+
+def _overhead(prompt_tokens: int, rounds: Sequence[Sequence[_Pair]]) -> dict[str, Any]:
+    """Compare times with the tier and without: pair by pair in each round, then over rounds."""
+    ratios = [_ratio(pairs) for pairs in rounds]
+    every = [pair for pairs in rounds for pair in pairs]
     return {
-        "pairs": len(seconds),
+        "rounds": len(rounds),
+        "pairs": len(every),
         "prompt_tokens": prompt_tokens,
         "output_tokens": _OVERHEAD_OUTPUT_TOKENS,
-        "median_off_s": median(off for _, off in seconds),
-        "median_extra_s": median(on - off for on, off in seconds),
+        "median_off_s": median(pair.off for pair in every),
+        "median_extra_s": median(pair.on - pair.off for pair in every),
         "median_ratio": median(ratios),
         "ratio_ci95": _confidence_95(ratios),
-        "ratios": ratios,
+        "ratios_of_rounds": ratios,
     }
 
 
@@ -145,9 +165,16 @@ def _confidence_95(values: Sequence[float]) -> tuple[float, float]:
 )
 @click.option("--prompt-tokens", default=15_400, show_default=True, help="Prompt length of ttft.")
 @click.option("--repeats", default=5, show_default=True, help="Prompts of ttft.")
-@click.option("--pairs", default=80, show_default=True, help="Pairs of overhead.")
+@click.option("--rounds", default=5, show_default=True, help="Rounds of overhead: engines start anew.")
+@click.option("--pairs", default=10, show_default=True, help="Pairs of overhead in a round.")
 def connector(  # noqa: PLR0913, PLR0917 - one parameter for each option
-    model: Path | None, out: Path, only: tuple[str, ...], prompt_tokens: int, repeats: int, pairs: int
+    model: Path | None,
+    out: Path,
+    only: tuple[str, ...],
+    prompt_tokens: int,
+    repeats: int,
+    rounds: int,
+    pairs: int,
 ) -> None:
     """Measure the connector: its index beside vLLM's, TTFT from the tier, and what the tier costs unused."""
     console = Console()
@@ -164,7 +191,12 @@ def connector(  # noqa: PLR0913, PLR0917 - one parameter for each option
                 log=logs / "connector-ttft.log",
             ),
             "overhead": lambda: bench_overhead(
-                folder, dummy=dummy, pairs=pairs, log=logs / "connector-overhead.log", say=console.print
+                folder,
+                dummy=dummy,
+                rounds=rounds,
+                pairs=pairs,
+                log=logs / "connector-overhead.log",
+                say=console.print,
             ),
         }
         report: dict[str, Any] = json.loads(out.read_text()) if out.exists() else {}
@@ -216,8 +248,8 @@ def _table(report: dict[str, Any]) -> Table:
         table.add_row(
             f"tier on but unused, over off, {overhead['prompt_tokens']} + {overhead['output_tokens']} tokens",
             f"{overhead['median_ratio']:.4f}, {overhead['median_extra_s'] * 1e3:+.1f} ms",
-            f"95% interval {low:.4f} to {high:.4f}, {overhead['pairs']} pairs of "
-            f"{overhead['median_off_s']:.2f} s",
+            f"95% interval {low:.4f} to {high:.4f}, {overhead['rounds']} rounds, {overhead['pairs']} pairs "
+            f"of {overhead['median_off_s']:.2f} s",
             "1.005",
         )
     return table
