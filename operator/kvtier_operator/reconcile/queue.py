@@ -72,11 +72,6 @@ class KeyedQueue(Generic[KeyT]):
         self._finish(key, now + delay)
         return delay
 
-    def forget(self, key: KeyT) -> None:
-        """The key is no longer of interest."""
-        self._failures.pop(key, None)
-        self._due.pop(key, None)
-
     def _finish(self, key: KeyT, again_at: float | None = None) -> None:
         added = self._working.pop(key, None)
         times = [time for time in (added, again_at) if time is not None]

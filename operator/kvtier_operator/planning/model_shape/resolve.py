@@ -34,7 +34,7 @@ def resolve_shape(model: ModelSpec, observed: Observed) -> ModelShape:
             Problem(
                 "spec.model.name",
                 f"nothing knows the KV geometry of {model.name!r}{hint}; "
-                "pass its config.json with --model-config FILE, or set spec.model.geometry",
+                "set spec.model.geometry (kvtier plan --model-config FILE takes a config.json)",
             ),
         )
     return shape

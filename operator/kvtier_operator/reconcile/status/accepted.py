@@ -5,6 +5,7 @@ from typing import Final
 
 from kvtier_operator.errors import Problem
 from kvtier_operator.planning.plan import CheckResult, Outcome, Plan
+from kvtier_operator.planning.units import many
 from kvtier_operator.reconcile.status.verdict import Verdict, fails, holds
 
 TYPE: Final = "Accepted"
@@ -18,7 +19,8 @@ def accepted(plan: Plan) -> Verdict:
         return fails(TYPE, rejections[0].reason, f"{_lines(rejections)}; {_KEPT}")
     spec = plan.resource.spec
     ranks = spec.engine.tensor_parallel_size * spec.engine.data_parallel_size
-    what = f"{spec.model.name} on backend {spec.backend.value}, {spec.replicas} engine pods of {ranks} ranks"
+    pods = f"{many(spec.replicas, 'engine pod')} of {many(ranks, 'rank')}"
+    what = f"{spec.model.name} on backend {spec.backend.value}, {pods}"
     warnings = [check for check in plan.checks if check.outcome is Outcome.WARN]
     if warnings:
         return holds(TYPE, "AcceptedWithWarnings", f"{what}; to look at: {_lines(warnings)}")

@@ -77,14 +77,6 @@ def test_news_of_a_failed_key_need_not_wait() -> None:
     assert queue.next_due() == 0.01
 
 
-def test_a_forgotten_key_does_not_come_back() -> None:
-    queue: KeyedQueue[str] = KeyedQueue()
-    queue.add("a", 0)
-    queue.forget("a")
-    assert queue.take(9) is None
-    assert queue.next_due() is None
-
-
 @pytest.mark.parametrize("failures", [1, 5, 50, 5000])
 def test_backoff_is_bounded(failures: int) -> None:
     assert 0.1 < backoff_s(failures) <= 60
