@@ -61,7 +61,12 @@ class Engines:
             return
         address = self._pods.engine_address(*key)
         complete = engine is not None and engine.complete and not planned.rejected
-        if not complete or address is None or key in self._asking or memory.look_due > _now():
+        if not complete or address is None or key in self._asking:
+            return
+        if memory.look_due > (now := _now()):
+            self._again(
+                key, memory.look_due - now
+            )  # this reconciliation may have taken the place of that one
             return
         task = asyncio.create_task(self._ask(key, tier, planned, address), name=f"engine of {key}")
         self._asking[key] = task

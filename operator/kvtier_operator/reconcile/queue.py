@@ -79,6 +79,6 @@ class KeyedQueue(Generic[KeyT]):
             self.add(key, min(times))
 
     def _drop_stale(self) -> None:
-        """Forgotten keys, and earlier entries of keys that moved forward."""
+        """Drops earlier entries of keys that moved forward."""
         while self._heap and self._due.get(self._heap[0][2]) != self._heap[0][0]:
             heapq.heappop(self._heap)

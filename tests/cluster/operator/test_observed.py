@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from threading import Thread
+from threading import Event, Thread
 
 import pytest
 from tests.cluster.operator.world import Document, World, resource
@@ -18,6 +18,8 @@ class FakeEngine:
     def __init__(self, port: int) -> None:
         self.port = port
         self.cpu_tokens = 0
+        self.broken = False
+        self.asked = Event()
 
 
 @pytest.fixture
@@ -31,6 +33,10 @@ def engine() -> Iterator[FakeEngine]:
 def _serving(of: Callable[[], FakeEngine]) -> Iterator[int]:
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
+            of().asked.set()
+            if of().broken:
+                self.send_error(503)
+                return
             text = f'vllm:kvtier_cpu_capacity_tokens{{engine="0"}} {of().cpu_tokens}.0\n'
             text += 'vllm:cache_config_info{block_size="16",kv_cache_size_tokens="64000",engine="0"} 1.0\n'
             self.send_response(200)
@@ -51,13 +57,18 @@ def _serving(of: Callable[[], FakeEngine]) -> Iterator[int]:
         server.server_close()
 
 
-def _run(world: World, engine: FakeEngine) -> Document:
-    """A resource whose one engine is ready and was asked for its tiers."""
+def _start(world: World, engine: FakeEngine) -> None:
+    """A resource whose one engine is ready."""
     world.create(resource(replicas=1, engine={"port": engine.port}))
     world.until_settled()
     ready = {"type": "Ready", "status": "True"}
     world.add_pod("one", {"podIP": "127.0.0.1", "podIPs": [{"ip": "127.0.0.1"}], "conditions": [ready]})
     world.make_ready()
+
+
+def _run(world: World, engine: FakeEngine) -> Document:
+    """The same, once the engine was asked for its tiers."""
+    _start(world, engine)
     return world.until(_is_observed, "observed tier")
 
 
@@ -101,3 +112,16 @@ def test_the_picker_follows_a_size_that_is_clearly_another_and_a_new_spec_is_as_
     world.make_ready()
     seen = world.until(_is_observed, "observed tier of the new engines")["status"]
     assert seen["router"]["entries"]["cpuPrefix"] == ENTRIES
+
+
+def test_an_engine_that_did_not_answer_is_asked_again_whatever_happens_meanwhile(
+    world: World, engine: FakeEngine
+) -> None:
+    engine.broken, engine.cpu_tokens = True, PLANNED_TOKENS
+    _start(world, engine)
+    assert engine.asked.wait(20)
+    engine.broken = False
+    world.scale(2)
+    world.until_settled()
+    world.make_ready()
+    assert world.until(_is_observed, "observed tier")["status"]["tiers"]["cpu"]["tokens"] == PLANNED_TOKENS
