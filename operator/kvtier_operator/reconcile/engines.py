@@ -12,6 +12,7 @@ from kvtier_operator.reconcile.facts.deployment import DeploymentFacts
 from kvtier_operator.reconcile.facts.engine_tokens import engine_tokens
 from kvtier_operator.reconcile.planned import Planned
 from kvtier_operator.reconcile.pods import Pods
+from kvtier_operator.reconcile.queue import backoff_s
 from kvtier_operator.reconcile.sighting import merged
 from kvtier_operator.reconcile.tiers import Key, Tier
 
@@ -63,10 +64,10 @@ class Engines:
         complete = engine is not None and engine.complete and not planned.rejected
         if not complete or address is None or key in self._asking:
             return
-        if memory.look_due > (now := _now()):
-            self._again(
-                key, memory.look_due - now
-            )  # this reconciliation may have taken the place of that one
+        wait_s = memory.look_due - _now()
+        if wait_s > 0:
+            # this reconciliation may have taken the place of that one
+            self._again(key, wait_s)
             return
         task = asyncio.create_task(self._ask(key, tier, planned, address), name=f"engine of {key}")
         self._asking[key] = task
@@ -86,8 +87,8 @@ class Engines:
                 self._again(key, 0.0)
             if sighting.complete:
                 return
-        wait_s = min(_LONGEST_S, _FIRST_S * 2**memory.looks)
         memory.looks += 1
+        wait_s = backoff_s(memory.looks, first_s=_FIRST_S, longest_s=_LONGEST_S)
         memory.look_due = _now() + wait_s
         self._again(key, wait_s)
 

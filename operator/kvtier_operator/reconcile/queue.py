@@ -11,9 +11,9 @@ _FIRST_S: Final = 0.2
 _LONGEST_S: Final = 60.0
 
 
-def backoff_s(failures: int) -> float:
-    """Seconds to wait after so many failures in a row: doubling, a quarter of it random, at most a minute."""
-    whole: float = min(_LONGEST_S, _FIRST_S * 2 ** min(failures - 1, 16))
+def backoff_s(failures: int, *, first_s: float = _FIRST_S, longest_s: float = _LONGEST_S) -> float:
+    """Seconds to wait after so many failures in a row: doubling, a quarter of it random, a minute at most."""
+    whole: float = min(longest_s, first_s * 2 ** min(failures - 1, 16))
     return whole * (1 - random.random() / 4)  # noqa: S311 - spreads load, no secret
 
 

@@ -80,6 +80,7 @@ def test_news_of_a_failed_key_need_not_wait() -> None:
 @pytest.mark.parametrize("failures", [1, 5, 50, 5000])
 def test_backoff_is_bounded(failures: int) -> None:
     assert 0.1 < backoff_s(failures) <= 60
+    assert 3 < backoff_s(failures, first_s=5, longest_s=600) <= 600
 
 
 @given(
