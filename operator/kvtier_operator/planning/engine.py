@@ -1,16 +1,14 @@
 """The engine: vLLM's arguments and environment, from the resource and its backend."""
 
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any
 
 from kvtier_operator.api.engine import Device, EngineSpec, KVCacheDtype
 from kvtier_operator.api.resource import KVCacheTier, Spec
 from kvtier_operator.planning import images
 from kvtier_operator.planning.observed import Machine
 from kvtier_operator.planning.plan import BackendPlan, EnginePlan
-
-DEFAULT_CPU_KV_CACHE_BYTES: Final = 4 << 30
-"""The device cache on device cpu, per rank, where the resource names none (its field says so)."""
+from kvtier_operator.planning.tiers import CPU_DEVICE_KV_CACHE_BYTES
 
 
 def plan_engine(resource: KVCacheTier, backend: BackendPlan, machine: Machine | None) -> EnginePlan:
@@ -69,7 +67,7 @@ def _device_cache_args(engine: EngineSpec) -> tuple[str, ...]:
     dtype = None if engine.kv_cache_dtype is KVCacheDtype.AUTO else engine.kv_cache_dtype
     size = engine.kv_cache_memory.bytes if engine.kv_cache_memory else None
     if size is None and engine.device is Device.CPU:
-        size = DEFAULT_CPU_KV_CACHE_BYTES
+        size = CPU_DEVICE_KV_CACHE_BYTES
     return (
         *_option("--gpu-memory-utilization", engine.gpu_memory_utilization),
         *_option("--kv-cache-memory-bytes", size),

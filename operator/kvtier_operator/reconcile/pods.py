@@ -2,13 +2,24 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from kvtier_operator.planning.objects.names import COMPONENT_LABEL, INSTANCE_LABEL, Component
 from kvtier_operator.reconcile.facts.pod import PodTrouble, pod_trouble, ready_address
 from kvtier_operator.reconcile.reflector import Place
 
 _Group = tuple[str, str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class _Pod:
+    """What is kept of a pod; of one that is ready and no engine, and of one that is gone, nothing."""
+
+    trouble: PodTrouble | None = None
+    address: str | None = None
+
+
+_NOTHING: Final = _Pod()
 
 
 class Pods:
@@ -19,65 +30,47 @@ class Pods:
 
     def __init__(self, changed: Callable[[str, str], None]) -> None:
         self._changed = changed
-        self._groups: dict[_Group, dict[str, PodTrouble]] = {}
-        self._engines: dict[Place, dict[str, str]] = {}
+        self._groups: dict[_Group, dict[str, _Pod]] = {}
 
     def troubles(self, namespace: str, instance: str, component: Component) -> tuple[PodTrouble, ...]:
         """The pods of one resource's engines or picker that are not ready, the most telling first."""
         found = self._groups.get((namespace, instance, component.value), {})
-        return tuple(sorted(found.values(), key=lambda each: (each.rank, each.name)))
+        troubles = (pod.trouble for pod in found.values() if pod.trouble)
+        return tuple(sorted(troubles, key=lambda each: (each.rank, each.name)))
 
     def engine_address(self, namespace: str, instance: str) -> str | None:
         """Address of one ready engine of a resource; always the same one while its pods are."""
-        found = self._engines.get((namespace, instance))
-        return found[min(found)] if found else None
+        found = self._groups.get((namespace, instance, Component.ENGINE.value), {})
+        ready = (name for name, pod in found.items() if pod.address)
+        first = min(ready, default=None)
+        return found[first].address if first else None
 
     def seen(self, document: Mapping[str, Any]) -> None:
         """Takes a pod from a list or a watch."""
-        group, name = _group(document), document["metadata"]["name"]
-        self._keep_address(group, name, ready_address(document))
-        trouble = pod_trouble(document)
-        if trouble is None:
-            self._forget(group, name)
-        elif self._groups.get(group, {}).get(name) != trouble:
-            self._groups.setdefault(group, {})[name] = trouble
-            self._changed(group[0], group[1])
+        group = _group(document)
+        address = ready_address(document) if group[2] == Component.ENGINE.value else None
+        self._keep(group, document["metadata"]["name"], _Pod(pod_trouble(document), address))
 
     def gone(self, document: Mapping[str, Any]) -> None:
         """A pod is no longer there."""
-        group, name = _group(document), document["metadata"]["name"]
-        self._keep_address(group, name, None)
-        self._forget(group, name)
+        self._keep(_group(document), document["metadata"]["name"], _NOTHING)
 
     def only(self, namespace: str | None, places: set[Place]) -> None:
         """A list (of a namespace, or of all) is complete: other pods are gone."""
         for group, pods in [*self._groups.items()]:
             if namespace in (None, group[0]):
                 for name in [name for name in pods if (group[0], name) not in places]:
-                    self._forget(group, name)
-        for (within, instance), engines in [*self._engines.items()]:
-            if namespace in (None, within):
-                for name in [name for name in engines if (within, name) not in places]:
-                    self._keep_address((within, instance, Component.ENGINE.value), name, None)
+                    self._keep(group, name, _NOTHING)
 
-    def _keep_address(self, group: _Group, name: str, address: str | None) -> None:
-        namespace, instance, component = group
-        if component != Component.ENGINE.value:
-            return
-        engines = self._engines.setdefault((namespace, instance), {})
-        if address:
-            engines[name] = address
-        else:
-            engines.pop(name, None)
-        if not engines:
-            del self._engines[namespace, instance]
-
-    def _forget(self, group: _Group, name: str) -> None:
-        pods = self._groups.get(group, {})
-        if pods.pop(name, None) is not None:
-            self._changed(group[0], group[1])
+    def _keep(self, group: _Group, name: str, pod: _Pod) -> None:
+        pods = self._groups.setdefault(group, {})
+        before = pods.pop(name, _NOTHING)
+        if pod != _NOTHING:
+            pods[name] = pod
         if not pods:
-            self._groups.pop(group, None)
+            del self._groups[group]
+        if before.trouble != pod.trouble:
+            self._changed(group[0], group[1])
 
 
 @dataclass(frozen=True, slots=True)

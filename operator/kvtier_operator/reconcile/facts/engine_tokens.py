@@ -1,6 +1,7 @@
 """What an engine's metrics say of the sizes of its tiers."""
 
-from collections.abc import Iterable, Mapping
+import math
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 from prometheus_client.parser import text_string_to_metric_families
@@ -39,26 +40,17 @@ def _device(samples: Iterable[Sample]) -> int | None:
     return _sum(each.get("kv_cache_size_tokens") for each in labels) or _of_blocks(labels)
 
 
-def _of_blocks(labels: list[dict[str, str]]) -> int | None:
+def _of_blocks(labels: Sequence[Mapping[str, str]]) -> int | None:
     """num_gpu_blocks is the sum over all data-parallel engines already (v1/engine/core_client.py)."""
-    return _product(labels[0], "num_gpu_blocks", "block_size") if labels else None
-
-
-def _product(labels: Mapping[str, str], *names: str) -> int | None:
-    product = 1
-    for name in names:
-        value = labels.get(name, "")
-        if not value.isdecimal():
-            return None
-        product *= int(value)
-    return product or None
+    first = labels[0] if labels else {}
+    return math.prod(_known(first.get(name) for name in ("num_gpu_blocks", "block_size")) or (0,)) or None
 
 
 def _sum(values: Iterable[str | None]) -> int | None:
-    """None where one of them is not known, or nothing."""
-    total = 0
-    for value in values:
-        if value is None or not value.isdecimal():
-            return None
-        total += int(value)
-    return total or None
+    return sum(_known(values)) or None
+
+
+def _known(values: Iterable[str | None]) -> list[int]:
+    """All of them, or none where one is not known."""
+    texts = [value or "" for value in values]
+    return [int(text) for text in texts] if all(text.isdecimal() for text in texts) else []
