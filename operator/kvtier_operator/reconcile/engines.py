@@ -56,9 +56,13 @@ class Engines:
     def look(self, key: Key, tier: Tier, planned: Planned, engine: DeploymentFacts | None) -> None:
         """Begins to ask if there is something to learn; returns at once."""
         memory = tier.memory
-        if memory.looked_for != planned.engine:
-            memory.looked_for, memory.looks, memory.look_due = planned.engine, 0, 0.0
-        elif memory.sighting and memory.sighting.engine == planned.engine and memory.sighting.complete:
+        if memory.looked_for != planned.engine_hash:
+            memory.looked_for, memory.looks, memory.look_due = planned.engine_hash, 0, 0.0
+        elif (
+            memory.sighting
+            and memory.sighting.engine_hash == planned.engine_hash
+            and memory.sighting.complete
+        ):
             return
         address = self._pods.engine_address(*key)
         complete = engine is not None and engine.complete and not planned.rejected
@@ -81,7 +85,7 @@ class Engines:
         except (aiohttp.ClientError, TimeoutError, ValueError, OSError) as error:
             _LOG.debug("%s: the engine at %s was not asked for its tiers: %s", key, address, error)
         else:
-            sighting = merged(memory.sighting, planned.engine, tokens)
+            sighting = merged(memory.sighting, planned.engine_hash, tokens)
             if sighting != memory.sighting:
                 memory.sighting = sighting
                 self._again(key, 0.0)

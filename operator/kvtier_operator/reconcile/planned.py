@@ -21,7 +21,7 @@ class Planned:
         budget_fits: Condition BudgetFits.
         nodes_fit: Condition NodesFit.
         nodes_version: Of the nodes that `nodes_fit` speaks of.
-        engine: Hash of what the spec says of engines.
+        engine_hash: Hash of what the spec says of engines.
         engine_tokens: What a running engine said, as far as it was known.
         engine_port: Where engines serve HTTP.
         tiers: `status.tiers`.
@@ -37,7 +37,7 @@ class Planned:
     budget_fits: Verdict
     nodes_fit: Verdict
     nodes_version: int
-    engine: str
+    engine_hash: str
     engine_tokens: EngineTokens | None = None
     engine_port: int = 0
     tiers: Mapping[str, Any] = field(default_factory=dict)

@@ -29,13 +29,13 @@ class View:
     Attributes:
         observed: For the planner.
         nodes_version: Of the nodes in it.
-        engine: Hash of what the resource says of engines.
+        engine_hash: Hash of what the resource says of engines.
         nodes_unseen: Why the nodes are not known; empty where they are.
     """
 
     observed: Observed
     nodes_version: int
-    engine: str
+    engine_hash: str
     nodes_unseen: str = ""
 
 
@@ -60,7 +60,7 @@ def plan_tier(key: Key, tier: Tier, view: View) -> tuple[Planned, tuple[Wanted, 
         budget_fits=budget_fits(plan),
         nodes_fit=nodes,
         nodes_version=view.nodes_version,
-        engine=view.engine,
+        engine_hash=view.engine_hash,
         engine_tokens=view.observed.engine,
         engine_port=plan.engine.port,
         tiers={} if plan.rejected else _tiers(plan),
@@ -84,7 +84,7 @@ def _not_valid(error: InvalidInputError, generation: int, view: View) -> Planned
         budget_fits=no_budget(),
         nodes_fit=no_pod(),
         nodes_version=view.nodes_version,
-        engine=view.engine,
+        engine_hash=view.engine_hash,
         engine_tokens=view.observed.engine,
     )
 

@@ -25,7 +25,7 @@ from kvtier_operator.reconcile.kinds import BY_NAME, TIER, Ref
 from kvtier_operator.reconcile.planned import Planned
 from kvtier_operator.reconcile.planning import View, plan_tier
 from kvtier_operator.reconcile.pods import Pods
-from kvtier_operator.reconcile.sighting import engine_hash, from_status
+from kvtier_operator.reconcile.sighting import from_status, hash_engine
 from kvtier_operator.reconcile.status.build import StatusInput, build_status
 from kvtier_operator.reconcile.status.unserved import Unserved, unserved
 from kvtier_operator.reconcile.tiers import Key, Tier, Tiers
@@ -106,10 +106,12 @@ class Reconciler:
     def _view(self, tier: Tier) -> View:
         nodes, memory = self.watches.nodes, tier.memory
         known = memory.planned
-        engine = known.engine if known and known.generation == tier.generation else engine_hash(tier.spec)
+        engine = (
+            known.engine_hash if known and known.generation == tier.generation else hash_engine(tier.spec)
+        )
         if known is None and memory.sighting is None:
             memory.sighting = from_status(orjson.loads(tier.status), tier.generation, engine)
-        seen = memory.sighting if memory.sighting and memory.sighting.engine == engine else None
+        seen = memory.sighting if memory.sighting and memory.sighting.engine_hash == engine else None
         observed = Observed(
             nodes=nodes.all, engine=seen.tokens if seen else None, kvtier_repository=self.repository
         )

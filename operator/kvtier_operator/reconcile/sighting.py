@@ -20,11 +20,11 @@ class Sighting:
     """Sizes that an engine reported.
 
     Attributes:
-        engine: Hash of what its resource says of engines.
+        engine_hash: Hash of what its resource says of engines.
         tokens: What it said.
     """
 
-    engine: str
+    engine_hash: str
     tokens: EngineTokens
 
     @property
@@ -33,7 +33,7 @@ class Sighting:
         return self.tokens.gpu is not None and self.tokens.cpu is not None
 
 
-def engine_hash(document: bytes) -> str:
+def hash_engine(document: bytes) -> str:
     """Hash of what a resource says of its engines: the same while they need not restart.
 
     Args:
@@ -46,7 +46,7 @@ def engine_hash(document: bytes) -> str:
 
 def merged(before: Sighting | None, engine: str, now: EngineTokens) -> Sighting:
     """The sighting after another look: engines of one spec differ a little from start to start."""
-    if before is None or before.engine != engine:
+    if before is None or before.engine_hash != engine:
         return Sighting(engine, now)
     tokens = before.tokens
     return Sighting(engine, EngineTokens(gpu=_kept(tokens.gpu, now.gpu), cpu=_kept(tokens.cpu, now.cpu)))

@@ -6,7 +6,7 @@ from tests.cases.kvcachetier import document
 
 from kvtier_operator.planning.observed import EngineTokens
 from kvtier_operator.reconcile.facts.engine_tokens import engine_tokens
-from kvtier_operator.reconcile.sighting import Sighting, engine_hash, from_status, merged
+from kvtier_operator.reconcile.sighting import Sighting, from_status, hash_engine, merged
 
 DEVICE = (
     'vllm:cache_config_info{{block_size="16",engine="{0}",'
@@ -67,7 +67,7 @@ def test_engines_of_another_spec_are_another_matter() -> None:
     ],
 )
 def test_only_what_engines_are_made_of_counts(changes: dict[str, object], same: bool) -> None:
-    before, after = (engine_hash(orjson.dumps(document(each))) for each in ({}, changes))
+    before, after = (hash_engine(orjson.dumps(document(each))) for each in ({}, changes))
     assert (before == after) is same
 
 
