@@ -114,12 +114,11 @@ def _cpu_s(processes: Sequence[psutil.Process]) -> float:
 
 
 @contextmanager
-def bench_engine(  # noqa: PLR0913 - an engine's settings
+def bench_engine(
     model: Path,
     *,
     tier: ConnectorConfig | None,
     max_model_len: int,
-    dummy_weights: bool,
     log: Path,
     cores: str = "",
 ) -> Iterator[BenchEngine]:
@@ -129,14 +128,11 @@ def bench_engine(  # noqa: PLR0913 - an engine's settings
         model: a folder with the model.
         tier: the CPU tier's settings, or None for an engine without one.
         max_model_len: longest prompt and answer, in tokens.
-        dummy_weights: draw random weights instead of reading them.
         log: file that takes the engine's output.
         cores: cores that compute, as VLLM_CPU_OMP_THREADS_BIND takes them; all of this process when empty.
             Threads that are not bound share a core now and then, and a prefill takes twice as long.
     """
     settings: dict[str, Any] = {"model": str(model), "max_model_len": max_model_len}
-    if dummy_weights:
-        settings["load_format"] = "dummy"
     if tier is not None:
         settings["kv_transfer_config"] = kv_transfer_config(tier)
     answers, child_end = os.pipe()

@@ -1,7 +1,6 @@
 """Real vLLM engines on the CPU, as small as they get: two layers, random weights, prompts as token ids."""
 
 import gc
-import json
 import os
 import warnings
 from collections.abc import Callable, Iterator
@@ -11,6 +10,8 @@ from typing import Any
 
 import pytest
 
+from kvtier_connector.bench_model import write_bench_model
+
 os.environ.update(
     VLLM_CPU_KVCACHE_SPACE="1",
     VLLM_CPU_OMP_THREADS_BIND="nobind",
@@ -19,7 +20,6 @@ os.environ.update(
 )
 
 LLAMA: dict[str, object] = {
-    "architectures": ["LlamaForCausalLM"],
     "model_type": "llama",
     "hidden_size": 64,
     "num_hidden_layers": 2,
@@ -42,12 +42,10 @@ Engine = Callable[..., AbstractContextManager[Any]]
 
 @pytest.fixture(scope="session")
 def model_folder(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Path]:
-    """Return a function that writes a model's config.json, with changes, and gives its folder."""
+    """Return a function that writes a model, with changes, and gives its folder."""
 
     def write(**changes: object) -> Path:
-        folder = tmp_path_factory.mktemp("model")
-        (folder / "config.json").write_text(json.dumps(LLAMA | changes))
-        return folder
+        return write_bench_model(tmp_path_factory.mktemp("model"), **(LLAMA | changes))
 
     return write
 
@@ -65,7 +63,6 @@ def engine(model_folder: Callable[..., Path]) -> Engine:
         llm = LLM(
             str(model or model_folder()),
             skip_tokenizer_init=True,
-            load_format="dummy",
             dtype="float32",
             enforce_eager=True,
             max_model_len=1024,

@@ -22,6 +22,15 @@ def answers(llm: "LLM", prompts: list[list[int]], tokens: int = 8) -> list[tuple
     return [(list(output.outputs[0].token_ids), output.num_cached_tokens) for output in outputs]
 
 
+def overwrite(llm: "LLM", blocks: int) -> None:
+    """Put other prompts into all of the device's blocks, of 32 tokens each.
+
+    To empty the prefix cache is not enough: vLLM hands the same blocks out again, as they were.
+    """
+    parts = [blocks // 2, blocks - blocks // 2]
+    answers(llm, [prompt(32 * part, seed) for seed, part in enumerate(parts, start=100)], tokens=1)
+
+
 def tokens_of(found: list[tuple[list[int], int]]) -> list[list[int]]:
     return [tokens for tokens, _ in found]
 
