@@ -2,7 +2,8 @@
 
 Upstream's scheduler keeps the hard parts: hybrid models, tensor parallelism, partial chunks, fences against
 reusing device blocks whose store is in flight. What is added here: settings are parsed strictly, a failed
-transfer makes its chunks a miss and the request is computed instead, and steps without work wait for copies.
+transfer makes its chunks a miss and the request is computed instead, a step on a CPU does a short load
+itself, and steps without work wait for copies.
 """
 
 from typing import Any, Final
@@ -10,16 +11,24 @@ from typing import Any, Final
 from typing_extensions import override
 from vllm.config import VllmConfig
 from vllm.distributed.kv_transfer.kv_connector.v1 import KVConnectorRole
-from vllm.distributed.kv_transfer.kv_connector.v1.base import KVConnectorTransferResults
+from vllm.distributed.kv_transfer.kv_connector.v1.base import KVConnectorMetadata, KVConnectorTransferResults
+from vllm.distributed.kv_transfer.kv_connector.v1.offloading.common import (
+    OffloadingConnectorMetadata,
+    TransferJob,
+)
 from vllm.distributed.kv_transfer.kv_connector.v1.offloading_connector import OffloadingConnector
 from vllm.forward_context import ForwardContext
 from vllm.platforms import current_platform
+from vllm.v1.core.kv_cache_manager import KVCacheBlocks
+from vllm.v1.core.sched.output import SchedulerOutput
 from vllm.v1.kv_cache_interface import KVCacheConfig
 from vllm.v1.outputs import KVConnectorOutput
+from vllm.v1.request import Request
 
 from kvtier_connector.config import parse_extra_config
 from kvtier_connector.errors import SettingError
 from kvtier_connector.vllm.manager import KVTierManager
+from kvtier_connector.vllm.step_loads import StepLoads, step_budget_tokens, within_step
 from kvtier_connector.vllm.transfer import KVTierWorkerMetadata
 from kvtier_connector.vllm.worker import KVTierWorker
 
@@ -41,9 +50,17 @@ class KVTierConnector(OffloadingConnector):  # type: ignore[misc] # vLLM has no 
                 f"kv_load_failure_policy: got {transfer.kv_load_failure_policy!r}, must be 'recompute': "
                 "a failed load is a miss"
             )
+        super().__init__(vllm_config, role, kv_cache_config)
+        # The workers' side.
         self._idle_step = False
         self._failed_jobs: set[int] = set()
-        super().__init__(vllm_config, role, kv_cache_config)
+        self._within_step: dict[int, TransferJob] = {}
+        self._unfilled_block_ids: set[int] = set()
+        # The scheduler's side.
+        if self.connector_scheduler is not None:
+            budget_tokens = step_budget_tokens(vllm_config, kv_cache_config)
+            self._step_loads = StepLoads(self.connector_scheduler, budget_tokens)
+            self._admitted = False
 
     @classmethod
     @override
@@ -54,10 +71,43 @@ class KVTierConnector(OffloadingConnector):  # type: ignore[misc] # vLLM has no 
     # ---- in the workers ----
 
     @override
+    def handle_preemptions(self, kv_connector_metadata: OffloadingConnectorMetadata) -> None:
+        """Finish the stores whose device blocks this step reuses, and begin the loads that it computes with.
+
+        They run while vLLM prepares the step's input.
+        """
+        super().handle_preemptions(kv_connector_metadata)
+        self._within_step = within_step(kv_connector_metadata.load_jobs)
+        if self._within_step:
+            loads = OffloadingConnectorMetadata(self._within_step, store_jobs={}, jobs_to_flush=None)
+            self.connector_worker.start_kv_transfers(loads)
+
+    @override
     def start_load_kv(self, forward_context: ForwardContext, **kwargs: Any) -> None:
-        """Begin the step's loads and the last step's stores."""
+        """Begin the other loads and the last step's stores, and end the loads that the step computes with."""
         self._idle_step = forward_context.attn_metadata is None
+        metadata = self._connector_metadata
+        for job_id in self._within_step:
+            del metadata.load_jobs[job_id]
         super().start_load_kv(forward_context, **kwargs)
+        if self._within_step:
+            for job_id in self._worker.settle(self._within_step):
+                self._take_back(metadata, self._within_step[job_id])
+
+    def _take_back(self, metadata: OffloadingConnectorMetadata, load: TransferJob) -> None:
+        """Have vLLM compute again what this step computes on a failed load, and keep none of it."""
+        self._unfilled_block_ids.update(int(block) for block in load.dst_spec.block_ids)
+        for job_id, store in list(metadata.store_jobs.items()):
+            if store.req_id == load.req_id:
+                del metadata.store_jobs[job_id]
+                self._failed_jobs.add(job_id)
+                self.connector_worker._connector_worker_meta.mark_completed(job_id)  # noqa: SLF001 - as upstream does for a store that is not this rank's
+
+    @override
+    def get_block_ids_with_load_errors(self) -> set[int]:
+        """Return the device blocks that a failed load of this step has left unfilled."""
+        unfilled, self._unfilled_block_ids = self._unfilled_block_ids, set()
+        return unfilled
 
     @override
     def get_transfer_results(self, finished_req_ids: set[str]) -> KVConnectorTransferResults:
@@ -70,7 +120,9 @@ class KVTierConnector(OffloadingConnector):  # type: ignore[misc] # vLLM has no 
         failed = worker.take_failed()
         self._failed_jobs |= failed
         failed_requests = {request_of_load[job_id] for job_id in failed & request_of_load.keys()}
-        return KVConnectorTransferResults(sent, received, failed_requests - {None})
+        # vLLM waits for none of these: their requests have computed in this very step.
+        computed = {job.req_id for job in self._within_step.values()}
+        return KVConnectorTransferResults(sent, received - computed, failed_requests - computed - {None})
 
     @override
     def build_connector_worker_meta(self) -> KVTierWorkerMetadata | None:
@@ -91,24 +143,56 @@ class KVTierConnector(OffloadingConnector):  # type: ignore[misc] # vLLM has no 
     # ---- in the scheduler ----
 
     @override
+    def get_num_new_matched_tokens(
+        self, request: Request, num_computed_tokens: int
+    ) -> tuple[int | None, bool]:
+        """Tell how many more tokens the tier has, and whether the request has to wait for them."""
+        tokens, apart = super().get_num_new_matched_tokens(request, num_computed_tokens)
+        if self._step_loads.shares_blocks(request):
+            return None, False
+        self._admitted = self._step_loads.admits(request, num_computed_tokens, tokens or 0)
+        return tokens, apart and not self._admitted
+
+    @override
+    def update_state_after_alloc(
+        self, request: Request, blocks: KVCacheBlocks, num_external_tokens: int
+    ) -> None:
+        """Plan the load for which vLLM has just allocated device blocks."""
+        if num_external_tokens and self._admitted:
+            self._step_loads.plan(request, blocks, num_external_tokens)
+        else:
+            super().update_state_after_alloc(request, blocks, num_external_tokens)
+
+    @override
+    def build_connector_meta(self, scheduler_output: SchedulerOutput) -> KVConnectorMetadata:
+        """Send the step's loads and stores to the workers."""
+        self._step_loads.scheduled()
+        return super().build_connector_meta(scheduler_output)
+
+    @override
     def update_connector_output(self, connector_output: KVConnectorOutput) -> None:
-        """Make misses of failed transfers before upstream completes them."""
+        """Make misses of failed transfers before they are completed."""
         meta = connector_output.kv_connector_worker_meta
         if isinstance(meta, KVTierWorkerMetadata):
             for job_id in meta.failed_jobs:
                 self._forget(job_id)
+            self._step_loads.complete(meta.completed_jobs)
         super().update_connector_output(connector_output)
 
     def _forget(self, job_id: int) -> None:
         """Invalidate a failed job's chunks, and have its request offer them again once computed."""
         scheduler = self.scheduler
-        job = scheduler._jobs.get(job_id)  # noqa: SLF001 - a job from before a cache reset is unknown
+        step_load = self._step_loads.find(job_id)
+        job = step_load.status if step_load else scheduler._jobs.get(job_id)  # noqa: SLF001 - upstream has no method for it
         if job is None:
-            return
+            return  # a job from before a cache reset
+        if step_load:
+            # Until they are computed again, nobody else may find these blocks in the device's cache.
+            self._kv_cache_manager.evict_blocks(step_load.block_ids)
         if not isinstance(scheduler.manager, KVTierManager):
             raise TypeError(f"the manager is a {type(scheduler.manager).__name__}, not kvtier's")
         scheduler.manager.invalidate(job.keys)
-        request = scheduler._req_status.get(job.req_id)  # noqa: SLF001 - upstream has no method for it
+        request = scheduler._req_status.get(job.req_id)  # noqa: SLF001
         if request is not None:
             for group in request.group_states:
                 group.next_stored_chunk_idx = 0

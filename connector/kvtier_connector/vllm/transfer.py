@@ -11,9 +11,15 @@ from kvtier_connector.core.keytable import Slots
 
 @dataclass(frozen=True, slots=True)
 class SlotSpec(LoadStoreSpec):  # type: ignore[misc] # vLLM has no types
-    """The region's side of a transfer: one slot per chunk, in the order of the keys."""
+    """The region's side of a transfer.
+
+    Args:
+        slots: one per chunk, in the order of the keys.
+        within_step: a load that the step needs before it computes.
+    """
 
     slots: Slots
+    within_step: bool = False
 
 
 @dataclass

@@ -1,5 +1,7 @@
 """The worker's side: turns upstream's transfers into copies and keeps count of those that fail."""
 
+from collections.abc import Collection
+
 from typing_extensions import override
 from vllm.v1.kv_offload.base import (
     CanonicalKVCaches,
@@ -64,7 +66,7 @@ class KVTierWorker(OffloadingWorker):  # type: ignore[misc] # vLLM has no types
         self._memory: Slice | None = memory
         self._copier = copier
         self._bytes: dict[int, int] = {}
-        self._refused: list[Outcome] = []
+        self._ended: list[Outcome] = []
         self._failed: set[int] = set()
 
     @override
@@ -82,9 +84,9 @@ class KVTierWorker(OffloadingWorker):  # type: ignore[misc] # vLLM has no types
     @override
     def get_finished(self) -> list[TransferResult]:
         """Return the transfers that ended since the last call."""
-        refused, self._refused = self._refused, []
+        ended, self._ended = self._ended, []
         results = []
-        for outcome in refused + self._copier.finished():
+        for outcome in ended + self._copier.finished():
             size = self._bytes.pop(outcome.job_id)
             if outcome.error is None:
                 results.append(TransferResult(outcome.job_id, True, size, outcome.seconds))  # noqa: FBT003
@@ -108,6 +110,12 @@ class KVTierWorker(OffloadingWorker):  # type: ignore[misc] # vLLM has no types
         """Return when these transfers have ended: their device blocks are about to be reused."""
         self._copier.wait(job_ids)
 
+    def settle(self, job_ids: Collection[int]) -> set[int]:
+        """Return when these transfers have ended, and which of them failed; `get_finished` still has them."""
+        self._copier.wait(job_ids)
+        self._ended += self._copier.finished()
+        return {outcome.job_id for outcome in self._ended if outcome.error and outcome.job_id in job_ids}
+
     @override
     def shutdown(self) -> None:
         """End the copies, then let go of the memory."""
@@ -125,5 +133,5 @@ class KVTierWorker(OffloadingWorker):  # type: ignore[misc] # vLLM has no types
             self._copier.start(job_id, plan, to_device=to_device)
         except Exception as error:  # noqa: BLE001 - whatever it is, the engine must live and the block be a miss
             self._bytes.setdefault(job_id, 0)
-            self._refused.append(Outcome(job_id, 0.0, error))
+            self._ended.append(Outcome(job_id, 0.0, error))
         return True

@@ -1,28 +1,39 @@
-"""A connector whose loads fail while a file says so; vLLM's worker processes import it by name."""
+"""A connector whose loads fail while a file says so, and that writes down how each was done.
+
+vLLM's worker processes import it by name.
+"""
 
 import os
 from pathlib import Path
 
 import torch
+from vllm.forward_context import ForwardContext
 
 from kvtier_connector.core.copyplan import CopyPlan
 from kvtier_connector.vllm.connector import KVTierConnector as RealConnector
 from kvtier_connector.vllm.copier_memcpy import MemcpyCopier
 
+FOLDER = Path(os.environ["KVTIER_TEST_FAULTS"])
+
 
 class FaultyCopier(MemcpyCopier):
-    """Fails loads while `<folder>/fail` exists, and counts the attempts in `<folder>/attempts`."""
+    """Fails loads while `<folder>/fail` exists."""
 
     def start(self, job_id: int, plan: CopyPlan, *, to_device: bool) -> None:
-        folder = Path(os.environ["KVTIER_TEST_FAULTS"])
-        if to_device and (folder / "fail").exists():
-            with (folder / "attempts").open("a") as attempts:
-                attempts.write(f"{job_id}\n")
+        if to_device and (FOLDER / "fail").exists():
             raise OSError("the test's fault")
         super().start(job_id, plan, to_device=to_device)
 
 
 class KVTierConnector(RealConnector):
+    """Writes a line into `<folder>/loads` for every load: "in step" or "apart"."""
+
+    def start_load_kv(self, forward_context: ForwardContext, **kwargs: object) -> None:
+        with (FOLDER / "loads").open("a") as loads:
+            for _ in self._connector_metadata.load_jobs:
+                loads.write("apart\n" if forward_context.attn_metadata is None else "in step\n")
+        super().start_load_kv(forward_context, **kwargs)
+
     def register_kv_caches(self, kv_caches: dict[str, torch.Tensor]) -> None:
         super().register_kv_caches(kv_caches)
         self._worker._copier.close()
