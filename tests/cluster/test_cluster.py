@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 from kubernetes import client, config
 from tests.cluster.harness.kwok import Shape, add_nodes, running_kwok
-from tests.cluster.harness.providers.provider import Cluster
+from tests.cluster.harness.providers.fixtures import need
+from tests.cluster.harness.providers.provider import Ability, Cluster, Provider
 from tests.cluster.harness.tools import Say
 from tests.cluster.harness.waiting import eventually
 
@@ -63,8 +64,9 @@ def test_service_account_has_its_own_rights_and_no_more(
 
 
 def test_pods_are_ready_on_played_nodes_where_they_fit(
-    cluster: Cluster, cluster_api: client.ApiClient, namespace: str, say: Say
+    provider: Provider, cluster: Cluster, cluster_api: client.ApiClient, namespace: str, say: Say
 ) -> None:
+    need(provider, Ability.CONTROL_PLANE)  # nodes that another's cluster would keep
     apps, core = client.AppsV1Api(cluster_api), client.CoreV1Api(cluster_api)
     selector = {"pool": "huge"}
     container = {

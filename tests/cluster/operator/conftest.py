@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 from tests.cluster.harness.custom_resources import install
 from tests.cluster.harness.operator import Operator, running_operator
-from tests.cluster.harness.providers.provider import Cluster, Provider
+from tests.cluster.harness.providers.fixtures import made, need
+from tests.cluster.harness.providers.provider import Ability, Cluster, Provider
 from tests.cluster.harness.tools import Say
 from tests.cluster.operator.world import World, create_namespace
 
@@ -19,7 +20,8 @@ _NUMBERS = count(1)
 
 @pytest.fixture(scope="package")
 def server(provider: Provider, say: Say) -> Iterator[Cluster]:
-    with provider.control_plane(say) as running:
+    need(provider, Ability.CONTROL_PLANE)
+    with made(provider.control_plane(say)) as running:
         with running.client() as api:
             install(api, crd())
         yield running

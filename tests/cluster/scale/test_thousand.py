@@ -6,7 +6,8 @@ from typing import Final
 
 import pytest
 from tests.cluster.harness.operator import start_operator
-from tests.cluster.harness.providers.provider import Provider
+from tests.cluster.harness.providers.fixtures import need
+from tests.cluster.harness.providers.provider import Ability, Provider
 from tests.cluster.harness.tools import Say
 from tests.cluster.scale.operated import changed, fleet_cluster, settled_writes, until_ready, until_resynced
 from tests.cluster.scale.versions import resource_versions
@@ -37,4 +38,5 @@ async def _thousand(provider: Provider, folder: Path, say: Say) -> None:
 def test_a_thousand_become_ready_and_a_restart_writes_nothing(
     provider: Provider, tmp_path: Path, say: Say
 ) -> None:
+    need(provider, Ability.CONTROL_PLANE)
     asyncio.run(_thousand(provider, tmp_path, say))

@@ -24,7 +24,7 @@ class Existing:
         if not file or not Path(file).is_file():
             return "KUBECONFIG names no file"
         return {
-            Ability.CONTROL_PLANE: "these tests install and remove CRDs, which others of the cluster may use",
+            Ability.CONTROL_PLANE: "these tests leave CRDs, nodes and namespaces behind",
             Ability.CLUSTER: "",
             Ability.NODE: "huge pages and images cannot be given to another's nodes from here",
         }[ability]
