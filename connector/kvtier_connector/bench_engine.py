@@ -10,6 +10,7 @@ import os
 import random
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -137,6 +138,7 @@ def bench_engine(
         settings["kv_transfer_config"] = kv_transfer_config(tier)
     answers, child_end = os.pipe()
     log.parent.mkdir(parents=True, exist_ok=True)
+    sockets = tempfile.TemporaryDirectory(prefix="kvtier-")
     with log.open("w") as output:
         process = subprocess.Popen(  # noqa: S603 - our own interpreter
             [sys.executable, "-m", __name__, str(child_end), json.dumps(settings)],
@@ -145,7 +147,9 @@ def bench_engine(
             stderr=subprocess.STDOUT,
             text=True,
             pass_fds=[child_end],
-            env=os.environ | _ENVIRONMENT | {"VLLM_CPU_OMP_THREADS_BIND": cores or _every_core()},
+            env=os.environ
+            | _ENVIRONMENT
+            | {"VLLM_CPU_OMP_THREADS_BIND": cores or _every_core(), "VLLM_RPC_BASE_PATH": sockets.name},
         )
     os.close(child_end)
     try:
@@ -156,6 +160,7 @@ def bench_engine(
         if process.stdin:
             process.stdin.close()
         process.wait()
+        sockets.cleanup()  # vLLM leaves them
 
 
 def _every_core() -> str:

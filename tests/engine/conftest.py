@@ -2,6 +2,7 @@
 
 import gc
 import os
+import tempfile
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
@@ -38,6 +39,14 @@ LLAMA: dict[str, object] = {
 }
 
 Engine = Callable[..., AbstractContextManager[Any]]
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _sockets() -> Iterator[None]:
+    """vLLM leaves its sockets behind. Their paths may have 107 bytes, too few for pytest's own folders."""
+    with tempfile.TemporaryDirectory(prefix="kvtier-") as folder, pytest.MonkeyPatch.context() as patch:
+        patch.setenv("VLLM_RPC_BASE_PATH", folder)
+        yield
 
 
 @pytest.fixture(scope="session")

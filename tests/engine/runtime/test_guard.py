@@ -62,6 +62,20 @@ def unruly(ready: Announcement, *, deaf: bool = False, then: str = "signal.pause
     return sys.executable, "-c", UNRULY.format(deaf=deaf, then=then), str(ready.path)
 
 
+async def test_sockets_have_a_folder_that_ends_with_the_program(tmp_path: Path) -> None:
+    """vLLM leaves its sockets where this variable says."""
+    log = tmp_path / "log"
+    program = (
+        "import os, sys; path = os.environ['VLLM_RPC_BASE_PATH']; open(path + '/left', 'w'); print(path)"
+    )
+    command = Command("talker", (sys.executable, "-c", program), not_inherited=("VLLM_",))
+    async with SupervisedProcess(command, log) as process:
+        await process.wait()
+    folder = Path(process.log().strip())
+    assert folder.is_absolute()
+    assert not present(folder)
+
+
 @pytest.mark.parametrize("deaf", [False, True])
 async def test_stop_ends_everything_and_removes_its_shared_memory(
     tmp_path: Path, ready: Announcement, deaf: bool
@@ -103,7 +117,8 @@ def test_nothing_outlives_an_owner_that_was_killed(tmp_path: Path, ready: Announ
 
 async def test_a_killed_guard_takes_the_program_along(tmp_path: Path, ready: Announcement) -> None:
     log = tmp_path / "log"
-    async with SupervisedProcess(Command("unruly", unruly(ready)), log) as process:
+    here = {"TMPDIR": str(tmp_path)}  # a killed guard removes nothing
+    async with SupervisedProcess(Command("unruly", unruly(ready), here), log) as process:
         path = Path(await ready.line())
         program, child = descendants(process.guard_pid)
         with Watched([program]) as watched:

@@ -4,9 +4,10 @@
 
 The owner holds the other end of this process's standard input. When the owner closes it, or dies in
 whatever way, the guard stops the program (SIGTERM to its group, SIGKILL to everything below after GRACE_S
-seconds), removes what it left in /dev/shm, and exits with the program's exit status. Being the subreaper
-(prctl(2), PR_SET_CHILD_SUBREAPER), it also catches processes whose parents died, such as vLLM's engine core.
-Should the guard itself be killed, the kernel kills the program (PR_SET_PDEATHSIG).
+seconds), removes what it left in /dev/shm and the folder of its sockets, and exits with the program's exit
+status. Being the subreaper (prctl(2), PR_SET_CHILD_SUBREAPER), it also catches processes whose parents died,
+such as vLLM's engine core. Should the guard itself be killed, the kernel kills the program
+(PR_SET_PDEATHSIG).
 
 Standard library only: it must start in milliseconds and never fail to import.
 """
@@ -17,6 +18,7 @@ import select
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable
 
@@ -25,6 +27,7 @@ from kvtier_operator.runtime.process.shm import ShmLedger, descendants
 _PR_SET_PDEATHSIG = 1  # linux/prctl.h
 _PR_SET_CHILD_SUBREAPER = 36
 _NOT_FOUND = 127  # a shell's exit status for it (POSIX, 2.8.2)
+_SOCKETS = "VLLM_RPC_BASE_PATH"  # of vLLM's processes, which leave them there (vllm/envs.py)
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
@@ -38,19 +41,21 @@ def main(arguments: list[str]) -> int:
         signal.signal(wanted, lambda *_: None)
     signal.set_wakeup_fd(wake_write, warn_on_full_buffer=False)
     ledger = ShmLedger()
-    try:
-        child = subprocess.Popen(  # noqa: S603 - the program is the caller's
-            program,
-            stdin=subprocess.DEVNULL,
-            process_group=0,
-            preexec_fn=_die_with_guard,  # noqa: PLW1509 - no threads here
-        )
-    except OSError as error:
-        sys.stderr.write(f"cannot start {program[0]}: {error.strerror}\n")
-        return _NOT_FOUND
-    stop_at = _watch(child, wake_read, ledger, grace_s)
-    _end(child, ledger, stop_at)
-    ledger.remove()
+    with tempfile.TemporaryDirectory(prefix="kvtier-") as sockets:
+        try:
+            child = subprocess.Popen(  # noqa: S603 - the program is the caller's
+                program,
+                stdin=subprocess.DEVNULL,
+                env={_SOCKETS: sockets} | os.environ,
+                process_group=0,
+                preexec_fn=_die_with_guard,  # noqa: PLW1509 - no threads here
+            )
+        except OSError as error:
+            sys.stderr.write(f"cannot start {program[0]}: {error.strerror}\n")
+            return _NOT_FOUND
+        stop_at = _watch(child, wake_read, ledger, grace_s)
+        _end(child, ledger, stop_at)
+        ledger.remove()
     return child.returncode if child.returncode >= 0 else 128 - child.returncode
 
 
