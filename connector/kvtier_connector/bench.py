@@ -173,7 +173,9 @@ def connector(  # noqa: PLR0913, PLR0917 - one parameter for each option
     """Measure the connector: its index beside vLLM's, TTFT from the tier, and what the tier costs unused."""
     console = Console()
     with tempfile.TemporaryDirectory() as scratch:
-        folder = model or write_bench_model(Path(scratch))
+        folder = model or Path(scratch)
+        if model is None and only != ("index",):
+            write_bench_model(folder)
         logs = out.parent
         parts: dict[str, Callable[[], Any]] = {
             "index": bench_index,

@@ -38,7 +38,9 @@ def write_bench_model(folder: Path, **overrides: object) -> Path:
         The folder.
     """
     from transformers import AutoConfig, AutoModelForCausalLM, set_seed  # noqa: PLC0415 - takes seconds
+    from transformers.utils.logging import disable_progress_bar  # noqa: PLC0415
 
+    disable_progress_bar()
     values = _CONFIG | overrides
     # What goes through a layer keeps its size: Glorot and Bengio, AISTATS 2010.
     values["initializer_range"] = values["hidden_size"] ** -0.5
