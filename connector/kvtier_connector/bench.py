@@ -174,7 +174,7 @@ def connector(  # noqa: PLR0913, PLR0917 - one parameter for each option
     console = Console()
     with tempfile.TemporaryDirectory() as scratch:
         folder = model or Path(scratch)
-        if model is None and only != ("index",):
+        if model is None and set(only) != {"index"}:
             write_bench_model(folder)
         logs = out.parent
         parts: dict[str, Callable[[], Any]] = {

@@ -138,29 +138,27 @@ def bench_engine(
         settings["kv_transfer_config"] = kv_transfer_config(tier)
     answers, child_end = os.pipe()
     log.parent.mkdir(parents=True, exist_ok=True)
-    sockets = tempfile.TemporaryDirectory(prefix="kvtier-")
-    with log.open("w") as output:
-        process = subprocess.Popen(  # noqa: S603 - our own interpreter
-            [sys.executable, "-m", __name__, str(child_end), json.dumps(settings)],
-            stdin=subprocess.PIPE,
-            stdout=output,
-            stderr=subprocess.STDOUT,
-            text=True,
-            pass_fds=[child_end],
-            env=os.environ
-            | _ENVIRONMENT
-            | {"VLLM_CPU_OMP_THREADS_BIND": cores or _every_core(), "VLLM_RPC_BASE_PATH": sockets.name},
-        )
-    os.close(child_end)
-    try:
-        engine = BenchEngine(process, answers, log)
-        engine.ask()
-        yield engine
-    finally:
-        if process.stdin:
-            process.stdin.close()
-        process.wait()
-        sockets.cleanup()  # vLLM leaves them
+    with tempfile.TemporaryDirectory(prefix="kvtier-") as sockets:  # vLLM leaves them
+        bound = {"VLLM_CPU_OMP_THREADS_BIND": cores or _every_core(), "VLLM_RPC_BASE_PATH": sockets}
+        with log.open("w") as output:
+            process = subprocess.Popen(  # noqa: S603 - our own interpreter
+                [sys.executable, "-m", __name__, str(child_end), json.dumps(settings)],
+                stdin=subprocess.PIPE,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                text=True,
+                pass_fds=[child_end],
+                env=os.environ | _ENVIRONMENT | bound,
+            )
+        os.close(child_end)
+        try:
+            engine = BenchEngine(process, answers, log)
+            engine.ask()
+            yield engine
+        finally:
+            if process.stdin:
+                process.stdin.close()
+            process.wait()
 
 
 def _every_core() -> str:

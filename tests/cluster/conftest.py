@@ -52,7 +52,7 @@ def control_plane(provider: Provider, say: Say) -> Iterator[Cluster]:
 
 @pytest.fixture(scope="session")
 def cluster(provider: Provider, say: Say) -> Iterator[Cluster]:
-    """A cluster of its own with all the controllers and no node; no CRD is installed in it."""
+    """A cluster with all the controllers; whoever installs something in it removes it again."""
     need(provider, Ability.CLUSTER)
     with made(provider.cluster(say)) as running:
         yield running

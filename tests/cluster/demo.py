@@ -18,7 +18,7 @@ from rich.table import Table
 from tests.cluster.harness.engines import MODEL, model_environment, model_folder, model_geometry
 from tests.cluster.harness.installed import NAMESPACE, Site, running_site
 from tests.cluster.harness.providers.chosen import chosen_provider
-from tests.cluster.harness.providers.provider import Ability
+from tests.cluster.harness.providers.provider import Ability, lacking
 from tests.cluster.harness.tools import MissingToolError
 
 from kvtier_operator.cli.load import load_resources
@@ -68,8 +68,8 @@ def main(*, tokens: int, output: Path) -> None:
     console = Console(soft_wrap=True, highlight=False)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))  # cleaning up on the way out
     provider = chosen_provider()
-    if reason := provider.why_not(Ability.NODE):
-        sys.exit(f"{provider.name}: no {Ability.NODE.value}: {reason}")
+    if reason := lacking(provider, Ability.NODE):
+        sys.exit(reason)
     output.mkdir(parents=True, exist_ok=True)
     resource = _resource(tokens)
     plan = make_plan(load_resources([str(_written(resource, output))])[0][1], Observed())

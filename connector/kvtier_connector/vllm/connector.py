@@ -147,9 +147,9 @@ class KVTierConnector(OffloadingConnector):  # type: ignore[misc] # vLLM has no 
         self, request: Request, num_computed_tokens: int
     ) -> tuple[int | None, bool]:
         """Tell how many more tokens the tier has, and whether the request has to wait for them."""
-        tokens, apart = super().get_num_new_matched_tokens(request, num_computed_tokens)
         if self._step_loads.shares_blocks(request):
             return None, False
+        tokens, apart = super().get_num_new_matched_tokens(request, num_computed_tokens)
         self._admitted = self._step_loads.admits(request, num_computed_tokens, tokens or 0)
         return tokens, apart and not self._admitted
 

@@ -6,7 +6,7 @@ import pytest
 from tests.cluster.harness.custom_resources import install
 from tests.cluster.harness.kwok import Shape, add_nodes, running_kwok
 from tests.cluster.harness.modules import published_crds
-from tests.cluster.harness.providers.fixtures import need
+from tests.cluster.harness.providers.fixtures import made, need
 from tests.cluster.harness.providers.provider import Ability, Cluster, Provider
 from tests.cluster.harness.tools import Say
 
@@ -17,7 +17,7 @@ from kvtier_operator.api.crd import crd
 def busy_cluster(provider: Provider, say: Say) -> Iterator[Cluster]:
     """A cluster of its own, with nodes that hold anything."""
     need(provider, Ability.CONTROL_PLANE)
-    with provider.cluster(say) as cluster, cluster.client() as api, running_kwok(cluster, say):
+    with made(provider.cluster(say)) as cluster, cluster.client() as api, running_kwok(cluster, say):
         for definition in (crd(), *published_crds()):
             install(api, definition)
         add_nodes(api, 3, Shape())

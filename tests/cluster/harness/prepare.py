@@ -10,7 +10,7 @@ from tests.cluster.harness.engines import engine_mounts
 from tests.cluster.harness.images.kvtier import engine_archive, operator_archive, picker_archive
 from tests.cluster.harness.modules import published_crds
 from tests.cluster.harness.providers.chosen import chosen_provider
-from tests.cluster.harness.providers.provider import Ability
+from tests.cluster.harness.providers.provider import Ability, lacking
 from tests.cluster.harness.tools import MODULES, MissingToolError, Say, programs
 
 
@@ -23,8 +23,8 @@ def prepare(say: Say) -> None:
     programs([name for module in MODULES for name in module.packages], say)
     published_crds()
     provider = chosen_provider()
-    if reason := provider.why_not(Ability.NODE):
-        say(f"{provider.name}: no {Ability.NODE.value}: {reason}")
+    if reason := lacking(provider, Ability.NODE):
+        say(reason)
         return
     for archive in (operator_archive, engine_archive, picker_archive):
         archive(say)

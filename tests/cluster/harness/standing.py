@@ -21,7 +21,7 @@ import click
 from tests.cluster.harness.engines import engine_mounts
 from tests.cluster.harness.images.kvtier import engine_archive, operator_archive, picker_archive
 from tests.cluster.harness.providers.chosen import chosen_provider
-from tests.cluster.harness.providers.provider import Ability, Cluster
+from tests.cluster.harness.providers.provider import Ability, Cluster, lacking
 from tests.cluster.harness.tools import MissingToolError
 from tests.cluster.harness.waiting import eventually
 
@@ -116,10 +116,10 @@ def _hold(folder: Path) -> None:
     provider = chosen_provider()
     with ExitStack() as stack:
         cluster: Cluster
-        if reason := provider.why_not(Ability.NODE):
-            click.echo(f"{provider.name}: no {Ability.NODE.value}: {reason}")
-            if reason := provider.why_not(Ability.CLUSTER):
-                sys.exit(f"{provider.name}: no {Ability.CLUSTER.value}: {reason}")
+        if reason := lacking(provider, Ability.NODE):
+            click.echo(reason)
+            if reason := lacking(provider, Ability.CLUSTER):
+                sys.exit(reason)
             cluster = stack.enter_context(provider.cluster(click.echo))
         else:
             making = provider.node(click.echo, hugepages=_HUGEPAGES, mounts=engine_mounts(click.echo))

@@ -14,7 +14,7 @@ from rich.console import Console
 from rich.table import Table
 from tests.cluster.harness.operator import start_operator
 from tests.cluster.harness.providers.chosen import chosen_provider
-from tests.cluster.harness.providers.provider import Ability
+from tests.cluster.harness.providers.provider import Ability, lacking
 from tests.cluster.scale import fleet
 from tests.cluster.scale.bare import bare_ready_s
 from tests.cluster.scale.latency import creation_to_last_object_ms
@@ -121,8 +121,8 @@ def main() -> None:
     parser.add_argument("--latency-crs", type=int, default=100, help="resources made one a second")
     parser.add_argument("--out", type=Path, default=Path("build/bench/operator.json"))
     options = parser.parse_args()
-    if reason := chosen_provider().why_not(Ability.CONTROL_PLANE):
-        sys.exit(f"{chosen_provider().name}: no {Ability.CONTROL_PLANE.value}: {reason}")
+    if reason := lacking(chosen_provider(), Ability.CONTROL_PLANE):
+        sys.exit(reason)
     options.out.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="kvtier-bench-") as folder:
         figures = asyncio.run(measure(options.crs, options.steady_s, options.latency_crs, Path(folder)))

@@ -6,6 +6,10 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from vllm import LLM
 
+# A device so small that prompts take turns on it. A block has 32 tokens.
+BLOCKS = 47
+SMALL_DEVICE = {"num_gpu_blocks_override": BLOCKS + 1}  # vLLM keeps one
+
 
 def prompt(length: int, seed: int = 0) -> list[int]:
     numbers = random.Random(f"{length}/{seed}")  # noqa: S311 - not for secrets
@@ -22,13 +26,14 @@ def answers(llm: "LLM", prompts: list[list[int]], tokens: int = 8) -> list[tuple
     return [(list(output.outputs[0].token_ids), output.num_cached_tokens) for output in outputs]
 
 
-def overwrite(llm: "LLM", blocks: int) -> None:
-    """Put other prompts into all of the device's blocks, of 32 tokens each.
+def overwrite(llm: "LLM") -> None:
+    """Put other prompts into all blocks of a small device, and have them forgotten.
 
     To empty the prefix cache is not enough: vLLM hands the same blocks out again, as they were.
     """
-    parts = [blocks // 2, blocks - blocks // 2]
+    parts = [BLOCKS // 2, BLOCKS - BLOCKS // 2]
     answers(llm, [prompt(32 * part, seed) for seed, part in enumerate(parts, start=100)], tokens=1)
+    assert llm.reset_prefix_cache()
 
 
 def tokens_of(found: list[tuple[list[int], int]]) -> list[list[int]]:

@@ -3,11 +3,9 @@
 import json
 import sys
 
-from tests.engine.connector.prompts import answers, metric, overwrite, prompt
+from tests.engine.connector.prompts import SMALL_DEVICE, answers, metric, overwrite, prompt
 
 from kvtier_connector.config import MIB, ConnectorConfig, Policy, kv_transfer_config
-
-BLOCKS = 47
 
 
 def main(model: str, descriptor: int) -> None:
@@ -23,12 +21,12 @@ def main(model: str, descriptor: int) -> None:
         max_model_len=1024,
         block_size=32,
         disable_log_stats=False,
-        num_gpu_blocks_override=BLOCKS + 1,  # vLLM keeps one
         kv_transfer_config=kv_transfer_config(tier),
+        **SMALL_DEVICE,
     )
     prompts = [prompt(length) for length in (100, 333, 700)]
     cold = [answers(llm, [ids])[0] for ids in prompts]
-    overwrite(llm, BLOCKS)
+    overwrite(llm)
     warm = [answers(llm, [ids])[0] for ids in prompts]
     loaded = metric(llm, "vllm:kv_offload_load_bytes")
     with open(descriptor, "w", encoding="utf-8") as result:

@@ -86,8 +86,7 @@ def _reserve(short: Shortage) -> tuple[str, ...]:
     page_bytes = _PAGE_BYTES.get(short.resource)
     if page_bytes is None:
         return (f"reserve {size(short.missing)} more of {short.resource} there",)
-    missing = ceil_div(short.missing, page_bytes)
-    pages = f"{count(missing)} more {'page' if missing == 1 else 'pages'} of {size(page_bytes)}"
+    pages = f"{many(ceil_div(short.missing, page_bytes), 'more page')} of {size(page_bytes)}"
     return f"reserve {pages} there (nr_hugepages, then restart its kubelet)", "lower spec.tiers.cpu.capacity"
 
 

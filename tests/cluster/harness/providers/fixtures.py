@@ -5,7 +5,7 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager
 from typing import TypeVar
 
 import pytest
-from tests.cluster.harness.providers.provider import Ability, Provider
+from tests.cluster.harness.providers.provider import Ability, Provider, lacking
 from tests.cluster.harness.tools import MissingToolError
 
 Made = TypeVar("Made")
@@ -13,8 +13,8 @@ Made = TypeVar("Made")
 
 def need(provider: Provider, ability: Ability) -> None:
     """Skips the test if the provider cannot do something, and says why."""
-    if reason := provider.why_not(ability):
-        pytest.skip(f"{provider.name}: no {ability.value}: {reason}")
+    if reason := lacking(provider, ability):
+        pytest.skip(reason)
 
 
 @contextmanager

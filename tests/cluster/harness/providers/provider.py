@@ -14,7 +14,7 @@ class Ability(Enum):
     """What a provider may or may not be able to do."""
 
     CONTROL_PLANE = "an API server that only this test run uses"
-    CLUSTER = "a cluster with all the controllers, and no node but kwok's, that only this test run uses"
+    CLUSTER = "a cluster with all the controllers"
     NODE = "a node that runs pods, with huge pages and with images that no registry has"
 
 
@@ -68,3 +68,9 @@ class Provider(Protocol):
 
     def node(self, say: Say, *, hugepages: int, mounts: Mapping[Path, str]) -> AbstractContextManager[Node]:
         """A node with 2 MiB huge pages, on which every container sees folders of this machine read-only."""
+
+
+def lacking(provider: Provider, ability: Ability) -> str:
+    """The line that says what a provider cannot do, and why; empty if it can."""
+    reason = provider.why_not(ability)
+    return reason and f"{provider.name}: no {ability.value}: {reason}"
