@@ -3,16 +3,18 @@
 A slot of the region holds one chunk: `blocks_per_chunk` engine blocks one after another, each block all its
 layers' pages one after another. A chunk is thus one contiguous range, which is what a disk or a network
 wants, and an engine whose own layout is block-major (BLHNC) needs one copy per block.
+
+Blocks and slots are mostly handed out one after another: a plan keeps them as runs at even distances, found
+once for all layers, because looking at each layer's page of each block took longer than a small copy itself.
 """
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
 
-Addresses = npt.NDArray[np.uint64]
+Addresses = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,23 +52,55 @@ class Layout:
 
 
 @dataclass(frozen=True, slots=True)
-class CopyPlan:
-    """Byte ranges to copy; all three arrays have one entry per copy.
+class Run:
+    """Copies of one size at even distances, such as one layer's pages of many blocks.
 
     Args:
-        device: addresses on the device.
-        region: addresses in the region.
-        sizes: bytes of each copy.
+        device: address of the first copy on the device.
+        device_step: distance to the next; negative where the engine hands out blocks downwards.
+        region: address of the first copy in the region.
+        region_step: distance to the next.
+        size_bytes: bytes of each copy.
+        count: number of copies.
     """
 
-    device: Addresses
-    region: Addresses
-    sizes: Addresses
+    device: int
+    device_step: int
+    region: int
+    region_step: int
+    size_bytes: int
+    count: int
+
+    @property
+    def total_bytes(self) -> int:
+        """Bytes of all its copies."""
+        return self.size_bytes * self.count
+
+    def pieces(self, most_bytes: int) -> Iterator["Run"]:
+        """Yield the run in parts of at most so many bytes, but of one copy at least."""
+        most = max(1, most_bytes // self.size_bytes)
+        if self.count <= most:
+            yield self
+            return
+        for first in range(0, self.count, most):
+            yield replace(
+                self,
+                device=self.device + first * self.device_step,
+                region=self.region + first * self.region_step,
+                count=min(most, self.count - first),
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class CopyPlan:
+    """What one transfer copies."""
+
+    runs: tuple[Run, ...]
 
     @property
     def total_bytes(self) -> int:
         """Bytes of all copies."""
-        return int(self.sizes.sum())
+        return sum(run.total_bytes for run in self.runs)
 
 
 def plan_copies(
@@ -89,9 +123,7 @@ def plan_copies(
     Raises:
         ValueError: the numbers of blocks and slots do not fit together.
     """
-    device: list[Addresses] = []
-    region: list[Addresses] = []
-    sizes: list[Addresses] = []
+    runs: list[Run] = []
     block_at = slot_at = 0
     for pages, count, first in zip(layout.groups, group_sizes, first_blocks, strict=True):
         if count == 0:
@@ -99,93 +131,71 @@ def plan_copies(
         places = first % layout.blocks_per_chunk + np.arange(count)
         chunks = places // layout.blocks_per_chunk
         used = int(chunks[-1]) + 1
-        blocks = device_blocks[block_at : block_at + count].astype(np.uint64)
-        of_group = slots[slot_at : slot_at + used].astype(np.uint64)
+        blocks = device_blocks[block_at : block_at + count].astype(np.int64)
+        of_group = slots[slot_at : slot_at + used].astype(np.int64)
         if len(blocks) != count or len(of_group) != used:
             raise ValueError(f"{len(device_blocks)} blocks do not fit {len(slots)} slots")
-        within = (places % layout.blocks_per_chunk).astype(np.uint64)
-        in_region = of_group[chunks] * np.uint64(layout.blocks_per_chunk) + within
-        starts = np.uint64(layout.region_address) + in_region * np.uint64(layout.block_bytes)
-        for page in pages:
-            device.append(np.uint64(page.device_address) + blocks * np.uint64(page.device_stride_bytes))
-            region.append(starts + np.uint64(page.slot_offset_bytes))
-            sizes.append(np.full(count, page.size_bytes, np.uint64))
+        in_region = of_group[chunks] * layout.blocks_per_chunk + places % layout.blocks_per_chunk
+        for block, block_step, place, place_step, length in _even_stretches(blocks, in_region):
+            start = layout.region_address + place * layout.block_bytes
+            runs += [
+                Run(
+                    page.device_address + block * page.device_stride_bytes,
+                    block_step * page.device_stride_bytes,
+                    start + page.slot_offset_bytes,
+                    place_step * layout.block_bytes,
+                    page.size_bytes,
+                    length,
+                )
+                for page in pages
+            ]
         block_at += count
         slot_at += used
     if block_at != len(device_blocks) or slot_at != len(slots):
         raise ValueError(f"{len(device_blocks)} blocks do not fit {len(slots)} slots")
-    if not device:
-        empty = np.empty(0, np.uint64)
-        return CopyPlan(empty, empty, empty)
-    return CopyPlan(np.concatenate(device), np.concatenate(region), np.concatenate(sizes))
+    return CopyPlan(tuple(runs))
 
 
-def coalesce(plan: CopyPlan) -> CopyPlan:
-    """Join copies whose ranges follow one another on both sides."""
-    if len(plan.sizes) == 0:
-        return plan
-    follows = (plan.device[1:] == plan.device[:-1] + plan.sizes[:-1]) & (
-        plan.region[1:] == plan.region[:-1] + plan.sizes[:-1]
-    )
-    starts = np.flatnonzero(np.concatenate(([True], ~follows)))
-    return CopyPlan(plan.device[starts], plan.region[starts], np.add.reduceat(plan.sizes, starts))
+def _even_stretches(blocks: Addresses, places: Addresses) -> Iterator[tuple[int, int, int, int, int]]:
+    """Yield first block, block step, first place, place step and length of what lies at even distances."""
+    block_steps, place_steps = np.diff(blocks), np.diff(places)
+    turns = (block_steps[1:] != block_steps[:-1]) | (place_steps[1:] != place_steps[:-1])
+    final = len(blocks) - 1
+    start = 0
+    for last in [*(np.flatnonzero(turns) + 1).tolist(), final]:
+        if last < start or last == start < final:
+            continue  # a single block may begin the next stretch of even steps
+        block_step, place_step = (
+            (int(block_steps[start]), int(place_steps[start])) if last > start else (0, 0)
+        )
+        yield int(blocks[start]), block_step, int(places[start]), place_step, last - start + 1
+        start = last + 1
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
-    """Copies of one size at even distances, such as one layer's pages of many blocks.
+class Copies:
+    """Single copies; all three arrays have one entry per copy.
 
     Args:
-        device: address of the first copy on the device.
-        device_step: distance to the next; negative where the engine hands out blocks downwards.
-        region: address of the first copy in the region.
-        region_step: distance to the next.
-        size_bytes: bytes of each copy.
-        count: number of copies.
+        device: addresses on the device.
+        region: addresses in the region.
+        sizes: bytes of each copy.
     """
 
-    device: int
-    device_step: int
-    region: int
-    region_step: int
-    size_bytes: int
-    count: int
-
-    def pieces(self, most_bytes: int) -> Iterator["Run"]:
-        """Yield the run in parts of at most so many bytes, but of one copy at least."""
-        most = max(1, most_bytes // self.size_bytes)
-        for first in range(0, self.count, most):
-            yield replace(
-                self,
-                device=self.device + first * self.device_step,
-                region=self.region + first * self.region_step,
-                count=min(most, self.count - first),
-            )
+    device: Addresses
+    region: Addresses
+    sizes: Addresses
 
 
-def runs(plan: CopyPlan) -> list[Run]:
-    """Group a plan's copies, in their order, into runs."""
-    device, region = plan.device.astype(np.int64), plan.region.astype(np.int64)
-    resized = np.flatnonzero(plan.sizes[1:] != plan.sizes[:-1]) + 1
-    found: list[Run] = []
-    for low, high in pairwise([0, *resized.tolist(), len(plan.sizes)]):
-        found += _even_runs(device[low:high], region[low:high], plan.sizes[low:high])
-    return found
-
-
-def _even_runs(
-    device: npt.NDArray[np.int64], region: npt.NDArray[np.int64], sizes: Addresses
-) -> Iterator[Run]:
-    """Yield the runs of copies that all have one size."""
-    steps = np.stack((np.diff(device), np.diff(region)))
-    turns = np.flatnonzero((steps[:, 1:] != steps[:, :-1]).any(axis=0)) + 1
-    final = len(sizes) - 1
-    start = 0
-    for last in [*turns.tolist(), final]:
-        if last < start or last == start < final:
-            continue  # a single copy may begin the next stretch of even steps
-        device_step, region_step = steps[:, start].tolist() if last > start else (0, 0)
-        yield Run(
-            int(device[start]), device_step, int(region[start]), region_step, int(sizes[0]), last - start + 1
-        )
-        start = last + 1
+def single_copies(plan: CopyPlan) -> Copies:
+    """Return a plan's copies one by one; a run whose copies follow one another on both sides is one copy."""
+    rows = [
+        (run.device, 0, run.region, 0, run.total_bytes, 1)
+        if run.device_step == run.region_step == run.size_bytes
+        else (run.device, run.device_step, run.region, run.region_step, run.size_bytes, run.count)
+        for run in plan.runs
+    ]
+    device, device_step, region, region_step, size, count = np.array(rows, np.int64).reshape(-1, 6).T
+    run = np.repeat(np.arange(len(rows)), count)
+    nth: Addresses = np.arange(len(run)) - (np.cumsum(count) - count)[run]
+    return Copies(device[run] + nth * device_step[run], region[run] + nth * region_step[run], size[run])

@@ -59,6 +59,8 @@ class BlockIndex:
         self._free = np.arange(capacity - 1, -1, -1, dtype=np.int32)
         self._free_count = capacity
         self._state_view = self._state.data
+        # The slots of stores in flight: their end needs no search.
+        self._pending: dict[bytes, int] = {}
 
     @property
     def used(self) -> int:
@@ -99,6 +101,7 @@ class BlockIndex:
         self._table.insert(slots, batch[lacking])
         self._state[slots] = BlockState.PENDING
         self._recency.rank(slots[::-1])
+        self._pending.update(zip(new, slots.tolist(), strict=True))
         return Reservation(new, slots, evicted)
 
     def commit(self, keys: Sequence[bytes]) -> list[bytes]:
@@ -107,7 +110,7 @@ class BlockIndex:
         Returns:
             The keys that became ready.
         """
-        slots = self._slots_of(keys)
+        slots = np.fromiter(map(self._pending.pop, keys), np.int32, len(keys))
         state = self._state[slots]
         ready, bad = slots[state == BlockState.PENDING], slots[state == BlockState.BAD]
         self._state[ready] = BlockState.READY
@@ -164,6 +167,7 @@ class BlockIndex:
         self._table.clear()
         self._recency.clear()
         self._state.fill(BlockState.ABSENT)
+        self._pending.clear()
         self._readers.fill(0)
         self._free[:] = np.arange(self.capacity - 1, -1, -1, dtype=np.int32)
         self._free_count = self.capacity

@@ -8,12 +8,11 @@ from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-import numpy as np
 import torch
 from vllm import _custom_ops as ops
 from vllm.v1.kv_offload.cpu.host_register import host_register, host_unregister
 
-from kvtier_connector.core.copyplan import Addresses, CopyPlan, coalesce
+from kvtier_connector.core.copyplan import Addresses, CopyPlan, single_copies
 from kvtier_connector.vllm.copier import Outcome
 
 _MILLISECOND = 1e-3
@@ -46,19 +45,19 @@ class CudaCopier:
 
     def start(self, job_id: int, plan: CopyPlan, *, to_device: bool) -> None:
         """Queue the job's copies behind the current stream and behind earlier jobs of the same direction."""
-        plan = coalesce(plan)
-        source, target = (plan.region, plan.device) if to_device else (plan.device, plan.region)
+        copies = single_copies(plan)
+        source, target = (copies.region, copies.device) if to_device else (copies.device, copies.region)
         job = _Job(
             job_id,
             torch.cuda.Event(enable_timing=True),
             torch.cuda.Event(enable_timing=True),
-            (_tensor(source), _tensor(target), _tensor(plan.sizes)),
+            (_tensor(source), _tensor(target), _tensor(copies.sizes)),
         )
         stream = self._to_device if to_device else self._from_device
         stream.wait_stream(torch.cuda.current_stream())
         with torch.cuda.stream(stream):
             job.start.record(stream)
-            if len(plan.sizes):
+            if len(copies.sizes):
                 # Host memory is not written by any stream, so a load's source may be read out of order; a
                 # store's source is the live KV cache and may not.
                 ops.swap_blocks_batch(*job.descriptors, is_src_access_order_any=to_device)
@@ -96,4 +95,4 @@ class CudaCopier:
 
 
 def _tensor(values: Addresses) -> torch.Tensor:
-    return torch.from_numpy(values.view(np.int64))
+    return torch.from_numpy(values)

@@ -18,7 +18,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from kvtier_connector.core.copyplan import CopyPlan, Run, runs
+from kvtier_connector.core.copyplan import CopyPlan, Run
 from kvtier_connector.vllm.copier import Outcome
 
 _THREADS: Final = 2
@@ -42,12 +42,11 @@ class MemcpyCopier:
         self._started: dict[int, float] = {}
 
     def start(self, job_id: int, plan: CopyPlan, *, to_device: bool) -> None:
-        """Have both threads work the plan off."""
+        """Have the threads work the plan off."""
         self._started[job_id] = time.monotonic()
-        pieces = deque(piece for run in runs(plan) for piece in run.pieces(_PIECE_BYTES))
-        self._parts[job_id] = [
-            self._pool.submit(_copy, pieces, to_device=to_device) for _ in range(min(_THREADS, len(pieces)))
-        ]
+        pieces = deque(piece for run in plan.runs for piece in run.pieces(_PIECE_BYTES))
+        threads = min(_THREADS, -(-plan.total_bytes // _PIECE_BYTES))  # to wake one costs as much as a MiB
+        self._parts[job_id] = [self._pool.submit(_copy, pieces, to_device=to_device) for _ in range(threads)]
 
     def finished(self) -> list[Outcome]:
         """Return the jobs that ended since the last call."""

@@ -5,7 +5,7 @@ import threading
 
 import numpy as np
 
-from kvtier_connector.core.copyplan import CopyPlan
+from kvtier_connector.core.copyplan import CopyPlan, Run
 from kvtier_connector.vllm.copier_memcpy import _PIECE_BYTES, MemcpyCopier
 
 PAGE = 1 << 20
@@ -14,12 +14,7 @@ PAGES = 3 * _PIECE_BYTES // PAGE + 1
 
 def plan(device: np.ndarray, region: np.ndarray) -> CopyPlan:
     """The region holds a page in every other place, so that pages do not join."""
-    at = np.arange(PAGES, dtype=np.uint64)
-    return CopyPlan(
-        np.uint64(device.ctypes.data) + at * np.uint64(PAGE),
-        np.uint64(region.ctypes.data) + at * np.uint64(2 * PAGE),
-        np.full(PAGES, PAGE, np.uint64),
-    )
+    return CopyPlan((Run(device.ctypes.data, PAGE, region.ctypes.data, 2 * PAGE, PAGE, PAGES),))
 
 
 def test_a_job_of_several_pieces_moves_every_byte_both_ways() -> None:

@@ -3,13 +3,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kvtier_connector.core.copyplan import CopyPlan, Layout, Page, coalesce, plan_copies
+from kvtier_connector.core.copyplan import CopyPlan, Layout, Page, Run, plan_copies, single_copies
 
 DEVICE, REGION = 1_000_000, 9_000_000
 
 
 def triples(plan: CopyPlan) -> list[tuple[int, int, int]]:
-    return list(zip(plan.device.tolist(), plan.region.tolist(), plan.sizes.tolist(), strict=True))
+    copies = single_copies(plan)
+    return list(zip(copies.device.tolist(), copies.region.tolist(), copies.sizes.tolist(), strict=True))
 
 
 def blocks(*numbers: int) -> np.ndarray[tuple[int], np.dtype[np.int32]]:
@@ -26,10 +27,7 @@ def test_two_layers_of_one_block_lie_behind_one_another_in_the_slot() -> None:
 def test_a_transfer_may_begin_and_end_in_the_middle_of_a_chunk() -> None:
     layout = Layout(((Page(DEVICE, 10, 0, 10),),), 4, 10, REGION)
     plan = plan_copies(layout, blocks(50, 51, 52, 53), blocks(8, 2), [4], [6])
-    within = [8 * 40 + 20, 8 * 40 + 30, 2 * 40, 2 * 40 + 10]
-    assert triples(plan) == [
-        (DEVICE + 10 * block, REGION + at, 10) for block, at in zip((50, 51, 52, 53), within, strict=True)
-    ]
+    assert triples(plan) == [(DEVICE + 500, REGION + 340, 20), (DEVICE + 520, REGION + 80, 20)]
 
 
 def test_each_group_has_its_own_pages_and_slots() -> None:
@@ -44,7 +42,7 @@ def test_each_group_has_its_own_pages_and_slots() -> None:
 
 def test_nothing_to_copy() -> None:
     layout = Layout(((Page(DEVICE, 10, 0, 10),),), 1, 10, REGION)
-    assert triples(coalesce(plan_copies(layout, blocks(), blocks(), [0], [0]))) == []
+    assert triples(plan_copies(layout, blocks(), blocks(), [0], [0])) == []
 
 
 @pytest.mark.parametrize(("slots", "sizes"), [((0,), [2]), ((0, 1, 2), [2]), ((0, 1), [1])])
@@ -58,24 +56,44 @@ def test_blocks_that_do_not_fit_the_slots_are_refused(slots: tuple[int, ...], si
     st.lists(st.integers(0, 30), min_size=1, max_size=30, unique=True),
     st.integers(1, 4),
     st.integers(0, 9),
+    st.integers(0, 1),
     st.data(),
 )
-def test_coalescing_moves_the_same_bytes(
-    numbers: list[int], chunk: int, first: int, data: st.DataObject
+def test_runs_move_every_byte_of_every_page_to_its_place(
+    numbers: list[int], chunk: int, first: int, gap: int, data: st.DataObject
 ) -> None:
-    slot_count = -(-(first % chunk + len(numbers)) // chunk)
+    first %= chunk
+    slot_count = -(-(first + len(numbers)) // chunk)
     slots = data.draw(st.lists(st.integers(0, 40), min_size=slot_count, max_size=slot_count, unique=True))
-    layout = Layout(((Page(DEVICE, 2, 0, 2),),), chunk, 2, REGION)
-    plan = plan_copies(layout, blocks(*numbers), blocks(*slots), [len(numbers)], [first])
-
-    def moved(plan: CopyPlan) -> set[tuple[int, int]]:
-        return {(device + i, region + i) for device, region, size in triples(plan) for i in range(size)}
-
-    assert moved(coalesce(plan)) == moved(plan)
-    assert len(moved(plan)) == 2 * len(numbers)
+    pages = (Page(DEVICE, 2 + gap, 0, 2), Page(DEVICE + 500, 3, 2, 3))
+    plan = plan_copies(
+        Layout((pages,), chunk, 5, REGION), blocks(*numbers), blocks(*slots), [len(numbers)], [first]
+    )
+    moved = [(device + i, region + i) for device, region, size in triples(plan) for i in range(size)]
+    wanted = [
+        (
+            page.device_address + number * page.device_stride_bytes + i,
+            REGION + (slots[place // chunk] * chunk + place % chunk) * 5 + page.slot_offset_bytes + i,
+        )
+        for place, number in enumerate(numbers, start=first)
+        for page in pages
+        for i in range(page.size_bytes)
+    ]
+    assert sorted(moved) == sorted(wanted)
+    assert plan.total_bytes == len(wanted)
 
 
 def test_neighbours_on_both_sides_become_one_copy() -> None:
     layout = Layout(((Page(DEVICE, 10, 0, 10),),), 1, 10, REGION)
-    plan = coalesce(plan_copies(layout, blocks(4, 5, 6, 9), blocks(1, 2, 3, 4), [4], [0]))
+    plan = plan_copies(layout, blocks(4, 5, 6, 9), blocks(1, 2, 3, 4), [4], [0])
     assert triples(plan) == [(DEVICE + 40, REGION + 10, 30), (DEVICE + 90, REGION + 40, 10)]
+
+
+def test_a_large_run_is_shared_piece_by_piece() -> None:
+    run = Run(DEVICE, -10, REGION, 20, 10, 7)
+    assert [(piece.device, piece.region, piece.count) for piece in run.pieces(35)] == [
+        (DEVICE, REGION, 3),
+        (DEVICE - 30, REGION + 60, 3),
+        (DEVICE - 60, REGION + 120, 1),
+    ]
+    assert list(run.pieces(70)) == [run]

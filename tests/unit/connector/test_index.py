@@ -182,3 +182,11 @@ def test_only_ready_blocks_can_be_pinned(state: BlockState) -> None:
         index.invalidate(UNIVERSE[:1])
     with pytest.raises(KeyError):
         index.pin(UNIVERSE[:1])
+
+
+def test_a_store_from_before_a_clear_cannot_be_committed() -> None:
+    index = BlockIndex(4, KEY_BYTES)
+    index.reserve(UNIVERSE[:2])
+    index.clear()
+    with pytest.raises(KeyError):
+        index.commit(UNIVERSE[:2])
