@@ -28,6 +28,7 @@ from vllm.v1.request import Request
 from kvtier_connector.config import parse_extra_config
 from kvtier_connector.errors import SettingError
 from kvtier_connector.vllm.manager import KVTierManager
+from kvtier_connector.vllm.quiet_steps import NOTHING, busy_part, grain_tokens
 from kvtier_connector.vllm.step_loads import StepLoads, step_budget_tokens, within_step
 from kvtier_connector.vllm.transfer import KVTierWorkerMetadata
 from kvtier_connector.vllm.worker import KVTierWorker
@@ -61,6 +62,7 @@ class KVTierConnector(OffloadingConnector):  # type: ignore[misc] # vLLM has no 
             budget_tokens = step_budget_tokens(vllm_config, kv_cache_config)
             self._step_loads = StepLoads(self.connector_scheduler, budget_tokens)
             self._admitted = False
+            self._grain_tokens = grain_tokens(self.connector_scheduler.config)
 
     @classmethod
     @override
@@ -76,6 +78,9 @@ class KVTierConnector(OffloadingConnector):  # type: ignore[misc] # vLLM has no 
 
         They run while vLLM prepares the step's input.
         """
+        self._within_step = {}
+        if self._is_quiet(kv_connector_metadata):
+            return
         super().handle_preemptions(kv_connector_metadata)
         self._within_step = within_step(kv_connector_metadata.load_jobs)
         if self._within_step:
@@ -87,12 +92,18 @@ class KVTierConnector(OffloadingConnector):  # type: ignore[misc] # vLLM has no 
         """Begin the other loads and the last step's stores, and end the loads that the step computes with."""
         self._idle_step = forward_context.attn_metadata is None
         metadata = self._connector_metadata
+        if self._is_quiet(metadata):
+            return
         for job_id in self._within_step:
             del metadata.load_jobs[job_id]
         super().start_load_kv(forward_context, **kwargs)
         if self._within_step:
             for job_id in self._worker.settle(self._within_step):
                 self._take_back(metadata, self._within_step[job_id])
+
+    def _is_quiet(self, metadata: OffloadingConnectorMetadata) -> bool:
+        """Tell whether a step has no orders, and the last one has left none."""
+        return metadata is NOTHING and not self.connector_worker._unsubmitted_store_jobs  # noqa: SLF001 - upstream puts stores off to the next step
 
     def _take_back(self, metadata: OffloadingConnectorMetadata, load: TransferJob) -> None:
         """Have vLLM compute again what this step computes on a failed load, and keep none of it."""
@@ -113,6 +124,8 @@ class KVTierConnector(OffloadingConnector):  # type: ignore[misc] # vLLM has no 
     def get_transfer_results(self, finished_req_ids: set[str]) -> KVConnectorTransferResults:
         """Report the transfers that ended, and the requests whose load failed."""
         worker = self._worker
+        if not worker.busy:
+            return KVConnectorTransferResults()
         if self._idle_step:
             worker.pause(_IDLE_WAIT_S)
         request_of_load = dict(self.connector_worker._load_jobs)  # noqa: SLF001 - upstream forgets them in get_finished
@@ -167,12 +180,15 @@ class KVTierConnector(OffloadingConnector):  # type: ignore[misc] # vLLM has no 
     def build_connector_meta(self, scheduler_output: SchedulerOutput) -> KVConnectorMetadata:
         """Send the step's loads and stores to the workers."""
         self._step_loads.scheduled()
-        return super().build_connector_meta(scheduler_output)
+        busy = busy_part(scheduler_output, self.connector_scheduler, self._grain_tokens)
+        return NOTHING if busy is None else super().build_connector_meta(busy)
 
     @override
     def update_connector_output(self, connector_output: KVConnectorOutput) -> None:
         """Make misses of failed transfers before they are completed."""
         meta = connector_output.kv_connector_worker_meta
+        if meta is None:
+            return
         if isinstance(meta, KVTierWorkerMetadata):
             for job_id in meta.failed_jobs:
                 self._forget(job_id)

@@ -69,6 +69,11 @@ class KVTierWorker(OffloadingWorker):  # type: ignore[misc] # vLLM has no types
         self._ended: list[Outcome] = []
         self._failed: set[int] = set()
 
+    @property
+    def busy(self) -> bool:
+        """Whether a transfer is under way or its end not yet reported."""
+        return bool(self._bytes)
+
     @override
     def submit_store(self, job_id: int, src_spec: GPULoadStoreSpec, dst_spec: LoadStoreSpec) -> bool:
         """Begin to copy device blocks into slots."""

@@ -1,0 +1,94 @@
+"""Steps in which a request gives the tier nothing to do, which are nearly all of them, and cost it nothing.
+
+Upstream looks at every running request in every step. A decoding request has something to store only when
+a chunk fills up, and new blocks only when one did. What is put off by looking at it no sooner is not lost:
+upstream stores all chunks that a request has by then, at the latest when it ends.
+"""
+
+from dataclasses import replace
+from math import gcd
+from typing import Final
+
+from vllm.distributed.kv_transfer.kv_connector.v1.offloading.common import OffloadingConnectorMetadata
+from vllm.distributed.kv_transfer.kv_connector.v1.offloading.scheduler import (
+    OffloadingConnectorScheduler,
+    SchedulerOffloadConfig,
+)
+from vllm.v1.core.sched.output import SchedulerOutput
+
+
+class _Nothing(OffloadingConnectorMetadata):  # type: ignore[misc] # vLLM has no types
+    """Has a worker recognise a quiet step by identity; between processes it travels as its name."""
+
+    def __reduce__(self) -> str:
+        return "NOTHING"
+
+
+NOTHING: Final = _Nothing(load_jobs={}, store_jobs={}, jobs_to_flush=None)
+"""A step's orders to the workers when there are none."""
+
+
+def grain_tokens(config: SchedulerOffloadConfig) -> int:
+    """Return the tokens at whose multiples a chunk of some KV cache group may be full."""
+    return gcd(*(group.tokens_per_chunk for group in config.kv_group_configs))
+
+
+def busy_part(
+    step: SchedulerOutput, upstream: OffloadingConnectorScheduler, grain: int
+) -> SchedulerOutput | None:
+    """Return the step with only those requests that upstream has to look at, or None if it has nothing to do.
+
+    Args:
+        step: what vLLM has scheduled.
+        upstream: what looks at it.
+        grain: of `grain_tokens`.
+    """
+    cached = step.scheduled_cached_reqs
+    scheduled = step.num_scheduled_tokens
+    busy = [
+        place
+        for place, (request_id, blocks, computed) in enumerate(
+            zip(cached.req_ids, cached.new_block_ids, cached.num_computed_tokens, strict=True)
+        )
+        if blocks or computed % grain + scheduled[request_id] >= grain or request_id in cached.resumed_req_ids
+    ]
+    if not (busy or _changes_requests(step) or _has_orders(upstream)):
+        return None
+    if len(busy) == len(cached.req_ids):
+        return step
+    request_ids = [cached.req_ids[place] for place in busy]
+    return replace(
+        step,
+        scheduled_cached_reqs=replace(
+            cached,
+            req_ids=request_ids,
+            new_block_ids=[cached.new_block_ids[place] for place in busy],
+            num_computed_tokens=[cached.num_computed_tokens[place] for place in busy],
+            num_output_tokens=[cached.num_output_tokens[place] for place in busy],
+        ),
+        num_scheduled_tokens={
+            request_id: scheduled[request_id]
+            for request_id in [*(new.req_id for new in step.scheduled_new_reqs), *request_ids]
+        },
+    )
+
+
+def _changes_requests(step: SchedulerOutput) -> bool:
+    """Tell whether a request begins, ends, gives way or hands blocks over."""
+    state = step.kv_connector_block_state
+    return bool(
+        step.scheduled_new_reqs
+        or step.finished_req_ids
+        or step.preempted_req_ids
+        or step.kv_cache_block_copies
+        or (state and state.boundary_state_offloads)
+    )
+
+
+def _has_orders(upstream: OffloadingConnectorScheduler) -> bool:
+    """Tell whether there is something to send to the workers from before the step was complete."""
+    return bool(
+        upstream._current_batch_load_jobs  # noqa: SLF001 - upstream has no method for it
+        or upstream._current_batch_jobs_to_flush  # noqa: SLF001
+        or upstream._current_batch_allocated_block_ids  # noqa: SLF001
+    )
