@@ -1,13 +1,10 @@
 """``kvtier bench connector``: the connector's figures, measured beside what they are compared with."""
 
 import json
-import os
-import random
 import tempfile
-from collections.abc import Callable, Sequence
 from pathlib import Path
 from statistics import median
-from typing import Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 from rich.console import Console
@@ -16,15 +13,15 @@ from rich.table import Table
 from kvtier_connector.bench_engine import Answer, Ask, bench_engine
 from kvtier_connector.bench_index import bench_index
 from kvtier_connector.bench_model import write_bench_model
-from kvtier_connector.config import GIB, ConnectorConfig
+from kvtier_connector.bench_overhead import bench_overhead
+from kvtier_connector.config import GIB, ConnectorConfig, kv_transfer_config
 from kvtier_connector.errors import ConnectorError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 _TIER: Final = ConnectorConfig(cpu_capacity_bytes=GIB)
 _HITS_PER_PROMPT: Final = 3
-_OVERHEAD_PROMPT_TOKENS: Final = (512, 4096)
-"""The tier costs about the same for every engine step, which is a larger share of a short prompt."""
-_OVERHEAD_OUTPUT_TOKENS: Final = 16
-_RESAMPLES: Final = 10_000
 
 
 def bench_ttft(model: Path, *, prompt_tokens: int, repeats: int, log: Path) -> dict[str, Any]:
@@ -38,7 +35,12 @@ def bench_ttft(model: Path, *, prompt_tokens: int, repeats: int, log: Path) -> d
     """
     found: dict[str, list[Answer]] = {"cold": [], "device_hit": [], "cpu_tier": []}
     equal = True
-    with bench_engine(model, tier=_TIER, max_model_len=prompt_tokens + 64, log=log) as engine:
+    settings = {
+        "model": str(model),
+        "max_model_len": prompt_tokens + 64,
+        "kv_transfer_config": kv_transfer_config(_TIER),
+    }
+    with bench_engine(settings, log=log) as engine:
         engine.run(Ask(seed=-1, prompt_tokens=256))
         for seed in range(repeats):
             cold = engine.run(Ask(seed, prompt_tokens, forget=True))
@@ -65,92 +67,6 @@ def bench_ttft(model: Path, *, prompt_tokens: int, repeats: int, log: Path) -> d
     }
 
 
-def bench_overhead(
-    model: Path, *, rounds: int, pairs: int, log: Path, say: Callable[[str], None]
-) -> list[dict[str, Any]]:
-    """Measure what the tier costs requests that never hit it: two engines alive at once take turns.
-
-    Nothing is found in the tier, but everything is stored. Both engines compute on one core and leave the
-    others to everything else, and each waits until the other is at rest. Two processes of the very same
-    settings still differ by some percent for as long as they live, so every round starts new ones, and the
-    interval is that over rounds.
-
-    Args:
-        model: the model's folder.
-        rounds: how often both engines are started anew.
-        pairs: number of prompts of each length in a round, in alternating order.
-        log: file for the engines' output; the second gets a suffix.
-        say: is told how far it is.
-    """
-    found: dict[int, list[list[_Pair]]] = {length: [] for length in _OVERHEAD_PROMPT_TOKENS}
-    for number in range(rounds):
-        for length, times in _overhead_round(model, pairs=pairs, log=log).items():
-            found[length].append(times)
-            say(f"round {number + 1} of {rounds}, {length} tokens: on over off {_ratio(times):.4f}")
-    return [_overhead(length, times) for length, times in found.items()]
-
-
-class _Pair(NamedTuple):
-    """Seconds of one prompt with the tier and without."""
-
-    on: float
-    off: float
-
-
-def _overhead_round(model: Path, *, pairs: int, log: Path) -> dict[int, list[_Pair]]:
-    core = str(max(os.sched_getaffinity(0)))
-    longest = max(_OVERHEAD_PROMPT_TOKENS) + _OVERHEAD_OUTPUT_TOKENS + 64
-    found: dict[int, list[_Pair]] = {length: [] for length in _OVERHEAD_PROMPT_TOKENS}
-    with (
-        bench_engine(model, tier=None, max_model_len=longest, log=log, cores=core) as off,
-        bench_engine(
-            model,
-            tier=_TIER,
-            max_model_len=longest,
-            log=log.with_suffix(".on.log"),
-            cores=core,
-        ) as on,
-    ):
-        for seed in range(-2, pairs):  # two to warm up
-            for length, times in found.items():
-                ask = Ask(seed, length, _OVERHEAD_OUTPUT_TOKENS)
-                took = {}
-                for engine in (off, on) if seed % 2 else (on, off):
-                    took[id(engine)] = engine.run(ask).seconds
-                    engine.rest()
-                if seed >= 0:
-                    times.append(_Pair(took[id(on)], took[id(off)]))
-    return found
-
-
-def _ratio(pairs: Sequence[_Pair]) -> float:
-    return median(pair.on / pair.off for pair in pairs)
-
-
-def _overhead(prompt_tokens: int, rounds: Sequence[Sequence[_Pair]]) -> dict[str, Any]:
-    """Compare times with the tier and without: pair by pair in each round, then over rounds."""
-    ratios = [_ratio(pairs) for pairs in rounds]
-    every = [pair for pairs in rounds for pair in pairs]
-    return {
-        "rounds": len(rounds),
-        "pairs": len(every),
-        "prompt_tokens": prompt_tokens,
-        "output_tokens": _OVERHEAD_OUTPUT_TOKENS,
-        "median_off_s": median(pair.off for pair in every),
-        "median_extra_s": median(pair.on - pair.off for pair in every),
-        "median_ratio": median(ratios),
-        "ratio_ci95": _confidence_95(ratios),
-        "ratios_of_rounds": ratios,
-    }
-
-
-def _confidence_95(values: Sequence[float]) -> tuple[float, float]:
-    """Return the bootstrap percentile interval of the median (Efron and Tibshirani 1993, chapter 13)."""
-    numbers = random.Random(0)  # noqa: S311 - not for secrets
-    medians = sorted(median(numbers.choices(values, k=len(values))) for _ in range(_RESAMPLES))
-    return medians[int(0.025 * _RESAMPLES)], medians[int(0.975 * _RESAMPLES)]
-
-
 @click.command()
 @click.option("--model", type=click.Path(exists=True, file_okay=False, path_type=Path), help="Model folder.")
 @click.option("--out", type=click.Path(path_type=Path), default=Path("build/bench/connector.json"))
@@ -159,15 +75,13 @@ def _confidence_95(values: Sequence[float]) -> tuple[float, float]:
 )
 @click.option("--prompt-tokens", default=15_400, show_default=True, help="Prompt length of ttft.")
 @click.option("--repeats", default=5, show_default=True, help="Prompts of ttft.")
-@click.option("--rounds", default=5, show_default=True, help="Rounds of overhead: engines start anew.")
-@click.option("--pairs", default=10, show_default=True, help="Pairs of overhead in a round.")
+@click.option("--pairs", default=40, show_default=True, help="Pairs of prompts of overhead.")
 def connector(  # noqa: PLR0913, PLR0917 - one parameter for each option
     model: Path | None,
     out: Path,
     only: tuple[str, ...],
     prompt_tokens: int,
     repeats: int,
-    rounds: int,
     pairs: int,
 ) -> None:
     """Measure the connector: its index beside vLLM's, TTFT from the tier, and what the tier costs unused."""
@@ -187,7 +101,7 @@ def connector(  # noqa: PLR0913, PLR0917 - one parameter for each option
             ),
             "overhead": lambda: bench_overhead(
                 folder,
-                rounds=rounds,
+                _TIER,
                 pairs=pairs,
                 log=logs / "connector-overhead.log",
                 say=console.print,
@@ -238,12 +152,20 @@ def _table(report: dict[str, Any]) -> Table:
         table.add_row("  over a device hit", f"{ttft['over_device_hit']:.3f}", "", "1.10")
         table.add_row("  times faster than cold", f"{ttft['speedup']:.0f}", "", "at least 100")
     for overhead in report.get("overhead", ()):
-        low, high = overhead["ratio_ci95"]
+        length = (
+            f"{overhead['prompt_tokens']} + {overhead['output_tokens']} tokens, {overhead['pairs']} pairs"
+        )
+        kvtier, empty = (_overhead(overhead, name) for name in ("kvtier", "empty"))
         table.add_row(
-            f"tier on but unused, over off, {overhead['prompt_tokens']} + {overhead['output_tokens']} tokens",
-            f"{overhead['median_ratio']:.4f}, {overhead['median_extra_s'] * 1e3:+.1f} ms",
-            f"95% interval {low:.4f} to {high:.4f}, {overhead['rounds']} rounds, {overhead['pairs']} pairs "
-            f"of {overhead['median_off_s']:.2f} s",
+            f"tier on but unused, over off, {length}",
+            kvtier,
+            f"a connector that does nothing {empty}",
             "1.005",
         )
     return table
+
+
+def _overhead(figures: dict[str, Any], name: str) -> str:
+    low, high = figures[f"{name}_ratio_ci95"]
+    extra_ms = figures[f"{name}_extra_s"] * 1e3
+    return f"{figures[f'{name}_ratio']:.4f} (95% interval {low:.4f} to {high:.4f}), {extra_ms:+.1f} ms"

@@ -20,13 +20,16 @@ from typing import Any, Final
 
 import psutil
 
-from kvtier_connector.config import ConnectorConfig, kv_transfer_config
 from kvtier_connector.errors import ConnectorError
 
 _ENVIRONMENT: Final = {
     "HF_HUB_OFFLINE": "1",
     "VLLM_CPU_KVCACHE_SPACE": "1",
     "VLLM_LOGGING_LEVEL": "WARNING",
+}
+SWITCH: Final = {
+    "scheduler_cls": "kvtier_connector.bench_switch.SwitchScheduler",
+    "worker_extension_cls": "kvtier_connector.bench_switch.SwitchWorker",
 }
 _LOG_LINES: Final = 15
 _LOOK_S: Final = 0.05
@@ -44,12 +47,14 @@ class Ask:
         prompt_tokens: its length.
         output_tokens: tokens to generate; with one, the time is the time to first token.
         forget: empty the device's prefix cache first; the tier keeps what it has.
+        connected: whether the engine has its connector; only one with a switch can be without.
     """
 
     seed: int
     prompt_tokens: int
     output_tokens: int = 1
     forget: bool = False
+    connected: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,27 +120,15 @@ def _cpu_s(processes: Sequence[psutil.Process]) -> float:
 
 
 @contextmanager
-def bench_engine(
-    model: Path,
-    *,
-    tier: ConnectorConfig | None,
-    max_model_len: int,
-    log: Path,
-    cores: str = "",
-) -> Iterator[BenchEngine]:
+def bench_engine(settings: dict[str, Any], *, log: Path, cores: str = "") -> Iterator[BenchEngine]:
     """Run an engine and stop it.
 
     Args:
-        model: a folder with the model.
-        tier: the CPU tier's settings, or None for an engine without one.
-        max_model_len: longest prompt and answer, in tokens.
+        settings: arguments of vLLM's `LLM`, with SWITCH's if requests say whether it has its connector.
         log: file that takes the engine's output.
         cores: cores that compute, as VLLM_CPU_OMP_THREADS_BIND takes them; all of this process when empty.
             Threads that are not bound share a core now and then, and a prefill takes twice as long.
     """
-    settings: dict[str, Any] = {"model": str(model), "max_model_len": max_model_len}
-    if tier is not None:
-        settings["kv_transfer_config"] = kv_transfer_config(tier)
     answers, child_end = os.pipe()
     log.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="kvtier-") as sockets:  # vLLM leaves them
@@ -168,6 +161,8 @@ def _every_core() -> str:
 def _serve(answers: int, settings: dict[str, Any]) -> None:
     from vllm import LLM, SamplingParams  # noqa: PLC0415 - only the child needs it
 
+    from kvtier_connector.bench_switch import CONNECTED  # noqa: PLC0415 - imports vLLM
+
     llm = LLM(**settings, skip_tokenizer_init=True, enforce_eager=True, max_num_seqs=4, seed=0)
     with os.fdopen(answers, "w", buffering=1) as pipe:
         pipe.write("null\n")
@@ -177,8 +172,16 @@ def _serve(answers: int, settings: dict[str, Any]) -> None:
                 raise ConnectorError("the device's prefix cache could not be emptied")
             numbers = random.Random(ask.seed)  # noqa: S311 - not for secrets
             prompt = [numbers.randrange(10, 16000) for _ in range(ask.prompt_tokens)]
+            switch = {}
+            if settings.keys() >= SWITCH.keys():
+                llm.collective_rpc("set_connected", args=(ask.connected,))
+                switch = {CONNECTED: ask.connected}
             how = SamplingParams(
-                temperature=0, max_tokens=ask.output_tokens, ignore_eos=True, detokenize=False
+                temperature=0,
+                max_tokens=ask.output_tokens,
+                ignore_eos=True,
+                detokenize=False,
+                extra_args=switch,
             )
             start = time.perf_counter()
             (output,) = llm.generate([{"prompt_token_ids": prompt}], how, use_tqdm=False)
