@@ -2,6 +2,7 @@
 
 import random
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -89,6 +90,17 @@ def test_more_prompts_than_either_cache_holds(tier: "LLM") -> None:
 
 
 # A prompt is computed in several steps, each with room for others.
+def test_what_requests_generate_side_by_side_is_kept_if_asked_for(engine: Callable[..., Any]) -> None:
+    with engine(kv_transfer_config(replace(TIER, offload_prompt_only=False)), **SMALL_DEVICE) as llm:
+        asked = [prompt(length, seed=7) for length in (40, 75, 101)]
+        generated = tokens_of(answers(llm, asked, tokens=108))
+        told = [ids + more[:100] for ids, more in zip(asked, generated, strict=True)]
+        overwrite(llm)
+        warm = [answers(llm, [ids])[0] for ids in told]
+        assert tokens_of(warm) == [more[100:] for more in generated]
+        assert [cached for _, cached in warm] == [128, 160, 192]
+
+
 SMALL_STEPS = {"max_num_batched_tokens": 512, "long_prefill_token_threshold": 128}
 
 
