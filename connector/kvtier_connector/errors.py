@@ -25,3 +25,9 @@ class RegionError(ConnectorError):
 
 class PinError(ConnectorError):
     """The region cannot be locked into memory and the policy requires it."""
+
+
+class DiskError(ConnectorError):
+    """A file of the disk tier cannot be read or written now (full, read-only, failing, gone)."""
+
+    retryable: ClassVar[bool] = True

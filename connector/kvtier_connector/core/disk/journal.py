@@ -1,0 +1,258 @@
+"""The disk tier's index on disk: an append-only log whose first frame is a snapshot.
+
+A frame is written by one call and carries a checksum over itself, over its place in the file and over a
+number drawn when the file was made. Reading stops at the first frame that is not as it was written: whatever
+happened to the file, what is read is what was once written, up to some moment. That moment need not be the
+last one. A block that has meanwhile given way to another in its slot is told by its own checksum
+(checksum.py), so nothing has to be flushed, and payload and index need no order between them.
+
+The format is in docs/development/disk-format.md.
+"""
+
+import os
+import secrets
+import struct
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, Self
+
+import numpy as np
+import numpy.typing as npt
+import xxhash
+
+from kvtier_connector.core.keytable import Slots
+from kvtier_connector.errors import DiskError
+
+_MAGIC: Final = b"kvtier\x00\x01"
+"""The last byte is the format's version."""
+_HEADER: Final = struct.Struct("<8sIIQQ")  # magic, key bytes, slots, namespace, nonce
+_CHECKSUM: Final = struct.Struct("<Q")
+_FRAME: Final = struct.Struct("<Q")  # number of records
+_START: Final = _HEADER.size + _CHECKSUM.size
+_NO_BLOCK: Final = 0
+_BLOCK: Final = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Entries:
+    """What lies in some slots.
+
+    Args:
+        slots: slot numbers, shape (entries,).
+        keys: shape (entries, key bytes).
+        checksums: of the payloads, shape (entries,).
+    """
+
+    slots: Slots
+    keys: npt.NDArray[np.uint8]
+    checksums: npt.NDArray[np.uint64]
+
+    def __len__(self) -> int:
+        return len(self.slots)
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """What a journal must agree with, or it is another's.
+
+    Args:
+        key_bytes: length of every key.
+        slots: number of slots.
+        namespace: checksum of all that decides what KV bytes mean.
+    """
+
+    key_bytes: int
+    slots: int
+    namespace: int
+
+    @property
+    def record(self) -> np.dtype[np.void]:
+        """The layout of a record: a slot, whether it holds a block, that block's checksum and key."""
+        return np.dtype(
+            [
+                ("slot", "<u4"),
+                ("holds", "<u4"),
+                ("checksum", "<u8"),
+                ("key", "u1", (self.key_bytes,)),
+            ]
+        )
+
+    @property
+    def nothing(self) -> Entries:
+        """No entries."""
+        keys = np.empty((0, self.key_bytes), np.uint8)
+        return Entries(np.empty(0, np.int32), keys, np.empty(0, np.uint64))
+
+
+@dataclass(frozen=True, slots=True)
+class Recovered:
+    """What was found in a journal.
+
+    Args:
+        entries: in the order in which they were written, the oldest first.
+        lost_bytes: bytes at the end that are not as they were written.
+    """
+
+    entries: Entries
+    lost_bytes: int
+
+
+class Journal:
+    """Keeps what lies in each slot, for the next start. One process has it open at a time."""
+
+    def __init__(self, path: Path, shape: Shape, descriptor: int, nonce: int, size_bytes: int) -> None:
+        self._path = path
+        self._shape = shape
+        self._descriptor = descriptor
+        self._nonce = nonce
+        self.size_bytes = size_bytes
+
+    @classmethod
+    def create(cls, path: Path, shape: Shape, entries: Entries) -> Self:
+        """Write a journal that holds `entries` in place of what is at `path`: the old or the new, never half.
+
+        Raises:
+            DiskError: the disk is full, read-only or failing; what was there is as it was.
+        """
+        new = path.with_name(path.name + ".new")
+        descriptor = None
+        try:
+            flags = os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW
+            descriptor = os.open(new, flags, 0o600)
+            nonce = secrets.randbits(64)
+            journal = cls(path, shape, descriptor, nonce, 0)
+            journal._write(_header(shape, nonce))
+            journal.append(entries, ())
+            os.fsync(descriptor)
+            new.replace(path)
+            _flush_folder(path.parent)
+        except (OSError, DiskError) as error:
+            if descriptor is not None:
+                os.close(descriptor)
+            with suppress(OSError):
+                new.unlink(missing_ok=True)
+            raise _failed(path, error) from error
+        return journal
+
+    @classmethod
+    def open(cls, path: Path, shape: Shape) -> tuple[Self, Recovered]:
+        """Open a journal, or make one where there is none, or none of this shape.
+
+        Raises:
+            DiskError: the disk is full, read-only or failing.
+        """
+        try:
+            content = path.read_bytes()
+        except FileNotFoundError:
+            content = b""
+        except OSError as error:
+            raise _failed(path, error) from error
+        nonce = _nonce(content, shape)
+        if nonce is None:
+            return cls.create(path, shape, shape.nothing), Recovered(shape.nothing, len(content))
+        records, end = _read(content, shape, nonce)
+        try:
+            descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
+            journal = cls(path, shape, descriptor, nonce, end)
+            os.ftruncate(descriptor, end)
+        except OSError as error:
+            raise _failed(path, error) from error
+        return journal, Recovered(_last_of_each_slot(records), len(content) - end)
+
+    def append(self, stored: Entries, emptied: Slots | tuple[()]) -> None:
+        """Add what was stored, and slots that hold nothing any more; both at once or neither.
+
+        Raises:
+            DiskError: the disk is full, read-only or failing; the journal is as it was.
+        """
+        if not len(stored) and not len(emptied):
+            return
+        records = np.zeros(len(emptied) + len(stored), self._shape.record)
+        records["slot"][: len(emptied)] = emptied
+        later = records[len(emptied) :]
+        later["slot"], later["holds"] = stored.slots, _BLOCK
+        later["checksum"], later["key"] = stored.checksums, stored.keys
+        body = _FRAME.pack(len(records)) + records.tobytes()
+        self._write(body + _CHECKSUM.pack(_checksum(body, self._nonce, self.size_bytes)))
+
+    def close(self) -> None:
+        """Close the file."""
+        os.close(self._descriptor)
+
+    def _write(self, frame: bytes) -> None:
+        try:
+            written = os.pwrite(self._descriptor, frame, self.size_bytes)
+            if written < len(frame):
+                raise OSError(f"{written} of {len(frame)} bytes were written")  # noqa: TRY301 - as a full disk says it
+        except OSError as error:
+            with suppress(OSError):  # the next frame goes over it, and no reader believes half a frame
+                os.ftruncate(self._descriptor, self.size_bytes)
+            raise _failed(self._path, error) from error
+        self.size_bytes += len(frame)
+
+
+def _header(shape: Shape, nonce: int) -> bytes:
+    header = _HEADER.pack(_MAGIC, shape.key_bytes, shape.slots, shape.namespace, nonce)
+    return header + _CHECKSUM.pack(xxhash.xxh3_64_intdigest(header))
+
+
+def _nonce(content: bytes, shape: Shape) -> int | None:
+    """Return the number drawn for this file, or None if it is no journal of this shape."""
+    if len(content) < _START:
+        return None
+    nonce: int = _HEADER.unpack_from(content)[-1]
+    return nonce if content[:_START] == _header(shape, nonce) else None
+
+
+def _read(content: bytes, shape: Shape, nonce: int) -> tuple[npt.NDArray[np.void], int]:
+    """Return all records up to the first frame that is not as it was written, and where that begins."""
+    found = [np.empty(0, shape.record)]
+    end = _START
+    for start, body in _frames(content, shape.record.itemsize):
+        after = start + len(body)
+        if _CHECKSUM.unpack_from(content, after)[0] != _checksum(body, nonce, start):
+            break
+        records = np.frombuffer(body, shape.record, offset=_FRAME.size)
+        if (records["slot"] >= shape.slots).any():
+            break
+        found.append(records)
+        end = after + _CHECKSUM.size
+    return np.concatenate(found), end
+
+
+def _frames(content: bytes, record_bytes: int) -> Iterator[tuple[int, memoryview]]:
+    """Yield where each whole frame begins, and its bytes without the checksum."""
+    view, start = memoryview(content), _START
+    while start + _FRAME.size <= len(content):
+        after = start + _FRAME.size + _FRAME.unpack_from(content, start)[0] * record_bytes
+        if after + _CHECKSUM.size > len(content):
+            return
+        yield start, view[start:after]
+        start = after + _CHECKSUM.size
+
+
+def _checksum(body: bytes | memoryview, nonce: int, start: int) -> int:
+    return xxhash.xxh3_64_intdigest(body, seed=xxhash.xxh3_64_intdigest(_CHECKSUM.pack(start), seed=nonce))
+
+
+def _last_of_each_slot(records: npt.NDArray[np.void]) -> Entries:
+    """Return the blocks that are left once every record has replaced what its slot held."""
+    _, from_behind = np.unique(records["slot"][::-1], return_index=True)
+    last = np.sort(len(records) - 1 - from_behind)
+    left = records[last]
+    left = left[left["holds"] == _BLOCK]
+    return Entries(left["slot"].astype(np.int32), left["key"], left["checksum"])
+
+
+def _flush_folder(folder: Path) -> None:
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _failed(path: Path, error: OSError | DiskError) -> DiskError:
+    return error if isinstance(error, DiskError) else DiskError(f"{path}: {error.strerror or error}")
