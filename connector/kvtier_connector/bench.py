@@ -108,7 +108,8 @@ def connector(  # noqa: PLR0913, PLR0917 - one parameter for each option
             ),
         }
         report: dict[str, Any] = json.loads(out.read_text()) if out.exists() else {}
-        for name in only or tuple(parts):
+        measured = only or tuple(parts)
+        for name in measured:
             with console.status(f"measuring {name}"):
                 try:
                     report[name] = parts[name]()
@@ -116,7 +117,7 @@ def connector(  # noqa: PLR0913, PLR0917 - one parameter for each option
                     raise click.ClickException(str(error)) from error
             out.parent.mkdir(parents=True, exist_ok=True)
             out.write_text(json.dumps(report, indent=2) + "\n")
-    console.print(_table(report))
+    console.print(_table({name: report[name] for name in measured}))
     console.print(f"[dim]{out}[/dim]")
 
 

@@ -18,6 +18,8 @@ from vllm.distributed.kv_transfer.kv_connector.v1.base import (
 from vllm.v1.core.sched.scheduler import Scheduler
 from vllm.v1.request import Request
 
+from kvtier_connector.vllm.quiet_steps import NOTHING
+
 CONNECTED: Final = "kvtier_bench_connected"
 """Key of a request's `extra_args` that says with a bool whether the scheduler has its connector."""
 
@@ -60,14 +62,6 @@ class SwitchWorker:
         kv_transfer_state._KV_CONNECTOR_AGENT = self._connector if connected else None  # noqa: SLF001
 
 
-class _Nothing(KVConnectorMetadata):  # type: ignore[misc] # vLLM has no types
-    def __reduce__(self) -> str:
-        return "_NOTHING"
-
-
-_NOTHING: Final = _Nothing()
-
-
 class EmptyConnector(KVConnectorBase_V1, SupportsHMA):  # type: ignore[misc] # vLLM has no types
     """Does nothing, as fast as it can be done: what vLLM itself takes for any connector."""
 
@@ -96,7 +90,7 @@ class EmptyConnector(KVConnectorBase_V1, SupportsHMA):  # type: ignore[misc] # v
 
     @override
     def build_connector_meta(self, scheduler_output: Any) -> KVConnectorMetadata:
-        return _NOTHING
+        return NOTHING
 
     @override
     def request_finished_all_groups(
