@@ -31,3 +31,7 @@ class DiskError(ConnectorError):
     """A file of the disk tier cannot be read or written now (full, read-only, failing, gone)."""
 
     retryable: ClassVar[bool] = True
+
+
+class FolderInUseError(DiskError):
+    """Another engine has the disk tier's folder; it may end soon."""

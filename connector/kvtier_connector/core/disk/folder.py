@@ -1,0 +1,62 @@
+"""The disk tier's folder, which one engine has at a time."""
+
+import fcntl
+import os
+from pathlib import Path
+from typing import Self
+
+from kvtier_connector.errors import DiskError, FolderInUseError, SettingError
+
+_LOCK = "lock"
+_LONGEST_HOLDER_BYTES = 200
+
+
+class LockedFolder:
+    """A folder that nobody else has until `close`, or until this process ends in whatever way."""
+
+    def __init__(self, path: Path, descriptor: int) -> None:
+        self.path = path
+        self._descriptor = descriptor
+
+    @classmethod
+    def take(cls, path: Path, holder: str) -> Self:
+        """Make the folder if need be, and lock it.
+
+        Args:
+            path: the folder.
+            holder: one line by which others are told who has it.
+
+        Raises:
+            SettingError: a file is in its place, or it may not be written; the message says which.
+            FolderInUseError: another engine has it.
+            DiskError: the disk is full, read-only or failing.
+        """
+        try:
+            path.mkdir(mode=0o700, parents=True, exist_ok=True)
+            flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
+            descriptor = os.open(path / _LOCK, flags, 0o600)
+        except (FileExistsError, NotADirectoryError) as error:
+            raise SettingError(f"disk_path: {error.filename} is a file; name a folder") from error
+        except PermissionError as error:
+            raise SettingError(
+                f"disk_path: no permission to write {error.filename} as user {os.geteuid()}; "
+                "give the folder to that user or name another"
+            ) from error
+        except OSError as error:
+            raise DiskError(f"{path}: {error.strerror}") from error
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            other = os.pread(descriptor, _LONGEST_HOLDER_BYTES, 0).decode(errors="replace").strip()
+            os.close(descriptor)
+            raise FolderInUseError(
+                f"disk_path: {path} is in use by {other or 'another engine'}; "
+                "give every engine a folder of its own"
+            ) from None
+        os.ftruncate(descriptor, 0)
+        os.pwrite(descriptor, holder.encode()[:_LONGEST_HOLDER_BYTES], 0)
+        return cls(path, descriptor)
+
+    def close(self) -> None:
+        """Let others have it."""
+        os.close(self._descriptor)

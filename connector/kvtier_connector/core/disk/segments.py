@@ -1,0 +1,137 @@
+"""The files that hold the disk tier's blocks: slots of one size, whose space is there from the start."""
+
+import os
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, Self
+
+from kvtier_connector.core.memory import format_bytes
+from kvtier_connector.errors import DiskError
+
+ALIGNMENT_BYTES: Final = 4096
+"""Of offsets, lengths and addresses for O_DIRECT: no disk's logical blocks are larger (open(2), NOTES)."""
+SEGMENT_BYTES: Final = 1 << 30
+"""Large enough that a terabyte has a thousand files, small enough to make and remove one in a moment."""
+_NAME: Final = "blocks-{:06}"
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a slot's bytes lie."""
+
+    descriptor: int
+    offset: int
+
+
+class Segments:
+    """Slots 0..slots-1 on disk; their space is taken at once, so that no write finds a full disk."""
+
+    def __init__(self, descriptors: list[int], slot_bytes: int, per_segment: int, *, direct: bool) -> None:
+        self._descriptors = descriptors
+        self._slot_bytes = slot_bytes
+        self._per_segment = per_segment
+        self.direct = direct
+        """Whether the page cache is passed by; some file systems cannot."""
+
+    @classmethod
+    def open(
+        cls, folder: Path, *, slot_bytes: int, slots: int, direct: bool, segment_bytes: int = SEGMENT_BYTES
+    ) -> Self:
+        """Open a folder's segments, make those that it lacks, and remove those that are too many.
+
+        Args:
+            folder: which this process has locked.
+            slot_bytes: size of a slot, a multiple of ALIGNMENT_BYTES.
+            slots: number of slots.
+            direct: whether to pass by the page cache where the file system can.
+            segment_bytes: size of a file at most, but at least one slot.
+
+        Raises:
+            ValueError: a slot is not aligned.
+            DiskError: there is not room for all, or the disk is read-only or failing; what there was before
+                is still there, and nothing else.
+        """
+        if slot_bytes % ALIGNMENT_BYTES:
+            raise ValueError(f"a slot of {slot_bytes} bytes is not a multiple of {ALIGNMENT_BYTES}")
+        per_segment = max(1, segment_bytes // slot_bytes)
+        sizes = {
+            folder / _NAME.format(number): min(per_segment, slots - first) * slot_bytes
+            for number, first in enumerate(range(0, slots, per_segment))
+        }
+        new = [path for path in sizes if not path.exists()]
+        opened = list[int]()
+        try:
+            _check_room(folder, sizes)
+            for path, size_bytes in sizes.items():
+                opened.append(_open(path, size_bytes))
+            direct = direct and _bypass_cache(list(sizes), opened)
+        except OSError as error:
+            _undo(opened, new)
+            raise DiskError(f"{folder}: {error.strerror or error}") from error
+        except DiskError:
+            _undo(opened, new)
+            raise
+        for path in _surplus(folder, sizes):
+            path.unlink()
+        return cls(opened, slot_bytes, per_segment, direct=direct)
+
+    def place(self, slot: int) -> Place:
+        """Return where a slot lies."""
+        segment, within = divmod(slot, self._per_segment)
+        return Place(self._descriptors[segment], within * self._slot_bytes)
+
+    def close(self) -> None:
+        """Close the files."""
+        while self._descriptors:
+            os.close(self._descriptors.pop())
+
+
+def _check_room(folder: Path, sizes: dict[Path, int]) -> None:
+    """Refuse what does not fit before anything is taken."""
+    taken = sum(path.stat().st_blocks * 512 for path in sizes if path.exists())
+    disk = os.statvfs(folder)
+    free = disk.f_bavail * disk.f_frsize
+    wanted = sum(sizes.values())
+    if wanted > taken + free:
+        raise DiskError(
+            f"disk_capacity_bytes: {format_bytes(wanted)} do not fit {folder}: {format_bytes(free)} are "
+            f"free and {format_bytes(taken)} the tier's own; lower it or name another disk_path"
+        )
+
+
+def _open(path: Path, size_bytes: int) -> int:
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    try:
+        os.ftruncate(descriptor, size_bytes)
+        os.posix_fallocate(descriptor, 0, size_bytes)
+    except OSError:
+        os.close(descriptor)
+        raise
+    return descriptor
+
+
+def _bypass_cache(paths: list[Path], opened: list[int]) -> bool:
+    """Open the files anew for O_DIRECT; tells whether their file system can."""
+    for place, path in enumerate(paths):
+        try:
+            descriptor = os.open(path, os.O_RDWR | os.O_DIRECT | os.O_CLOEXEC | os.O_NOFOLLOW)
+        except OSError:
+            return False
+        os.close(opened[place])
+        opened[place] = descriptor
+    return True
+
+
+def _surplus(folder: Path, sizes: dict[Path, int]) -> Iterator[Path]:
+    """Yield segments from when the tier was larger."""
+    return (path for path in folder.glob("blocks-*") if path not in sizes)
+
+
+def _undo(opened: list[int], new: list[Path]) -> None:
+    for descriptor in opened:
+        os.close(descriptor)
+    for path in new:
+        with suppress(OSError):
+            path.unlink(missing_ok=True)

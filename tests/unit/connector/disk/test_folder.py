@@ -1,0 +1,59 @@
+"""A tier's folder has one engine at a time, and says which."""
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from kvtier_connector.core.disk.folder import LockedFolder
+from kvtier_connector.errors import FolderInUseError, SettingError
+
+HOLDER = """
+import sys
+from pathlib import Path
+from kvtier_connector.core.disk.folder import LockedFolder
+folder = LockedFolder.take(Path(sys.argv[1]), "engine qwen3-0 (process 7)")
+print("taken", flush=True)
+sys.stdin.read()
+"""
+
+
+def test_a_second_engine_is_refused_until_the_first_is_killed(tmp_path: Path) -> None:
+    path = tmp_path / "deep" / "tier"
+    with subprocess.Popen(  # noqa: S603 - our own interpreter
+        [sys.executable, "-c", HOLDER, path], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as holder:
+        assert holder.stdout
+        assert holder.stdout.readline() == "taken\n"
+        with pytest.raises(FolderInUseError, match=r"is in use by engine qwen3-0 \(process 7\); give every"):
+            LockedFolder.take(path, "another")
+        holder.send_signal(signal.SIGKILL)
+        holder.wait()
+    LockedFolder.take(path, "b").close()
+    assert (path / "lock").read_text() == "b"
+    assert path.stat().st_mode & 0o777 == 0o700
+    assert (path / "lock").stat().st_mode & 0o777 == 0o600
+    LockedFolder.take(path, "c").close()
+
+
+@pytest.mark.parametrize("below", ["", "tier"])
+def test_a_file_in_its_place_is_named(tmp_path: Path, below: str) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(SettingError, match=r"^disk_path: .*file.* is a file; name a folder$"):
+        LockedFolder.take(tmp_path / "file" / below, "a")
+
+
+def test_a_folder_that_may_not_be_written_is_named(tmp_path: Path) -> None:
+    closed = tmp_path / "closed"
+    closed.mkdir(mode=0o500)
+    user = os.geteuid()
+    if user == 0:  # who may write everything
+        os.seteuid(65534)
+    try:
+        with pytest.raises(SettingError, match=rf"no permission to write .* as user {os.geteuid()}; give"):
+            LockedFolder.take(closed / "tier", "a")
+    finally:
+        os.seteuid(user)
