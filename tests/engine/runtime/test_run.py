@@ -121,7 +121,7 @@ def test_a_dry_run_prints_the_plans_own_arguments(resource: WriteResource, tiny_
 
 def test_offline_runs_the_tier_beside_plain_vllm(tiny_model: Path, tmp_path: Path) -> None:
     ran = kvtier(
-        *("bench", "offline", "--model", str(tiny_model), "--num-prompts", "3", "--num-tokens", "200"),
+        *("bench", "offline", "--model", str(tiny_model), "--num-prompts", "3", "--num-tokens", "500"),
         *("--log-dir", str(tmp_path), "-o", "json"),
     )
     assert ran.returncode == 0, ran.stderr

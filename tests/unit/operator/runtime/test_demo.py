@@ -149,7 +149,7 @@ def test_the_resource_fits_any_model_and_the_example_is_the_demos() -> None:
     assert fitted(resource, "kvtier/random-llama-76m", 15_500, 8192) == resource
     other = fitted(resource, "other", 15_500, 16 * 8192).spec
     assert other.engine.kv_cache_memory is not None
-    assert other.engine.kv_cache_memory.bytes == 16 * 122 * 1024**2
+    assert other.engine.kv_cache_memory.bytes == 16 * 123 * 1024**2
     assert EXAMPLE.read_text() == RESOURCE_PATH.read_text()
 
 
