@@ -161,7 +161,7 @@ def _every_core() -> str:
 def _serve(answers: int, settings: dict[str, Any]) -> None:
     from vllm import LLM, SamplingParams  # noqa: PLC0415 - only the child needs it
 
-    from kvtier_connector.bench_switch import CONNECTED  # noqa: PLC0415 - imports vLLM
+    from kvtier_connector.bench_switch import switch  # noqa: PLC0415 - imports vLLM
 
     llm = LLM(**settings, skip_tokenizer_init=True, enforce_eager=True, max_num_seqs=4, seed=0)
     with os.fdopen(answers, "w", buffering=1) as pipe:
@@ -172,16 +172,13 @@ def _serve(answers: int, settings: dict[str, Any]) -> None:
                 raise ConnectorError("the device's prefix cache could not be emptied")
             numbers = random.Random(ask.seed)  # noqa: S311 - not for secrets
             prompt = [numbers.randrange(10, 16000) for _ in range(ask.prompt_tokens)]
-            switch = {}
-            if settings.keys() >= SWITCH.keys():
-                llm.collective_rpc("set_connected", args=(ask.connected,))
-                switch = {CONNECTED: ask.connected}
+            switchable = settings.keys() >= SWITCH.keys()
             how = SamplingParams(
                 temperature=0,
                 max_tokens=ask.output_tokens,
                 ignore_eos=True,
                 detokenize=False,
-                extra_args=switch,
+                extra_args=switch(llm, connected=ask.connected) if switchable else None,
             )
             start = time.perf_counter()
             (output,) = llm.generate([{"prompt_token_ids": prompt}], how, use_tqdm=False)

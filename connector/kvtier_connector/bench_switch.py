@@ -7,6 +7,7 @@ processes of the very same settings differ by some percent for as long as they l
 from typing import Any, Final
 
 from typing_extensions import override
+from vllm import LLM
 from vllm.distributed.kv_transfer import kv_transfer_state
 from vllm.distributed.kv_transfer.kv_connector.utils import KVOutputAggregator
 from vllm.distributed.kv_transfer.kv_connector.v1.base import (
@@ -20,7 +21,7 @@ from vllm.v1.request import Request
 
 from kvtier_connector.vllm.quiet_steps import NOTHING
 
-CONNECTED: Final = "kvtier_bench_connected"
+_CONNECTED: Final = "kvtier_bench_connected"
 """Key of a request's `extra_args` that says with a bool whether the scheduler has its connector."""
 
 _OF_A_CONNECTOR: Final = ("connector", "connector_prefix_cache_stats", "_kv_fetch_stages")
@@ -36,7 +37,7 @@ class SwitchScheduler(Scheduler):  # type: ignore[misc] # vLLM has no types
     def add_request(self, request: Request) -> None:
         """Take the connector out, or put it back, before a request; the engine must be at rest."""
         self._with = self._with or {name: getattr(self, name) for name in _OF_A_CONNECTOR}
-        connected = (request.sampling_params.extra_args or {}).get(CONNECTED, True)
+        connected = (request.sampling_params.extra_args or {}).get(_CONNECTED, True)
         for name, value in self._with.items():
             setattr(self, name, value if connected else None)
         KVOutputAggregator.aggregate = _aggregate if connected else _pass_on
@@ -49,6 +50,12 @@ _aggregate = KVOutputAggregator.aggregate
 def _pass_on(_self: KVOutputAggregator, outputs: list[object], output_rank: int = 0) -> object:
     """Do what vLLM's executor does without a connector."""
     return outputs[output_rank]
+
+
+def switch(llm: LLM, *, connected: bool) -> dict[str, bool]:
+    """Switch an engine's workers; returns the `extra_args` with which a request switches its scheduler."""
+    llm.collective_rpc("set_connected", args=(connected,))
+    return {_CONNECTED: connected}
 
 
 class SwitchWorker:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from kvtier_connector.config import GIB, MIB
+from kvtier_connector.core.allocation import allocated
 from kvtier_connector.core.memory import format_bytes
 from kvtier_connector.errors import RegionError
 
@@ -30,21 +31,11 @@ def format_pages(page_bytes: int) -> str:
 def hugetlb_memory(total_bytes: int, page_bytes: int) -> int:
     """Return a memfd whose `total_bytes` are already taken from the huge page pool.
 
-    fallocate(2) takes the pages before anything touches them: an exhausted pool or control group answers
-    ENOSPC, where a touch would be a SIGBUS.
-
     Raises:
         OSError: the pool or the control group has not enough.
     """
     flags = os.MFD_CLOEXEC | os.MFD_HUGETLB | (page_bytes.bit_length() - 1) << _HUGETLB_FLAG_SHIFT
-    descriptor = os.memfd_create("kvtier", flags)
-    try:
-        os.ftruncate(descriptor, total_bytes)
-        os.posix_fallocate(descriptor, 0, total_bytes)
-    except OSError:
-        os.close(descriptor)
-        raise
-    return descriptor
+    return allocated(os.memfd_create("kvtier", flags), total_bytes)
 
 
 def pool_shortage(total_bytes: int, page_bytes: int, error: OSError) -> str:

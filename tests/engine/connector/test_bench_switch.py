@@ -17,13 +17,12 @@ TIER = ConnectorConfig(cpu_capacity_bytes=4 * MIB, hugepages=Policy.OFF)
 def test_an_engine_stores_only_while_it_has_its_connector(engine: Callable[..., Any]) -> None:
     from vllm import SamplingParams  # noqa: PLC0415 - takes seconds
 
-    from kvtier_connector.bench_switch import CONNECTED  # noqa: PLC0415 - as above
+    from kvtier_connector.bench_switch import switch  # noqa: PLC0415 - as above
 
     with engine(kv_transfer_config(TIER), **SWITCH) as llm:
 
         def stored_after(seed: int, *, connected: bool) -> float:
-            llm.collective_rpc("set_connected", args=(connected,))
-            how = SamplingParams(temperature=0, max_tokens=4, extra_args={CONNECTED: connected})
+            how = SamplingParams(temperature=0, max_tokens=4, extra_args=switch(llm, connected=connected))
             llm.generate([{"prompt_token_ids": prompt(100, seed)}], how, use_tqdm=False)
             llm.generate([{"prompt_token_ids": prompt(20, seed)}], how, use_tqdm=False)  # reports the stores
             return metric(llm, "vllm:kv_offload_store_bytes")

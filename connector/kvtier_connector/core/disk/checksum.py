@@ -7,14 +7,12 @@ import xxhash
 from typing_extensions import Buffer
 
 
-def payload_checksum(namespace: int, key: bytes, payload: Buffer) -> int:
-    """Return the checksum of a block's bytes.
-
-    Namespace and key are part of it: a block that is whole is still refused where another one belongs.
+def bound_checksum(whole: int, part: bytes, data: Buffer) -> int:
+    """Return the checksum of data and of where they belong: what is undamaged is still refused elsewhere.
 
     Args:
-        namespace: checksum of all that decides what KV bytes mean.
-        key: the block's key.
-        payload: the block's bytes, as they lie on disk.
+        whole: what they are a part of: a block's namespace, or a journal's nonce.
+        part: which part: a block's key, or a frame's place.
+        data: the bytes as they lie on disk.
     """
-    return xxhash.xxh3_64_intdigest(payload, seed=xxhash.xxh3_64_intdigest(key, seed=namespace))
+    return xxhash.xxh3_64_intdigest(data, seed=xxhash.xxh3_64_intdigest(part, seed=whole))

@@ -5,7 +5,8 @@ import os
 from pathlib import Path
 from typing import Self
 
-from kvtier_connector.errors import DiskError, FolderInUseError, SettingError
+from kvtier_connector.core.disk.failure import disk_errors
+from kvtier_connector.errors import FolderInUseError, SettingError
 
 _LOCK = "lock"
 _LONGEST_HOLDER_BYTES = 200
@@ -31,32 +32,34 @@ class LockedFolder:
             FolderInUseError: another engine has it.
             DiskError: the disk is full, read-only or failing.
         """
-        try:
-            path.mkdir(mode=0o700, parents=True, exist_ok=True)
-            flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
-            descriptor = os.open(path / _LOCK, flags, 0o600)
-        except (FileExistsError, NotADirectoryError) as error:
-            raise SettingError(f"disk_path: {error.filename} is a file; name a folder") from error
-        except PermissionError as error:
-            raise SettingError(
-                f"disk_path: no permission to write {error.filename} as user {os.geteuid()}; "
-                "give the folder to that user or name another"
-            ) from error
-        except OSError as error:
-            raise DiskError(f"{path}: {error.strerror}") from error
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            other = os.pread(descriptor, _LONGEST_HOLDER_BYTES, 0).decode(errors="replace").strip()
-            os.close(descriptor)
-            raise FolderInUseError(
-                f"disk_path: {path} is in use by {other or 'another engine'}; "
-                "give every engine a folder of its own"
-            ) from None
-        os.ftruncate(descriptor, 0)
-        os.pwrite(descriptor, holder.encode()[:_LONGEST_HOLDER_BYTES], 0)
+        with disk_errors(path):
+            descriptor = _open_lock(path)
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                other = os.pread(descriptor, _LONGEST_HOLDER_BYTES, 0).decode(errors="replace").strip()
+                os.close(descriptor)
+                raise FolderInUseError(
+                    f"disk_path: {path} is in use by {other or 'another engine'}; "
+                    "give every engine a folder of its own"
+                ) from None
+            os.ftruncate(descriptor, 0)
+            os.pwrite(descriptor, holder.encode()[:_LONGEST_HOLDER_BYTES], 0)
         return cls(path, descriptor)
 
     def close(self) -> None:
         """Let others have it."""
         os.close(self._descriptor)
+
+
+def _open_lock(path: Path) -> int:
+    try:
+        path.mkdir(mode=0o700, parents=True, exist_ok=True)
+        return os.open(path / _LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    except (FileExistsError, NotADirectoryError) as error:
+        raise SettingError(f"disk_path: {error.filename} is a file; name a folder") from error
+    except PermissionError as error:
+        raise SettingError(
+            f"disk_path: no permission to write {error.filename} as user {os.geteuid()}; "
+            "give the folder to that user or name another"
+        ) from error

@@ -13,7 +13,7 @@ import os
 import secrets
 import struct
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Self
@@ -22,16 +22,17 @@ import numpy as np
 import numpy.typing as npt
 import xxhash
 
+from kvtier_connector.core.disk.checksum import bound_checksum
+from kvtier_connector.core.disk.failure import disk_errors
 from kvtier_connector.core.keytable import Slots
-from kvtier_connector.errors import DiskError
 
 _MAGIC: Final = b"kvtier\x00\x01"
 """The last byte is the format's version."""
 _HEADER: Final = struct.Struct("<8sIIQQ")  # magic, key bytes, slots, namespace, nonce
 _CHECKSUM: Final = struct.Struct("<Q")
+_PLACE: Final = struct.Struct("<Q")  # of a frame in the file
 _FRAME: Final = struct.Struct("<Q")  # number of records
 _START: Final = _HEADER.size + _CHECKSUM.size
-_NO_BLOCK: Final = 0
 _BLOCK: Final = 1
 
 
@@ -117,23 +118,19 @@ class Journal:
             DiskError: the disk is full, read-only or failing; what was there is as it was.
         """
         new = path.with_name(path.name + ".new")
-        descriptor = None
-        try:
+        nonce = secrets.randbits(64)
+        with disk_errors(path), ExitStack() as undo:
             flags = os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW
             descriptor = os.open(new, flags, 0o600)
-            nonce = secrets.randbits(64)
+            undo.callback(new.unlink, missing_ok=True)
+            undo.callback(os.close, descriptor)
             journal = cls(path, shape, descriptor, nonce, 0)
             journal._write(_header(shape, nonce))
             journal.append(entries, ())
             os.fsync(descriptor)
             new.replace(path)
             _flush_folder(path.parent)
-        except (OSError, DiskError) as error:
-            if descriptor is not None:
-                os.close(descriptor)
-            with suppress(OSError):
-                new.unlink(missing_ok=True)
-            raise _failed(path, error) from error
+            undo.pop_all()
         return journal
 
     @classmethod
@@ -143,22 +140,19 @@ class Journal:
         Raises:
             DiskError: the disk is full, read-only or failing.
         """
-        try:
-            content = path.read_bytes()
-        except FileNotFoundError:
-            content = b""
-        except OSError as error:
-            raise _failed(path, error) from error
+        with disk_errors(path):
+            try:
+                content = path.read_bytes()
+            except FileNotFoundError:
+                content = b""
         nonce = _nonce(content, shape)
         if nonce is None:
             return cls.create(path, shape, shape.nothing), Recovered(shape.nothing, len(content))
         records, end = _read(content, shape, nonce)
-        try:
+        with disk_errors(path):
             descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
             journal = cls(path, shape, descriptor, nonce, end)
             os.ftruncate(descriptor, end)
-        except OSError as error:
-            raise _failed(path, error) from error
         return journal, Recovered(_last_of_each_slot(records), len(content) - end)
 
     def append(self, stored: Entries, emptied: Slots | tuple[()]) -> None:
@@ -175,7 +169,9 @@ class Journal:
         later["slot"], later["holds"] = stored.slots, _BLOCK
         later["checksum"], later["key"] = stored.checksums, stored.keys
         body = _FRAME.pack(len(records)) + records.tobytes()
-        self._write(body + _CHECKSUM.pack(_checksum(body, self._nonce, self.size_bytes)))
+        checksum = bound_checksum(self._nonce, _PLACE.pack(self.size_bytes), body)
+        with disk_errors(self._path):
+            self._write(body + _CHECKSUM.pack(checksum))
 
     def close(self) -> None:
         """Close the file."""
@@ -186,10 +182,10 @@ class Journal:
             written = os.pwrite(self._descriptor, frame, self.size_bytes)
             if written < len(frame):
                 raise OSError(f"{written} of {len(frame)} bytes were written")  # noqa: TRY301 - as a full disk says it
-        except OSError as error:
+        except OSError:
             with suppress(OSError):  # the next frame goes over it, and no reader believes half a frame
                 os.ftruncate(self._descriptor, self.size_bytes)
-            raise _failed(self._path, error) from error
+            raise
         self.size_bytes += len(frame)
 
 
@@ -212,7 +208,7 @@ def _read(content: bytes, shape: Shape, nonce: int) -> tuple[npt.NDArray[np.void
     end = _START
     for start, body in _frames(content, shape.record.itemsize):
         after = start + len(body)
-        if _CHECKSUM.unpack_from(content, after)[0] != _checksum(body, nonce, start):
+        if _CHECKSUM.unpack_from(content, after)[0] != bound_checksum(nonce, _PLACE.pack(start), body):
             break
         records = np.frombuffer(body, shape.record, offset=_FRAME.size)
         if (records["slot"] >= shape.slots).any():
@@ -233,10 +229,6 @@ def _frames(content: bytes, record_bytes: int) -> Iterator[tuple[int, memoryview
         start = after + _CHECKSUM.size
 
 
-def _checksum(body: bytes | memoryview, nonce: int, start: int) -> int:
-    return xxhash.xxh3_64_intdigest(body, seed=xxhash.xxh3_64_intdigest(_CHECKSUM.pack(start), seed=nonce))
-
-
 def _last_of_each_slot(records: npt.NDArray[np.void]) -> Entries:
     """Return the blocks that are left once every record has replaced what its slot held."""
     _, from_behind = np.unique(records["slot"][::-1], return_index=True)
@@ -252,7 +244,3 @@ def _flush_folder(folder: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
-
-
-def _failed(path: Path, error: OSError | DiskError) -> DiskError:
-    return error if isinstance(error, DiskError) else DiskError(f"{path}: {error.strerror or error}")

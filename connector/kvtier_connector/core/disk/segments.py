@@ -1,12 +1,13 @@
 """The files that hold the disk tier's blocks: slots of one size, whose space is there from the start."""
 
 import os
-from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Self
 
+from kvtier_connector.core.allocation import allocated
+from kvtier_connector.core.disk.failure import disk_errors
 from kvtier_connector.core.memory import format_bytes
 from kvtier_connector.errors import DiskError
 
@@ -60,21 +61,21 @@ class Segments:
             folder / _NAME.format(number): min(per_segment, slots - first) * slot_bytes
             for number, first in enumerate(range(0, slots, per_segment))
         }
-        new = [path for path in sizes if not path.exists()]
-        opened = list[int]()
-        try:
+        with disk_errors(folder):
             _check_room(folder, sizes)
-            for path, size_bytes in sizes.items():
-                opened.append(_open(path, size_bytes))
+            new = [path for path in sizes if not path.exists()]
+            opened = list[int]()
+            try:
+                for path, size_bytes in sizes.items():
+                    flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
+                    opened.append(allocated(os.open(path, flags, 0o600), size_bytes))
+            except OSError:
+                _undo(opened, new)
+                raise
             direct = direct and _bypass_cache(list(sizes), opened)
-        except OSError as error:
-            _undo(opened, new)
-            raise DiskError(f"{folder}: {error.strerror or error}") from error
-        except DiskError:
-            _undo(opened, new)
-            raise
-        for path in _surplus(folder, sizes):
-            path.unlink()
+            for path in folder.glob("blocks-*"):
+                if path not in sizes:  # from when the tier was larger
+                    path.unlink()
         return cls(opened, slot_bytes, per_segment, direct=direct)
 
     def place(self, slot: int) -> Place:
@@ -101,17 +102,6 @@ def _check_room(folder: Path, sizes: dict[Path, int]) -> None:
         )
 
 
-def _open(path: Path, size_bytes: int) -> int:
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
-    try:
-        os.ftruncate(descriptor, size_bytes)
-        os.posix_fallocate(descriptor, 0, size_bytes)
-    except OSError:
-        os.close(descriptor)
-        raise
-    return descriptor
-
-
 def _bypass_cache(paths: list[Path], opened: list[int]) -> bool:
     """Open the files anew for O_DIRECT; tells whether their file system can."""
     for place, path in enumerate(paths):
@@ -122,11 +112,6 @@ def _bypass_cache(paths: list[Path], opened: list[int]) -> bool:
         os.close(opened[place])
         opened[place] = descriptor
     return True
-
-
-def _surplus(folder: Path, sizes: dict[Path, int]) -> Iterator[Path]:
-    """Yield segments from when the tier was larger."""
-    return (path for path in folder.glob("blocks-*") if path not in sizes)
 
 
 def _undo(opened: list[int], new: list[Path]) -> None:
