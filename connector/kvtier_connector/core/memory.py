@@ -1,10 +1,17 @@
 """How much memory this process may still take, and who says so."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
 
 from kvtier_connector.config import GIB, MIB
+
+_PROC: Final = Path("/proc")
+_CGROUP: Final = Path("/sys/fs/cgroup")
+_V2_LIMITS: Final = ("max", "high")
+"""A group is killed beyond the first and slowed down without end beyond the second (Linux,
+Documentation/admin-guide/cgroup-v2.rst): memory that is locked cannot be reclaimed from it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,46 +32,89 @@ def format_bytes(count: int) -> str:
     return f"{count / GIB:.2f} GiB" if count >= GIB else f"{count / MIB:.1f} MiB"
 
 
-def tightest_bound(proc: Path = Path("/proc"), cgroup: Path = Path("/sys/fs/cgroup")) -> MemoryBound:
+def tightest_bound(proc: Path = _PROC, cgroup: Path = _CGROUP) -> MemoryBound:
     """Return the smallest of the kernel's and the control groups' bounds on ordinary (not huge) pages.
 
     Args:
         proc: the proc file system.
-        cgroup: the control group file system, version 1 or 2.
+        cgroup: the control group file system, version 1, 2 or both.
     """
-    return min(_bounds(proc, cgroup), key=lambda bound: bound.available_bytes)
+    return _smallest((*_machine(proc), *_memory_groups(proc, cgroup)))
 
 
-def _bounds(proc: Path, cgroup: Path) -> Iterator[MemoryBound]:
+def hugetlb_bound(page_bytes: int, proc: Path = _PROC, cgroup: Path = _CGROUP) -> MemoryBound | None:
+    """Return the smallest of the control groups' bounds on huge pages of one size, or None without any.
+
+    Args:
+        page_bytes: size of the pages.
+        proc: the proc file system.
+        cgroup: the control group file system, version 1, 2 or both.
+    """
+    size = f"{page_bytes // GIB}GB" if page_bytes >= GIB else f"{page_bytes // MIB}MB"
+    found = []
+    for folder, version in _groups("hugetlb", proc, cgroup):
+        limit, usage = ("max", "current") if version == 2 else ("limit_in_bytes", "usage_in_bytes")  # noqa: PLR2004 - the version
+        for kind in (f"hugetlb.{size}", f"hugetlb.{size}.rsvd"):
+            bound = _group_bound(folder, f"{kind}.{limit}", f"{kind}.{usage}")
+            found += [bound] if bound else []
+    return _smallest(found) if found else None
+
+
+def _smallest(bounds: Iterable[MemoryBound]) -> MemoryBound:
+    return min(bounds, key=lambda bound: bound.available_bytes)
+
+
+def _machine(proc: Path) -> Iterator[MemoryBound]:
     for line in (proc / "meminfo").read_text().splitlines():
         name, _, value = line.partition(":")
         if name == "MemAvailable":
             yield MemoryBound(int(value.split()[0]) * 1024, "MemAvailable of /proc/meminfo")
+
+
+def _memory_groups(proc: Path, cgroup: Path) -> Iterator[MemoryBound]:
+    for folder, version in _groups("memory", proc, cgroup):
+        files = [("memory.limit_in_bytes", "memory.usage_in_bytes")]
+        if version == 2:  # noqa: PLR2004 - the version
+            files = [(f"memory.{limit}", "memory.current") for limit in _V2_LIMITS]
+        for limit, usage in files:
+            # Clean page cache counts as used but gives way.
+            bound = _group_bound(folder, limit, usage, reclaimable=_clean_page_cache(folder))
+            if bound is not None:
+                yield bound
+
+
+def _groups(controller: str, proc: Path, cgroup: Path) -> Iterator[tuple[Path, int]]:
+    """Yield the folders of this process's groups of a controller, and those above, with their version."""
     for line in (proc / "self/cgroup").read_text().splitlines():
         _, controllers, path = line.split(":", 2)
         if not controllers:
-            root, limit, usage = cgroup, "memory.max", "memory.current"
-        elif "memory" in controllers.split(","):
-            root, limit, usage = cgroup / "memory", "memory.limit_in_bytes", "memory.usage_in_bytes"
+            # Where both versions are mounted, version 2 lies beside the controllers of version 1.
+            unified = cgroup / "unified"
+            root, version = (unified if unified.is_dir() else cgroup), 2
+        elif controller in controllers.split(","):
+            root, version = cgroup / controller, 1
         else:
             continue
         # In a container the path may be the host's, while only the own group is mounted, at the root.
         relative = Path(path.lstrip("/"))
         for folder in dict.fromkeys((*(root / part for part in (relative, *relative.parents)), root)):
-            bound = _group_bound(folder, limit, usage)
-            if bound is not None:
-                yield bound
+            yield folder, version
 
 
-def _group_bound(folder: Path, limit: str, usage: str) -> MemoryBound | None:
+def _group_bound(folder: Path, limit: str, usage: str, reclaimable: int = 0) -> MemoryBound | None:
     try:
         limit_text = (folder / limit).read_text().strip()
         used = int((folder / usage).read_text())
-        statistics = dict(line.split() for line in (folder / "memory.stat").read_text().splitlines())
     except OSError:
         return None
     if limit_text == "max":
         return None
-    # Clean page cache counts as used but gives way.
-    reclaimable = int(statistics.get("total_inactive_file", statistics.get("inactive_file", 0)))
     return MemoryBound(int(limit_text) - used + reclaimable, f"{limit} of control group {folder}")
+
+
+def _clean_page_cache(folder: Path) -> int:
+    try:
+        statistics = dict(line.split() for line in (folder / "memory.stat").read_text().splitlines())
+    except OSError:
+        return 0
+    return int(statistics.get("total_inactive_file", statistics.get("inactive_file", 0)))

@@ -1,9 +1,10 @@
 """The tier's memory: one region for all ranks of an engine, on the largest pages that can be had.
 
 The region is a memfd (memfd_create(2)), or plain anonymous memory where one process uses it alone. Neither
-has a name in any file system: nothing is left in /dev/shm when the engine dies, and a small /dev/shm is no
-limit.
-The ladder is hugetlbfs -> transparent huge pages -> 4 KiB.
+has a name in any file system: nothing is left in /dev/shm or in the pool of huge pages when the engine dies,
+a small /dev/shm is no limit, and huge pages need no mount.
+The ladder is hugetlbfs -> transparent huge pages -> 4 KiB. All memory is taken at start: what is exhausted
+says so with an error, and never later with a SIGBUS.
 """
 
 import ctypes
@@ -11,16 +12,14 @@ import mmap
 import os
 import time
 from dataclasses import dataclass, replace
-from typing import Final, Self
+from typing import Self
 
 from kvtier_connector.config import Policy
 from kvtier_connector.core import pages
+from kvtier_connector.core.mappings import bytes_on_nodes, range_state
 from kvtier_connector.core.memory import format_bytes, tightest_bound
+from kvtier_connector.core.region_report import SMALL, TRANSPARENT, RegionReport
 from kvtier_connector.errors import RegionError
-
-SMALL: Final = "4 KiB pages"
-TRANSPARENT: Final = "transparent huge pages"
-_NEARLY_ALL: Final = 0.95
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +32,9 @@ class RegionRequest:
         shared: more than one process uses the region.
         hugepages: policy for hugetlbfs pages.
         hugepage_bytes: their size.
+        nodes: the NUMA node that each slice should lie on, as many as slices: that of its rank's device
+            (numa.node_of_pci) or CPUs (numa.node_of_cpus). None, or none at all: the node of who takes the
+            pages, which is the rank itself except for hugetlbfs pages, all of which `create` takes.
     """
 
     slices: int
@@ -40,39 +42,16 @@ class RegionRequest:
     shared: bool
     hugepages: Policy
     hugepage_bytes: int
+    nodes: tuple[int | None, ...] = ()
 
     def rounded(self) -> Self:
         """Return the request with each slice rounded up to whole pages of the kind asked for."""
         page = pages.SMALL_PAGE_BYTES if self.hugepages is Policy.OFF else self.hugepage_bytes
         return replace(self, slice_bytes=-(-self.slice_bytes // page) * page)
 
-
-@dataclass(frozen=True, slots=True)
-class RegionReport:
-    """What was asked, what was got, and why.
-
-    Args:
-        total_bytes: size of the region, all slices.
-        asked: the kind of pages asked for, for people.
-        got: the kind that was got.
-        why: for each step down the ladder, why; empty when there was none.
-        seconds: time it took.
-    """
-
-    total_bytes: int
-    asked: str
-    got: str
-    why: str
-    seconds: float
-
-    @property
-    def on_hugetlbfs(self) -> bool:
-        """Whether the pages come from the huge page pool; such pages are never swapped."""
-        return self.got.startswith("hugetlbfs")
-
-    def __str__(self) -> str:
-        reason = f": {self.why}" if self.why else ""
-        return f"region {format_bytes(self.total_bytes)} on {self.got} (asked {self.asked}{reason})"
+    def node(self, number: int) -> int | None:
+        """Return the NUMA node that slice `number` should lie on."""
+        return self.nodes[number] if self.nodes else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,11 +62,13 @@ class RegionHandle:
         path: the memfd's path under /proc of its creator; empty for memory of one process.
         slice_bytes: size of a slice.
         report: what the creator got.
+        nodes: the NUMA node that each slice should lie on, or none at all.
     """
 
     path: str
     slice_bytes: int
     report: RegionReport
+    nodes: tuple[int | None, ...] = ()
 
 
 class Slice:
@@ -101,7 +82,7 @@ class Slice:
     def __init__(self, memory: mmap.mmap, report: RegionReport) -> None:
         self._memory = memory
         self.size_bytes = len(memory)
-        self.address = ctypes.addressof(ctypes.c_char.from_buffer(memory))
+        self.address = _address(memory)
         self.report = report
 
 
@@ -110,7 +91,7 @@ def create(request: RegionRequest) -> tuple[RegionHandle, int]:
 
     Returns:
         The handle, and a file descriptor that keeps the memory alive (-1 for memory of one process): close it
-        when every rank has attached.
+        when every rank has attached, and whoever else opens the whole.
 
     Raises:
         RegionError: Require cannot be met, or there is not enough memory.
@@ -124,7 +105,7 @@ def create(request: RegionRequest) -> tuple[RegionHandle, int]:
     if request.hugepages is not Policy.OFF:
         asked = f"hugetlbfs {pages.format_pages(request.hugepage_bytes)}"
         try:
-            descriptor = pages.hugetlb_memory(total, request.hugepage_bytes)
+            descriptor = _on_hugetlbfs(request)
             got = asked
         except OSError as error:
             why.append(pages.pool_shortage(total, request.hugepage_bytes, error))
@@ -144,32 +125,81 @@ def create(request: RegionRequest) -> tuple[RegionHandle, int]:
             why += [obstacle] if obstacle else []
     report = RegionReport(total, asked, got, "; ".join(why), time.monotonic() - start)
     path = f"/proc/{os.getpid()}/fd/{descriptor}" if descriptor >= 0 else ""
-    return RegionHandle(path, request.slice_bytes, report), descriptor
+    return RegionHandle(path, request.slice_bytes, report, request.nodes), descriptor
 
 
 def attach(handle: RegionHandle, number: int) -> Slice:
-    """Map slice `number` of the region and back it with memory, by default on the caller's own NUMA node.
+    """Map slice `number` of the region and back it with memory, on its NUMA node or else on the caller's own.
 
     Raises:
         RegionError: the memory cannot be had.
     """
     start = time.monotonic()
     if handle.path:
-        descriptor = os.open(handle.path, os.O_RDWR | os.O_CLOEXEC)
-        try:
-            memory = mmap.mmap(descriptor, handle.slice_bytes, offset=number * handle.slice_bytes)
-        finally:
-            os.close(descriptor)
+        memory = _mapped(handle.path, handle.slice_bytes, number * handle.slice_bytes)
     else:
-        memory = mmap.mmap(-1, handle.slice_bytes, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
-    mapped = Slice(memory, handle.report)
+        memory = _private(mmap.mmap(-1, handle.slice_bytes, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS))
     if handle.report.got == TRANSPARENT:
         memory.madvise(mmap.MADV_HUGEPAGE)
-    pages.populate(mapped.address, mapped.size_bytes)
-    if handle.report.got == TRANSPARENT:
-        mapped.report = _verified(mapped)
-    mapped.report = replace(mapped.report, seconds=handle.report.seconds + time.monotonic() - start)
-    return mapped
+    node = handle.nodes[number] if handle.nodes else None
+    address = _address(memory)
+    try:
+        # Where the pages are hugetlbfs pages they are there already, and this fills in the page table.
+        pages.populate([pages.Range(address, handle.slice_bytes, node)], pages.SMALL_PAGE_BYTES)
+    except OSError as error:
+        memory.close()
+        raise RegionError(
+            f"cpu_capacity_bytes: the kernel refused memory for a slice of "
+            f"{format_bytes(handle.slice_bytes)}: {pages.refusal(error)}"
+        ) from error
+    report = handle.report
+    if report.got == TRANSPARENT:
+        huge_bytes = range_state(address, handle.slice_bytes).huge_bytes
+        report = report.with_transparent(huge_bytes / handle.slice_bytes)
+    if node is not None:
+        report = report.with_node(node, bytes_on_nodes(address, handle.slice_bytes))
+    return Slice(memory, replace(report, seconds=report.seconds + time.monotonic() - start))
+
+
+def open_whole(handle: RegionHandle) -> memoryview:
+    """Map all slices as they are, for the process that moves blocks between the region and a disk.
+
+    Nothing is touched or locked: that is done, once and on the right NUMA node, by the ranks, so they attach
+    first. A disk may read and write in the view directly (O_DIRECT): it begins on a page, as each slice does.
+
+    Args:
+        handle: of a region made with `shared`, whose creator lives and still has its descriptor open. Once
+            mapped, the view needs neither.
+
+    Returns:
+        The region's bytes, shape (slices * handle.slice_bytes,), read and write; slice `number` begins at
+        `number * handle.slice_bytes`. The mapping ends with the last view of it.
+
+    Raises:
+        RegionError: the region belongs to one process alone, or cannot be reached.
+    """
+    if not handle.path:
+        raise RegionError(
+            "the region is one process's own memory; make it with shared=True to open it in another"
+        )
+    return memoryview(_mapped(handle.path))
+
+
+def _mapped(path: str, size_bytes: int = 0, offset: int = 0) -> mmap.mmap:
+    """Map a piece of a memfd, or all of it where `size_bytes` is 0."""
+    try:
+        descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+    except OSError as error:
+        raise RegionError(
+            f"the region cannot be opened at {path}: {os.strerror(error.errno or 0)}; its creator has ended "
+            "or closed it, or is another user's"
+        ) from error
+    try:
+        return _private(mmap.mmap(descriptor, size_bytes, offset=offset))
+    except (OSError, ValueError) as error:  # ValueError: the file is smaller
+        raise RegionError(f"the region at {path} cannot be mapped: {error}") from error
+    finally:
+        os.close(descriptor)
 
 
 def _check_room(total: int) -> None:
@@ -181,11 +211,32 @@ def _check_room(total: int) -> None:
         )
 
 
-def _verified(mapped: Slice) -> RegionReport:
-    """Return the report with what the kernel really gave: transparent huge pages are never promised."""
-    share = pages.huge_bytes_in(mapped.address, mapped.size_bytes) / mapped.size_bytes
-    if share > _NEARLY_ALL:
-        return mapped.report
-    got = f"{share:.0%} {TRANSPARENT}" if share else SMALL
-    why = "; ".join(filter(None, (mapped.report.why, "transparent huge pages: no more to be had")))
-    return replace(mapped.report, got=got, why=why)
+def _on_hugetlbfs(request: RegionRequest) -> int:
+    """Return a memfd with all its huge pages taken, each slice's from its node.
+
+    Raises:
+        OSError: the pool or a control group has not enough; nothing is kept.
+    """
+    size, page = request.slice_bytes, request.hugepage_bytes
+    descriptor, memory = pages.reserved_hugetlb(request.slices * size, page)
+    start = _address(memory)
+    slices = [
+        pages.Range(start + number * size, size, request.node(number)) for number in range(request.slices)
+    ]
+    try:
+        with memory:
+            pages.populate(slices, page)
+    except OSError:
+        os.close(descriptor)
+        raise
+    return descriptor
+
+
+def _private(memory: mmap.mmap) -> mmap.mmap:
+    """Keep a mapping out of core dumps: it holds people's prompts, and is as large as all memory."""
+    memory.madvise(mmap.MADV_DONTDUMP)
+    return memory
+
+
+def _address(memory: mmap.mmap) -> int:
+    return ctypes.addressof(ctypes.c_char.from_buffer(memory))

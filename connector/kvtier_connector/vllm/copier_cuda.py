@@ -43,6 +43,11 @@ class CudaCopier:
         self._registered.append(address)
         return None
 
+    def unregister(self, address: int) -> None:
+        """Let go of a range that was registered at this address."""
+        host_unregister(address)
+        self._registered.remove(address)
+
     def start(self, job_id: int, plan: CopyPlan, *, to_device: bool) -> None:
         """Queue the job's copies behind the current stream and behind earlier jobs of the same direction."""
         copies = single_copies(plan)

@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from kvtier_connector.config import GIB, MIB
-from kvtier_connector.core.memory import format_bytes, tightest_bound
+from kvtier_connector.core.memory import MemoryBound, format_bytes, hugetlb_bound, tightest_bound
 
 
 @pytest.fixture
@@ -47,6 +47,50 @@ def test_a_version_1_group_above_counts_too(proc: Path, tmp_path: Path) -> None:
     group(root / "pod", wide | {"memory.limit_in_bytes": GIB, "memory.usage_in_bytes": GIB // 2})
     group(root / "pod/container", wide)
     assert tightest_bound(proc, tmp_path / "cg").available_bytes == GIB // 2
+
+
+def test_a_group_that_is_slowed_down_beyond_a_limit_is_bound_by_it(proc: Path, tmp_path: Path) -> None:
+    files = {"memory.max": 4 * GIB, "memory.high": 2 * GIB, "memory.current": GIB, "memory.stat": "anon 1"}
+    group(tmp_path / "cg", files)
+    bound = tightest_bound(proc, tmp_path / "cg")
+    assert (bound.available_bytes, bound.source) == (GIB, f"memory.high of control group {tmp_path / 'cg'}")
+
+
+def test_version_2_beside_version_1_is_found_below_unified(proc: Path, tmp_path: Path) -> None:
+    (proc / "self/cgroup").write_text("4:memory:/\n0::/pod\n")
+    group(tmp_path / "cg/unified/pod", {"hugetlb.2MB.max": 6 * MIB, "hugetlb.2MB.current": 2 * MIB})
+    bound = hugetlb_bound(2 * MIB, proc, tmp_path / "cg")
+    assert bound == MemoryBound(4 * MIB, f"hugetlb.2MB.max of control group {tmp_path / 'cg/unified/pod'}")
+
+
+@pytest.mark.parametrize(
+    ("cgroup", "folder", "files", "source", "left"),
+    [
+        (
+            "0::/",
+            "",
+            {"hugetlb.1GB.max": 8 * GIB, "hugetlb.1GB.current": 0, "hugetlb.1GB.rsvd.max": 2 * GIB}
+            | {"hugetlb.1GB.rsvd.current": GIB},
+            "hugetlb.1GB.rsvd.max",
+            GIB,
+        ),
+        (
+            "7:hugetlb:/a",
+            "hugetlb/a",
+            {"hugetlb.1GB.limit_in_bytes": 3 * GIB, "hugetlb.1GB.usage_in_bytes": GIB},
+            "hugetlb.1GB.limit_in_bytes",
+            2 * GIB,
+        ),
+    ],
+)
+def test_a_groups_huge_pages_are_bounded(  # noqa: PLR0913, PLR0917 - a row of the table and two folders
+    cgroup: str, folder: str, files: dict[str, object], source: str, left: int, proc: Path, tmp_path: Path
+) -> None:
+    (proc / "self/cgroup").write_text(f"{cgroup}\n")
+    group(tmp_path / "cg" / folder, files)
+    bound = hugetlb_bound(GIB, proc, tmp_path / "cg")
+    assert bound == MemoryBound(left, f"{source} of control group {tmp_path / 'cg' / folder}")
+    assert hugetlb_bound(2 * MIB, proc, tmp_path / "cg") is None
 
 
 def test_this_machine_has_a_bound() -> None:

@@ -4,12 +4,16 @@ import multiprocessing
 import os
 import resource
 from collections.abc import Callable
+from dataclasses import replace
 from multiprocessing.connection import Connection
+from types import SimpleNamespace
 
 import pytest
 
 from kvtier_connector.config import MIB, Policy
 from kvtier_connector.core import pin, region
+from kvtier_connector.core.locklimit import LockLimit
+from kvtier_connector.core.region_report import SMALL, RegionReport
 from kvtier_connector.errors import PinError
 
 NOBODY = 65534
@@ -25,12 +29,13 @@ def locked_kib() -> int:
         return next(int(line.split()[1]) for line in status if line.startswith("VmLck"))
 
 
-def without_rights(task: Callable[[], str]) -> str:
-    """Run `task` in a child that is nobody and may lock 64 KiB."""
+def without_rights(task: Callable[[], str], limits: tuple[int, int] = (65536, 65536)) -> str:
+    """Run `task` in a child that is nobody and may lock as much as `limits`, soft and hard."""
 
     def child(answer: Connection) -> None:
-        resource.setrlimit(resource.RLIMIT_MEMLOCK, (65536, 65536))
-        os.setresuid(NOBODY, NOBODY, NOBODY)
+        resource.setrlimit(resource.RLIMIT_MEMLOCK, limits)
+        if os.geteuid() == 0:
+            os.setresuid(NOBODY, NOBODY, NOBODY)
         answer.send(task())
 
     context = multiprocessing.get_context("fork")
@@ -50,6 +55,22 @@ def test_memory_is_really_locked() -> None:
     assert locked_kib() - before == 1024
 
 
+def test_memory_that_the_kernel_only_says_is_locked_is_not_believed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pin, "_LIBC", SimpleNamespace(mlock=lambda _address, _size: 0))
+    memory = small_pages()
+    told = str(pin.lock(memory, Policy.PREFER))
+    assert told.startswith("not locked (asked Prefer: the kernel took mlock of 1.0 MiB, but /proc/self/s")
+    with pytest.raises(PinError, match="memlock: Require, but the kernel took mlock of"):
+        pin.lock(memory, Policy.REQUIRE)
+
+
+def test_other_memory_that_is_locked_does_not_vouch_for_the_slice(monkeypatch: pytest.MonkeyPatch) -> None:
+    other, memory = small_pages(4), small_pages()
+    pin.lock(other, Policy.REQUIRE)
+    monkeypatch.setattr(pin, "_LIBC", SimpleNamespace(mlock=lambda _address, _size: 0))
+    assert "/proc/self/smaps has locked 0.0 MiB" in str(pin.lock(memory, Policy.PREFER))
+
+
 def test_off_locks_nothing() -> None:
     before = locked_kib()
     memory = small_pages()
@@ -59,8 +80,10 @@ def test_off_locks_nothing() -> None:
 
 def test_prefer_says_which_limit_stood_in_the_way() -> None:
     told = without_rights(lambda: str(pin.lock(small_pages(), Policy.PREFER)))
-    assert told.startswith("not locked (mlock of 1.0 MiB: ")
-    assert "RLIMIT_MEMLOCK is 0.1 MiB and CAP_IPC_LOCK is not effective" in told
+    assert told.startswith("not locked (asked Prefer: mlock of 1.0 MiB: ")
+    assert told.endswith(
+        "; 1.0 MiB needed, 0.1 MiB free of RLIMIT_MEMLOCK 0.1 MiB, CAP_IPC_LOCK is not effective)"
+    )
 
 
 def test_require_refuses_when_the_kernel_does() -> None:
@@ -72,13 +95,43 @@ def test_require_refuses_when_the_kernel_does() -> None:
     assert without_rights(refused).startswith("memlock: Require, but mlock of 1.0 MiB: ")
 
 
+def test_a_soft_limit_is_raised_to_the_hard_one() -> None:
+    told = without_rights(lambda: str(pin.lock(small_pages(), Policy.REQUIRE)), limits=(65536, 4 * MIB))
+    assert told == "locked (mlock)"
+
+
+def test_preflight_refuses_before_anything_is_taken_and_prefer_goes_on() -> None:
+    report = RegionReport(MIB, "", SMALL, "", 0.0)
+
+    def refused() -> str:
+        pin.preflight(report, MIB, Policy.PREFER)
+        pin.preflight(report, 32 * 1024, Policy.REQUIRE)
+        pin.preflight(replace(report, got="hugetlbfs 2 MiB"), MIB, Policy.REQUIRE)
+        with pytest.raises(PinError) as caught:
+            pin.preflight(report, MIB, Policy.REQUIRE)
+        return str(caught.value)
+
+    assert without_rights(refused).startswith(
+        "memlock: Require, but 1.0 MiB needed, 0.1 MiB free of RLIMIT_MEMLOCK 0.1 MiB, CAP_IPC_LOCK is not "
+        "effective; raise the limit (ulimit -l"
+    )
+
+
+def test_preflight_looks_at_the_memory_that_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    unlimited = LockLimit(None, None, 0, privileged=False, in_namespace=False)
+    monkeypatch.setattr(pin, "lock_limit", lambda: unlimited)
+    needed = r"memlock: Require, but 1048576\.00 GiB needed, \d+\.\d\d GiB free \(.+\); raise"
+    with pytest.raises(PinError, match=needed):
+        pin.preflight(RegionReport(0, "", SMALL, "", 0.0), 1 << 50, Policy.REQUIRE)
+
+
 def test_hugetlbfs_pages_need_no_lock(hugepage_pool: Callable[[int], None]) -> None:
     hugepage_pool(1)
     handle, descriptor = region.create(region.RegionRequest(1, 2 * MIB, False, Policy.REQUIRE, 2 * MIB))  # noqa: FBT003
     memory = region.attach(handle, 0)
     os.close(descriptor)
     assert pin.lock(memory, Policy.REQUIRE) == pin.PinReport(
-        locked=True, why="hugetlbfs pages are never swapped"
+        Policy.REQUIRE, locked=True, why="hugetlbfs pages are never swapped"
     )
 
 
@@ -97,6 +150,22 @@ def test_a_driver_registers_all_of_it_in_bounded_pieces(monkeypatch: pytest.Monk
 def test_a_driver_that_refuses_is_named() -> None:
     memory = small_pages()
     refuse = pin.register(memory, Policy.PREFER, lambda _address, _size: "no such device")
-    assert str(refuse) == "not locked (registering 1.0 MiB for DMA: no such device)"
+    assert str(refuse) == "not locked (asked Prefer: registering 1.0 MiB for DMA: no such device)"
     with pytest.raises(PinError, match=r"memlock: Require, but registering 1\.0 MiB for DMA: no such"):
         pin.register(memory, Policy.REQUIRE, lambda _address, _size: "no such device")
+
+
+def test_a_refusal_releases_what_was_registered_before(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pin, "REGISTER_PIECE_BYTES", 3 * MIB)
+    memory = small_pages(8)
+    registered: set[int] = set()
+
+    def register_two(address: int, _size: int) -> str | None:
+        if len(registered) == 2:
+            return "out of memory"
+        registered.add(address)
+        return None
+
+    report = pin.register(memory, Policy.PREFER, register_two, registered.remove)
+    assert (report.locked, registered) == (False, set())
+    assert "registering 2.0 MiB for DMA: out of memory" in report.why

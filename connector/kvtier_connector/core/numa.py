@@ -1,0 +1,57 @@
+"""The NUMA nodes of this machine: which one a device or a process is on, and which CPUs are on one.
+
+Memory gets to a node by being touched first on one of its CPUs. That needs no right, while mbind(2) and
+set_mempolicy(2) need CAP_SYS_NICE under the usual seccomp profiles of containers, and it leaves a policy that
+someone set with numactl in force.
+"""
+
+from collections.abc import Iterator
+from collections.abc import Set as AbstractSet
+from pathlib import Path
+from typing import Final
+
+_NODES: Final = Path("/sys/devices/system/node")
+_DEVICES: Final = Path("/sys/bus/pci/devices")
+
+
+def node_of_pci(domain: int, bus: int, device: int, devices: Path = _DEVICES) -> int | None:
+    """Return the node that a PCI device is attached to, or None where the firmware does not say.
+
+    Args:
+        domain: as the driver gives it (CUDA: pciDomainID), with `bus` and `device`.
+        bus: likewise.
+        device: likewise.
+        devices: sysfs' folder of PCI devices.
+    """
+    try:
+        node = int((devices / f"{domain:04x}:{bus:02x}:{device:02x}.0/numa_node").read_text())
+    except OSError:
+        return None
+    return node if node >= 0 else None
+
+
+def node_of_cpus(cpus: AbstractSet[int], nodes: Path = _NODES) -> int | None:
+    """Return the node that has all of these CPUs, or None if they are of several nodes or of none."""
+    for folder in sorted(nodes.glob("node[0-9]*")):
+        if cpus and cpus <= _cpus_in(folder):
+            return int(folder.name.removeprefix("node"))
+    return None
+
+
+def cpus_of_node(node: int, nodes: Path = _NODES) -> frozenset[int]:
+    """Return the CPUs of a node; none if there is no such node or it has only memory."""
+    return _cpus_in(nodes / f"node{node}")
+
+
+def _cpus_in(folder: Path) -> frozenset[int]:
+    try:
+        return frozenset(_listed((folder / "cpulist").read_text()))
+    except OSError:
+        return frozenset()
+
+
+def _listed(cpulist: str) -> Iterator[int]:
+    """Yield the numbers in a list such as 0-3,8."""
+    for part in filter(None, cpulist.strip().split(",")):
+        first, _, last = part.partition("-")
+        yield from range(int(first), int(last or first) + 1)
