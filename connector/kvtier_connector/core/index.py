@@ -7,12 +7,13 @@ read, and only ready blocks that no load reads are evicted.
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
-from itertools import compress
+from itertools import compress, islice
 
 import numpy as np
+import numpy.typing as npt
 
-from kvtier_connector.core.keytable import ABSENT, KeyTable, Slots
-from kvtier_connector.core.recency import RecencyList
+from kvtier_connector.core.eviction import EvictionOrder
+from kvtier_connector.core.keytable import ABSENT, KeyTable, PackedKeys, Slots, key_hashes
 
 
 class BlockState(IntEnum):
@@ -24,6 +25,11 @@ class BlockState(IntEnum):
     BAD = 3
 
 
+_RESTORED_AT_ONCE = 4096
+"""Keys whose Python objects, which hashing needs, exist at the same time: half a megabyte."""
+_MAY_BE_KEPT = 64
+"""Blocks that eviction passes over at the caller's wish, at least: it looks at twice as many as it needs and
+these, so that a prompt that fills the tier costs no search through all of it."""
 _STATES = tuple(BlockState)  # indexing is several times faster than BlockState(value)
 
 
@@ -46,18 +52,20 @@ class BlockIndex:
     """The index of one tier of `capacity` blocks. Not thread-safe: one thread owns it.
 
     Keys within one call must be distinct. Lists of keys run from a prompt's root to its tail: of the blocks
-    that one call touches, tails are evicted before roots, as a prefix without its root is worth nothing.
+    that one call uses, tails are evicted before roots, as a prefix without its root is worth nothing. Which
+    prompts' blocks are evicted, eviction.py decides.
     """
 
     def __init__(self, capacity: int, key_bytes: int) -> None:
         self.capacity = capacity
         self.key_bytes = key_bytes
         self._table = KeyTable(capacity, key_bytes)
-        self._recency = RecencyList(capacity)
+        self._order = EvictionOrder(capacity)
         self._state = np.full(capacity, BlockState.ABSENT, np.uint8)
         self._readers = np.full(capacity, 0, np.int32)
         self._free = np.arange(capacity - 1, -1, -1, dtype=np.int32)
         self._free_count = capacity
+        self._evictable_count = 0
         self._state_view = self._state.data
         # The slots of stores in flight: their end needs no search.
         self._pending: dict[bytes, int] = {}
@@ -67,40 +75,39 @@ class BlockIndex:
         """Number of occupied slots."""
         return self.capacity - self._free_count
 
+    @property
+    def room(self) -> int:
+        """Number of blocks that could be reserved now, by evicting whatever may be."""
+        return self._free_count + self._evictable_count
+
     def state(self, key: bytes) -> BlockState:
         """Return what is known of one key."""
         slot = self._table.find_one(key)
         return BlockState.ABSENT if slot < 0 else _STATES[self._state_view[slot]]
 
     def reserve(self, keys: Sequence[bytes], *, keep: Callable[[bytes], bool] | None = None) -> Reservation:
-        """Give slots to the keys that the tier lacks, evicting the least recently used blocks as needed.
+        """Give slots to the keys that the tier lacks, evicting the blocks that are least worth as needed.
 
-        Keys that it has are only touched. Where there is not room for all, the first ones get it.
+        Keys that it has are counted as used. Where there is not room for all, the first ones get it.
 
         Args:
             keys: root to tail.
-            keep: tells of a key whether it must stay; eviction stops at the first that must.
+            keep: tells of a key whether it must stay; others leave in its place.
         """
         batch = self._table.batch(keys)
         found = self._table.find(batch)
-        lacking, present = np.flatnonzero(found < 0), found[found >= 0]
-        self._touch(present)
-        evictable = self._recency.size - int(self._recency.holds(present).sum())
-        wanted = min(len(lacking) - self._free_count, evictable)
-        victims = self._recency.oldest(wanted)
-        evicted = self._table.keys_of(victims)
-        if keep is not None:
-            stop = next((place for place, key in enumerate(evicted) if keep(key)), len(evicted))
-            victims, evicted = victims[:stop], evicted[:stop]
-        self._recency.remove_oldest(victims)
-        self._release(victims)
+        present = np.flatnonzero((found >= 0) & (self._state[found] == BlockState.READY))
+        self._order.use(found[present], present)
+        lacking = np.flatnonzero(found < 0)
+        spans = self._order.spans_of(batch.hashes[lacking])
+        evicted = self._evict(len(lacking) - self._free_count, found[present], keep)
 
         lacking = lacking[: self._free_count]
         new = [keys[place] for place in lacking.tolist()]
         slots = self._take(len(new))
         self._table.insert(slots, batch[lacking])
         self._state[slots] = BlockState.PENDING
-        self._recency.rank(slots[::-1])
+        self._order.insert(slots, spans[: len(slots)], lacking)
         self._pending.update(zip(new, slots.tolist(), strict=True))
         return Reservation(new, slots, evicted)
 
@@ -114,37 +121,59 @@ class BlockIndex:
         state = self._state[slots]
         ready, bad = slots[state == BlockState.PENDING], slots[state == BlockState.BAD]
         self._state[ready] = BlockState.READY
-        self._recency.append_ranked(ready)
+        self._evictable_count += len(ready)
         self._release(bad[self._readers[bad] == 0])
         return list(compress(keys, (state == BlockState.PENDING).tolist()))
 
     def pin(self, keys: Sequence[bytes]) -> Slots:
-        """Protect ready keys from eviction until as many `unpin`s; returns their slots.
+        """Protect ready keys, root to tail, from eviction until as many `unpin`s, and count them as used.
+
+        Returns:
+            Their slots.
+
+        Raises:
+            KeyError: a key is not ready.
+        """
+        slots = self.hold(keys)
+        self._order.use(slots, np.arange(len(slots)))
+        return slots
+
+    def hold(self, keys: Sequence[bytes]) -> Slots:
+        """Protect ready keys like `pin`, but not for a use. Any order.
 
         Raises:
             KeyError: a key is not ready.
         """
         slots = self._slots_of(keys)
         if not (self._state[slots] == BlockState.READY).all():
-            raise KeyError("a block that is not ready cannot be pinned")
-        self._recency.remove(slots[self._recency.holds(slots)])
+            raise KeyError("a block that is not ready cannot be protected")
+        self._evictable_count -= int((self._readers[slots] == 0).sum())
         self._readers[slots] += 1
-        self._recency.rank(slots[::-1])
         return slots
 
     def unpin(self, keys: Sequence[bytes]) -> None:
-        """Undo one `pin` of each key. Any order."""
+        """Undo one `pin` or `hold` of each key. Any order."""
         slots = self._slots_of(keys)
         self._readers[slots] -= 1
         idle = slots[self._readers[slots] == 0]
         bad = self._state[idle] == BlockState.BAD
-        self._recency.append_ranked(idle[~bad])
+        self._evictable_count += len(idle) - int(bad.sum())
         self._release(idle[bad])
 
+    def lacking(self, keys: Sequence[bytes]) -> list[bytes]:
+        """Return those of the keys that are not here at all, in their order."""
+        absent = self._table.find(self._table.batch(keys)) == ABSENT
+        return list(compress(keys, absent.tolist()))
+
     def touch(self, keys: Sequence[bytes]) -> None:
-        """Make keys the most recently used; those that the tier lacks are passed over."""
+        """Make a prompt's keys, root to tail, as recent as can be, without counting them as used again.
+
+        Those that the tier lacks are passed over. A request whose prompt was loaded, or stored in several
+        parts, does this when it ends, so that what was used by one request is equally old.
+        """
         slots = self._table.find(self._table.batch(keys))
-        self._touch(slots[slots >= 0])
+        present = np.flatnonzero(slots >= 0)
+        self._order.refresh(slots[present], present)
 
     def invalidate(self, keys: Sequence[bytes]) -> list[bytes]:
         """Make keys unreadable at once; their slots are reused when no transfer uses them any more.
@@ -157,7 +186,7 @@ class BlockIndex:
         was_ready = self._state[slots] == BlockState.READY
         lost = self._table.keys_of(slots[was_ready])
         in_flight = (self._state[slots] == BlockState.PENDING) | (self._readers[slots] > 0)
-        self._recency.remove(slots[self._recency.holds(slots)])
+        self._evictable_count -= int(self._is_evictable(slots).sum())
         self._state[slots] = BlockState.BAD
         self._release(slots[~in_flight & was_ready])
         return lost
@@ -165,25 +194,107 @@ class BlockIndex:
     def clear(self) -> None:
         """Forget every block, also those in flight."""
         self._table.clear()
-        self._recency.clear()
+        self._order.clear()
+        self._evictable_count = 0
         self._state.fill(BlockState.ABSENT)
         self._pending.clear()
         self._readers.fill(0)
         self._free[:] = np.arange(self.capacity - 1, -1, -1, dtype=np.int32)
         self._free_count = self.capacity
 
+    def withhold(self, slots: Slots) -> None:
+        """Keep free slots out of use, because something outside still reads or writes them."""
+        free = np.setdiff1d(self._free[: self._free_count], slots)
+        self._free[: len(free)] = free[::-1]
+        self._free_count = len(free)
+
+    def give_back(self, slots: Sequence[int]) -> None:
+        """Let slots that were withheld be used again."""
+        self._free[self._free_count : self._free_count + len(slots)] = slots
+        self._free_count += len(slots)
+
+    def restore(self, keys: PackedKeys, slots: Slots) -> None:
+        """Fill an empty index with ready blocks that lie in given slots already.
+
+        Of several slots with one key the last keeps it and the others are free.
+
+        Args:
+            keys: shape (blocks, key bytes); the first are evicted first.
+            slots: the slot of each, shape (blocks,).
+
+        Raises:
+            ValueError: the index is not empty, a slot is given twice or not the tier's, or a key has another
+                length than this index's.
+        """
+        if self.used:
+            raise ValueError("only an empty index can be restored")
+        if len(slots) and not 0 <= slots.min() <= slots.max() < self.capacity:
+            raise ValueError(f"a restored slot is not one of the tier's {self.capacity}")
+        if len(np.unique(slots)) < len(slots):
+            raise ValueError("a slot cannot be restored to two keys")
+        # From the last to the first, so that what is there already is what stays.
+        for end in range(len(slots), 0, -_RESTORED_AT_ONCE):
+            part = slice(max(0, end - _RESTORED_AT_ONCE), end)
+            self._restore_lacking(keys[part], slots[part])
+        restored = slots[self._state[slots] == BlockState.READY]
+        self._order.restore(restored)
+        self._evictable_count = len(restored)
+        free = np.flatnonzero(self._state == BlockState.ABSENT)
+        self._free[: len(free)] = free[::-1]
+        self._free_count = len(free)
+
+    def rows(self, first: int, last: int) -> tuple[Slots, PackedKeys]:
+        """Return the slots from `first` up to `last` that are ready, and their keys: part of a snapshot.
+
+        Any thread may call it. What the owner changes meanwhile may be seen or not, down to a key of which
+        only a part is new; whoever reads blocks by such rows has to check that they are the key's.
+
+        Returns:
+            Slots, shape (blocks,), and keys, shape (blocks, key bytes).
+        """
+        ready = np.flatnonzero(self._state[first:last] == BlockState.READY)
+        slots = (ready + first).astype(np.int32)
+        return slots, self._table.packed_keys_of(slots)
+
+    def _restore_lacking(self, keys: PackedKeys, slots: Slots) -> None:
+        """Add blocks whose keys are not there yet; of one key that comes several times the last."""
+        slot_of = dict(zip(self._table.unpacked(keys), slots.tolist(), strict=True))
+        batch = self._table.batch(list(slot_of))
+        lacking = np.flatnonzero(self._table.find(batch) == ABSENT)
+        added = np.fromiter(slot_of.values(), np.int32, len(slot_of))[lacking]
+        self._table.insert(added, batch[lacking])
+        self._state[added] = BlockState.READY
+
+    def _evict(self, wanted: int, spared: Slots, keep: Callable[[bytes], bool] | None) -> list[bytes]:
+        """Make up to `wanted` slots free, other than `spared`; returns their keys."""
+        available = self._evictable_count - int((self._readers[spared] == 0).sum())
+        wanted = min(wanted, available)
+        if wanted <= 0:
+            return []
+        looked_at = wanted if keep is None else min(available, 2 * wanted + _MAY_BE_KEPT)
+        self._readers[spared] += 1
+        slots = self._order.worst(looked_at, self._is_evictable)
+        self._readers[spared] -= 1
+        keys = self._table.keys_of(slots)
+        if keep is not None:
+            leaving = list(islice((place for place, key in enumerate(keys) if not keep(key)), wanted))
+            slots, keys = slots[leaving], [keys[place] for place in leaving]
+        self._order.remember(slots, key_hashes(keys))
+        self._evictable_count -= len(slots)
+        self._release(slots)
+        return keys
+
+    def _is_evictable(self, slots: Slots) -> npt.NDArray[np.bool_]:
+        evictable: npt.NDArray[np.bool_] = (self._state[slots] == BlockState.READY) & (
+            self._readers[slots] == 0
+        )
+        return evictable
+
     def _slots_of(self, keys: Sequence[bytes]) -> Slots:
         slots = self._table.find(self._table.batch(keys))
         if (slots == ABSENT).any():
             raise KeyError("a block that is in flight has left the index")
         return slots
-
-    def _touch(self, slots: Slots) -> None:
-        if not len(slots):
-            return
-        idle = slots[self._recency.holds(slots)]
-        self._recency.remove(idle)
-        self._recency.append(idle[::-1])
 
     def _take(self, count: int) -> Slots:
         self._free_count -= count

@@ -14,6 +14,8 @@ import numpy as np
 import numpy.typing as npt
 
 Slots = npt.NDArray[np.int32]
+PackedKeys = npt.NDArray[np.uint8]
+"""Keys as rows, shape (keys, key bytes)."""
 
 ABSENT: Final = -1
 _WORD_BYTES: Final = 8
@@ -27,14 +29,23 @@ class KeyBatch:
 
     Args:
         words: the keys as rows of 64-bit words, zero-padded, shape (keys, words).
+        hashes: of the keys.
         buckets: the bucket that each belongs to.
     """
 
     words: npt.NDArray[np.uint64]
+    hashes: npt.NDArray[np.int64]
     buckets: npt.NDArray[np.int64]
 
     def __getitem__(self, places: npt.NDArray[np.intp]) -> Self:
-        return replace(self, words=self.words[places], buckets=self.buckets[places])
+        words, hashes, buckets = self.words[places], self.hashes[places], self.buckets[places]
+        return replace(self, words=words, hashes=hashes, buckets=buckets)
+
+
+def key_hashes(keys: Sequence[bytes]) -> npt.NDArray[np.int64]:
+    """Return keys' hashes, shape (keys,). They differ between processes."""
+    # CPython hashes bytes with a keyed SipHash: even for any keys, and no client can aim at one bucket.
+    return np.fromiter(map(hash, keys), np.int64, len(keys))
 
 
 class KeyTable:
@@ -69,6 +80,22 @@ class KeyTable:
         flat = self._keys[slots].tobytes()
         return [flat[start : start + size] for start in range(0, len(flat), row)]
 
+    def packed_keys_of(self, slots: Slots) -> PackedKeys:
+        """Return the keys that occupy `slots` without making an object of each, shape (slots, key bytes)."""
+        return self._keys[slots].view(np.uint8)[:, : self.key_bytes]
+
+    def unpacked(self, keys: PackedKeys) -> list[bytes]:
+        """Return keys that come as rows as objects.
+
+        Raises:
+            ValueError: the keys have another length than the table's.
+        """
+        if keys.shape[1:] != (self.key_bytes,):
+            raise ValueError(f"every key must have {self.key_bytes} bytes")
+        # Void items become bytes in one call, and unlike those of type S keep zeros at their end.
+        objects: list[bytes] = np.ascontiguousarray(keys).view(f"V{self.key_bytes}").ravel().tolist()
+        return objects
+
     def batch(self, keys: Sequence[bytes]) -> KeyBatch:
         """Return `keys` in the form that the other methods take.
 
@@ -80,7 +107,8 @@ class KeyTable:
             raise ValueError(f"every key must have {self.key_bytes} bytes")
         rows = np.zeros((len(keys), self._words * _WORD_BYTES), np.uint8)
         rows[:, : self.key_bytes] = flat.reshape(len(keys), self.key_bytes)
-        return KeyBatch(rows.view(np.uint64), self._buckets(keys))
+        hashes = key_hashes(keys)
+        return KeyBatch(rows.view(np.uint64), hashes, hashes & self._bucket_mask)
 
     def find(self, batch: KeyBatch) -> Slots:
         """Return each key's slot, or ABSENT."""
@@ -152,7 +180,3 @@ class KeyTable:
     def clear(self) -> None:
         """Forget every key."""
         self._heads.fill(ABSENT)
-
-    def _buckets(self, keys: Sequence[bytes]) -> npt.NDArray[np.int64]:
-        # CPython hashes bytes with a keyed SipHash: even for any keys, and no client can aim at one bucket.
-        return np.fromiter(map(hash, keys), np.int64, len(keys)) & self._bucket_mask

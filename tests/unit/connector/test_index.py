@@ -1,15 +1,24 @@
-"""The index against a plain model of what it promises: a dict, a list in order of use, and reader counts."""
+"""The index against a plain model of what it promises: dictionaries of states, slots and reader counts."""
 
+from concurrent.futures import ThreadPoolExecutor
+from threading import Event
+
+import numpy as np
+import numpy.typing as npt
 import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from kvtier_connector.core.index import BlockIndex, BlockState
+from kvtier_connector.core.index import _RESTORED_AT_ONCE, BlockIndex, BlockState
 
 KEY_BYTES = 36
 UNIVERSE = [number.to_bytes(KEY_BYTES, "big") for number in range(24)]
 BATCHES = st.lists(st.sampled_from(UNIVERSE), min_size=1, max_size=12, unique=True)
+
+
+def packed(keys: list[bytes]) -> npt.NDArray[np.uint8]:
+    return np.frombuffer(b"".join(keys), np.uint8).reshape(len(keys), KEY_BYTES)
 
 
 class IndexMachine(RuleBasedStateMachine):
@@ -20,49 +29,32 @@ class IndexMachine(RuleBasedStateMachine):
         self.state: dict[bytes, BlockState] = {}
         self.slot: dict[bytes, int] = {}
         self.readers: dict[bytes, int] = {}
-        self.rank: dict[bytes, int] = {}
-        self.idle: list[bytes] = []  # oldest first
         self.loads: list[list[bytes]] = []
 
     def _drop(self, key: bytes) -> None:
-        for known in (self.state, self.slot, self.readers, self.rank):
+        for known in (self.state, self.slot, self.readers):
             known.pop(key)
-        if key in self.idle:
-            self.idle.remove(key)
 
-    def _rank(self, keys: list[bytes]) -> None:
-        base = max(self.rank.values(), default=0)
-        self.rank |= {key: base + place for place, key in enumerate(reversed(keys), 1)}
+    def _evictable(self) -> set[bytes]:
+        return {
+            key for key, state in self.state.items() if state == BlockState.READY and not self.readers[key]
+        }
 
-    def _append(self, keys: list[bytes]) -> None:
-        ordered = sorted(keys, key=self.rank.__getitem__)
-        self.idle += ordered
-        self._rank(ordered[::-1])
-
-    def _touch(self, keys: list[bytes]) -> None:
-        touched = [key for key in keys if key in self.idle]
-        self.idle = [key for key in self.idle if key not in touched] + touched[::-1]
-        self._rank(touched)
-
-    @rule(keys=BATCHES, kept=st.none() | st.sampled_from(UNIVERSE))
-    def reserve(self, keys: list[bytes], kept: bytes | None) -> None:
-        self._touch(keys)
+    @rule(keys=BATCHES, kept=st.frozensets(st.sampled_from(UNIVERSE)))
+    def reserve(self, keys: list[bytes], kept: frozenset[bytes]) -> None:
         lacking = [key for key in keys if key not in self.state]
-        candidates = [key for key in self.idle if key not in keys]
-        victims = candidates[: max(0, len(lacking) - (self.capacity - len(self.state)))]
-        if kept in victims:
-            victims = victims[: victims.index(kept)]
-        for key in victims:
+        free = self.capacity - len(self.state)
+        candidates = self._evictable() - set(keys) - kept
+
+        got = self.index.reserve(keys, keep=kept.__contains__)
+
+        assert set(got.evicted) <= candidates
+        assert len(got.evicted) == len(set(got.evicted)) == min(len(candidates), max(0, len(lacking) - free))
+        assert got.keys == lacking[: free + len(got.evicted)]
+        for key in got.evicted:
             self._drop(key)
-        new = lacking[: self.capacity - len(self.state)]
-
-        got = self.index.reserve(keys, keep=None if kept is None else lambda key: key == kept)
-
-        assert got.keys == new
-        assert got.evicted == victims
-        for key, slot in zip(new, got.slots.tolist(), strict=True):
+        for key, slot in zip(got.keys, got.slots.tolist(), strict=True):
             self.state[key], self.slot[key], self.readers[key] = BlockState.PENDING, slot, 0
-        self._rank(new)
 
     @rule(data=st.data())
     def commit(self, data: st.DataObject) -> None:
@@ -71,7 +63,6 @@ class IndexMachine(RuleBasedStateMachine):
         assert sorted(self.index.commit(keys)) == sorted(keys)
         for key in keys:
             self.state[key] = BlockState.READY
-        self._append(keys)
 
     @rule(data=st.data())
     def invalidate_in_store_then_commit(self, data: st.DataObject) -> None:
@@ -90,9 +81,6 @@ class IndexMachine(RuleBasedStateMachine):
         assert self.index.pin(keys).tolist() == [self.slot[key] for key in keys]
         for key in keys:
             self.readers[key] += 1
-            if key in self.idle:
-                self.idle.remove(key)
-        self._rank(keys)
         self.loads.append(keys)
 
     @precondition(lambda self: self.loads)
@@ -102,16 +90,12 @@ class IndexMachine(RuleBasedStateMachine):
         self.index.unpin(data.draw(st.permutations(keys)))
         for key in keys:
             self.readers[key] -= 1
-        idle = [key for key in keys if self.readers[key] == 0]
-        for key in idle:
-            if self.state[key] == BlockState.BAD:
+            if self.readers[key] == 0 and self.state[key] == BlockState.BAD:
                 self._drop(key)
-        self._append([key for key in idle if key in self.state])
 
     @rule(keys=BATCHES)
     def touch(self, keys: list[bytes]) -> None:
         self.index.touch(keys)
-        self._touch(keys)
 
     @rule(keys=BATCHES)
     def invalidate_ready(self, keys: list[bytes]) -> None:
@@ -121,8 +105,6 @@ class IndexMachine(RuleBasedStateMachine):
             self.state[key] = BlockState.BAD
             if self.readers[key] == 0:
                 self._drop(key)
-            elif key in self.idle:
-                self.idle.remove(key)
 
     @rule()
     def clear(self) -> None:
@@ -130,16 +112,37 @@ class IndexMachine(RuleBasedStateMachine):
         self.state.clear()
         self.slot.clear()
         self.readers.clear()
-        self.rank.clear()
-        self.idle.clear()
         self.loads.clear()
+
+    @precondition(lambda self: not self.state)
+    @rule(data=st.data())
+    def restore(self, data: st.DataObject) -> None:
+        slots = data.draw(st.permutations(range(self.capacity)))[: data.draw(st.integers(0, self.capacity))]
+        keys = [data.draw(st.sampled_from(UNIVERSE[:12])) for _ in slots]
+        self.index.restore(packed(keys), np.array(slots, np.int32))
+        self.slot |= dict(zip(keys, slots, strict=True))
+        self.state |= dict.fromkeys(keys, BlockState.READY)
+        self.readers |= dict.fromkeys(keys, 0)
+
+    @rule(data=st.data())
+    def rows(self, data: st.DataObject) -> None:
+        first = data.draw(st.integers(0, self.capacity))
+        last = data.draw(st.integers(first, self.capacity + 3))
+        slots, keys = self.index.rows(first, last)
+        found = dict(zip(map(bytes, keys), slots.tolist(), strict=True))
+        assert found == {
+            key: slot
+            for key, slot in self.slot.items()
+            if self.state[key] == BlockState.READY and first <= slot < last
+        }
 
     @invariant()
     def agrees(self) -> None:
         assert {key: self.index.state(key) for key in UNIVERSE} == {
             key: self.state.get(key, BlockState.ABSENT) for key in UNIVERSE
         }
-        assert self.index.used == len(self.state)
+        assert self.index.used == len(self.state) <= self.capacity
+        assert self.index.room == self.capacity - len(self.state) + len(self._evictable())
         assert len(set(self.slot.values())) == len(self.slot)
         assert all(0 <= slot < self.capacity for slot in self.slot.values())
 
@@ -190,3 +193,70 @@ def test_a_store_from_before_a_clear_cannot_be_committed() -> None:
     index.clear()
     with pytest.raises(KeyError):
         index.commit(UNIVERSE[:2])
+
+
+def test_a_restored_index_reads_its_slots_and_evicts_what_came_first() -> None:
+    index = BlockIndex(4, KEY_BYTES)
+    index.restore(packed(UNIVERSE[:3]), np.array([2, 0, 3], np.int32))
+    assert index.pin(UNIVERSE[:3]).tolist() == [2, 0, 3]
+    index.unpin(UNIVERSE[2::-1])
+    assert index.used == 3
+    reservation = index.reserve(UNIVERSE[4:7])
+    assert sorted(reservation.slots.tolist()) == [0, 1, 3]
+    assert reservation.evicted == [UNIVERSE[2], UNIVERSE[1]]
+
+
+@pytest.mark.parametrize("between", [0, _RESTORED_AT_ONCE])
+def test_of_a_key_restored_to_several_slots_the_last_keeps_it(between: int) -> None:
+    index = BlockIndex(between + 3, KEY_BYTES)
+    others = [number.to_bytes(KEY_BYTES, "big") for number in range(1000, 1000 + between)]
+    keys = [UNIVERSE[0], *others, UNIVERSE[1], UNIVERSE[0]]
+    index.restore(packed(keys), np.arange(len(keys), dtype=np.int32))
+    assert index.used == between + 2
+    assert index.pin([UNIVERSE[0]]).tolist() == [between + 2]
+    assert index.reserve([UNIVERSE[5]]).slots.tolist() == [0]
+
+
+@pytest.mark.parametrize(
+    ("slots", "key_bytes", "why"),
+    [
+        ([0, 0], KEY_BYTES, "two keys"),
+        ([0, 4], KEY_BYTES, "tier's 4"),
+        ([0, -1], KEY_BYTES, "tier's 4"),
+        ([0, 1], KEY_BYTES - 1, "36 bytes"),
+    ],
+)
+def test_what_cannot_be_restored_is_refused_and_changes_nothing(
+    slots: list[int], key_bytes: int, why: str
+) -> None:
+    index = BlockIndex(4, KEY_BYTES)
+    with pytest.raises(ValueError, match=why):
+        index.restore(packed(UNIVERSE[:2])[:, :key_bytes], np.array(slots, np.int32))
+    assert index.used == 0
+    index.reserve(UNIVERSE[:1])
+    with pytest.raises(ValueError, match="empty"):
+        index.restore(packed(UNIVERSE[:1]), np.array([1], np.int32))
+
+
+def test_a_snapshot_taken_while_the_owner_works_has_only_slots_and_keys_of_the_index() -> None:
+    index = BlockIndex(64, KEY_BYTES)
+    done = Event()
+
+    def snapshots() -> int:
+        taken = 0
+        while not done.is_set():
+            slots, keys = index.rows(0, 64)
+            assert len(slots) == len(keys) == len(set(slots.tolist()))
+            taken += 1
+        return taken
+
+    with ThreadPoolExecutor(1) as pool:
+        reader = pool.submit(snapshots)
+        for number in range(2000):
+            start = number % 16
+            index.commit(index.reserve(UNIVERSE[start : start + 8]).keys)
+            index.invalidate(UNIVERSE[start : start + 4])
+            if number % 100 == 0:
+                index.clear()
+        done.set()
+        assert reader.result() > 0
