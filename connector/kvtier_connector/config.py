@@ -7,6 +7,7 @@ through this one file, so the two cannot disagree on a name, a type or a default
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from enum import StrEnum
+from math import inf
 from typing import Any, Final
 
 from kvtier_connector.errors import SettingError
@@ -22,6 +23,25 @@ HUGEPAGE_BYTES: Final = (2 * MIB, GIB)
 """x86-64's two hugetlbfs page sizes (Linux, Documentation/admin-guide/mm/hugetlbpage.rst)."""
 
 
+KEY_BYTES: Final = 36
+"""Of a chunk's key: SHA-256, vLLM's default prefix-caching hash, and four bytes for the KV cache group."""
+DISK_ALIGNMENT_BYTES: Final = 4096
+"""Of offsets, lengths and addresses for O_DIRECT: no disk's logical blocks are larger (open(2), NOTES)."""
+DISK_WRITE_SHARE: Final = 4
+"""One chunk in so many of the memory may wait to be written: it stays there until then."""
+DISK_INDEX_SIZES: Final = 5
+"""The index on disk grows to at most four full snapshots, and a new one is written beside it."""
+DISK_SPARE_BYTES: Final = MIB
+"""Of a disk tier, for the lock, the facts, and an index that is short."""
+_RECORD_BYTES: Final = 16
+"""Of a block in the index, besides its key (core/disk/journal.py)."""
+_EXTENT_BYTES: Final = 24
+"""For each slot, of what a file system keeps to find a file's parts. ext4 took 12.5 to 16 bytes, measured
+where every other slot had been written."""
+_EXTENT_SHIFT: Final = 17
+"""And 8 KiB for each GiB, however large its slots are."""
+
+
 class Policy(StrEnum):
     """How much an operator insists on a kind of memory: Require refuses to start without it."""
 
@@ -32,7 +52,7 @@ class Policy(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConnectorConfig:
-    """What one engine's CPU tier is given.
+    """What one engine's tiers are given.
 
     Args:
         cpu_capacity_bytes: size of the CPU tier, all ranks of one engine together.
@@ -43,6 +63,11 @@ class ConnectorConfig:
             larger copies; a prompt's last partial chunk is computed again. 64 tokens suit GPUs.
         offload_prompt_only: store the prompt's blocks only, not those of generated tokens.
         self_describing_kv_events: put token ids into KV events (vLLM's own setting of this name).
+        disk_path: folder of the disk tier, which one engine has at a time; empty for no disk tier.
+        disk_capacity_bytes: what the disk tier's files take, a hard bound; taken at once.
+        disk_direct_io: pass by the page cache, where the file system can.
+        disk_write_bytes_per_hour: bound on the disk's wear; 0 for none.
+        disk_timeout_s: a disk that needs longer for one chunk is given up until it answers again.
 
     Raises:
         SettingError: a value is of the wrong type or out of range.
@@ -55,6 +80,11 @@ class ConnectorConfig:
     blocks_per_chunk: int = 1
     offload_prompt_only: bool = True
     self_describing_kv_events: bool = False
+    disk_path: str = ""
+    disk_capacity_bytes: int = 0
+    disk_direct_io: bool = True
+    disk_write_bytes_per_hour: int = 0
+    disk_timeout_s: float = 5.0
 
     def __post_init__(self) -> None:
         for name in ("cpu_capacity_bytes", "blocks_per_chunk"):
@@ -69,10 +99,42 @@ class ConnectorConfig:
             if value not in tuple(Policy):
                 raise _bad(name, value, "one of " + ", ".join(Policy))
             object.__setattr__(self, name, Policy(value))
-        for name in ("offload_prompt_only", "self_describing_kv_events"):
+        for name in ("offload_prompt_only", "self_describing_kv_events", "disk_direct_io"):
             value = getattr(self, name)
             if not isinstance(value, bool):
                 raise _bad(name, value, "true or false")
+        self._check_disk()
+
+    def _check_disk(self) -> None:
+        for name in ("disk_capacity_bytes", "disk_write_bytes_per_hour"):
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, int) or value < 0:
+                raise _bad(name, value, "a whole number, 0 or more")
+        if not isinstance(self.disk_path, str) or (self.disk_path and not self.disk_path.startswith("/")):
+            raise _bad("disk_path", self.disk_path, "the absolute path of a folder")
+        if bool(self.disk_path) != bool(self.disk_capacity_bytes):
+            lacking = "disk_capacity_bytes" if self.disk_path else "disk_path"
+            raise _bad(lacking, getattr(self, lacking), "given too: a disk tier needs a folder and a size")
+        timeout_s = self.disk_timeout_s
+        if isinstance(timeout_s, bool) or not isinstance(timeout_s, int | float) or not 0 < timeout_s < inf:
+            raise _bad("disk_timeout_s", timeout_s, "seconds, more than 0")
+
+
+def disk_beside_bytes(block_bytes: int, key_bytes: int) -> int:
+    """Return what of the disk's capacity goes to each slot beside its block.
+
+    Args:
+        block_bytes: size of a block on disk.
+        key_bytes: length of a block's key.
+    """
+    record_bytes = _RECORD_BYTES + key_bytes
+    return DISK_INDEX_SIZES * record_bytes + _EXTENT_BYTES + (block_bytes >> _EXTENT_SHIFT)
+
+
+def disk_slots(capacity_bytes: int, block_bytes: int, key_bytes: int) -> int:
+    """Return how many blocks a disk tier holds whose files all together stay within its capacity."""
+    slot_bytes = block_bytes + disk_beside_bytes(block_bytes, key_bytes)
+    return max(0, capacity_bytes - DISK_SPARE_BYTES) // slot_bytes
 
 
 def parse_extra_config(extra: Mapping[str, Any]) -> ConnectorConfig:

@@ -33,5 +33,9 @@ class DiskError(ConnectorError):
     retryable: ClassVar[bool] = True
 
 
+class CorruptBlockError(ConnectorError):
+    """A block on disk is not as it was written; it is a miss."""
+
+
 class FolderInUseError(DiskError):
     """Another engine has the disk tier's folder; it may end soon."""

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from kvtier_connector.bench_model import write_bench_model
+from kvtier_connector.bench.model import write_bench_model
 
 os.environ.update(
     VLLM_CPU_KVCACHE_SPACE="1",

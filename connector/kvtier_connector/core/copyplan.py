@@ -43,12 +43,19 @@ class Layout:
         blocks_per_chunk: engine blocks in a slot.
         block_bytes: one rank's bytes of a block.
         region_address: address of the rank's slice.
+        padding_bytes: bytes after a slot's blocks, so that the next begins where a disk can read and write.
     """
 
     groups: tuple[tuple[Page, ...], ...]
     blocks_per_chunk: int
     block_bytes: int
     region_address: int
+    padding_bytes: int = 0
+
+    @property
+    def slot_bytes(self) -> int:
+        """Distance from one slot to the next."""
+        return self.blocks_per_chunk * self.block_bytes + self.padding_bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,15 +142,17 @@ def plan_copies(
         of_group = slots[slot_at : slot_at + used].astype(np.int64)
         if len(blocks) != count or len(of_group) != used:
             raise ValueError(f"{len(device_blocks)} blocks do not fit {len(slots)} slots")
-        in_region = of_group[chunks] * layout.blocks_per_chunk + places % layout.blocks_per_chunk
-        for block, block_step, place, place_step, length in _even_stretches(blocks, in_region):
-            start = layout.region_address + place * layout.block_bytes
+        in_region = (
+            of_group[chunks] * layout.slot_bytes + places % layout.blocks_per_chunk * layout.block_bytes
+        )
+        for block, block_step, offset, offset_step, length in _even_stretches(blocks, in_region):
+            start = layout.region_address + offset
             runs += [
                 Run(
                     page.device_address + block * page.device_stride_bytes,
                     block_step * page.device_stride_bytes,
                     start + page.slot_offset_bytes,
-                    place_step * layout.block_bytes,
+                    offset_step,
                     page.size_bytes,
                     length,
                 )
@@ -156,19 +165,19 @@ def plan_copies(
     return CopyPlan(tuple(runs))
 
 
-def _even_stretches(blocks: Addresses, places: Addresses) -> Iterator[tuple[int, int, int, int, int]]:
-    """Yield first block, block step, first place, place step and length of what lies at even distances."""
-    block_steps, place_steps = np.diff(blocks), np.diff(places)
-    turns = (block_steps[1:] != block_steps[:-1]) | (place_steps[1:] != place_steps[:-1])
+def _even_stretches(blocks: Addresses, offsets: Addresses) -> Iterator[tuple[int, int, int, int, int]]:
+    """Yield first block, block step, first offset, offset step and length of what lies at even distances."""
+    block_steps, offset_steps = np.diff(blocks), np.diff(offsets)
+    turns = (block_steps[1:] != block_steps[:-1]) | (offset_steps[1:] != offset_steps[:-1])
     final = len(blocks) - 1
     start = 0
     for last in [*(np.flatnonzero(turns) + 1).tolist(), final]:
         if last < start or last == start < final:
             continue  # a single block may begin the next stretch of even steps
-        block_step, place_step = (
-            (int(block_steps[start]), int(place_steps[start])) if last > start else (0, 0)
+        block_step, offset_step = (
+            (int(block_steps[start]), int(offset_steps[start])) if last > start else (0, 0)
         )
-        yield int(blocks[start]), block_step, int(places[start]), place_step, last - start + 1
+        yield int(blocks[start]), block_step, int(offsets[start]), offset_step, last - start + 1
         start = last + 1
 
 

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from kvtier_connector.config import ConnectorConfig, Policy
+from kvtier_connector.config import DISK_ALIGNMENT_BYTES, ConnectorConfig, Policy
 from kvtier_connector.core.memory import format_bytes
 from kvtier_connector.core.pages import SMALL_PAGE_BYTES
 from kvtier_connector.core.region import RegionRequest
@@ -15,7 +15,7 @@ class TierGeometry:
 
     Args:
         slots: number of chunks the tier holds.
-        slot_bytes: one rank's bytes of a chunk.
+        slot_bytes: one rank's bytes of a chunk, rounded up to what a disk can read and write.
         slices: number of slices that the region is cut into.
         ranks: number of worker processes that use it.
     """
@@ -32,8 +32,9 @@ class TierGeometry:
 
     def request(self, config: ConnectorConfig) -> RegionRequest:
         """Return the region that holds these slots."""
+        shared = self.ranks > 1 or bool(config.disk_path)  # with the process that reads and writes the disk
         return RegionRequest(
-            self.slices, self.slots * self.slot_bytes, self.ranks > 1, config.hugepages, config.hugepage_bytes
+            self.slices, self.slots * self.slot_bytes, shared, config.hugepages, config.hugepage_bytes
         )
 
 
@@ -54,6 +55,8 @@ def tier_geometry(
     """
     slices = 1 if replicated else ranks
     slot_bytes = block_bytes * blocks_per_chunk
+    if config.disk_path:
+        slot_bytes = -(-slot_bytes // DISK_ALIGNMENT_BYTES) * DISK_ALIGNMENT_BYTES
     page_bytes = SMALL_PAGE_BYTES if config.hugepages is Policy.OFF else config.hugepage_bytes
     slots = config.cpu_capacity_bytes // slices // page_bytes * page_bytes // slot_bytes
     if slots < 1:

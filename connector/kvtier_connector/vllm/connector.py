@@ -11,7 +11,11 @@ from typing import Any, Final
 from typing_extensions import override
 from vllm.config import VllmConfig
 from vllm.distributed.kv_transfer.kv_connector.v1 import KVConnectorRole
-from vllm.distributed.kv_transfer.kv_connector.v1.base import KVConnectorMetadata, KVConnectorTransferResults
+from vllm.distributed.kv_transfer.kv_connector.v1.base import (
+    KVConnectorHandshakeMetadata,
+    KVConnectorMetadata,
+    KVConnectorTransferResults,
+)
 from vllm.distributed.kv_transfer.kv_connector.v1.offloading.common import (
     OffloadingConnectorMetadata,
     TransferJob,
@@ -28,9 +32,12 @@ from vllm.v1.request import Request
 from kvtier_connector.config import parse_extra_config
 from kvtier_connector.errors import SettingError
 from kvtier_connector.vllm.manager import KVTierManager
+from kvtier_connector.vllm.meaning import key_bytes
+from kvtier_connector.vllm.open_disk import open_disk
+from kvtier_connector.vllm.prefill_clock import PrefillClock
 from kvtier_connector.vllm.quiet_steps import NOTHING, busy_part, grain_tokens
 from kvtier_connector.vllm.step_loads import StepLoads, step_budget_tokens, within_step
-from kvtier_connector.vllm.transfer import KVTierWorkerMetadata
+from kvtier_connector.vllm.transfer import KVTierWorkerMetadata, RegionOffer
 from kvtier_connector.vllm.worker import KVTierWorker
 
 _IDLE_WAIT_S: Final = 0.05
@@ -45,7 +52,7 @@ class KVTierConnector(OffloadingConnector):  # type: ignore[misc] # vLLM has no 
         self, vllm_config: VllmConfig, role: KVConnectorRole, kv_cache_config: KVCacheConfig
     ) -> None:
         transfer = vllm_config.kv_transfer_config
-        parse_extra_config(transfer.kv_connector_extra_config)
+        self._settings = parse_extra_config(transfer.kv_connector_extra_config)
         if transfer.kv_load_failure_policy != "recompute":
             raise SettingError(
                 f"kv_load_failure_policy: got {transfer.kv_load_failure_policy!r}, must be 'recompute': "
@@ -63,6 +70,8 @@ class KVTierConnector(OffloadingConnector):  # type: ignore[misc] # vLLM has no 
             self._step_loads = StepLoads(self.connector_scheduler, budget_tokens)
             self._admitted = False
             self._grain_tokens = grain_tokens(self.connector_scheduler.config)
+            self._prefill: PrefillClock | None = None
+            self._last_touched = ""
 
     @classmethod
     @override
@@ -115,6 +124,12 @@ class KVTierConnector(OffloadingConnector):  # type: ignore[misc] # vLLM has no 
                 self.connector_worker._connector_worker_meta.mark_completed(job_id)  # noqa: SLF001 - as upstream does for a store that is not this rank's
 
     @override
+    def get_handshake_metadata(self) -> RegionOffer | None:
+        """Offer the region to the scheduler's process, which reads and writes the disk."""
+        region = self.connector_worker.spec.region_offer
+        return None if region is None else RegionOffer(region)
+
+    @override
     def get_block_ids_with_load_errors(self) -> set[int]:
         """Return the device blocks that a failed load of this step has left unfilled."""
         unfilled, self._unfilled_block_ids = self._unfilled_block_ids, set()
@@ -156,6 +171,26 @@ class KVTierConnector(OffloadingConnector):  # type: ignore[misc] # vLLM has no 
     # ---- in the scheduler ----
 
     @override
+    def set_xfer_handshake_metadata(self, metadata: dict[int, KVConnectorHandshakeMetadata]) -> None:
+        """Open the disk tier, for which the workers have made the region."""
+        offers = [offer for offer in metadata.values() if isinstance(offer, RegionOffer)]
+        if not self._settings.disk_path or not offers:
+            return
+        manager = self._manager
+        config = self._vllm_config
+        disk = open_disk(self._settings, manager.geometry, config, self._kv_cache_config, offers[0].region)
+        manager.put_behind(disk, key_bytes(config))
+        if manager.disk is not None:
+            self._prefill = PrefillClock(manager.disk.prefill)
+
+    @override
+    def on_new_request(self, request: Request) -> None:
+        """Take note of a request whose blocks another start could not tell from others."""
+        super().on_new_request(request)
+        if request.lora_request is not None and (disk := self._manager.disk) is not None:
+            disk.keep_off_disk(request.request_id)  # its key names the adapter, not the weights in it
+
+    @override
     def get_num_new_matched_tokens(
         self, request: Request, num_computed_tokens: int
     ) -> tuple[int | None, bool]:
@@ -163,8 +198,22 @@ class KVTierConnector(OffloadingConnector):  # type: ignore[misc] # vLLM has no 
         if self._step_loads.shares_blocks(request):
             return None, False
         tokens, apart = super().get_num_new_matched_tokens(request, num_computed_tokens)
+        if tokens is not None and num_computed_tokens:
+            self._touch(request.request_id, num_computed_tokens)
         self._admitted = self._step_loads.admits(request, num_computed_tokens, tokens or 0)
         return tokens, apart and not self._admitted
+
+    def _touch(self, request_id: str, computed_tokens: int) -> None:
+        """Have the tiers know what a request found on the device: upstream tells them nothing of it."""
+        if request_id == self._last_touched:
+            return  # it waits for room, and is asked for in every step
+        self._last_touched = request_id
+        scheduler = self.scheduler
+        status = scheduler._req_status[request_id]  # noqa: SLF001 - upstream has no method for it
+        for config, group in zip(scheduler.config.kv_group_configs, status.group_states, strict=True):
+            keys = group.offload_keys[: computed_tokens // config.tokens_per_chunk]
+            if keys:
+                self._manager.touch(keys, status.req_context)
 
     @override
     def update_state_after_alloc(
@@ -180,12 +229,20 @@ class KVTierConnector(OffloadingConnector):  # type: ignore[misc] # vLLM has no 
     def build_connector_meta(self, scheduler_output: SchedulerOutput) -> KVConnectorMetadata:
         """Send the step's loads and stores to the workers."""
         self._step_loads.scheduled()
+        if (disk := self._manager.disk) is not None and self._prefill is not None:
+            disk.scheduled()
+            tokens = scheduler_output.total_num_scheduled_tokens
+            if not tokens:
+                disk.wait()
+            self._prefill.scheduled(tokens)
         busy = busy_part(scheduler_output, self.connector_scheduler, self._grain_tokens)
         return NOTHING if busy is None else super().build_connector_meta(busy)
 
     @override
     def update_connector_output(self, connector_output: KVConnectorOutput) -> None:
         """Make misses of failed transfers before they are completed."""
+        if self._prefill is not None:
+            self._prefill.ended()
         meta = connector_output.kv_connector_worker_meta
         if meta is None:
             return
@@ -194,6 +251,13 @@ class KVTierConnector(OffloadingConnector):  # type: ignore[misc] # vLLM has no 
                 self._forget(job_id)
             self._step_loads.complete(meta.completed_jobs)
         super().update_connector_output(connector_output)
+
+    @property
+    def _manager(self) -> KVTierManager:
+        manager = self.scheduler.manager
+        if not isinstance(manager, KVTierManager):
+            raise TypeError(f"the manager is a {type(manager).__name__}, not kvtier's")
+        return manager
 
     def _forget(self, job_id: int) -> None:
         """Invalidate a failed job's chunks, and have its request offer them again once computed."""
@@ -205,9 +269,7 @@ class KVTierConnector(OffloadingConnector):  # type: ignore[misc] # vLLM has no 
         if step_load:
             # Until they are computed again, nobody else may find these blocks in the device's cache.
             self._kv_cache_manager.evict_blocks(step_load.block_ids)
-        if not isinstance(scheduler.manager, KVTierManager):
-            raise TypeError(f"the manager is a {type(scheduler.manager).__name__}, not kvtier's")
-        scheduler.manager.invalidate(job.keys)
+        self._manager.invalidate(job.keys)
         request = scheduler._req_status.get(job.req_id)  # noqa: SLF001
         if request is not None:
             for group in request.group_states:

@@ -1,6 +1,6 @@
 """The scheduler's side: upstream's questions and orders, answered from the index."""
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 
 from typing_extensions import override
 from vllm.distributed.kv_transfer.kv_connector.v1.offloading.metrics import OffloadingConnectorStats
@@ -14,17 +14,18 @@ from vllm.v1.kv_offload.base import (
     PrepareStoreOutput,
     ReqContext,
     RequestOffloadingContext,
+    ScheduleEndContext,
     TierFilter,
 )
 from vllm.v1.metrics.cache_hit_source import CacheHitSource
 
+from kvtier_connector.config import KEY_BYTES
+from kvtier_connector.core.disk.tier import DiskTier
 from kvtier_connector.core.index import BlockIndex, BlockState
 from kvtier_connector.core.slots import TierGeometry
+from kvtier_connector.vllm.disk_side import DiskSide
 from kvtier_connector.vllm.metrics import TierMetrics
 from kvtier_connector.vllm.transfer import SlotSpec
-
-_DEFAULT_KEY_BYTES = 36
-"""SHA-256, vLLM's default prefix-caching hash, and four bytes for the KV cache group."""
 
 _RESULTS = {
     BlockState.ABSENT: LookupResult.MISS,
@@ -46,21 +47,39 @@ class KVTierManager(OffloadingManager):  # type: ignore[misc] # vLLM has no type
     def __init__(
         self, geometry: TierGeometry, tokens_per_chunk: dict[int, int], *, with_events: bool
     ) -> None:
-        self._index = BlockIndex(geometry.slots, _DEFAULT_KEY_BYTES)
+        self.geometry = geometry
+        self._index = BlockIndex(geometry.slots, KEY_BYTES)
         self._metrics = TierMetrics(geometry, tokens_per_chunk)
         self._events: list[OffloadingEvent] | None = [] if with_events else None
+        self._tokens_per_chunk = tokens_per_chunk
+        self.disk: DiskSide | None = None
+
+    def put_behind(self, disk: DiskTier, key_bytes: int) -> None:
+        """Have a disk tier behind memory from now on.
+
+        Args:
+            disk: opened.
+            key_bytes: length of the engine's keys.
+        """
+        self._index = BlockIndex(self._index.capacity, key_bytes)
+        chunk_tokens = max(self._tokens_per_chunk.values()) // len(self._tokens_per_chunk)
+        self.disk = DiskSide(self._index, disk, self, chunk_tokens)
 
     @override
     def lookup(self, key: OffloadKey, req_context: ReqContext) -> LookupResult:
-        """Tell whether a chunk can be loaded."""
+        """Tell whether a chunk can be loaded; one that is on disk is pending while it comes into memory."""
         tiers = req_context.load_tier_filter
         if tiers is not TierFilter.ALL and not tiers.allows(Medium.CPU, Locality.LOCAL):
             return LookupResult.MISS
-        return _RESULTS[self._index.state(key)]
+        if self.disk is None or not (tiers is TierFilter.ALL or tiers.allows(Medium.STORAGE, Locality.LOCAL)):
+            return _RESULTS[self._index.state(key)]
+        return _RESULTS[self.disk.lookup(key, req_context.req_id)]
 
     @override
     def get_load_source(self, key: OffloadKey, req_context: ReqContext) -> CacheHitSource:
-        """Name this tier in vLLM's own hit statistics."""
+        """Name the tier that a chunk came from in vLLM's own hit statistics."""
+        if self.disk is not None and self.disk.was_promoted(key, req_context.req_id):
+            return CacheHitSource.DISK
         return CacheHitSource.HOST
 
     @override
@@ -71,7 +90,12 @@ class KVTierManager(OffloadingManager):  # type: ignore[misc] # vLLM has no type
     @override
     def prepare_load(self, keys: Collection[OffloadKey], req_context: ReqContext) -> SlotSpec:
         """Protect chunks until `complete_load` and say where they are."""
-        return SlotSpec(self._index.pin(list(keys)))
+        ordered = list(keys)
+        slots = self._index.pin(ordered)
+        self._metrics.hit(len(ordered))
+        if self.disk is not None:
+            self.disk.loading(ordered, req_context.req_id)
+        return SlotSpec(slots)
 
     @override
     def complete_load(self, keys: Collection[OffloadKey], req_context: ReqContext) -> None:
@@ -80,8 +104,11 @@ class KVTierManager(OffloadingManager):  # type: ignore[misc] # vLLM has no type
 
     @override
     def touch(self, keys: Collection[OffloadKey], req_context: ReqContext) -> None:
-        """Make chunks the most recently used."""
-        self._index.touch(list(keys))
+        """Make chunks the most recently used, in both tiers."""
+        ordered = list(keys)
+        self._index.touch(ordered)
+        if self.disk is not None:
+            self.disk.touch(ordered, req_context.req_id)
 
     @override
     def prepare_store(self, keys: Collection[OffloadKey], req_context: ReqContext) -> PrepareStoreOutput:
@@ -95,13 +122,12 @@ class KVTierManager(OffloadingManager):  # type: ignore[misc] # vLLM has no type
         reservation = self._index.reserve(
             ordered, keep=lambda key: req_context.get_offload_key_position(OffloadKey(key)) is not None
         )
-        evicted = [OffloadKey(key) for key in reservation.evicted]
-        self._metrics.evicted(evicted)
-        self._publish(evicted, removed=True)
+        self._metrics.missed(len(reservation.keys))
+        self.went(reservation.evicted, on_disk=False)
         return PrepareStoreOutput(
             keys_to_store=[OffloadKey(key) for key in reservation.keys],
             store_spec=SlotSpec(reservation.slots),
-            evicted_keys=evicted,
+            evicted_keys=[OffloadKey(key) for key in reservation.evicted],
         )
 
     @override
@@ -111,15 +137,40 @@ class KVTierManager(OffloadingManager):  # type: ignore[misc] # vLLM has no type
         """Make stored chunks loadable, or drop those whose store failed."""
         if not success:
             self.invalidate(keys)
-        ready = [OffloadKey(key) for key in self._index.commit(list(keys))]
-        self._metrics.stored(ready)
-        self._publish(ready, removed=False)
+        ready = self._index.commit(list(keys))
+        self.came(ready, on_disk=False)
+        if self.disk is not None:
+            self.disk.stored(ready, req_context.req_id)
 
     def invalidate(self, keys: Collection[OffloadKey]) -> None:
         """Make chunks a miss from now on, because a transfer of them failed."""
-        lost = [OffloadKey(key) for key in self._index.invalidate(list(keys))]
+        lost = self._index.invalidate(list(keys))
         self._metrics.failed(lost)
-        self._publish(lost, removed=True)
+        self._publish(lost, Medium.CPU, removed=True)
+
+    def came(self, keys: Sequence[bytes], *, on_disk: bool) -> None:
+        """Take note of chunks that can be loaded now."""
+        if not on_disk:
+            self._metrics.stored(keys)
+        self._publish(keys, Medium.STORAGE if on_disk else Medium.CPU, removed=False)
+
+    def went(self, keys: Sequence[bytes], *, on_disk: bool) -> None:
+        """Take note of chunks that made room."""
+        if not on_disk:
+            self._metrics.evicted(keys)
+        self._publish(keys, Medium.STORAGE if on_disk else Medium.CPU, removed=True)
+
+    @override
+    def on_request_finished(self, req_context: ReqContext) -> None:
+        """Forget a request."""
+        if self.disk is not None:
+            self.disk.finished(req_context.req_id)
+
+    @override
+    def on_schedule_end(self, context: ScheduleEndContext) -> None:
+        """Begin what the step's lookups asked of the disk."""
+        if self.disk is not None:
+            self.disk.scheduled()
 
     @override
     def take_events(self) -> Iterable[OffloadingEvent]:
@@ -130,20 +181,31 @@ class KVTierManager(OffloadingManager):  # type: ignore[misc] # vLLM has no type
 
     @override
     def reset_cache(self) -> None:
-        """Forget everything. Upstream waits for transfers in flight before it reuses a slot."""
+        """Forget everything. Upstream waits for its transfers in flight before it reuses a slot."""
+        in_use = self.disk.reset() if self.disk is not None else None
         self._index.clear()
+        if in_use is not None:
+            self._index.withhold(in_use)
         self._metrics.cleared()
 
     @override
     def get_stats(self) -> OffloadingConnectorStats | None:
         """Return what changed since the last call, or None."""
-        return self._metrics.take()
+        stats = self._metrics.take()
+        return stats if self.disk is None else self.disk.add_stats(stats)
+
+    @override
+    def shutdown(self) -> None:
+        """Let go of the disk."""
+        if self.disk is not None:
+            self.disk.close()
 
     def _fit_key_length(self, keys: list[OffloadKey]) -> None:
         """Make the index anew for another hash than the default: its length shows with the first key."""
         if keys and len(keys[0]) != self._index.key_bytes:
             self._index = BlockIndex(self._index.capacity, len(keys[0]))
 
-    def _publish(self, keys: list[OffloadKey], *, removed: bool) -> None:
+    def _publish(self, keys: Sequence[bytes], medium: Medium, *, removed: bool) -> None:
         if self._events is not None and keys:
-            self._events.append(OffloadingEvent(keys, Medium.CPU, removed))
+            named = [OffloadKey(key) for key in keys]
+            self._events.append(OffloadingEvent(named, medium, removed, removal_expected=True))

@@ -25,6 +25,8 @@ USED_BYTES: Final = "vllm:kvtier_cpu_used_bytes"
 CACHED_TOKENS: Final = "vllm:kvtier_cpu_cached_tokens"
 EVICTED_CHUNKS: Final = "vllm:kvtier_cpu_evicted_chunks"
 FAILED_CHUNKS: Final = "vllm:kvtier_cpu_failed_chunks"
+HIT_CHUNKS: Final = "vllm:kvtier_cpu_hit_chunks"
+MISSED_CHUNKS: Final = "vllm:kvtier_cpu_missed_chunks"
 
 # The prefix is vLLM's: an engine that starts again in one process unregisters metrics by it.
 DEFINITIONS: Final[dict[str, OffloadingMetricMetadata]] = {
@@ -35,6 +37,10 @@ DEFINITIONS: Final[dict[str, OffloadingMetricMetadata]] = {
     ),
     CACHED_TOKENS: OffloadingGaugeMetadata("Tokens whose KV the CPU tier holds, loadable."),
     EVICTED_CHUNKS: OffloadingCounterMetadata("Chunks that left the CPU tier to make room."),
+    HIT_CHUNKS: OffloadingCounterMetadata(
+        "Chunks loaded from the CPU tier, those among them that had come from disk first."
+    ),
+    MISSED_CHUNKS: OffloadingCounterMetadata("Chunks computed and stored because no tier had them."),
     FAILED_CHUNKS: OffloadingCounterMetadata("Chunks that left the CPU tier because a transfer failed."),
 }
 
@@ -51,18 +57,30 @@ class TierMetrics:
         self._chunks: Counter[int] = Counter()
         self._evicted = 0
         self._failed = 0
+        self._hits = 0
+        self._missed = 0
         self._changed = True
 
-    def stored(self, keys: Sequence[OffloadKey]) -> None:
+    def hit(self, count: int) -> None:
+        """Count chunks that are loaded."""
+        self._hits += count
+        self._changed = True
+
+    def missed(self, count: int) -> None:
+        """Count chunks that had to be computed."""
+        self._missed += count
+        self._changed = self._changed or count > 0
+
+    def stored(self, keys: Sequence[bytes]) -> None:
         """Count chunks that became loadable."""
         self._count(keys, 1)
 
-    def evicted(self, keys: Sequence[OffloadKey]) -> None:
+    def evicted(self, keys: Sequence[bytes]) -> None:
         """Count chunks that made room."""
         self._evicted += len(keys)
         self._count(keys, -1)
 
-    def failed(self, keys: Sequence[OffloadKey]) -> None:
+    def failed(self, keys: Sequence[bytes]) -> None:
         """Count chunks lost to a failed transfer."""
         self._failed += len(keys)
         self._count(keys, -1)
@@ -90,11 +108,13 @@ class TierMetrics:
         )
         stats.increase_counter(EVICTED_CHUNKS, self._evicted)
         stats.increase_counter(FAILED_CHUNKS, self._failed)
-        self._evicted = self._failed = 0
+        stats.increase_counter(HIT_CHUNKS, self._hits)
+        stats.increase_counter(MISSED_CHUNKS, self._missed)
+        self._evicted = self._failed = self._hits = self._missed = 0
         return stats
 
-    def _count(self, keys: Sequence[OffloadKey], sign: int) -> None:
+    def _count(self, keys: Sequence[bytes], sign: int) -> None:
         if keys:
             self._changed = True
             for key in keys:
-                self._chunks[get_offload_group_idx(key)] += sign
+                self._chunks[get_offload_group_idx(OffloadKey(key))] += sign

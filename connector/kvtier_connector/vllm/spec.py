@@ -1,9 +1,11 @@
 """Puts the tier together from vLLM's configuration: a manager for the scheduler, a worker for each rank."""
 
 import os
+from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
+import torch
 from typing_extensions import override
 from vllm.distributed.parallel_state import GroupCoordinator, get_inner_dp_world_group, get_world_group
 from vllm.platforms import current_platform
@@ -17,10 +19,10 @@ from vllm.v1.kv_offload.base import (
 from vllm.v1.kv_offload.config import OffloadingConfig
 
 from kvtier_connector.config import parse_extra_config
-from kvtier_connector.core import pin, region
+from kvtier_connector.core import numa, pin, region
 from kvtier_connector.core.slots import tier_geometry
 from kvtier_connector.errors import ConnectorError, UnsupportedEngineError
-from kvtier_connector.vllm import metrics
+from kvtier_connector.vllm import metrics, metrics_disk
 from kvtier_connector.vllm.copier import Copier
 from kvtier_connector.vllm.copier_memcpy import MemcpyCopier
 from kvtier_connector.vllm.logger import log
@@ -33,14 +35,15 @@ class KVTierOffloadingSpec(OffloadingSpec):  # type: ignore[misc] # vLLM has no 
 
     def __init__(self, config: OffloadingConfig) -> None:
         super().__init__(config)
-        self._settings = parse_extra_config(config.extra_config)
+        self.settings = parse_extra_config(config.extra_config)
         if config.parallel.pp_size > 1:
             raise UnsupportedEngineError("kvtier's connector does not support pipeline parallelism (PP > 1)")
         if config.worker_kv_bytes_per_block <= 0:
             raise UnsupportedEngineError("this engine has no KV cache blocks that could be kept in a tier")
         self.replicated_layout = config.replicated_layout
-        self._geometry = tier_geometry(
-            self._settings,
+        self.region_offer: region.RegionHandle | None = None
+        self.geometry = tier_geometry(
+            self.settings,
             block_bytes=config.worker_kv_bytes_per_block,
             blocks_per_chunk=self.blocks_per_chunk,
             ranks=config.parallel.world_size,
@@ -50,8 +53,9 @@ class KVTierOffloadingSpec(OffloadingSpec):  # type: ignore[misc] # vLLM has no 
     @classmethod
     @override
     def build_metric_definitions(cls, extra_config: dict[str, Any]) -> dict[str, OffloadingMetricMetadata]:
-        """Return the tier's own metrics."""
-        return dict(metrics.DEFINITIONS)
+        """Return the tiers' own metrics."""
+        on_disk = metrics_disk.DEFINITIONS if extra_config.get("disk_path") else {}
+        return metrics.DEFINITIONS | on_disk
 
     @cached_property
     def _manager(self) -> KVTierManager:
@@ -59,7 +63,7 @@ class KVTierOffloadingSpec(OffloadingSpec):  # type: ignore[misc] # vLLM has no 
             group.group_id: group.tokens_per_block * self.blocks_per_chunk for group in self.config.groups
         }
         return KVTierManager(
-            self._geometry, tokens_per_chunk, with_events=self.kv_events_config.enable_kv_cache_events
+            self.geometry, tokens_per_chunk, with_events=self.kv_events_config.enable_kv_cache_events
         )
 
     @override
@@ -77,6 +81,7 @@ class KVTierOffloadingSpec(OffloadingSpec):  # type: ignore[misc] # vLLM has no 
             kv_caches,
             blocks_per_chunk=self.blocks_per_chunk,
             block_bytes=self.config.worker_kv_bytes_per_block,
+            slot_bytes=self.geometry.slot_bytes,
             region_address=memory.address,
         )
         return KVTierWorker(layout, memory, copier)
@@ -86,35 +91,55 @@ class KVTierOffloadingSpec(OffloadingSpec):  # type: ignore[misc] # vLLM has no 
         group = _engine_ranks()
         offer: region.RegionHandle | ConnectorError | None = None
         descriptor = -1
+        nodes = _nodes(group)[: self.geometry.slices]
         if group.rank_in_group == 0:
             try:
-                offer, descriptor = region.create(self._geometry.request(self._settings))
+                offer, descriptor = region.create(
+                    replace(self.geometry.request(self.settings), nodes=tuple(nodes))
+                )
             except ConnectorError as error:
                 offer = error  # the other ranks wait for an answer
         offer = group.broadcast_object(offer)
         if not isinstance(offer, region.RegionHandle):
             raise offer or ConnectorError("the first rank has sent no region")
         number = 0 if self.replicated_layout else self.config.parallel.rank
+        pin.preflight(offer.report, offer.slice_bytes, self.settings.memlock)
         try:
             memory = region.attach(offer, number)
             if group.world_size > 1:
                 group.barrier()
         finally:
-            if descriptor >= 0:
+            if descriptor >= 0 and not self.settings.disk_path:
                 os.close(descriptor)
+        if descriptor >= 0 and self.settings.disk_path:
+            self.region_offer = offer  # the scheduler opens the descriptor, which stays open for that
         return memory
 
     def _device(self, memory: region.Slice) -> tuple[Copier, pin.PinReport]:
         if current_platform.is_cpu():
-            return MemcpyCopier(), pin.lock(memory, self._settings.memlock)
+            return MemcpyCopier(), pin.lock(memory, self.settings.memlock)
         if current_platform.is_cuda():
             from kvtier_connector.vllm.copier_cuda import CudaCopier  # noqa: PLC0415 - needs CUDA
 
             copier = CudaCopier()
-            return copier, pin.register(memory, self._settings.memlock, copier.register)
+            return copier, pin.register(memory, self.settings.memlock, copier.register, copier.unregister)
         raise UnsupportedEngineError(
             f"kvtier's connector does not support {current_platform.device_name}; it runs on CUDA and CPU"
         )
+
+
+def _nodes(group: GroupCoordinator) -> list[int | None]:
+    """Return the NUMA node of each rank's device."""
+    nodes: list[int | None] = [None] * group.world_size
+    if current_platform.is_cuda():
+        device = torch.cuda.get_device_properties(torch.cuda.current_device())
+        own = numa.node_of_pci(device.pci_domain_id, device.pci_bus_id, device.pci_device_id)
+    else:
+        own = numa.node_of_cpus(os.sched_getaffinity(0))
+    if group.world_size == 1:
+        return [own]
+    torch.distributed.all_gather_object(nodes, own, group=group.cpu_group)
+    return nodes
 
 
 def _engine_ranks() -> GroupCoordinator:

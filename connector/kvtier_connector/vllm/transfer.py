@@ -2,11 +2,15 @@
 
 from dataclasses import dataclass, field
 
-from vllm.distributed.kv_transfer.kv_connector.v1.base import KVConnectorWorkerMetadata
+from vllm.distributed.kv_transfer.kv_connector.v1.base import (
+    KVConnectorHandshakeMetadata,
+    KVConnectorWorkerMetadata,
+)
 from vllm.distributed.kv_transfer.kv_connector.v1.offloading.common import OffloadingWorkerMetadata
 from vllm.v1.kv_offload.base import LoadStoreSpec
 
 from kvtier_connector.core.keytable import Slots
+from kvtier_connector.core.region import RegionHandle
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,3 +40,10 @@ class KVTierWorkerMetadata(OffloadingWorkerMetadata):  # type: ignore[misc] # vL
         merged = super().aggregate(other)
         failed = self.failed_jobs | getattr(other, "failed_jobs", set())
         return KVTierWorkerMetadata(merged.completed_jobs, merged.transfer_stats, failed)
+
+
+@dataclass(frozen=True, slots=True)
+class RegionOffer(KVConnectorHandshakeMetadata):  # type: ignore[misc] # vLLM has no types
+    """The first worker's offer of the region to the scheduler's process."""
+
+    region: RegionHandle

@@ -19,7 +19,12 @@ from kvtier_connector.vllm.transfer import SlotSpec
 
 
 def canonical_layout(
-    kv_caches: CanonicalKVCaches, *, blocks_per_chunk: int, block_bytes: int, region_address: int
+    kv_caches: CanonicalKVCaches,
+    *,
+    blocks_per_chunk: int,
+    block_bytes: int,
+    slot_bytes: int,
+    region_address: int,
 ) -> Layout:
     """Return where vLLM's KV caches lie, as the copy plan needs it.
 
@@ -27,6 +32,7 @@ def canonical_layout(
         kv_caches: vLLM's description of this rank's KV caches.
         blocks_per_chunk: engine blocks in a slot.
         block_bytes: this rank's bytes of a block.
+        slot_bytes: distance from one slot to the next.
         region_address: address of this rank's slice.
 
     Raises:
@@ -51,7 +57,8 @@ def canonical_layout(
         )
         for references in kv_caches.group_data_refs
     )
-    return Layout(groups, blocks_per_chunk, block_bytes, region_address)
+    padding_bytes = slot_bytes - blocks_per_chunk * block_bytes
+    return Layout(groups, blocks_per_chunk, block_bytes, region_address, padding_bytes)
 
 
 class KVTierWorker(OffloadingWorker):  # type: ignore[misc] # vLLM has no types

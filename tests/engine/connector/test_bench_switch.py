@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from tests.engine.connector.prompts import metric, prompt
 
-from kvtier_connector.bench_engine import SWITCH
+from kvtier_connector.bench.engine import SWITCH
 from kvtier_connector.config import MIB, ConnectorConfig, Policy, kv_transfer_config
 
 pytestmark = [pytest.mark.engine, pytest.mark.filterwarnings("ignore")]
@@ -17,7 +17,7 @@ TIER = ConnectorConfig(cpu_capacity_bytes=4 * MIB, hugepages=Policy.OFF)
 def test_an_engine_stores_only_while_it_has_its_connector(engine: Callable[..., Any]) -> None:
     from vllm import SamplingParams  # noqa: PLC0415 - takes seconds
 
-    from kvtier_connector.bench_switch import switch  # noqa: PLC0415 - as above
+    from kvtier_connector.bench.switch import switch  # noqa: PLC0415 - as above
 
     with engine(kv_transfer_config(TIER), **SWITCH) as llm:
 

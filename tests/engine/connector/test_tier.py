@@ -145,7 +145,9 @@ def test_a_load_that_fails_in_its_step_leaves_nothing_wrong_behind(
     assert again[1][1] == 544
 
 
-def test_a_model_with_sliding_windows(engine: Callable[..., Any], model_folder: Callable[..., Path]) -> None:
+def test_a_model_with_sliding_windows(
+    engine: Callable[..., Any], model_folder: Callable[..., Path], tmp_path: Path
+) -> None:
     model = model_folder(
         model_type="gemma3_text",
         num_hidden_layers=4,
@@ -156,9 +158,15 @@ def test_a_model_with_sliding_windows(engine: Callable[..., Any], model_folder: 
         hidden_activation="gelu_pytorch_tanh",
         tie_word_embeddings=True,
     )
-    with engine(kv_transfer_config(TIER), model=model) as llm:
+    on_disk = replace(TIER, disk_path=str(tmp_path / "disk"), disk_capacity_bytes=16 * MIB)
+    with engine(kv_transfer_config(on_disk), model=model) as llm:
         cold = [answers(llm, [ids])[0] for ids in PROMPTS]
         assert llm.reset_prefix_cache()  # its device is so large that other blocks are handed out
         warm = [answers(llm, [ids])[0] for ids in PROMPTS]
         assert tokens_of(warm) == tokens_of(cold)
         assert warm[-1][1] >= 576
+    with engine(kv_transfer_config(on_disk), model=model) as llm:
+        from_disk = [answers(llm, [ids])[0] for ids in PROMPTS]
+        assert tokens_of(from_disk) == tokens_of(cold)
+        assert from_disk[-1][1] >= 576
+        assert metric(llm, "vllm:kvtier_disk_hit_chunks") > 0

@@ -6,8 +6,8 @@ import select
 import signal
 import subprocess
 import sys
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -43,13 +43,13 @@ def result_of(engine: "subprocess.Popen[str]", pipe: int) -> Any:  # noqa: ANN40
     return json.loads(line) if line else None
 
 
-def test_two_ranks_and_a_kill(model_folder: Callable[..., Path], tmp_path: Path) -> None:
-    names = set(SHM.iterdir())
-    log = tmp_path / "engine.log"
+@contextmanager
+def two_ranks(model: Path, disk: Path, log: Path) -> Iterator[tuple["subprocess.Popen[str]", Any]]:
+    """Run the program until it has found something; whatever is left of it afterwards is killed."""
     read_end, write_end = os.pipe()
     with log.open("w") as output:
         engine = subprocess.Popen(  # noqa: S603 - our own interpreter
-            [sys.executable, "-m", "tests.engine.connector.two_ranks", str(model_folder()), str(write_end)],
+            [sys.executable, "-m", "tests.engine.connector.two_ranks", model, disk, str(write_end)],
             stdin=subprocess.PIPE,
             stdout=output,
             stderr=subprocess.STDOUT,
@@ -61,8 +61,26 @@ def test_two_ranks_and_a_kill(model_folder: Callable[..., Path], tmp_path: Path)
     try:
         found = result_of(engine, read_end)
         assert found, log.read_text()
+        yield engine, found
+    finally:
+        for pid in [*descendants(engine.pid), engine.pid]:
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        engine.communicate()
+
+
+def tokens(answers: list[tuple[list[int], int]]) -> list[list[int]]:
+    return [tokens for tokens, _ in answers]
+
+
+def test_two_ranks_a_kill_and_another_start(model_folder: Callable[..., Path], tmp_path: Path) -> None:
+    names = set(SHM.iterdir())
+    model, disk, log = model_folder(), tmp_path / "disk", tmp_path / "engine.log"
+    with two_ranks(model, disk, log) as (engine, found):
         everyone = {engine.pid, *descendants(engine.pid)}
-        assert [tokens for tokens, _ in found["warm"]] == [tokens for tokens, _ in found["cold"]]
+        cold = tokens(found["first"])
+        assert tokens(found["warm"]) == cold
+        assert [cached for _, cached in found["first"]] == [0, 0, 0]
         assert [cached for _, cached in found["warm"]] == [64, 320, 640]
         assert found["loaded_bytes"] == 1024 * 1024  # 32 blocks, 16 KiB on each of two ranks
         assert len(regions_of(everyone)) == 1
@@ -77,11 +95,14 @@ def test_two_ranks_and_a_kill(model_folder: Callable[..., Path], tmp_path: Path)
                 os.kill(pid, signal.SIGKILL)
             engine.kill()
             assert watched.alive_after(DEADLINE_S) == {}
-    finally:
-        for pid in [*descendants(engine.pid), engine.pid]:
-            with suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
-        engine.communicate()
+    assert left_in_shm(names) == []
+
+    with two_ranks(model, disk, log) as (_, found):
+        assert tokens(found["first"]) == tokens(found["warm"]) == cold
+        # The last prompt's end may have been on its way to the disk.
+        assert [cached for _, cached in found["first"]][:2] == [64, 320]
+        assert found["first"][2][1] > 320
+        assert found["disk_bytes"] >= (64 + 320 + 320) // 32 * 32 * 1024
     assert left_in_shm(names) == []
 
 

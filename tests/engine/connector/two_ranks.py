@@ -8,10 +8,16 @@ from tests.engine.connector.prompts import SMALL_DEVICE, answers, metric, overwr
 from kvtier_connector.config import MIB, ConnectorConfig, Policy, kv_transfer_config
 
 
-def main(model: str, descriptor: int) -> None:
+def main(model: str, disk: str, descriptor: int) -> None:
     from vllm import LLM  # noqa: PLC0415 - spawned workers import this module too
 
-    tier = ConnectorConfig(cpu_capacity_bytes=4 * MIB, hugepages=Policy.PREFER, blocks_per_chunk=2)
+    tier = ConnectorConfig(
+        cpu_capacity_bytes=4 * MIB,
+        hugepages=Policy.PREFER,
+        blocks_per_chunk=2,
+        disk_path=disk,
+        disk_capacity_bytes=8 * MIB,
+    )
     llm = LLM(
         model,
         tensor_parallel_size=2,
@@ -25,14 +31,19 @@ def main(model: str, descriptor: int) -> None:
         **SMALL_DEVICE,
     )
     prompts = [prompt(length) for length in (100, 333, 700)]
-    cold = [answers(llm, [ids])[0] for ids in prompts]
+    first = [answers(llm, [ids])[0] for ids in prompts]
     overwrite(llm)
     warm = [answers(llm, [ids])[0] for ids in prompts]
-    loaded = metric(llm, "vllm:kv_offload_load_bytes")
+    found = {
+        "first": first,
+        "warm": warm,
+        "loaded_bytes": metric(llm, "vllm:kv_offload_load_bytes"),
+        "disk_bytes": metric(llm, "vllm:kvtier_disk_load_bytes"),
+    }
     with open(descriptor, "w", encoding="utf-8") as result:
-        print(json.dumps({"cold": cold, "warm": warm, "loaded_bytes": loaded}), file=result)
+        print(json.dumps(found), file=result)
     sys.stdin.read()  # whoever started it ends first, if it is not killed
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], int(sys.argv[2]))
+    main(sys.argv[1], sys.argv[2], int(sys.argv[3]))

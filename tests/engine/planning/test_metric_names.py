@@ -1,4 +1,4 @@
-"""Alerts and dashboard read metrics that vLLM's offloading and kvtier's connector define.
+"""Alerts, dashboard and operator read metrics that vLLM's offloading and kvtier's connector define.
 
 Those that every engine exposes from its start are compared with a running one's in runtime/test_run.py.
 """
@@ -6,17 +6,23 @@ Those that every engine exposes from its start are compared with a running one's
 import pytest
 from tests.cases.monitoring import read_metrics
 
+from kvtier_operator.reconcile.facts.engine_tokens import _KVTIER, _KVTIER_DISK
+from kvtier_operator.runtime.metrics import _CPU_CACHED_TOKENS, _DISK_CACHED_TOKENS
+
 pytestmark = [pytest.mark.engine, pytest.mark.filterwarnings("ignore")]
 
 
 def test_offloading_defines_what_is_read() -> None:
     from vllm.distributed.kv_transfer.kv_connector.v1.offloading import metrics  # noqa: PLC0415 - takes seconds
 
+    from kvtier_connector.vllm import metrics_disk  # noqa: PLC0415 - as above
     from kvtier_connector.vllm.metrics import DEFINITIONS  # noqa: PLC0415 - as above
 
-    read = {name for name in read_metrics() if "kv_offload" in name or "kvtier" in name}
-    defined = {**metrics.get_connector_metric_definitions(), **DEFINITIONS}
+    disk = {"disk": {"capacity": "1Ti", "volume": {"emptyDir": {}}}}
+    read = {name for name in read_metrics(tiers=disk) if "kv_offload" in name or "kvtier" in name}
+    read |= {_KVTIER, _KVTIER_DISK, _CPU_CACHED_TOKENS, _DISK_CACHED_TOKENS}
+    defined = {**metrics.get_connector_metric_definitions(), **DEFINITIONS, **metrics_disk.DEFINITIONS}
     # Prometheus' client adds the suffix to counters
     counters = {f"{name}_total" for name, each in defined.items() if "Counter" in type(each).__name__}
-    assert read
+    assert any("disk" in name for name in read)
     assert read <= counters | set(defined)

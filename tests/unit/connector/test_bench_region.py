@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from tests.unit.connector.conftest import POOL, free_pages
 
-from kvtier_connector import bench_region
+from kvtier_connector.bench import region as bench_region
 from kvtier_connector.config import GIB, MIB
 
 

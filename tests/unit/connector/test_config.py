@@ -73,3 +73,33 @@ def test_capacity_has_no_default() -> None:
 def test_policies_given_as_text_become_policies() -> None:
     extra = kv_transfer_config(FULL)["kv_connector_extra_config"] | {"hugepages": "Off"}
     assert parse_extra_config(extra) == replace(FULL, hugepages=Policy.OFF)
+
+
+ON_DISK = replace(FULL, disk_path="/var/lib/kvtier", disk_capacity_bytes=GIB, disk_direct_io=False)
+
+
+def test_a_disk_tier_travels_too() -> None:
+    assert parse_extra_config(kv_transfer_config(ON_DISK)["kv_connector_extra_config"]) == ON_DISK
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"disk_path": "cache"}, "disk_path: got 'cache', must be the absolute path of a folder"),
+        ({"disk_path": 5}, "disk_path: got 5, must be the absolute path"),
+        ({"disk_path": ""}, "disk_path: got '', must be given too"),
+        ({"disk_capacity_bytes": 0}, "disk_capacity_bytes: got 0, must be given too"),
+        ({"disk_capacity_bytes": -1}, "disk_capacity_bytes: got -1, must be a whole number"),
+        ({"disk_capacity_bytes": "1Ti"}, "disk_capacity_bytes: got '1Ti', must be a whole number"),
+        ({"disk_write_bytes_per_hour": -1}, "disk_write_bytes_per_hour: got -1"),
+        ({"disk_direct_io": "yes"}, "disk_direct_io: got 'yes', must be true or false"),
+        ({"disk_timeout_s": 0}, "disk_timeout_s: got 0, must be seconds, more than 0"),
+        ({"disk_timeout_s": True}, "disk_timeout_s: got True"),
+        ({"disk_timeout_s": float("inf")}, "disk_timeout_s: got inf"),
+    ],
+)
+def test_a_bad_disk_setting_is_one_line_that_names_it(change: dict[str, object], message: str) -> None:
+    extra = kv_transfer_config(ON_DISK)["kv_connector_extra_config"] | change
+    with pytest.raises(SettingError) as caught:
+        parse_extra_config(extra)
+    assert str(caught.value).startswith(f"kv_connector_extra_config.{message}")

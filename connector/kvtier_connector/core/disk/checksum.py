@@ -7,12 +7,18 @@ import xxhash
 from typing_extensions import Buffer
 
 
-def bound_checksum(whole: int, part: bytes, data: Buffer) -> int:
+def bound_checksum(whole: int, part: bytes, *data: Buffer) -> int:
     """Return the checksum of data and of where they belong: what is undamaged is still refused elsewhere.
 
     Args:
         whole: what they are a part of: a block's namespace, or a journal's nonce.
         part: which part: a block's key, or a frame's place.
-        data: the bytes as they lie on disk.
+        data: the bytes as they lie on disk, in one piece or several.
     """
-    return xxhash.xxh3_64_intdigest(data, seed=xxhash.xxh3_64_intdigest(part, seed=whole))
+    seed = xxhash.xxh3_64_intdigest(part, seed=whole)
+    if len(data) == 1:
+        return xxhash.xxh3_64_intdigest(data[0], seed=seed)
+    pieces = xxhash.xxh3_64(seed=seed)
+    for piece in data:
+        pieces.update(piece)
+    return pieces.intdigest()

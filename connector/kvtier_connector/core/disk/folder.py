@@ -2,11 +2,12 @@
 
 import fcntl
 import os
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Self
 
 from kvtier_connector.core.disk.failure import disk_errors
-from kvtier_connector.errors import FolderInUseError, SettingError
+from kvtier_connector.errors import DiskError, FolderInUseError, SettingError
 
 _LOCK = "lock"
 _LONGEST_HOLDER_BYTES = 200
@@ -32,20 +33,32 @@ class LockedFolder:
             FolderInUseError: another engine has it.
             DiskError: the disk is full, read-only or failing.
         """
-        with disk_errors(path):
+        with disk_errors(path), ExitStack() as undo:
             descriptor = _open_lock(path)
+            undo.callback(os.close, descriptor)
             try:
                 fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
                 other = os.pread(descriptor, _LONGEST_HOLDER_BYTES, 0).decode(errors="replace").strip()
-                os.close(descriptor)
                 raise FolderInUseError(
                     f"disk_path: {path} is in use by {other or 'another engine'}; "
                     "give every engine a folder of its own"
                 ) from None
             os.ftruncate(descriptor, 0)
             os.pwrite(descriptor, holder.encode()[:_LONGEST_HOLDER_BYTES], 0)
+            undo.pop_all()
         return cls(path, descriptor)
+
+    def check(self) -> None:
+        """See that the folder is still the one that was taken.
+
+        Raises:
+            DiskError: it has been deleted or replaced, so that nobody will find what is written to it.
+        """
+        with disk_errors(self.path):
+            found, taken = (self.path / _LOCK).stat(), os.fstat(self._descriptor)
+            if (found.st_dev, found.st_ino) != (taken.st_dev, taken.st_ino):
+                raise DiskError(f"{self.path}: the folder has been replaced by another")
 
     def close(self) -> None:
         """Let others have it."""

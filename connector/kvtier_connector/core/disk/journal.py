@@ -1,4 +1,4 @@
-"""The disk tier's index on disk: an append-only log whose first frame is a snapshot.
+"""The disk tier's index on disk: an append-only log that begins with a snapshot.
 
 A frame is written by one call and carries a checksum over itself, over its place in the file and over a
 number drawn when the file was made. Reading stops at the first frame that is not as it was written: whatever
@@ -12,9 +12,9 @@ The format is in docs/development/disk-format.md.
 import os
 import secrets
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final, Self
 
@@ -111,11 +111,17 @@ class Journal:
         self.size_bytes = size_bytes
 
     @classmethod
-    def create(cls, path: Path, shape: Shape, entries: Entries) -> Self:
-        """Write a journal that holds `entries` in place of what is at `path`: the old or the new, never half.
+    def create(cls, path: Path, shape: Shape, snapshot: Iterable[Entries] = ()) -> Self:
+        """Write a journal that holds a snapshot in place of the one at `path`: old or new, never half.
+
+        Args:
+            path: the file.
+            shape: of the slots.
+            snapshot: all that lies in them, in pieces of any size.
 
         Raises:
-            DiskError: the disk is full, read-only or failing; what was there is as it was.
+            DiskError: the disk is full, read-only or failing. What was there is as it was, unless the new one
+                has taken its place and only the folder could not be flushed; the caller has neither open.
         """
         new = path.with_name(path.name + ".new")
         nonce = secrets.randbits(64)
@@ -126,7 +132,8 @@ class Journal:
             undo.callback(os.close, descriptor)
             journal = cls(path, shape, descriptor, nonce, 0)
             journal._write(_header(shape, nonce))
-            journal.append(entries, ())
+            for entries in snapshot:
+                journal.append(entries, ())
             os.fsync(descriptor)
             new.replace(path)
             _flush_folder(path.parent)
@@ -135,7 +142,10 @@ class Journal:
 
     @classmethod
     def open(cls, path: Path, shape: Shape) -> tuple[Self, Recovered]:
-        """Open a journal, or make one where there is none, or none of this shape.
+        """Open a journal, or make one where there is none that can be read.
+
+        One of another number of slots is written anew with what fits. One of other keys or another namespace
+        is not read.
 
         Raises:
             DiskError: the disk is full, read-only or failing.
@@ -145,15 +155,20 @@ class Journal:
                 content = path.read_bytes()
             except FileNotFoundError:
                 content = b""
-        nonce = _nonce(content, shape)
-        if nonce is None:
-            return cls.create(path, shape, shape.nothing), Recovered(shape.nothing, len(content))
-        records, end = _read(content, shape, nonce)
-        with disk_errors(path):
+        found = _found(content, shape)
+        if found is None:
+            return cls.create(path, shape), Recovered(shape.nothing, len(content))
+        written, nonce = found
+        records, end = _read(content, written, nonce)
+        entries = _last_of_each_slot(records[records["slot"] < shape.slots])
+        if written != shape:
+            return cls.create(path, shape, [entries]), Recovered(entries, len(content) - end)
+        with disk_errors(path), ExitStack() as undo:
             descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
-            journal = cls(path, shape, descriptor, nonce, end)
+            undo.callback(os.close, descriptor)
             os.ftruncate(descriptor, end)
-        return journal, Recovered(_last_of_each_slot(records), len(content) - end)
+            undo.pop_all()
+        return cls(path, shape, descriptor, nonce, end), Recovered(entries, len(content) - end)
 
     def append(self, stored: Entries, emptied: Slots | tuple[()]) -> None:
         """Add what was stored, and slots that hold nothing any more; both at once or neither.
@@ -194,12 +209,13 @@ def _header(shape: Shape, nonce: int) -> bytes:
     return header + _CHECKSUM.pack(xxhash.xxh3_64_intdigest(header))
 
 
-def _nonce(content: bytes, shape: Shape) -> int | None:
-    """Return the number drawn for this file, or None if it is no journal of this shape."""
+def _found(content: bytes, shape: Shape) -> tuple[Shape, int] | None:
+    """Return a journal's own shape and nonce, or None if it is none, or one of other keys or meaning."""
     if len(content) < _START:
         return None
-    nonce: int = _HEADER.unpack_from(content)[-1]
-    return nonce if content[:_START] == _header(shape, nonce) else None
+    _, _, slots, _, nonce = _HEADER.unpack_from(content)
+    written = replace(shape, slots=slots)
+    return (written, nonce) if content[:_START] == _header(written, nonce) else None
 
 
 def _read(content: bytes, shape: Shape, nonce: int) -> tuple[npt.NDArray[np.void], int]:

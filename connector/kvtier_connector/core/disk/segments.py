@@ -6,16 +6,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Self
 
+from kvtier_connector.config import DISK_ALIGNMENT_BYTES
 from kvtier_connector.core.allocation import allocated
 from kvtier_connector.core.disk.failure import disk_errors
 from kvtier_connector.core.memory import format_bytes
 from kvtier_connector.errors import DiskError
 
-ALIGNMENT_BYTES: Final = 4096
-"""Of offsets, lengths and addresses for O_DIRECT: no disk's logical blocks are larger (open(2), NOTES)."""
 SEGMENT_BYTES: Final = 1 << 30
 """Large enough that a terabyte has a thousand files, small enough to make and remove one in a moment."""
 _NAME: Final = "blocks-{:06}"
+_ALL: Final = "blocks-*"
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +44,7 @@ class Segments:
 
         Args:
             folder: which this process has locked.
-            slot_bytes: size of a slot, a multiple of ALIGNMENT_BYTES.
+            slot_bytes: size of a slot, a multiple of DISK_ALIGNMENT_BYTES.
             slots: number of slots.
             direct: whether to pass by the page cache where the file system can.
             segment_bytes: size of a file at most, but at least one slot.
@@ -54,15 +54,16 @@ class Segments:
             DiskError: there is not room for all, or the disk is read-only or failing; what there was before
                 is still there, and nothing else.
         """
-        if slot_bytes % ALIGNMENT_BYTES:
-            raise ValueError(f"a slot of {slot_bytes} bytes is not a multiple of {ALIGNMENT_BYTES}")
+        if slot_bytes % DISK_ALIGNMENT_BYTES:
+            raise ValueError(f"a slot of {slot_bytes} bytes is not a multiple of {DISK_ALIGNMENT_BYTES}")
+        with disk_errors(folder):
+            _check_room(folder, slots * slot_bytes)
         per_segment = max(1, segment_bytes // slot_bytes)
         sizes = {
             folder / _NAME.format(number): min(per_segment, slots - first) * slot_bytes
             for number, first in enumerate(range(0, slots, per_segment))
         }
         with disk_errors(folder):
-            _check_room(folder, sizes)
             new = [path for path in sizes if not path.exists()]
             opened = list[int]()
             try:
@@ -73,7 +74,7 @@ class Segments:
                 _undo(opened, new)
                 raise
             direct = direct and _bypass_cache(list(sizes), opened)
-            for path in folder.glob("blocks-*"):
+            for path in folder.glob(_ALL):
                 if path not in sizes:  # from when the tier was larger
                     path.unlink()
         return cls(opened, slot_bytes, per_segment, direct=direct)
@@ -89,12 +90,11 @@ class Segments:
             os.close(self._descriptors.pop())
 
 
-def _check_room(folder: Path, sizes: dict[Path, int]) -> None:
-    """Refuse what does not fit before anything is taken."""
-    taken = sum(path.stat().st_blocks * 512 for path in sizes if path.exists())
+def _check_room(folder: Path, wanted: int) -> None:
+    """Refuse what does not fit before anything is taken; what becomes too much is not removed for it."""
+    taken = min(wanted, sum(path.stat().st_blocks * 512 for path in folder.glob(_ALL)))
     disk = os.statvfs(folder)
     free = disk.f_bavail * disk.f_frsize
-    wanted = sum(sizes.values())
     if wanted > taken + free:
         raise DiskError(
             f"disk_capacity_bytes: {format_bytes(wanted)} do not fit {folder}: {format_bytes(free)} are "

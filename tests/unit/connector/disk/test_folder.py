@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from kvtier_connector.core.disk.folder import LockedFolder
-from kvtier_connector.errors import FolderInUseError, SettingError
+from kvtier_connector.errors import DiskError, FolderInUseError, SettingError
 
 HOLDER = """
 import sys
@@ -57,3 +57,15 @@ def test_a_folder_that_may_not_be_written_is_named(tmp_path: Path) -> None:
             LockedFolder.take(closed / "tier", "a")
     finally:
         os.seteuid(user)
+
+
+@pytest.mark.parametrize("instead", ["nothing", "another"])
+def test_a_folder_that_is_deleted_underneath_is_noticed(tmp_path: Path, instead: str) -> None:
+    folder = LockedFolder.take(tmp_path / "tier", "a")
+    folder.check()
+    (tmp_path / "tier").rename(tmp_path / "elsewhere")
+    if instead == "another":
+        LockedFolder.take(tmp_path / "tier", "b").close()
+    with pytest.raises(DiskError, match=r"tier: (No such file|the folder has been replaced by another)"):
+        folder.check()
+    folder.close()

@@ -7,10 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from kvtier_connector.core.disk.segments import ALIGNMENT_BYTES, Segments
+from kvtier_connector.config import DISK_ALIGNMENT_BYTES
+from kvtier_connector.core.disk.segments import Segments
 from kvtier_connector.errors import DiskError
 
-SLOT = 2 * ALIGNMENT_BYTES
+SLOT = 2 * DISK_ALIGNMENT_BYTES
 PER_SEGMENT = 3
 
 

@@ -28,8 +28,8 @@ _ENVIRONMENT: Final = {
     "VLLM_LOGGING_LEVEL": "WARNING",
 }
 SWITCH: Final = {
-    "scheduler_cls": "kvtier_connector.bench_switch.SwitchScheduler",
-    "worker_extension_cls": "kvtier_connector.bench_switch.SwitchWorker",
+    "scheduler_cls": "kvtier_connector.bench.switch.SwitchScheduler",
+    "worker_extension_cls": "kvtier_connector.bench.switch.SwitchWorker",
 }
 _LOG_LINES: Final = 15
 _LOOK_S: Final = 0.05
@@ -80,15 +80,24 @@ class BenchEngine:
         Raises:
             ConnectorError: the engine died; the message ends with its last lines.
         """
-        if ask is not None and self._process.stdin:
-            self._process.stdin.write(json.dumps(asdict(ask)) + "\n")
+        answer = self.exchange(None if ask is None else asdict(ask))
+        return Answer(**answer) if answer else None
+
+    def exchange(self, question: dict[str, Any] | None) -> dict[str, Any] | None:
+        """Send one line of JSON and return the one that comes back; without a question, only wait for that.
+
+        Raises:
+            ConnectorError: the engine died; the message ends with its last lines.
+        """
+        if question is not None and self._process.stdin:
+            self._process.stdin.write(json.dumps(question) + "\n")
             self._process.stdin.flush()
         line = self._answers.readline()
         if not line:
             last = self._log.read_text(errors="replace").splitlines()[-_LOG_LINES:]
             raise ConnectorError("the engine died: " + "\n".join(last))
-        answer = json.loads(line)
-        return Answer(**answer) if answer else None
+        answer: dict[str, Any] | None = json.loads(line)
+        return answer
 
     def run(self, ask: Ask) -> Answer:
         """Run one request and return its answer."""
@@ -120,7 +129,9 @@ def _cpu_s(processes: Sequence[psutil.Process]) -> float:
 
 
 @contextmanager
-def bench_engine(settings: dict[str, Any], *, log: Path, cores: str = "") -> Iterator[BenchEngine]:
+def bench_engine(
+    settings: dict[str, Any], *, log: Path, cores: str = "", module: str = __name__
+) -> Iterator[BenchEngine]:
     """Run an engine and stop it.
 
     Args:
@@ -128,6 +139,8 @@ def bench_engine(settings: dict[str, Any], *, log: Path, cores: str = "") -> Ite
         log: file that takes the engine's output.
         cores: cores that compute, as VLLM_CPU_OMP_THREADS_BIND takes them; all of this process when empty.
             Threads that are not bound share a core now and then, and a prefill takes twice as long.
+        module: what the process runs, with the pipe for its answers and the settings as arguments. It writes
+            a line when it is ready, and then one for each that it reads.
     """
     answers, child_end = os.pipe()
     log.parent.mkdir(parents=True, exist_ok=True)
@@ -135,7 +148,7 @@ def bench_engine(settings: dict[str, Any], *, log: Path, cores: str = "") -> Ite
         bound = {"VLLM_CPU_OMP_THREADS_BIND": cores or _every_core(), "VLLM_RPC_BASE_PATH": sockets}
         with log.open("w") as output:
             process = subprocess.Popen(  # noqa: S603 - our own interpreter
-                [sys.executable, "-m", __name__, str(child_end), json.dumps(settings)],
+                [sys.executable, "-m", module, str(child_end), json.dumps(settings)],
                 stdin=subprocess.PIPE,
                 stdout=output,
                 stderr=subprocess.STDOUT,
@@ -161,7 +174,7 @@ def _every_core() -> str:
 def _serve(answers: int, settings: dict[str, Any]) -> None:
     from vllm import LLM, SamplingParams  # noqa: PLC0415 - only the child needs it
 
-    from kvtier_connector.bench_switch import switch  # noqa: PLC0415 - imports vLLM
+    from kvtier_connector.bench.switch import switch  # noqa: PLC0415 - imports vLLM
 
     llm = LLM(**settings, skip_tokenizer_init=True, enforce_eager=True, max_num_seqs=4, seed=0)
     with os.fdopen(answers, "w", buffering=1) as pipe:

@@ -7,7 +7,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any, Final, NamedTuple
 
-from kvtier_connector.bench_engine import SWITCH, Ask, BenchEngine, bench_engine
+from kvtier_connector.bench.engine import SWITCH, Ask, BenchEngine, bench_engine
 from kvtier_connector.config import ConnectorConfig, kv_transfer_config
 
 _PROMPT_TOKENS: Final = (512, 4096)
@@ -18,7 +18,7 @@ _RESAMPLES: Final = 10_000
 _EMPTY: Final = {
     "kv_connector": "EmptyConnector",
     "kv_role": "kv_both",
-    "kv_connector_module_path": "kvtier_connector.bench_switch",
+    "kv_connector_module_path": "kvtier_connector.bench.switch",
 }
 
 
@@ -89,11 +89,11 @@ def _compare(pairs: Sequence[Pair]) -> dict[str, Any]:
         "off_s": median(pair.off for pair in pairs),
         "extra_s": median(pair.on - pair.off for pair in pairs),
         "ratio": median(ratios),
-        "ratio_ci95": _confidence_95(ratios),
+        "ratio_ci95": confidence_95(ratios),
     }
 
 
-def _confidence_95(values: Sequence[float]) -> tuple[float, float]:
+def confidence_95(values: Sequence[float]) -> tuple[float, float]:
     """Return the bootstrap percentile interval of the median (Efron and Tibshirani 1993, chapter 13)."""
     numbers = random.Random(0)  # noqa: S311 - not for secrets
     medians = sorted(median(numbers.choices(values, k=len(values))) for _ in range(_RESAMPLES))

@@ -1,0 +1,133 @@
+"""The disk tier beside fio, vLLM's file system tier and LMCache's LocalDisk, taking turns on one disk."""
+
+import os
+import random
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any, Final, Protocol
+
+from kvtier_connector.bench.disk.figures import Way, row
+from kvtier_connector.bench.disk.fio import Fio, FioMissingError
+from kvtier_connector.bench.disk.lmcache_install import LMCacheMissingError, lmcache_environment
+from kvtier_connector.bench.disk.process import SideProcess
+from kvtier_connector.bench.disk.work import OPS, Op, Sample, Work
+
+BLOCK_BYTES: Final = (128 << 10, 512 << 10, 2 << 20)
+SIDES: Final = ("kvtier", "fio", "vllm_fs", "lmcache")
+_APART: Final = {("vllm_fs", "16 prompts"): "vllm_fs_16_prompts"}
+"""Variants that are a case of their own. All others are the same case: the fastest counts."""
+_ENGINE: Final = {"VLLM_LOGGING_LEVEL": "WARNING"}
+
+
+class Contestant(Protocol):
+    """What the benchmark needs of a side, wherever that runs."""
+
+    name: str
+    variants: tuple[str, ...]
+
+    def ready(self) -> None:
+        """Wait until all blocks are there."""
+
+    def sample(self, op: Op, variant: str, seed: int) -> Sample:
+        """Take one sample."""
+
+    def close(self) -> None:
+        """End it."""
+
+
+def bench_disk(  # noqa: PLR0913 - the last four are for tests and for disks of other sizes
+    folder: Path,
+    *,
+    log: Path,
+    say: Callable[[str], None],
+    rounds: int = 15,
+    kept_bytes: int = 512 << 20,
+    sample_bytes: int = 256 << 20,
+    block_bytes: Sequence[int] = BLOCK_BYTES,
+    sides: Sequence[str] = SIDES,
+) -> list[dict[str, Any]]:
+    """Measure storing and loading blocks, past the page cache, with every side on files of the same size.
+
+    In each round every variant of every side takes one sample, in an order drawn anew, so that a disk whose
+    speed changes disturbs all alike.
+
+    Args:
+        folder: on the disk to be measured; what is written there is removed again.
+        log: file for the sides' output; each side gets a suffix.
+        say: is told of sides that cannot be measured, and how far it is.
+        rounds: samples of each variant.
+        kept_bytes: bytes of all blocks of a side, so four times this is taken from the disk.
+        sample_bytes: bytes that one sample moves; sides but fio have memory for as many.
+        block_bytes: sizes of blocks.
+        sides: the sides to measure; kvtier is always one.
+
+    Returns:
+        For each block size and direction the row of `figures.row`, and the machine's load average,
+        by which a reader sees whether others were at work.
+
+    Raises:
+        ConnectorError: a side failed.
+    """
+    rows = []
+    log.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=folder, prefix="kvtier-bench-") as scratch:
+        for size in block_bytes:
+            work = Work(str(Path(scratch, str(size))), size, kept_bytes // size, sample_bytes // size)
+            with _started(work, sides, log, say) as contestants:
+                for op in OPS:
+                    rows.append(_measured(work, op, contestants, rounds, sides))
+                    say(_line(rows[-1]))
+    return rows
+
+
+@contextmanager
+def _started(
+    work: Work, sides: Sequence[str], log: Path, say: Callable[[str], None]
+) -> Iterator[list[Contestant]]:
+    """Start the sides that can be had, one after the other; remove their files at the end."""
+    with tempfile.TemporaryDirectory(dir=Path(work.folder).parent) as files, ExitStack() as stack:
+        contestants: list[Contestant] = []
+        for name in sides:
+            own = Work(str(Path(files, name)), work.block_bytes, work.blocks, work.sample_blocks)
+            try:
+                contestant = _contestant(name, own, log.with_suffix(f".{name}.log"))
+            except (FioMissingError, LMCacheMissingError) as error:
+                say(str(error))
+                continue
+            stack.callback(contestant.close)
+            contestant.ready()
+            contestants.append(contestant)
+        yield contestants
+
+
+def _contestant(name: str, work: Work, log: Path) -> Contestant:
+    if name == "fio":
+        return Fio(work)
+    environment = _ENGINE | lmcache_environment() if name == "lmcache" else _ENGINE
+    return SideProcess(name, work, log=log, environment=environment)
+
+
+def _measured(
+    work: Work, op: Op, contestants: Sequence[Contestant], rounds: int, sides: Sequence[str]
+) -> dict[str, Any]:
+    ways = [(side, variant, list[Sample]()) for side in contestants for variant in side.variants]
+    order = random.Random(work.block_bytes)  # noqa: S311 - not a secret
+    for number in range(rounds):
+        for side, variant, samples in order.sample(ways, len(ways)):
+            samples.append(side.sample(op, variant, number))
+    found: dict[str, list[Way]] = {name: [] for name in sides}
+    for side, variant, samples in ways:
+        name = _APART.get((side.name, variant), side.name)
+        found.setdefault(name, []).append(Way(name, variant, samples))
+    return row(work.block_bytes, op, found) | {"load_average": os.getloadavg()[0]}
+
+
+def _line(figures: dict[str, Any]) -> str:
+    speeds = ", ".join(
+        f"{name[: -len('_gbps')]} {speed:.2f}" if speed else f"{name[: -len('_gbps')]} none"
+        for name, speed in figures.items()
+        if name.endswith("_gbps")
+    )
+    return f"{figures['op']} of {figures['block_kib']} KiB, GB/s: {speeds}"

@@ -1,0 +1,54 @@
+"""Time to first token from the tier in memory, beside a device hit and a cold prompt."""
+
+from pathlib import Path
+from statistics import median
+from typing import Any, Final
+
+from kvtier_connector.bench.engine import Answer, Ask, bench_engine
+from kvtier_connector.config import GIB, ConnectorConfig, kv_transfer_config
+
+TIER: Final = ConnectorConfig(cpu_capacity_bytes=GIB)
+_HITS_PER_PROMPT: Final = 3
+
+
+def bench_ttft(model: Path, *, prompt_tokens: int, repeats: int, log: Path) -> dict[str, Any]:
+    """Measure time to first token cold, from the device's cache and from the CPU tier, in one engine.
+
+    Args:
+        model: the model's folder.
+        prompt_tokens: length of the prompts; each repeat has a new one.
+        repeats: number of prompts.
+        log: file for the engine's output.
+    """
+    found: dict[str, list[Answer]] = {"cold": [], "device_hit": [], "cpu_tier": []}
+    equal = True
+    settings = {
+        "model": str(model),
+        "max_model_len": prompt_tokens + 64,
+        "kv_transfer_config": kv_transfer_config(TIER),
+    }
+    with bench_engine(settings, log=log) as engine:
+        engine.run(Ask(seed=-1, prompt_tokens=256))
+        for seed in range(repeats):
+            cold = engine.run(Ask(seed, prompt_tokens, forget=True))
+            found["cold"].append(cold)
+            for _ in range(_HITS_PER_PROMPT):
+                hits = engine.run(Ask(seed, prompt_tokens)), engine.run(Ask(seed, prompt_tokens, forget=True))
+                for name, answer in zip(("device_hit", "cpu_tier"), hits, strict=True):
+                    found[name].append(answer)
+                # Not with the cold answer: in bfloat16 a device hit itself may differ from that by rounding.
+                equal &= hits[0].tokens == hits[1].tokens
+    medians = {name: median(answer.seconds for answer in answers) for name, answers in found.items()}
+    return {
+        "prompt_tokens": prompt_tokens,
+        "repeats": repeats,
+        "cached_tokens": {name: min(answer.cached for answer in answers) for name, answers in found.items()},
+        **{f"{name}_s": value for name, value in medians.items()},
+        "spread_s": {
+            name: [min(answer.seconds for answer in answers), max(answer.seconds for answer in answers)]
+            for name, answers in found.items()
+        },
+        "over_device_hit": medians["cpu_tier"] / medians["device_hit"],
+        "speedup": medians["cold"] / medians["cpu_tier"],
+        "outputs_equal": equal,
+    }

@@ -1,0 +1,67 @@
+"""How the disk tier talks to the kernel: the best way that is allowed here, and why not a better one."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from kvtier_connector.core.disk.io.engine import EngineUnavailableError, IOEngine
+from kvtier_connector.core.disk.io.filesystem import submission_obstacle
+from kvtier_connector.core.disk.io.threads import ThreadEngine
+from kvtier_connector.core.disk.io.uring import UringEngine
+
+ENGINES: Final[dict[str, Callable[[int], IOEngine]]] = {
+    UringEngine.name: UringEngine,
+    ThreadEngine.name: ThreadEngine,
+}
+"""By name, the best first: each makes an engine of a depth, or raises EngineUnavailableError."""
+
+
+@dataclass(frozen=True, slots=True)
+class EngineReport:
+    """What is used, and why.
+
+    Args:
+        got: the engine's name.
+        depth: how many transfers it keeps in the kernel's hands.
+        why: for each better one, why not; empty when there was none.
+    """
+
+    got: str
+    depth: int
+    why: str
+
+    def __str__(self) -> str:
+        return f"{self.got}, {self.depth} transfers at a time" + (f" ({self.why})" if self.why else "")
+
+
+def open_engine(
+    depth: int, *, folder: Path | None = None, prefer: str | None = None
+) -> tuple[IOEngine, EngineReport]:
+    """Open the best engine that the kernel allows.
+
+    Args:
+        depth: how many transfers the kernel has at a time.
+        folder: where the files lie: io_uring is for file systems on which its submissions do not wait.
+        prefer: the name of one that is tried before the others.
+
+    Raises:
+        ValueError: there is none of that name.
+        OSError: the folder cannot be looked at.
+        EngineUnavailableError: none is to be had.
+    """
+    if prefer is not None and prefer not in ENGINES:
+        raise ValueError(f"no engine is called {prefer!r}; there are {', '.join(ENGINES)}")
+    obstacle = submission_obstacle(folder) if folder else ""
+    why = list[str]()
+    for name in sorted(ENGINES, key=lambda name: name != prefer):  # stable: the others keep their order
+        if name == UringEngine.name and obstacle:
+            why.append(f"{name}: {obstacle}")
+            continue
+        try:
+            engine = ENGINES[name](depth)
+        except EngineUnavailableError as error:
+            why.append(f"{name}: {error}")
+        else:
+            return engine, EngineReport(name, depth, "; ".join(why))
+    raise EngineUnavailableError(f"no way to reach the disk: {'; '.join(why)}")

@@ -1,0 +1,83 @@
+"""What the disk tier needs of an operating system: many reads and writes of whole blocks at a time."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from kvtier_connector.errors import DiskError
+
+
+class EngineUnavailableError(DiskError):
+    """This way of talking to the kernel is not to be had here; another may be."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class BlockIO:
+    """One block's read or write.
+
+    Args:
+        tag: the caller's name for it.
+        write: the direction: True from memory to disk.
+        descriptor: of the open file.
+        offset: of the block in the file, in bytes.
+        parts: the memory, in the order of the file; where the file passes by the page cache, addresses and
+            lengths are multiples of DISK_ALIGNMENT_BYTES. It must stay as it is until the end is reported. At
+            most 1,024 parts (IOV_MAX, readv(2)).
+    """
+
+    tag: int
+    write: bool
+    descriptor: int
+    offset: int
+    parts: tuple[memoryview, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """How a read or write ended: the kernel touches its memory no more.
+
+    Args:
+        io: which.
+        seconds: from its hand-over to the kernel to its end.
+        error: why it failed, or None. A transfer that ends short is a failure too (EIO).
+    """
+
+    io: BlockIO
+    seconds: float
+    error: OSError | None
+
+
+class IOEngine(Protocol):
+    """Keeps up to `depth` transfers in the kernel's hands. One thread owns it; only `wake` is for others."""
+
+    name: str
+    """For people: how it talks to the kernel."""
+    depth: int
+
+    def submit(self, ios: Sequence[BlockIO]) -> None:
+        """Take transfers on and return at once; those beyond `depth` wait for their turn, in order."""
+
+    def ended(self, timeout_s: float) -> list[Ended]:
+        """Return what has ended since the last call; waits for the first one or `wake`, at most this long."""
+
+    def wake(self) -> None:
+        """Make the owner's `ended` return now, or its next one if it is not waiting.
+
+        From any thread, also after `close`. Several calls before `ended` returns count as one.
+        """
+
+    def overdue(self, limit_s: float) -> list[BlockIO]:
+        """Return the transfers that the kernel has had for longer than this; they still end, some time."""
+
+    def withdraw(self) -> list[BlockIO]:
+        """Take back the transfers that wait for their turn and return them: nothing touches their memory."""
+
+    @property
+    def in_flight(self) -> int:
+        """Number of transfers in the kernel's hands or waiting for their turn."""
+
+    def close(self) -> None:
+        """Let go of the kernel's and the engine's resources without waiting for a device that hangs.
+
+        What the kernel has then is never reported: its memory must not be used again.
+        """

@@ -1,0 +1,111 @@
+"""What the index's owner and the thread that reads and writes tell each other."""
+
+from dataclasses import dataclass
+
+from kvtier_connector.core.disk.store import Store
+from kvtier_connector.core.keytable import Slots
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Order:
+    """One block to read into memory or to write to disk.
+
+    Args:
+        write: the direction: True from memory to disk.
+        generation: of the store whose slot it is; the orders for one that is no more are refused.
+        key: the block's.
+        slot: the block's on disk.
+        memory_slot: the block's in memory.
+        parts: the block's memory, in the order of the file. Nobody else may write to it, nor, of a read,
+            believe it, before the order has ended.
+    """
+
+    write: bool
+    generation: int
+    key: bytes
+    slot: int
+    memory_slot: int
+    parts: tuple[memoryview, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Forget:
+    """Slots that hold nothing any more.
+
+    Args:
+        generation: of the store whose slots they are.
+        slots: which.
+    """
+
+    generation: int
+    slots: Slots
+
+
+@dataclass(frozen=True, slots=True)
+class Clear:
+    """Forget everything; answered by Cleared.
+
+    Args:
+        generation: of what comes after.
+    """
+
+    generation: int
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """An order has ended: its memory is the owner's again.
+
+    Args:
+        order: which.
+        seconds: how long the disk took; 0 if it was not asked.
+        at_s: when, by time.monotonic().
+        error: why it failed, or None.
+    """
+
+    order: Order
+    seconds: float
+    at_s: float
+    error: Exception | None
+
+
+@dataclass(frozen=True, slots=True)
+class Overdue:
+    """An order is taken for failed, but the disk still has its memory: its end is reported later.
+
+    Args:
+        order: which.
+    """
+
+    order: Order
+
+
+@dataclass(frozen=True, slots=True)
+class Down:
+    """The disk cannot be used; every order that it had is reported too.
+
+    Args:
+        reason: for people.
+    """
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Up:
+    """The disk can be used again.
+
+    Args:
+        store: with its index filled from what was found; the index is the owner's from now on.
+    """
+
+    store: Store
+
+
+@dataclass(frozen=True, slots=True)
+class Cleared:
+    """A Clear has been done."""
+
+
+Message = Order | Forget | Clear
+Event = Ended | Overdue | Down | Up | Cleared

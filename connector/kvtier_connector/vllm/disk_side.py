@@ -1,0 +1,145 @@
+"""The disk tier behind the one in memory: what is read for waiting requests, and written behind stores."""
+
+import time
+from collections.abc import Sequence
+from typing import Final, Protocol
+
+from vllm.distributed.kv_transfer.kv_connector.v1.offloading.metrics import OffloadingConnectorStats
+
+from kvtier_connector.core.disk.tier import DiskTier, Progress
+from kvtier_connector.core.index import BlockIndex, BlockState
+from kvtier_connector.core.keytable import Slots
+from kvtier_connector.vllm.logger import log
+from kvtier_connector.vllm.metrics_disk import DiskMetrics
+from kvtier_connector.vllm.promotions import Promotions
+
+_PATIENCE_S: Final = 0.05
+"""How long a step without work waits for the disk: longer than a chunk takes, too short for a new request to
+notice."""
+
+
+class Told(Protocol):
+    """Who is told what comes and goes: the manager."""
+
+    def came(self, keys: Sequence[bytes], *, on_disk: bool) -> None:
+        """Take note of chunks that can be loaded now."""
+
+    def went(self, keys: Sequence[bytes], *, on_disk: bool) -> None:
+        """Take note of chunks that made room."""
+
+
+class DiskSide:
+    """Connects the two tiers of one engine.
+
+    Args:
+        memory: the index of the tier in memory.
+        disk: the tier on disk.
+        told: who is told.
+        chunk_tokens: tokens of a chunk.
+    """
+
+    def __init__(self, memory: BlockIndex, disk: DiskTier, told: Told, chunk_tokens: int) -> None:
+        self._memory = memory
+        self._disk = disk
+        self._told = told
+        self._promotions = Promotions(memory, disk, disk.block_bytes / chunk_tokens)
+        self._metrics = DiskMetrics(disk, chunk_tokens)
+        self._bytes_per_token = disk.block_bytes / chunk_tokens
+        self._unsaved = set[str]()
+        self.prefill = disk.break_even.prefill_tokens
+
+    def keep_off_disk(self, request_id: str) -> None:
+        """Have nothing of a request written, because its key does not say all about its bytes."""
+        self._unsaved.add(request_id)
+
+    def lookup(self, key: bytes, request_id: str) -> BlockState:
+        """Return the state of a chunk in either tier: one on disk is pending until it is in memory."""
+        self._settle()
+        return self._promotions.lookup(key, request_id)
+
+    def was_promoted(self, key: bytes, request_id: str) -> bool:
+        """Tell whether a chunk was read from disk for this request."""
+        return self._promotions.was_promoted(key, request_id)
+
+    def loading(self, keys: Sequence[bytes], request_id: str) -> None:
+        """Take note of a load that protects its chunks itself."""
+        self._metrics.hit(sum(self._promotions.was_promoted(key, request_id) for key in keys))
+        self._promotions.loaded(request_id)
+        self._offer_again(keys, request_id)
+
+    def touch(self, keys: Sequence[bytes], request_id: str) -> None:
+        """Make chunks the most recently used on disk, too."""
+        self._disk.touch(keys)
+        self._offer_again(keys, request_id)
+
+    def stored(self, keys: Sequence[bytes], request_id: str) -> None:
+        """Write chunks that have become loadable, if that pays."""
+        if self._saves(request_id):
+            self._write(self._disk.wanted(keys))
+
+    def _offer_again(self, keys: Sequence[bytes], request_id: str) -> None:
+        """Write chunks in use that the disk was not given before: it was off, or did not keep up."""
+        lacking = self._disk.lacking(keys)
+        ready = [key for key in lacking if self._memory.state(key) is BlockState.READY]
+        if ready and self._saves(request_id):
+            self._write(self._disk.admitted(ready))
+
+    def _saves(self, request_id: str) -> bool:
+        return request_id not in self._unsaved and self._disk.break_even.pays(self._bytes_per_token)
+
+    def _write(self, keys: Sequence[bytes]) -> None:
+        if keys:
+            progress = Progress()
+            self._disk.store(keys, self._memory.hold(keys), progress)
+            self._take(progress)
+
+    def finished(self, request_id: str) -> None:
+        """Forget a request."""
+        self._unsaved.discard(request_id)
+        self._promotions.finished(request_id)
+
+    def scheduled(self) -> None:
+        """Begin to read what the step's lookups asked for."""
+        self._settle()
+        for reservation in self._promotions.begin():
+            self._told.went(reservation.evicted, on_disk=False)
+
+    def wait(self) -> None:
+        """Give way to the disk, in a step that has nothing else to do, until some request can go on."""
+        until = time.monotonic() + _PATIENCE_S
+        while not self._promotions.is_complete and (left := until - time.monotonic()) > 0:
+            self._disk.wait(left)
+            self._settle()
+
+    def reset(self) -> Slots:
+        """Forget everything on disk, and for whom the transfers under way are.
+
+        Returns:
+            The memory slots that they still use.
+        """
+        self._disk.clear()
+        self._promotions.forget_memory()
+        return self._disk.forget_memory()
+
+    def add_stats(self, stats: OffloadingConnectorStats | None) -> OffloadingConnectorStats | None:
+        """Add the disk's numbers."""
+        return self._metrics.add_to(stats)
+
+    def close(self) -> None:
+        """Let go of the disk."""
+        self._disk.close()
+
+    def _settle(self) -> None:
+        progress = self._disk.progress()
+        if progress is not None:
+            self._take(progress)
+
+    def _take(self, progress: Progress) -> None:
+        self._told.came(self._promotions.settle(progress), on_disk=False)
+        self._memory.unpin(progress.released)
+        self._told.went(progress.evicted, on_disk=True)
+        self._told.came(progress.stored, on_disk=True)
+        if progress.orphans:
+            self._memory.give_back(progress.orphans)
+        for note in progress.notes:
+            log.warning("kvtier: %s", note)

@@ -1,0 +1,97 @@
+"""What the disk tier tells Prometheus, through vLLM's own /metrics."""
+
+from typing import Final
+
+from vllm.distributed.kv_transfer.kv_connector.v1.offloading.metrics import OffloadingConnectorStats
+from vllm.v1.kv_offload.base import (
+    OffloadingCounterMetadata,
+    OffloadingGaugeMetadata,
+    OffloadingMetricMetadata,
+)
+
+from kvtier_connector.core.disk.tier import DiskTier
+
+CAPACITY_BYTES: Final = "vllm:kvtier_disk_capacity_bytes"
+CAPACITY_TOKENS: Final = "vllm:kvtier_disk_capacity_tokens"
+USED_BYTES: Final = "vllm:kvtier_disk_used_bytes"
+CACHED_TOKENS: Final = "vllm:kvtier_disk_cached_tokens"
+DEGRADED: Final = "vllm:kvtier_disk_degraded"
+LOAD_BYTES: Final = "vllm:kvtier_disk_load_bytes"
+LOAD_SECONDS: Final = "vllm:kvtier_disk_load_seconds"
+STORE_BYTES: Final = "vllm:kvtier_disk_store_bytes"
+STORE_SECONDS: Final = "vllm:kvtier_disk_store_seconds"
+HIT_CHUNKS: Final = "vllm:kvtier_disk_hit_chunks"
+EVICTED_CHUNKS: Final = "vllm:kvtier_disk_evicted_chunks"
+CORRUPT_CHUNKS: Final = "vllm:kvtier_disk_corrupt_chunks"
+FAILED_CHUNKS: Final = "vllm:kvtier_disk_failed_chunks"
+DROPPED_CHUNKS: Final = "vllm:kvtier_disk_dropped_chunks"
+
+DEFINITIONS: Final[dict[str, OffloadingMetricMetadata]] = {
+    CAPACITY_BYTES: OffloadingGaugeMetadata("Bytes of chunks that the disk tier can hold."),
+    CAPACITY_TOKENS: OffloadingGaugeMetadata("Tokens that the disk tier can hold."),
+    USED_BYTES: OffloadingGaugeMetadata("Bytes of chunks that the disk tier holds or is writing."),
+    CACHED_TOKENS: OffloadingGaugeMetadata("Tokens whose KV the disk tier holds or is writing."),
+    DEGRADED: OffloadingGaugeMetadata("1 while the disk cannot be used and memory serves alone, else 0."),
+    LOAD_BYTES: OffloadingCounterMetadata("Bytes read from the disk tier."),
+    LOAD_SECONDS: OffloadingCounterMetadata("Seconds that reads took, added up; many run at a time."),
+    STORE_BYTES: OffloadingCounterMetadata("Bytes written to the disk tier."),
+    STORE_SECONDS: OffloadingCounterMetadata("Seconds that writes took, added up; many run at a time."),
+    HIT_CHUNKS: OffloadingCounterMetadata("Chunks that a request found on disk."),
+    EVICTED_CHUNKS: OffloadingCounterMetadata("Chunks that left the disk tier to make room."),
+    CORRUPT_CHUNKS: OffloadingCounterMetadata(
+        "Chunks on disk that were not as written; they were dropped and computed again."
+    ),
+    FAILED_CHUNKS: OffloadingCounterMetadata("Chunks that could not be read or written."),
+    DROPPED_CHUNKS: OffloadingCounterMetadata(
+        "Chunks not written: the disk did not keep up, or the bound on writes was reached."
+    ),
+}
+
+
+class DiskMetrics:
+    """Hands the disk tier's numbers out when they changed.
+
+    Args:
+        disk: the tier.
+        chunk_tokens: tokens of a chunk; where each KV cache group has a chunk of its own, its part of them.
+    """
+
+    def __init__(self, disk: DiskTier, chunk_tokens: int) -> None:
+        self._disk = disk
+        self._chunk_tokens = chunk_tokens
+        self._last: tuple[int, bool] | None = None
+        self._hits = 0
+
+    def hit(self, count: int) -> None:
+        """Count chunks that a request found on disk."""
+        self._hits += count
+
+    def add_to(self, stats: OffloadingConnectorStats | None) -> OffloadingConnectorStats | None:
+        """Add what changed since the last call."""
+        disk = self._disk
+        counts = disk.take_counts()
+        now = disk.used, disk.is_down
+        added = {
+            LOAD_BYTES: counts.load_bytes,
+            LOAD_SECONDS: counts.load_seconds,
+            STORE_BYTES: counts.store_bytes,
+            STORE_SECONDS: counts.store_seconds,
+            HIT_CHUNKS: self._hits,
+            EVICTED_CHUNKS: counts.evicted,
+            CORRUPT_CHUNKS: counts.corrupt,
+            FAILED_CHUNKS: counts.failed,
+            DROPPED_CHUNKS: counts.dropped,
+        }
+        if now == self._last and not any(added.values()):
+            return stats
+        self._hits = 0
+        self._last = now
+        stats = stats or OffloadingConnectorStats()
+        stats.set_gauge(CAPACITY_BYTES, disk.slots * disk.block_bytes)
+        stats.set_gauge(CAPACITY_TOKENS, disk.slots * self._chunk_tokens)
+        stats.set_gauge(USED_BYTES, disk.used * disk.block_bytes)
+        stats.set_gauge(CACHED_TOKENS, disk.used * self._chunk_tokens)
+        stats.set_gauge(DEGRADED, int(disk.is_down))
+        for name, value in added.items():
+            stats.increase_counter(name, value)
+        return stats

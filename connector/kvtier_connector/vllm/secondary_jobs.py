@@ -1,0 +1,77 @@
+"""Which of vLLM's jobs wait for which chunks: each is reported once, whatever becomes of its chunks."""
+
+from dataclasses import dataclass, field
+
+
+@dataclass(slots=True)
+class Job:
+    """One of vLLM's jobs.
+
+    Args:
+        number: vLLM's name for it.
+        began_s: when, by time.monotonic().
+        loads: the direction: True from disk to memory.
+        waiting: the chunks that are under way, and their slots in memory.
+        done: the chunks that have arrived.
+        failed: whether some chunk has not.
+    """
+
+    number: int
+    began_s: float
+    loads: bool
+    waiting: dict[bytes, int] = field(default_factory=dict)
+    done: list[bytes] = field(default_factory=list)
+    failed: bool = False
+
+
+class Jobs:
+    """The jobs of one tier. Within a direction, a chunk is in one job at a time."""
+
+    def __init__(self) -> None:
+        self._running = dict[int, Job]()
+        self._job_of: dict[bool, dict[bytes, Job]] = {True: {}, False: {}}
+        self._ended = list[Job]()
+
+    def __bool__(self) -> bool:
+        return bool(self._running)
+
+    def begin(self, job: Job) -> None:
+        """Add a job; one whose chunks are all settled already has ended."""
+        self._running[job.number] = job
+        self._job_of[job.loads].update(dict.fromkeys(job.waiting, job))
+        self._end_if_settled(job)
+
+    def waits_for(self, key: bytes, *, loads: bool) -> bool:
+        """Tell whether a chunk is under way."""
+        return key in self._job_of[loads]
+
+    def settle(self, key: bytes, *, loads: bool, arrived: bool) -> int | None:
+        """Take note of a chunk's end.
+
+        Returns:
+            Its slot in memory, which the tier uses no more, or None if no job waits for it.
+        """
+        job = self._job_of[loads].pop(key, None)
+        if job is None:
+            return None
+        slot = job.waiting.pop(key)
+        if arrived:
+            job.done.append(key)
+        else:
+            job.failed = True
+        self._end_if_settled(job)
+        return slot
+
+    def began_before(self, then_s: float) -> list[Job]:
+        """Return the jobs that began before a moment and still run."""
+        return [job for job in self._running.values() if job.began_s < then_s]
+
+    def take_ended(self) -> list[Job]:
+        """Return the jobs that have ended since the last call."""
+        ended, self._ended = self._ended, []
+        return ended
+
+    def _end_if_settled(self, job: Job) -> None:
+        if not job.waiting:
+            del self._running[job.number]
+            self._ended.append(job)

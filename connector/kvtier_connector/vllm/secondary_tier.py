@@ -1,0 +1,322 @@
+"""Our disk tier behind vLLM's own CPU tier: an entry of `secondary_tiers` of its TieringOffloadingSpec.
+
+vLLM reuses the memory of a job as soon as the job is reported, and a request waits until it is. So the disk
+never gets that memory itself (core/disk/io/staged.py): a job whose disk hangs is reported as failed and its
+memory taken back. An exception would end the engine: whatever goes wrong, the tier goes quiet instead.
+"""
+
+import os
+import time
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from math import inf
+from pathlib import Path
+from typing import Any, ClassVar, Final
+
+import numpy as np
+from typing_extensions import override
+from vllm.distributed.kv_transfer.kv_connector.v1.offloading.metrics import OffloadingConnectorStats
+from vllm.v1.kv_offload.base import (
+    Locality,
+    LookupResult,
+    Medium,
+    OffloadingEvent,
+    OffloadingMetricMetadata,
+    OffloadingSpec,
+    OffloadKey,
+    ReqContext,
+    RequestOffloadingContext,
+)
+from vllm.v1.kv_offload.tiering.backpressure import BackpressureDetector
+from vllm.v1.kv_offload.tiering.base import JobResult, SecondaryTierManager, TransferJob
+
+from kvtier_connector.config import DISK_ALIGNMENT_BYTES
+from kvtier_connector.core.disk.store import StoreRequest
+from kvtier_connector.core.disk.tier import DiskTier, Progress
+from kvtier_connector.vllm.logger import log
+from kvtier_connector.vllm.metrics_disk import DEFINITIONS, DEGRADED, DiskMetrics
+from kvtier_connector.vllm.open_disk import open_tier
+from kvtier_connector.vllm.secondary_jobs import Job, Jobs
+from kvtier_connector.vllm.secondary_meaning import tier_fingerprint
+from kvtier_connector.vllm.secondary_memory import LentMemory
+from kvtier_connector.vllm.secondary_settings import SecondarySettings, named, parse, where
+
+_KEY_BYTES: Final = 36
+"""vLLM's longest key: SHA-256 and four bytes for the KV cache group. Which hash it uses is not told."""
+_PATIENCE: Final = 4
+"""A job may take so many times as long as one chunk."""
+_LOOK_S: Final = 0.05
+
+
+class KVTierDisk(SecondaryTierManager):  # type: ignore[misc] # vLLM has no types
+    """Chunks on disk, for vLLM's own tiering.
+
+    Args:
+        offloading_spec: vLLM's.
+        primary_kv_view: the memory of the tier before it, shape (chunks, bytes of a chunk).
+        tier_type: the name of this class.
+        backpressure_detector: vLLM's.
+        settings: those of SecondarySettings.
+
+    Raises:
+        SettingError: a setting is unknown, missing or bad, or the folder or the capacity cannot be used.
+        DiskError: another engine has the folder, or the disk is full, read-only or failing.
+    """
+
+    medium: ClassVar[Medium] = Medium.STORAGE
+
+    def __init__(
+        self,
+        offloading_spec: OffloadingSpec,
+        primary_kv_view: memoryview,
+        tier_type: str,
+        backpressure_detector: BackpressureDetector | None = None,
+        **settings: object,
+    ) -> None:
+        super().__init__(offloading_spec, primary_kv_view, tier_type, backpressure_detector)
+        self.locality = Locality.LOCAL
+        self._memory = LentMemory(primary_kv_view)
+        self._key_bytes = _KEY_BYTES
+        self._jobs = Jobs()
+        self._given_up = set[bytes]()
+        self._heard_s = time.monotonic()
+        self._silent = self._broken = False
+        self._told_degraded = False
+        events = offloading_spec.kv_events_config.enable_kv_cache_events
+        self._events: list[OffloadingEvent] | None = [] if events else None
+
+        entry = where(offloading_spec.extra_config.get("secondary_tiers"), settings)
+        with ExitStack() as undo, named(entry):
+            undo.callback(self._memory.close)
+            parsed = parse(settings, entry)
+            self._timeout_s = parsed.timeout_s
+            self._disk = self._open(parsed, entry)
+            undo.pop_all()
+        groups, blocks = offloading_spec.config.groups, offloading_spec.config.cache.blocks_per_chunk
+        chunk_tokens = max(group.tokens_per_block for group in groups) * blocks // len(groups)
+        self._metrics = DiskMetrics(self._disk, chunk_tokens)
+
+    @classmethod
+    @override
+    def build_metric_definitions(cls, extra_config: dict[str, Any]) -> dict[str, OffloadingMetricMetadata]:
+        """Return the disk's metrics."""
+        return DEFINITIONS
+
+    @override
+    def lookup(self, key: OffloadKey, req_context: ReqContext) -> LookupResult:
+        """Tell at once whether a chunk can be loaded; one that is being written will be."""
+        with self._quietly():
+            fixed = self._fixed(key)
+            if self._is_off or fixed in self._given_up:
+                return LookupResult.MISS
+            if self._disk.holds(fixed):
+                return LookupResult.HIT
+            if self._jobs.waits_for(fixed, loads=False):
+                return LookupResult.RETRY
+        return LookupResult.MISS
+
+    @override
+    def touch(self, keys: Collection[OffloadKey], req_context: ReqContext) -> None:
+        """Make chunks the most recently used."""
+        with self._quietly():
+            self._disk.touch(list(dict.fromkeys(map(self._fixed, keys))))
+
+    @override
+    def on_new_request(self, req_context: ReqContext) -> RequestOffloadingContext:
+        """Have only new chunks offered, not those that a request found cached."""
+        return RequestOffloadingContext()
+
+    @override
+    def submit_load(self, job_metadata: TransferJob) -> None:
+        """Begin to read chunks; those that have gone since they were looked up fail."""
+        asked = self._slots(job_metadata)
+        job = Job(job_metadata.job_id, time.monotonic(), loads=True, failed=True)
+        with self._quietly():
+            found = {key: slot for key, slot in asked.items() if self._can_load(key)}
+            if found:
+                self._disk.load(list(found), np.array(list(found.values()), np.int32))
+            job.waiting, job.failed = found, len(found) < len(asked)
+        self._jobs.begin(job)
+
+    @override
+    def submit_store(self, job_metadata: TransferJob) -> None:
+        """Begin to write those chunks that the disk lacks, as far as it keeps up."""
+        asked = self._slots(job_metadata)
+        job = Job(job_metadata.job_id, time.monotonic(), loads=False, failed=True)
+        progress = Progress()
+        with self._quietly():
+            lacking = self._disk.lacking(list(asked))
+            new = [] if self._is_off else [key for key in lacking if key not in self._given_up]
+            wanted = self._disk.wanted(new)
+            if wanted:
+                self._disk.store(wanted, np.array([asked[key] for key in wanted], np.int32), progress)
+            job.waiting = {key: asked[key] for key in wanted}
+            job.failed = self._is_off or len(wanted) < len(lacking)
+        self._jobs.begin(job)
+        self._take(progress)
+
+    @override
+    def get_finished_jobs(self) -> Iterable[JobResult]:
+        """Return the jobs that ended since the last call."""
+        self._settle()
+        return [self._result(job) for job in self._jobs.take_ended()]
+
+    @override
+    def drain_jobs(self) -> None:
+        """Return when no job is under way; a disk that hangs has its jobs fail."""
+        self._settle()
+        while self._jobs:
+            self._disk.wait(_LOOK_S)
+            self._settle()
+
+    @override
+    def take_events(self) -> Iterable[OffloadingEvent]:
+        """Return what was stored and removed since the last call."""
+        if self._events:
+            yield from self._events
+            self._events.clear()
+
+    @override
+    def get_stats(self) -> OffloadingConnectorStats | None:
+        """Return what changed since the last call, or None."""
+        stats = self._metrics.add_to(None)
+        degraded = self._is_off
+        if degraded or self._told_degraded:
+            self._told_degraded = degraded
+            stats = stats or OffloadingConnectorStats()
+            stats.set_gauge(DEGRADED, int(degraded))
+        return stats
+
+    @override
+    def shutdown(self) -> None:
+        """Let go of the disk, and of the memory, also if the disk hangs."""
+        self._disk.close()
+        self._memory.close()
+
+    # ---- keys and memory ----
+
+    def _open(self, settings: SecondarySettings, entry: str) -> DiskTier:
+        spec, row_bytes = self._offloading_spec, self._memory.row_bytes
+        replica = spec.config.parallel.data_parallel_index
+        request = StoreRequest(
+            path=Path(settings.path) / (f"replica-{replica}" if replica else ""),
+            capacity_bytes=settings.capacity_bytes,
+            block_bytes=-(-row_bytes // DISK_ALIGNMENT_BYTES) * DISK_ALIGNMENT_BYTES,
+            key_bytes=_KEY_BYTES,
+            fingerprint=tier_fingerprint(spec, row_bytes, settings.namespace, entry),
+            direct=settings.direct_io,
+            holder=f"engine {spec.config.model.name} (process {os.getpid()} on {os.uname().nodename})",
+        )
+        return open_tier(
+            request,
+            self._memory.lend,
+            memory_slots=self._memory.rows,
+            write_bytes_per_hour=settings.write_bytes_per_hour,
+            timeout_s=settings.timeout_s,
+            staged=True,
+        )
+
+    def _fixed(self, key: OffloadKey) -> bytes:
+        """Return a key with the length that all keys on disk have."""
+        if len(key) > _KEY_BYTES:
+            raise ValueError(f"a key of {len(key)} bytes: the disk tier does not know this vLLM's hash")
+        return bytes(key).ljust(_KEY_BYTES, b"\0")
+
+    def _slots(self, job: TransferJob) -> dict[bytes, int]:
+        """Return a job's chunks and their slots, from a prompt's root to its tail."""
+        place = job.req_context.get_offload_key_position
+        pairs = sorted(
+            zip(job.keys, job.chunk_ids.tolist(), strict=True), key=lambda pair: place(pair[0]) or 0
+        )
+        self._key_bytes = max((len(key) for key in job.keys), default=self._key_bytes)
+        return {bytes(key).ljust(_KEY_BYTES, b"\0"): slot for key, slot in pairs}
+
+    def _named(self, keys: Iterable[bytes]) -> list[OffloadKey]:
+        """Return keys as vLLM knows them: those of one engine have one length."""
+        return [OffloadKey(key[: self._key_bytes]) for key in keys]
+
+    # ---- what the disk has done ----
+
+    def _can_load(self, key: bytes) -> bool:
+        under_way = key in self._given_up or self._jobs.waits_for(key, loads=True)
+        return not self._is_off and not under_way and self._disk.holds(key)
+
+    @property
+    def _is_off(self) -> bool:
+        return self._broken or self._silent or self._disk.is_down
+
+    def _settle(self) -> None:
+        """Take note of what the disk has done, and give up what it does not do."""
+        now_s = time.monotonic()
+        with self._quietly():
+            progress = self._disk.progress()
+            if progress is not None:
+                self._heard_s, self._silent = now_s, False
+                self._take(progress)
+        if not self._is_off:
+            late = self._jobs.began_before(now_s - _PATIENCE * self._timeout_s)
+            for job in late:
+                self._give_up(job)
+            if any(self._heard_s < job.began_s for job in late):
+                self._silent = True
+                log.warning("kvtier: the disk tier is off: it does not answer; serving from memory")
+        if self._is_off:
+            for job in self._jobs.began_before(inf):
+                self._give_up(job)
+
+    def _give_up(self, job: Job) -> None:
+        """Have a job end without the chunks that are still under way."""
+        for key in list(job.waiting):
+            self._given_up.add(key)
+            self._end(key, loads=job.loads, arrived=False)
+
+    def _end(self, key: bytes, *, loads: bool, arrived: bool) -> None:
+        slot = self._jobs.settle(key, loads=loads, arrived=arrived)
+        if slot is not None:
+            self._memory.take_back(slot)
+
+    def _take(self, progress: Progress) -> None:
+        self._given_up.update(progress.lost)  # until they are in `ended`, too
+        for keys, loads, arrived in (
+            (progress.loaded, True, True),
+            (progress.lost, True, False),
+            (progress.stored, False, True),
+            (progress.released, False, False),
+        ):
+            for key in keys:
+                self._end(key, loads=loads, arrived=arrived)
+        self._given_up.difference_update(progress.loaded, progress.ended, progress.released)
+        self._metrics.hit(len(progress.loaded))
+        self._publish(progress.stored, removed=False)
+        self._publish(progress.evicted + progress.lost, removed=True)
+        for note in progress.notes:
+            log.warning("kvtier: %s", note)
+
+    def _publish(self, keys: Sequence[bytes], *, removed: bool) -> None:
+        if self._events is not None and keys:
+            self._events.append(
+                OffloadingEvent(
+                    self._named(keys), Medium.STORAGE, removed, locality=self.locality, removal_expected=True
+                )
+            )
+
+    def _result(self, job: Job) -> JobResult:
+        partly = tuple(self._named(job.done)) if job.loads and job.failed and job.done else None
+        return JobResult(
+            job.number,
+            success=not job.failed,
+            successful_keys=partly,
+            transfer_time=time.monotonic() - job.began_s,
+            transfer_bytes=len(job.done) * self._memory.row_bytes,
+        )
+
+    @contextmanager
+    def _quietly(self) -> Iterator[None]:
+        """Turn the tier off where an exception would end the engine."""
+        try:
+            yield
+        except Exception:  # noqa: BLE001 - whatever it is, the engine goes on without a disk
+            if not self._broken:
+                log.exception("kvtier: the disk tier is off until the next start; serving from memory")
+            self._broken = True
+            self._memory.take_all_back()

@@ -1,0 +1,96 @@
+"""An engine in this process whose disk tier is taken away and given back, as restarts do, but in a moment."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tests.engine.connector.prompts import answers, overwrite, prompt
+
+from kvtier_connector.config import MIB, ConnectorConfig, Policy
+
+if TYPE_CHECKING:
+    from vllm import LLM
+
+    from kvtier_connector.core.disk.tier import DiskTier
+
+# A chunk of 32 tokens has 32 KiB in the tiny model: PROMPTS have 39 of them, and the disk holds them all.
+PROMPTS = [prompt(length) for length in (31, 32, 65, 200, 333, 640)]
+CACHED = [0, 32, 64, 192, 320, 640]
+CHUNK_BYTES = 32 << 10
+QUIET_S = 60.0
+
+
+def tier(path: Path, capacity_bytes: int = 3 * MIB) -> ConnectorConfig:
+    """Return the settings of an engine with a disk tier."""
+    return ConnectorConfig(
+        cpu_capacity_bytes=4 * MIB,
+        hugepages=Policy.OFF,
+        disk_path=str(path),
+        disk_capacity_bytes=capacity_bytes,
+    )
+
+
+@dataclass
+class DiskEngine:
+    """An engine whose scheduler is in this process."""
+
+    llm: "LLM"
+
+    @property
+    def connector(self) -> Any:  # noqa: ANN401 - vLLM has no types
+        return self._core.scheduler.connector
+
+    @property
+    def disk(self) -> "DiskTier":
+        disk: DiskTier = self.connector._manager.disk._disk
+        return disk
+
+    @property
+    def _core(self) -> Any:  # noqa: ANN401 - vLLM has no types
+        return self.llm.llm_engine.engine_core.engine_core
+
+    def leave(self) -> None:
+        """Let go of the disk and have device and memory forget, as an engine that ends."""
+        manager = self.connector._manager
+        if manager.disk is not None:
+            self.settle()
+            manager.disk.close()
+            manager.disk = None
+        overwrite(self.llm)
+        self._finish_stores()
+
+    def settle(self) -> None:
+        """Have all that is to be written be on disk, which happens beside the engine."""
+        self._finish_stores()
+        side = self.connector._manager.disk
+        while side._disk._stores or side._disk._loads:
+            assert side._disk._disk.wait(QUIET_S), "the disk does not end"
+            side._settle()
+
+    def _finish_stores(self) -> None:
+        """Do the steps that an engine with a process of its own does while it has no requests."""
+        while self.connector.connector_scheduler._jobs:
+            self._core.step_fn()
+
+    def enter(self, path: Path, capacity_bytes: int = 3 * MIB) -> None:
+        """Open a folder with nothing in memory, as an engine that starts."""
+        self.connector._settings = tier(path, capacity_bytes)
+        workers = self._core.model_executor.get_kv_connector_handshake_metadata()
+        offers = {rank: offer for worker in workers for (_, rank), offer in worker.items()}
+        self.connector.set_xfer_handshake_metadata(offers)
+
+    def restart(self, path: Path, capacity_bytes: int = 3 * MIB) -> None:
+        self.leave()
+        self.enter(path, capacity_bytes)
+
+    def ask(self, prompts: Sequence[list[int]] = tuple(PROMPTS)) -> tuple[list[list[int]], list[int]]:
+        """Return what is answered one after another, and how many tokens of each prompt were cached."""
+        found = [answers(self.llm, [ids])[0] for ids in prompts]
+        return [tokens for tokens, _ in found], [cached for _, cached in found]
+
+
+def with_faults(engine: DiskEngine, wrap: Callable[[Any], Any]) -> None:
+    """Put something between the disk tier's thread and the kernel."""
+    thread = engine.disk._disk
+    thread._engine = wrap(thread._engine)  # type: ignore[attr-defined]

@@ -1,0 +1,56 @@
+"""Engines that end in one process and start again in another."""
+
+import os
+import signal
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from safetensors.torch import load_file, save_file
+from tests.engine.connector.disk_engine import CACHED, PROMPTS, tier
+from tests.engine.connector.prompts import SMALL_DEVICE, answers, tokens_of
+
+from kvtier_connector.config import kv_transfer_config
+
+# What vLLM and PyTorch warn of is not ours.
+pytestmark = [pytest.mark.engine, pytest.mark.filterwarnings("ignore")]
+
+
+@pytest.fixture(scope="module")
+def cold(engine: Callable[..., Any]) -> list[list[int]]:
+    """What an engine without tiers or a prefix cache answers to PROMPTS."""
+    with engine(**SMALL_DEVICE, enable_prefix_caching=False) as llm:
+        return tokens_of([answers(llm, [ids])[0] for ids in PROMPTS])
+
+
+def test_an_engine_that_is_killed_and_started_again(
+    engine: Callable[..., Any], model_folder: Callable[..., Path], cold: list[list[int]], tmp_path: Path
+) -> None:
+    settings = SMALL_DEVICE | {"model": model_folder()}
+    transfer = kv_transfer_config(tier(tmp_path / "disk"))
+    with engine(transfer, **settings) as llm:
+        assert tokens_of([answers(llm, [ids])[0] for ids in PROMPTS]) == cold
+        for process in llm.llm_engine.engine_core.resources.engine_manager.processes:
+            os.kill(process.pid, signal.SIGKILL)
+            process.join()
+    with engine(transfer, **settings) as llm:
+        found = [answers(llm, [ids])[0] for ids in PROMPTS]
+    assert tokens_of(found) == cold
+    assert sum(cached for _, cached in found) >= sum(CACHED) - 640, "only what was in flight may be lost"
+
+
+def test_weights_that_were_trained_on_find_nothing(
+    engine: Callable[..., Any], model_folder: Callable[..., Path], cold: list[list[int]], tmp_path: Path
+) -> None:
+    transfer = kv_transfer_config(tier(tmp_path / "disk"))
+    model = model_folder()
+    with engine(transfer, model=model, **SMALL_DEVICE) as llm:
+        assert tokens_of([answers(llm, [ids])[0] for ids in PROMPTS]) == cold
+    (file,) = model.glob("*.safetensors")
+    trained = {name: tensor * 1.01 for name, tensor in load_file(file).items()}
+    save_file(trained, file, {"format": "pt"})
+    with engine(transfer, model=model, **SMALL_DEVICE) as llm:
+        found = [answers(llm, [ids])[0] for ids in PROMPTS]
+    assert [cached for _, cached in found] == [0] * len(PROMPTS)
+    assert len([path for path in (tmp_path / "disk").iterdir() if path.is_dir()]) == 1

@@ -1,0 +1,255 @@
+"""A disk tier on real files whose disk can be made to fail, with as much of an engine as it needs: memory."""
+
+import mmap
+import random
+import shutil
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import fields
+from pathlib import Path
+
+import numpy as np
+import pytest
+from tests.unit.connector.disk.faulty_engine import SOON_S, FaultyEngine
+
+from kvtier_connector.core.disk import health, thread
+from kvtier_connector.core.disk.admission import WriteBudget
+from kvtier_connector.core.disk.fingerprint import Fingerprint, fingerprint
+from kvtier_connector.core.disk.io.choose import open_engine
+from kvtier_connector.core.disk.orders import Ended, Event, Message, Order
+from kvtier_connector.core.disk.store import Store, StoreRequest
+from kvtier_connector.core.disk.thread import DiskThread
+from kvtier_connector.core.disk.tier import DiskTier, Progress
+from kvtier_connector.core.keytable import Slots
+
+BLOCK = 4096
+KEY_BYTES = 36
+MEANING = fingerprint({"model": "tiny"})
+SPARE_BYTES = 1 << 20
+
+
+def key_of(number: int) -> bytes:
+    return number.to_bytes(KEY_BYTES, "big")
+
+
+def number_of(key: bytes) -> int:
+    return int.from_bytes(key, "big")
+
+
+def content_of(number: int, epoch: int = 0) -> bytes:
+    """A block's bytes: they follow from its number, and from the weights that computed them."""
+    return random.Random(number << 16 | epoch).randbytes(BLOCK)  # noqa: S311 - to be the same again
+
+
+def capacity_for(slots: int) -> int:
+    """The smallest capacity that gives so many slots."""
+    low, high = 0, SPARE_BYTES + slots * 2 * BLOCK + (8 << 20)
+    while high - low > 1:
+        middle = (low + high) // 2
+        try:
+            enough = request_for(Path(), middle).shape.slots >= slots
+        except Exception:  # noqa: BLE001 - too little for one
+            enough = False
+        low, high = (low, middle) if enough else (middle, high)
+    return high
+
+
+def request_for(
+    path: Path, capacity_bytes: int, *, meaning: Fingerprint = MEANING, direct: bool = False
+) -> StoreRequest:
+    return StoreRequest(path, capacity_bytes, BLOCK, KEY_BYTES, meaning, direct, "an engine under test")
+
+
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have nothing wait for time: the folder is looked for and a lost disk tried again all the while."""
+    monkeypatch.setattr(thread, "_LOOK_S", 0.005)
+    monkeypatch.setattr(thread, "_CHECK_S", 0.005)
+    monkeypatch.setattr(health.Health.__init__, "__defaults__", (0, 0.0))
+
+
+class WatchedDisk:
+    """A DiskThread of which every order and every end is counted."""
+
+    def __init__(self, disk: DiskThread) -> None:
+        self.within = disk
+        self.sent = Counter[Order]()
+        self.ended = Counter[Order]()
+
+    def send(self, messages: Sequence[Message]) -> None:
+        self.sent.update(message for message in messages if isinstance(message, Order))
+        self.within.send(messages)
+
+    def events(self) -> list[Event]:
+        found = self.within.events()
+        self.ended.update(event.order for event in found if isinstance(event, Ended))
+        return found
+
+    def wait(self, timeout_s: float) -> bool:
+        return self.within.wait(timeout_s)
+
+    def is_stuck(self) -> bool:
+        return self.within.is_stuck()
+
+    def close(self, timeout_s: float) -> None:
+        self.within.close(timeout_s)
+
+
+class Rig:
+    """A tier of `slots` blocks, over memory of `memory_slots`. `seen` is all that its progress ever said."""
+
+    def __init__(self, request: StoreRequest, *, memory_slots: int = 64, depth: int = 8) -> None:
+        self.request = request
+        self.store = Store.open(request)
+        self.engine = FaultyEngine(open_engine(depth)[0])
+        self.disk = WatchedDisk(DiskThread(self.store, self._reopened, self.engine, SOON_S))
+        self._memory = mmap.mmap(-1, memory_slots * BLOCK)
+        self.free = list(range(memory_slots))
+        self.slot_of = dict[bytes, int]()
+        self.seen = Progress()
+        self.arrived = dict[int, bytes]()
+        """What was loaded, as it was when its load was reported."""
+        self.reopening = list[Exception]()
+        """What the next attempts to open the store again meet."""
+        self.attempts = 0
+        self.tier = DiskTier(
+            self.disk,
+            self.store,
+            block_bytes=BLOCK,
+            parts=self._parts,
+            most_writes=memory_slots,
+            budget=WriteBudget(0, 0.0),
+        )
+
+    # ---- orders ----
+
+    def begin_store(self, numbers: Iterable[int], epoch: int = 0) -> list[bytes]:
+        lacking = self.tier.lacking([key_of(number) for number in numbers])
+        wanted = list(self.tier.admitted(lacking))
+        for key in wanted:
+            self._view(self._give(key))[:] = content_of(number_of(key), epoch)
+        now = Progress()
+        self.tier.store(wanted, self._slots(wanted), now)
+        self.take(now)
+        return wanted
+
+    def begin_load(self, numbers: Iterable[int]) -> list[bytes]:
+        keys = [key_of(number) for number in numbers]
+        for key in keys:
+            self._view(self._give(key))[:] = bytes(BLOCK)
+        self.tier.load(keys, self._slots(keys))
+        return keys
+
+    def stored(self, numbers: Iterable[int], epoch: int = 0) -> list[int]:
+        """Store blocks; returns those that are on disk when all has ended."""
+        keys = self.begin_store(numbers, epoch)
+        self.quiet()
+        return [number_of(key) for key in keys if self.tier.holds(key)]
+
+    def loaded(self, numbers: Iterable[int]) -> dict[int, bytes]:
+        """Load blocks that the tier holds; returns the bytes of those that came."""
+        self.arrived.clear()
+        self.begin_load(numbers)
+        self.quiet()
+        return dict(self.arrived)
+
+    # ---- what has happened ----
+
+    def take(self, now: Progress) -> None:
+        for part in fields(Progress):
+            getattr(self.seen, part.name).extend(getattr(now, part.name))
+        for key in now.loaded:
+            self.arrived[number_of(key)] = bytes(self._view(self.slot_of[key]))
+        for key in now.loaded + now.ended + now.released:
+            self.free.append(self.slot_of.pop(key))
+        self.free += now.orphans
+
+    def step(self) -> None:
+        assert self.disk.wait(SOON_S), "nothing happened"
+        now = self.tier.progress()
+        if now is not None:
+            self.take(now)
+
+    def quiet(self) -> None:
+        """Take progress until every order has ended."""
+        while self.disk.sent.total() > self.disk.ended.total():
+            self.step()
+
+    def until_down(self) -> None:
+        while not self.tier.is_down:
+            self.step()
+
+    def until_up(self) -> None:
+        while self.tier.is_down:
+            self.step()
+
+    def forget_memory(self) -> list[int]:
+        in_use: list[int] = self.tier.forget_memory().tolist()
+        self.slot_of.clear()
+        return in_use
+
+    def close(self) -> None:
+        self.engine.release()
+        self.tier.close()
+
+    # ---- within ----
+
+    def _reopened(self) -> Store:
+        self.attempts += 1
+        if self.reopening:
+            raise self.reopening.pop(0)
+        return Store.open(self.request)
+
+    def _give(self, key: bytes) -> int:
+        assert key not in self.slot_of
+        self.slot_of[key] = self.free.pop(0)
+        return self.slot_of[key]
+
+    def _slots(self, keys: Sequence[bytes]) -> Slots:
+        return np.array([self.slot_of[key] for key in keys], np.int32)
+
+    def _view(self, slot: int) -> memoryview:
+        return memoryview(self._memory)[slot * BLOCK : (slot + 1) * BLOCK]
+
+    def _parts(self, slot: int) -> tuple[memoryview, ...]:
+        return (self._view(slot),)
+
+
+@contextmanager
+def rig_in(path: Path, slots: int = 16, *, memory_slots: int = 64, direct: bool = False) -> Iterator[Rig]:
+    """A rig, at whose end every order must have ended once and nothing be pinned."""
+    rig = Rig(request_for(path, capacity_for(slots), direct=direct), memory_slots=memory_slots)
+    try:
+        yield rig
+        rig.engine.release()
+        rig.quiet()
+        assert rig.disk.sent == rig.disk.ended
+        assert rig.engine.clashes == []
+        assert sorted(rig.free) == list(range(memory_slots)), "memory was not given back, or twice"
+        if not rig.tier.is_down:
+            assert rig.tier._store
+            assert rig.tier._store.index.room == rig.tier.slots, "something is still pinned"
+    finally:
+        rig.close()
+
+
+def found_by_the_next(path: Path, slots: int = 16) -> dict[int, bytes]:
+    """Return every block that the next engine can load from the folder."""
+    with rig_in(path, slots) as rig:
+        _, keys = rig.store.index.rows(0, rig.store.shape.slots)
+        return rig.loaded(number_of(key.tobytes()) for key in keys)
+
+
+def segment(path: Path) -> Path:
+    return path / MEANING.folder / "blocks-000000"
+
+
+def journal(path: Path) -> Path:
+    return path / MEANING.folder / "index"
+
+
+def copied(path: Path, name: str) -> Path:
+    copy = path.with_name(name)
+    shutil.rmtree(copy, ignore_errors=True)
+    shutil.copytree(path, copy)
+    return copy
