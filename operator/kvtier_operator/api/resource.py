@@ -66,7 +66,7 @@ class Spec(ApiModel):
         field=".tiers",
     )
     def disk_has_cpu_above(self) -> bool:
-        """Only kvtier's own connector reads from disk without a tier of CPU memory in between."""
+        """A disk tier lies behind one of CPU memory; to backend KVTier the check disk-behind-memory says so."""
         return self.tiers.disk is None or self.tiers.cpu is not None or self.backend is Backend.KVTIER
 
     @rule(

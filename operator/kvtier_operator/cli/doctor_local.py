@@ -11,6 +11,7 @@ from kvtier_operator.doctor.verdict import Place, Verdict
 from kvtier_operator.planning.demands import Demands, VolumeDemand
 from kvtier_operator.planning.plan import Outcome, Plan
 from kvtier_operator.planning.planner import make_plan
+from kvtier_operator.runtime.folders import state_folder
 
 
 def examine_here(
@@ -34,7 +35,10 @@ def examine_here(
             for check in plan.checks
             if check.outcome is Outcome.REJECT
         ]
-        yield f"{source}: {resource.metadata.name}", refusals or list(examine(demands_here(plan), place))
+        yield (
+            f"{source}: {resource.metadata.name}",
+            refusals or list(examine(demands_here(plan, state_folder()), place)),
+        )
 
 
 def demands_here(plan: Plan, folder: Path = Path()) -> Demands:

@@ -4,15 +4,17 @@ import json
 import os
 import resource
 import shutil
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, Final
 
 from kvtier_operator.api.model import ModelSpec
 from kvtier_operator.api.resource import KVCacheTier
 from kvtier_operator.doctor.probes.memlock import has_ipc_lock
+from kvtier_operator.doctor.probes.volume import used_bytes
 from kvtier_operator.errors import InvalidInputError, Problem
 from kvtier_operator.planning.observed import Machine, Observed
+from kvtier_operator.runtime.folders import state_folder, volume_folders
 
 _SHM: Final = Path("/dev/shm")  # noqa: S108 - its size is read, nothing is written there
 _HUGEPAGES: Final = Path("/sys/kernel/mm/hugepages")
@@ -20,7 +22,12 @@ _HUB_TIMEOUT_S: Final = 5
 
 
 def observe(
-    resource_: KVCacheTier, *, model_config: str | None = None, local: bool = False, hub: bool = False
+    resource_: KVCacheTier,
+    *,
+    model_config: str | None = None,
+    local: bool = False,
+    hub: bool = False,
+    run_folder: Path | None = None,
 ) -> Observed:
     """Facts for one plan.
 
@@ -30,6 +37,7 @@ def observe(
         local: Whether the plan is for this machine, so that its memory, pages and limits count.
         hub: Whether Hugging Face may be asked for a config.json that neither the file system nor the
             catalogue has.
+        run_folder: Folder of a local run; a new one when empty.
 
     Raises:
         InvalidInputError: A config.json cannot be read, or is not one.
@@ -49,7 +57,7 @@ def observe(
     return Observed(
         model_config=config,
         model_config_source=source,
-        machine=this_machine() if local else None,
+        machine=_machine(resource_, run_folder) if local else None,
         weights_bytes=weights_bytes,
     )
 
@@ -62,18 +70,35 @@ def weights_in(folder: Path) -> int | None:
     return None
 
 
-def this_machine(disk_path: Path | None = None) -> Machine:
-    """Memory, /dev/shm, free huge pages, the memlock limit, free disk space and cores of this machine.
+def _machine(resource_: KVCacheTier, run_folder: Path | None) -> Machine:
+    """This machine, with the disk on which a run would have its tier, and what an earlier one left there."""
+    disk = resource_.spec.tiers.disk
+    if disk is not None and disk.volume.host_path is not None:
+        from kvtier_operator.planning.backends.kvtier_disk import FOLDER  # noqa: PLC0415 - loads the planner
+
+        place = Path(disk.volume.host_path.path)
+        return this_machine(place, (place / FOLDER,))
+    if run_folder is None:
+        return this_machine(state_folder())
+    return this_machine(run_folder, volume_folders(run_folder))
+
+
+def this_machine(disk_path: Path | None = None, own: Iterable[Path] = ()) -> Machine:
+    """Memory, /dev/shm, free huge pages, the memlock limit, the disk and cores of this machine.
 
     Args:
-        disk_path: Where a disk tier would live; the working folder when empty.
+        disk_path: Where a disk tier would live, which may not be there yet; the working folder when empty.
+        own: Folders there that are the tier's already.
     """
+    place = (disk_path or Path()).absolute()
+    there = next(each for each in (place, *place.parents) if each.is_dir())
     return Machine(
         memory_bytes=_memory_bytes(),
         shm_bytes=shutil.disk_usage(_SHM).free if _SHM.is_dir() else None,
         free_hugepages=_free_hugepages(),
         memlock_bytes=_memlock_bytes(),
-        disk_free_bytes=shutil.disk_usage(disk_path or Path()).free,
+        disk_free_bytes=shutil.disk_usage(there).free,
+        disk_own_bytes=sum(used_bytes(folder) for folder in own),
         cores=tuple(sorted(os.sched_getaffinity(0))),
     )
 

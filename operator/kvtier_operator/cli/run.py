@@ -59,7 +59,7 @@ def run(  # noqa: PLR0913 - one parameter an option
     from kvtier_operator.runtime.session import MINIMUM_STARTUP_S, RunOptions  # noqa: PLC0415 - as above
     from kvtier_operator.runtime.translate import DEFAULT_PROGRAM  # noqa: PLC0415 - as above
 
-    plan = _plan(path, model)
+    plan = _plan(path, model, log_dir)
     options = RunOptions(
         host=host,
         port=port or plan.engine.port,
@@ -77,7 +77,7 @@ def run(  # noqa: PLR0913 - one parameter an option
     asyncio.run(until_signalled(serve(plan, options)))
 
 
-def _plan(path: str, model: Path | None) -> "Plan":
+def _plan(path: str, model: Path | None, log_dir: Path | None) -> "Plan":
     """The one Plan to run; ends the program where a check rejects it or this machine cannot run it."""
     from kvtier_operator.cli.verdicts import remarks  # noqa: PLC0415 - after the file has been read
     from kvtier_operator.planning.planner import make_plan  # noqa: PLC0415 - as above
@@ -91,7 +91,8 @@ def _plan(path: str, model: Path | None) -> "Plan":
         )
     source, resource = loaded[0]
     config = str(model / "config.json") if model else None
-    plan = make_plan(resource, observe(resource, model_config=config, local=True, hub=model is None))
+    observed = observe(resource, model_config=config, local=True, hub=model is None, run_folder=log_dir)
+    plan = make_plan(resource, observed)
     for line in remarks(source, plan):
         click.echo(line, err=True)
     if plan.rejected:

@@ -54,7 +54,7 @@ def plan_budget(spec: Spec, geometry: Geometry, tiers: Tiers, backend: BackendPl
         requests=_text(resources.requests) | extra | storage | {"memory": limit},
         limits=_text(resources.limits) | extra | {"memory": limit},
         shm_bytes=shm_bytes,
-        startup_s=START_S + load_s(geometry) + pin_s(spec, tiers),
+        startup_s=START_S + load_s(geometry) + pin_s(spec, tiers) + read_s(backend),
         drain_s=DRAIN_S,
     )
 
@@ -164,6 +164,11 @@ def pin_s(spec: Spec, tiers: Tiers) -> int:
     ranks = spec.engine.tensor_parallel_size * spec.engine.data_parallel_size
     pinned_bytes = tiers.cpu.bytes_per_rank * ranks if tiers.cpu else 0
     return ceil_div(int(pinned_bytes * PIN_S_PER_GIB), GIB)
+
+
+def read_s(backend: BackendPlan) -> int:
+    """Seconds to read the disk tier's index, where the backend keeps one; all engines do so at once."""
+    return backend.disk_chunks.read_s if backend.disk_chunks else 0
 
 
 def _text(resources: Mapping[str, str | int]) -> dict[str, str]:

@@ -25,7 +25,11 @@ def correct_tiers(tiers: Tiers, geometry: Geometry, engine: EngineTokens | None)
     gpu = tiers.gpu
     if gpu is None and engine.gpu is not None:
         gpu = _unplanned(engine.gpu, geometry)
-    return Tiers(gpu=_corrected(gpu, engine.gpu), cpu=_corrected(tiers.cpu, engine.cpu), disk=tiers.disk)
+    return Tiers(
+        gpu=_corrected(gpu, engine.gpu),
+        cpu=_corrected(tiers.cpu, engine.cpu),
+        disk=_corrected(tiers.disk, engine.disk),
+    )
 
 
 def differs(tokens: int, from_tokens: int) -> bool:

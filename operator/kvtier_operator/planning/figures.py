@@ -2,7 +2,7 @@
 
 from kvtier_operator.api.engine import Device
 from kvtier_operator.api.resource import Spec
-from kvtier_operator.planning.budget import START_S, load_s, pin_s
+from kvtier_operator.planning.budget import START_S, load_s, pin_s, read_s
 from kvtier_operator.planning.geometry import Geometry
 from kvtier_operator.planning.plan import BackendPlan, Budget, Figure, Tiers
 from kvtier_operator.planning.tiers import (
@@ -26,7 +26,8 @@ def plan_figures(
         Figure(
             "startup seconds",
             budget.startup_s,
-            f"{START_S} s to start + {load_s(geometry)} s to load weights + {pin_s(spec, tiers)} s to pin",
+            f"{START_S} s to start + {load_s(geometry)} s to load weights + {pin_s(spec, tiers)} s to pin"
+            + (f" + {read_s(backend)} s to read the disk's index" if backend.disk_chunks else ""),
         ),
         Figure("drain seconds", budget.drain_s, "to finish requests on termination"),
     )
@@ -110,8 +111,10 @@ def _disk_figures(spec: Spec, geometry: Geometry, tiers: Tiers, backend: Backend
         return ()
     chunk = tokens_per_chunk(geometry, backend)
     chunks = disk.tokens // chunk // spec.engine.data_parallel_size
+    held = backend.disk_chunks
     return (
         Figure("disk tier bytes per rank", disk.bytes_per_rank, f"of {size(disk.capacity_bytes)}"),
+        *((Figure("disk tier chunks", held.chunks, held.how),) if held else ()),
         Figure("disk tier tokens", disk.tokens, f"{count(chunks)} chunks x {chunk} tokens{_engines(spec)}"),
     )
 

@@ -17,6 +17,7 @@ class Machine:
         free_hugepages: Free explicit huge pages, by page size in bytes.
         memlock_bytes: RLIMIT_MEMLOCK; None for unlimited or not known.
         disk_free_bytes: Free space where a disk tier would live.
+        disk_own_bytes: What lies there already in the tier's own folders.
         cores: Numbers of the cores that a process may use.
     """
 
@@ -25,6 +26,7 @@ class Machine:
     free_hugepages: Mapping[int, int] | None = None
     memlock_bytes: int | None = None
     disk_free_bytes: int | None = None
+    disk_own_bytes: int = 0
     cores: tuple[int, ...] = ()
 
 
@@ -35,10 +37,12 @@ class EngineTokens:
     Attributes:
         gpu: The device's own cache.
         cpu: The CPU tier.
+        disk: The disk tier.
     """
 
     gpu: int | None = None
     cpu: int | None = None
+    disk: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

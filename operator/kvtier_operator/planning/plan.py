@@ -116,6 +116,23 @@ class Sidecar:
 
 
 @dataclass(frozen=True, slots=True)
+class DiskChunks:
+    """What one engine's disk tier holds, of a backend whose index shares the capacity with the chunks.
+
+    Attributes:
+        chunks: How many.
+        how: The formula with its numbers filled in.
+        memory_bytes: What their index takes of memory at most.
+        read_s: Seconds that reading the index takes at start.
+    """
+
+    chunks: int
+    how: str
+    memory_bytes: int
+    read_s: int
+
+
+@dataclass(frozen=True, slots=True)
 class BackendPlan:
     """What one backend needs, to be merged into the engine and the budget.
 
@@ -131,6 +148,7 @@ class BackendPlan:
         per_rank_overhead_bytes: Its own memory beside the tier, each rank.
         cpu_bytes_per_rank: The CPU tier as this backend takes it, each rank; 0 without one.
         disk_bytes_per_rank: The disk tier likewise.
+        disk_chunks: What that holds in each engine; None for as many chunks as it has room for.
         hugepages: Explicit huge pages it takes.
         notes: What a reader of the report should know of this backend's behaviour.
         tokens_per_chunk: Tokens it stores, finds and evicts together; 0 for one KV block of the engine.
@@ -148,6 +166,7 @@ class BackendPlan:
     per_rank_overhead_bytes: int = 0
     cpu_bytes_per_rank: int = 0
     disk_bytes_per_rank: int = 0
+    disk_chunks: DiskChunks | None = None
     hugepages: HugepagesPlan | None = None
     notes: tuple[str, ...] = ()
     tokens_per_chunk: int = 0
@@ -173,7 +192,8 @@ class Budget:
         requests: The engine pod's requests, as quantities.
         limits: Its limits.
         shm_bytes: Size of /dev/shm.
-        startup_s: Seconds until the engine must be ready: loading weights and pinning memory.
+        startup_s: Seconds until the engine must be ready: loading weights, pinning memory, reading the disk's
+            index.
         drain_s: Seconds it gets to finish requests on termination.
     """
 

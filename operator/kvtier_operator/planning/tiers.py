@@ -47,7 +47,7 @@ def plan_tiers(spec: Spec, geometry: Geometry, backend: BackendPlan) -> Tiers:
         disk=TierPlan(
             capacity_bytes=disk.capacity.bytes,
             bytes_per_rank=backend.disk_bytes_per_rank,
-            tokens=_tokens(spec, geometry, backend, backend.disk_bytes_per_rank, 1),
+            tokens=_disk_tokens(spec, geometry, backend),
         )
         if disk and backend.disk_bytes_per_rank
         else None,
@@ -73,6 +73,12 @@ def _tokens(
     one_chunk = round_up(geometry.kv_bytes_per_token * chunk_tokens, alignment_bytes)
     chunks = bytes_per_rank * spec.engine.tensor_parallel_size // one_chunk
     return chunks * chunk_tokens * spec.engine.data_parallel_size
+
+
+def _disk_tokens(spec: Spec, geometry: Geometry, backend: BackendPlan) -> int:
+    if backend.disk_chunks is None:
+        return _tokens(spec, geometry, backend, backend.disk_bytes_per_rank, 1)
+    return backend.disk_chunks.chunks * tokens_per_chunk(geometry, backend) * spec.engine.data_parallel_size
 
 
 def _gpu_tier(spec: Spec, geometry: Geometry) -> TierPlan | None:

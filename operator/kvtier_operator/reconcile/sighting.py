@@ -29,7 +29,7 @@ class Sighting:
 
     @property
     def complete(self) -> bool:
-        """Whether there is nothing more to learn."""
+        """Whether there is nothing more to learn; a disk tier is told of together with the CPU tier."""
         return self.tokens.gpu is not None and self.tokens.cpu is not None
 
 
@@ -49,7 +49,14 @@ def merged(before: Sighting | None, engine: str, now: EngineTokens) -> Sighting:
     if before is None or before.engine_hash != engine:
         return Sighting(engine, now)
     tokens = before.tokens
-    return Sighting(engine, EngineTokens(gpu=_kept(tokens.gpu, now.gpu), cpu=_kept(tokens.cpu, now.cpu)))
+    return Sighting(
+        engine,
+        EngineTokens(
+            gpu=_kept(tokens.gpu, now.gpu),
+            cpu=_kept(tokens.cpu, now.cpu),
+            disk=_kept(tokens.disk, now.disk),
+        ),
+    )
 
 
 def from_status(status: Mapping[str, Any], generation: int, engine: str) -> Sighting | None:
@@ -57,7 +64,7 @@ def from_status(status: Mapping[str, Any], generation: int, engine: str) -> Sigh
     if status.get("observedGeneration") != generation:
         return None
     tiers = status.get("tiers") or {}
-    tokens = EngineTokens(gpu=_observed(tiers.get("gpu")), cpu=_observed(tiers.get("cpu")))
+    tokens = EngineTokens(**{name: _observed(tiers.get(name)) for name in ("gpu", "cpu", "disk")})
     return None if tokens == EngineTokens() else Sighting(engine, tokens)
 
 

@@ -11,12 +11,23 @@ from rich.console import Console
 from rich.live import Live
 from rich.table import Table
 
-from kvtier_operator.planning.plan import Tiers
+from kvtier_operator.planning.plan import TierPlan, Tiers
 from kvtier_operator.runtime.metrics import EngineMetrics, parse_metrics
 from kvtier_operator.runtime.session import EngineState, RunningEngine
 
 _INTERVAL_S: Final = 1.0
 _PLAIN_INTERVAL_S: Final = 10.0
+_COLUMNS: Final = (
+    "requests",
+    "prompt tokens",
+    "from device",
+    "from CPU",
+    "from disk",
+    "CPU tier",
+    "disk tier",
+    "hit rate",
+    "TTFT (mean)",
+)
 _STATE_STYLE: Final = {EngineState.STARTING: "yellow", EngineState.READY: "green", EngineState.FAILED: "red"}
 
 
@@ -27,7 +38,7 @@ class LiveView:
     Attributes:
         console: Where to.
         title: Above the table: the one URL and the logs' folder.
-        tiers: Capacity of the tiers, for the CPU tier's fill.
+        tiers: Capacity of the tiers, for their fill.
         metrics: What each engine last said, by name.
     """
 
@@ -54,15 +65,7 @@ class LiveView:
         table = Table(title=self.title, title_justify="left", title_style="bold")
         table.add_column("engine")
         table.add_column("state")
-        for column in (
-            "requests",
-            "prompt tokens",
-            "from device",
-            "from CPU",
-            "CPU tier",
-            "hit rate",
-            "TTFT (mean)",
-        ):
+        for column in _columns(self.tiers):
             table.add_column(column, justify="right")
         for engine in engines:
             cells = _cells(self.metrics.get(engine.name), self.tiers)
@@ -91,23 +94,29 @@ def plain_line(engine: RunningEngine, metrics: EngineMetrics | None, tiers: Tier
 
 def _cells(metrics: EngineMetrics | None, tiers: Tiers) -> Mapping[str, str]:
     if metrics is None:
-        return dict.fromkeys(
-            ("requests", "prompt tokens", "from device", "from CPU", "CPU tier", "hit rate", "TTFT"), ""
-        )
-    return {
+        return dict.fromkeys(_columns(tiers), "")
+    cells = {
         "requests": f"{metrics.running_requests}+{metrics.waiting_requests}",
         "prompt tokens": f"{metrics.prompt_tokens:,}",
         "from device": f"{metrics.cached_tokens.get('device', 0):,}",
         "from CPU": f"{metrics.cached_tokens.get('cpu', 0):,}",
-        "CPU tier": _fill(metrics.cpu_tier_tokens, tiers),
+        "from disk": f"{metrics.cached_tokens.get('disk', 0):,}",
+        "CPU tier": _fill(metrics.cpu_tier_tokens, tiers.cpu),
+        "disk tier": _fill(metrics.disk_tier_tokens, tiers.disk),
         "hit rate": "" if metrics.hit_rate is None else f"{metrics.hit_rate:.1%}",
-        "TTFT": "" if metrics.mean_ttft_s is None else f"{metrics.mean_ttft_s:.3f} s",
+        "TTFT (mean)": "" if metrics.mean_ttft_s is None else f"{metrics.mean_ttft_s:.3f} s",
     }
+    return {column: cells[column] for column in _columns(tiers)}
 
 
-def _fill(tokens: int | None, tiers: Tiers) -> str:
-    """Tokens in the CPU tier of its capacity; the capacity alone where the backend does not count them."""
-    if tiers.cpu is None:
+def _columns(tiers: Tiers) -> tuple[str, ...]:
+    """What is shown of an engine; the disk only where there is one."""
+    return tuple(column for column in _COLUMNS if tiers.disk or "disk" not in column)
+
+
+def _fill(tokens: int | None, tier: TierPlan | None) -> str:
+    """Tokens in a tier of its capacity; the capacity alone where the backend does not count them."""
+    if tier is None:
         return "none"
     held = "" if tokens is None else f"{tokens:,} "
-    return f"{held}of {tiers.cpu.tokens:,}"
+    return f"{held}of {tier.tokens:,}"

@@ -9,8 +9,9 @@ from prometheus_client.samples import Sample
 # vllm/v1/metrics/loggers.py (0.32): the tier that supplied a prompt's cached tokens, counted at admission.
 _CACHED_BY_SOURCE = "vllm:prompt_tokens_cached_by_source_total"
 _TIER_OF_SOURCE = {"device": "device", "host": "cpu", "external_unspecified": "cpu", "disk": "disk"}
-# kvtier_connector/vllm/metrics.py; other backends do not say how many tokens they hold.
+# kvtier_connector/vllm/metrics.py and metrics_disk.py; other backends do not say how many tokens they hold.
 _CPU_CACHED_TOKENS = "vllm:kvtier_cpu_cached_tokens"
+_DISK_CACHED_TOKENS = "vllm:kvtier_disk_cached_tokens"
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +27,7 @@ class EngineMetrics:
         ttft_s: Sum of all times to first token, as the engine saw them.
         ttft_count: How many there were.
         cpu_tier_tokens: Tokens that the CPU tier holds now; None if the backend does not say.
+        disk_tier_tokens: The same of the disk tier.
     """
 
     running_requests: int = 0
@@ -36,6 +38,7 @@ class EngineMetrics:
     ttft_s: float = 0.0
     ttft_count: int = 0
     cpu_tier_tokens: int | None = None
+    disk_tier_tokens: int | None = None
 
     @property
     def hit_rate(self) -> float | None:
@@ -61,6 +64,7 @@ class EngineMetrics:
             ttft_s=self.ttft_s - before.ttft_s,
             ttft_count=self.ttft_count - before.ttft_count,
             cpu_tier_tokens=self.cpu_tier_tokens,
+            disk_tier_tokens=self.disk_tier_tokens,
         )
 
 
@@ -84,12 +88,18 @@ def parse_metrics(text: str) -> EngineMetrics:
         loaded_bytes=_total(samples, "vllm:kv_offload_load_bytes_total"),
         ttft_s=sum(sample.value for sample in _named(samples, "vllm:time_to_first_token_seconds_sum")),
         ttft_count=_total(samples, "vllm:time_to_first_token_seconds_count"),
-        cpu_tier_tokens=_total(samples, _CPU_CACHED_TOKENS) if _named(samples, _CPU_CACHED_TOKENS) else None,
+        cpu_tier_tokens=_told(samples, _CPU_CACHED_TOKENS),
+        disk_tier_tokens=_told(samples, _DISK_CACHED_TOKENS),
     )
 
 
 def _named(samples: Iterable[Sample], name: str) -> list[Sample]:
     return [sample for sample in samples if sample.name == name]
+
+
+def _told(samples: Iterable[Sample], name: str) -> int | None:
+    found = _named(samples, name)
+    return _total(found, name) if found else None
 
 
 def _total(samples: Iterable[Sample], name: str) -> int:

@@ -1,6 +1,7 @@
 """A Plan running on this machine: its processes, ready, behind one URL, and stopped together."""
 
 import asyncio
+import shutil
 from collections.abc import Callable
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
@@ -10,6 +11,7 @@ from typing import Final, Self
 
 from kvtier_operator.errors import RuntimeFailedError
 from kvtier_operator.planning.plan import EnginePlan
+from kvtier_operator.runtime.folders import engine_name
 from kvtier_operator.runtime.process.ports import free_ports, require_free
 from kvtier_operator.runtime.process.supervised import Command, SupervisedProcess
 from kvtier_operator.runtime.readiness import death, wait_ready
@@ -136,10 +138,10 @@ class Session:
         ports = (options.port,) if self.replicas == 1 else free_ports(self.replicas, options.host)
         places = [
             Placement(
-                name=f"engine-{number}",
+                name=engine_name(number),
                 host=options.host,
                 port=port,
-                folder=options.folder / f"engine-{number}",
+                folder=options.folder / engine_name(number),
                 model=options.model,
             )
             for number, port in enumerate(ports)
@@ -148,6 +150,8 @@ class Session:
 
     async def _start(self, local: LocalEngine) -> None:
         materialise(local)
+        # after the processes have ended, as a pod's volumes go after its containers
+        self._stack.callback(discard, local)
         for command in local.sidecars:
             await self._supervise(command)
         process = await self._supervise(local.engine)
@@ -186,3 +190,9 @@ def materialise(local: LocalEngine) -> None:
     for path, content in local.files.items():
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(content)
+
+
+def discard(local: LocalEngine) -> None:
+    """Remove the volumes that go with a pod: a disk tier takes all of its capacity from the start."""
+    for folder in local.scratch:
+        shutil.rmtree(folder, ignore_errors=True)

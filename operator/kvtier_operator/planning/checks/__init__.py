@@ -12,6 +12,8 @@ from kvtier_operator.planning.checks.cache_dtype import cache_dtype
 from kvtier_operator.planning.checks.check import Check, CheckInput
 from kvtier_operator.planning.checks.cpu_request import cpu_request
 from kvtier_operator.planning.checks.device_cache import device_cache
+from kvtier_operator.planning.checks.disk_behind_memory import disk_behind_memory
+from kvtier_operator.planning.checks.disk_folder import disk_folder
 from kvtier_operator.planning.checks.disk_restart import disk_restart
 from kvtier_operator.planning.checks.gateway_provider import gateway_provider
 from kvtier_operator.planning.checks.host_path import host_path
@@ -57,6 +59,8 @@ CHECKS: Final[tuple[Check, ...]] = (
     tier_larger_than_device,
     tier_pays,
     disk_restart,
+    disk_behind_memory,
+    disk_folder,
     machine_disk,
     host_path,
     picker_entries,

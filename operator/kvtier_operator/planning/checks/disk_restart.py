@@ -3,15 +3,12 @@
 from typing import Final
 
 from kvtier_operator.api.resource import Backend
+from kvtier_operator.api.tiers import Volume
 from kvtier_operator.planning.checks.check import CheckInput, Verdicts
 from kvtier_operator.planning.plan import CheckResult
 
 _VERDICTS: Final = Verdicts("disk-restart", "spec.tiers.disk")
 _WARNINGS: Final = {
-    Backend.KVTIER: (
-        "DiskNotServed",
-        ("backend KVTier does not serve a disk tier in this release: it is left out; remove tiers.disk"),
-    ),
     Backend.NATIVE: (
         "DiskUnbounded",
         (
@@ -36,13 +33,17 @@ _WARNINGS: Final = {
 
 def disk_restart(given: CheckInput) -> CheckResult:
     """Known limits of each backend's disk tier (LMCache #1454, #2273, #4564; vLLM #54779)."""
-    if given.spec.tiers.disk is None:
+    disk = given.spec.tiers.disk
+    if disk is None:
         return _VERDICTS.passed("no disk tier", reason="NoDiskTier")
-    if given.spec.backend is Backend.KVTIER and given.backend.disk_bytes_per_rank:
-        return _VERDICTS.passed("backend KVTier's disk tier is bounded and warm after a restart")
-    if given.spec.backend is Backend.KVTIER and given.spec.tiers.cpu is None:
-        return _VERDICTS.reject(
-            "DiskNotServed",
-            "backend KVTier serves no disk tier in this release, and there is no other: add spec.tiers.cpu",
+    if given.spec.backend is Backend.KVTIER:
+        return _VERDICTS.passed(
+            "backend KVTier keeps to the capacity and is warm after a restart" + _until(disk.volume)
         )
     return _VERDICTS.warn(*_WARNINGS[given.spec.backend])
+
+
+def _until(volume: Volume) -> str:
+    return (
+        "" if volume.persistent_volume_claim or volume.host_path else ", until its pod goes with the volume"
+    )

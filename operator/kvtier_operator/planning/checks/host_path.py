@@ -2,6 +2,7 @@
 
 from typing import Final
 
+from kvtier_operator.api.resource import Backend
 from kvtier_operator.planning.checks.check import CheckInput, Verdicts
 from kvtier_operator.planning.plan import CheckResult
 from kvtier_operator.planning.units import size
@@ -10,7 +11,10 @@ _VERDICTS: Final = Verdicts("host-path", "spec.tiers.disk.volume.hostPath")
 
 
 def host_path(given: CheckInput) -> CheckResult:
-    """The kubelet neither counts nor bounds nor removes what lies in a hostPath."""
+    """The kubelet neither counts nor bounds nor removes what lies in a hostPath.
+
+    What sharing one means to backend KVTier is the check disk-folder's.
+    """
     disk = given.spec.tiers.disk
     volumes = (disk.volume, *disk.extra_volumes) if disk else ()
     folders = [volume.host_path.path for volume in volumes if volume.host_path]
@@ -19,7 +23,7 @@ def host_path(given: CheckInput) -> CheckResult:
     shared = (
         f"; {given.spec.replicas} replicas on one node would share it, so spread them with "
         "spec.engine.affinity"
-        if given.spec.replicas > 1
+        if given.spec.replicas > 1 and given.spec.backend is not Backend.KVTIER
         else ""
     )
     return _VERDICTS.warn(

@@ -25,9 +25,19 @@ def hugepages_pool(given: CheckInput) -> CheckResult:
     advice = f"raise nr_hugepages of that size by {count(needed - free)}"
     if cpu.hugepages.policy is Policy.REQUIRE:
         return _VERDICTS.reject("NotEnoughHugepages", f"{numbers}; {advice}, or set policy to Prefer")
+    switch = "shmem_enabled" if _is_shared(given) else "enabled"
     return _VERDICTS.warn(
-        "NotEnoughHugepages", f"{numbers}: the tier falls back to transparent huge pages; {advice}"
+        "NotEnoughHugepages",
+        f"{numbers}: the tier falls back to transparent huge pages, if their {switch} allows them; {advice}",
     )
+
+
+def _is_shared(given: CheckInput) -> bool:
+    """Whether several processes use the region (kvtier_connector.core.slots, `TierGeometry.request`).
+
+    The kernel has a switch of its own for such memory (Documentation/admin-guide/mm/transhuge.rst).
+    """
+    return given.spec.engine.tensor_parallel_size > 1 or given.spec.tiers.disk is not None
 
 
 def _wanted(given: CheckInput) -> HugepagesPlan | None:

@@ -2,6 +2,7 @@
 
 from typing import Final
 
+from kvtier_operator.api.resource import Backend
 from kvtier_operator.planning.checks.check import CheckInput, Verdicts
 from kvtier_operator.planning.plan import CheckResult
 from kvtier_operator.planning.units import size_exact
@@ -10,15 +11,16 @@ _VERDICTS: Final = Verdicts("machine-disk", "spec.tiers.disk.capacity")
 
 
 def machine_disk(given: CheckInput) -> CheckResult:
-    """Capacity of all replicas against free space."""
+    """Capacity of all replicas against free space, with what a run before this one left to be taken over."""
     disk, free = given.spec.tiers.disk, given.machine.disk_free_bytes
     if disk is None or free is None or not given.backend.disk_bytes_per_rank:
         return _VERDICTS.passed("no disk of this machine to look at", reason="NotLooked")
     needed = disk.capacity.bytes * max(1, given.spec.replicas)
-    if needed <= free:
-        return _VERDICTS.passed(f"{size_exact(needed)} needed, {size_exact(free)} free")
+    own = given.machine.disk_own_bytes if given.spec.backend is Backend.KVTIER else 0
+    room = f"{size_exact(free)} free" + (f" and {size_exact(own)} of its own" if own else "")
+    if needed <= free + own:
+        return _VERDICTS.passed(f"{size_exact(needed)} needed, {room}")
     return _VERDICTS.reject(
         "DiskTooSmall",
-        f"the disk tier needs {size_exact(needed)}, this machine has {size_exact(free)} free; lower the "
-        "capacity",
+        f"the disk tier needs {size_exact(needed)}, this machine has {room}; lower the capacity",
     )

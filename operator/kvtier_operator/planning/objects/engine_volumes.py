@@ -59,4 +59,8 @@ def _disk_mount(plan: Plan, mount: Mount) -> dict[str, Any]:
     if shared and plan.resource.spec.backend in _POD_OWNED_FOLDERS:
         # LMCache empties its folder at start: on a volume that pods share each gets one of its own
         return seen | {"subPathExpr": "$(POD_NAME)"}
+    if shared and plan.resource.spec.backend is Backend.KVTIER:
+        # it locks its folder and keeps it from pod to pod: resources that share a disk get one each
+        names = Names.of(plan)
+        return seen | {"subPath": f"{names.namespace}/{names.resource}"}
     return seen

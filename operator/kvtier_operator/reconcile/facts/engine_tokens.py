@@ -15,6 +15,9 @@ _OFFLOADED: Final = "vllm:kv_offload_config_info"
 """vLLM 0.33, from its first scheduler step on."""
 _KVTIER: Final = "vllm:kvtier_cpu_capacity_tokens"
 """kvtier_connector/vllm/metrics.py, from the first scheduler step on."""
+_KVTIER_DISK: Final = "vllm:kvtier_disk_capacity_tokens"
+"""kvtier_connector/vllm/metrics_disk.py, at the same time."""
+_READ: Final = (_DEVICE, _OFFLOADED, _KVTIER, _KVTIER_DISK)
 
 
 def engine_tokens(text: str) -> EngineTokens:
@@ -23,15 +26,16 @@ def engine_tokens(text: str) -> EngineTokens:
     Raises:
         ValueError: It is not Prometheus' text format.
     """
-    wanted = [line for line in text.splitlines() if line.startswith((_DEVICE, _OFFLOADED, _KVTIER))]
-    found: dict[str, list[Sample]] = {_DEVICE: [], _OFFLOADED: [], _KVTIER: []}
+    wanted = [line for line in text.splitlines() if line.startswith(_READ)]
+    found: dict[str, list[Sample]] = {name: [] for name in _READ}
     for family in text_string_to_metric_families("\n".join((*wanted, ""))):
         for sample in family.samples:
             found.get(sample.name, []).append(sample)
-    told = sum(int(each.value) for each in found[_KVTIER])
+    told, told_disk = (sum(int(each.value) for each in found[name]) for name in (_KVTIER, _KVTIER_DISK))
     return EngineTokens(
         gpu=_device(found[_DEVICE]),
         cpu=told or _sum(each.labels.get("cpu_kv_cache_size_tokens") for each in found[_OFFLOADED]),
+        disk=told_disk or None,
     )
 
 

@@ -7,8 +7,10 @@ from pathlib import Path
 import pytest
 from tests.cases.planning import resource
 
+from kvtier_operator.api.resource import KVCacheTier
 from kvtier_operator.cli import observe as module
 from kvtier_operator.cli.observe import observe, this_machine, weights_in
+from kvtier_operator.runtime.folders import engine_name, volume_folder
 
 
 def test_this_machine() -> None:
@@ -24,6 +26,41 @@ def test_free_disk_is_that_of_the_tiers_folder(tmp_path: Path) -> None:
     free = this_machine(tmp_path).disk_free_bytes
     assert free is not None
     assert 0 < free <= shutil.disk_usage(tmp_path).total
+
+
+def test_a_folder_that_is_not_there_yet_is_on_its_parents_disk(tmp_path: Path) -> None:
+    found = this_machine(tmp_path / "not" / "yet").disk_free_bytes
+    assert found is not None
+    assert found <= shutil.disk_usage(tmp_path).total
+
+
+def tier_on(volume: dict[str, object]) -> KVCacheTier:
+    geometry = {"kvBytesPerToken": 1}
+    return resource("x/y", geometry=geometry, tiers={"disk": {"capacity": "1Gi", "volume": volume}})
+
+
+def own_bytes(one: KVCacheTier, run_folder: Path | None = None) -> int:
+    machine = observe(one, local=True, run_folder=run_folder).machine
+    assert machine is not None
+    return machine.disk_own_bytes
+
+
+def test_what_the_tier_left_in_a_folder_of_the_node_is_its_own(tmp_path: Path) -> None:
+    (tmp_path / "kvtier").mkdir()
+    (tmp_path / "kvtier" / "blocks-000000").write_bytes(bytes(8192))
+    (tmp_path / "photos").write_bytes(bytes(1 << 20))
+    assert own_bytes(tier_on({"hostPath": {"path": str(tmp_path)}})) == 8192
+    assert own_bytes(tier_on({"hostPath": {"path": str(tmp_path / "not" / "yet")}})) == 0
+
+
+def test_what_it_left_in_the_folder_of_a_run_too(tmp_path: Path) -> None:
+    for number in (0, 1):
+        folder = volume_folder(tmp_path / engine_name(number), "kv-disk-0")
+        folder.mkdir(parents=True)
+        (folder / "blocks-000000").write_bytes(bytes(4096))
+    claim = tier_on({"persistentVolumeClaim": {"claimName": "kv"}})
+    assert own_bytes(claim, tmp_path) == 8192
+    assert own_bytes(claim) == 0
 
 
 def test_free_huge_pages_by_size(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

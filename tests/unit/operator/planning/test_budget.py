@@ -91,9 +91,10 @@ def test_gpus(engine: dict[str, Any], gpus: dict[str, str]) -> None:
         ({"persistentVolumeClaim": {"claimName": "kv"}}, None),
     ],
 )
-def test_ephemeral_storage(volume: dict[str, Any], requested: int | None) -> None:
+@pytest.mark.parametrize("backend", ["KVTier", "LMCache"])
+def test_ephemeral_storage(volume: dict[str, Any], requested: int | None, backend: str) -> None:
     disk = {"disk": {"capacity": "100Gi", "volume": volume}}
-    _, budget, _ = sized(resource(backend="LMCache", tiers=disk))
+    _, budget, _ = sized(resource(backend=backend, tiers=disk))
     found = budget.requests.get("ephemeral-storage")
     assert (parse_bytes(found) if found else None) == requested
     assert "ephemeral-storage" not in budget.limits
@@ -108,6 +109,18 @@ def test_ephemeral_storage_of_its_own_is_kept() -> None:
 def test_a_start_waits_for_weights_and_pinning() -> None:
     # 300 s, 65,524,246,528 B at 200 MiB/s = 313 s, 100 GiB x 0.56 s = 56 s
     _, budget, _ = sized(resource())
+    assert budget.startup_s == 300 + 313 + 56
+
+
+def test_a_start_waits_for_the_index_of_a_disk() -> None:
+    # 16 TiB in chunks of 16 MiB: 1,048,550 of them, 200,000 a second
+    disk = {"disk": {"capacity": "16Ti", "volume": {"emptyDir": {}}}}
+    _, budget, _ = sized(resource(tiers=disk))
+    assert budget.startup_s == 300 + 313 + 56 + 6
+    # engines read theirs at the same time, and others keep none
+    _, budget, _ = sized(resource(tiers=disk, engine={"dataParallelSize": 2}))
+    assert budget.startup_s == 300 + 313 + 56 + 3
+    _, budget, _ = sized(resource(tiers=disk, backend="LMCache"))
     assert budget.startup_s == 300 + 313 + 56
 
 

@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 import pytest
+from tests.cases.kvcachetier import DISK
 from tests.unit.operator.planning.backends.planned import resource
 
 from kvtier_operator.planning.objects import build_objects
@@ -48,7 +49,20 @@ def test_a_device_cache_that_nothing_planned_is_known_from_its_engine() -> None:
 
 
 def test_a_tier_that_is_not_wanted_stays_away() -> None:
-    assert plan(EngineTokens(cpu=1, gpu=1), {}).tiers.disk is None
+    assert plan(EngineTokens(cpu=1, gpu=1, disk=1), {}).tiers.disk is None
+
+
+def test_a_disk_tier_is_corrected_too() -> None:
+    weighed = {"spec.tiers.disk": DISK, "spec.router.weights.diskPrefix": 1}
+    planned = plan(None, weighed)
+    assert planned.tiers.disk is not None
+    # 65,534 chunks of 64 tokens, each an entry
+    assert (planned.tiers.disk.tokens, planned.router.entries.disk_prefix) == (4_194_176, 65_534)
+    corrected = plan(EngineTokens(disk=2_097_152), weighed)
+    assert corrected.tiers.disk is not None
+    assert corrected.tiers.disk.observed_tokens == 2_097_152
+    assert corrected.router.entries.disk_prefix == 32_768
+    assert corrected.engine == planned.engine
 
 
 def test_the_engine_s_pod_stays_as_it_is() -> None:

@@ -68,7 +68,7 @@ def test_locked_memory(cpu: dict[str, Any], backend: str, expected: MemlockDeman
     assert demands(cpu, backend=backend).memlock == expected
 
 
-@pytest.mark.parametrize(("backend", "direct"), [("LMCacheMP", True), ("Native", False)])
+@pytest.mark.parametrize(("backend", "direct"), [("KVTier", True), ("LMCacheMP", True), ("Native", False)])
 def test_volumes(backend: str, *, direct: bool) -> None:
     path = "/var/lib/kvtier/disk/0"
     assert demands(backend=backend, tiers={"disk": DISK}).volumes == (VolumeDemand(path, TIB, direct),)

@@ -84,6 +84,16 @@ def test_a_disk_tier_of_lmcache() -> None:
     assert tiers.disk.tokens == 4_194_304
 
 
+def test_a_disk_tier_of_kvtier_has_its_index_within() -> None:
+    # (512 GiB - 1 MiB) / (64 x 262,144 B + 5 x 52 B + 24 B + 128 B) = 32,767 chunks in each of two engines
+    disk = {"disk": {"capacity": "1Ti", "volume": {"emptyDir": {}}}}
+    tiers, _, _ = sized(resource(tiers=disk, engine={"tensorParallelSize": 2, "dataParallelSize": 2}))
+    assert tiers.disk is not None
+    assert tiers.disk.capacity_bytes == 1024 * GIB
+    assert tiers.disk.bytes_per_rank == 256 * GIB
+    assert tiers.disk.tokens == 2 * 32_767 * 64
+
+
 def test_the_device_cache_on_cpu_is_4_gib_a_rank() -> None:
     tiers, _, _ = sized(resource(engine={"device": "cpu", "blockSize": 32, "tensorParallelSize": 2}))
     assert tiers.gpu is not None

@@ -14,6 +14,7 @@ DEVICE = (
 )
 OFFLOADED = 'vllm:kv_offload_config_info{{cpu_kv_cache_size_tokens="{0}",engine="{1}"}} 1.0\n'
 KVTIER = 'vllm:kvtier_cpu_capacity_tokens{{engine="{0}"}} {1}\n'
+KVTIER_DISK = 'vllm:kvtier_disk_capacity_tokens{{engine="{0}"}} {1}\n'
 
 
 @pytest.mark.parametrize(
@@ -29,6 +30,8 @@ KVTIER = 'vllm:kvtier_cpu_capacity_tokens{{engine="{0}"}} {1}\n'
         (OFFLOADED.format("", 0), EngineTokens()),
         (KVTIER.format(0, "2.048e+03") + KVTIER.format(1, "2.048e+03"), EngineTokens(cpu=4096)),
         (KVTIER.format(0, "0.0"), EngineTokens()),
+        (KVTIER_DISK.format(0, "64.0") + KVTIER_DISK.format(1, "64.0"), EngineTokens(disk=128)),
+        (KVTIER.format(0, "32.0") + KVTIER_DISK.format(0, "64.0"), EngineTokens(cpu=32, disk=64)),
         ("this is } no metric\n" + KVTIER.format(0, "32.0"), EngineTokens(cpu=32)),
     ],
 )
@@ -46,8 +49,10 @@ def test_engines_of_one_spec_differ_a_little_and_that_changes_nothing() -> None:
     assert merged(first, "a", EngineTokens(gpu=1050)) == first
     assert merged(first, "a", EngineTokens(gpu=None)) == first
     assert merged(first, "a", EngineTokens(gpu=1051)).tokens.gpu == 1051
-    both = merged(first, "a", EngineTokens(gpu=990, cpu=5000))
-    assert both.tokens == EngineTokens(gpu=1000, cpu=5000)
+    both = merged(first, "a", EngineTokens(gpu=990, cpu=5000, disk=9000))
+    assert both.tokens == EngineTokens(gpu=1000, cpu=5000, disk=9000)
+    assert merged(both, "a", EngineTokens(disk=9400)) == both
+    assert merged(both, "a", EngineTokens(disk=4500)).tokens.disk == 4500
     assert (first.complete, both.complete) == (False, True)
 
 
@@ -72,8 +77,12 @@ def test_only_what_engines_are_made_of_counts(changes: dict[str, object], same: 
 
 
 def test_what_another_operator_saw_is_taken_over() -> None:
-    tiers = {"gpu": {"tokens": 7, "source": "Planned"}, "cpu": {"tokens": 9, "source": "Observed"}}
+    tiers = {
+        "gpu": {"tokens": 7, "source": "Planned"},
+        "cpu": {"tokens": 9, "source": "Observed"},
+        "disk": {"tokens": 11, "source": "Observed"},
+    }
     status = {"observedGeneration": 3, "tiers": tiers}
-    assert from_status(status, 3, "a") == Sighting("a", EngineTokens(cpu=9))
+    assert from_status(status, 3, "a") == Sighting("a", EngineTokens(cpu=9, disk=11))
     assert from_status(status, 4, "a") is None, "of an older spec"
     assert from_status({"observedGeneration": 3}, 3, "a") is None

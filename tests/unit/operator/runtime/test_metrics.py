@@ -22,6 +22,9 @@ vllm:time_to_first_token_seconds_count{engine="0"} 4.0
 vllm:time_to_first_token_seconds_sum{engine="0"} 6.0
 # TYPE vllm:kvtier_cpu_cached_tokens gauge
 vllm:kvtier_cpu_cached_tokens{engine="0"} 4704.0
+# TYPE vllm:kvtier_disk_cached_tokens gauge
+vllm:kvtier_disk_cached_tokens{engine="0"} 9408.0
+vllm:kvtier_disk_cached_tokens{engine="1"} 32.0
 """
 
 
@@ -32,6 +35,7 @@ def test_what_vllm_counts() -> None:
     assert metrics.hit_rate == 0.75
     assert metrics.mean_ttft_s == 1.5
     assert metrics.cpu_tier_tokens == 4704
+    assert metrics.disk_tier_tokens == 9440
 
 
 def test_an_engine_that_has_done_nothing() -> None:
@@ -47,6 +51,7 @@ def test_what_one_query_added() -> None:
     )
     added = parse_metrics(TEXT).since(before)
     assert added.prompt_tokens == 100
+    assert (added.cpu_tier_tokens, added.disk_tier_tokens) == (4704, 9440)
     assert added.cached_tokens == {"device": 0, "cpu": 100, "disk": 0}
     assert added.mean_ttft_s == 1.0
 

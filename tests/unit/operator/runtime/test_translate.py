@@ -3,6 +3,7 @@ from pathlib import Path
 import pytest
 
 from kvtier_operator.planning.plan import ConfigFile, EnginePlan, Mount, Sidecar
+from kvtier_operator.runtime.session import discard, materialise
 from kvtier_operator.runtime.translate import Placement, shell_line, to_local, without_tier
 
 FOLDER = Path("/run/here")
@@ -81,7 +82,35 @@ def test_a_host_path_is_this_machines_own() -> None:
     mount = Mount("kv-disk-0", "/var/lib/kvtier/disk/0", {"hostPath": {"path": "/mnt/nvme"}})
     local = to_local(engine(mounts=(mount,)), place())
     assert local.folders == (Path("/mnt/nvme"),)
+    assert local.scratch == ()
     assert '"/mnt/nvme/native"' in " ".join(local.engine.argv)
+
+
+@pytest.mark.parametrize(
+    ("source", "goes"),
+    [
+        ({"emptyDir": {"sizeLimit": "1Gi"}}, True),
+        ({"ephemeral": {"volumeClaimTemplate": {}}}, True),
+        ({"persistentVolumeClaim": {"claimName": "kv"}}, False),
+    ],
+    ids=str,
+)
+def test_what_goes_with_a_pod_goes_with_the_run(source: dict[str, object], *, goes: bool) -> None:
+    local = to_local(engine(mounts=(Mount("kv-disk-0", "/var/lib/kvtier/disk/0", source),)), place())
+    assert local.folders == (FOLDER / "volumes/kv-disk-0",)
+    assert local.scratch == (local.folders if goes else ())
+
+
+def test_only_what_goes_with_the_run_is_removed(tmp_path: Path) -> None:
+    kept = Mount("b", "/b", {"hostPath": {"path": str(tmp_path / "nvme")}})
+    gone = Mount("a", "/a", {"emptyDir": {}})
+    local = to_local(engine(mounts=(gone, kept), files=()), place(folder=tmp_path / "run"))
+    materialise(local)
+    for folder in local.folders:
+        (folder / "kvtier").mkdir()
+    discard(local)
+    assert [folder.exists() for folder in local.folders] == [False, True]
+    discard(local)
 
 
 @pytest.mark.parametrize("path", ["/var/lib/kvtier/disk/01", "/srv/var/lib/kvtier/disk/0x", "x/dev/shm"])

@@ -1,4 +1,4 @@
-"""Panels of the dashboard: how fast, where prompts come from, the tier, the picker."""
+"""Panels of the dashboard: how fast, where prompts come from, the tiers, the picker."""
 
 from collections.abc import Mapping
 from typing import Any, Final
@@ -17,7 +17,7 @@ _HEIGHT: Final = 8
 def panels(plan: Plan) -> list[dict[str, Any]]:
     """Time series, two beside each other; what the backend or the picker has no metric for is left out."""
     queries = Queries.of(plan)
-    wanted = [*_requests(queries), *_tier(queries), *_picker(queries)]
+    wanted = [*_requests(queries), *_tier(queries), *_disk(queries), *_picker(queries)]
     return [each | _place(index) for index, each in enumerate(wanted)]
 
 
@@ -97,6 +97,49 @@ def _tier(queries: Queries) -> list[dict[str, Any]]:
             ),
         ]
     return [*moved, *chunks]
+
+
+def _disk(queries: Queries) -> list[dict[str, Any]]:
+    if not queries.kvtier_disk:
+        return []
+    counters = {
+        "found": "hit",
+        "to make room": "evicted",
+        "not written": "dropped",
+        "failed": "failed",
+        "corrupt": "corrupt",
+    }
+    return [
+        _panel(
+            "Disk tier: bytes used and there",
+            "bytes",
+            {
+                "used": queries.gauge("vllm:kvtier_disk_used_bytes"),
+                "capacity": queries.gauge("vllm:kvtier_disk_capacity_bytes"),
+            },
+        ),
+        _panel(
+            "Disk tier: bytes read and written a second",
+            "Bps",
+            {
+                "read": queries.rate("vllm:kvtier_disk_load_bytes_total", _WINDOW),
+                "written": queries.rate("vllm:kvtier_disk_store_bytes_total", _WINDOW),
+            },
+        ),
+        _panel(
+            "Disk tier: chunks a second",
+            "short",
+            {
+                legend: queries.rate(f"vllm:kvtier_disk_{counter}_chunks_total", _WINDOW)
+                for legend, counter in counters.items()
+            },
+        ),
+        _panel(
+            "Disk tier: engines that serve from memory alone",
+            "short",
+            {"engines": queries.gauge("vllm:kvtier_disk_degraded")},
+        ),
+    ]
 
 
 def _picker(queries: Queries) -> list[dict[str, Any]]:

@@ -43,6 +43,8 @@ def _alerts(plan: Plan) -> list[dict[str, Any]]:
         alerts.append(_transfers_failing(plan, queries))
         if plan.tiers.cpu:
             alerts.append(_tier_small(plan, queries, plan.tiers.cpu.capacity_bytes))
+    if queries.kvtier_disk:
+        alerts += [_disk_degraded(plan, queries), _disk_corrupt(plan, queries)]
     return alerts
 
 
@@ -142,6 +144,33 @@ def _tier_small(plan: Plan, queries: Queries, planned_bytes: int) -> dict[str, A
         summary="a CPU tier is smaller than planned",
         description="The CPU tier of {{ $labels.pod }} holds {{ $value | humanize1024 }}B, less than the "
         f"{planned_bytes:,} bytes planned: the picker sends it prefixes that it no longer has.",
+    )
+
+
+def _disk_degraded(plan: Plan, queries: Queries) -> dict[str, Any]:
+    return _alert(
+        plan,
+        "KVCacheTierDiskDegraded",
+        f"max by (pod) (vllm:kvtier_disk_degraded{{{queries.engine}}}) > 0",
+        minutes=5,
+        severity="warning",
+        summary="an engine cannot use its disk tier",
+        description="{{ $labels.pod }} serves from memory alone, as its disk is full, read-only, failing or "
+        "too slow: the engine's log says which. It takes the disk up again by itself.",
+    )
+
+
+def _disk_corrupt(plan: Plan, queries: Queries) -> dict[str, Any]:
+    return _alert(
+        plan,
+        "KVCacheTierDiskCorrupt",
+        f"sum by (pod) (increase(vllm:kvtier_disk_corrupt_chunks_total{{{queries.engine}}}[1h])) > 0",
+        # one damaged chunk is one too many, and it is gone from the disk already
+        minutes=0,
+        severity="warning",
+        summary="a disk does not give back what was written to it",
+        description="{{ $value | humanize }} chunks on the disk of {{ $labels.pod }} were not as written in "
+        "the last hour. They were dropped and computed anew; look after the device.",
     )
 
 

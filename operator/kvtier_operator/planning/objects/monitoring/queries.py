@@ -1,7 +1,8 @@
 """PromQL over the metrics of one resource's engines and picker, for alerts and dashboard alike.
 
 Names of metrics: vLLM 0.32, vllm/v1/metrics/loggers.py and offloading/metrics.py of its KV connectors;
-kvtier_connector/vllm/metrics.py for `vllm:kvtier_*`. Prometheus adds `_total` to counters.
+kvtier_connector/vllm/metrics.py and metrics_disk.py for `vllm:kvtier_*`. Prometheus adds `_total` to
+counters.
 """
 
 from dataclasses import dataclass
@@ -29,6 +30,7 @@ class Queries:
         picker: The same of the picker's.
         moves_by_vllm: Whether vLLM's offloading counts loads and stores (backends KVTier and Native).
         kvtier: Whether kvtier's connector tells how full the tier is.
+        kvtier_disk: Whether it has a disk tier to tell of.
         picker_hit_ratio: The picker's histogram of matched prefixes; None where it has none.
     """
 
@@ -36,6 +38,7 @@ class Queries:
     picker: str
     moves_by_vllm: bool
     kvtier: bool
+    kvtier_disk: bool
     picker_hit_ratio: str | None
 
     @classmethod
@@ -47,6 +50,7 @@ class Queries:
             picker=_matchers(names, names.picker),
             moves_by_vllm=backend in {Backend.KVTIER, Backend.NATIVE},
             kvtier=backend is Backend.KVTIER,
+            kvtier_disk=backend is Backend.KVTIER and plan.tiers.disk is not None,
             picker_hit_ratio=_PICKER_HIT_RATIO.get(plan.router.flavor),
         )
 

@@ -76,9 +76,3 @@ def test_prefer_requests_no_pages_and_budgets_ordinary_memory() -> None:
 def test_the_tier_is_pinned_memory_without_pages() -> None:
     plan = planned({"spec.engine.tensorParallelSize": 2})
     assert (plan.pinned_bytes, plan.shm_bytes, plan.hugepages) == (100 * GIB, 0, None)
-
-
-def test_a_disk_tier_is_not_claimed_to_be_served() -> None:
-    plan = planned({"spec.tiers.disk": {"capacity": "1Ti", "volume": {"emptyDir": {}}}})
-    assert (plan.disk_bytes_per_rank, plan.mounts) == (0, ())
-    assert any("not yet served" in note for note in plan.notes)

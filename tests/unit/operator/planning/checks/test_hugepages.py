@@ -10,6 +10,7 @@ from kvtier_operator.planning.checks.hugepages_backend import hugepages_backend
 from kvtier_operator.planning.checks.hugepages_pool import hugepages_pool
 
 MIB = 1024**2
+DISK = {"disk": {"capacity": "1Gi", "volume": {"emptyDir": {}}}}
 
 
 def pages(policy: str, size: str | None = None) -> dict[str, Any]:
@@ -66,6 +67,17 @@ def test_prefer_falls_back() -> None:
     result = verdict(hugepages_pool, one, on(free_hugepages={2 * MIB: 511}))
     says(result, WARN, "NotEnoughHugepages", "512 pages of 2 MiB needed, 511 free", "transparent")
     says(verdict(hugepages_pool, one, on(free_hugepages={2 * MIB: 512})), PASS, "Passed")
+
+
+@pytest.mark.parametrize(
+    ("engine", "disk", "switch"),
+    [({}, {}, "enabled"), ({"tensorParallelSize": 2}, {}, "shmem_enabled"), ({}, DISK, "shmem_enabled")],
+)
+def test_shared_memory_has_a_switch_of_its_own(
+    engine: dict[str, int], disk: dict[str, Any], switch: str
+) -> None:
+    one = resource(tiers=pages("Prefer") | disk, engine=engine)
+    says(verdict(hugepages_pool, one, on(free_hugepages={})), WARN, "NotEnoughHugepages", f"their {switch} ")
 
 
 @pytest.mark.parametrize("backend", ["KVTier", "LMCache", "LMCacheMP"])

@@ -207,6 +207,26 @@ def test_volumes_that_pods_share_are_divided_for_lmcache() -> None:
     assert "subPathExpr" not in mount("Native")
 
 
+@pytest.mark.parametrize(
+    ("volume", "shared"),
+    [
+        ({"persistentVolumeClaim": {"claimName": "c"}}, True),
+        ({"hostPath": {"path": "/mnt"}}, True),
+        ({"emptyDir": {}}, False),
+        ({"ephemeral": {}}, False),
+    ],
+    ids=str,
+)
+def test_kvtier_finds_its_folder_again_and_leaves_others_theirs(volume: Object, *, shared: bool) -> None:
+    changes = {"spec.tiers.disk": {"capacity": "1Ti", "volume": volume}}
+    engine, other = (
+        engine_container(changes | {"metadata": {"name": name, "namespace": "llm"}}) for name in ("a", "b")
+    )
+    [found] = [each for each in engine["volumeMounts"] if each["name"] == "kv-disk-0"]
+    assert found.get("subPath") == ("llm/a" if shared else None)
+    assert (other["volumeMounts"] == engine["volumeMounts"]) is not shared
+
+
 def test_lmcache_empties_its_folders_before_it_starts() -> None:
     disk = {"capacity": "1Ti", "volume": {"emptyDir": {}}}
     command = engine_container({"spec.backend": "LMCache", "spec.tiers.disk": disk})["command"]

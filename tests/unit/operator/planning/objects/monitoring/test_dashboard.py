@@ -2,6 +2,8 @@ from itertools import combinations
 
 from tests.cases.monitoring import monitoring, shown
 
+DISK = {"disk": {"capacity": "1Ti", "volume": {"emptyDir": {}}}}
+
 
 def test_grafana_finds_it_under_a_name_of_its_own() -> None:
     config_map = monitoring()["ConfigMap", "case-dashboard"]
@@ -10,18 +12,18 @@ def test_grafana_finds_it_under_a_name_of_its_own() -> None:
 
 
 def test_panels_do_not_overlap() -> None:
-    places = [panel["gridPos"] for panel in shown()["panels"]]
+    places = [panel["gridPos"] for panel in shown(tiers=DISK)["panels"]]
     for one, other in combinations(places, 2):
         beside = one["x"] + one["w"] <= other["x"] or other["x"] + other["w"] <= one["x"]
         above = one["y"] + one["h"] <= other["y"] or other["y"] + other["h"] <= one["y"]
         assert beside or above
-    assert len({panel["id"] for panel in shown()["panels"]}) == len(places)
+    assert len({panel["id"] for panel in shown(tiers=DISK)["panels"]}) == len(places)
 
 
 def test_targets_have_a_letter_each_and_a_legend() -> None:
-    for panel in shown()["panels"]:
+    for panel in shown(tiers=DISK)["panels"]:
         letters = [target["refId"] for target in panel["targets"]]
-        assert letters == list("ABC")[: len(letters)]
+        assert letters == list("ABCDE")[: len(letters)]
         assert all(target["legendFormat"] for target in panel["targets"])
     [first_token] = [panel for panel in shown()["panels"] if panel["title"] == "Time to first token"]
     assert [target["legendFormat"] for target in first_token["targets"]] == ["p50", "p95"]
@@ -37,3 +39,16 @@ def test_panels_follow_backend_and_picker() -> None:
         "CPU tier: chunks a second that left it",
         "Picker: share of a prompt it knows of",
     }
+
+
+def test_a_disk_tier_is_shown_where_the_backend_tells_of_it() -> None:
+    def titles(**spec: object) -> set[str]:
+        return {panel["title"] for panel in shown(**spec)["panels"]}
+
+    assert titles(tiers=DISK) - titles() == {
+        "Disk tier: bytes used and there",
+        "Disk tier: bytes read and written a second",
+        "Disk tier: chunks a second",
+        "Disk tier: engines that serve from memory alone",
+    }
+    assert titles(backend="Native", tiers=DISK) == titles(backend="Native")

@@ -6,12 +6,14 @@ ALWAYS = {"KVCacheTierPickerDown", "KVCacheTierHitRateCollapsed"}
 ENGINES = {"KVCacheTierNoEngine", "KVCacheTierEnginesMissing"}
 VLLM = {"KVCacheTierLoadsSlowerThanPrefill"}
 KVTIER = {"KVCacheTierTransfersFailing", "KVCacheTierSmallerThanPlanned"}
+DISK = {"KVCacheTierDiskDegraded", "KVCacheTierDiskCorrupt"}
+ON_DISK = {"tiers": {"disk": {"capacity": "1Ti", "volume": {"emptyDir": {}}}}}
 
 
 @pytest.mark.parametrize("backend", BACKENDS)
 @pytest.mark.parametrize("flavor", ["llm-d", "gaie", "builtin"])
 def test_prometheus_takes_every_expression(backend: str, flavor: str) -> None:
-    for expression in expressions(backend=backend, router={"flavor": flavor}):
+    for expression in expressions(backend=backend, router={"flavor": flavor}, **ON_DISK):
         assert metrics_of(expression)
 
 
@@ -26,6 +28,20 @@ def test_prometheus_takes_every_expression(backend: str, flavor: str) -> None:
 )
 def test_alerts_are_those_that_the_backend_has_metrics_for(backend: str, expected: set[str]) -> None:
     assert set(alerts(backend=backend)) == expected
+
+
+@pytest.mark.parametrize(("backend", "more"), [("KVTier", DISK), ("Native", set()), ("LMCache", set())])
+def test_a_disk_is_watched_where_the_backend_tells_of_it(backend: str, more: set[str]) -> None:
+    assert set(alerts(backend=backend, **ON_DISK)) - set(alerts(backend=backend)) == more
+
+
+def test_a_disk_that_is_bad_is_told_of_by_its_pod() -> None:
+    found = alerts(**ON_DISK)
+    for name in DISK:
+        assert "by (pod)" in found[name]["expr"]
+        assert "{{ $labels.pod }}" in found[name]["annotations"]["description"]
+    assert metrics_of(found["KVCacheTierDiskDegraded"]["expr"]) == {"vllm:kvtier_disk_degraded"}
+    assert metrics_of(found["KVCacheTierDiskCorrupt"]["expr"]) == {"vllm:kvtier_disk_corrupt_chunks_total"}
 
 
 def test_a_resource_without_engines_misses_none() -> None:

@@ -1,0 +1,52 @@
+"""Whether the disk tier of backend KVTier and the CPU tier before it go together."""
+
+from typing import Final
+
+from kvtier_connector.config import DISK_WRITE_SHARE
+from kvtier_operator.api.resource import Backend
+from kvtier_operator.planning.checks.check import CheckInput, Verdicts
+from kvtier_operator.planning.plan import CheckResult
+from kvtier_operator.planning.tiers import chunk_bytes, tokens_per_chunk
+from kvtier_operator.planning.units import count, many, size
+
+_VERDICTS: Final = Verdicts("disk-behind-memory", "spec.tiers.disk.capacity")
+
+
+def disk_behind_memory(given: CheckInput) -> CheckResult:
+    """Blocks pass through the CPU tier both ways, and a part of it holds what waits to be written.
+
+    What finds no room there is not written (kvtier_connector.core.disk.tier, `wanted`): a prompt longer than
+    that part needs a disk that keeps up with its prefill.
+    """
+    disk, cpu, engine = given.spec.tiers.disk, given.tiers.cpu, given.spec.engine
+    if disk is None:
+        return _VERDICTS.passed("no disk tier", reason="NoDiskTier")
+    if given.spec.backend is not Backend.KVTIER:
+        return _VERDICTS.passed("backend KVTier alone writes behind its CPU tier", reason="NotAskedFor")
+    if cpu is None:
+        return _VERDICTS.reject(
+            "DiskWithoutMemory",
+            "blocks pass through the CPU tier on their way to the disk and back; add spec.tiers.cpu",
+            field="spec.tiers.disk",
+        )
+    engines = engine.data_parallel_size
+    held = given.backend.disk_chunks
+    if held is None or not held.chunks:
+        return _VERDICTS.reject(
+            "DiskHoldsNothing",
+            f"{size(disk.capacity.bytes)} in {many(engines, 'engine')} cannot hold one chunk of "
+            f"{tokens_per_chunk(given.geometry, given.backend)} tokens, "
+            f"{size(chunk_bytes(given.geometry, given.backend))}, and its index; raise it",
+        )
+    waiting = cpu.tokens // engines // DISK_WRITE_SHARE
+    longest = engine.max_model_len or given.geometry.max_position_tokens
+    numbers = f"{count(held.chunks)} chunks an engine, {count(waiting)} tokens may wait to be written"
+    if longest is not None and waiting < longest:
+        needed = longest * DISK_WRITE_SHARE * given.geometry.kv_bytes_per_token * engines
+        return _VERDICTS.warn(
+            "MemorySmallBesideDisk",
+            f"{numbers}, the longest sequence has {count(longest)}: where the disk does not keep up with its "
+            f"prefill, its end is not written; {size(needed)} of CPU tier would hold it",
+            field="spec.tiers.cpu.capacity",
+        )
+    return _VERDICTS.passed(numbers)

@@ -1,0 +1,44 @@
+"""Whether every engine pod has a disk folder to itself."""
+
+from typing import Final
+
+from kvtier_operator.api.resource import Backend
+from kvtier_operator.planning.checks.check import CheckInput, Verdicts
+from kvtier_operator.planning.plan import CheckResult
+
+_VERDICTS: Final = Verdicts("disk-folder", "spec.tiers.disk.volume")
+
+
+def disk_folder(given: CheckInput) -> CheckResult:
+    """Backend KVTier locks its folder: a second engine there is refused at its start, with the holder's name.
+
+    Source: kvtier_connector.core.disk.folder.
+    """
+    disk, replicas = given.spec.tiers.disk, given.spec.replicas
+    if disk is None:
+        return _VERDICTS.passed("no disk tier", reason="NoDiskTier")
+    if given.spec.backend is not Backend.KVTIER:
+        return _VERDICTS.passed("backend KVTier alone needs its folder to itself", reason="NotAskedFor")
+    here = given.observed.machine is not None
+    claim, host = disk.volume.persistent_volume_claim, disk.volume.host_path
+    if replicas <= 1 or not (host or (claim and not here)):
+        return _VERDICTS.passed("each engine pod has a folder of its own")
+    if claim:
+        return _VERDICTS.reject(
+            "FolderShared",
+            f"{replicas} replicas would share claim {claim.claim_name}, and an engine needs its folder to "
+            "itself: use ephemeral, which makes a volume for each pod, or set spec.replicas to 1",
+        )
+    if here:
+        return _VERDICTS.reject(
+            "FolderShared",
+            f"{replicas} replicas of this machine would share it, and an engine needs its folder to itself: "
+            "use emptyDir, or set spec.replicas to 1",
+            field="spec.tiers.disk.volume.hostPath",
+        )
+    return _VERDICTS.warn(
+        "OneEngineOfANode",
+        f"an engine needs its folder to itself: of {replicas} replicas a second one on a node does not "
+        "start; keep them apart with a required anti-affinity in spec.engine.affinity",
+        field="spec.tiers.disk.volume.hostPath",
+    )
