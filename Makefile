@@ -24,9 +24,9 @@ test: lint verify cluster-tools ## Lint, check generated files, run all tests (u
 	@$(BIN)/pytest --cov --cov-report=term:skip-covered -m "not long" $(PYTEST_ARGS)
 
 .PHONY: test-long
-test-long: setup cluster-tools ## The tests that take minutes each: killed after any write, an API server in trouble, 1,000 resources
+test-long: setup cluster-tools ## The tests that take minutes each: killed after any write, an API server in trouble, 1,000 resources, a soak
 	@$(call say,"tests: the long ones")
-	@$(BIN)/pytest -m long tests/cluster $(PYTEST_ARGS)
+	@$(BIN)/pytest -m long tests $(PYTEST_ARGS)
 
 ##@ Set-up
 .PHONY: setup
@@ -108,7 +108,7 @@ demo-cluster: cluster-tools ## Install kvtier with helm on a real node, apply a 
 
 ##@ Measurements
 .PHONY: bench-connector
-bench-connector: setup ## The connector beside vLLM's own: index, overhead when unused, TTFT (build/bench/connector.json)
+bench-connector: setup ## The connector beside vLLM, LMCache and fio (build/bench/connector.json; about 45 minutes, BENCH_ARGS="--only index" less)
 	@$(BIN)/kvtier bench connector --out build/bench/connector.json $(BENCH_ARGS)
 
 .PHONY: bench-operator

@@ -6,7 +6,8 @@ from typing import Final, Protocol
 
 from vllm.distributed.kv_transfer.kv_connector.v1.offloading.metrics import OffloadingConnectorStats
 
-from kvtier_connector.core.disk.tier import DiskTier, Progress
+from kvtier_connector.core.disk.report import Progress
+from kvtier_connector.core.disk.tier import DiskTier
 from kvtier_connector.core.index import BlockIndex, BlockState
 from kvtier_connector.core.keytable import Slots
 from kvtier_connector.vllm.logger import log

@@ -8,7 +8,8 @@ and waited for the rest would wait for ever.
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from kvtier_connector.core.disk.tier import DiskTier, Progress
+from kvtier_connector.core.disk.report import Progress
+from kvtier_connector.core.disk.tier import DiskTier
 from kvtier_connector.core.index import BlockIndex, BlockState, Reservation
 
 

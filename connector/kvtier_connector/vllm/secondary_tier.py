@@ -31,8 +31,9 @@ from vllm.v1.kv_offload.tiering.backpressure import BackpressureDetector
 from vllm.v1.kv_offload.tiering.base import JobResult, SecondaryTierManager, TransferJob
 
 from kvtier_connector.config import DISK_ALIGNMENT_BYTES
+from kvtier_connector.core.disk.report import Progress
 from kvtier_connector.core.disk.store import StoreRequest
-from kvtier_connector.core.disk.tier import DiskTier, Progress
+from kvtier_connector.core.disk.tier import DiskTier
 from kvtier_connector.vllm.logger import log
 from kvtier_connector.vllm.metrics_disk import DEFINITIONS, DEGRADED, DiskMetrics
 from kvtier_connector.vllm.open_disk import open_tier

@@ -10,9 +10,10 @@ import numpy as np
 from kvtier_connector.config import DISK_ALIGNMENT_BYTES
 from kvtier_connector.core.disk.admission import WriteBudget
 from kvtier_connector.core.disk.io.choose import open_engine
+from kvtier_connector.core.disk.report import Progress
 from kvtier_connector.core.disk.store import Store, StoreRequest
 from kvtier_connector.core.disk.thread import DiskThread
-from kvtier_connector.core.disk.tier import DiskTier, Progress
+from kvtier_connector.core.disk.tier import DiskTier
 
 
 def main(chunks_file: str, seed: int) -> None:

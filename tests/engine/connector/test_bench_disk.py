@@ -5,20 +5,11 @@ from pathlib import Path
 import pytest
 
 from kvtier_connector.bench.disk import bench_disk
-from kvtier_connector.bench.disk.lmcache_install import installed
 
 pytestmark = [pytest.mark.engine, pytest.mark.filterwarnings("ignore")]
 
 
-@pytest.mark.parametrize(
-    "side",
-    [
-        "vllm_fs",
-        pytest.param(
-            "lmcache", marks=pytest.mark.skipif(not installed(), reason="the benchmark has not installed it")
-        ),
-    ],
-)
+@pytest.mark.parametrize("side", ["vllm_fs", "lmcache"])
 def test_another_side_is_measured_with_right_bytes(side: str, tmp_path: Path) -> None:
     found = bench_disk(
         tmp_path,

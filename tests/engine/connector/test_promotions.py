@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import pytest
 
 from kvtier_connector.core.disk.admission import BreakEven
-from kvtier_connector.core.disk.tier import Progress
+from kvtier_connector.core.disk.report import Progress
 from kvtier_connector.core.index import BlockIndex, BlockState
 from kvtier_connector.core.keytable import Slots
 from kvtier_connector.vllm.promotions import Promotions

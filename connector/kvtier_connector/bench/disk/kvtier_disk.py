@@ -14,9 +14,10 @@ from kvtier_connector.core import region
 from kvtier_connector.core.disk.admission import WriteBudget
 from kvtier_connector.core.disk.fingerprint import fingerprint
 from kvtier_connector.core.disk.io.choose import open_engine
+from kvtier_connector.core.disk.report import Progress
 from kvtier_connector.core.disk.store import Store, StoreRequest
 from kvtier_connector.core.disk.thread import DiskThread
-from kvtier_connector.core.disk.tier import DiskTier, Progress
+from kvtier_connector.core.disk.tier import DiskTier
 
 _DEPTH: Final = 32
 _HUGEPAGE_BYTES: Final = 2 << 20

@@ -1,6 +1,8 @@
 """What the index's owner and the thread that reads and writes tell each other."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 from kvtier_connector.core.disk.store import Store
 from kvtier_connector.core.keytable import Slots
@@ -109,3 +111,22 @@ class Cleared:
 
 Message = Order | Forget | Clear
 Event = Ended | Overdue | Down | Up | Cleared
+
+
+class Disk(Protocol):
+    """What serves the orders: a DiskThread."""
+
+    def send(self, messages: Sequence[Message]) -> None:
+        """Take messages on and return at once."""
+
+    def events(self) -> list[Event]:
+        """Return what has happened since the last call."""
+
+    def wait(self, timeout_s: float) -> bool:
+        """Return when there is an event, or after the timeout."""
+
+    def is_stuck(self) -> bool:
+        """Tell whether it has not done anything for longer than it may take."""
+
+    def close(self, timeout_s: float) -> None:
+        """End it."""

@@ -4,7 +4,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Final, Protocol
+from typing import Final
 
 import numpy as np
 
@@ -12,15 +12,16 @@ from kvtier_connector.core.disk.admission import BreakEven, WriteBudget
 from kvtier_connector.core.disk.orders import (
     Clear,
     Cleared,
+    Disk,
     Down,
     Ended,
     Event,
     Forget,
-    Message,
     Order,
     Overdue,
     Up,
 )
+from kvtier_connector.core.disk.report import Counts, Progress
 from kvtier_connector.core.disk.store import GENERATIONS, Store
 from kvtier_connector.core.index import BlockState
 from kvtier_connector.core.keytable import Slots
@@ -32,50 +33,6 @@ Parts = Callable[[int], tuple[memoryview, ...]]
 """From a slot in memory to its bytes, in the order of the file."""
 
 
-class Disk(Protocol):
-    """What serves the orders: a DiskThread."""
-
-    def send(self, messages: Sequence[Message]) -> None:
-        """Take messages on and return at once."""
-
-    def events(self) -> list[Event]:
-        """Return what has happened since the last call."""
-
-    def wait(self, timeout_s: float) -> bool:
-        """Return when there is an event, or after the timeout."""
-
-    def is_stuck(self) -> bool:
-        """Tell whether it has not done anything for longer than it may take."""
-
-    def close(self, timeout_s: float) -> None:
-        """End it."""
-
-
-@dataclass(slots=True)
-class Progress:
-    """What has happened since the last look. Keys are those of `load` and `store`.
-
-    Args:
-        loaded: blocks that are in memory now.
-        lost: blocks whose load has failed or is taken for failed: they are not on disk any more.
-        ended: blocks whose load has failed and ended: their memory may be given to others.
-        released: blocks whose store has ended in whatever way: their memory may change again.
-        stored: blocks of them that are on disk now.
-        evicted: blocks that gave way on disk.
-        orphans: memory slots of orders from before `forget_memory`, which have ended.
-        notes: what people should be told, one line each.
-    """
-
-    loaded: list[bytes] = field(default_factory=list)
-    lost: list[bytes] = field(default_factory=list)
-    ended: list[bytes] = field(default_factory=list)
-    released: list[bytes] = field(default_factory=list)
-    stored: list[bytes] = field(default_factory=list)
-    evicted: list[bytes] = field(default_factory=list)
-    orphans: list[int] = field(default_factory=list)
-    notes: list[str] = field(default_factory=list)
-
-
 @dataclass(slots=True)
 class _Done:
     """Orders of the present store that have ended, for its index: read, written, and failed."""
@@ -83,20 +40,6 @@ class _Done:
     read: list[bytes] = field(default_factory=list)
     written: list[bytes] = field(default_factory=list)
     bad: list[Order] = field(default_factory=list)
-
-
-@dataclass(slots=True)
-class Counts:
-    """What the tier has done since the last `take_counts`; bytes, seconds of the disk, and blocks."""
-
-    load_bytes: int = 0
-    load_seconds: float = 0.0
-    store_bytes: int = 0
-    store_seconds: float = 0.0
-    evicted: int = 0
-    corrupt: int = 0
-    failed: int = 0
-    dropped: int = 0
 
 
 class DiskTier:

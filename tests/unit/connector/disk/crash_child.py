@@ -19,9 +19,10 @@ from kvtier_connector.core.disk import thread as thread_module
 from kvtier_connector.core.disk.admission import WriteBudget
 from kvtier_connector.core.disk.io.choose import open_engine
 from kvtier_connector.core.disk.orders import Ended, Event, Message, Order
+from kvtier_connector.core.disk.report import Progress
 from kvtier_connector.core.disk.store import Store
 from kvtier_connector.core.disk.thread import DiskThread
-from kvtier_connector.core.disk.tier import DiskTier, Progress
+from kvtier_connector.core.disk.tier import DiskTier
 
 SLOTS = 96
 MEMORY_SLOTS = 48

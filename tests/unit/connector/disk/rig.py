@@ -18,9 +18,10 @@ from kvtier_connector.core.disk.admission import WriteBudget
 from kvtier_connector.core.disk.fingerprint import Fingerprint, fingerprint
 from kvtier_connector.core.disk.io.choose import open_engine
 from kvtier_connector.core.disk.orders import Ended, Event, Message, Order
+from kvtier_connector.core.disk.report import Progress
 from kvtier_connector.core.disk.store import Store, StoreRequest
 from kvtier_connector.core.disk.thread import DiskThread
-from kvtier_connector.core.disk.tier import DiskTier, Progress
+from kvtier_connector.core.disk.tier import DiskTier
 from kvtier_connector.core.keytable import Slots
 
 BLOCK = 4096
