@@ -233,6 +233,52 @@ def test_weights_that_changed_reset_the_disk_too(
     assert disk_engine.ask() == (cold, CACHED)
 
 
+def test_prompts_of_another_salt_are_others(disk_engine: DiskEngine, tmp_path: Path) -> None:
+    def cached(salt: str) -> int:
+        how = SamplingParams(temperature=0, max_tokens=1, detokenize=False)
+        asked = {"prompt_token_ids": PROMPTS[-1], "cache_salt": salt}
+        (output,) = disk_engine.llm.generate([asked], how, use_tqdm=False)
+        return int(output.num_cached_tokens)
+
+    from vllm import SamplingParams  # noqa: PLC0415 - takes seconds
+
+    disk_engine.restart(tmp_path / "disk")
+    assert cached("one") == 0
+    disk_engine.restart(tmp_path / "disk")
+    assert cached("another") == 0
+    assert cached("one") == 640
+
+
+class Kept(list[Any]):
+    """Events that the engine takes, too."""
+
+    def clear(self) -> None:
+        """Keep them."""
+
+
+def test_what_comes_and_goes_on_disk_is_published(disk_engine: DiskEngine, tmp_path: Path) -> None:
+    from vllm.v1.kv_offload.base import Medium  # noqa: PLC0415 - takes seconds
+
+    disk_engine.restart(tmp_path / "disk", MIB + 30 * CHUNK_BYTES)
+    manager = disk_engine.connector._manager
+    manager._events = Kept()
+    try:
+        for ids in PROMPTS:
+            disk_engine.ask([ids])
+            disk_engine.settle()
+        events = [event for event in manager._events if event.medium is Medium.STORAGE]
+    finally:
+        manager._events = None
+    stored = {key for event in events if not event.removed for key in event.keys}
+    removed = {key for event in events if event.removed for key in event.keys}
+    index = disk_engine.disk._store
+    assert index is not None
+    slots, keys = index.index.rows(0, index.shape.slots)
+    assert len(slots)
+    assert removed
+    assert {key.tobytes() for key in keys} == stored - removed
+
+
 def test_a_file_in_the_folders_place_stops_the_engine(disk_engine: DiskEngine, tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     disk_engine.leave()
