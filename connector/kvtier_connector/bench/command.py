@@ -66,7 +66,7 @@ def connector(  # noqa: PLR0913, PLR0917 - one parameter for each option
     say = console.print
     measured = only or PARTS
     out.parent.mkdir(parents=True, exist_ok=True)
-    disk = folder or out.parent
+    disk = (folder or out.parent).resolve()
     with tempfile.TemporaryDirectory() as scratch:
         weights = model or Path(scratch)
         if model is None and not _NEEDS_NO_MODEL.issuperset(measured):

@@ -198,10 +198,22 @@ class KVTierConnector(OffloadingConnector):  # type: ignore[misc] # vLLM has no 
         if self._step_loads.shares_blocks(request):
             return None, False
         tokens, apart = super().get_num_new_matched_tokens(request, num_computed_tokens)
+        if tokens is None and (disk := self._manager.disk) is not None and self._is_alone:
+            # Nobody else would be served by another round through the engine.
+            disk.scheduled()
+            disk.wait()
+            tokens, apart = super().get_num_new_matched_tokens(request, num_computed_tokens)
         if tokens is not None and num_computed_tokens:
             self._touch(request.request_id, num_computed_tokens)
         self._admitted = self._step_loads.admits(request, num_computed_tokens, tokens or 0)
         return tokens, apart and not self._admitted
+
+    @property
+    def _is_alone(self) -> bool:
+        """Whether the engine has one request and no transfers."""
+        scheduler = self.scheduler
+        alive = (not status.req.is_finished() for status in scheduler._req_status.values())  # noqa: SLF001 - upstream has no method for it
+        return not scheduler._jobs and sum(alive) == 1  # noqa: SLF001
 
     def _touch(self, request_id: str, computed_tokens: int) -> None:
         """Have the tiers know what a request found on the device: upstream tells them nothing of it."""

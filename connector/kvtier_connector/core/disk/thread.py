@@ -35,6 +35,9 @@ from kvtier_connector.errors import ConnectorError, CorruptBlockError, DiskError
 
 _LOOK_S: Final = 0.25
 """How often a disk that has something to do is looked after; nothing waits for it."""
+_TOLD_AT_ONCE: Final = 16
+"""Blocks after which who waits is woken while others are still being read: each time takes the interpreter's
+lock from this thread."""
 _CHECK_S: Final = 1.0
 """How often the folder is looked for."""
 _SHARE_OF_WRITES: Final = 4
@@ -66,6 +69,7 @@ class DiskThread:
         self._reads = deque[Order]()
         self._writes = deque[Order]()
         self._flying = dict[int, tuple[Order, int]]()
+        self._flying_reads = 0
         self._next_tag = 0
         self._events = deque[Event]()
         self._taken = list[Event]()
@@ -126,10 +130,12 @@ class DiskThread:
             self._try_again()
         else:
             self._feed(self._store)
+        self._wake_waiting()
         ended = self._engine.ended(self._patience_s())
         if ended:
             self._settle(ended)
         self._look_after()
+        self._wake_waiting()
 
     def _patience_s(self) -> float:
         if self._inbox:
@@ -193,6 +199,7 @@ class DiskThread:
         tag = self._next_tag
         self._next_tag += 1
         self._flying[tag] = order, checksum
+        self._flying_reads += not order.write
         return BlockIO(tag, order.write, place.descriptor, place.offset, order.parts)
 
     def _settle(self, ended: Sequence[IOEnded]) -> None:
@@ -200,6 +207,7 @@ class DiskThread:
         written = list[tuple[Order, int, float]]()
         for io in ended:
             order, checksum = self._flying.pop(io.io.tag)
+            self._flying_reads -= not order.write
             if io.error or not order.write:  # a write has succeeded when it is put down
                 self._health = self._health.after(io.error)
             error: Exception | None = io.error
@@ -312,7 +320,13 @@ class DiskThread:
 
     def _tell(self, event: Event) -> None:
         self._events.append(event)
-        if not self._told.is_set():  # to set it again would cost more than all else for a block
+        if not isinstance(event, Ended):
+            self._told.set()
+
+    def _wake_waiting(self) -> None:
+        """Wake who waits for events, when there is nothing more to read or enough has been read."""
+        reading = self._reads or self._flying_reads
+        if self._events and (not reading or len(self._events) >= _TOLD_AT_ONCE):
             self._told.set()
 
     def _finish(self) -> None:
@@ -324,6 +338,7 @@ class DiskThread:
         while self._flying and time.monotonic() < until:
             with suppress(DiskError):
                 self._settle(self._engine.ended(_LOOK_S))
+        self._told.set()
         self._engine.close()
         if self._flying:
             return
