@@ -120,6 +120,11 @@ class ConnectorConfig:
             raise _bad("disk_timeout_s", timeout_s, "seconds, more than 0")
 
 
+def disk_aligned(size_bytes: int) -> int:
+    """Return a size rounded up to what a disk can read and write."""
+    return -(-size_bytes // DISK_ALIGNMENT_BYTES) * DISK_ALIGNMENT_BYTES
+
+
 def disk_beside_bytes(block_bytes: int, key_bytes: int) -> int:
     """Return what of the disk's capacity goes to each slot beside its block.
 

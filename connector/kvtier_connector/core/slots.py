@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from kvtier_connector.config import DISK_ALIGNMENT_BYTES, ConnectorConfig, Policy
+from kvtier_connector.config import ConnectorConfig, Policy, disk_aligned
 from kvtier_connector.core.memory import format_bytes
 from kvtier_connector.core.pages import SMALL_PAGE_BYTES
 from kvtier_connector.core.region import RegionRequest
@@ -56,7 +56,7 @@ def tier_geometry(
     slices = 1 if replicated else ranks
     slot_bytes = block_bytes * blocks_per_chunk
     if config.disk_path:
-        slot_bytes = -(-slot_bytes // DISK_ALIGNMENT_BYTES) * DISK_ALIGNMENT_BYTES
+        slot_bytes = disk_aligned(slot_bytes)
     page_bytes = SMALL_PAGE_BYTES if config.hugepages is Policy.OFF else config.hugepage_bytes
     slots = config.cpu_capacity_bytes // slices // page_bytes * page_bytes // slot_bytes
     if slots < 1:

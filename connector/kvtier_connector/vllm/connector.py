@@ -197,8 +197,11 @@ class KVTierConnector(OffloadingConnector):  # type: ignore[misc] # vLLM has no 
         """Tell how many more tokens the tier has, and whether the request has to wait for them."""
         if self._step_loads.shares_blocks(request):
             return None, False
+        disk = self._manager.disk
+        if disk is not None:
+            disk.settle()
         tokens, apart = super().get_num_new_matched_tokens(request, num_computed_tokens)
-        if tokens is None and (disk := self._manager.disk) is not None and self._is_alone:
+        if tokens is None and disk is not None and self._is_alone:
             # Nobody else would be served by another round through the engine.
             disk.scheduled()
             disk.wait()

@@ -43,9 +43,9 @@ class DiskSide:
         self._memory = memory
         self._disk = disk
         self._told = told
-        self._promotions = Promotions(memory, disk, disk.block_bytes / chunk_tokens)
-        self._metrics = DiskMetrics(disk, chunk_tokens)
         self._bytes_per_token = disk.block_bytes / chunk_tokens
+        self._promotions = Promotions(memory, disk, self._bytes_per_token)
+        self._metrics = DiskMetrics(disk, chunk_tokens)
         self._unsaved = set[str]()
         self.prefill = disk.break_even.prefill_tokens
 
@@ -53,9 +53,14 @@ class DiskSide:
         """Have nothing of a request written, because its key does not say all about its bytes."""
         self._unsaved.add(request_id)
 
+    def settle(self) -> None:
+        """Take note of what the disk has done: before a request's chunks are looked up one by one."""
+        progress = self._disk.progress()
+        if progress is not None:
+            self._take(progress)
+
     def lookup(self, key: bytes, request_id: str) -> BlockState:
         """Return the state of a chunk in either tier: one on disk is pending until it is in memory."""
-        self._settle()
         return self._promotions.lookup(key, request_id)
 
     def was_promoted(self, key: bytes, request_id: str) -> bool:
@@ -101,7 +106,7 @@ class DiskSide:
 
     def scheduled(self) -> None:
         """Begin to read what the step's lookups asked for."""
-        self._settle()
+        self.settle()
         for reservation in self._promotions.begin():
             self._told.went(reservation.evicted, on_disk=False)
 
@@ -110,7 +115,7 @@ class DiskSide:
         until = time.monotonic() + _PATIENCE_S
         while not self._promotions.is_complete and (left := until - time.monotonic()) > 0:
             self._disk.wait(left)
-            self._settle()
+            self.settle()
 
     def reset(self) -> Slots:
         """Forget everything on disk, and for whom the transfers under way are.
@@ -129,11 +134,6 @@ class DiskSide:
     def close(self) -> None:
         """Let go of the disk."""
         self._disk.close()
-
-    def _settle(self) -> None:
-        progress = self._disk.progress()
-        if progress is not None:
-            self._take(progress)
 
     def _take(self, progress: Progress) -> None:
         self._told.came(self._promotions.settle(progress), on_disk=False)

@@ -14,7 +14,6 @@ from vllm.v1.kv_offload.base import (
     PrepareStoreOutput,
     ReqContext,
     RequestOffloadingContext,
-    ScheduleEndContext,
     TierFilter,
 )
 from vllm.v1.metrics.cache_hit_source import CacheHitSource
@@ -165,12 +164,6 @@ class KVTierManager(OffloadingManager):  # type: ignore[misc] # vLLM has no type
         """Forget a request."""
         if self.disk is not None:
             self.disk.finished(req_context.req_id)
-
-    @override
-    def on_schedule_end(self, context: ScheduleEndContext) -> None:
-        """Begin what the step's lookups asked of the disk."""
-        if self.disk is not None:
-            self.disk.scheduled()
 
     @override
     def take_events(self) -> Iterable[OffloadingEvent]:

@@ -50,15 +50,14 @@ def open_disk(
         RegionError: the memory cannot be reached.
     """
     memory = open_whole(region)
-    replica = config.parallel_config.data_parallel_index
     request = StoreRequest(
-        path=Path(settings.disk_path) / (f"replica-{replica}" if replica else ""),
+        path=replica_folder(settings.disk_path, config.parallel_config.data_parallel_index),
         capacity_bytes=settings.disk_capacity_bytes,
         block_bytes=geometry.chunk_bytes,
         key_bytes=key_bytes(config),
         fingerprint=engine_fingerprint(config, kv_cache, geometry),
         direct=settings.disk_direct_io,
-        holder=f"engine {config.model_config.model} (process {os.getpid()} on {os.uname().nodename})",
+        holder=holder(config.model_config.model),
     )
 
     def parts(slot: int) -> tuple[memoryview, ...]:
@@ -75,6 +74,16 @@ def open_disk(
         write_bytes_per_hour=settings.disk_write_bytes_per_hour,
         timeout_s=settings.disk_timeout_s,
     )
+
+
+def replica_folder(path: str, replica: int) -> Path:
+    """Return the folder of one of several data-parallel engines: the first has the one that was named."""
+    return Path(path) / (f"replica-{replica}" if replica else "")
+
+
+def holder(model: str) -> str:
+    """Return the line by which others are told who has a folder."""
+    return f"engine {model} (process {os.getpid()} on {os.uname().nodename})"
 
 
 def open_tier(  # noqa: PLR0913 - what a disk tier is made of

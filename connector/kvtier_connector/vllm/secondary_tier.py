@@ -5,12 +5,10 @@ never gets that memory itself (core/disk/io/staged.py): a job whose disk hangs i
 memory taken back. An exception would end the engine: whatever goes wrong, the tier goes quiet instead.
 """
 
-import os
 import time
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from math import inf
-from pathlib import Path
 from typing import Any, ClassVar, Final
 
 import numpy as np
@@ -30,20 +28,18 @@ from vllm.v1.kv_offload.base import (
 from vllm.v1.kv_offload.tiering.backpressure import BackpressureDetector
 from vllm.v1.kv_offload.tiering.base import JobResult, SecondaryTierManager, TransferJob
 
-from kvtier_connector.config import DISK_ALIGNMENT_BYTES
+from kvtier_connector.config import KEY_BYTES, disk_aligned
 from kvtier_connector.core.disk.report import Progress
 from kvtier_connector.core.disk.store import StoreRequest
 from kvtier_connector.core.disk.tier import DiskTier
 from kvtier_connector.vllm.logger import log
 from kvtier_connector.vllm.metrics_disk import DEFINITIONS, DEGRADED, DiskMetrics
-from kvtier_connector.vllm.open_disk import open_tier
+from kvtier_connector.vllm.open_disk import holder, open_tier, replica_folder
 from kvtier_connector.vllm.secondary_jobs import Job, Jobs
 from kvtier_connector.vllm.secondary_meaning import tier_fingerprint
 from kvtier_connector.vllm.secondary_memory import LentMemory
 from kvtier_connector.vllm.secondary_settings import SecondarySettings, named, parse, where
 
-_KEY_BYTES: Final = 36
-"""vLLM's longest key: SHA-256 and four bytes for the KV cache group. Which hash it uses is not told."""
 _PATIENCE: Final = 4
 """A job may take so many times as long as one chunk."""
 _LOOK_S: Final = 0.05
@@ -77,7 +73,7 @@ class KVTierDisk(SecondaryTierManager):  # type: ignore[misc] # vLLM has no type
         super().__init__(offloading_spec, primary_kv_view, tier_type, backpressure_detector)
         self.locality = Locality.LOCAL
         self._memory = LentMemory(primary_kv_view)
-        self._key_bytes = _KEY_BYTES
+        self._key_bytes = KEY_BYTES
         self._jobs = Jobs()
         self._given_up = set[bytes]()
         self._heard_s = time.monotonic()
@@ -198,15 +194,14 @@ class KVTierDisk(SecondaryTierManager):  # type: ignore[misc] # vLLM has no type
 
     def _open(self, settings: SecondarySettings, entry: str) -> DiskTier:
         spec, row_bytes = self._offloading_spec, self._memory.row_bytes
-        replica = spec.config.parallel.data_parallel_index
         request = StoreRequest(
-            path=Path(settings.path) / (f"replica-{replica}" if replica else ""),
+            path=replica_folder(settings.path, spec.config.parallel.data_parallel_index),
             capacity_bytes=settings.capacity_bytes,
-            block_bytes=-(-row_bytes // DISK_ALIGNMENT_BYTES) * DISK_ALIGNMENT_BYTES,
-            key_bytes=_KEY_BYTES,
+            block_bytes=disk_aligned(row_bytes),
+            key_bytes=KEY_BYTES,
             fingerprint=tier_fingerprint(spec, row_bytes, settings.namespace, entry),
             direct=settings.direct_io,
-            holder=f"engine {spec.config.model.name} (process {os.getpid()} on {os.uname().nodename})",
+            holder=holder(spec.config.model.name),
         )
         return open_tier(
             request,
@@ -218,10 +213,10 @@ class KVTierDisk(SecondaryTierManager):  # type: ignore[misc] # vLLM has no type
         )
 
     def _fixed(self, key: OffloadKey) -> bytes:
-        """Return a key with the length that all keys on disk have."""
-        if len(key) > _KEY_BYTES:
+        """Return a key with the length that all keys on disk have: which hash vLLM uses is not told."""
+        if len(key) > KEY_BYTES:
             raise ValueError(f"a key of {len(key)} bytes: the disk tier does not know this vLLM's hash")
-        return bytes(key).ljust(_KEY_BYTES, b"\0")
+        return bytes(key).ljust(KEY_BYTES, b"\0")
 
     def _slots(self, job: TransferJob) -> dict[bytes, int]:
         """Return a job's chunks and their slots, from a prompt's root to its tail."""
@@ -230,7 +225,7 @@ class KVTierDisk(SecondaryTierManager):  # type: ignore[misc] # vLLM has no type
             zip(job.keys, job.chunk_ids.tolist(), strict=True), key=lambda pair: place(pair[0]) or 0
         )
         self._key_bytes = max((len(key) for key in job.keys), default=self._key_bytes)
-        return {bytes(key).ljust(_KEY_BYTES, b"\0"): slot for key, slot in pairs}
+        return {bytes(key).ljust(KEY_BYTES, b"\0"): slot for key, slot in pairs}
 
     def _named(self, keys: Iterable[bytes]) -> list[OffloadKey]:
         """Return keys as vLLM knows them: those of one engine have one length."""

@@ -66,7 +66,7 @@ class DiskEngine:
         side = self.connector._manager.disk
         while side._disk._stores or side._disk._loads:
             assert side._disk._disk.wait(QUIET_S), "the disk does not end"
-            side._settle()
+            side.settle()
 
     def _finish_stores(self) -> None:
         """Do the steps that an engine with a process of its own does while it has no requests."""

@@ -9,7 +9,7 @@ from typing import Final
 import numpy as np
 
 from kvtier_connector.bench.disk.work import Op, Work
-from kvtier_connector.config import Policy
+from kvtier_connector.config import KEY_BYTES, Policy
 from kvtier_connector.core import region
 from kvtier_connector.core.disk.admission import WriteBudget
 from kvtier_connector.core.disk.fingerprint import fingerprint
@@ -22,7 +22,6 @@ from kvtier_connector.core.disk.tier import DiskTier
 _DEPTH: Final = 32
 _HUGEPAGE_BYTES: Final = 2 << 20
 _TIMEOUT_S: Final = 60.0
-_KEY_BYTES: Final = 36
 _RECORDS_BYTES: Final = 1 << 10
 """Of the capacity, for each block, more than its records in the index file take."""
 _SPARE_BYTES: Final = 2 << 20
@@ -43,7 +42,7 @@ class KVTierDisk:
             path=Path(work.folder),
             capacity_bytes=work.blocks * (size + _RECORDS_BYTES) + _SPARE_BYTES,
             block_bytes=size,
-            key_bytes=_KEY_BYTES,
+            key_bytes=KEY_BYTES,
             fingerprint=fingerprint({"model": "bench"}),
             direct=True,
             holder="kvtier bench",

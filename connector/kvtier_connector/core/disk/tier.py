@@ -93,11 +93,6 @@ class DiskTier:
         """Whether the disk cannot be used at present."""
         return self._store is None or self._is_stuck
 
-    @property
-    def is_loading(self) -> bool:
-        """Whether somebody waits for a block."""
-        return bool(self._loads)
-
     def holds(self, key: bytes) -> bool:
         """Tell whether a block can be loaded."""
         if self._store is None or self._is_stuck:
