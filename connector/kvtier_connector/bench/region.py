@@ -8,24 +8,18 @@ find the memory then.
 import gc
 import os
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from statistics import median
 from typing import Any, Final
 
+from kvtier_connector.bench.hugepages import PAGE_BYTES, reserved
 from kvtier_connector.config import GIB, HUGEPAGE_BYTES, Policy
 from kvtier_connector.core import pin, region
-from kvtier_connector.core.pages import free_pages
 from kvtier_connector.core.region_report import SMALL, TRANSPARENT
 
 SAMPLE_BYTES: Final = GIB
 ROUNDS: Final = 9
-_PAGE_BYTES, _OTHER_PAGE_BYTES = HUGEPAGE_BYTES
-_POOL: Final = Path("/proc/sys/vm/nr_hugepages")
-_ALL: Final = Path("/sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages")
-"""Also counts pages that are in use beyond what the pool is set to (surplus)."""
+_OTHER_PAGE_BYTES: Final = HUGEPAGE_BYTES[1]
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,10 +40,10 @@ class Kind:
 
 
 KINDS: Final = {
-    "hugepage": Kind(Policy.PREFER, _PAGE_BYTES, shared=True, wanted="hugetlbfs 2 MiB"),
+    "hugepage": Kind(Policy.PREFER, PAGE_BYTES, shared=True, wanted="hugetlbfs 2 MiB"),
     "transparent": Kind(Policy.PREFER, _OTHER_PAGE_BYTES, shared=False, wanted=TRANSPARENT),
-    "page4k": Kind(Policy.OFF, _PAGE_BYTES, shared=False, wanted=SMALL),
-    "page4k_shared": Kind(Policy.OFF, _PAGE_BYTES, shared=True, wanted=SMALL),
+    "page4k": Kind(Policy.OFF, PAGE_BYTES, shared=False, wanted=SMALL),
+    "page4k_shared": Kind(Policy.OFF, PAGE_BYTES, shared=True, wanted=SMALL),
 }
 """Ordinary pages are quicker to be had where one process uses them alone; that is what huge pages are
 compared with, though theirs are shared."""
@@ -77,7 +71,7 @@ def bench_region() -> dict[str, Any]:
         samples. `ratio` is 4 KiB pages over huge pages.
     """
     found: dict[str, list[Sample]] = {name: [] for name in KINDS}
-    with _reserved(SAMPLE_BYTES // _PAGE_BYTES) as missing:
+    with reserved(SAMPLE_BYTES) as missing:
         for number in range(ROUNDS + 1):
             for name in list(KINDS)[:: -1 if number % 2 else 1]:
                 sample = _start(KINDS[name])
@@ -126,24 +120,3 @@ def _figures(name: str, seconds: list[float]) -> dict[str, Any]:
         name: median(each) if each else None,
         f"{name}_spread": [min(each), max(each)] if each else None,
     }
-
-
-@contextmanager
-def _reserved(pages: int) -> Iterator[str]:
-    """Have so many huge pages free, and put the pool back; gives what is missing, or nothing."""
-    lacking = pages - free_pages(_PAGE_BYTES)
-    if lacking <= 0:
-        yield ""
-        return
-    before = _POOL.read_text()
-    try:
-        _POOL.write_text(f"{int(_ALL.read_text()) + lacking}\n")
-    except OSError as error:
-        reason = f"{_POOL}: {error.strerror}"
-        yield f"huge pages: {lacking} of {pages} missing and not to be reserved ({reason}); do it as root"
-        return
-    try:
-        lacking = pages - free_pages(_PAGE_BYTES)
-        yield f"huge pages: the kernel has no memory for {lacking} of {pages}" if lacking > 0 else ""
-    finally:
-        _POOL.write_text(before)

@@ -10,7 +10,7 @@ from vllm.v1.kv_cache_interface import KVCacheConfig
 
 from kvtier_connector.config import DISK_WRITE_SHARE, ConnectorConfig
 from kvtier_connector.core.disk.admission import WriteBudget
-from kvtier_connector.core.disk.io.choose import open_engine
+from kvtier_connector.core.disk.io.choose import depth_for, open_engine
 from kvtier_connector.core.disk.io.staged import StagedEngine
 from kvtier_connector.core.disk.store import Store, StoreRequest
 from kvtier_connector.core.disk.thread import DiskThread
@@ -21,8 +21,6 @@ from kvtier_connector.core.slots import TierGeometry
 from kvtier_connector.vllm.logger import log
 from kvtier_connector.vllm.meaning import engine_fingerprint, key_bytes
 
-_DEPTH: Final = 32
-"""Transfers in the kernel's hands: NVMe devices reach their bandwidth with some 16 to 64."""
 _STAGED_BYTES: Final = 64 << 20
 """Memory for transfers that do not use the chunks' own; 32 chunks of 2 MiB."""
 _LEAST_STAGED_DEPTH: Final = 4
@@ -111,9 +109,10 @@ def open_tier(  # noqa: PLR0913 - what a disk tier is made of
     """
     start_s = time.monotonic()
     store = Store.open(request)
-    engine, report = open_engine(
-        _staged_depth(request.block_bytes) if staged else _DEPTH, folder=store.folder
-    )
+    depth = depth_for(request.block_bytes)
+    if staged:  # through a bounded memory: large blocks go fewer at a time
+        depth = max(_LEAST_STAGED_DEPTH, min(depth, _STAGED_BYTES // request.block_bytes))
+    engine, report = open_engine(depth, folder=store.folder)
     log.info(
         "kvtier: disk tier %s in %s: %d of %d chunks found, %s, %s, %.1f s",
         format_bytes(request.capacity_bytes),
@@ -134,8 +133,3 @@ def open_tier(  # noqa: PLR0913 - what a disk tier is made of
         most_writes=max(1, memory_slots // DISK_WRITE_SHARE),
         budget=WriteBudget(write_bytes_per_hour, time.monotonic()),
     )
-
-
-def _staged_depth(block_bytes: int) -> int:
-    """Return how many transfers at a time a bounded memory is enough for: large ones need fewer."""
-    return max(_LEAST_STAGED_DEPTH, min(_DEPTH, _STAGED_BYTES // block_bytes))

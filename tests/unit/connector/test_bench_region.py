@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from tests.unit.connector.conftest import POOL, free_pages
 
+from kvtier_connector.bench import hugepages
 from kvtier_connector.bench import region as bench_region
 from kvtier_connector.config import GIB, MIB
 
@@ -34,7 +35,7 @@ def test_without_huge_pages_it_says_what_is_missing_and_measures_the_rest(
     hugepage_pool(1)
     pool = tmp_path / "nr_hugepages"
     pool.write_text("1\n")  # a pool that takes no order
-    monkeypatch.setattr(bench_region, "_POOL", pool)
+    monkeypatch.setattr(hugepages, "_POOL", pool)
     figures = bench_region.bench_region()
     assert figures["missing"] == "huge pages: the kernel has no memory for 3 of 4"
     assert (figures["hugepage_s_per_gib"], figures["ratio"]) == (None, None)

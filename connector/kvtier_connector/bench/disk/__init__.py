@@ -5,19 +5,24 @@ import random
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from itertools import product
 from pathlib import Path
 from typing import Any, Final, Protocol
 
 from kvtier_connector.bench.disk.figures import Way, row
-from kvtier_connector.bench.disk.fio import Fio, FioMissingError
+from kvtier_connector.bench.disk.fio import HUGEPAGES_BYTES, Fio, FioMissingError
 from kvtier_connector.bench.disk.lmcache_install import LMCacheMissingError, lmcache_environment
 from kvtier_connector.bench.disk.process import SideProcess
 from kvtier_connector.bench.disk.work import OPS, Op, Sample, Work
+from kvtier_connector.bench.hugepages import reserved
 
 BLOCK_BYTES: Final = (128 << 10, 512 << 10, 2 << 20)
 SIDES: Final = ("kvtier", "fio", "vllm_fs", "lmcache")
 _APART: Final = {("vllm_fs", "16 prompts"): "vllm_fs_16_prompts"}
 """Variants that are a case of their own. All others are the same case: the fastest counts."""
+_ROUNDS_OF_A_LIFE: Final = 5
+"""After which every side starts anew: one whose file or memory lies badly, here or on the machine below a
+virtual one, is as much as a third slower, and stays so."""
 _ENGINE: Final = {"VLLM_LOGGING_LEVEL": "WARNING"}
 
 
@@ -50,8 +55,9 @@ def bench_disk(  # noqa: PLR0913 - the last four are for tests and for disks of 
 ) -> list[dict[str, Any]]:
     """Measure storing and loading blocks, past the page cache, with every side on files of the same size.
 
-    In each round every variant of every side takes one sample, in an order drawn anew, so that a disk whose
-    speed changes disturbs all alike.
+    The sides start anew every few rounds. In each round every variant of every side takes one sample, in an
+    order drawn anew, so that a disk whose speed changes disturbs all alike. kvtier and fio have huge pages
+    where the machine lets them be reserved; the others have the memory that they take.
 
     Args:
         folder: on the disk to be measured; what is written there is removed again.
@@ -64,21 +70,25 @@ def bench_disk(  # noqa: PLR0913 - the last four are for tests and for disks of 
         sides: the sides to measure; kvtier is always one.
 
     Returns:
-        For each block size and direction the row of `figures.row`, and the machine's load average,
-        by which a reader sees whether others were at work.
+        For each block size and direction the row of `figures.row`, the machine's load average, by which a
+        reader sees whether others were at work, and which huge pages were missing.
 
     Raises:
         ConnectorError: a side failed.
     """
     rows = []
     log.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=folder, prefix="kvtier-bench-") as scratch:
+    with (
+        tempfile.TemporaryDirectory(dir=folder, prefix="kvtier-bench-") as scratch,
+        reserved(sample_bytes + HUGEPAGES_BYTES) as missing,
+    ):
+        if missing:
+            say(f"{missing}; kvtier and fio use small pages")
         for size in block_bytes:
             work = Work(str(Path(scratch, str(size))), size, kept_bytes // size, sample_bytes // size)
-            with _started(work, sides, log, say) as contestants:
-                for op in OPS:
-                    rows.append(_measured(work, op, contestants, rounds, sides))
-                    say(_line(rows[-1]))
+            for figures in _measured(work, sides, rounds, log, say):
+                rows.append(figures | {"missing": missing})
+                say(_line(figures))
     return rows
 
 
@@ -110,18 +120,30 @@ def _contestant(name: str, work: Work, log: Path) -> Contestant:
 
 
 def _measured(
-    work: Work, op: Op, contestants: Sequence[Contestant], rounds: int, sides: Sequence[str]
-) -> dict[str, Any]:
-    ways = [(side, variant, list[Sample]()) for side in contestants for variant in side.variants]
+    work: Work, sides: Sequence[str], rounds: int, log: Path, say: Callable[[str], None]
+) -> Iterator[dict[str, Any]]:
+    """Yield the row of each direction."""
     order = random.Random(work.block_bytes)  # noqa: S311 - not a secret
-    for number in range(rounds):
-        for side, variant, samples in order.sample(ways, len(ways)):
-            samples.append(side.sample(op, variant, number))
-    found: dict[str, list[Way]] = {name: [] for name in sides}
-    for side, variant, samples in ways:
-        name = _APART.get((side.name, variant), side.name)
-        found.setdefault(name, []).append(Way(name, variant, samples))
-    return row(work.block_bytes, op, found) | {"load_average": os.getloadavg()[0]}
+    samples: dict[tuple[Op, str, str], list[Sample]] = {}
+    for first in range(0, rounds, _ROUNDS_OF_A_LIFE):
+        numbers = range(first, min(rounds, first + _ROUNDS_OF_A_LIFE))
+        with _started(work, sides, log, say if first == 0 else _nobody) as contestants:
+            ways = [(side, variant) for side in contestants for variant in side.variants]
+            for op, number in product(OPS, numbers):
+                for side, variant in order.sample(ways, len(ways)):
+                    sample = side.sample(op, variant, number)
+                    samples.setdefault((op, side.name, variant), []).append(sample)
+    for op in OPS:
+        found: dict[str, list[Way]] = {name: [] for name in sides}
+        for (done, side_name, variant), each in samples.items():
+            if done == op:
+                name = _APART.get((side_name, variant), side_name)
+                found.setdefault(name, []).append(Way(name, variant, each))
+        yield row(work.block_bytes, op, found) | {"load_average": os.getloadavg()[0]}
+
+
+def _nobody(_line: str) -> None:
+    """What was said of a side is not said again."""
 
 
 def _line(figures: dict[str, Any]) -> str:

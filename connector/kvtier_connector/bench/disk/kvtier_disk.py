@@ -13,13 +13,12 @@ from kvtier_connector.config import KEY_BYTES, Policy
 from kvtier_connector.core import region
 from kvtier_connector.core.disk.admission import WriteBudget
 from kvtier_connector.core.disk.fingerprint import fingerprint
-from kvtier_connector.core.disk.io.choose import open_engine
+from kvtier_connector.core.disk.io.choose import depth_for, open_engine
 from kvtier_connector.core.disk.report import Progress
 from kvtier_connector.core.disk.store import Store, StoreRequest
 from kvtier_connector.core.disk.thread import DiskThread
 from kvtier_connector.core.disk.tier import DiskTier
 
-_DEPTH: Final = 32
 _HUGEPAGE_BYTES: Final = 2 << 20
 _TIMEOUT_S: Final = 60.0
 _RECORDS_BYTES: Final = 1 << 10
@@ -48,7 +47,7 @@ class KVTierDisk:
             holder="kvtier bench",
         )
         self._store = Store.open(request)
-        engine, _ = open_engine(_DEPTH, folder=request.path)
+        engine, _ = open_engine(depth_for(size), folder=request.path)
         self._tier = DiskTier(
             DiskThread(self._store, lambda: Store.open(request), engine, _TIMEOUT_S),
             self._store,

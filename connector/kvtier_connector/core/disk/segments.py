@@ -2,9 +2,8 @@
 
 import os
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Final, Self
+from typing import Final, NamedTuple, Self
 
 from kvtier_connector.config import DISK_ALIGNMENT_BYTES
 from kvtier_connector.core.allocation import allocated
@@ -18,8 +17,7 @@ _NAME: Final = "blocks-{:06}"
 _ALL: Final = "blocks-*"
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(NamedTuple):
     """Where a slot's bytes lie."""
 
     descriptor: int
@@ -31,7 +29,7 @@ class Segments:
 
     def __init__(self, descriptors: list[int], slot_bytes: int, per_segment: int, *, direct: bool) -> None:
         self._descriptors = descriptors
-        self._slot_bytes = slot_bytes
+        self.slot_bytes = slot_bytes
         self._per_segment = per_segment
         self.direct = direct
         """Whether the page cache is passed by; some file systems cannot."""
@@ -82,7 +80,7 @@ class Segments:
     def place(self, slot: int) -> Place:
         """Return where a slot lies."""
         segment, within = divmod(slot, self._per_segment)
-        return Place(self._descriptors[segment], within * self._slot_bytes)
+        return Place(self._descriptors[segment], within * self.slot_bytes)
 
     def close(self) -> None:
         """Close the files."""

@@ -15,6 +15,11 @@ ENGINES: Final[dict[str, Callable[[int], IOEngine]]] = {
     ThreadEngine.name: ThreadEngine,
 }
 """By name, the best first: each makes an engine of a depth, or raises EngineUnavailableError."""
+_LEAST_DEPTH, _MOST_DEPTH = 32, 128
+"""NVMe devices reach their bandwidth with some 16 to 64 transfers. More of small blocks give a virtual disk,
+which tells of many at a time, something to do until it is asked for the next."""
+_MOST_BYTES: Final = 64 << 20
+"""In the kernel's hands: a read that comes behind so many bytes waits for some 20 ms."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +38,11 @@ class EngineReport:
 
     def __str__(self) -> str:
         return f"{self.got}, {self.depth} transfers at a time" + (f" ({self.why})" if self.why else "")
+
+
+def depth_for(block_bytes: int) -> int:
+    """Return how many transfers of a size a disk should have at a time."""
+    return max(_LEAST_DEPTH, min(_MOST_DEPTH, _MOST_BYTES // block_bytes))
 
 
 def open_engine(
@@ -63,5 +73,5 @@ def open_engine(
         except EngineUnavailableError as error:
             why.append(f"{name}: {error}")
         else:
-            return engine, EngineReport(name, depth, "; ".join(why))
+            return engine, EngineReport(name, engine.depth, "; ".join(why))
     raise EngineUnavailableError(f"no way to reach the disk: {'; '.join(why)}")

@@ -5,18 +5,19 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from queue import Empty, SimpleQueue
-from typing import TypeVar
+from typing import Final, TypeVar
 
 from kvtier_connector.core.disk.io.engine import BlockIO, Ended, EngineUnavailableError
 from kvtier_connector.core.disk.io.progress import ended_short, parts_after, size_bytes, unusable
 
 Item = TypeVar("Item")
+_MOST_THREADS: Final = 32
 Call = Callable[[int, Sequence[memoryview], int], int]
 """preadv(2) or pwritev(2): (descriptor, memory, offset in the file) to the number of bytes."""
 
 
 class ThreadEngine:
-    """An IOEngine on `depth` threads of its own.
+    """An IOEngine on threads of its own, one for each transfer of `depth`, but 32 at most.
 
     They are daemons, not an executor's: the interpreter's end waits for none that hangs in the kernel.
 
@@ -32,7 +33,7 @@ class ThreadEngine:
     name = "threads"
 
     def __init__(self, depth: int, *, read: Call = os.preadv, write: Call = os.pwritev) -> None:
-        self.depth = depth
+        self.depth = depth = min(depth, _MOST_THREADS)
         self._read, self._write = read, write
         self._orders = SimpleQueue[BlockIO | None]()
         self._results = SimpleQueue[Ended | None]()
