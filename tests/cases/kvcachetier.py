@@ -79,6 +79,7 @@ ACCEPTED: Final[dict[str, Mapping[str, object]]] = {
             **DISK,
             "volume": {"ephemeral": {"storageClassName": "fast"}},
             "directIO": False,
+            "writesPerHour": "200Gi",
         },
         "spec.router": {
             "flavor": "gaie",

@@ -20,13 +20,13 @@ MODEL = "Qwen/Qwen3-32B"
 def resource(
     model: str = MODEL,
     *,
-    cpu: str | None = "100Gi",
+    cpu: str = "100Gi",
     geometry: Mapping[str, Any] | None = None,
     **spec: Any,  # noqa: ANN401 - further fields of the spec, as in YAML
 ) -> KVCacheTier:
     """A KVCacheTier with a CPU tier of that size, over which `tiers` is merged."""
     given_model = {"name": model} | ({} if geometry is None else {"geometry": geometry})
-    tiers = ({"cpu": {"capacity": cpu}} if cpu else {}) | dict(spec.pop("tiers", {}))
+    tiers = {"cpu": {"capacity": cpu}} | dict(spec.pop("tiers", {}))
     document = {
         "apiVersion": "kvtier.dev/v1alpha1",
         "kind": "KVCacheTier",

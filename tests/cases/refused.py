@@ -106,6 +106,29 @@ REFUSED: Final = {
         {"spec.tiers.disk": {**DISK, "directIO": "yes"}},
         "spec.tiers.disk.directIO: expected true or false, not the text 'yes'",
     ),
+    "nothing may be written": Refused(
+        {"spec.tiers.disk": {**DISK, "writesPerHour": 0}},
+        "spec.tiers.disk.writesPerHour: '0' is not a bound; give more than 0 bytes, or leave it out "
+        "for no bound",
+    ),
+    "less than nothing may be written": Refused(
+        {"spec.tiers.disk": {**DISK, "writesPerHour": "-200Gi"}},
+        "spec.tiers.disk.writesPerHour: '-200Gi' is not a bound; give more than 0 bytes, or leave it out "
+        "for no bound",
+    ),
+    "a bound that is no quantity": Refused(
+        {"spec.tiers.disk": {**DISK, "writesPerHour": "200Gi/h"}},
+        "spec.tiers.disk.writesPerHour: '200Gi/h' is not a quantity; write a number with Ki, Mi, Gi, Ti or "
+        "k, M, G, T, as in 100Gi",
+    ),
+    "a bound beyond all bounds": Refused(
+        {"spec.tiers.disk": {**DISK, "writesPerHour": "2Ei"}},
+        "spec.tiers.disk.writesPerHour: '2Ei' is too large; the largest size is 1Ei",
+    ),
+    "a bound that is true": Refused(
+        {"spec.tiers.disk": {**DISK, "writesPerHour": True}},
+        "spec.tiers.disk.writesPerHour: expected a quantity such as 100Gi, not true",
+    ),
     "wrong case": Refused(
         {"spec.backend": "lmcache"},
         "spec.backend: 'lmcache' is not one of KVTier, Native, LMCache, LMCacheMP; did you mean LMCache?",

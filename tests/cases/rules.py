@@ -27,9 +27,9 @@ RULES: Final = (
         {"metadata.name": "qwen3.32b"},
     ),
     RuleCase(
-        "give at least one tier: tiers.cpu or tiers.disk",
+        "give at least tiers.cpu; tiers.disk is optional and lies behind it",
         "spec.tiers",
-        {"spec.tiers": {"disk": DISK}},
+        {"spec.tiers": {"cpu": {"capacity": "1Gi"}}},
         {"spec.tiers": {}},
     ),
     RuleCase(
@@ -68,17 +68,30 @@ RULES: Final = (
         {"spec.engine.resources": {"limits": {"memory": "2Ei"}}},
     ),
     RuleCase(
-        "backends Native, LMCache and LMCacheMP need tiers.cpu beside tiers.disk: "
-        "blocks pass through CPU memory",
+        "tiers.disk needs tiers.cpu beside it: "
+        "blocks pass through CPU memory on their way to the disk and back",
         "spec.tiers",
-        {"spec.backend": "Native", "spec.tiers.disk": DISK},
-        {"spec.backend": "Native", "spec.tiers": {"disk": DISK}},
+        {"spec.tiers.disk": DISK},
+        {"spec.tiers": {"disk": DISK}},
     ),
     RuleCase(
         "only backend LMCache spreads a disk tier over several volumes; remove extraVolumes",
         "spec.tiers.disk.extraVolumes",
         {"spec.backend": "LMCache", "spec.tiers.disk": {**DISK, "extraVolumes": [{"emptyDir": {}}]}},
         {"spec.tiers.disk": {**DISK, "extraVolumes": [{"emptyDir": {}}]}},
+    ),
+    RuleCase(
+        "must be a quantity of bytes of more than 0 and at most 1Ei, such as 200Gi; "
+        "leave it out for no bound",
+        "spec.tiers.disk.writesPerHour",
+        {"spec.tiers.disk": {**DISK, "writesPerHour": 1}},
+        {"spec.tiers.disk": {**DISK, "writesPerHour": "0Gi"}},
+    ),
+    RuleCase(
+        "only backend KVTier bounds what is written to a disk tier; remove writesPerHour",
+        "spec.tiers.disk.writesPerHour",
+        {"spec.tiers.disk": {**DISK, "writesPerHour": "200Gi"}},
+        {"spec.backend": "Native", "spec.tiers.disk": {**DISK, "writesPerHour": "200Gi"}},
     ),
     RuleCase(
         "give either kvBytesPerToken alone, or layers with the shape of one layer",

@@ -33,6 +33,11 @@ _GRAMMAR: Final = re.compile(
 )
 # One exbibyte: more than any machine has, and far from where 64 bits end.
 _MAX_SIZE_BYTES: Final = 2**60
+# What CEL says of bytes; how to go on is each type's own to say.
+_CEL_BYTES: Final = (
+    f"type(self) == int ? self > 0 && self <= {_MAX_SIZE_BYTES} : isQuantity(self) && "
+    "quantity(self).isGreaterThan(quantity('0')) && !quantity(self).isGreaterThan(quantity('1Ei'))"
+)
 # The longest text a quantity may have; bounds the cost of the CEL rules and of the arithmetic here.
 MAX_TEXT_LENGTH: Final = 32
 
@@ -139,8 +144,7 @@ class ByteQuantity(Quantity):
 
     cel_rules: ClassVar = (
         cel_validation(
-            f"type(self) == int ? self > 0 && self <= {_MAX_SIZE_BYTES} : isQuantity(self) && "
-            "quantity(self).isGreaterThan(quantity('0')) && !quantity(self).isGreaterThan(quantity('1Ei'))",
+            _CEL_BYTES,
             "must be a quantity of bytes of more than 0 and at most 1Ei, such as 512Mi, 100Gi or 1T",
         ),
     )
@@ -149,3 +153,21 @@ class ByteQuantity(Quantity):
         self.bytes = parse_bytes(self)
         if self.bytes <= 0:
             raise ValueError(f"'{self}' is not a size; it must be more than 0 bytes")
+
+
+class ByteBound(ByteQuantity):
+    """A bound on bytes. Zero, which may mean none or nothing at all, is refused: no bound is one left out."""
+
+    __slots__ = ()
+
+    cel_rules: ClassVar = (
+        cel_validation(
+            _CEL_BYTES,
+            "must be a quantity of bytes of more than 0 and at most 1Ei, such as 200Gi; leave it out for no bound",
+        ),
+    )
+
+    def _check(self) -> None:
+        self.bytes = parse_bytes(self)
+        if self.bytes <= 0:
+            raise ValueError(f"'{self}' is not a bound; give more than 0 bytes, or leave it out for no bound")

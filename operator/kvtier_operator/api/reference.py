@@ -11,8 +11,9 @@ from kvtier_operator.api.resource import API_VERSION, KIND
 _INTRODUCTION: Final = f"""\
 # {KIND}
 
-`{API_VERSION}`, namespaced, short name `kvct`, category `kvtier`. A first resource needs `spec.model.name` and one
-tier; everything else has a default or is computed. Fields marked **required** are so wherever their parent is given.
+`{API_VERSION}`, namespaced, short name `kvct`, category `kvtier`. A first resource needs `spec.model.name` and
+`spec.tiers.cpu.capacity`; everything else has a default or is computed. Fields marked **required** are so wherever
+their parent is given.
 
 A *quantity* is Kubernetes' own: a number with a suffix `Ki`, `Mi`, `Gi`, `Ti` (powers of 1024) or `k`, `M`, `G`,
 `T` (powers of 1000), or a plain number of bytes. Quote the value `"Off"`: YAML 1.1, which kubectl reads, takes the

@@ -61,15 +61,6 @@ class Spec(ApiModel):
     observability: Observability = Field(default_factory=Observability, description="Monitoring objects.")
 
     @rule(
-        "!has(self.tiers.disk) || self.backend == 'KVTier' || has(self.tiers.cpu)",
-        "backends Native, LMCache and LMCacheMP need tiers.cpu beside tiers.disk: blocks pass through CPU memory",
-        field=".tiers",
-    )
-    def disk_has_cpu_above(self) -> bool:
-        """A disk tier lies behind one of CPU memory; to backend KVTier the check disk-behind-memory says so."""
-        return self.tiers.disk is None or self.tiers.cpu is not None or self.backend is Backend.KVTIER
-
-    @rule(
         "!has(self.tiers.disk) || !has(self.tiers.disk.extraVolumes) || self.tiers.disk.extraVolumes.size() == 0 || self.backend == 'LMCache'",
         "only backend LMCache spreads a disk tier over several volumes; remove extraVolumes",
         field=".tiers.disk.extraVolumes",
@@ -77,6 +68,16 @@ class Spec(ApiModel):
     def one_volume_unless_lmcache(self) -> bool:
         """The other backends keep one folder."""
         return self.tiers.disk is None or not self.tiers.disk.extra_volumes or self.backend is Backend.LMCACHE
+
+    @rule(
+        "!has(self.tiers.disk) || !has(self.tiers.disk.writesPerHour) || self.backend == 'KVTier'",
+        "only backend KVTier bounds what is written to a disk tier; remove writesPerHour",
+        field=".tiers.disk.writesPerHour",
+    )
+    def writes_bounded_by_kvtier_alone(self) -> bool:
+        """The other backends have no such setting, and a bound that nobody keeps wears a drive out."""
+        disk = self.tiers.disk
+        return disk is None or disk.writes_per_hour is None or self.backend is Backend.KVTIER
 
 
 class Metadata(BaseModel):

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 from pydantic import BeforeValidator, Field
 
 from kvtier_operator.api.base import ApiModel, rule
-from kvtier_operator.api.quantity import ByteQuantity
+from kvtier_operator.api.quantity import ByteBound, ByteQuantity
 
 
 class Policy(StrEnum):
@@ -144,15 +144,30 @@ class DiskTier(ApiModel):
         alias="directIO",
         description="Bypass the page cache (O_DIRECT), where backend and filesystem can.",
     )
+    writes_per_hour: ByteBound | None = Field(
+        None,
+        description="Bound on what is written within an hour, per engine pod, all ranks together, for the drive's wear; none when empty. What it keeps out stays in memory alone. Only backend KVTier has one.",
+    )
 
 
 class Tiers(ApiModel):
-    """The tiers beyond the device, at least one."""
+    """The tiers beyond the device, at least that of CPU memory."""
 
     cpu: CpuTier | None = Field(None, description="Pinned CPU memory.")
     disk: DiskTier | None = Field(None, description="Local disk, below the CPU tier.")
 
-    @rule("has(self.cpu) || has(self.disk)", "give at least one tier: tiers.cpu or tiers.disk")
+    @rule(
+        "has(self.cpu) || has(self.disk)",
+        "give at least tiers.cpu; tiers.disk is optional and lies behind it",
+    )
     def has_a_tier(self) -> bool:
         """A prefix cache needs a place."""
         return self.cpu is not None or self.disk is not None
+
+    @rule(
+        "!has(self.disk) || has(self.cpu)",
+        "tiers.disk needs tiers.cpu beside it: blocks pass through CPU memory on their way to the disk and back",
+    )
+    def disk_has_cpu_above(self) -> bool:
+        """With every backend a disk tier lies behind one of CPU memory."""
+        return self.disk is None or self.cpu is not None

@@ -34,7 +34,7 @@ def plan_kvtier(spec: Spec, geometry: Geometry) -> BackendPlan:
     """
     cpu, disk = spec.tiers.cpu, spec.tiers.disk
     if cpu is None:
-        return BackendPlan()  # the check disk-behind-memory refuses it
+        return BackendPlan()  # no such resource: a rule of the API refuses it
     share = Share.of(spec)
     slices = 1 if geometry.mla else share.ranks_per_engine
     slice_bytes = share.cpu_bytes // slices

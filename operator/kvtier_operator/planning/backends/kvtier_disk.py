@@ -26,16 +26,21 @@ def disk_settings(spec: Spec, mounts: Sequence[Mount]) -> dict[str, Any]:
     """Settings of kvtier_connector.config for one engine's part of the disk tier; none without one.
 
     All engines of a pod are given the same folder: the connector itself appends `replica-1` and so on to it
-    for data-parallel engines after the first. A capacity is one engine's.
+    for data-parallel engines after the first. A capacity and a bound are one engine's.
     """
     disk = spec.tiers.disk
     if disk is None:
         return {}
+    share = Share.of(spec)
+    # of at least a byte: the connector takes 0 for no bound
+    bound = disk.writes_per_hour
+    wear = {"disk_write_bytes_per_hour": max(bound.bytes // share.engines, 1)} if bound else {}
     return {
         "disk_path": f"{mounts[0].mount_path}/{FOLDER}",
         # a tier of nothing is none, and whoever wants one is told by a check
-        "disk_capacity_bytes": max(Share.of(spec).disk_bytes, 1),
+        "disk_capacity_bytes": max(share.disk_bytes, 1),
         "disk_direct_io": disk.direct_io,
+        **wear,
     }
 
 

@@ -19,24 +19,27 @@ def disk_behind_memory(given: CheckInput) -> CheckResult:
     that part needs a disk that keeps up with its prefill.
     """
     disk, cpu, engine = given.spec.tiers.disk, given.tiers.cpu, given.spec.engine
-    if disk is None:
+    if disk is None or cpu is None:  # the API has no disk tier without a CPU tier
         return _VERDICTS.passed("no disk tier", reason="NoDiskTier")
     if given.spec.backend is not Backend.KVTIER:
         return _VERDICTS.passed("backend KVTier alone writes behind its CPU tier", reason="NotAskedFor")
-    if cpu is None:
-        return _VERDICTS.reject(
-            "DiskWithoutMemory",
-            "blocks pass through the CPU tier on their way to the disk and back; add spec.tiers.cpu",
-            field="spec.tiers.disk",
-        )
     engines = engine.data_parallel_size
+    chunk = chunk_bytes(given.geometry, given.backend)
     held = given.backend.disk_chunks
     if held is None or not held.chunks:
         return _VERDICTS.reject(
             "DiskHoldsNothing",
             f"{size(disk.capacity.bytes)} in {many(engines, 'engine')} cannot hold one chunk of "
             f"{tokens_per_chunk(given.geometry, given.backend)} tokens, "
-            f"{size(chunk_bytes(given.geometry, given.backend))}, and its index; raise it",
+            f"{size(chunk)}, and its index; raise it",
+        )
+    bound = disk.writes_per_hour
+    if bound is not None and bound.bytes // engines < chunk:
+        return _VERDICTS.reject(
+            "DiskNeverWritten",
+            f"{size(bound.bytes)} an hour in {many(engines, 'engine')} never lets a chunk of {size(chunk)} "
+            f"be written; raise it above {size(chunk * engines)}, or leave it out for no bound",
+            field="spec.tiers.disk.writesPerHour",
         )
     waiting = cpu.tokens // engines // DISK_WRITE_SHARE
     longest = engine.max_model_len or given.geometry.max_position_tokens

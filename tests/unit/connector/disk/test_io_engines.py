@@ -1,129 +1,32 @@
-"""Both engines keep the same promises, with real files and with a device that really hangs (a pipe)."""
+"""Both engines keep the same promises, with real files and pipes: what they move, and what they say of it."""
 
 import errno
-import gc
-import mmap
 import os
 import random
 import tempfile
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, closing, suppress
-from dataclasses import dataclass
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.unit.connector.disk.io_cases import (
+    NAMES,
+    PAGE,
+    SOON_S,
+    Case,
+    aligned,
+    case_of,
+    filled,
+    finish,
+    in_parts,
+    outcome,
+    reading,
+    writing,
+)
 
-from kvtier_connector.core.disk.io.engine import BlockIO, Ended, EngineUnavailableError, IOEngine
-from kvtier_connector.core.disk.io.threads import ThreadEngine
-from kvtier_connector.core.disk.io.uring import UringEngine
-
-PAGE = 4096
-SOON_S = 60.0
-NAMES = [UringEngine.name, ThreadEngine.name]
-
-
-@dataclass
-class Case:
-    """One kind of engine, and how to know that the kernel has what it was given."""
-
-    name: str
-    open: Callable[[int], IOEngine]
-    begun: threading.Semaphore
-
-    def await_begun(self, transfers: int) -> None:
-        if self.name == ThreadEngine.name:  # the ring hands over within `submit`
-            for _ in range(transfers):
-                assert self.begun.acquire(timeout=SOON_S)
-
-
-def case_of(name: str, stack: ExitStack) -> Case:
-    begun = threading.Semaphore(0)
-
-    def read(descriptor: int, parts: object, offset: int) -> int:
-        begun.release()
-        try:
-            return os.preadv(descriptor, parts, offset)  # type: ignore[arg-type]
-        except OSError as error:
-            if error.errno != errno.ESPIPE:
-                raise
-            return os.readv(descriptor, parts)  # type: ignore[arg-type]
-
-    def open_engine(depth: int) -> IOEngine:
-        try:
-            engine = UringEngine(depth) if name == UringEngine.name else ThreadEngine(depth, read=read)
-        except EngineUnavailableError as error:
-            pytest.skip(str(error))
-        return stack.enter_context(closing(engine))
-
-    return Case(name, open_engine, begun)
-
-
-@pytest.fixture(params=NAMES)
-def case(request: pytest.FixtureRequest) -> Iterator[Case]:
-    with ExitStack() as stack:
-        yield case_of(request.param, stack)
-
-
-def reading(tag: int, descriptor: int, offset: int, parts: tuple[memoryview, ...]) -> BlockIO:
-    return BlockIO(tag, write=False, descriptor=descriptor, offset=offset, parts=parts)
-
-
-def writing(tag: int, descriptor: int, offset: int, parts: tuple[memoryview, ...]) -> BlockIO:
-    return BlockIO(tag, write=True, descriptor=descriptor, offset=offset, parts=parts)
-
-
-def aligned(size_bytes: int) -> memoryview:
-    return memoryview(mmap.mmap(-1, size_bytes))
-
-
-def filled(size_bytes: int, seed: int) -> memoryview:
-    memory = aligned(size_bytes)
-    memory[:] = random.Random(seed).randbytes(size_bytes)  # noqa: S311 - no secret
-    return memory
-
-
-def in_parts(memory: memoryview, *sizes: int) -> tuple[memoryview, ...]:
-    parts, start = [], 0
-    for size in sizes:
-        parts.append(memory[start : start + size])
-        start += size
-    return *parts, memory[start:]
-
-
-def finish(engine: IOEngine, count: int) -> list[Ended]:
-    found: list[Ended] = []
-    while len(found) < count:
-        ended = engine.ended(SOON_S)
-        assert ended, f"{len(found)} of {count} have ended"
-        found += ended
-    assert len(found) == count
-    return found
-
-
-def outcome(engine: IOEngine, io: BlockIO) -> OSError | None:
-    engine.submit([io])
-    (ended,) = finish(engine, 1)
-    assert ended.io is io
-    return ended.error
-
-
-@pytest.fixture
-def file(tmp_path: Path) -> Iterator[int]:
-    descriptor = os.open(tmp_path / "file", os.O_RDWR | os.O_CREAT)
-    yield descriptor
-    os.close(descriptor)
-
-
-@pytest.fixture
-def pipes() -> Iterator[list[tuple[int, int]]]:
-    made = [os.pipe() for _ in range(3)]
-    yield made
-    for pipe in made:
-        for descriptor in pipe:
-            os.close(descriptor)
+from kvtier_connector.core.disk.io.engine import BlockIO, Ended, IOEngine
 
 
 @pytest.mark.parametrize("flags", [os.O_DIRECT, 0], ids=["direct", "cached"])
@@ -165,111 +68,6 @@ def test_nothing_ends_while_nothing_is_asked(case: Case) -> None:
     assert engine.ended(0.0) == []
     assert engine.ended(0.001) == []
     assert (engine.in_flight, engine.overdue(-1.0), engine.withdraw()) == (0, [], [])
-
-
-def test_a_device_that_hangs_is_seen_and_does_not_lose_what_it_ends_late(
-    case: Case, file: int, pipes: list[tuple[int, int]]
-) -> None:
-    engine = case.open(2)
-    hanging = [reading(tag, pipes[tag][0], 0, (aligned(PAGE),)) for tag in range(2)]
-    behind = [writing(tag, file, tag * PAGE, (filled(PAGE, tag),)) for tag in range(2, 5)]
-    engine.submit(hanging + behind)
-    case.await_begun(2)
-    assert engine.ended(0.0) == []
-    assert engine.overdue(3600.0) == []
-    assert sorted(engine.overdue(-1.0), key=lambda io: io.tag) == hanging
-    assert engine.withdraw() == behind
-    assert engine.in_flight == 2
-    for io, (_, end) in zip(reversed(hanging), (pipes[1], pipes[0]), strict=True):
-        os.write(end, filled(PAGE, io.tag))
-        (ended,) = finish(engine, 1)
-        assert (ended.io, ended.error) == (io, None)
-        assert io.parts[0] == filled(PAGE, io.tag)
-    assert (engine.in_flight, engine.overdue(-1.0)) == (0, [])
-    assert os.fstat(file).st_size == 0, "what was withdrawn is not written"
-
-
-def held(owner: mmap.mmap, memory: memoryview) -> bool:
-    """Whether somebody else than its views keeps memory from being given back."""
-    with suppress(BufferError):
-        memory.release()
-    try:
-        owner.close()
-    except BufferError:
-        return True
-    return False
-
-
-def test_memory_stays_while_the_kernel_has_it(case: Case, pipes: list[tuple[int, int]]) -> None:
-    engine, owner = case.open(2), mmap.mmap(-1, PAGE)
-    memory = memoryview(owner)
-    engine.submit([reading(0, pipes[0][0], 0, (memory,))])
-    case.await_begun(1)
-    assert held(owner, memory)
-    os.write(pipes[0][1], b"x" * PAGE)
-    finish(engine, 1)
-    assert owner[:] == b"x" * PAGE
-    assert not held(owner, memory)
-
-
-def test_closing_does_not_wait_for_a_device_that_hangs_and_leaves_nothing(
-    case: Case, pipes: list[tuple[int, int]]
-) -> None:
-    threads, descriptors = set(threading.enumerate()), os.listdir("/proc/self/fd")  # noqa: PTH208 - not files
-    engine, owner = case.open(3), mmap.mmap(-1, PAGE)
-    memory = memoryview(owner)
-    ios = [reading(tag, pipe[0], 0, (memory,)) for tag, pipe in enumerate(pipes)]
-    engine.submit([*ios, *ios])
-    case.await_begun(3)
-    assert engine.ended(0.0) == []
-    engine.close()
-    assert held(owner, memory), "the kernel may still write to it"
-    assert engine.withdraw() == []
-    hanging = set(threading.enumerate()) - threads
-    assert all(thread.daemon for thread in hanging), "the interpreter's end would wait for it"
-    for _, end in pipes:
-        os.write(end, bytes(PAGE))
-    for thread in hanging:
-        thread.join(SOON_S)
-    assert set(threading.enumerate()) == threads
-    assert os.listdir("/proc/self/fd") == descriptors  # noqa: PTH208 - as above
-
-
-def test_memory_stays_when_nothing_is_left_of_the_engine(case: Case, pipes: list[tuple[int, int]]) -> None:
-    owner = mmap.mmap(-1, PAGE)
-    memory = memoryview(owner)
-    engine = case_of(case.name, ExitStack()).open(1)
-    engine.submit([reading(0, pipes[0][0], 0, (memory,))])
-    assert engine.ended(0.0) == []
-    if case.name == ThreadEngine.name:
-        while not engine.overdue(-1.0):  # a thread takes it when it comes to it
-            engine.ended(0.001)
-    engine.close()
-    del engine
-    gc.collect()
-    assert held(owner, memory)
-    os.write(pipes[0][1], bytes(PAGE))
-    for thread in threading.enumerate():
-        if thread.name.startswith("kvtier-disk-"):
-            thread.join(SOON_S)
-
-
-def test_closing_leaves_nothing(case: Case, file: int) -> None:
-    threads, descriptors = set(threading.enumerate()), os.listdir("/proc/self/fd")  # noqa: PTH208 - not files
-    engine = case.open(4)
-    engine.submit([writing(tag, file, 0, (filled(PAGE, tag),)) for tag in range(20)])
-    finish(engine, 20)
-    engine.close()
-    assert set(threading.enumerate()) == threads
-    assert os.listdir("/proc/self/fd") == descriptors  # noqa: PTH208 - as above
-    engine.close()
-    engine.wake()
-    assert os.listdir("/proc/self/fd") == descriptors  # noqa: PTH208 - as above
-    assert engine.withdraw() == []
-    with pytest.raises(ValueError, match="the engine is closed"):
-        engine.submit([])
-    with pytest.raises(ValueError, match="the engine is closed"):
-        engine.ended(0.0)
 
 
 def test_every_failure_has_its_errno(case: Case, tmp_path: Path, file: int) -> None:

@@ -86,6 +86,23 @@ def test_the_page_cache_may_be_kept() -> None:
     assert not connector_config({"spec.tiers.disk": disk}).disk_direct_io
 
 
+@pytest.mark.parametrize(
+    ("engines", "an_hour", "bound_bytes"),
+    [(1, "200Gi", 200 * GIB), (4, "200Gi", 50 * GIB), (3, 10, 3), (2, 1, 1)],
+)
+def test_engines_of_one_pod_share_what_may_be_written(
+    engines: int, an_hour: str | int, bound_bytes: int
+) -> None:
+    changes = DISK | {"spec.tiers.disk.writesPerHour": an_hour, "spec.engine.dataParallelSize": engines}
+    config = connector_config(changes)
+    assert config.disk_write_bytes_per_hour == bound_bytes  # never 0, which the connector takes for no bound
+
+
+def test_without_a_bound_the_connector_has_none() -> None:
+    assert connector_config(DISK).disk_write_bytes_per_hour == 0
+    assert "disk_write_bytes_per_hour" not in extra_config(planned(DISK))
+
+
 def test_engines_of_one_pod_share_the_capacity_and_name_one_folder() -> None:
     changes = DISK | {"spec.engine.dataParallelSize": 4, "spec.engine.tensorParallelSize": 2}
     config = connector_config(changes)

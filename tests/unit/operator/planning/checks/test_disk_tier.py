@@ -36,12 +36,6 @@ def test_kvtiers_own_is_there_after_a_restart() -> None:
     says(verdict(disk_restart, resource(tiers=DISK)), PASS, "Passed", "warm", "until its pod goes")
 
 
-def test_a_disk_needs_memory_before_it() -> None:
-    result = verdict(disk_behind_memory, resource(cpu=None, tiers=DISK))
-    says(result, REJECT, "DiskWithoutMemory", "blocks pass through", "add spec.tiers.cpu")
-    assert result.field == "spec.tiers.disk"
-
-
 @pytest.mark.parametrize(("mib", "outcome"), [(33, REJECT), (34, REJECT), (35, PASS)])
 def test_a_disk_of_one_chunk_for_each_engine(mib: int, outcome: object) -> None:
     # each engine: 16 MiB of a chunk, 412 bytes of its index and extents, and 1 MiB for all else
@@ -50,6 +44,16 @@ def test_a_disk_of_one_chunk_for_each_engine(mib: int, outcome: object) -> None:
     assert result.outcome is outcome
     if outcome is REJECT:
         says(result, REJECT, "DiskHoldsNothing", "2 engines", "64 tokens", "16 MiB")
+
+
+@pytest.mark.parametrize(("mib", "outcome"), [(31, REJECT), (32, PASS)])
+def test_a_bound_that_lets_each_engine_write_one_chunk_an_hour(mib: int, outcome: object) -> None:
+    bounded = {"disk": DISK["disk"] | {"writesPerHour": f"{mib}Mi"}}
+    result = verdict(disk_behind_memory, resource(tiers=bounded, engine={"dataParallelSize": 2}))
+    assert result.outcome is outcome
+    if outcome is REJECT:
+        says(result, REJECT, "DiskNeverWritten", "31 MiB", "2 engines", "16 MiB", "32 MiB", "leave it out")
+        assert result.field == "spec.tiers.disk.writesPerHour"
 
 
 @pytest.mark.parametrize(("length", "outcome"), [(10_240, PASS), (10_241, WARN)])

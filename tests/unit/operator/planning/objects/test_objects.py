@@ -1,20 +1,16 @@
+"""Which objects there are, that they fit together, and the picker's own."""
+
 import re
 from collections.abc import Iterator, Mapping
-from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from tests.unit.operator.planning.backends.planned import resource
+from tests.unit.operator.planning.objects.built import Object, identity, objects, one, pages, pod
 
 from kvtier_operator.api.router import GatewayProvider
 from kvtier_operator.planning.manifest import to_yaml
-from kvtier_operator.planning.objects import build_objects
-from kvtier_operator.planning.observed import Observed
-from kvtier_operator.planning.plan import Plan
-from kvtier_operator.planning.planner import make_plan
 
-Object = dict[str, Any]
 LABELS = {f"app.kubernetes.io/{key}" for key in ("name", "instance", "component", "part-of", "managed-by")}
 PORT_NAME = re.compile(r"[a-z]([-a-z0-9]{0,13}[a-z0-9])?")
 DNS_LABEL = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
@@ -30,34 +26,6 @@ ALWAYS = {
     ("Deployment", "picker"),
     ("InferencePool", "router"),
 }
-
-
-def plan_for(changes: Mapping[str, object]) -> Plan:
-    return make_plan(resource(changes), Observed())
-
-
-def objects(changes: Mapping[str, object]) -> tuple[Object, ...]:
-    return build_objects(plan_for(changes))
-
-
-def identity(built: Object) -> tuple[str, str]:
-    return built["kind"], built["metadata"]["labels"]["app.kubernetes.io/component"]
-
-
-def one(built: tuple[Object, ...], kind: str, component: str) -> Object:
-    [found] = [each for each in built if identity(each) == (kind, component)]
-    return found
-
-
-def pod(changes: Mapping[str, object], component: str = "engine") -> Object:
-    template: Object = one(objects(changes), "Deployment", component)["spec"]["template"]["spec"]
-    return template
-
-
-def engine_container(changes: Mapping[str, object]) -> Object:
-    [container] = pod(changes)["containers"]
-    found: Object = container
-    return found
 
 
 def test_the_least_resource_makes_these_objects_and_no_other() -> None:
@@ -90,74 +58,6 @@ def test_what_is_referred_to_comes_first() -> None:
     assert kinds.index("ConfigMap") < kinds.index("Deployment") < kinds.index("InferencePool")
     assert kinds[:2] == ["ServiceAccount", "ServiceAccount"]
     assert kinds[-1] == "HTTPRoute"
-
-
-def test_explicit_pages_are_requested_as_limited_and_only_with_memory() -> None:
-    resources = engine_container({"spec.tiers.cpu.hugepages": {"policy": "Require"}})["resources"]
-    assert resources["requests"]["hugepages-2Mi"] == resources["limits"]["hugepages-2Mi"] == "100Gi"
-    assert resources["requests"]["memory"] == resources["limits"]["memory"]
-
-
-def test_a_server_s_pages_are_not_the_engine_s() -> None:
-    changes = {"spec.backend": "LMCacheMP", "spec.tiers.cpu.hugepages": {"policy": "Require"}}
-    doctor, server = pod(changes)["initContainers"]
-    assert doctor["name"] == "doctor"
-    assert pages(doctor["resources"]["limits"]) == {
-        "hugepages-2Mi": "100Gi"
-    }  # those that the server will map
-    assert server["resources"]["limits"] == {"hugepages-2Mi": "100Gi", "memory": "5Gi"}
-    assert server["resources"]["requests"] == server["resources"]["limits"]
-    assert server["restartPolicy"] == "Always"
-    engine = engine_container(changes)["resources"]
-    assert pages(engine["limits"]) == pages(engine["requests"]) == {}
-
-
-def test_shared_memory_has_a_bound() -> None:
-    [shm] = [volume for volume in pod({"spec.backend": "Native"})["volumes"] if volume["name"] == "shm"]
-    assert shm["emptyDir"] == {"medium": "Memory", "sizeLimit": "101Gi"}
-
-
-@pytest.mark.parametrize(
-    ("changes", "root"),
-    [
-        ({}, False),
-        ({"spec.tiers.cpu.memlock": {"policy": "Prefer"}}, True),
-        (
-            {
-                "spec.backend": "Native",
-                "spec.tiers.disk": {"capacity": "1Ti", "volume": {"hostPath": {"path": "/d"}}},
-            },
-            True,
-        ),
-        (
-            {
-                "spec.backend": "Native",
-                "spec.tiers.disk": {"capacity": "1Ti", "volume": {"emptyDir": {}}},
-            },
-            False,
-        ),
-    ],
-    ids=str,
-)
-def test_root_only_where_nothing_else_works(changes: dict[str, object], *, root: bool) -> None:
-    security = pod(changes)["securityContext"]
-    assert (security.get("runAsUser") == 0) is root
-    assert security.get("runAsNonRoot", False) is not root
-
-
-def test_locking_memory_is_the_only_capability_there_is() -> None:
-    locking = engine_container({"spec.tiers.cpu.memlock": {"policy": "Require"}})
-    assert locking["securityContext"]["capabilities"] == {"drop": ["ALL"], "add": ["IPC_LOCK"]}
-    assert engine_container({})["securityContext"]["capabilities"] == {"drop": ["ALL"]}
-
-
-def test_time_to_start_and_to_stop() -> None:
-    plan = plan_for({})
-    container = engine_container({})
-    startup = container["startupProbe"]
-    assert startup["periodSeconds"] * startup["failureThreshold"] >= plan.budget.startup_s
-    assert pod({})["terminationGracePeriodSeconds"] == plan.budget.drain_s + 10
-    assert container["lifecycle"]["preStop"]["exec"]["command"] == ["sleep", "10"]
 
 
 def test_engines_are_replaced_one_at_a_time_pickers_at_once() -> None:
@@ -193,46 +93,6 @@ def test_scaling_the_engines_leaves_the_picker_alone() -> None:
 
     assert picker(0) == picker(1) == picker(8)
     assert picker(8) != picker(9) == picker(16)
-
-
-def test_volumes_that_pods_share_are_divided_for_lmcache() -> None:
-    disk = {"capacity": "1Ti", "volume": {"persistentVolumeClaim": {"claimName": "c"}}}
-
-    def mount(backend: str) -> Object:
-        mounts = engine_container({"spec.backend": backend, "spec.tiers.disk": disk})["volumeMounts"]
-        [found] = [each for each in mounts if each["name"] == "kv-disk-0"]
-        return dict(found)
-
-    assert mount("LMCache")["subPathExpr"] == mount("LMCacheMP")["subPathExpr"] == "$(POD_NAME)"
-    assert "subPathExpr" not in mount("Native")
-
-
-@pytest.mark.parametrize(
-    ("volume", "shared"),
-    [
-        ({"persistentVolumeClaim": {"claimName": "c"}}, True),
-        ({"hostPath": {"path": "/mnt"}}, True),
-        ({"emptyDir": {}}, False),
-        ({"ephemeral": {}}, False),
-    ],
-    ids=str,
-)
-def test_kvtier_finds_its_folder_again_and_leaves_others_theirs(volume: Object, *, shared: bool) -> None:
-    changes = {"spec.tiers.disk": {"capacity": "1Ti", "volume": volume}}
-    engine, other = (
-        engine_container(changes | {"metadata": {"name": name, "namespace": "llm"}}) for name in ("a", "b")
-    )
-    [found] = [each for each in engine["volumeMounts"] if each["name"] == "kv-disk-0"]
-    assert found.get("subPath") == ("llm/a" if shared else None)
-    assert (other["volumeMounts"] == engine["volumeMounts"]) is not shared
-
-
-def test_lmcache_empties_its_folders_before_it_starts() -> None:
-    disk = {"capacity": "1Ti", "volume": {"emptyDir": {}}}
-    command = engine_container({"spec.backend": "LMCache", "spec.tiers.disk": disk})["command"]
-    assert command[:2] == ["/bin/sh", "-c"]
-    assert command[2] == 'rm -rf -- /var/lib/kvtier/disk/0/lmcache/rank-0 && exec vllm serve "$@"'
-    assert engine_container({"spec.backend": "LMCache"})["command"] == ["vllm", "serve"]
 
 
 def rules(changes: Mapping[str, object]) -> set[tuple[str, str]]:
@@ -387,10 +247,6 @@ def check_deployment(deployment: Object, built: tuple[Object, ...]) -> None:
         assert len(paths) == len(set(paths))
         assert all(PORT_NAME.fullmatch(port["name"]) for port in container.get("ports", ()))
         assert pages(container["resources"]["requests"]) == pages(container["resources"]["limits"])
-
-
-def pages(resources: Object) -> Object:
-    return {name: size for name, size in resources.items() if name.startswith("hugepages-")}
 
 
 def containers(spec: Object) -> Iterator[Object]:
