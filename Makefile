@@ -111,6 +111,10 @@ demo-cluster: cluster-tools ## Install kvtier with helm on a real node, apply a 
 bench-connector: setup ## The connector beside vLLM, LMCache and fio (build/bench/connector.json; about 45 minutes, BENCH_ARGS="--only index" less)
 	@$(BIN)/kvtier bench connector --out build/bench/connector.json $(BENCH_ARGS)
 
+.PHONY: bench-gpu
+bench-gpu: setup ## Copies between a GPU and the tier's memory beside one cudaMemcpy (build/bench/gpu.json; needs vLLM for CUDA)
+	@$(BIN)/kvtier bench connector --only gpu --out build/bench/gpu.json $(BENCH_ARGS)
+
 .PHONY: bench-operator
 bench-operator: setup ## The operator with 1,000 resources beside a bare client (build/bench/operator.json; about 12 minutes)
 	@$(BIN)/python -m tests.cluster.scale.bench --out build/bench/operator.json $(BENCH_ARGS)

@@ -9,6 +9,7 @@ import click
 from rich.console import Console
 
 from kvtier_connector.bench.disk import bench_disk
+from kvtier_connector.bench.gpu import bench_gpu
 from kvtier_connector.bench.hit_rate.compare import bench_hit_rate
 from kvtier_connector.bench.index import bench_index
 from kvtier_connector.bench.model import write_bench_model
@@ -34,14 +35,16 @@ PARTS: Final = (
     "workloads",
     "overhead",
 )
-_NEEDS_NO_MODEL: Final = {"index", "hit_rate", "region", "disk", "disk_memory"}
+_GPU: Final = "gpu"
+"""Only where it is asked for: the other parts need none."""
+_NEEDS_NO_MODEL: Final = {"index", "hit_rate", "region", "disk", "disk_memory", _GPU}
 _MEMORY: Final = Path("/dev/shm")  # noqa: S108 - a device that is not the limit
 
 
 @click.command()
 @click.option("--model", type=click.Path(exists=True, file_okay=False, path_type=Path), help="Model folder.")
 @click.option("--out", type=click.Path(path_type=Path), default=Path("build/bench/connector.json"))
-@click.option("--only", type=click.Choice(PARTS), multiple=True, help="Leave out the others.")
+@click.option("--only", type=click.Choice([*PARTS, _GPU]), multiple=True, help="Leave out the others.")
 @click.option(
     "--folder",
     type=click.Path(exists=True, file_okay=False, path_type=Path),
@@ -96,6 +99,7 @@ def connector(  # noqa: PLR0913, PLR0917 - one parameter for each option
             ),
             "workloads": lambda: bench_workloads(weights, log=log("workloads"), say=say),
             "overhead": lambda: bench_overhead(weights, TIER, pairs=pairs, log=log("overhead"), say=say),
+            _GPU: bench_gpu,
         }
         report: dict[str, Any] = json.loads(out.read_text()) if out.exists() else {}
         for name in measured:

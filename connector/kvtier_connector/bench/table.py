@@ -79,6 +79,16 @@ def _disk(rows: list[dict[str, Any]]) -> Iterator[Row]:
         )
 
 
+def _gpu(rows: list[dict[str, Any]]) -> Iterator[Row]:
+    for row in rows:
+        yield (
+            f"copy {row['direction'].replace('_', ' ')}, blocks of {row['block_kib']} KiB, GB/s",
+            f"{row['kvtier_gbps']:.2f}, {row['over_peak']:.3f} of the peak",
+            f"one cudaMemcpy {row['peak_gbps']:.2f}",
+            "0.95 of the peak from 512 KiB",
+        )
+
+
 def _ttft(ttft: dict[str, Any]) -> Iterator[Row]:
     yield (
         f"TTFT from the CPU tier, {ttft['prompt_tokens']} tokens",
@@ -128,4 +138,5 @@ _ROWS: Final[dict[str, Callable[[Any], Any]]] = {
     "ttft_disk": _ttft_disk,
     "workloads": workload_rows,
     "overhead": _overhead,
+    "gpu": _gpu,
 }

@@ -28,6 +28,8 @@ _LOOKED_AT_FOR_EACH: Final = 8
 """Slots looked at for each that leaves, at least: what leaves is of the worst eighth, or nearly. Redis and
 LHD choose from samples in the same way."""
 _GOLDEN: Final = 0.618
+_STORED_TOGETHER: Final = 1024
+"""Blocks: some prompts of 16,000 tokens."""
 _EMPTY: Final = 0
 _LARGEST_DEPTH: Final = (1 << 16) - 1
 _LARGEST_AGE: Final = (1 << 27) - 1
@@ -94,10 +96,16 @@ class EvictionOrder:
         self._spans[slots] = np.minimum.accumulate(self._spans[slots][::-1])[::-1]
 
     def restore(self, slots: Slots) -> None:
-        """Add blocks of which nothing is known but their order, the oldest first."""
+        """Add blocks of which nothing is known but the order in which they were stored, the oldest first.
+
+        Prompts are stored root to tail, and where one ends is not known. So those stored about the same time
+        count as one prompt: what was stored first of them leaves last.
+        """
         self._spans[slots] = ONCE
-        self._depths[slots] = 0
-        self._used_at[slots] = np.arange(self._clock, self._clock + len(slots)) & _CLOCK_MASK
+        places = np.arange(len(slots))
+        within = places % _STORED_TOGETHER
+        self._depths[slots] = within
+        self._used_at[slots] = (self._clock + places - within) & _CLOCK_MASK
         self._advance(len(slots))
 
     def worst(self, wanted: int, evictable: Evictable) -> Slots:

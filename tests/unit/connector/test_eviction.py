@@ -2,7 +2,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from kvtier_connector.core.eviction import EvictionOrder
+from kvtier_connector.core.eviction import _STORED_TOGETHER, EvictionOrder
 from kvtier_connector.core.keytable import Slots
 from kvtier_connector.core.reuse import ONCE
 
@@ -38,6 +38,14 @@ def test_of_blocks_used_alike_the_oldest_leave_first_and_of_one_prompt_the_tail(
     assert order.worst(5, everything).tolist() == [5, 1, 3, 2, 4]
     order.refresh(np.array([3, 1, 5], np.int32), np.arange(3))
     assert order.worst(6, everything).tolist()[:3] == [2, 4, 0]
+
+
+def test_of_restored_blocks_those_stored_long_ago_leave_first_and_of_a_prompt_the_tail() -> None:
+    order = EvictionOrder(3 * _STORED_TOGETHER)
+    prompts = np.random.default_rng(1).permutation(3 * _STORED_TOGETHER).astype(np.int32)
+    order.restore(prompts)
+    first = prompts[:_STORED_TOGETHER]
+    assert order.worst(3 * _STORED_TOGETHER, everything).tolist()[:_STORED_TOGETHER] == first[::-1].tolist()
 
 
 def test_a_block_that_comes_back_is_known_once() -> None:

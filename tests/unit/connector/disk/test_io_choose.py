@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from kvtier_connector.core.disk.io import ring
-from kvtier_connector.core.disk.io.choose import ENGINES, open_engine
+from kvtier_connector.core.disk.io.choose import ENGINES, depth_for, open_engine
 from kvtier_connector.core.disk.io.engine import BlockIO, EngineUnavailableError, IOEngine
 from kvtier_connector.core.disk.io.threads import ThreadEngine
 from kvtier_connector.core.disk.io.uring import UringEngine
@@ -86,6 +86,19 @@ def test_what_is_preferred_is_tried_first() -> None:
     with closing(engine):
         assert isinstance(engine, ThreadEngine)
         assert (engine.depth, str(report)) == (2, "threads, 2 transfers at a time")
+
+
+@pytest.mark.parametrize(
+    ("block_bytes", "depth"), [(4 << 10, 128), (512 << 10, 128), (1 << 20, 64), (2 << 20, 32), (64 << 20, 32)]
+)
+def test_small_blocks_go_many_at_a_time(block_bytes: int, depth: int) -> None:
+    assert depth_for(block_bytes) == depth
+
+
+def test_threads_are_few_however_many_transfers_are_asked_for() -> None:
+    engine, report = open_engine(128, prefer="threads")
+    with closing(engine):
+        assert (engine.depth, str(report)) == (32, "threads, 32 transfers at a time")
 
 
 def test_a_name_that_nobody_has_is_refused() -> None:

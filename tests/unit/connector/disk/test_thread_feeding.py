@@ -1,0 +1,96 @@
+"""How the disk tier's thread keeps a disk busy: it asks for more before it looks at what has come."""
+
+import errno
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+from tests.unit.connector.disk.faulty_engine import Keep
+from tests.unit.connector.disk.rig import BLOCK, Rig, capacity_for, content_of, key_of, request_for, rig_in
+from typing_extensions import Buffer
+
+from kvtier_connector.core.disk import thread, tier
+from kvtier_connector.core.disk.checksum import bound_checksum
+from kvtier_connector.core.disk.io.engine import BlockIO
+from kvtier_connector.core.disk.orders import Message
+
+
+def watch_submits(rig: Rig, monkeypatch: pytest.MonkeyPatch, seen: list[int]) -> None:
+    """Have the number of transfers of each hand-over be noted."""
+    submit = rig.engine.submit
+
+    def watched(ios: Sequence[BlockIO]) -> None:
+        seen.append(len(ios))
+        submit(ios)
+
+    monkeypatch.setattr(rig.engine, "submit", watched)
+
+
+def test_the_disk_is_asked_for_more_before_what_has_come_is_looked_at(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rig = Rig(request_for(tmp_path, capacity_for(8)), depth=1)
+    rig.stored(range(3))
+    seen = list[int]()
+    watch_submits(rig, monkeypatch, seen)
+    checksum = bound_checksum
+
+    def watched(whole: int, part: bytes, *data: Buffer) -> int:
+        seen.append(0)
+        return checksum(whole, part, *data)
+
+    monkeypatch.setattr(thread, "bound_checksum", watched)
+    assert rig.loaded(range(3)) == {number: content_of(number) for number in range(3)}
+    assert seen == [1, 1, 0, 1, 0, 0]
+    rig.tier.close()
+
+
+def test_a_disk_gets_its_first_transfers_before_the_last_are_prepared(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(thread, "_AT_ONCE_BYTES", 3 * BLOCK)
+    with rig_in(tmp_path, 16) as rig:
+        seen = list[int]()
+        watch_submits(rig, monkeypatch, seen)
+        rig.stored(range(8))
+        rig.loaded(range(8))
+    assert seen == [3, 3, 2, 3, 3, 2]
+
+
+def test_orders_beyond_the_first_are_sent_while_the_disk_begins(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tier, "_SENT_AT_ONCE", 3)
+    with rig_in(tmp_path, 16) as rig:
+        rig.stored(range(8))
+        sent = list[int]()
+        send = rig.disk.send
+
+        def watched(messages: Sequence[Message]) -> None:
+            sent.append(len(messages))
+            send(messages)
+
+        monkeypatch.setattr(rig.disk, "send", watched)
+        assert rig.loaded(range(8)) == {number: content_of(number) for number in range(8)}
+    assert sent == [3, 3, 2]
+
+
+def test_what_has_come_is_told_even_if_the_disk_can_be_asked_for_nothing_more(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def failing(_ios: Sequence[BlockIO]) -> None:
+        raise OSError(errno.EBADF, "no ring")
+
+    rig = Rig(request_for(tmp_path, capacity_for(8)), depth=1)
+    rig.stored([1])
+    rig.engine.fault(lambda _io: Keep())
+    rig.begin_load([1])
+    rig.engine.await_kept(1)
+    rig.begin_store([2])
+    monkeypatch.setattr(rig.engine, "submit", failing)
+    rig.engine.release()
+    rig.until_down()
+    assert rig.arrived == {1: content_of(1)}
+    assert rig.seen.stored == [key_of(1)]
+    assert "the disk tier is off: OSError: [Errno 9] no ring; serving from memory" in rig.seen.notes
+    rig.close()
