@@ -39,6 +39,7 @@ def state() -> tuple[int, int]:
     return core.memory_info().rss, sum(each.num_fds() for each in engine)
 
 
+@pytest.mark.timeout(MINUTES * 60 + 600)
 def test_it_runs_on_and_on(engine: Callable[..., Any], tmp_path: Path) -> None:
     chance = random.Random(1)  # noqa: S311 - not for secrets
     pool = [prompt(chance.randrange(40, 700), seed) for seed in range(60)]

@@ -182,7 +182,8 @@ class DiskThread:
         depth = self._engine.depth
         writing = sum(order.write for order, _ in self._flying.values())
         most = depth if writing == len(self._flying) else max(1, depth // _SHARE_OF_WRITES)
-        self._hand_over(self._next_writes(store), slot_bytes, min(most - writing, depth - len(self._flying)))
+        room = max(0, min(most - writing, depth - len(self._flying)))
+        self._hand_over(self._next_writes(store), slot_bytes, room)
 
     def _hand_over(self, ios: Iterator[BlockIO], slot_bytes: int, most: int) -> None:
         """Give the disk the first of some transfers, a few at a time: it begins before all are prepared."""

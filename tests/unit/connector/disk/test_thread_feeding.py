@@ -94,3 +94,19 @@ def test_what_has_come_is_told_even_if_the_disk_can_be_asked_for_nothing_more(
     assert rig.seen.stored == [key_of(1)]
     assert "the disk tier is off: OSError: [Errno 9] no ring; serving from memory" in rig.seen.notes
     rig.close()
+
+
+def test_a_read_among_more_writes_than_would_be_begun_beside_it_changes_nothing_for_them(
+    tmp_path: Path,
+) -> None:
+    with rig_in(tmp_path, 16) as rig:
+        rig.stored([0])
+        rig.engine.fault(lambda _io: Keep())
+        rig.begin_store(range(1, 6))
+        rig.engine.await_kept(5)
+        rig.begin_load([0])
+        rig.engine.await_kept(6)
+        rig.engine.release()
+        rig.quiet()
+        assert rig.seen.notes == []
+        assert rig.loaded(range(6)) == {number: content_of(number) for number in range(6)}
