@@ -41,6 +41,13 @@ REFUSED: Final = {
         "spec.model.name: is required (Model as vLLM takes it: a Hugging Face id such as "
         "Qwen/Qwen3-32B, or a folder in the engine's image or on this machine)",
     ),
+    "no tier": Refused(
+        {"spec.tiers": {}}, "spec.tiers.cpu: is required (Pinned CPU memory; give at least its capacity)"
+    ),
+    "a disk tier alone": Refused(
+        {"spec.tiers": {"disk": DISK}},
+        "spec.tiers.cpu: is required (Pinned CPU memory; give at least its capacity)",
+    ),
     "missing capacity": Refused(
         {"spec.tiers.cpu": {}},
         "spec.tiers.cpu.capacity: is required (Memory for the prefix cache, per engine pod, "

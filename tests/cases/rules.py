@@ -27,12 +27,6 @@ RULES: Final = (
         {"metadata.name": "qwen3.32b"},
     ),
     RuleCase(
-        "give at least tiers.cpu; tiers.disk is optional and lies behind it",
-        "spec.tiers",
-        {"spec.tiers": {"cpu": {"capacity": "1Gi"}}},
-        {"spec.tiers": {}},
-    ),
-    RuleCase(
         "pageSize needs a policy: set hugepages.policy to Require or Prefer",
         "spec.tiers.cpu.hugepages.pageSize",
         {"spec.tiers.cpu.hugepages": {"policy": "Prefer", "pageSize": "2Mi"}},
@@ -66,13 +60,6 @@ RULES: Final = (
         "spec.engine.resources.limits[memory]",
         {"spec.engine.resources": {"limits": {"memory": "1Ei"}}},
         {"spec.engine.resources": {"limits": {"memory": "2Ei"}}},
-    ),
-    RuleCase(
-        "tiers.disk needs tiers.cpu beside it: "
-        "blocks pass through CPU memory on their way to the disk and back",
-        "spec.tiers",
-        {"spec.tiers.disk": DISK},
-        {"spec.tiers": {"disk": DISK}},
     ),
     RuleCase(
         "only backend LMCache spreads a disk tier over several volumes; remove extraVolumes",

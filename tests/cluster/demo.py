@@ -73,7 +73,7 @@ def main(*, tokens: int, output: Path) -> None:
     output.mkdir(parents=True, exist_ok=True)
     resource = _resource(tokens)
     plan = make_plan(load_resources([str(_written(resource, output))])[0][1], Observed())
-    pages = plan.tiers.cpu.hugepages.pages if plan.tiers.cpu and plan.tiers.cpu.hugepages else 0
+    pages = plan.tiers.cpu.hugepages.pages if plan.tiers.cpu.hugepages else 0
     try:
         with running_site(provider, console.print, hugepages=pages) as site:
             console.print(site.kubectl("get", "pods", "--all-namespaces", "--output", "wide"), markup=False)

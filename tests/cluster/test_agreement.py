@@ -8,6 +8,8 @@ from tests.cluster.harness.kvcachetiers import KVCacheTiers, RefusedError
 
 from kvtier_operator.api.parse import parse_resource
 
+REQUIRED = {name: case for name, case in REFUSED.items() if ": is required" in case.said}
+
 
 def _server_says(kvcachetiers: KVCacheTiers, resource: Document) -> str:
     try:
@@ -25,6 +27,12 @@ def test_server_accepts(kvcachetiers: KVCacheTiers, changes: dict[str, object]) 
 @pytest.mark.parametrize("case", REFUSED.values(), ids=REFUSED)
 def test_server_refuses(kvcachetiers: KVCacheTiers, case: Refused) -> None:
     assert _server_says(kvcachetiers, document(case.changes)) != ""
+
+
+@pytest.mark.parametrize("case", REQUIRED.values(), ids=REQUIRED)
+def test_server_names_the_field_that_is_required(kvcachetiers: KVCacheTiers, case: Refused) -> None:
+    field, _, _ = case.said.partition(": is required")
+    assert f"{field}: Required value" in _server_says(kvcachetiers, document(case.changes))
 
 
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.message)
@@ -48,7 +56,5 @@ def test_a_defaulted_resource_still_parses(kvcachetiers: KVCacheTiers, rule: Rul
 
 def test_an_unquoted_off_is_kinder_here_than_there(kvcachetiers: KVCacheTiers) -> None:
     resource = document({"spec.tiers.cpu.memlock.policy": False})  # how YAML 1.1 reads `policy: Off`
-    cpu = parse_resource(resource, "here").spec.tiers.cpu
-    assert cpu
-    assert cpu.memlock.policy == "Off"
+    assert parse_resource(resource, "here").spec.tiers.cpu.memlock.policy == "Off"
     assert "must be of type string" in _server_says(kvcachetiers, resource)

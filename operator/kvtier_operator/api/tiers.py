@@ -151,23 +151,9 @@ class DiskTier(ApiModel):
 
 
 class Tiers(ApiModel):
-    """The tiers beyond the device, at least that of CPU memory."""
+    """The tiers beyond the device: CPU memory, and a disk where one is wanted."""
 
-    cpu: CpuTier | None = Field(None, description="Pinned CPU memory.")
+    cpu: CpuTier = Field(
+        description="Pinned CPU memory; give at least its capacity. Blocks pass through it on their way to the disk and back."
+    )
     disk: DiskTier | None = Field(None, description="Local disk, below the CPU tier.")
-
-    @rule(
-        "has(self.cpu) || has(self.disk)",
-        "give at least tiers.cpu; tiers.disk is optional and lies behind it",
-    )
-    def has_a_tier(self) -> bool:
-        """A prefix cache needs a place."""
-        return self.cpu is not None or self.disk is not None
-
-    @rule(
-        "!has(self.disk) || has(self.cpu)",
-        "tiers.disk needs tiers.cpu beside it: blocks pass through CPU memory on their way to the disk and back",
-    )
-    def disk_has_cpu_above(self) -> bool:
-        """With every backend a disk tier lies behind one of CPU memory."""
-        return self.disk is None or self.cpu is not None

@@ -162,8 +162,7 @@ def load_s(geometry: Geometry) -> int:
 def pin_s(spec: Spec, tiers: Tiers) -> int:
     """Seconds to pin the CPU tier of all ranks."""
     ranks = spec.engine.tensor_parallel_size * spec.engine.data_parallel_size
-    pinned_bytes = tiers.cpu.bytes_per_rank * ranks if tiers.cpu else 0
-    return ceil_div(int(pinned_bytes * PIN_S_PER_GIB), GIB)
+    return ceil_div(int(tiers.cpu.bytes_per_rank * ranks * PIN_S_PER_GIB), GIB)
 
 
 def read_s(backend: BackendPlan) -> int:

@@ -26,9 +26,9 @@ def correct_tiers(tiers: Tiers, geometry: Geometry, engine: EngineTokens | None)
     if gpu is None and engine.gpu is not None:
         gpu = _unplanned(engine.gpu, geometry)
     return Tiers(
-        gpu=_corrected(gpu, engine.gpu),
+        gpu=gpu and _corrected(gpu, engine.gpu),
         cpu=_corrected(tiers.cpu, engine.cpu),
-        disk=_corrected(tiers.disk, engine.disk),
+        disk=tiers.disk and _corrected(tiers.disk, engine.disk),
     )
 
 
@@ -43,8 +43,8 @@ def picker_tokens(tier: TierPlan) -> int:
     return observed if observed is not None and differs(observed, tier.tokens) else tier.tokens
 
 
-def _corrected(tier: TierPlan | None, tokens: int | None) -> TierPlan | None:
-    return tier if tier is None or tokens is None else replace(tier, observed_tokens=tokens)
+def _corrected(tier: TierPlan, tokens: int | None) -> TierPlan:
+    return tier if tokens is None else replace(tier, observed_tokens=tokens)
 
 
 def _unplanned(tokens: int, geometry: Geometry) -> TierPlan:

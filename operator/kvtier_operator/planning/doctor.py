@@ -29,7 +29,7 @@ def plan_doctor(
 
 def _hugepages(spec: Spec, tiers: Tiers) -> HugepagesDemand | None:
     cpu, tier = spec.tiers.cpu, tiers.cpu
-    if cpu is None or tier is None or cpu.hugepages.policy is Policy.OFF:
+    if cpu.hugepages.policy is Policy.OFF:
         return None
     if tier.hugepages is not None:
         return HugepagesDemand(tier.hugepages.page_bytes, tier.hugepages.pages, required=True)
@@ -43,7 +43,7 @@ def _hugepages(spec: Spec, tiers: Tiers) -> HugepagesDemand | None:
 def _memlock(spec: Spec, hugepages: HugepagesDemand | None) -> MemlockDemand | None:
     """Backend KVTier alone locks its tier itself: see the check `memlock`."""
     cpu = spec.tiers.cpu
-    if cpu is None or cpu.memlock.policy is Policy.OFF or spec.backend is not Backend.KVTIER:
+    if cpu.memlock.policy is Policy.OFF or spec.backend is not Backend.KVTIER:
         return None
     on_hugepages = hugepages is not None and hugepages.required
     return MemlockDemand(

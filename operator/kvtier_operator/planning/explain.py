@@ -15,7 +15,7 @@ _BAR_CELLS: Final = 16
 _EIGHTHS: Final = " ▏▎▍▌▋▊▉"
 _ARGUMENT_COLUMNS: Final = 94
 _MESSAGE_COLUMNS: Final = 71
-_IDLE_REASONS: Final = {"NotLooked", "NotAskedFor", "NoDiskTier", "NoCpuTier", "NoHostPath"}
+_IDLE_REASONS: Final = {"NotLooked", "NotAskedFor", "NoDiskTier", "NoHostPath"}
 # SGR parameters (ECMA-48, 8.3.117).
 _STYLES: Final = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", "cyan": "36"}
 _MARKS: Final = {Outcome.PASS: ("✓", "green"), Outcome.WARN: ("!", "yellow"), Outcome.REJECT: ("✗", "red")}

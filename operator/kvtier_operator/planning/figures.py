@@ -5,12 +5,7 @@ from kvtier_operator.api.resource import Spec
 from kvtier_operator.planning.budget import START_S, load_s, pin_s, read_s
 from kvtier_operator.planning.geometry import Geometry
 from kvtier_operator.planning.plan import BackendPlan, Budget, Figure, Tiers
-from kvtier_operator.planning.tiers import (
-    ACTIVATION_RESERVE_BYTES,
-    GPU_MEMORY_UTILIZATION,
-    chunk_bytes,
-    tokens_per_chunk,
-)
+from kvtier_operator.planning.tiers import ACTIVATION_RESERVE_BYTES, GPU_MEMORY_UTILIZATION, chunk_bytes
 from kvtier_operator.planning.units import count, many, size
 
 
@@ -22,7 +17,7 @@ def plan_figures(
         *_geometry_figures(spec, geometry),
         *_device_figures(spec, geometry, tiers),
         *_cpu_figures(spec, geometry, tiers, backend),
-        *_disk_figures(spec, geometry, tiers, backend),
+        *_disk_figures(spec, tiers, backend),
         Figure(
             "startup seconds",
             budget.startup_s,
@@ -72,12 +67,9 @@ def _device_figures(spec: Spec, geometry: Geometry, tiers: Tiers) -> tuple[Figur
 
 
 def _cpu_figures(spec: Spec, geometry: Geometry, tiers: Tiers, backend: BackendPlan) -> tuple[Figure, ...]:
-    cpu = tiers.cpu
-    if cpu is None:
-        return ()
-    engine = spec.engine
+    cpu, engine = tiers.cpu, spec.engine
     ranks = engine.tensor_parallel_size * engine.data_parallel_size
-    one, chunk = chunk_bytes(geometry, backend), tokens_per_chunk(geometry, backend)
+    one, chunk = chunk_bytes(geometry, backend), backend.tokens_per_chunk
     chunks = cpu.tokens // chunk // engine.data_parallel_size
     figures = [
         Figure(
@@ -105,11 +97,11 @@ def _cpu_figures(spec: Spec, geometry: Geometry, tiers: Tiers, backend: BackendP
     return tuple(figures)
 
 
-def _disk_figures(spec: Spec, geometry: Geometry, tiers: Tiers, backend: BackendPlan) -> tuple[Figure, ...]:
+def _disk_figures(spec: Spec, tiers: Tiers, backend: BackendPlan) -> tuple[Figure, ...]:
     disk = tiers.disk
     if disk is None:
         return ()
-    chunk = tokens_per_chunk(geometry, backend)
+    chunk = backend.tokens_per_chunk
     chunks = disk.tokens // chunk // spec.engine.data_parallel_size
     held = backend.disk_chunks
     return (

@@ -59,10 +59,10 @@ class TierPlan:
 
 @dataclass(frozen=True, slots=True)
 class Tiers:
-    """All tiers of one engine pod; None where there is none, or, for gpu, where its size is not known."""
+    """All tiers of one engine pod; gpu is None where its size is not known, disk where there is none."""
 
     gpu: TierPlan | None
-    cpu: TierPlan | None
+    cpu: TierPlan
     disk: TierPlan | None
 
 
@@ -138,6 +138,8 @@ class BackendPlan:
 
     Attributes:
         args: vLLM arguments.
+        cpu_bytes_per_rank: The CPU tier as this backend takes it, each rank.
+        tokens_per_chunk: Tokens it stores, finds and evicts together.
         env: Environment of the engine.
         files: Files of the engine.
         mounts: Volumes of the engine.
@@ -146,16 +148,16 @@ class BackendPlan:
         shm_bytes: What it keeps in /dev/shm.
         pinned_bytes: Memory it pins outside /dev/shm and outside explicit huge pages.
         per_rank_overhead_bytes: Its own memory beside the tier, each rank.
-        cpu_bytes_per_rank: The CPU tier as this backend takes it, each rank; 0 without one.
-        disk_bytes_per_rank: The disk tier likewise.
+        disk_bytes_per_rank: The disk tier as this backend takes it, each rank; 0 without one.
         disk_chunks: What that holds in each engine; None for as many chunks as it has room for.
         hugepages: Explicit huge pages it takes.
         notes: What a reader of the report should know of this backend's behaviour.
-        tokens_per_chunk: Tokens it stores, finds and evicts together; 0 for one KV block of the engine.
         chunk_alignment_bytes: What it rounds each chunk of the CPU tier up to, all ranks of one engine.
     """
 
-    args: tuple[str, ...] = ()
+    args: tuple[str, ...]
+    cpu_bytes_per_rank: int
+    tokens_per_chunk: int
     env: Mapping[str, str] = field(default_factory=dict)
     files: tuple[ConfigFile, ...] = ()
     mounts: tuple[Mount, ...] = ()
@@ -164,12 +166,10 @@ class BackendPlan:
     shm_bytes: int = 0
     pinned_bytes: int = 0
     per_rank_overhead_bytes: int = 0
-    cpu_bytes_per_rank: int = 0
     disk_bytes_per_rank: int = 0
     disk_chunks: DiskChunks | None = None
     hugepages: HugepagesPlan | None = None
     notes: tuple[str, ...] = ()
-    tokens_per_chunk: int = 0
     chunk_alignment_bytes: int = 4096
 
 
@@ -245,7 +245,7 @@ class DoctorPlan:
 
 @dataclass(frozen=True, slots=True)
 class RouterEntries:
-    """LRU capacities of the prefix scorers, per pod; None: no such tier, or taken from metrics."""
+    """LRU capacities of the prefix scorers, per pod; None: no such tier or weight, or taken from metrics."""
 
     gpu_prefix: int | None
     cpu_prefix: int | None

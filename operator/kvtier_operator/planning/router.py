@@ -58,7 +58,7 @@ def _config(resource: KVCacheTier, geometry: Geometry, tiers: Tiers) -> PickerCo
             cpu_prefix=weights.cpu_prefix,
             disk_prefix=weights.disk_prefix,
         ),
-        tokens=TierTokens(gpu=_tokens(tiers.gpu), cpu=_tokens(tiers.cpu), disk=_tokens(tiers.disk)),
+        tokens=TierTokens(gpu=_tokens(tiers.gpu), cpu=picker_tokens(tiers.cpu), disk=_tokens(tiers.disk)),
         engine_block_tokens=geometry.block_tokens,
         max_prefix_tokens=spec.engine.max_model_len or geometry.max_position_tokens,
         version=spec.router.version,

@@ -41,9 +41,7 @@ def plan_tiers(spec: Spec, geometry: Geometry, backend: BackendPlan) -> Tiers:
                 spec, geometry, backend, backend.cpu_bytes_per_rank, backend.chunk_alignment_bytes
             ),
             hugepages=backend.hugepages,
-        )
-        if cpu
-        else None,
+        ),
         disk=TierPlan(
             capacity_bytes=disk.capacity.bytes,
             bytes_per_rank=backend.disk_bytes_per_rank,
@@ -54,22 +52,15 @@ def plan_tiers(spec: Spec, geometry: Geometry, backend: BackendPlan) -> Tiers:
     )
 
 
-def tokens_per_chunk(geometry: Geometry, backend: BackendPlan) -> int:
-    """Tokens that the backend stores, finds and evicts together."""
-    return backend.tokens_per_chunk or geometry.block_tokens
-
-
 def chunk_bytes(geometry: Geometry, backend: BackendPlan) -> int:
     """Bytes of one chunk in the CPU tier, all ranks of one engine."""
-    return round_up(
-        geometry.kv_bytes_per_token * tokens_per_chunk(geometry, backend), backend.chunk_alignment_bytes
-    )
+    return round_up(geometry.kv_bytes_per_token * backend.tokens_per_chunk, backend.chunk_alignment_bytes)
 
 
 def _tokens(
     spec: Spec, geometry: Geometry, backend: BackendPlan, bytes_per_rank: int, alignment_bytes: int
 ) -> int:
-    chunk_tokens = tokens_per_chunk(geometry, backend)
+    chunk_tokens = backend.tokens_per_chunk
     one_chunk = round_up(geometry.kv_bytes_per_token * chunk_tokens, alignment_bytes)
     chunks = bytes_per_rank * spec.engine.tensor_parallel_size // one_chunk
     return chunks * chunk_tokens * spec.engine.data_parallel_size
@@ -78,7 +69,7 @@ def _tokens(
 def _disk_tokens(spec: Spec, geometry: Geometry, backend: BackendPlan) -> int:
     if backend.disk_chunks is None:
         return _tokens(spec, geometry, backend, backend.disk_bytes_per_rank, 1)
-    return backend.disk_chunks.chunks * tokens_per_chunk(geometry, backend) * spec.engine.data_parallel_size
+    return backend.disk_chunks.chunks * backend.tokens_per_chunk * spec.engine.data_parallel_size
 
 
 def _gpu_tier(spec: Spec, geometry: Geometry) -> TierPlan | None:

@@ -102,7 +102,7 @@ def _cells(metrics: EngineMetrics | None, tiers: Tiers) -> Mapping[str, str]:
         "from CPU": f"{metrics.cached_tokens.get('cpu', 0):,}",
         "from disk": f"{metrics.cached_tokens.get('disk', 0):,}",
         "CPU tier": _fill(metrics.cpu_tier_tokens, tiers.cpu),
-        "disk tier": _fill(metrics.disk_tier_tokens, tiers.disk),
+        "disk tier": _fill(metrics.disk_tier_tokens, tiers.disk) if tiers.disk else "",
         "hit rate": "" if metrics.hit_rate is None else f"{metrics.hit_rate:.1%}",
         "TTFT (mean)": "" if metrics.mean_ttft_s is None else f"{metrics.mean_ttft_s:.3f} s",
     }
@@ -114,9 +114,7 @@ def _columns(tiers: Tiers) -> tuple[str, ...]:
     return tuple(column for column in _COLUMNS if tiers.disk or "disk" not in column)
 
 
-def _fill(tokens: int | None, tier: TierPlan | None) -> str:
+def _fill(tokens: int | None, tier: TierPlan) -> str:
     """Tokens in a tier of its capacity; the capacity alone where the backend does not count them."""
-    if tier is None:
-        return "none"
     held = "" if tokens is None else f"{tokens:,} "
     return f"{held}of {tier.tokens:,}"

@@ -33,8 +33,6 @@ def plan_kvtier(spec: Spec, geometry: Geometry) -> BackendPlan:
     Source of the settings: kvtier_connector.config; of the slices: kvtier_connector.core.region.
     """
     cpu, disk = spec.tiers.cpu, spec.tiers.disk
-    if cpu is None:
-        return BackendPlan()  # no such resource: a rule of the API refuses it
     share = Share.of(spec)
     slices = 1 if geometry.mla else share.ranks_per_engine
     slice_bytes = share.cpu_bytes // slices

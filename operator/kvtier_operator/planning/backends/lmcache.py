@@ -38,9 +38,8 @@ def plan_lmcache(spec: Spec, geometry: Geometry) -> BackendPlan:
         "kv_role": "kv_both",
         "kv_load_failure_policy": "recompute",
     }
-    cpu = spec.tiers.cpu
     engine_bytes = settings.cpu_bytes * storing_ranks
-    hugepages = required_pages(cpu, [settings.cpu_bytes] * (storing_ranks * share.engines)) if cpu else None
+    hugepages = required_pages(spec.tiers.cpu, [settings.cpu_bytes] * (storing_ranks * share.engines))
     return BackendPlan(
         args=transfer_args(config),
         env={
@@ -74,9 +73,9 @@ def lmcache_scratch_dirs(spec: Spec) -> tuple[str, ...]:
 
 def _settings(spec: Spec, share: Share, storing_ranks: int) -> LMCacheSettings:
     cpu, disk = spec.tiers.cpu, spec.tiers.disk
-    hugepages = cpu is not None and cpu.hugepages.policy is Policy.REQUIRE
+    hugepages = cpu.hugepages.policy is Policy.REQUIRE
     cpu_bytes = share.cpu_bytes // storing_ranks
-    cpu_bytes = round_up(cpu_bytes, page_bytes(cpu)) if cpu and hugepages else round_down(cpu_bytes, MIB)
+    cpu_bytes = round_up(cpu_bytes, page_bytes(cpu)) if hugepages else round_down(cpu_bytes, MIB)
     return LMCacheSettings(
         cpu_bytes=cpu_bytes,
         hugepages=hugepages,

@@ -34,10 +34,9 @@ def plan_lmcache_mp(spec: Spec, geometry: Geometry) -> BackendPlan:
     del geometry
     cpu, disk = spec.tiers.cpu, spec.tiers.disk
     share = Share.of(spec)
-    capacity = cpu.capacity.bytes if cpu else 0
-    required = cpu is not None and cpu.hugepages.policy is Policy.REQUIRE
+    capacity, required = cpu.capacity.bytes, cpu.hugepages.policy is Policy.REQUIRE
     cpu_bytes = round_up(capacity, 2 * MIB) if required else round_down(capacity, MIB)
-    hugepages = required_pages(cpu, [cpu_bytes]) if cpu else None
+    hugepages = required_pages(cpu, [cpu_bytes])
     disk_bytes = round_down(disk.capacity.bytes, MIB) if disk else 0
     mounts = disk_mounts(disk)
     request_port = _request_port(spec.engine.port)
@@ -95,7 +94,7 @@ def _command(
     spec: Spec, cpu_bytes: int, disk_bytes: int, mounts: tuple[Mount, ...], request_port: int
 ) -> tuple[str, ...]:
     cpu, disk = spec.tiers.cpu, spec.tiers.disk
-    required = cpu is not None and cpu.hugepages.policy is Policy.REQUIRE
+    required = cpu.hugepages.policy is Policy.REQUIRE
     command = [
         *("lmcache", "server"),
         *("--host", "127.0.0.1"),

@@ -19,7 +19,7 @@ class Share:
     Attributes:
         engines: Engines in the pod.
         ranks_per_engine: Ranks that share each layer.
-        cpu_bytes: CPU tier of one engine; 0 without one.
+        cpu_bytes: CPU tier of one engine.
         disk_bytes: Disk tier of one engine; 0 without one.
     """
 
@@ -36,7 +36,7 @@ class Share:
         return cls(
             engines=engines,
             ranks_per_engine=spec.engine.tensor_parallel_size,
-            cpu_bytes=cpu.capacity.bytes // engines if cpu else 0,
+            cpu_bytes=cpu.capacity.bytes // engines,
             disk_bytes=disk.capacity.bytes // engines if disk else 0,
         )
 

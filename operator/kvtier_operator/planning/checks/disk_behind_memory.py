@@ -6,7 +6,7 @@ from kvtier_connector.config import DISK_WRITE_SHARE
 from kvtier_operator.api.resource import Backend
 from kvtier_operator.planning.checks.check import CheckInput, Verdicts
 from kvtier_operator.planning.plan import CheckResult
-from kvtier_operator.planning.tiers import chunk_bytes, tokens_per_chunk
+from kvtier_operator.planning.tiers import chunk_bytes
 from kvtier_operator.planning.units import count, many, size
 
 _VERDICTS: Final = Verdicts("disk-behind-memory", "spec.tiers.disk.capacity")
@@ -19,7 +19,7 @@ def disk_behind_memory(given: CheckInput) -> CheckResult:
     that part needs a disk that keeps up with its prefill.
     """
     disk, cpu, engine = given.spec.tiers.disk, given.tiers.cpu, given.spec.engine
-    if disk is None or cpu is None:  # the API has no disk tier without a CPU tier
+    if disk is None:
         return _VERDICTS.passed("no disk tier", reason="NoDiskTier")
     if given.spec.backend is not Backend.KVTIER:
         return _VERDICTS.passed("backend KVTier alone writes behind its CPU tier", reason="NotAskedFor")
@@ -30,7 +30,7 @@ def disk_behind_memory(given: CheckInput) -> CheckResult:
         return _VERDICTS.reject(
             "DiskHoldsNothing",
             f"{size(disk.capacity.bytes)} in {many(engines, 'engine')} cannot hold one chunk of "
-            f"{tokens_per_chunk(given.geometry, given.backend)} tokens, "
+            f"{given.backend.tokens_per_chunk} tokens, "
             f"{size(chunk)}, and its index; raise it",
         )
     bound = disk.writes_per_hour

@@ -30,7 +30,7 @@ _PREFER: Final = {
 def hugepages_backend(given: CheckInput) -> CheckResult:
     """`Require` is refused where it cannot be kept, `Prefer` is told what it gets."""
     cpu, backend = given.spec.tiers.cpu, given.spec.backend
-    if cpu is None or cpu.hugepages.policy is Policy.OFF:
+    if cpu.hugepages.policy is Policy.OFF:
         return _VERDICTS.passed("no huge pages asked for", reason="NotAskedFor")
     wanted = cpu.hugepages.page_size or HugepageSize.TWO_MIB
     if wanted in _PAGE_SIZES[backend]:

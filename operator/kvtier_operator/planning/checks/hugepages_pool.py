@@ -14,16 +14,16 @@ _VERDICTS: Final = Verdicts("hugepages-pool", "spec.tiers.cpu.hugepages.policy")
 
 def hugepages_pool(given: CheckInput) -> CheckResult:
     """Needed against free, of that page size; replicas of a local run add up."""
-    cpu, pool = given.spec.tiers.cpu, given.machine.free_hugepages
+    policy, pool = given.spec.tiers.cpu.hugepages.policy, given.machine.free_hugepages
     pages = _wanted(given)
-    if cpu is None or pages is None or pool is None:
+    if pages is None or pool is None:
         return _VERDICTS.passed("no pool of this machine to look at", reason="NotLooked")
     needed, free = pages.pages * max(1, given.spec.replicas), pool.get(pages.page_bytes, 0)
     numbers = f"{count(needed)} pages of {size(pages.page_bytes)} needed, {count(free)} free"
     if needed <= free:
         return _VERDICTS.passed(numbers)
     advice = f"raise nr_hugepages of that size by {count(needed - free)}"
-    if cpu.hugepages.policy is Policy.REQUIRE:
+    if policy is Policy.REQUIRE:
         return _VERDICTS.reject("NotEnoughHugepages", f"{numbers}; {advice}, or set policy to Prefer")
     switch = "shmem_enabled" if _is_shared(given) else "enabled"
     return _VERDICTS.warn(
@@ -42,9 +42,9 @@ def _is_shared(given: CheckInput) -> bool:
 
 def _wanted(given: CheckInput) -> HugepagesPlan | None:
     """Pages required, or those that backend KVTier takes here if there are any."""
-    cpu, tier = given.spec.tiers.cpu, given.tiers.cpu
-    if given.backend.hugepages or cpu is None or tier is None:
+    cpu = given.spec.tiers.cpu
+    if given.backend.hugepages:
         return given.backend.hugepages
     if cpu.hugepages.policy is not Policy.PREFER or given.spec.backend is not Backend.KVTIER:
         return None
-    return preferred_pages(cpu, tier.bytes_per_rank, given.ranks)
+    return preferred_pages(cpu, given.tiers.cpu.bytes_per_rank, given.ranks)

@@ -11,11 +11,11 @@ _VERDICTS: Final = Verdicts("machine-memory", "spec.tiers.cpu.capacity")
 
 def machine_memory(given: CheckInput) -> CheckResult:
     """The tier alone, then the whole pod with its huge pages and sidecars, against physical memory."""
-    memory, cpu = given.machine.memory_bytes, given.spec.tiers.cpu
+    memory = given.machine.memory_bytes
     if memory is None:
         return _VERDICTS.passed("no machine to look at: nodes are checked before rollout", reason="NotLooked")
     replicas = max(1, given.spec.replicas)
-    tier = cpu.capacity.bytes * replicas if cpu else 0
+    tier = given.spec.tiers.cpu.capacity.bytes * replicas
     if tier > memory:
         return _VERDICTS.reject(
             "TierLargerThanMachine",

@@ -18,7 +18,7 @@ def memlock(given: CheckInput) -> CheckResult:
     is for root; otherwise the node's container runtime needs LimitMEMLOCK.
     """
     cpu = given.spec.tiers.cpu
-    if cpu is None or cpu.memlock.policy is Policy.OFF:
+    if cpu.memlock.policy is Policy.OFF:
         return _VERDICTS.passed("locking is left to the driver", reason="NotAskedFor")
     if given.spec.backend is not Backend.KVTIER:
         return _VERDICTS.warn(

@@ -17,7 +17,7 @@ cudaHostRegister at 512 GiB (vLLM #51080; vLLM and kvtier register pieces of 64 
 def pinned_allocation(given: CheckInput) -> CheckResult:
     """LMCache pins each rank's tier in one call."""
     one_call = given.spec.backend in {Backend.LMCACHE, Backend.LMCACHE_MP}
-    rank_bytes = given.tiers.cpu.bytes_per_rank if given.tiers.cpu else 0
+    rank_bytes = given.tiers.cpu.bytes_per_rank
     if given.spec.backend is Backend.LMCACHE_MP:
         rank_bytes *= given.ranks  # the server pins all of it
     if given.spec.engine.device is Device.CUDA and one_call and rank_bytes > _ONE_CALL_BYTES:

@@ -4,7 +4,7 @@ from typing import Final
 
 from kvtier_operator.planning.checks.check import CheckInput, Verdicts
 from kvtier_operator.planning.plan import CheckResult
-from kvtier_operator.planning.tiers import chunk_bytes, tokens_per_chunk
+from kvtier_operator.planning.tiers import chunk_bytes
 from kvtier_operator.planning.units import count, size
 
 _VERDICTS: Final = Verdicts("tier-holds-sequence", "spec.tiers.cpu.capacity")
@@ -13,15 +13,13 @@ _VERDICTS: Final = Verdicts("tier-holds-sequence", "spec.tiers.cpu.capacity")
 def tier_holds_sequence(given: CheckInput) -> CheckResult:
     """Without room for one chunk it is no tier; without room for one prompt it evicts what it just stored."""
     cpu, engine = given.tiers.cpu, given.spec.engine
-    if cpu is None:
-        return _VERDICTS.passed("no CPU tier", reason="NoCpuTier")
     tokens = cpu.tokens // engine.data_parallel_size
     if tokens == 0:
         one = chunk_bytes(given.geometry, given.backend)
         return _VERDICTS.reject(
             "TierHoldsNothing",
             f"{size(cpu.capacity_bytes)} cannot hold one chunk of "
-            f"{tokens_per_chunk(given.geometry, given.backend)} tokens, {size(one)} in each of "
+            f"{given.backend.tokens_per_chunk} tokens, {size(one)} in each of "
             f"{engine.data_parallel_size} engines; raise it",
         )
     longest = engine.max_model_len or given.geometry.max_position_tokens

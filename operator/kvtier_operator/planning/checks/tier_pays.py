@@ -64,10 +64,10 @@ def tier_pays(given: CheckInput) -> CheckResult:
     prefill_s = _OPERATIONS_PER_PARAMETER * parameters / (speed.flops_per_rank * ranks)
     rates = f"{limit}, prefill computes about {count(int(1 / prefill_s))} tokens/s"
     if load_s >= prefill_s:
+        advice = "leave the disk tier out" if disk else "serve this model without a KVCacheTier"
         return _VERDICTS.warn(
             "TierDoesNotPay",
-            f"{rates}: computing again is faster; leave the {tier} tier out unless `kvtier bench` shows "
-            "otherwise",
+            f"{rates}: computing again is faster; {advice} unless `kvtier bench` shows otherwise",
             field=f"spec.tiers.{tier.lower()}",
         )
     tokens = int(latency_s / (prefill_s - load_s)) + 1

@@ -23,7 +23,7 @@ def runs_as_root(spec: Spec) -> bool:
 
 def wants_ipc_lock(spec: Spec) -> bool:
     """Whether the tier is to be locked in memory."""
-    return spec.tiers.cpu is not None and spec.tiers.cpu.memlock.policy is not Policy.OFF
+    return spec.tiers.cpu.memlock.policy is not Policy.OFF
 
 
 def engine_pod_security(spec: Spec) -> dict[str, Any]:

@@ -34,7 +34,6 @@ def plan(engine: EngineTokens | None, changes: dict[str, object]) -> Plan:
 def test_the_picker_follows_a_tier_that_is_clearly_of_another_size(tokens: int, entries: int) -> None:
     corrected = plan(EngineTokens(cpu=tokens), SIZED)
     assert corrected.router.entries.cpu_prefix == entries
-    assert corrected.tiers.cpu is not None
     assert (corrected.tiers.cpu.tokens, corrected.tiers.cpu.observed_tokens) == (409_600, tokens)
     as_planned = corrected.router.config_hash == plan(None, SIZED).router.config_hash
     assert as_planned is (entries == 6_400)

@@ -99,8 +99,6 @@ def test_more_capacity_never_holds_fewer_tokens(case: dict[str, Any], more: int)
     capacity = parse_bytes(case["tiers"]["cpu"]["capacity"])
     case["tiers"]["cpu"]["capacity"] = str(capacity + more * MIB)
     larger, _, _ = sized(resource(**case))
-    assert fewer.cpu is not None
-    assert larger.cpu is not None
     assert larger.cpu.tokens >= fewer.cpu.tokens
 
 
@@ -109,7 +107,6 @@ def test_more_capacity_never_holds_fewer_tokens(case: dict[str, Any], more: int)
 def test_tokens_never_take_more_than_the_tier(case: dict[str, Any]) -> None:
     one = check_input(resource(**case))
     ranks, cpu = one.ranks, one.tiers.cpu
-    assert cpu is not None
     assert cpu.tokens * one.geometry.kv_bytes_per_token <= cpu.bytes_per_rank * ranks
     if one.backend.hugepages is None:
         assert cpu.bytes_per_rank * ranks <= cpu.capacity_bytes or cpu.capacity_bytes < ranks * MIB

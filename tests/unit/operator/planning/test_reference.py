@@ -21,7 +21,6 @@ REPOSITORIES = {
 @pytest.mark.parametrize(("model", "per_token", "tokens"), EXAMPLES)
 def test_examples(model: str, per_token: str, tokens: str) -> None:
     given = check_input(resource(REPOSITORIES[model]))
-    assert given.tiers.cpu is not None
     assert f"{given.geometry.kv_bytes_per_token:,}" == per_token
     assert f"{given.tiers.cpu.tokens:,}" == tokens
 

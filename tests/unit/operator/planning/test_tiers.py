@@ -13,7 +13,6 @@ GIB = 1024**3
 def test_a_hundred_gib_of_qwen3_32b(backend: str, ranks: int) -> None:
     # 107,374,182,400 / 262,144 B = 409,600 tokens, whatever the ranks and the size of a chunk
     tiers, _, _ = sized(resource(backend=backend, engine={"tensorParallelSize": ranks}))
-    assert tiers.cpu is not None
     assert tiers.cpu.tokens == 409_600
     assert tiers.cpu.capacity_bytes == 100 * GIB
     assert tiers.cpu.bytes_per_rank == 100 * GIB // ranks
@@ -21,7 +20,6 @@ def test_a_hundred_gib_of_qwen3_32b(backend: str, ranks: int) -> None:
 
 def test_engines_of_one_pod_share_the_capacity() -> None:
     tiers, _, _ = sized(resource(engine={"tensorParallelSize": 2, "dataParallelSize": 4}))
-    assert tiers.cpu is not None
     assert tiers.cpu.bytes_per_rank == 100 * GIB // 8
     assert tiers.cpu.tokens == 409_600
 
@@ -30,7 +28,6 @@ def test_only_whole_chunks_count() -> None:
     # one block of 16 tokens is 4 MiB; 3 of them and a bit hold 48 tokens
     one = resource(cpu="13Mi", backend="Native")
     tiers, _, _ = sized(one)
-    assert tiers.cpu is not None
     assert tiers.cpu.tokens == 48
 
 
@@ -38,13 +35,11 @@ def test_chunks_are_rounded_up_to_the_backends_alignment() -> None:
     # 100 B a token x 16 tokens = 1,600 B, stored in 4,096 B: 1 MiB holds 256 of them
     given = check_input(resource("x/y", cpu="1Mi", backend="Native", geometry={"kvBytesPerToken": 100}))
     assert chunk_bytes(given.geometry, given.backend) == 4096
-    assert given.tiers.cpu is not None
     assert given.tiers.cpu.tokens == 256 * 16
 
 
 def test_replicated_heads_cost_tokens() -> None:
     tiers, _, _ = sized(resource(engine={"tensorParallelSize": 16}))
-    assert tiers.cpu is not None
     assert tiers.cpu.tokens == 204_800
 
 
@@ -54,7 +49,6 @@ def test_a_latent_is_kept_once_for_all_ranks(backend: str) -> None:
     tiers, _, _ = sized(
         resource("deepseek-ai/DeepSeek-V3", backend=backend, engine={"tensorParallelSize": 8})
     )
-    assert tiers.cpu is not None
     assert 0.995 * 1_527_979 < tiers.cpu.tokens <= 1_527_979
 
 
@@ -68,7 +62,6 @@ def test_each_rank_is_rounded_up_to_a_page() -> None:
         tiers={"cpu": {"capacity": "10Gi", "hugepages": {"policy": "Require"}}},
     )
     tiers, budget, _ = sized(one)
-    assert tiers.cpu is not None
     assert tiers.cpu.hugepages is not None
     assert tiers.cpu.hugepages.pages == 3 * 1707
     assert tiers.cpu.bytes_per_rank == 1707 * 2 * 1024**2

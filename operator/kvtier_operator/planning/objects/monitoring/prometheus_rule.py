@@ -40,9 +40,7 @@ def _alerts(plan: Plan) -> list[dict[str, Any]]:
     if queries.moves_by_vllm:
         alerts.append(_loads_slow(plan, queries))
     if queries.kvtier:
-        alerts.append(_transfers_failing(plan, queries))
-        if plan.tiers.cpu:
-            alerts.append(_tier_small(plan, queries, plan.tiers.cpu.capacity_bytes))
+        alerts += [_transfers_failing(plan, queries), _tier_small(plan, queries)]
     if queries.kvtier_disk:
         alerts += [_disk_degraded(plan, queries), _disk_corrupt(plan, queries)]
     return alerts
@@ -134,7 +132,8 @@ def _transfers_failing(plan: Plan, queries: Queries) -> dict[str, Any]:
     )
 
 
-def _tier_small(plan: Plan, queries: Queries, planned_bytes: int) -> dict[str, Any]:
+def _tier_small(plan: Plan, queries: Queries) -> dict[str, Any]:
+    planned_bytes = plan.tiers.cpu.capacity_bytes
     return _alert(
         plan,
         "KVCacheTierSmallerThanPlanned",

@@ -74,6 +74,13 @@ def test_a_small_model_computes_faster_than_a_disk_reads() -> None:
     assert result.field == "spec.tiers.disk"
 
 
+def test_a_tiny_model_computes_faster_than_memory_is_read() -> None:
+    one = resource("x/y", engine={"device": "cuda"})
+    result = verdict(tier_pays, one, Observed(model_config=TINY, weights_bytes=14_600_000))
+    says(result, WARN, "TierDoesNotPay", "serve this model without a KVCacheTier")
+    assert result.field == "spec.tiers.cpu"
+
+
 def test_prefill_cannot_be_estimated_without_weights() -> None:
     result = verdict(tier_pays, resource("deepseek-ai/DeepSeek-V3", engine={"tensorParallelSize": 8}))
     says(result, PASS, "PrefillUnknown")
