@@ -130,6 +130,8 @@ class DiskThread:
     def _turn(self) -> None:
         self._turned_at_s = time.monotonic()
         landed = [(io, *self._landed(io)) for io in self._engine.ended(self._patience_s())]
+        # Now, when all that has ended is known: what follows may take as long as the file system likes.
+        is_late = bool(self._engine.overdue(self._timeout_s))
         try:
             self._take_messages()
             if self._store is None:
@@ -138,7 +140,7 @@ class DiskThread:
                 self._feed(self._store)  # before looking at what has come: meanwhile the disk is not idle
         finally:
             self._settle(landed)
-        self._look_after()
+        self._look_after(is_late=is_late)
         self._wake_waiting()
 
     def _patience_s(self) -> float:
@@ -262,10 +264,10 @@ class DiskThread:
             raise error
         self._bound_journal(store)
 
-    def _look_after(self) -> None:
+    def _look_after(self, *, is_late: bool) -> None:
         now = time.monotonic()
         store = self._store
-        if store is not None and self._engine.overdue(self._timeout_s):
+        if store is not None and is_late:
             self._go_down(f"a block has taken longer than {self._timeout_s:g} s")
         elif store is not None and now >= self._check_at_s:
             self._check_at_s = now + _CHECK_S

@@ -1,6 +1,7 @@
 """How the disk tier's thread keeps a disk busy: it asks for more before it looks at what has come."""
 
 import errno
+import threading
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -12,7 +13,11 @@ from typing_extensions import Buffer
 from kvtier_connector.core.disk import thread, tier
 from kvtier_connector.core.disk.checksum import bound_checksum
 from kvtier_connector.core.disk.io.engine import BlockIO
+from kvtier_connector.core.disk.io.engine import Ended as IOEnded
+from kvtier_connector.core.disk.journal import Entries
 from kvtier_connector.core.disk.orders import Message
+from kvtier_connector.core.disk.store import Store
+from kvtier_connector.core.keytable import Slots
 
 
 def watch_submits(rig: Rig, monkeypatch: pytest.MonkeyPatch, seen: list[int]) -> None:
@@ -110,3 +115,32 @@ def test_a_read_among_more_writes_than_would_be_begun_beside_it_changes_nothing_
         rig.quiet()
         assert rig.seen.notes == []
         assert rig.loaded(range(6)) == {number: content_of(number) for number in range(6)}
+
+
+def test_what_was_under_way_while_the_index_was_written_is_not_late(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A file system may take seconds for the index; what has ended meanwhile is only not yet seen."""
+    with rig_in(tmp_path, 16) as rig:
+        record, begun = Store.record, threading.Event()
+
+        def slow(store: Store, stored: Entries, emptied: Slots | tuple[()]) -> None:
+            if not begun.is_set():
+                begun.set()
+                monkeypatch.setattr(rig.engine, "overdue", lambda _limit_s: list(unseen))
+            record(store, stored, emptied)
+
+        unseen = [object()]
+        ended = rig.engine.ended
+
+        def seen(timeout_s: float) -> list[IOEnded]:
+            found = ended(timeout_s)
+            if begun.is_set():
+                unseen.clear()
+            return found
+
+        monkeypatch.setattr(Store, "record", slow)
+        monkeypatch.setattr(rig.engine, "ended", seen)
+        assert sorted(rig.stored(range(8))) == list(range(8))
+        assert begun.is_set()
+        assert rig.seen.notes == []
