@@ -10,7 +10,7 @@ from kvtier_operator.api.parse import parse_resource
 from kvtier_operator.errors import InvalidInputError
 
 
-@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=300, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(resource=resources())
 def test_agree(kvcachetiers: KVCacheTiers, resource: dict[str, Any]) -> None:
     try:

@@ -33,7 +33,7 @@ def operator(busy_cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) ->
         yield running
 
 
-@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(resource=resources())
 def test_no_handler_raises(tiers: KVCacheTiers, operator: Operator, resource: dict[str, Any]) -> None:
     name = f"generated-{next(_numbers)}"

@@ -187,9 +187,6 @@ class Unsure:
     def wake(self) -> None:
         self._engine.wake()
 
-    def withdraw(self) -> "list[BlockIO]":
-        return self._engine.withdraw()
-
     @property
     def in_flight(self) -> int:
         return self._engine.in_flight + len(self._kept)

@@ -126,9 +126,6 @@ class FaultyEngine:
         with self._changed:
             return list(self._kept) if self._late else self._within.overdue(limit_s)
 
-    def withdraw(self) -> list[BlockIO]:
-        return self._within.withdraw()
-
     @property
     def in_flight(self) -> int:
         return len(self._flying)

@@ -3,7 +3,6 @@
 import os
 from collections.abc import Iterator
 from contextlib import closing
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -106,27 +105,6 @@ def test_a_failed_read_leaves_memory_as_it_was(staged: StagedEngine, file: int) 
     [ended] = all_ended(staged)
     assert ended.error is not None
     assert memory == b"x" * BLOCK
-
-
-def test_what_waits_is_taken_back_under_its_own_name(file: int) -> None:
-    reading, writing = os.pipe()
-
-    def hang(_: int, parts: object, __: int) -> int:
-        return os.readv(reading, parts)  # type: ignore[arg-type]
-
-    with closing(StagedEngine(ThreadEngine(1, read=hang), BLOCK)) as engine:
-        memory = memoryview(bytearray(3 * BLOCK))
-        ios = [a_read(tag, file, 0, (memory[tag * BLOCK : (tag + 1) * BLOCK],)) for tag in range(3)]
-        engine.submit(ios)
-        assert engine.in_flight == 3
-        assert engine.withdraw()[-2:] == ios[1:]
-        os.write(writing, b"z" * BLOCK)
-        last = replace(ios[2], tag=9)
-        engine.submit([last])
-        os.write(writing, b"y" * BLOCK)
-        assert last in [each.io for each in all_ended(engine)]
-    os.close(reading)
-    os.close(writing)
 
 
 def test_what_is_overdue_is_named_as_it_was_given(file: int) -> None:

@@ -83,7 +83,7 @@ def machines(draw: st.DrawFn) -> Observed:
     )
 
 
-@settings(deadline=None, max_examples=50)
+@settings(max_examples=50)
 @given(case=cases())
 def test_the_memory_lines_sum_up_to_the_limit(case: dict[str, Any]) -> None:
     _, budget, _ = sized(resource(**case))
@@ -92,7 +92,7 @@ def test_the_memory_lines_sum_up_to_the_limit(case: dict[str, Any]) -> None:
     assert all(line.bytes > 0 and line.what and line.why for line in budget.memory)
 
 
-@settings(deadline=None, max_examples=50)
+@settings(max_examples=50)
 @given(case=cases(), more=st.integers(0, 1 << 21))
 def test_more_capacity_never_holds_fewer_tokens(case: dict[str, Any], more: int) -> None:
     fewer, _, _ = sized(resource(**case))
@@ -102,7 +102,7 @@ def test_more_capacity_never_holds_fewer_tokens(case: dict[str, Any], more: int)
     assert larger.cpu.tokens >= fewer.cpu.tokens
 
 
-@settings(deadline=None, max_examples=50)
+@settings(max_examples=50)
 @given(case=cases())
 def test_tokens_never_take_more_than_the_tier(case: dict[str, Any]) -> None:
     one = check_input(resource(**case))
@@ -112,7 +112,7 @@ def test_tokens_never_take_more_than_the_tier(case: dict[str, Any]) -> None:
         assert cpu.bytes_per_rank * ranks <= cpu.capacity_bytes or cpu.capacity_bytes < ranks * MIB
 
 
-@settings(deadline=None, max_examples=50)
+@settings(max_examples=50)
 @given(case=cases(), observed=machines())
 def test_every_check_speaks_and_every_refusal_names_a_field(case: dict[str, Any], observed: Observed) -> None:
     plan = make_plan(resource(**case), observed)
@@ -128,7 +128,7 @@ def test_every_check_speaks_and_every_refusal_names_a_field(case: dict[str, Any]
             )
 
 
-@settings(deadline=None, max_examples=20)
+@settings(max_examples=20)
 @given(case=cases(), observed=machines())
 def test_a_plan_is_deterministic(case: dict[str, Any], observed: Observed) -> None:
     one, other = (make_plan(resource(**case), observed) for _ in range(2))
@@ -137,7 +137,7 @@ def test_a_plan_is_deterministic(case: dict[str, Any], observed: Observed) -> No
     assert report(one) == report(other)
 
 
-@settings(deadline=None, max_examples=20)
+@settings(max_examples=20)
 @given(case=cases(), observed=machines())
 def test_a_report_keeps_to_a_hundred_columns(case: dict[str, Any], observed: Observed) -> None:
     text = explain(make_plan(resource(**case), observed))

@@ -197,7 +197,7 @@ INPUTS = st.builds(
 )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(asked=INPUTS, which=st.sampled_from(ALL))
 def test_whatever_is_asked_the_picker_accepts_it(asked: PickerInput, which: tuple[str, str]) -> None:
     flavor, version = which
@@ -219,7 +219,7 @@ def test_whatever_is_asked_the_picker_accepts_it(asked: PickerInput, which: tupl
     assert again == config
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(less=st.integers(1, 10**9), more=st.integers(0, 10**9), which=st.sampled_from(TELLS_TIERS_APART))
 def test_entries_hold_the_tier_and_never_shrink_when_it_grows(
     less: int, more: int, which: tuple[str, str]

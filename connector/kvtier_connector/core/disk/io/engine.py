@@ -69,9 +69,6 @@ class IOEngine(Protocol):
     def overdue(self, limit_s: float) -> list[BlockIO]:
         """Return the transfers that the kernel has had for longer than this; they still end, some time."""
 
-    def withdraw(self) -> list[BlockIO]:
-        """Take back the transfers that wait for their turn and return them: nothing touches their memory."""
-
     @property
     def in_flight(self) -> int:
         """Number of transfers in the kernel's hands or waiting for their turn."""

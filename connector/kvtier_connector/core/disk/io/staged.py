@@ -63,17 +63,6 @@ class StagedEngine:
         """Return the transfers that the kernel has had for longer than this."""
         return [self._staged[io.tag][0] for io in self._engine.overdue(limit_s)]
 
-    def withdraw(self) -> list[BlockIO]:
-        """Take back what waits for its turn."""
-        withdrawn = list[BlockIO]()
-        for io in self._engine.withdraw():
-            original, row = self._staged.pop(io.tag)
-            self._free.append(row)
-            withdrawn.append(original)
-        withdrawn += self._waiting
-        self._waiting.clear()
-        return withdrawn
-
     @property
     def in_flight(self) -> int:
         """Number of transfers in the kernel's hands or waiting for their turn."""

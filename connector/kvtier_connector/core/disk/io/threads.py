@@ -81,14 +81,6 @@ class ThreadEngine:
         before = time.monotonic() - limit_s
         return [handed[1] for handed in self._handed if handed and handed[0] < before]
 
-    def withdraw(self) -> list[BlockIO]:
-        """Take back what no thread has taken."""
-        if self._closed:  # what is in the queue then ends the threads
-            return []
-        waiting = [io for io in _drained(self._orders) if io]
-        self._unreported -= len(waiting)
-        return waiting
-
     @property
     def in_flight(self) -> int:
         """Number of transfers taken on and not yet reported."""
@@ -98,7 +90,7 @@ class ThreadEngine:
         """End the threads; those that hang end when the kernel lets them go."""
         if self._closed:
             return
-        self.withdraw()
+        self._unreported -= sum(1 for io in _drained(self._orders) if io)  # what no thread has taken
         self._closed = True
         for _ in self._threads:
             self._orders.put(None)

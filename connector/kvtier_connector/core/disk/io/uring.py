@@ -110,12 +110,6 @@ class UringEngine:
         before = time.monotonic() - limit_s
         return [flight.io for flight in self._flights.values() if flight.handed_s < before]
 
-    def withdraw(self) -> list[BlockIO]:
-        """Take back what was not handed over."""
-        waiting = list(self._waiting)
-        self._waiting.clear()
-        return waiting
-
     @property
     def in_flight(self) -> int:
         """Number of transfers taken on and not yet reported."""

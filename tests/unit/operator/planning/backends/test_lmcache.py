@@ -3,7 +3,7 @@ from typing import Any
 
 import pytest
 import yaml
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from tests.unit.operator.planning.backends.planned import GIB, planned, resource
 
@@ -146,7 +146,6 @@ def test_direct_io_that_cannot_be_is_said() -> None:
     assert not any("directIO" in note for note in planned(DISK).notes)
 
 
-@settings(deadline=None)
 @given(mib=st.integers(1, 2**33))
 def test_sizes_come_back_exactly(mib: int) -> None:
     text = gib_text(mib * MIB)

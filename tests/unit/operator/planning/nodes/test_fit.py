@@ -169,7 +169,7 @@ AMOUNTS = st.fixed_dictionaries(
 WANTED = plan()
 
 
-@settings(deadline=None, max_examples=100)
+@settings(max_examples=100)
 @given(has=st.lists(AMOUNTS, max_size=4), more=AMOUNTS, at=st.integers(0, 3))
 def test_more_allocatable_never_fits_fewer(has: list[dict[str, int]], more: dict[str, int], at: int) -> None:
     larger = [
@@ -206,7 +206,7 @@ JSON = st.recursive(
 )
 
 
-@settings(deadline=None, max_examples=100)
+@settings(max_examples=100)
 @given(parts=st.dictionaries(st.sampled_from(NAMES[:2]), JSON), keyed=st.booleans())
 def test_an_affinity_of_any_shape_is_judged(parts: dict[str, object], *, keyed: bool) -> None:
     affinity = {name: {NAMES[2]: each} if keyed else each for name, each in parts.items()}

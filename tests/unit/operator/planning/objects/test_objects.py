@@ -209,7 +209,7 @@ CHANGES: st.SearchStrategy[dict[str, object]] = st.fixed_dictionaries(
 )
 
 
-@settings(max_examples=50, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=50, suppress_health_check=[HealthCheck.too_slow])
 @given(changes=CHANGES)
 def test_whatever_is_asked_the_objects_fit_together(changes: dict[str, object]) -> None:
     built = objects(changes)
