@@ -229,6 +229,12 @@ def test_weights_that_changed_reset_the_disk_too(
     disk_engine.restart(folder)
     assert disk_engine.llm.reset_prefix_cache(reset_connector=True)
     assert disk_engine.ask() == (cold, [0] * len(PROMPTS))
+    disk_engine.settle()
+    assert disk_engine.disk.used == sum(CACHED) // 32
+    disk_engine.restart(
+        folder
+    )  # with the weights of its files, which may not be those that were put in their place
+    assert disk_engine.ask() == (cold, [0] * len(PROMPTS))
     disk_engine.restart(folder)
     assert disk_engine.ask() == (cold, CACHED)
 

@@ -26,7 +26,8 @@ from kvtier_connector.config import MIB, kv_transfer_config
 # What vLLM and PyTorch warn of is not ours.
 pytestmark = [pytest.mark.engine, pytest.mark.filterwarnings("ignore")]
 
-# Memory holds 32 chunks, of which 8 may wait to be written; the crowd has 50 and the device room for 47.
+# Memory holds 32 chunks, of which 8 may wait to be written; the crowd's prompts have 49, the
+# device has room for 47.
 CPU_BYTES = MIB
 DISK_BYTES = 8 * MIB
 CROWD = [prompt(length, 9) for length in (256, 250, 224, 210, 200, 190, 180, 161)]

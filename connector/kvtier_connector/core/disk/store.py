@@ -100,6 +100,7 @@ class Store:
         self.restored = self.index.used
         self._lock = lock
         self._journal = journal
+        self._is_kept = True
         # Payloads' checksums, and whether a slot has been written as the journal says.
         self._checksums = np.full(shape.slots, 0, np.uint64)
         self._checksums[recovered.slots] = recovered.checksums
@@ -163,7 +164,8 @@ class Store:
         Raises:
             DiskError: the disk is full, read-only or failing.
         """
-        self._journal.append(stored, emptied)
+        if self._is_kept:
+            self._journal.append(stored, emptied)
         self._checksums[stored.slots] = stored.checksums
         self._written[list(emptied)] = False
         self._written[stored.slots] = True
@@ -191,13 +193,17 @@ class Store:
         self._compact_at_bytes = self._next_compaction()
 
     def clear(self) -> None:
-        """Have the next start find nothing. The index is cleared by its owner.
+        """Have the next start find nothing, nor what is stored after this. The index is cleared by its owner.
+
+        Who clears may have changed the model's weights in place. The next start has those that its
+        fingerprint tells, and what was computed with others would look to it like its own.
 
         Raises:
             DiskError: the disk is full, read-only or failing.
         """
         self._written.fill(0)
         self._renew(())
+        self._is_kept = False
         self._compact_at_bytes = self._next_compaction()
 
     def close(self) -> None:

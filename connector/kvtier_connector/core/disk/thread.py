@@ -68,7 +68,7 @@ class DiskThread:
         self._retry_at_s = 0.0
         self._check_at_s = 0.0
         self._generation = store.generation
-        self._clear_when_up = False
+        self._was_cleared = self._clear_is_due = False
         self._inbox = deque[Message]()
         self._reads = deque[Order]()
         self._writes = deque[Order]()
@@ -167,11 +167,12 @@ class DiskThread:
         self._generation = clear.generation
         self._refuse(DiskError("the disk tier was cleared"))
         self._tell(Cleared())
-        self._clear_when_up = True  # also if it fails here: no store is ever up again with what was before
+        # Also if it fails here: no store is ever up again with what was before, or leaves what comes after.
+        self._was_cleared = self._clear_is_due = True
         if self._store is not None:
             self._store.clear()
             self._store.generation = clear.generation
-            self._clear_when_up = False
+            self._clear_is_due = False
 
     def _feed(self, store: Store) -> None:
         """Keep the disk busy, with reads first, because a request waits for them."""
@@ -328,14 +329,14 @@ class DiskThread:
 
     def _opened_again(self) -> Store:
         store = self._reopen()
-        if self._clear_when_up:
+        if self._was_cleared:
             store.index.clear()
             try:
                 store.clear()
             except DiskError:
                 store.close()  # or the folder would be in use, by this process
                 raise
-            self._clear_when_up = False
+            self._clear_is_due = False
         return store
 
     def _end(self, order: Order, error: Exception | None, seconds: float = 0.0) -> None:
@@ -368,7 +369,7 @@ class DiskThread:
         for store in (self._store, self._leaving):
             if store is not None:
                 store.close()
-        if self._clear_when_up:
+        if self._clear_is_due:
             with suppress(ConnectorError):
                 self._opened_again().close()
 

@@ -42,8 +42,11 @@ FAULTS: tuple[Fault, ...] = (
 class Schedule:
     """Does one thing after another to a tier, and looks at what it says."""
 
-    def __init__(self, rig: Rig, path: Path, chance: random.Random, journal_fails: list[OSError]) -> None:
+    def __init__(
+        self, rig: Rig, path: Path, chance: random.Random, journal_fails: list[OSError], *, clears: bool
+    ) -> None:
         self.rig = rig
+        self.clears = clears
         self.path = path
         self.chance = chance
         self.journal_fails = journal_fails
@@ -60,8 +63,8 @@ class Schedule:
             self.keep: 20,
             self.fail: 10,
             self.late: 5,
-            self.clear: 5,
-            self.reset: 5,
+            self.clear: 5 if self.clears else 0,
+            self.reset: 5 if self.clears else 0,
             self.forget: 5,
             self.damage: 5,
             self.fail_journal: 3,
@@ -177,7 +180,8 @@ def test_any_schedule(
     impatient(monkeypatch)
     path = tmp_path / "tier"
     with rig_in(path, SLOTS, memory_slots=MEMORY_SLOTS) as rig:
-        schedule = Schedule(rig, path, random.Random(seed), journal_fails)  # noqa: S311 - to be the same again
+        chance = random.Random(seed)  # noqa: S311 - to be the same again
+        schedule = Schedule(rig, path, chance, journal_fails, clears=seed % 2 == 0)
         schedule.run()
         journal_fails.clear()
         while rig.tier._uncleared or not _is_where_it_was(rig):
@@ -189,6 +193,9 @@ def test_any_schedule(
         assert rig.stored([99], schedule.epoch) == [99]  # it still works
     found = found_by_the_next(path, SLOTS)
     assert all(content == content_of(number, schedule.epoch) for number, content in found.items())
-    assert found.keys() <= last.keys() | {99}
-    assert 99 in found
+    if schedule.epoch:  # its weights may be others than the next start's
+        assert found == {}
+    else:
+        assert found.keys() <= last.keys() | {99}
+        assert 99 in found
     print(f"{sum(schedule.done.values())} steps, {schedule.loaded} blocks loaded, {len(found)} found after")  # noqa: T201 - figures, seen with -s
