@@ -31,6 +31,7 @@ from vllm.v1.request import Request
 
 from kvtier_connector.config import parse_extra_config
 from kvtier_connector.errors import SettingError
+from kvtier_connector.vllm.disk_side import KeptOffDisk
 from kvtier_connector.vllm.manager import KVTierManager
 from kvtier_connector.vllm.meaning import key_bytes
 from kvtier_connector.vllm.open_disk import open_disk
@@ -187,8 +188,10 @@ class KVTierConnector(OffloadingConnector):  # type: ignore[misc] # vLLM has no 
     def on_new_request(self, request: Request) -> None:
         """Take note of a request whose blocks another start could not tell from others."""
         super().on_new_request(request)
-        if request.lora_request is not None and (disk := self._manager.disk) is not None:
-            disk.keep_off_disk(request.request_id)  # its key names the adapter, not the weights in it
+        if request.lora_request is not None:
+            # Its key names the adapter, not the weights in it.
+            status = self.scheduler._req_status[request.request_id]  # noqa: SLF001 - upstream has no method for it
+            status.req_context.set_state(KeptOffDisk())
 
     @override
     def get_num_new_matched_tokens(

@@ -2,9 +2,11 @@
 
 import time
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Final, Protocol
 
 from vllm.distributed.kv_transfer.kv_connector.v1.offloading.metrics import OffloadingConnectorStats
+from vllm.v1.kv_offload.base import ReqContext
 
 from kvtier_connector.core.disk.report import Progress
 from kvtier_connector.core.disk.tier import DiskTier
@@ -17,6 +19,14 @@ from kvtier_connector.vllm.promotions import Promotions
 _PATIENCE_S: Final = 0.05
 """How long a step without work waits for the disk: longer than a chunk takes, too short for a new request to
 notice."""
+
+
+@dataclass(frozen=True, slots=True)
+class KeptOffDisk:
+    """In the state of a request's context: its keys do not say all about its bytes, so none are written.
+
+    The context outlives the request, whose stores may end when it has finished.
+    """
 
 
 class Told(Protocol):
@@ -46,12 +56,7 @@ class DiskSide:
         self._bytes_per_token = disk.block_bytes / chunk_tokens
         self._promotions = Promotions(memory, disk, self._bytes_per_token)
         self._metrics = DiskMetrics(disk, chunk_tokens)
-        self._unsaved = set[str]()
         self.prefill = disk.break_even.prefill_tokens
-
-    def keep_off_disk(self, request_id: str) -> None:
-        """Have nothing of a request written, because its key does not say all about its bytes."""
-        self._unsaved.add(request_id)
 
     def settle(self) -> None:
         """Take note of what the disk has done: before a request's chunks are looked up one by one."""
@@ -67,31 +72,32 @@ class DiskSide:
         """Tell whether a chunk was read from disk for this request."""
         return self._promotions.was_promoted(key, request_id)
 
-    def loading(self, keys: Sequence[bytes], request_id: str) -> None:
+    def loading(self, keys: Sequence[bytes], context: ReqContext) -> None:
         """Take note of a load that protects its chunks itself."""
-        self._metrics.hit(sum(self._promotions.was_promoted(key, request_id) for key in keys))
-        self._promotions.loaded(request_id)
-        self._offer_again(keys, request_id)
+        self._metrics.hit(sum(self._promotions.was_promoted(key, context.req_id) for key in keys))
+        self._promotions.loaded(context.req_id)
+        self._offer_again(keys, context)
 
-    def touch(self, keys: Sequence[bytes], request_id: str) -> None:
+    def touch(self, keys: Sequence[bytes], context: ReqContext) -> None:
         """Make chunks the most recently used on disk, too."""
         self._disk.touch(keys)
-        self._offer_again(keys, request_id)
+        self._offer_again(keys, context)
 
-    def stored(self, keys: Sequence[bytes], request_id: str) -> None:
+    def stored(self, keys: Sequence[bytes], context: ReqContext) -> None:
         """Write chunks that have become loadable, if that pays."""
-        if self._saves(request_id):
+        if self._saves(context):
             self._write(self._disk.wanted(keys))
 
-    def _offer_again(self, keys: Sequence[bytes], request_id: str) -> None:
+    def _offer_again(self, keys: Sequence[bytes], context: ReqContext) -> None:
         """Write chunks in use that the disk was not given before: it was off, or did not keep up."""
         lacking = self._disk.lacking(keys)
         ready = [key for key in lacking if self._memory.state(key) is BlockState.READY]
-        if ready and self._saves(request_id):
+        if ready and self._saves(context):
             self._write(self._disk.admitted(ready))
 
-    def _saves(self, request_id: str) -> bool:
-        return request_id not in self._unsaved and self._disk.break_even.pays(self._bytes_per_token)
+    def _saves(self, context: ReqContext) -> bool:
+        kept_off = context.get_state(KeptOffDisk) is not None
+        return not kept_off and self._disk.break_even.pays(self._bytes_per_token)
 
     def _write(self, keys: Sequence[bytes]) -> None:
         if keys:
@@ -101,7 +107,6 @@ class DiskSide:
 
     def finished(self, request_id: str) -> None:
         """Forget a request."""
-        self._unsaved.discard(request_id)
         self._promotions.finished(request_id)
 
     def scheduled(self) -> None:

@@ -93,7 +93,7 @@ class KVTierManager(OffloadingManager):  # type: ignore[misc] # vLLM has no type
         slots = self._index.pin(ordered)
         self._metrics.hit(len(ordered))
         if self.disk is not None:
-            self.disk.loading(ordered, req_context.req_id)
+            self.disk.loading(ordered, req_context)
         return SlotSpec(slots)
 
     @override
@@ -107,7 +107,7 @@ class KVTierManager(OffloadingManager):  # type: ignore[misc] # vLLM has no type
         ordered = list(keys)
         self._index.touch(ordered)
         if self.disk is not None:
-            self.disk.touch(ordered, req_context.req_id)
+            self.disk.touch(ordered, req_context)
 
     @override
     def prepare_store(self, keys: Collection[OffloadKey], req_context: ReqContext) -> PrepareStoreOutput:
@@ -139,7 +139,7 @@ class KVTierManager(OffloadingManager):  # type: ignore[misc] # vLLM has no type
         ready = self._index.commit(list(keys))
         self.came(ready, on_disk=False)
         if self.disk is not None:
-            self.disk.stored(ready, req_context.req_id)
+            self.disk.stored(ready, req_context)
 
     def invalidate(self, keys: Collection[OffloadKey]) -> None:
         """Make chunks a miss from now on, because a transfer of them failed."""

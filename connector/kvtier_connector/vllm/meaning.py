@@ -38,6 +38,7 @@ def engine_fingerprint(config: VllmConfig, kv_cache: KVCacheConfig, geometry: Ti
         "runner": "v2" if config.use_v2_model_runner else "v1",
         "platform": [current_platform.device_type, current_platform.get_device_name()],
         "weights": weights_identity(model),
+        "images": repr(model.multimodal_config and model.multimodal_config.mm_processor_kwargs),
         "load": [str(config.load_config.load_format), model.seed],
         "config": json.loads(model.hf_config.to_json_string(use_diff=False)),
         "max model length": model.max_model_len,  # some RoPE scalings go by it

@@ -1,4 +1,4 @@
-"""Which weights a model has, told without reading all of them."""
+"""Which weights a model has, and how it sees, told without reading all of them."""
 
 from collections.abc import Iterable
 from pathlib import Path
@@ -14,6 +14,7 @@ _PATTERNS: Final = (
     "*.gguf",
     "*.index.json",
     "adapter_config.json",
+    "*processor_config.json",  # what becomes of an image: vLLM's hash of that is of the image as it came
 )
 _BLOBS: Final = "blobs"
 """Folder of Hugging Face's cache in which a file's name is the hash of its content."""

@@ -12,6 +12,7 @@ from kvtier_connector.config import MIB, ConnectorConfig, Policy
 if TYPE_CHECKING:
     from vllm import LLM
 
+    from kvtier_connector.core.disk.fingerprint import Fingerprint
     from kvtier_connector.core.disk.tier import DiskTier
 
 # A chunk of 32 tokens has 32 KiB in the tiny model: PROMPTS have 39 of them, and the disk holds them all.
@@ -46,6 +47,14 @@ class DiskEngine:
     def disk(self) -> "DiskTier":
         disk: DiskTier = self.connector._manager.disk._disk
         return disk
+
+    @property
+    def fingerprint(self) -> "Fingerprint":
+        from kvtier_connector.vllm.meaning import engine_fingerprint  # noqa: PLC0415 - imports vLLM
+
+        connector = self.connector
+        config, kv_cache = connector._vllm_config, connector._kv_cache_config
+        return engine_fingerprint(config, kv_cache, connector._manager.geometry)
 
     @property
     def _core(self) -> Any:  # noqa: ANN401 - vLLM has no types

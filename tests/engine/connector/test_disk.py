@@ -85,7 +85,7 @@ def chunks_of(folder: Path, engine: DiskEngine) -> tuple[StoreRequest, dict[byte
         3 * MIB,
         CHUNK_BYTES,
         store.shape.key_bytes,
-        engine_fingerprint_of(engine),
+        engine.fingerprint,
         direct=True,
         holder="a test",
     )
@@ -96,13 +96,6 @@ def chunks_of(folder: Path, engine: DiskEngine) -> tuple[StoreRequest, dict[byte
         path = Path(f"/proc/self/fd/{place.descriptor}").readlink()
         payloads[key.tobytes()] = path.read_bytes()[place.offset : place.offset + CHUNK_BYTES]
     return request, payloads
-
-
-def engine_fingerprint_of(engine: DiskEngine) -> Any:  # noqa: ANN401 - returned as it is
-    from kvtier_connector.vllm.meaning import engine_fingerprint  # noqa: PLC0415 - imports vLLM
-
-    connector = engine.connector
-    return engine_fingerprint(connector._vllm_config, connector._kv_cache_config, connector._manager.geometry)
 
 
 def test_killed_at_a_hundred_moments_while_it_stores(
@@ -302,6 +295,4 @@ def test_a_file_in_the_folders_place_stops_the_engine(disk_engine: DiskEngine, t
 
 
 def chunks_request(engine: DiskEngine, path: Path) -> StoreRequest:
-    return StoreRequest(
-        path, 3 * MIB, CHUNK_BYTES, 36, engine_fingerprint_of(engine), direct=True, holder="a test"
-    )
+    return StoreRequest(path, 3 * MIB, CHUNK_BYTES, 36, engine.fingerprint, direct=True, holder="a test")

@@ -78,11 +78,11 @@ class Asked:
     image: Any = None
 
 
-def found(engine: DiskEngine, asked: Sequence[Asked]) -> list[tuple[list[int], int]]:
+def found(engine: DiskEngine, asked: Sequence[Asked], tokens: int = 8) -> list[tuple[list[int], int]]:
     """Return what is answered side by side, and how many tokens of each prompt were cached."""
     from vllm import SamplingParams  # noqa: PLC0415 - takes seconds
 
-    how = SamplingParams(temperature=0, max_tokens=8, ignore_eos=True, detokenize=False)
+    how = SamplingParams(temperature=0, max_tokens=tokens, ignore_eos=True, detokenize=False)
     prompts: list[dict[str, Any]] = [{"prompt_token_ids": each.ids} for each in asked]
     for each, inputs in zip(asked, prompts, strict=True):
         if each.image is not None:
@@ -162,6 +162,10 @@ def test_what_an_adapter_computes_is_not_written(
         with_one, with_two = (found(disk_engine, [each])[0][0] for each in (one, two))
         disk_engine.settle()
         assert disk_engine.disk.used == 0
+    # Its last store ends when the request has finished.
+    found(disk_engine, [Asked(CROWD[1], adapter=one.adapter)], tokens=1)
+    disk_engine.settle()
+    assert disk_engine.disk.used == 0
     assert found(disk_engine, [base]) == [(roomy[0][:8], 0)]
     disk_engine.settle()
     assert disk_engine.disk.used == 8
@@ -210,3 +214,19 @@ def test_a_prompt_with_another_image_is_another(disk_engine: DiskEngine, tmp_pat
     assert found(disk_engine, asked[:2]) == [(tokens[0], whole), (tokens[1], whole)]
     # One chunk for the third, which is read once for both of the others; and what both have of their own.
     assert hits(disk_engine) - before == 1 + 1 + 2 * (whole - before_image) // 32
+
+
+@pytest.mark.parametrize("disk_engine", ["images"], indirect=True)
+def test_another_way_to_see_is_another_meaning(
+    disk_engine: DiskEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = disk_engine.connector._vllm_config.model_config
+    meanings = [disk_engine.fingerprint]
+    with monkeypatch.context() as patch:
+        patch.setattr(model.multimodal_config, "mm_processor_kwargs", {"image_mean": [0.0, 0.0, 0.0]})
+        meanings.append(disk_engine.fingerprint)
+    assert disk_engine.fingerprint == meanings[0]
+    (described,) = Path(model.model).glob("*processor_config.json")
+    described.write_text(described.read_text() + " ")
+    meanings.append(disk_engine.fingerprint)
+    assert len(set(meanings)) == 3
