@@ -95,8 +95,15 @@ class DiskEngine:
         self.enter(path, capacity_bytes)
 
     def ask(self, prompts: Sequence[list[int]] = tuple(PROMPTS)) -> tuple[list[list[int]], list[int]]:
-        """Return what is answered one after another, and how many tokens of each prompt were cached."""
-        found = [answers(self.llm, [ids])[0] for ids in prompts]
+        """Return what is answered one after another, and how many tokens of each prompt were cached.
+
+        Nothing of it is dropped because the disk is slow: each has been written before the next is asked.
+        """
+        found = []
+        for ids in prompts:
+            found += answers(self.llm, [ids])
+            if not self.disk.is_down:
+                self.settle()
         return [tokens for tokens, _ in found], [cached for _, cached in found]
 
 

@@ -95,9 +95,7 @@ def found(engine: DiskEngine, asked: Sequence[Asked], tokens: int = 8) -> list[t
 def fill(engine: DiskEngine, folder: Path) -> None:
     """Have all of CROWD on disk and nothing elsewhere."""
     engine.restart(folder, DISK_BYTES)
-    for ids in CROWD:
-        engine.ask([ids])
-        engine.settle()  # so that none has to be dropped
+    engine.ask(CROWD)
     engine.restart(folder, DISK_BYTES)
 
 
