@@ -24,8 +24,8 @@ _SETTINGS: Final[dict[str, tuple[int, tuple[str, ...]]]] = {
 }
 """Number of jobs, and options. Which is the fastest depends on the disk and the kernel. The queue of a
 virtual disk has an entry for each piece of memory: huge pages are two to three times as fast there."""
-HUGEPAGES_BYTES: Final = 2 * DEPTH * PAGE_BYTES
-"""That fio takes of the pool: a job's buffer of one block takes up to two pages."""
+HUGEPAGES_BYTES: Final = 4 * DEPTH * PAGE_BYTES
+"""That fio takes of the pool: a buffer of one block takes up to four pages."""
 
 
 _LEAST_S: Final = 0.05
