@@ -1,0 +1,1 @@
+"""What the picker is measured with."""

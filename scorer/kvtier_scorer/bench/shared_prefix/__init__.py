@@ -1,0 +1,1 @@
+"""`kvtier bench shared-prefix`: questions about shared system prompts, asked of a server."""
