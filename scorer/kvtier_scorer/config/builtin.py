@@ -1,4 +1,7 @@
-"""kvtier's own picker: one prefix scorer a tier, in blocks of the engine."""
+"""kvtier's own picker: one prefix scorer a tier, in blocks of the engine.
+
+`settings.py` reads what is written here; a test holds the two together.
+"""
 
 from typing import Any, Final
 
@@ -27,6 +30,9 @@ def builtin_config(given: PickerInput) -> PickerConfig:
         )
 
     def parameters(tier: PrefixTier) -> dict[str, Any]:
-        return {"tier": tier.name, "blockSizeTokens": given.engine_block_tokens}
+        settings = {"tier": tier.name, "blockSizeTokens": given.engine_block_tokens}
+        if given.max_prefix_tokens is None:
+            return settings
+        return {**settings, "maxPrefixTokensToMatch": given.max_prefix_tokens}
 
     return per_tier_config(given, version, API_VERSION, parameters)

@@ -15,8 +15,8 @@ PREFIX: Final = "prefix-cache-scorer"
 APPROX_PREFIX_PRODUCER: Final = "approx-prefix-cache-producer"
 # libyaml where PyYAML was built with it: an operator renders thousands of these
 _DUMPER: Final = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
-_PICKER: Final = "max-score-picker"
-_PROFILE_HANDLER: Final = "single-profile-handler"
+PICKER: Final = "max-score-picker"
+PROFILE_HANDLER: Final = "single-profile-handler"
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +49,7 @@ def render(api_version: str, plugins: Iterable[Plugin], comments: Iterable[str] 
     scorers = [plugin for plugin in plugins if plugin.weight is not None]
     if not scorers:
         raise NoScorerError("every weight is 0 or belongs to a tier that does not exist; give one a weight")
-    everything = (*plugins, Plugin(_PICKER), Plugin(_PROFILE_HANDLER))
+    everything = (*plugins, Plugin(PICKER), Plugin(PROFILE_HANDLER))
     references: list[dict[str, Any]] = [
         {"pluginRef": plugin.name or plugin.kind, "weight": plugin.weight} for plugin in scorers
     ]
@@ -57,7 +57,7 @@ def render(api_version: str, plugins: Iterable[Plugin], comments: Iterable[str] 
         "apiVersion": api_version,
         "kind": KIND,
         "plugins": [_entry(plugin) for plugin in everything],
-        "schedulingProfiles": [{"name": "default", "plugins": [*references, {"pluginRef": _PICKER}]}],
+        "schedulingProfiles": [{"name": "default", "plugins": [*references, {"pluginRef": PICKER}]}],
     }
     header = "".join(f"# {comment}\n" for comment in comments)
     return header + yaml.dump(document, Dumper=_DUMPER, sort_keys=False)

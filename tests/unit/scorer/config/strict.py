@@ -60,6 +60,7 @@ class Builtin(Strict):
     tier: Literal["gpu", "cpu", "disk"]
     block_size_tokens: int = Field(gt=0)
     lru_capacity_per_server: int | None = Field(None, gt=0)
+    max_prefix_tokens_to_match: int | None = Field(None, gt=0)
 
 
 class MaxScorePicker(Strict):

@@ -1,0 +1,219 @@
+"""The pods that may be picked, as columns: one array an attribute, a pod's number its place."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from math import inf, isfinite
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kvtier_scorer.tier import Tier
+
+if TYPE_CHECKING:
+    from kvtier_scorer.index.prefix_index import PrefixIndex
+
+_COLUMNS: Final = (
+    "queue_depth",
+    "running",
+    "kv_cache_utilization",
+    "read_at_s",
+    "_picked",
+    "_counted_from_s",
+)
+
+_MOST_ENTRIES: Final = 1 << 31
+"""Of one tier in the index: more than a pod can hold, and less than the index can count."""
+
+
+@dataclass(frozen=True, slots=True)
+class PodInfo:
+    """Who a pod is.
+
+    Attributes:
+        name: Its name. Another pod that gets the same address is a new one.
+        address: `ip:port`.
+    """
+
+    name: str
+    address: str
+
+
+@dataclass(frozen=True, slots=True)
+class PodLoad:
+    """One reading of an engine's metrics.
+
+    Attributes:
+        queue_depth: Requests waiting.
+        running: Requests running.
+        kv_cache_utilization: Used share of the device cache, 0 to 1.
+        loras: LoRA adapters that are loaded or waited for.
+        at_s: When it was read, on the clock of `Scheduler.pick`.
+
+    Raises:
+        ValueError: A figure is negative or not a number.
+    """
+
+    queue_depth: int
+    running: int
+    kv_cache_utilization: float
+    loras: frozenset[str]
+    at_s: float
+
+    def __post_init__(self) -> None:
+        # one NaN would make every pod's score one
+        if not (isfinite(self.at_s) and isfinite(self.kv_cache_utilization)):
+            raise ValueError(f"not a number: {self}")
+        if min(self.queue_depth, self.running, self.kv_cache_utilization) < 0:
+            raise ValueError(f"negative: {self}")
+
+
+class PodTable:
+    """The pods that may be picked. Not thread-safe: one event loop owns it, its index and its scheduler.
+
+    A pod that is not ready must not be here: `drop` it at once and `put` it again.
+
+    Attributes:
+        index: Numbers the pods; what it knows of a pod goes with it.
+        queue_depth: Requests waiting at the last reading; 0 before the first.
+        running: Requests running at the last reading.
+        kv_cache_utilization: Used share of the device cache at the last reading.
+        read_at_s: When that was; -inf before the first.
+        loras: LoRA adapters at the last reading, by pod.
+    """
+
+    def __init__(self, index: "PrefixIndex") -> None:
+        self.index = index
+        self.queue_depth = np.zeros(0, np.int64)
+        self.running = np.zeros(0, np.int64)
+        self.kv_cache_utilization = np.zeros(0, np.float64)
+        self.read_at_s = np.zeros(0, np.float64)
+        self.loras: dict[int, frozenset[str]] = {}
+        self._picked = np.zeros(0, np.int64)
+        self._counted_from_s = np.zeros(0, np.float64)
+        self._numbers: dict[str, int] = {}
+        self._infos: dict[int, PodInfo] = {}
+        self._everyone = np.zeros(0, np.int32)
+
+    def __len__(self) -> int:
+        return len(self._numbers)
+
+    def __iter__(self) -> Iterator[PodInfo]:
+        return iter(self._infos.values())
+
+    def put(self, info: PodInfo, entries: Mapping[Tier, int]) -> int:
+        """Let a pod be picked. One that is there already stays as it is, with the sizes its engine told.
+
+        Args:
+            info: A pod; another one at its address is dropped.
+            entries: Blocks to take for each tier until `resize` tells better.
+
+        Returns:
+            Its number.
+        """
+        number = self._numbers.get(info.address)
+        if number is not None and self._infos[number].name == info.name:
+            return number
+        self.drop(info.address)
+        number = self.index.add_pod({tier: min(blocks, _MOST_ENTRIES) for tier, blocks in entries.items()})
+        self._grow(number + 1)
+        self.queue_depth[number] = self.running[number] = self._picked[number] = 0
+        self.kv_cache_utilization[number] = 0.0
+        self.read_at_s[number] = self._counted_from_s[number] = -inf
+        self._numbers[info.address] = number
+        self._infos[number] = info
+        self._count()
+        return number
+
+    def drop(self, address: str) -> None:
+        """Never pick that pod again, and forget what it held. One that is not there is no error."""
+        number = self._numbers.pop(address, None)
+        if number is not None:
+            del self._infos[number]
+            self.loras.pop(number, None)
+            self.index.remove_pod(number)
+            self._count()
+
+    def load(self, address: str, load: PodLoad) -> None:
+        """Take a reading. One of a pod that has left, or older than the last one, comes too late."""
+        number = self._numbers.get(address)
+        if number is None or load.at_s < self.read_at_s[number]:
+            return
+        self.queue_depth[number] = load.queue_depth
+        self.running[number] = load.running
+        self.kv_cache_utilization[number] = load.kv_cache_utilization
+        self.read_at_s[number] = self._counted_from_s[number] = load.at_s
+        self._picked[number] = 0
+        self.loras[number] = load.loras
+
+    def resize(self, address: str, tier: Tier, entries: int) -> None:
+        """Tell how many blocks a pod's tier truly holds. A pod that has left is no error."""
+        number = self._numbers.get(address)
+        entries = min(entries, _MOST_ENTRIES)
+        if number is not None and self.index.capacity(number, tier) != entries:
+            self.index.resize(number, tier, entries)
+
+    def number(self, address: str) -> int | None:
+        """Number of the pod at `address`; None where there is none."""
+        return self._numbers.get(address)
+
+    def info(self, number: int) -> PodInfo:
+        """The pod of that number.
+
+        Raises:
+            KeyError: There is none.
+        """
+        return self._infos[number]
+
+    def is_there(self, name: str, address: str) -> bool:
+        """Whether that pod is at that address."""
+        number = self._numbers.get(address)
+        return number is not None and self._infos[number].name == name
+
+    def candidates(self, subset: Iterable[str] | None) -> NDArray[np.int32]:
+        """Numbers of the pods at the addresses in `subset`, of all of them for None, ascending.
+
+        An address without a port stands for all that its pod serves on.
+        """
+        if subset is None:
+            return self._everyone
+        found = set()
+        for address in subset:
+            number = self._numbers.get(address)
+            if number is not None:
+                found.add(number)
+            else:
+                found.update(at for known, at in self._numbers.items() if known.rpartition(":")[0] == address)
+        return np.array(sorted(found), np.int32)
+
+    def count_pick(self, number: int, now_s: float, window_s: float) -> None:
+        """Count a request that was sent to a pod.
+
+        Args:
+            number: The pod.
+            now_s: When.
+            window_s: Without a reading for so long counting begins anew: those requests may be done.
+        """
+        if now_s - self._counted_from_s[number] > window_s:
+            self._counted_from_s[number] = now_s
+            self._picked[number] = 0
+        self._picked[number] += 1
+
+    def picked(self, numbers: NDArray[np.int32], now_s: float, window_s: float) -> NDArray[np.int64]:
+        """Requests sent to each of those pods since its last reading, or within `window_s` without one."""
+        picked = self._picked.take(numbers)
+        picked[self._counted_from_s.take(numbers) < now_s - window_s] = 0
+        return picked
+
+    def _grow(self, pods: int) -> None:
+        room = len(self._picked)
+        if pods <= room:
+            return
+        for name in _COLUMNS:
+            column = getattr(self, name)
+            wider = np.zeros(max(pods, 2 * room), column.dtype)
+            wider[:room] = column
+            setattr(self, name, wider)
+
+    def _count(self) -> None:
+        self._everyone = np.sort(np.fromiter(self._infos, np.int32, len(self._infos)))

@@ -1,0 +1,121 @@
+"""Picks the pod with the highest weighted sum of scores; of equally good ones each with the same chance."""
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kvtier_scorer.config.settings import PickerSettings
+from kvtier_scorer.errors import NoEndpointError, RefusedRequestError
+from kvtier_scorer.scheduling.explain import explain
+from kvtier_scorer.scheduling.explanation import Explanation
+from kvtier_scorer.scheduling.model import Pick, PickRequest
+from kvtier_scorer.scheduling.pods import PodInfo, PodTable
+from kvtier_scorer.scheduling.prompt_blocks import block_hashes, prompt_tokens
+from kvtier_scorer.scheduling.shedding import check_room, saturated, sheds
+from kvtier_scorer.scheduling.weighing import fresh, weigh
+
+if TYPE_CHECKING:
+    from kvtier_scorer.index.prefix_index import PrefixIndex
+
+
+class Scheduler:
+    """Picks pods. Not thread-safe: one event loop owns it, its table and its index.
+
+    Args:
+        settings: Scorers with their weights, and the shed rule.
+        table: The pods that may be picked.
+        index: What they hold; the one that numbers the table's pods.
+        rng: Chooses among equally good pods; give it a seed to repeat a run.
+
+    Raises:
+        ValueError: The table's pods are numbered by another index.
+    """
+
+    def __init__(
+        self, settings: PickerSettings, table: PodTable, index: "PrefixIndex", rng: np.random.Generator
+    ) -> None:
+        if table.index is not index:
+            raise ValueError("the table's pods are numbered by another index")
+        self._settings = settings
+        self._table = table
+        self._index = index
+        self._rng = rng
+        self._now_s = 0.0
+
+    def pick(self, request: PickRequest, now_s: float) -> Pick:
+        """The pod for a request. Nothing remembers the pick until `sent`.
+
+        Args:
+            request: What is asked for.
+            now_s: Now, on the clock of the pods' readings.
+
+        Raises:
+            NoEndpointError: No pod is ready, or none of the request's subset is.
+            SaturatedError: Every candidate is saturated and the request is one to shed.
+        """
+        settings, table = self._settings, self._table
+        numbers = self._candidates(request)
+        self._check_room(request, numbers, now_s)
+        self._now_s = now_s
+        hashes = block_hashes(request.prompt, settings.prefix)
+        weighed = weigh(settings, table, numbers, hashes, now_s)
+        best = weighed.best()
+        place = int(best[0] if len(best) == 1 else best[self._rng.integers(len(best))])
+        number = int(numbers[place])
+        info = table.info(number)
+        return Pick(
+            address=info.address,
+            pod_name=info.name,
+            pod=number,
+            hashes=hashes,
+            prompt_tokens=prompt_tokens(request.prompt),
+            matched_tokens=weighed.matched_tokens(place, settings.prefix),
+            score=float(weighed.totals[place]),
+        )
+
+    def sent(self, pick: Pick) -> None:
+        """Learn that a request went where it was picked to go. A pod that left meanwhile is no error."""
+        # its number may be another pod's by now
+        if self._table.number(pick.address) != pick.pod:
+            return
+        if self._table.info(pick.pod) != PodInfo(pick.pod_name, pick.address):
+            return
+        self._table.count_pick(pick.pod, self._now_s, self._settings.metrics.staleness_s)
+        if len(pick.hashes):
+            self._index.sent(pick.pod, pick.hashes)
+
+    def served(self, pick: Pick, address: str) -> None:
+        """Learn that another pod than the picked one answered, and so holds the prompt too."""
+        number = self._table.number(address)
+        # addresses, not numbers: the picked pod's number may be another pod's by now
+        if number is not None and address != pick.address and len(pick.hashes):
+            self._index.sent(number, pick.hashes)
+
+    def explain(self, request: PickRequest, now_s: float) -> Explanation:
+        """What a pick would be made from now: each pod's number from each scorer. Raises nothing."""
+        refused = None
+        try:
+            numbers = self._candidates(request)
+            self._check_room(request, numbers, now_s)
+        except RefusedRequestError as error:
+            refused = str(error)
+        return explain(self._settings, self._table, request, now_s, refused)
+
+    def _candidates(self, request: PickRequest) -> NDArray[np.int32]:
+        numbers = self._table.candidates(request.subset)
+        if len(numbers):
+            return numbers
+        if not len(self._table):
+            raise NoEndpointError("no pod is ready; send it again later")
+        raise NoEndpointError(
+            f"none of the {len(request.subset or ())} endpoints that the gateway allows is ready, "
+            f"{len(self._table)} others are; send it again later"
+        )
+
+    def _check_room(self, request: PickRequest, numbers: NDArray[np.int32], now_s: float) -> None:
+        shedding, table = self._settings.shedding, self._table
+        if sheds(shedding, request.priority):
+            is_fresh = fresh(self._settings, table, numbers, now_s)
+            depths, used = table.queue_depth[numbers], table.kv_cache_utilization[numbers]
+            check_room(shedding, saturated(shedding, depths, used, is_fresh))

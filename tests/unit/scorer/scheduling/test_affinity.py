@@ -1,0 +1,70 @@
+"""Pods that hold most of a prompt come first, until they have too much to do."""
+
+import numpy as np
+import pytest
+
+from kvtier_scorer.config.settings import ScorerKind
+from kvtier_scorer.config.settings_sections import Affinity
+from kvtier_scorer.scheduling.affinity import preferred
+from kvtier_scorer.scorers.columns import Columns
+
+GPU_AND_CPU = {ScorerKind.QUEUE, ScorerKind.GPU_PREFIX, ScorerKind.CPU_PREFIX}
+
+
+def columns(
+    gpu: list[int], cpu: list[int], depths: list[int], picked: list[int], silent: list[bool] | None
+) -> Columns:
+    nothing = [0] * len(gpu)
+    return Columns(
+        queue_depth=np.array(depths, np.int64),
+        picked=np.array(picked, np.int64),
+        kv_cache_utilization=np.zeros(len(gpu)),
+        silent=None if silent is None else np.array(silent),
+        matched_blocks=np.array([gpu, cpu, nothing], np.int32),
+        total_blocks=10,
+        full_queue=5,
+    )
+
+
+@pytest.mark.parametrize(
+    ("gpu", "cpu", "depths", "picked", "silent", "expected"),
+    [
+        ([10, 0, 0], [0, 0, 0], [0, 0, 0], [0, 0, 0], None, [True, False, False]),
+        ([0, 0, 0], [0, 9, 0], [4, 4, 4], [0, 0, 0], None, [False, True, False]),
+        ([4, 0, 0], [4, 0, 0], [0, 0, 0], [0, 0, 0], None, None),
+        ([5, 0, 0], [0, 0, 0], [0, 0, 0], [0, 0, 0], None, [True, False, False]),
+        ([10, 8, 7], [0, 0, 0], [0, 0, 0], [0, 0, 0], None, [True, True, False]),
+        ([10, 0, 0], [0, 0, 0], [4, 0, 0], [0, 0, 0], None, [True, False, False]),
+        ([10, 0, 0], [0, 0, 0], [5, 0, 0], [0, 0, 0], None, None),
+        ([10, 0, 0], [0, 0, 0], [3, 0, 0], [2, 0, 0], None, None),
+        ([10, 0, 0], [0, 0, 0], [9, 5, 7], [0, 0, 0], None, [True, False, False]),
+        ([10, 10, 0], [0, 0, 0], [5, 0, 0], [0, 0, 0], None, [False, True, False]),
+        ([10, 0, 0], [0, 0, 0], [0, 0, 0], [0, 0, 0], [True, False, False], None),
+    ],
+    ids=[
+        "on the device", "in CPU memory", "too little", "just enough", "nearly as much",
+        "a little more to do", "too much to do", "too much sent", "all are full", "another has it too",
+        "silent",
+    ],
+)  # fmt: skip
+def test_who_comes_first(  # noqa: PLR0913, PLR0917 - a table
+    gpu: list[int],
+    cpu: list[int],
+    depths: list[int],
+    picked: list[int],
+    silent: list[bool] | None,
+    expected: list[bool] | None,
+) -> None:
+    found = preferred(Affinity(), columns(gpu, cpu, depths, picked, silent), GPU_AND_CPU)
+    assert (None if found is None else found.tolist()) == expected
+
+
+def test_a_tier_without_a_scorer_does_not_count() -> None:
+    given = columns([0, 0], [10, 0], [0, 0], [0, 0], None)
+    assert preferred(Affinity(), given, {ScorerKind.GPU_PREFIX}) is None
+    assert preferred(Affinity(), given, {ScorerKind.QUEUE}) is None
+
+
+def test_it_can_be_left_out() -> None:
+    given = columns([10, 0], [0, 0], [0, 0], [0, 0], None)
+    assert preferred(Affinity(enabled=False), given, GPU_AND_CPU) is None
