@@ -1,0 +1,136 @@
+"""`kvtier simulate`: the command line. What it runs is loaded when it runs: `kvtier --help` stays fast."""
+
+from dataclasses import dataclass
+from math import isfinite
+from pathlib import Path
+from typing import Any
+
+import click
+
+_COUNT = click.IntRange(min=1)
+_TOKENS = click.IntRange(min=1, max=10_000_000)
+_PODS = click.IntRange(min=1, max=1_000)
+_FILE = click.Path(dir_okay=False, path_type=Path)
+
+
+class _Finite(click.FloatRange):
+    """Numbers of a range; NaN, which compares with nothing, is none of them."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:  # noqa: ANN401 - click's
+        number = float(super().convert(value, param, ctx))
+        return number if isfinite(number) else self.fail(f"{value!r} is not a number.", param, ctx)
+
+
+class BadInputError(click.ClickException):
+    """What was asked cannot be simulated; exit status 2, as for every bad input."""
+
+    exit_code = 2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """The options; None where one was left out.
+
+    Attributes are named as the options are.
+    """
+
+    trace: str
+    num_groups: int | None
+    prompts_per_group: int | None
+    system_prompt_len: int | None
+    question_len: int | None
+    output_len: int | None
+    concurrency: int | None
+    rate: float | None
+    preset: str
+    pods: int
+    gpu_tokens: int | None
+    cpu: str | None
+    disk: str | None
+    scrape_interval: float
+    policies: tuple[str, ...]
+    weights: str | None
+    same_weights: bool
+    seed: int
+    sweep: bool
+    objective: str
+    candidates: int
+    replicates: int
+    output: str
+    write: Path | None
+    plot: Path | None
+
+
+@click.command()
+@click.option(
+    "--trace", required=True, metavar="FILE",
+    help="Mooncake's or kvtier's JSON lines; or high-cache or low-cache, the guide's workloads, generated.",
+)  # fmt: skip
+@click.option("--num-groups", type=_COUNT, help="Generated: system prompts.")
+@click.option("--prompts-per-group", type=_COUNT, help="Generated: questions about each.")
+@click.option("--system-prompt-len", type=_TOKENS, help="Generated: tokens of a system prompt.")
+@click.option("--question-len", type=_TOKENS, help="Generated: tokens of a question.")
+@click.option("--output-len", type=_TOKENS, help="Generated: tokens of an answer.")
+@click.option("--concurrency", type=_COUNT, help="Generated: requests under way at any time.")
+@click.option(
+    "--rate", type=_Finite(min=1e-3, max=1e6),
+    help="Generated: requests a second at random times, in place of a constant concurrency.",
+)  # fmt: skip
+@click.option("--preset", default="qwen3-32b-2xh100", show_default=True, help="Speeds and sizes of a pod.")
+@click.option("--pods", type=_PODS, default=8, show_default=True, help="Engine pods, all alike.")
+@click.option(
+    "--gpu-tokens", type=_COUNT, help="Tokens that a pod's device cache holds; the preset's by default."
+)
+@click.option(
+    "--cpu", metavar="SIZE", help="CPU tier of a pod, such as 100Gi; 0 for none; the preset's by default."
+)
+@click.option("--disk", metavar="SIZE", help="Disk tier of a pod, such as 1Ti; none by default.")
+@click.option(
+    "--scrape-interval", type=_Finite(min=0.05, max=10), default=0.1, show_default=True,
+    help="Seconds between two readings of a pod's metrics.",
+)  # fmt: skip
+@click.option(
+    "--policy", "policies", multiple=True, metavar="NAME", help="Only this one; give it again for more."
+)
+@click.option(
+    "--weights", metavar="Q:U:GPU:CPU[:DISK]",
+    help="Of kvtier's scorers: queue, KV cache utilization and the prefix in each tier; 2:2:1:1 by default, "
+    "which the other pickers always have.",
+)  # fmt: skip
+@click.option("--same-weights", is_flag=True, help="Give --weights to the other pickers too.")
+@click.option(
+    "--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Order of groups, and ties."
+)
+@click.option("--sweep", is_flag=True, help="Find kvtier's weights for this workload instead.")
+@click.option(
+    "--objective", type=click.Choice(["ttft-mean", "ttft-p90", "misses"]), default="ttft-mean",
+    show_default=True, help="Sweep: what is to be small.",
+)  # fmt: skip
+@click.option(
+    "--candidates", type=click.IntRange(min=2), default=32, show_default=True, help="Sweep: weights tried."
+)
+@click.option(
+    "--replicates", type=click.IntRange(min=2), default=8, show_default=True,
+    help="Sweep: traces of other seeds, or parts of a file, for the search and again for the comparison.",
+)  # fmt: skip
+@click.option("-o", "--output", type=click.Choice(["text", "json"]), default="text", show_default=True)
+@click.option("--write", type=_FILE, help="Also write JSON to this file.")
+@click.option("--plot", type=_FILE, help="Also write a picture (SVG); not with --sweep.")
+def simulate(**options: object) -> None:
+    """Replay a request trace against simulated pods, once for each way to pick a pod.
+
+    Shows hit rate, time to first token and balance side by side, with the hit rate that no policy exceeds.
+
+    Exit status: 0 simulated, 2 bad input.
+    """
+    from kvtier_scorer.simulate.errors import SimulationError  # noqa: PLC0415 - see the module
+    from kvtier_scorer.simulate.replay import replay  # noqa: PLC0415 - loads numba
+
+    try:
+        replay(Asked(**options))  # type: ignore[arg-type]
+    except SimulationError as error:
+        raise BadInputError(str(error)) from None
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise BadInputError(f"{error.filename}: cannot be written: {error.strerror}") from None

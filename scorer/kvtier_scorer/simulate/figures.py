@@ -1,0 +1,70 @@
+"""What a run says, in a few numbers."""
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kvtier_scorer.simulate.engine.outcome import Outcome
+from kvtier_scorer.tier import Tier
+
+
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """One policy's run of one trace.
+
+    Attributes:
+        hit_rate: Prompt tokens found over prompt tokens asked for, 0 to 1.
+        tier_hit_rate: The same by the tier in which they were found.
+        ttft_mean_s: Mean time to first token.
+        ttft_p90_s: Time that 90 % of the first tokens did not exceed (nearest rank).
+        e2e_mean_s: Mean time to the last token.
+        tokens_per_s: Tokens of prompts and answers over the time from the first request to the last answer.
+        load_variation: Standard deviation over mean of the pods' tokens of prompts and answers; 0 is even.
+        requests: Served.
+        ttft_s: Of each request, in the order sent (float64).
+    """
+
+    hit_rate: float
+    tier_hit_rate: Mapping[Tier, float]
+    ttft_mean_s: float
+    ttft_p90_s: float
+    e2e_mean_s: float
+    tokens_per_s: float
+    load_variation: float
+    requests: int
+    ttft_s: NDArray[np.float64]
+
+    @classmethod
+    def of(cls, outcome: Outcome) -> Self:
+        """The figures of a run that has ended."""
+        prompt, output = outcome.trace.prompt_tokens, outcome.trace.output_tokens
+        asked = int(prompt.sum())
+        ttft_s = outcome.ttft_s
+        per_pod = np.bincount(outcome.pod, weights=prompt + output, minlength=outcome.pods)
+        seconds = float(outcome.end_s.max() - outcome.sent_s.min())
+        return cls(
+            hit_rate=int(outcome.hit_tokens.sum()) / asked,
+            tier_hit_rate={tier: int(outcome.hit_tokens[tier].sum()) / asked for tier in Tier},
+            ttft_mean_s=float(ttft_s.mean()),
+            ttft_p90_s=p90(ttft_s),
+            e2e_mean_s=float((outcome.end_s - outcome.sent_s).mean()),
+            tokens_per_s=(asked + int(output.sum())) / seconds,
+            load_variation=float(per_pod.std() / per_pod.mean()),
+            requests=len(ttft_s),
+            ttft_s=ttft_s,
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        """Every figure but the single requests'."""
+        plain = asdict(self)
+        del plain["ttft_s"]
+        plain["tier_hit_rate"] = {tier.label: rate for tier, rate in self.tier_hit_rate.items()}
+        return plain
+
+
+def p90(values: NDArray[np.float64]) -> float:
+    """The smallest value that at least 90 % of them do not exceed (nearest rank)."""
+    return float(np.sort(values)[-(-9 * len(values) // 10) - 1])

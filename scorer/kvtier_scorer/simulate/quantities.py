@@ -1,0 +1,58 @@
+"""Sizes and weights as people write them."""
+
+import re
+from typing import Final
+
+from kvtier_scorer.config.model import ScorerWeights
+from kvtier_scorer.simulate.errors import SimulationError
+
+_UNITS: Final = {
+    "": 1,
+    "Ki": 1 << 10,
+    "Mi": 1 << 20,
+    "Gi": 1 << 30,
+    "Ti": 1 << 40,
+    "k": 10**3,
+    "M": 10**6,
+    "G": 10**9,
+    "T": 10**12,
+}
+_QUANTITY: Final = re.compile(r"(\d{1,30}(?:\.\d{1,30})?)(|Ki|Mi|Gi|Ti|k|M|G|T)", re.ASCII)
+_WHOLE: Final = re.compile(r"\d{1,9}", re.ASCII)
+_WEIGHTS: Final = (4, 5)
+_MOST_BYTES: Final = 1 << 60
+_MOST_WEIGHT: Final = 1_000_000
+
+
+def bytes_of(text: str) -> int:
+    """Bytes of a Kubernetes quantity such as `100Gi`; 0 for none.
+
+    Raises:
+        SimulationError: It is none.
+    """
+    match = _QUANTITY.fullmatch(text.strip())
+    if match is None:
+        raise SimulationError(f"must be a size of 0 or more such as 100Gi, not {text!r}")
+    size_bytes = float(match[1]) * _UNITS[match[2]]
+    if size_bytes > _MOST_BYTES:
+        raise SimulationError(f"must be at most {_MOST_BYTES >> 40} Ti, not {text!r}")
+    return int(size_bytes)
+
+
+def weights_of(text: str) -> ScorerWeights:
+    """Weights from `queue:utilization:gpu:cpu` or `queue:utilization:gpu:cpu:disk`.
+
+    Raises:
+        SimulationError: They are none, or all 0.
+    """
+    parts = text.split(":")
+    if len(parts) not in _WEIGHTS or not all(_WHOLE.fullmatch(part) for part in parts):
+        raise SimulationError(
+            f"must be whole numbers queue:utilization:gpu:cpu[:disk] such as 2:2:1:1, not {text!r}"
+        )
+    numbers = [int(part) for part in parts]
+    if max(numbers) > _MOST_WEIGHT:
+        raise SimulationError(f"must be at most {_MOST_WEIGHT:,} each, not {text!r}")
+    if not any(numbers):
+        raise SimulationError("are all 0; give one a weight")
+    return ScorerWeights(*numbers, *[0] * (_WEIGHTS[-1] - len(numbers)))

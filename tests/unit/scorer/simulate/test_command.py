@@ -1,0 +1,246 @@
+import json
+import subprocess
+import sys
+import xml.etree.ElementTree as ET
+from importlib import metadata
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from kvtier_scorer.simulate.command import simulate
+from kvtier_scorer.simulate.policies import POLICIES
+
+SMALL = [
+    "--trace", "high-cache", "--num-groups", "4", "--prompts-per-group", "3", "--system-prompt-len", "2000",
+    "--question-len", "50", "--output-len", "20", "--concurrency", "4", "--pods", "2",
+]  # fmt: skip
+TRACE: list[dict[str, object]] = [
+    {"kvtier_trace": 1},
+    *(
+        {"time_s": number, "model": "m", "prompt": [["s", 320], [number, 16]], "output_tokens": 4}
+        for number in range(8)
+    ),
+]
+MOONCAKE: list[dict[str, object]] = [
+    {"timestamp": 1000 * number, "input_length": 600, "output_length": 5, "hash_ids": [1, number + 2]}
+    for number in range(6)
+]
+
+
+def run(*arguments: str) -> Result:
+    return CliRunner().invoke(simulate, arguments)
+
+
+def ran(*arguments: str) -> str:
+    result = run(*arguments)
+    assert result.exit_code == 0, result.output
+    return result.stdout
+
+
+def write(path: Path, lines: list[dict[str, object]]) -> str:
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    return str(path)
+
+
+def test_a_table_shows_every_policy_and_the_optimum_in_80_columns() -> None:
+    lines = ran(*SMALL).splitlines()
+    assert lines[0] == "high-cache: 12 requests, 24,600 prompt tokens, 4 under way"
+    table = lines[1 : lines.index("round-robin: one pod after another")]
+    assert max(map(len, table)) <= 80
+    assert not any("…" in line for line in lines)
+    names = [line.split()[0] for line in table if "%" in line]
+    assert names == [*POLICIES, "optimum"]
+    about = lines[-len(POLICIES) :]
+    assert [line.split(":")[0] for line in about] == list(POLICIES)
+
+
+def test_only_the_policies_asked_for_are_run_each_once() -> None:
+    found = json.loads(
+        ran(*SMALL, "--policy", "kvtier", "--policy", "random", "--policy", "kvtier", "-o", "json")
+    )
+    assert list(found["simulate"]["policies"]) == ["kvtier", "random"]
+
+
+def test_json_has_every_figure_and_where_a_policy_is_from(tmp_path: Path) -> None:
+    out = tmp_path / "made" / "out.json"
+    printed = ran(*SMALL, "-o", "json", "--write", str(out))
+    assert printed == out.read_text()
+    found = json.loads(printed)["simulate"]
+    assert (found["trace"], found["requests"], found["prompt_tokens"]) == ("high-cache", 12, 24_600)
+    assert list(found["policies"]) == list(POLICIES)
+    for name, each in found["policies"].items():
+        assert each["about"] == POLICIES[name].about
+        assert each["source"] == (POLICIES[name].source or None)
+        assert each["hit_rate"] == pytest.approx(sum(each["tier_hit_rate"].values()))
+        assert each["hit_rate"] <= found["optimum_hit_rate"]
+        assert 0 < each["ttft_mean_s"] <= each["e2e_mean_s"]
+
+
+def test_the_same_command_prints_the_same_and_another_seed_something_else() -> None:
+    assert ran(*SMALL) == ran(*SMALL)
+    assert ran(*SMALL) != ran(*SMALL, "--seed", "1")
+
+
+def test_tiers_that_are_not_there_have_no_column() -> None:
+    assert "CPU" in ran(*SMALL, "--gpu-tokens", "3000", "--policy", "kvtier")
+    assert "from\nCPU" not in ran(*SMALL, "--cpu", "0", "--policy", "kvtier")
+    found = json.loads(
+        ran(*SMALL, "--cpu", "0", "--gpu-tokens", "3000", "-o", "json", "--policy", "round-robin")
+    )
+    assert found["simulate"]["policies"]["round-robin"]["tier_hit_rate"]["cpu"] == 0
+
+
+def test_a_disk_gives_what_the_device_let_go() -> None:
+    found = json.loads(
+        ran(
+            *SMALL, "--cpu", "0", "--disk", "10Gi", "--gpu-tokens", "3000", "-o", "json", "--policy", "kvtier"
+        )
+    )
+    assert found["simulate"]["policies"]["kvtier"]["tier_hit_rate"]["disk"] > 0
+
+
+@pytest.mark.parametrize("lines", [TRACE, MOONCAKE])
+def test_files_of_both_formats_are_replayed(lines: list[dict[str, object]], tmp_path: Path) -> None:
+    file = write(tmp_path / "trace[bold].jsonl", lines)
+    printed = ran("--trace", file, "--policy", "kvtier", "--policy", "round-robin", "--pods", "2")
+    assert printed.startswith(f"{file}: ")
+    assert "over" in printed.splitlines()[0]
+
+
+def test_weights_change_what_kvtier_does() -> None:
+    prefix, load = (
+        json.loads(ran(*SMALL, "--policy", "kvtier", "-o", "json", "--weights", weights))["simulate"]
+        for weights in ("0:0:1:1", "1:0:0:0")
+    )
+    assert prefix["policies"]["kvtier"]["hit_rate"] > load["policies"]["kvtier"]["hit_rate"]
+
+
+def test_the_other_pickers_take_weights_only_when_told_to() -> None:
+    base = [*SMALL, "--policy", "gaie-1.4-sized", "-o", "json", "--weights", "1:0:0:0"]
+    kept, same = (json.loads(ran(*base, *more))["simulate"]["policies"] for more in ([], ["--same-weights"]))
+    assert kept["gaie-1.4-sized"]["hit_rate"] > same["gaie-1.4-sized"]["hit_rate"]
+
+
+def test_a_plot_has_a_bar_for_each_tier_of_each_policy(tmp_path: Path) -> None:
+    out = tmp_path / "made" / "out.svg"
+    ran(*SMALL, "--gpu-tokens", "3000", "--plot", str(out), "--policy", "kvtier", "--policy", "least-queue")
+    root = ET.fromstring(out.read_text())  # noqa: S314 - what the command just wrote
+    space = "{http://www.w3.org/2000/svg}"
+    texts = ["".join(each.itertext()).strip() for each in root.iter(f"{space}text")]
+    assert texts[0] == "high-cache: 12 requests"
+    assert {"kvtier", "least-queue"} <= set(texts)
+    assert sum(text.startswith("optimum ") for text in texts) == 1
+    bars = [each for each in root.iter(f"{space}rect") if each.find(f"{space}title") is not None]
+    assert len(bars) == 2 * 3
+    width, height = map(float, root.attrib["viewBox"].split()[2:])
+    for each in root.iter():
+        for name in ("x", "x1", "x2", "cx"):
+            assert 0 <= float(each.attrib.get(name, 0)) <= width
+        for name in ("y", "y1", "y2", "cy"):
+            assert 0 <= float(each.attrib.get(name, 0)) <= height
+
+
+def test_a_sweep_says_what_it_found_and_how_sure_it_is(tmp_path: Path) -> None:
+    small = [*SMALL, "--sweep", "--candidates", "3", "--replicates", "2"]
+    lines = ran(*small).splitlines()
+    assert lines[0].startswith("best of 3 weights for ttft-mean: ")
+    out = tmp_path / "sweep.json"
+    found = json.loads(ran(*small, "--objective", "misses", "-o", "json", "--write", str(out)))["sweep"]
+    assert json.loads(out.read_text())["sweep"] == found
+    assert (found["objective"], found["candidates"], found["replicates"]) == ("misses", 3, 2)
+    assert set(found["gain"]) == {"mean", "low", "high", "won"}
+    assert len(found["best_text"].split(":")) == 5
+
+
+def test_a_sweep_of_a_file_takes_its_parts(tmp_path: Path) -> None:
+    file = write(tmp_path / "t.jsonl", TRACE)
+    small = ["--trace", file, "--pods", "2", "--sweep", "--candidates", "2", "--replicates"]
+    assert ran(*small, "2").startswith("best of 2")
+    assert "8 requests are too few for 10 parts; ask for fewer replicates" in run(*small, "5").stderr
+
+
+BAD = [
+    (
+        ["--trace", "missing.jsonl"],
+        "missing.jsonl: cannot be read: No such file or directory; give a file that can",
+    ),
+    ([*SMALL, "--policy", "best"], "--policy: 'best' is not known; known are round-robin, random"),
+    ([*SMALL, "--preset", "tpu"], "--preset: 'tpu' is not known; known are qwen3-32b-2xh100"),
+    ([*SMALL, "--cpu", "lots"], "--cpu: must be a size of 0 or more such as 100Gi, not 'lots'"),
+    ([*SMALL, "--disk", "-1Gi"], "--disk: must be a size of 0 or more such as 100Gi, not '-1Gi'"),
+    ([*SMALL, "--disk", "9" * 25 + "Ti"], "--disk: must be at most"),
+    ([*SMALL, "--weights", "2:2:1"], "--weights: must be whole numbers queue:utilization:gpu:cpu[:disk]"),
+    ([*SMALL, "--weights", "2:2:1:-1"], "--weights: must be whole numbers queue:utilization:gpu:cpu[:disk]"),
+    ([*SMALL, "--weights", "2:2:1:\u00b2"], "--weights: must be whole numbers"),
+    ([*SMALL, "--weights", "0:0:0:0"], "--weights: are all 0; give one a weight"),
+    ([*SMALL, "--weights", "0:0:0:0:1"], "--weights: "),
+    ([*SMALL, "--weights", "99999999:1:1:1"], "--weights: must be at most 1,000,000 each"),
+    ([*SMALL, "--gpu-tokens", "1000"], "gpu_blocks: request 1 of the trace needs 130 blocks"),
+    ([*SMALL, "--gpu-tokens", "1"], "gpu_blocks: must be more than 0, not 0"),
+    (
+        [*SMALL, "--sweep", "--plot", "x.svg"],
+        "--plot: is for a comparison of policies; leave it or --sweep out",
+    ),
+    ([*SMALL, "--sweep", "--policy", "kvtier"], "--policy: is for a comparison of policies"),
+    ([*SMALL, "--sweep", "--weights", "2:2:1:1"], "--weights: is for a comparison of policies"),
+    (
+        [*SMALL, "--num-groups", "1000000", "--prompts-per-group", "9"],
+        "high-cache: 9,000,000 requests are too many",
+    ),
+    ([*SMALL, "--write", "/proc/none/x.json"], "/proc/none"),
+]
+
+
+@pytest.mark.parametrize(("arguments", "message"), BAD)
+def test_bad_input_is_one_line_and_exit_status_2(arguments: list[str], message: str) -> None:
+    result = run(*arguments)
+    assert result.exit_code == 2
+    assert result.stderr.startswith(f"Error: {message}")
+    assert result.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("option", "value"),
+    [
+        ("--rate", "nan"), ("--rate", "0"), ("--rate", "inf"), ("--scrape-interval", "nan"),
+        ("--scrape-interval", "0"), ("--pods", "0"), ("--pods", "5000"), ("--seed", "-1"),
+        ("--objective", "speed"),
+        ("--num-groups", "x"),
+        ("--candidates", "1"), ("--replicates", "1"), ("--system-prompt-len", "100000000000"),
+    ],
+)  # fmt: skip
+def test_options_out_of_their_range_are_refused(option: str, value: str) -> None:
+    result = run(*SMALL, option, value)
+    assert result.exit_code == 2
+    assert option in result.stderr
+    assert "Traceback" not in result.stderr
+
+
+def test_a_wrong_line_of_a_file_is_named(tmp_path: Path) -> None:
+    file = write(tmp_path / "t.jsonl", [*TRACE[:3], {"time_s": "now"}])
+    result = run("--trace", file)
+    assert result.exit_code == 2
+    assert result.stderr == f"Error: {file}:4: model: must be a name, not nothing\n"
+
+
+def test_a_shape_is_for_generated_traces(tmp_path: Path) -> None:
+    file = write(tmp_path / "t.jsonl", TRACE)
+    result = run("--trace", file, "--num-groups", "3")
+    assert result.exit_code == 2
+    assert result.stderr.startswith("Error: --num-groups: shapes a generated trace; leave it out with a file")
+
+
+def test_the_command_line_loads_nothing_heavy_until_it_runs() -> None:
+    program = (
+        "import sys, kvtier_scorer.simulate.command\n"
+        "print([name for name in ('numpy', 'numba', 'rich') if name in sys.modules])"
+    )
+    command = [sys.executable, "-c", program]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)  # noqa: S603 - ours
+    assert done.stdout.strip() == "[]"
+
+
+def test_kvtier_has_the_command() -> None:
+    found = [each.value for each in metadata.entry_points(group="kvtier.commands") if each.name == "simulate"]
+    assert found == ["kvtier_scorer.simulate.command:simulate"]

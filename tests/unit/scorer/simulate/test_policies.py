@@ -1,0 +1,332 @@
+from collections import Counter
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+from tests.unit.scorer.simulate.pools import asked, pool, prompts, situation, timed, trace
+
+from kvtier_scorer.config.gaie import gaie_config
+from kvtier_scorer.config.llm_d import llm_d_config
+from kvtier_scorer.config.model import PickerInput, ScorerWeights, TierTokens
+from kvtier_scorer.config.settings import ScorerKind
+from kvtier_scorer.scheduling.model import Prompt
+from kvtier_scorer.scheduling.prompt_blocks import block_hashes
+from kvtier_scorer.simulate.compare import compare
+from kvtier_scorer.simulate.engine.loads import Loads
+from kvtier_scorer.simulate.engine.loop import Simulation
+from kvtier_scorer.simulate.engine.lru import find_prefix
+from kvtier_scorer.simulate.engine.settings import QWEN3_32B_2X_H100, PodSettings, PoolSettings
+from kvtier_scorer.simulate.errors import PoolError
+from kvtier_scorer.simulate.policies import KVTIER, KVTIER_PRECISE, POLICIES, ROUND_ROBIN
+from kvtier_scorer.simulate.policies.approximate_index import ApproximateIndex
+from kvtier_scorer.simulate.policies.approximate_picker import ApproximatePicker, queue_scores
+from kvtier_scorer.simulate.policies.kvtier import Kvtier, settings_for
+from kvtier_scorer.simulate.policies.kvtier_precise import KvtierPrecise
+from kvtier_scorer.simulate.policies.policy import DEFAULT_WEIGHTS
+from kvtier_scorer.simulate.traces.blocks import blocks_of, prompt_token_ids
+from kvtier_scorer.simulate.traces.generated import HIGH_CACHE, Workload, generate
+from kvtier_scorer.simulate.traces.trace import Trace
+from kvtier_scorer.tier import Tier
+
+OTHERS = [name for name in POLICIES if name.startswith(("gaie", "llm-d"))]
+GUIDE = PoolSettings(pods=8, pod=QWEN3_32B_2X_H100)
+SMALL = Workload(
+    groups=6, prompts_per_group=6, system_tokens=200, question_tokens=20, output_tokens=20, concurrency=9
+)
+TIERS = TierTokens(gpu=9_271 * 16, cpu=409_600, disk=None)
+
+
+def picker(name: str, found: Trace, where: PoolSettings, seed: int = 0) -> ApproximatePicker:
+    built = POLICIES[name].build(situation(found, where, seed=seed))
+    assert isinstance(built, ApproximatePicker)
+    return built
+
+
+def array(*blocks: int) -> NDArray[np.int32]:
+    return np.array(blocks, np.int32)
+
+
+@pytest.mark.parametrize(
+    ("name", "scorers"),
+    [
+        # weight, tokens of an entry, entries a pod, entries of a prompt, whether its rest is one
+        ("gaie-1.4", [(1, 16, 9_271, 256, False), (1, 16, 41_000, 256, False)]),
+        ("gaie-1.4-sized", [(1, 16, 9_271, 1_891, False), (1, 16, 25_600, 1_891, False)]),
+        ("gaie-1.5", [(2, 16, 31_250, 256, False)]),
+        ("gaie-1.5-sized", [(2, 14, 31_250, 2_161, False)]),
+        ("llm-d-0.10", [(1, 64, 9_271, 2_048, True), (1, 64, 82_000, 2_048, True)]),
+        ("llm-d-0.10-sized", [(1, 64, 2_318, 2_048, True), (1, 64, 6_400, 2_048, True)]),
+    ],
+)
+def test_others_have_their_own_entries(name: str, scorers: list[tuple[object, ...]]) -> None:
+    built = picker(name, generate("high-cache", HIGH_CACHE, 0), GUIDE)
+    found = [
+        (each.weight, each.block_tokens, each.entries, each.most_blocks, each.with_rest)
+        for each, _, _ in built._scorers
+    ]
+    assert found == scorers
+
+
+@pytest.mark.parametrize("name", ["gaie-1.4-sized", "gaie-1.5-sized", "llm-d-0.10-sized"])
+def test_sized_others_have_what_the_operator_writes(name: str) -> None:
+    version = name.split("-")[-2]
+    render = llm_d_config if name.startswith("llm-d") else gaie_config
+    written = render(PickerInput(DEFAULT_WEIGHTS, TIERS, 16, version=version))
+    built = picker(name, generate("high-cache", HIGH_CACHE, 0), GUIDE)
+    entries = [each.entries for each, _, _ in built._scorers]
+    assert {each.block_tokens for each, _, _ in built._scorers} == {written.tokens_per_entry}
+    expected = (written.entries.gpu_prefix, written.entries.cpu_prefix)
+    assert entries == [each for each in expected if each is not None]
+
+
+def test_the_guides_capacities_grow_with_the_tier_and_go_with_it() -> None:
+    found = generate("high-cache", HIGH_CACHE, 0)
+    double = PoolSettings(pods=8, pod=_with_cpu_blocks(51_200))
+    assert [each.entries for each, _, _ in picker("gaie-1.4", found, double)._scorers] == [9_271, 82_000]
+    assert [each.entries for each, _, _ in picker("llm-d-0.10", found, double)._scorers] == [9_271, 164_000]
+    none = PoolSettings(pods=8, pod=_with_cpu_blocks(0))
+    assert [each.entries for each, _, _ in picker("gaie-1.4", found, none)._scorers] == [9_271]
+    assert [each.entries for each, _, _ in picker("gaie-1.5", found, double)._scorers] == [31_250]
+
+
+def _with_cpu_blocks(blocks: int) -> PodSettings:
+    return replace(QWEN3_32B_2X_H100, cpu_blocks=blocks)
+
+
+def test_their_index_evicts_the_root_first() -> None:
+    index = ApproximateIndex(2, entries=4, named=6)
+    index.add(1, array(0, 1, 2))
+    assert index.match(array(0, 1, 2)).tolist() == [0, 3]
+    index.add(1, array(3, 4))
+    assert index.match(array(1, 2)).tolist() == [0, 2]
+    assert index.match(array(0, 1, 2)).tolist() == [0, 0]
+
+
+def test_their_walk_counts_behind_a_gap_that_another_pod_fills() -> None:
+    index = ApproximateIndex(2, entries=4, named=6)
+    index.add(0, array(0, 2))
+    index.add(1, array(0, 1))
+    assert index.match(array(0, 1, 2)).tolist() == [2, 2]
+    assert index.match(array(0, 3, 2)).tolist() == [1, 1]
+
+
+def test_their_index_lists_all_of_a_prompt_that_is_longer_than_it() -> None:
+    index = ApproximateIndex(1, entries=2, named=6)
+    index.add(0, array(0, 1, 2))
+    assert index.match(array(0, 1, 2)).tolist() == [3]
+    # what was evicted at once is listed until it is evicted once more, which it never is
+    index.add(0, array(3, 4))
+    assert index.match(array(0)).tolist() == [1]
+    assert index.match(array(1)).tolist() == [0]
+
+
+def test_a_block_that_comes_once_ends_their_walk() -> None:
+    index = ApproximateIndex(1, entries=4, named=6)
+    index.add(0, array(0, -1, 2))
+    assert index.match(array(0, -1, 2)).tolist() == [1]
+
+
+@pytest.mark.parametrize(
+    ("name", "alike"),
+    [("gaie-1.4", True), ("gaie-1.5", True), ("gaie-1.4-sized", False), ("llm-d-0.10", False)],
+)
+def test_the_extension_sees_only_4096_tokens_unless_told_otherwise(name: str, alike: bool) -> None:
+    """Prompts that differ behind that are one to it, and it follows the first that came."""
+    requests = [
+        asked(("start", 4_096), (f"rest-{number}", 4_096), at_s=at_s)
+        for at_s, number in enumerate((0, 1, 0, 1))
+    ]
+    built = picker(name, trace(*requests), pool(4, gpu=2_000, cpu=4_000, kv_bytes_per_token=262_144))
+    loads = Loads(4, 0.1)
+    built.pick(0, loads, 0.0)
+    scores = []
+    for scorer, blocks, index in built._scorers:
+        prompt = blocks.of(1, scorer.most_blocks, with_rest=scorer.with_rest)
+        scores.append(index.match(prompt).max() / len(prompt))
+    assert (min(scores) == 1.0) == alike
+
+
+def test_llm_d_counts_the_last_part_of_a_prompt() -> None:
+    found = trace(*(asked(("a", 100), at_s=number) for number in range(2)))
+    for name, matched in (("llm-d-0.10-sized", 2), ("gaie-1.4-sized", 6)):
+        built = picker(name, found, pool(1))
+        built.pick(0, Loads(1, 0.1), 0.0)
+        scorer, blocks, index = built._scorers[0]
+        prompt = blocks.of(1, scorer.most_blocks, with_rest=scorer.with_rest)
+        assert index.match(prompt).tolist() == [len(prompt)] == [matched]
+
+
+@pytest.mark.parametrize(
+    ("depths", "scores"),
+    [([0, 0], [1, 1]), ([4, 4], [1, 1]), ([0, 1], [1, 0]), ([2, 4, 6], [1, 0.5, 0]), ([5], [1])],
+)
+def test_queue_scores_are_theirs(depths: list[int], scores: list[float]) -> None:
+    assert queue_scores(np.array(depths, np.int64)).tolist() == scores
+
+
+def loads_of(depths: list[int], running: list[int], used: list[float]) -> Loads:
+    loads = Loads(len(depths), 0.1)
+    for number, (depth, runs, part) in enumerate(zip(depths, running, used, strict=True)):
+        loads.change(number, 0.0, queue_depth=depth, running=runs, utilization=part)
+    loads.read(0.1)
+    return loads
+
+
+@pytest.mark.parametrize("name", OTHERS)
+@pytest.mark.parametrize(
+    ("depths", "used", "chosen"),
+    [
+        # 2 of the queue, 2 of the utilization, 2 of the prefix, which the pod of number 0 holds
+        ([0, 0, 0], [0.0, 0.0, 0.0], 0),
+        ([1, 0, 1], [0.0, 0.1, 0.0], 0),
+        ([1, 0, 1], [0.1, 0.0, 0.1], 1),
+        ([0, 0, 0], [0.9, 0.0, 0.5], 0),
+        ([9, 0, 9], [0.9, 0.0, 0.9], 1),
+    ],
+)
+def test_others_weigh_2_2_1_1(name: str, depths: list[int], used: list[float], chosen: int) -> None:
+    found = trace(*(asked(("a", 6_400), at_s=number) for number in range(3)))
+    built = picker(name, found, pool(3, gpu=1_000, cpu=2_000, kv_bytes_per_token=262_144))
+    # whoever it is that holds the prompt
+    holder = built.pick(0, Loads(3, 0.1), 0.0)
+    places = [holder, *(number for number in range(3) if number != holder)]
+    by_pod = [places.index(number) for number in range(3)]
+    loads = loads_of([depths[at] for at in by_pod], [0] * 3, [used[at] for at in by_pod])
+    assert built.pick(1, loads, 0.1) == places[chosen]
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_others_send_a_burst_to_the_pod_that_was_free_when_last_read(name: str) -> None:
+    requests = [asked((f"prompt-{number}", 160), at_s=0.1) for number in range(30)]
+    built = picker(name, trace(*requests), pool(3))
+    loads = loads_of([1, 0, 1], [0] * 3, [0.0] * 3)
+    assert {built.pick(request, loads, 0.1) for request in range(30)} == {1}
+
+
+def test_kvtier_counts_what_it_sent_since_the_reading() -> None:
+    requests = [asked((f"prompt-{number}", 160), at_s=0.1) for number in range(30)]
+    built = POLICIES[KVTIER].build(situation(trace(*requests), pool(3)))
+    loads = loads_of([1, 0, 1], [0] * 3, [0.0] * 3)
+    assert {built.pick(request, loads, 0.1) for request in range(30)} == {0, 1, 2}
+
+
+@pytest.mark.parametrize("name", sorted(set(POLICIES) - {ROUND_ROBIN}))
+def test_equally_good_pods_have_the_same_chance(name: str) -> None:
+    found = trace(*(asked((f"prompt-{number}", 20), at_s=0) for number in range(3)))
+    picks = Counter(
+        POLICIES[name].build(situation(found, pool(3), seed=seed)).pick(0, Loads(3, 0.1), 0.0)
+        for seed in range(300)
+    )
+    assert min(picks.get(number, 0) for number in range(3)) > 60
+
+
+def test_round_robin_and_least_queue() -> None:
+    found = trace(asked(("a", 20), at_s=0))
+    turns = POLICIES[ROUND_ROBIN].build(situation(found, pool(3)))
+    assert [turns.pick(0, Loads(3, 0.1), 0.0) for _ in range(4)] == [0, 1, 2, 0]
+    least = POLICIES["least-queue"].build(situation(found, pool(4)))
+    loads = loads_of([2, 1, 1, 1], [0, 3, 2, 3], [0.0] * 4)
+    assert least.pick(0, loads, 0.1) == 2
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_each_other_picker_says_which_release_it_is(name: str) -> None:
+    kind = POLICIES[name]
+    assert (
+        "gateway-api-inference-extension v1." if name.startswith("gaie") else "llm-d-router v0.10.0"
+    ) in kind.source
+    assert not kind.weighted
+
+
+def test_kvtier_has_the_settings_that_the_operator_renders() -> None:
+    found = trace(asked(("a", 20), at_s=0))
+    settings = settings_for(situation(found, pool(2, disk=50), ScorerWeights(3, 2, 1, 4, 5)))
+    assert {each.kind: each.weight for each in settings.scorers} == {
+        ScorerKind.QUEUE: 3,
+        ScorerKind.KV_CACHE_UTILIZATION: 2,
+        ScorerKind.GPU_PREFIX: 1,
+        ScorerKind.CPU_PREFIX: 4,
+        ScorerKind.DISK_PREFIX: 5,
+    }
+    assert settings.prefix is not None
+    assert settings.prefix.entries == {Tier.GPU: 100, Tier.CPU: 200, Tier.DISK: 50}
+    assert settings.metrics.scrape_interval_ms == 100
+
+
+def test_weights_of_tiers_that_are_not_there_are_told() -> None:
+    found = trace(asked(("a", 20), at_s=0))
+    with pytest.raises(PoolError, match=r"^--weights: "):
+        Kvtier(situation(found, pool(2, cpu=0), ScorerWeights(0, 0, 0, 1, 1)))
+
+
+def test_kvtier_keeps_roots_where_others_keep_tails() -> None:
+    """A prompt that no longer fits the index altogether still counts from its first block."""
+    found = trace(asked(("a", 160), at_s=0), asked(("b", 1_360), at_s=1), asked(("a", 160), at_s=2))
+    where = pool(1, gpu=100, cpu=0)
+    ours = POLICIES[KVTIER].build(situation(found, where))
+    assert isinstance(ours, Kvtier)
+    built = picker("gaie-1.4-sized", found, where)
+    for request in (0, 1):
+        ours.pick(request, Loads(1, 0.1), float(request))
+        built.pick(request, Loads(1, 0.1), float(request))
+    hashes = _hashes(ours, 2)
+    assert ours._index.match(hashes, np.zeros(1, np.int32))[Tier.GPU].tolist() == [10]
+    more = trace(asked(("a", 160), at_s=0), asked(("b", 1_520), at_s=1), asked(("a", 160), at_s=2))
+    ours, built = Kvtier(situation(more, where)), picker("gaie-1.4-sized", more, where)
+    for request in (0, 1):
+        ours.pick(request, Loads(1, 0.1), float(request))
+        built.pick(request, Loads(1, 0.1), float(request))
+    assert ours._index.match(_hashes(ours, 2), np.zeros(1, np.int32))[Tier.GPU].tolist() == [5]
+    _, blocks, index = built._scorers[0]
+    assert index.match(blocks.of(2)).tolist() == [0]
+
+
+def _hashes(policy: Kvtier, request: int) -> NDArray[np.uint64]:
+    tokens = prompt_token_ids(policy._trace, request, policy._first_token)
+    return block_hashes(
+        Prompt(policy._trace.models[request], "", b"", tokens), policy._scheduler._settings.prefix
+    )
+
+
+@given(prompts(), st.integers(30, 60), st.integers(0, 60), st.integers(0, 40))
+def test_the_precise_index_is_what_the_engines_hold(
+    given_prompts: list[list[tuple[str, int]]], gpu: int, cpu: int, disk: int
+) -> None:
+    found, where = timed(given_prompts), pool(2, gpu=gpu, cpu=cpu, disk=disk)
+    policy = POLICIES[KVTIER_PRECISE].build(situation(found, where))
+    assert isinstance(policy, KvtierPrecise)
+    blocks = blocks_of(found, 16)
+    simulation = Simulation(where, blocks, policy)
+    simulation.run()
+    for request in range(len(found)):
+        own = blocks.of(request)
+        believed = policy._index.match(_hashes(policy, request), np.array(sorted(policy._pods), np.int32))
+        for tier in Tier:
+            for place, number in enumerate(sorted(policy._pods)):
+                true = find_prefix(simulation.caches.tier(tier), policy._pods[number], own, len(own))
+                assert believed[tier, place] == true
+
+
+def test_only_kvtier_takes_other_weights() -> None:
+    found = timed([[("a", 40), (f"q{number}", 20)] for number in range(20)], gap_s=0.01)
+    names = ["gaie-1.4", "llm-d-0.10", KVTIER]
+    default = compare(names, found, pool(3))
+    other = compare(names, found, pool(3), weights=ScorerWeights(0, 1, 0, 0, 0))
+    same = [default.figures[name].ttft_mean_s == other.figures[name].ttft_mean_s for name in names]
+    assert same == [True, True, False]
+
+
+@pytest.mark.parametrize("name", sorted(POLICIES))
+def test_the_same_seed_gives_the_same_figures_and_another_others(name: str) -> None:
+    found = generate("t", SMALL, seed=3)
+
+    def ttft_s(seed: int) -> list[float]:
+        done: list[float] = compare([name], found, pool(3), seed=seed).figures[name].ttft_s.tolist()
+        return done
+
+    assert ttft_s(1) == ttft_s(1)
+    if name != ROUND_ROBIN:
+        assert any(ttft_s(seed) != ttft_s(1) for seed in range(2, 8))
