@@ -115,6 +115,12 @@ bench-connector: setup ## The connector beside vLLM, LMCache and fio (build/benc
 bench-gpu: setup ## Copies between a GPU and the tier's memory beside one cudaMemcpy (build/bench/gpu.json; needs vLLM for CUDA)
 	@$(BIN)/kvtier bench connector --only gpu --out build/bench/gpu.json $(BENCH_ARGS)
 
+.PHONY: bench-picker
+bench-picker: setup cluster-tools ## Picks, index, hit rates, and through Envoy beside upstream's picker (build/bench/picker.json; about 15 minutes)
+	@$(BIN)/python -m kvtier_scorer.bench.picker --out build/bench/picker.json
+	@$(BIN)/python -m kvtier_scorer.bench.hit_rate --out build/bench/picker.json
+	@$(BIN)/python -m tests.picker.bench --out build/bench/picker.json $(BENCH_ARGS)
+
 .PHONY: bench-operator
 bench-operator: setup ## The operator with 1,000 resources beside a bare client (build/bench/operator.json; about 12 minutes)
 	@$(BIN)/python -m tests.cluster.scale.bench --out build/bench/operator.json $(BENCH_ARGS)

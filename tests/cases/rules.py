@@ -200,4 +200,11 @@ RULES: Final = (
         {"spec.router.weights": {"queue": 0, "kvCacheUtilization": 0, "gpuPrefix": 0}},
         {"spec.router.weights": {"queue": 0, "kvCacheUtilization": 0, "gpuPrefix": 0, "cpuPrefix": 0}},
     ),
+    RuleCase(
+        "kvtier's own picker runs once: two would each know half of what the engines hold, and one that "
+        "fails is passed by (failureMode); set replicas to 1",
+        "spec.router.replicas",
+        {"spec.router": {"flavor": "llm-d", "replicas": 2}},
+        {"spec.router": {"flavor": "builtin", "replicas": 2}},
+    ),
 )

@@ -118,3 +118,12 @@ class RouterSpec(ApiModel):
     gateway: Gateway | None = Field(
         None, description="Makes the HTTPRoute; leave out to bring your own route."
     )
+
+    @rule(
+        "self.flavor != 'builtin' || self.replicas == 1",
+        "kvtier's own picker runs once: two would each know half of what the engines hold, and one that fails is passed by (failureMode); set replicas to 1",
+        field=".replicas",
+    )
+    def builtin_runs_once(self) -> bool:
+        """Upstream's pickers elect a leader; kvtier's own does not."""
+        return self.flavor is not Flavor.BUILTIN or self.replicas == 1

@@ -14,8 +14,12 @@ from kvtier_operator.errors import RuntimeFailedError
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from kvtier_operator.api.resource import KVCacheTier
+    from kvtier_operator.planning.observed import Observed
     from kvtier_operator.planning.plan import Plan
+    from kvtier_operator.runtime.demo.acts import Plans
 
+_SYSTEM_TOKENS: Final = 1_500
 _RANDOM_NOTE: Final = (
     "a Llama of 76 million random weights (8 layers, hidden 768, 12 heads, 2 KV heads, float32) with a BPE "
     "tokenizer trained on the spot; the time to the first token does not depend on the weights' values, so a "
@@ -53,14 +57,16 @@ _RANDOM_NOTE: Final = (
 def demo(*, model: Path | None, tokens: int, minutes: float, output: Path) -> None:
     """Serve long prompts with a real vLLM: cold, from CPU memory, from the device, with the tier off.
 
+    Then two engines behind one URL: tier off, tier on with each in turn, tier on with the picker.
+
     Needs no GPU and no network. Exit status: 0 shown, 1 rejected by a check, 3 an engine failed.
     """
     from rich.console import Console  # noqa: PLC0415 - only here
 
+    from kvtier_operator.runtime.demo.acts import ActsQuestions, both_acts  # noqa: PLC0415 - as above
     from kvtier_operator.runtime.demo.corpus import corpus  # noqa: PLC0415 - as above
-    from kvtier_operator.runtime.demo.measure import Questions  # noqa: PLC0415 - as above
-    from kvtier_operator.runtime.demo.report import table, write_report  # noqa: PLC0415 - as above
-    from kvtier_operator.runtime.demo.run import run_demo  # noqa: PLC0415 - as above
+    from kvtier_operator.runtime.demo.report import routing_table, table, write_report  # noqa: PLC0415 - as above
+    from kvtier_operator.runtime.demo.routing_result import in_one_line  # noqa: PLC0415 - as above
     from kvtier_operator.runtime.demo.setup import demo_documents  # noqa: PLC0415 - as above
     from kvtier_operator.runtime.folders import run_folder  # noqa: PLC0415 - as above
     from kvtier_operator.runtime.stop import INTERRUPTED, until_signalled  # noqa: PLC0415 - as above
@@ -69,22 +75,23 @@ def demo(*, model: Path | None, tokens: int, minutes: float, output: Path) -> No
     started = time.monotonic()
     text = corpus()
     folder, note = _model(model, text, console)
-    plan = _plan(folder, tokens, random=model is None)
+    plans = _plans(folder, tokens, random=model is None)
     texts = demo_documents(text, folder, tokens)
-    asked = Questions(plan.resource.spec.model.name, texts, started + 60 * minutes)
-    running = run_demo(plan, folder, asked, run_folder("demo", None), console)
-    done = asyncio.run(until_signalled(running))
-    if done is None:
+    asked = ActsQuestions(texts, tokens, _system_tokens(tokens), started, started + 60 * minutes)
+    running = both_acts(plans, folder, asked, run_folder("demo", None), console)
+    measured = asyncio.run(until_signalled(running))
+    if measured is None:
         console.print("stopped; nothing is left running")
         sys.exit(INTERRUPTED)
-    result, facts = done
-    written = write_report(output, result, plan, facts, note)
+    result, routing = measured.tier, measured.routing
+    written = write_report(output, measured, plans.one, note)
     console.print(table(result))
+    console.print(routing_table(routing))
     console.print(
         f"[bold green]{result.speedup:.0f} times faster[/] than cold, {result.over_device_hit:.2f} times a "
-        f"device-cache hit; outputs are {'equal' if result.outputs_equal else '[red]not equal[/]'}. "
-        f"{time.monotonic() - started:.0f} s in all."
+        f"device-cache hit; outputs are {'equal' if result.outputs_equal else '[red]not equal[/]'}."
     )
+    console.print(f"Two engines: {in_one_line(routing)}. {time.monotonic() - started:.0f} s in all.")
     console.print(f"The model is {note}.")
     console.print(f"report: {written[1]} and {written[0].name} beside it")
 
@@ -101,25 +108,47 @@ def _model(model: Path | None, text: str, console: "Console") -> tuple[Path, str
     return folder, _RANDOM_NOTE
 
 
-def _plan(folder: Path, tokens: int, *, random: bool) -> "Plan":
+def _system_tokens(tokens: int) -> int:
+    """Length of the second act's system prompts: short beside a document, to be done in the time."""
+    return min(_SYSTEM_TOKENS, tokens)
+
+
+def _plans(folder: Path, tokens: int, *, random: bool) -> "Plans":
     from kvtier_operator.cli.load import load_resources  # noqa: PLC0415 - after the model has been made
     from kvtier_operator.cli.observe import observe  # noqa: PLC0415 - as above
-    from kvtier_operator.cli.verdicts import refusals  # noqa: PLC0415 - as above
     from kvtier_operator.planning.geometry import resolve_geometry  # noqa: PLC0415 - as above
-    from kvtier_operator.planning.planner import make_plan  # noqa: PLC0415 - as above
-    from kvtier_operator.runtime.demo.setup import RESOURCE_PATH, fitted  # noqa: PLC0415 - as above
-    from kvtier_operator.runtime.runnable import Abilities, why_not  # noqa: PLC0415 - as above
+    from kvtier_operator.runtime.demo.acts import Plans  # noqa: PLC0415 - as above
+    from kvtier_operator.runtime.demo.routing_load import RoutingLoad  # noqa: PLC0415 - as above
+    from kvtier_operator.runtime.demo.setup import (  # noqa: PLC0415 - as above
+        RESOURCE_PATH,
+        fitted,
+        fitted_for_routing,
+    )
 
     [(_, resource)] = load_resources([str(RESOURCE_PATH)])
     observed = observe(resource, model_config=str(folder / "config.json"), local=True)
     name = resource.spec.model.name if random else folder.name
     per_token = resolve_geometry(resource.spec, observed).kv_bytes_per_token_per_rank
-    resource = fitted(resource, name, tokens, per_token)
+    load = RoutingLoad(system_tokens=_system_tokens(tokens))
+    return Plans(
+        one=_accepted(fitted(resource, name, tokens, per_token), observed),
+        two=_accepted(fitted_for_routing(resource, name, load, per_token), observed),
+    )
+
+
+def _accepted(resource: "KVCacheTier", observed: "Observed") -> "Plan":
+    """The plan; ends the program where a check rejects it."""
+    from kvtier_operator.cli.verdicts import refusals  # noqa: PLC0415 - as above
+    from kvtier_operator.planning.planner import make_plan  # noqa: PLC0415 - as above
+    from kvtier_operator.runtime.demo.setup import RESOURCE_PATH  # noqa: PLC0415 - as above
+    from kvtier_operator.runtime.runnable import Abilities, why_not  # noqa: PLC0415 - as above
+
     plan = make_plan(resource, observed)
     for line in refusals(str(RESOURCE_PATH), plan):
         click.echo(line, err=True)
     if plan.rejected:
         sys.exit(EXIT_REJECTED)
-    if reason := why_not(resource.spec, plan.budget.shm_bytes, Abilities.of_this_machine()):
+    shm_bytes = plan.budget.shm_bytes * resource.spec.replicas
+    if reason := why_not(resource.spec, shm_bytes, Abilities.of_this_machine()):
         raise RuntimeFailedError(reason)
     return plan

@@ -106,9 +106,15 @@ def _plan(path: str, model: Path | None, log_dir: Path | None) -> "Plan":
 
 
 def _print_commands(plan: "Plan", options: "RunOptions") -> None:
+    from kvtier_operator.runtime.gateway.routing import local_routing  # noqa: PLC0415
     from kvtier_operator.runtime.session import Session  # noqa: PLC0415
     from kvtier_operator.runtime.translate import shell_line  # noqa: PLC0415
 
-    for local in Session(options, plan.engine, plan.resource.spec.replicas).local_engines():
+    session = Session(options, plan.engine, plan.resource.spec.replicas, local_routing(plan))
+    engines = session.local_engines()
+    gateway = session.local_gateway(engines)
+    for local in engines:
         for command in (*local.sidecars, local.engine):
             click.echo(shell_line(command))
+    for command in gateway.commands() if gateway else ():
+        click.echo(shell_line(command))

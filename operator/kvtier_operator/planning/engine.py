@@ -80,7 +80,9 @@ def _env(spec: Spec, backend: BackendPlan, machine: Machine | None) -> Mapping[s
     # The same block hashes in every process, pod and start: vLLM and LMCache derive them from this seed.
     env = {"PYTHONHASHSEED": "0"}
     if engine.device is Device.CPU:
-        env["VLLM_CPU_OMP_THREADS_BIND"] = _cores(spec, machine.cores if machine else ())
+        cores = machine.cores if machine else ()
+        env["VLLM_CPU_OMP_THREADS_BIND"] = _cores(spec, cores)
+        env |= _threads(spec, len(cores))
     given = {variable.name: variable.value or "" for variable in engine.env if variable.value_from is None}
     return {**env, **backend.env, **given}
 
@@ -98,6 +100,19 @@ def _cores(spec: Spec, cores: tuple[int, ...]) -> str:
     each = len(cores) // ranks
     parts = [cores[rank * each : (rank + 1) * each] for rank in range(ranks)]
     return "|".join(",".join(map(str, part)) for part in parts)
+
+
+def _threads(spec: Spec, cores: int) -> Mapping[str, str]:
+    """A share of the machine's cores for each rank of several engines; nothing where they are not known.
+
+    By default each would compute with as many threads as there are cores, and threads of one matrix product
+    wait for each other: two products at once on two cores took 1.6 to 2.3 times as long.
+    """
+    if spec.replicas < 2 or not cores:  # noqa: PLR2004 - several
+        return {}
+    engine = spec.engine
+    ranks = spec.replicas * engine.tensor_parallel_size * engine.data_parallel_size
+    return {"OMP_NUM_THREADS": str(max(1, cores // ranks))}
 
 
 def _env_from_resource(resource: KVCacheTier) -> tuple[Mapping[str, Any], ...]:

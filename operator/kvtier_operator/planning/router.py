@@ -3,11 +3,12 @@
 import hashlib
 
 from kvtier_operator.api.resource import KVCacheTier
+from kvtier_operator.api.router import Flavor
 from kvtier_operator.errors import InvalidInputError, Problem
 from kvtier_operator.planning import images
 from kvtier_operator.planning.corrected import picker_tokens
 from kvtier_operator.planning.geometry import Geometry
-from kvtier_operator.planning.plan import RouterEntries, RouterPlan, TierPlan, Tiers
+from kvtier_operator.planning.plan import Plan, RouterEntries, RouterPlan, TierPlan, Tiers
 from kvtier_scorer.config import picker_config
 from kvtier_scorer.config.errors import PickerConfigError, UnsupportedVersionError
 from kvtier_scorer.config.model import PickerConfig, PickerInput, ScorerWeights, TierTokens
@@ -47,7 +48,19 @@ def router_warnings(resource: KVCacheTier, geometry: Geometry, tiers: Tiers) -> 
     return _config(resource, geometry, tiers).warnings
 
 
-def _config(resource: KVCacheTier, geometry: Geometry, tiers: Tiers) -> PickerConfig:
+def builtin_picker(plan: Plan) -> PickerConfig:
+    """Configuration of kvtier's own picker with the plan's weights and tiers, whatever flavour it names.
+
+    Raises:
+        InvalidInputError: The weights leave no scorer.
+    """
+    return _config(plan.resource, plan.geometry, plan.tiers, Flavor.BUILTIN)
+
+
+def _config(
+    resource: KVCacheTier, geometry: Geometry, tiers: Tiers, instead: Flavor | None = None
+) -> PickerConfig:
+    """Configuration of the resource's picker, or of the newest of another flavour."""
     spec = resource.spec
     weights = spec.router.weights
     given = PickerInput(
@@ -61,10 +74,10 @@ def _config(resource: KVCacheTier, geometry: Geometry, tiers: Tiers) -> PickerCo
         tokens=TierTokens(gpu=_tokens(tiers.gpu), cpu=picker_tokens(tiers.cpu), disk=_tokens(tiers.disk)),
         engine_block_tokens=geometry.block_tokens,
         max_prefix_tokens=spec.engine.max_model_len or geometry.max_position_tokens,
-        version=spec.router.version,
+        version=spec.router.version if instead is None else None,
     )
     try:
-        return picker_config(spec.router.flavor, given)
+        return picker_config(instead or spec.router.flavor, given)
     except UnsupportedVersionError as error:
         raise InvalidInputError(resource.metadata.name, Problem("spec.router.version", str(error))) from error
     except PickerConfigError as error:

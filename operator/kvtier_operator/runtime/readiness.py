@@ -1,16 +1,15 @@
-"""Waits until an engine answers, or says why it never will."""
+"""Waits until a process answers, or says why it never will."""
 
 import asyncio
-from contextlib import suppress
-
-from aiohttp import ClientError, ClientSession, ClientTimeout
+from collections.abc import Awaitable, Callable
+from functools import partial
 
 from kvtier_operator.errors import RuntimeFailedError
+from kvtier_operator.runtime.health import answers_ok
 from kvtier_operator.runtime.process.excerpt import relevant_lines
 from kvtier_operator.runtime.process.supervised import SupervisedProcess
 
 _POLL_INTERVAL_S = 0.25
-_POLL_TIMEOUT_S = 5.0
 
 
 async def wait_ready(process: SupervisedProcess, health_url: str, timeout_s: float) -> None:
@@ -24,8 +23,24 @@ async def wait_ready(process: SupervisedProcess, health_url: str, timeout_s: flo
     Raises:
         RuntimeFailedError: The process ended, or took too long; with its log's relevant lines.
     """
+    await wait_until(process, partial(answers_ok, health_url), timeout_s)
+
+
+async def wait_until(
+    process: SupervisedProcess, is_ready: Callable[[], Awaitable[bool]], timeout_s: float
+) -> None:
+    """Return when the process says that it is ready.
+
+    Args:
+        process: The process.
+        is_ready: Asks it.
+        timeout_s: How long it may take.
+
+    Raises:
+        RuntimeFailedError: The process ended, or took too long; with its log's relevant lines.
+    """
     died = asyncio.create_task(process.wait())
-    answers = asyncio.create_task(_until_healthy(health_url))
+    answers = asyncio.create_task(_until(is_ready))
     try:
         done, _ = await asyncio.wait({died, answers}, timeout=timeout_s, return_when=asyncio.FIRST_COMPLETED)
     finally:
@@ -46,14 +61,11 @@ def death(process: SupervisedProcess, when: str) -> RuntimeFailedError:
     )
 
 
-async def _until_healthy(url: str) -> None:
-    async with ClientSession(timeout=ClientTimeout(total=_POLL_TIMEOUT_S)) as session:
-        while True:
-            with suppress(ClientError, TimeoutError):
-                async with session.get(url) as answer:
-                    if answer.ok:
-                        return
-            await asyncio.sleep(_POLL_INTERVAL_S)
+async def _until(is_ready: Callable[[], Awaitable[bool]]) -> None:
+    while True:
+        if await is_ready():
+            return
+        await asyncio.sleep(_POLL_INTERVAL_S)
 
 
 def _with_log(process: SupervisedProcess, what: str) -> str:

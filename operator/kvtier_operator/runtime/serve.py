@@ -5,6 +5,7 @@ import asyncio
 from rich.console import Console
 
 from kvtier_operator.planning.plan import Plan
+from kvtier_operator.runtime.gateway.routing import local_routing, picker_note, routing_note
 from kvtier_operator.runtime.live import LiveView
 from kvtier_operator.runtime.session import RunningEngine, RunOptions, Session
 
@@ -17,7 +18,13 @@ async def serve(plan: Plan, options: RunOptions) -> None:
     """
     console = Console(soft_wrap=True, highlight=False)
     name, replicas = plan.resource.metadata.name, plan.resource.spec.replicas
-    session = Session(options, plan.engine, replicas)
+
+    def say(line: str) -> None:
+        console.print(line, markup=False)
+
+    session = Session(options, plan.engine, replicas, local_routing(plan), say)
+    if note := routing_note(plan):
+        say(note)
     console.print(f"starting {replicas} x vLLM for {name}; logs in {options.folder}")
 
     def said(engine: RunningEngine) -> None:
@@ -25,6 +32,8 @@ async def serve(plan: Plan, options: RunOptions) -> None:
 
     async with session:
         await session.ready(said)
+        if picker := session.picker_url:
+            say(picker_note(picker))
         console.print(f"ready: OpenAI-compatible at {session.url}/v1 (Ctrl-C stops)")
         view = LiveView(console, f"{name} at {session.url}/v1", plan.tiers)
         showing = asyncio.create_task(view.follow(session.engines))

@@ -2,7 +2,7 @@
 
 import asyncio
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -12,7 +12,9 @@ from typing import Final, Self
 from kvtier_operator.errors import RuntimeFailedError
 from kvtier_operator.planning.plan import EnginePlan
 from kvtier_operator.runtime.folders import engine_name
-from kvtier_operator.runtime.process.ports import free_ports, require_free
+from kvtier_operator.runtime.gateway.bootstrap import Address
+from kvtier_operator.runtime.gateway.running import LocalGateway, Routing
+from kvtier_operator.runtime.process.ports import LOOPBACK, free_ports, numeric, require_free
 from kvtier_operator.runtime.process.supervised import Command, SupervisedProcess
 from kvtier_operator.runtime.readiness import death, wait_ready
 from kvtier_operator.runtime.translate import DEFAULT_PROGRAM, LocalEngine, Placement, to_local
@@ -75,13 +77,19 @@ class Session:
         options: How it runs.
         plan: The engine, as the Plan has it.
         replicas: How many engines.
+        routing: How the one URL finds an engine, where there are several.
+        say: Is told, in one line, what a person should know while it runs.
         engines: The engines, once entered.
+        gateway: What is in front of several engines, once entered; None in front of one.
     """
 
     options: RunOptions
     plan: EnginePlan
     replicas: int
+    routing: Routing = field(default_factory=Routing)
+    say: Callable[[str], None] = lambda _: None
     engines: list[RunningEngine] = field(default_factory=list)
+    gateway: LocalGateway | None = None
     _stack: AsyncExitStack = field(default_factory=AsyncExitStack)
 
     @property
@@ -89,11 +97,20 @@ class Session:
         """Base URL of the OpenAI-compatible server in front."""
         return f"http://{self.options.host}:{self.options.port}"
 
+    @property
+    def picker_url(self) -> str | None:
+        """Base URL of the picker's metrics and explanations; None where nothing is picked."""
+        return None if self.gateway is None else self.gateway.metrics_url
+
     async def __aenter__(self) -> Self:
         require_free(self.options.host, self.options.port)
         try:
-            for local in self.local_engines():
+            engines = self.local_engines()
+            for local in engines:
                 await self._start(local)
+            self.gateway = self.local_gateway(engines)
+            if self.gateway is not None:
+                await self._stack.enter_async_context(self.gateway)
         except BaseException:
             await self._stack.aclose()
             raise
@@ -117,29 +134,31 @@ class Session:
         finally:
             for task in waiting:
                 task.cancel()
-        if len(self.engines) > 1:
-            await self._start_proxy()
+        if self.gateway is not None:
+            await self.gateway.open()
 
     async def failure(self) -> RuntimeFailedError:
-        """Wait until any engine ends by itself and return the error that says why."""
-        endings = {asyncio.create_task(engine.process.wait()): engine for engine in self.engines}
+        """Wait until any engine, or Envoy, ends by itself and return the error that says why."""
+        endings = [asyncio.create_task(self._engine_failure(engine)) for engine in self.engines]
+        if self.gateway is not None:
+            endings.append(asyncio.create_task(self.gateway.failure()))
         try:
             done, _ = await asyncio.wait(endings, return_when=asyncio.FIRST_COMPLETED)
         finally:
             for task in endings:
                 task.cancel()
-        engine = endings[done.pop()]
-        engine.state = EngineState.FAILED
-        return death(engine.process, "while it was serving")
+        return done.pop().result()
 
     def local_engines(self) -> list[LocalEngine]:
         """The engines as processes, on ports that are free now."""
         options = self.options
-        ports = (options.port,) if self.replicas == 1 else free_ports(self.replicas, options.host)
+        # behind a gateway nobody else needs to reach them
+        host = options.host if self.replicas == 1 else LOOPBACK
+        ports = (options.port,) if self.replicas == 1 else free_ports(self.replicas, host)
         places = [
             Placement(
                 name=engine_name(number),
-                host=options.host,
+                host=host,
                 port=port,
                 folder=options.folder / engine_name(number),
                 model=options.model,
@@ -147,6 +166,19 @@ class Session:
             for number, port in enumerate(ports)
         ]
         return [to_local(self.plan, place, options.program) for place in places]
+
+    def local_gateway(self, engines: Sequence[LocalEngine]) -> LocalGateway | None:
+        """What is in front of several engines; None in front of one, which has the one URL itself."""
+        if self.replicas == 1:
+            return None
+        options = self.options
+        return LocalGateway(
+            listen=Address(numeric(options.host), options.port),
+            engines=[Address(LOOPBACK, local.port) for local in engines],
+            routing=self.routing,
+            folder=options.folder,
+            say=self.say,
+        )
 
     async def _start(self, local: LocalEngine) -> None:
         materialise(local)
@@ -171,16 +203,10 @@ class Session:
         engine.state = EngineState.READY
         changed(engine)
 
-    async def _start_proxy(self) -> None:
-        from kvtier_operator.runtime.proxy import serve_proxy  # noqa: PLC0415 - only for several engines
-
-        try:
-            runner = await serve_proxy(
-                [engine.url for engine in self.engines], self.options.host, self.options.port
-            )
-        except OSError as error:
-            raise RuntimeFailedError(f"cannot listen on {self.url}: {error.strerror}") from error
-        self._stack.push_async_callback(runner.cleanup)
+    async def _engine_failure(self, engine: RunningEngine) -> RuntimeFailedError:
+        await engine.process.wait()
+        engine.state = EngineState.FAILED
+        return death(engine.process, "while it was serving")
 
 
 def materialise(local: LocalEngine) -> None:

@@ -50,6 +50,7 @@ class LocalEngine:
 
     Attributes:
         url: Its base URL.
+        port: Its port.
         engine: vLLM.
         sidecars: What runs beside it, started before it.
         files: Text of each file they need.
@@ -58,6 +59,7 @@ class LocalEngine:
     """
 
     url: str
+    port: int
     engine: Command
     sidecars: tuple[Command, ...]
     files: Mapping[Path, str]
@@ -81,6 +83,7 @@ def to_local(plan: EnginePlan, place: Placement, program: tuple[str, ...] = DEFA
         environment.setdefault("HF_HUB_OFFLINE", "1")
     return LocalEngine(
         url=f"http://{place.host}:{place.port}",
+        port=place.port,
         engine=Command(
             name=place.name,
             argv=(*program, "--model", model, "--host", place.host, *arguments),

@@ -10,7 +10,7 @@ from typing import Final
 from tests.cluster.harness.commands import Command, command
 from tests.cluster.harness.custom_resources import install
 from tests.cluster.harness.engines import engine_mounts
-from tests.cluster.harness.images.kvtier import engine_archive, operator_archive, picker_archive
+from tests.cluster.harness.images.kvtier import ARCHIVES
 from tests.cluster.harness.modules import published_crds
 from tests.cluster.harness.providers.provider import Node, Provider
 from tests.cluster.harness.tools import Say
@@ -43,7 +43,7 @@ def running_site(provider: Provider, say: Say, *, hugepages: int) -> Iterator[Si
         say: Takes lines about what takes long.
         hugepages: How many 2 MiB pages the node has.
     """
-    archives = [operator_archive(say), engine_archive(say), picker_archive(say)]
+    archives = [each(say) for each in ARCHIVES]
     with (
         tempfile.TemporaryDirectory(prefix="kvtier-site-") as folder,
         provider.node(say, hugepages=hugepages, mounts=engine_mounts(say)) as node,

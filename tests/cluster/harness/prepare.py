@@ -7,7 +7,7 @@ import sys
 
 import click
 from tests.cluster.harness.engines import engine_mounts
-from tests.cluster.harness.images.kvtier import engine_archive, operator_archive, picker_archive
+from tests.cluster.harness.images.kvtier import ARCHIVES
 from tests.cluster.harness.modules import published_crds
 from tests.cluster.harness.providers.chosen import chosen_provider
 from tests.cluster.harness.providers.provider import Ability, lacking
@@ -26,7 +26,7 @@ def prepare(say: Say) -> None:
     if reason := lacking(provider, Ability.NODE):
         say(reason)
         return
-    for archive in (operator_archive, engine_archive, picker_archive):
+    for archive in ARCHIVES:
         archive(say)
     engine_mounts(say)
 

@@ -1,6 +1,7 @@
 """One program of the control plane as a process of this test run."""
 
 import shutil
+import signal
 import subprocess
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -58,6 +59,18 @@ class Process:
         except subprocess.TimeoutExpired:
             return False
         return True
+
+    def wait_until_log(self, text: str) -> None:
+        """Waits until its log has this text."""
+        self.wait_until(lambda: text in self.log.read_text(errors="replace"))
+
+    def send(self, number: signal.Signals) -> None:
+        """Sends a signal."""
+        self._popen.send_signal(number)
+
+    def wait(self) -> int:
+        """Waits until it ends by itself, and returns its exit status."""
+        return self._popen.wait(_STOP_TIMEOUT_S)
 
     def stop(self) -> None:
         """Ends the program and waits until it is gone."""

@@ -19,7 +19,7 @@ from typing import Final
 
 import click
 from tests.cluster.harness.engines import engine_mounts
-from tests.cluster.harness.images.kvtier import engine_archive, operator_archive, picker_archive
+from tests.cluster.harness.images.kvtier import ARCHIVES
 from tests.cluster.harness.providers.chosen import chosen_provider
 from tests.cluster.harness.providers.provider import Ability, Cluster, lacking
 from tests.cluster.harness.tools import MissingToolError
@@ -123,7 +123,7 @@ def _hold(folder: Path) -> None:
             cluster = stack.enter_context(provider.cluster(click.echo))
         else:
             making = provider.node(click.echo, hugepages=_HUGEPAGES, mounts=engine_mounts(click.echo))
-            archives = [each(click.echo) for each in (operator_archive, engine_archive, picker_archive)]
+            archives = [each(click.echo) for each in ARCHIVES]
             node = stack.enter_context(making)
             for archive in archives:
                 node.import_image(archive)

@@ -65,6 +65,7 @@ class Module:
         return cache_folder() / "tools" / f"{self.name}-{self.version}-{sums[:12]}"
 
 
+_GAIE: Final = "sigs.k8s.io/gateway-api-inference-extension"
 _KUBERNETES: Final = Module(
     "kubernetes",
     "k8s.io/kubernetes",
@@ -97,12 +98,9 @@ MODULES: Final = (
         {"helm": "helm.sh/helm/v4/cmd/helm"},
         {"helm.sh/helm/v4/internal/version.version": "{version}"},
     ),
-    Module(
-        "picker",
-        "sigs.k8s.io/gateway-api-inference-extension",
-        {"epp": "sigs.k8s.io/gateway-api-inference-extension/cmd/epp"},
-        {},
-    ),
+    Module("picker", _GAIE, {"epp": f"{_GAIE}/cmd/epp"}, {}),
+    # Earlier ones, whose configuration has another form.
+    *(Module(f"picker-{minor}", _GAIE, {f"epp-{minor}": f"{_GAIE}/cmd/epp"}, {}) for minor in ("1.2", "1.4")),
     Module("pause", "", {"pause": "kvtier.dev/tests/tools/pause"}, {}),
 )
 

@@ -3,7 +3,11 @@
 import json
 import signal
 import socket
+from collections.abc import Sequence
+from contextlib import closing
+from http.client import HTTPConnection
 from pathlib import Path
+from typing import Any
 
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
@@ -18,6 +22,8 @@ from kvtier_operator.runtime.process.ports import free_ports
 
 pytestmark = pytest.mark.engine
 PROCESSES_OF_AN_ENGINE = 3
+PROCESSES_OF_A_GATEWAY = 4  # the picker, Envoy and their guards
+NO_PROMPTS = 2  # picked for as well: the list of models, the unknown model
 # What every engine exposes; the counters of loads and stores come with the first of them.
 ENGINE_METRICS = {name for name in read_metrics() if name.startswith("vllm:") and "kv_offload" not in name}
 
@@ -38,6 +44,8 @@ def test_two_replicas_behind_one_url_until_ctrl_c(
     context.write_text(TEXT * 6)
     with start_run(resource(replicas=2), "--port", str(number)) as run:
         run.wait_ready()
+        engines = [line.split()[-1] for line in run.output if " is ready at " in line]
+        assert len(engines) == 2
         asked = kvtier(
             "bench", "query-twice", "--url", url, "--context", str(context), "--repeat", "3", "-o", "json"
         )
@@ -46,23 +54,72 @@ def test_two_replicas_behind_one_url_until_ctrl_c(
         assert figures["model"] == "test/tiny"
         assert figures["prompt_tokens"] > 100
         assert len(figures["warm"]["samples_s"]) == 3
-        engines = [line.split()[-1] for line in run.output if " is ready at " in line]
-        assert len(engines) == 2
+        assert sorted(prompts_of(engines)) == [0, 4], "one prompt did not stay on one engine"
+        both_get_prompts(url, engines)
         for engine in engines:
             with OpenAIClient(engine) as client:
                 text = client.text("/metrics")
             assert ENGINE_METRICS - exposed(text) == set(), "alerts or dashboard read what vLLM does not have"
-            metrics = parse_metrics(text)
-            assert metrics.prompt_tokens > 0, "the proxy gave this engine no turn"
-            assert (metrics.cpu_tier_tokens or 0) > 0, "the tier holds nothing"
+            assert (parse_metrics(text).cpu_tier_tokens or 0) > 0, "the tier holds nothing"
+        wrong_requests(url)
+        [picker] = [line.split()[3].removesuffix("/metrics;") for line in run.output if "picker: " in line]
+        counted = picks(picker)
+        assert counted.keys() == {engine.removeprefix("http://") for engine in engines}
+        assert sum(counted.values()) == sum(prompts_of(engines)) + NO_PROMPTS
         processes, shm = run.everything()
-        assert len(processes) >= 2 * PROCESSES_OF_AN_ENGINE
+        assert len(processes) >= 2 * PROCESSES_OF_AN_ENGINE + PROCESSES_OF_A_GATEWAY
         run.process.send_signal(signal.SIGINT)
         status, output = run.finish()
     assert (status, "Traceback" in output) == (0, False), output
     assert processes.alive_after(0) == {}
     assert shm
     assert [path for path in shm if path.exists()] == []
+
+
+def prompts_of(engines: Sequence[str]) -> list[int]:
+    """How many prompts each engine has answered."""
+    answered = []
+    for engine in engines:
+        with OpenAIClient(engine) as client:
+            answered.append(parse_metrics(client.text("/metrics")).ttft_count)
+    return answered
+
+
+def both_get_prompts(url: str, engines: Sequence[str]) -> None:
+    """Prompts that no engine knows go to either by chance; so many never to one alone."""
+    for number in range(40):
+        asked = {"model": "test/tiny", "prompt": f"{number} {number} " + TEXT * 3, "max_tokens": 1}
+        assert post(url, json.dumps(asked).encode())[0] == 200
+        if all(prompts_of(engines)):
+            return
+    raise AssertionError("one engine got no prompt of 40")
+
+
+def wrong_requests(url: str) -> None:
+    """An unknown model is vLLM's to refuse, what is no request at all the picker's."""
+    status, answer = post(url, b'{"model": "unknown", "prompt": "a", "max_tokens": 1}')
+    assert (status, answer["error"]["type"]) == (404, "NotFoundError")
+    assert answer["error"]["message"].startswith("The model `unknown` does not exist.")
+    status, answer = post(url, b"{not json")
+    assert (status, answer["error"]["message"].partition(":")[0]) == (400, "the body is not JSON")
+
+
+def post(url: str, body: bytes) -> tuple[int, dict[str, Any]]:
+    """Status and answer of a completion."""
+    connection = HTTPConnection(url.removeprefix("http://"), timeout=TIMEOUT_S)
+    with closing(connection):
+        connection.request("POST", "/v1/completions", body, {"Content-Type": "application/json"})
+        answer = connection.getresponse()
+        return answer.status, json.loads(answer.read())
+
+
+def picks(picker: str) -> dict[str, int]:
+    """Requests that the picker sent to each endpoint."""
+    with OpenAIClient(picker) as client:
+        families = text_string_to_metric_families(client.text("/metrics"))
+    samples = [sample for family in families for sample in family.samples]
+    counted = [sample for sample in samples if sample.name == "kvtier_picker_picks_total"]
+    return {sample.labels["endpoint"]: int(sample.value) for sample in counted}
 
 
 def test_nothing_outlives_a_run_that_was_killed(resource: WriteResource, start_run: StartRun) -> None:
@@ -113,7 +170,9 @@ def test_a_dry_run_prints_the_plans_own_arguments(resource: WriteResource, tiny_
     printed = kvtier("run", "-f", path, "--model", str(tiny_model), "--dry-run")
     assert printed.returncode == 0, printed.stderr
     lines = printed.stdout.splitlines()
-    assert len(lines) == 2
+    assert len(lines) == 4
+    assert "-m kvtier_scorer.picker --config-file" in lines[2]
+    assert "/envoy --config-path" in lines[3]
     for argument in json.loads(planned.stdout)["engine"]["args"]:
         if argument != "8000":
             assert argument in lines[0]

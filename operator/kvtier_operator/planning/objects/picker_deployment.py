@@ -2,6 +2,7 @@
 
 from typing import Any, Final
 
+from kvtier_operator.api.router import Flavor
 from kvtier_operator.planning.objects.inference_pool import GROUP as POOL_GROUP
 from kvtier_operator.planning.objects.names import CONFIG_HASH, Component, Names
 from kvtier_operator.planning.objects.picker_config_map import FILE_NAME
@@ -14,11 +15,16 @@ _USER: Final = 65532
 """The unprivileged user of distroless images, which upstream's pickers are built on."""
 _BASE_BYTES: Final = 512 * MIB
 _BYTES_PER_ENTRY: Final = 512
-"""An allowance for an LRU element, its map slot and the pods of its hash; not measured."""
+"""Upstream's pickers: an allowance for an LRU element, its map slot and the hash's pods; not measured."""
+_BUILTIN_BYTES_PER_ENTRY: Final = 32
+"""kvtier's own: what kvtier_scorer.index takes at most (a test of it measures 10 million entries)."""
 _DEFAULT_ENTRIES: Final = 31250
 """Entries a pod where the picker takes them from the engine: upstream's default."""
 _LEAST_PODS: Final = 8
 """Engines that the picker's memory allows for at least."""
+_SCRATCH: Final = {"name": "scratch", "emptyDir": {"sizeLimit": "64Mi"}}
+"""Where kvtier's own picker may write: its image copies the compiled kernels there, for numba takes no cache
+that it cannot write to. The root file system stays read-only."""
 
 
 def picker_deployment(plan: Plan) -> dict[str, Any]:
@@ -36,7 +42,10 @@ def picker_deployment(plan: Plan) -> dict[str, Any]:
             "seccompProfile": {"type": "RuntimeDefault"},
         },
         "containers": [_container(plan)],
-        "volumes": [{"name": "config", "configMap": {"name": names.picker}}],
+        "volumes": [
+            {"name": "config", "configMap": {"name": names.picker}},
+            *([_SCRATCH] if _builtin(plan) else []),
+        ],
     }
     metadata = {
         "labels": names.labels(Component.PICKER),
@@ -57,7 +66,6 @@ def picker_deployment(plan: Plan) -> dict[str, Any]:
 
 
 def _container(plan: Plan) -> dict[str, Any]:
-    elected = plan.resource.spec.router.replicas > 1
     ports = {"grpc-ext-proc": EXT_PROC_PORT, "grpc-health": HEALTH_PORT, "http-metrics": METRICS_PORT}
     return {
         "name": "picker",
@@ -68,26 +76,51 @@ def _container(plan: Plan) -> dict[str, Any]:
             {"name": "POD_NAME", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}},
         ],
         "ports": [{"name": name, "containerPort": port, "protocol": "TCP"} for name, port in ports.items()],
-        "livenessProbe": _probe("liveness" if elected else "inference-extension")
-        | {"initialDelaySeconds": 5, "periodSeconds": 10},
-        "readinessProbe": _probe("readiness" if elected else "inference-extension") | {"periodSeconds": 2},
+        **_probes(plan),
         "resources": _resources(plan),
         "securityContext": {
             "allowPrivilegeEscalation": False,
             "capabilities": {"drop": ["ALL"]},
             "readOnlyRootFilesystem": True,
         },
-        "volumeMounts": [{"name": "config", "mountPath": _CONFIG_FOLDER, "readOnly": True}],
+        "volumeMounts": [
+            {"name": "config", "mountPath": _CONFIG_FOLDER, "readOnly": True},
+            *([{"name": _SCRATCH["name"], "mountPath": "/tmp"}] if _builtin(plan) else []),  # noqa: S108 - a mount
+        ],
     }
 
 
+def _builtin(plan: Plan) -> bool:
+    return plan.resource.spec.router.flavor is Flavor.BUILTIN
+
+
+def _probes(plan: Plan) -> dict[str, Any]:
+    """By the health service's own names for what is asked.
+
+    Source: the charts of llm-d-router v0.10.0 and the inference extension v1.2.0 to v1.5.0. kvtier's own
+    picker answers to `liveness` and `readiness` always, and compiles its kernels at start where the image's
+    do not suit the node.
+    """
+    split = _builtin(plan) or plan.resource.spec.router.replicas > 1
+    live, ready = ("liveness", "readiness") if split else ("inference-extension", "inference-extension")
+    probes = {
+        "livenessProbe": _probe(live) | {"initialDelaySeconds": 5, "periodSeconds": 10},
+        "readinessProbe": _probe(ready) | {"periodSeconds": 2},
+    }
+    if not _builtin(plan):
+        return probes
+    probes["livenessProbe"].pop("initialDelaySeconds")
+    return {"startupProbe": _probe(live) | {"periodSeconds": 2, "failureThreshold": 60}} | probes
+
+
 def _probe(service: str) -> dict[str, Any]:
-    """Source: the charts of llm-d-router v0.10.0 and the inference extension v1.2.0 to v1.5.0."""
     return {"grpc": {"port": HEALTH_PORT, "service": service}}
 
 
 def _args(plan: Plan) -> list[str]:
-    """The same for every flavour; booleans need the form with `=`.
+    """The same for every flavour, but for what kvtier's own picker has no use for.
+
+    Booleans of upstream's need the form with `=`.
 
     Pickers serve TLS with a certificate of their own (`--secure-serving`, on by default), as every gateway
     expects of an InferencePool's picker: see `gateway_providers`.
@@ -102,9 +135,10 @@ def _args(plan: Plan) -> list[str]:
         *("--grpc-port", str(EXT_PROC_PORT)),
         *("--grpc-health-port", str(HEALTH_PORT)),
         *("--metrics-port", str(METRICS_PORT)),
-        "--metrics-endpoint-auth=false",
-        "--tracing=false",
     ]
+    if _builtin(plan):
+        return args
+    args += ["--metrics-endpoint-auth=false", "--tracing=false"]
     if router.replicas > 1:
         args.append("--ha-enable-leader-election")
     return args
@@ -120,7 +154,7 @@ def _resources(plan: Plan) -> dict[str, Any]:
     known = [size for size in (entries.gpu_prefix, entries.cpu_prefix, entries.disk_prefix) if size]
     per_pod = sum(known) + (_DEFAULT_ENTRIES if entries.gpu_prefix is None else 0)
     pods = max(_LEAST_PODS, 1 << (plan.resource.spec.replicas - 1).bit_length())
-    index = per_pod * pods * _BYTES_PER_ENTRY
+    index = per_pod * pods * (_BUILTIN_BYTES_PER_ENTRY if _builtin(plan) else _BYTES_PER_ENTRY)
     memory = round_up(_BASE_BYTES + index, 64 * MIB)
     return {
         "requests": {"cpu": "1", "memory": quantity(memory)},

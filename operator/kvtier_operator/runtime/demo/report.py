@@ -11,9 +11,11 @@ from rich.table import Table
 from kvtier_operator.planning.explain import explain
 from kvtier_operator.planning.plan import Plan
 from kvtier_operator.planning.report import report
+from kvtier_operator.runtime.demo.acts import Measured
 from kvtier_operator.runtime.demo.plot import dot_plot, seconds
 from kvtier_operator.runtime.demo.result import DemoResult, Kind
-from kvtier_operator.runtime.demo.run import Facts
+from kvtier_operator.runtime.demo.routing_result import RoutingResult, Way, title
+from kvtier_operator.runtime.demo.routing_result import rows as routing_rows
 
 _MEANING: Final = {
     Kind.COLD: "every token computed",
@@ -24,27 +26,30 @@ _MEANING: Final = {
 }
 
 
-def write_report(
-    folder: Path, result: DemoResult, plan: Plan, facts: Facts, model_note: str
-) -> tuple[Path, Path]:
+def write_report(folder: Path, measured: Measured, plan: Plan, model_note: str) -> tuple[Path, Path]:
     """Write `report.json` and `report.html` and return their paths.
 
     Args:
         folder: Where to; made if it is not there.
-        result: The measurements.
-        plan: The plan of the engine with the tier.
-        facts: The machine and the run.
+        measured: The measurements.
+        plan: The plan of the first act's engine with the tier.
         model_note: What the model is, in one sentence.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    document = {**result.to_json(), "machine": asdict(facts), "model": model_note, "plan": report(plan)}
+    document = {
+        **measured.tier.to_json(),
+        "routing": measured.routing.to_json(),
+        "machine": asdict(measured.facts),
+        "model": model_note,
+        "plan": report(plan),
+    }
     json_path, html_path = folder / "report.json", folder / "report.html"
     json_path.write_text(json.dumps(document, indent=2) + "\n", encoding="utf-8")
-    html_path.write_text(html(result, plan, facts, model_note), encoding="utf-8")
+    html_path.write_text(html(measured, plan, model_note), encoding="utf-8")
     return json_path, html_path
 
 
-def html(result: DemoResult, plan: Plan, facts: Facts, model_note: str) -> str:
+def html(measured: Measured, plan: Plan, model_note: str) -> str:
     """The whole report as one self-contained HTML page."""
     environment = Environment(
         loader=PackageLoader("kvtier_operator.runtime.demo", "."),
@@ -54,6 +59,7 @@ def html(result: DemoResult, plan: Plan, facts: Facts, model_note: str) -> str:
         lstrip_blocks=True,
     )
     environment.filters["seconds"] = seconds
+    result, routing = measured.tier, measured.routing
     rows = {str(kind): [sample.answer.ttft_s for sample in result.of(kind)] for kind in _MEANING}
     return environment.get_template("report.html.j2").render(
         result=result,
@@ -62,9 +68,13 @@ def html(result: DemoResult, plan: Plan, facts: Facts, model_note: str) -> str:
         cold=result.ttft(Kind.COLD),
         hit=result.ttft(Kind.DEVICE_HIT),
         plot=dot_plot(rows),
+        routing=routing,
+        ways=[str(way) for way in Way],
+        routing_rows=routing_rows(routing),
+        routing_plot=dot_plot({str(way): routing.ways[way].ttft_s for way in Way}),
         plan=plan,
         sizing=explain(plan),
-        facts=facts,
+        facts=measured.facts,
         model_note=model_note,
     )
 
@@ -88,4 +98,15 @@ def table(result: DemoResult) -> Table:
             str(len(times.seconds)),
             style=style,
         )
+    return made
+
+
+def routing_table(routing: RoutingResult) -> Table:
+    """The second act's figures for the terminal, one column a way."""
+    made = Table(title=title(routing.load), title_justify="left")
+    made.add_column("", no_wrap=True)
+    for way in Way:
+        made.add_column(way, justify="right", style="bold green" if way is Way.PICKER else "")
+    for label, cells in routing_rows(routing):
+        made.add_row(label, *cells)
     return made

@@ -4,16 +4,16 @@ import asyncio
 import os
 import platform
 import time
-from collections.abc import Coroutine, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from rich.console import Console
 
 from kvtier_operator.planning.plan import Plan
+from kvtier_operator.runtime.demo.engines import unless_an_engine_fails
 from kvtier_operator.runtime.demo.measure import Questions, measure
 from kvtier_operator.runtime.demo.result import DemoResult, Sample
 from kvtier_operator.runtime.process.ports import free_ports
@@ -81,26 +81,9 @@ async def run_demo(
             )
 
         asking = asyncio.to_thread(measure, on.url, off.url, asked, say)
-        result = await _unless_an_engine_fails(asking, (on, off))
+        result = await unless_an_engine_fails(asking, (on, off))
         measured = time.monotonic()
     return result, _facts(start_s=ready - started, measure_s=measured - ready)
-
-
-async def _unless_an_engine_fails(
-    asking: Coroutine[Any, Any, DemoResult], sessions: Sequence[Session]
-) -> DemoResult:
-    """The result of `asking`, unless an engine ends before: then the error that says why."""
-    work = asyncio.ensure_future(asking)
-    failures = [asyncio.create_task(session.failure()) for session in sessions]
-    try:
-        done, _ = await asyncio.wait({work, *failures}, return_when=asyncio.FIRST_COMPLETED)
-        for failure in failures:
-            if failure in done:
-                raise failure.result()
-        return await work
-    finally:
-        for failure in failures:
-            failure.cancel()
 
 
 def _sources(sample: Sample) -> str:

@@ -7,6 +7,7 @@ from kvtier_operator.api.parse import parse_resource
 from kvtier_operator.api.resource import KVCacheTier
 from kvtier_operator.errors import RuntimeFailedError
 from kvtier_operator.runtime.demo.corpus import documents
+from kvtier_operator.runtime.demo.routing_load import ENGINES, RoutingLoad
 
 RESOURCE_PATH: Final = Path(__file__).with_name("kvcachetier.yaml")
 DOCUMENTS: Final = 5
@@ -15,6 +16,9 @@ _BESIDE_TOKENS: Final = 64
 # One that vLLM keeps for itself (v1/core/block_pool.py, null_block) and one begun.
 _SPARE_BLOCKS: Final = 2
 _TIER_FACTOR: Final = 16
+# The chat template's tokens, and as much as a prompt cut by words may be longer than asked for.
+_AROUND_TOKENS: Final = 128
+_PROMPTS_ON_DEVICE: Final = 2
 _KIB: Final = 1024
 
 
@@ -38,6 +42,36 @@ def fitted(
     document["spec"]["engine"] |= {"maxModelLen": longest, "kvCacheMemory": _quantity(device_kib)}
     document["spec"]["tiers"]["cpu"]["capacity"] = _quantity(device_kib * prompts)
     return parse_resource(document, "the demo's resource")
+
+
+def fitted_for_routing(
+    resource: KVCacheTier, name: str, load: RoutingLoad, kv_bytes_per_token: int
+) -> KVCacheTier:
+    """The same for the second act: a device cache holds two prompts, the CPU tier all of two ways' prompts.
+
+    Args:
+        resource: The demo's resource.
+        name: Name of the model.
+        load: What will be asked at most.
+        kv_bytes_per_token: What a token costs in the device cache.
+    """
+    block = resource.spec.engine.block_size
+    longest = load.system_tokens + load.question_tokens + load.output_tokens + _AROUND_TOKENS
+    longest_blocks = -(-longest // block)
+    device_blocks = _PROMPTS_ON_DEVICE * longest_blocks + _SPARE_BLOCKS
+    tier_blocks = 2 * load.requests * (longest_blocks - load.system_tokens // block)
+    tier_blocks += 2 * load.groups * longest_blocks
+    document = resource.manifest()
+    document["spec"]["model"]["name"] = name
+    document["spec"]["replicas"] = ENGINES
+    document["spec"]["engine"] |= {
+        "maxModelLen": longest,
+        "kvCacheMemory": _quantity(-(-device_blocks * block * kv_bytes_per_token // _KIB)),
+    }
+    document["spec"]["tiers"]["cpu"]["capacity"] = _quantity(
+        -(-tier_blocks * block * kv_bytes_per_token // _KIB)
+    )
+    return parse_resource(document, "the demo's resource for two engines")
 
 
 def _quantity(kib: int) -> str:

@@ -3,8 +3,11 @@
 import errno
 import socket
 from contextlib import ExitStack
+from typing import Final
 
 from kvtier_operator.errors import RuntimeFailedError
+
+LOOPBACK: Final = "127.0.0.1"
 
 
 def free_ports(count: int, host: str) -> tuple[int, ...]:
@@ -12,6 +15,18 @@ def free_ports(count: int, host: str) -> tuple[int, ...]:
     with ExitStack() as stack:
         sockets = [stack.enter_context(socket.create_server((host, 0))) for _ in range(count)]
         return tuple(int(bound.getsockname()[1]) for bound in sockets)
+
+
+def numeric(host: str) -> str:
+    """The address of a host's name; an address stays as it is.
+
+    Raises:
+        RuntimeFailedError: The name is not known.
+    """
+    try:
+        return str(socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)[0][4][0])
+    except OSError as error:
+        raise RuntimeFailedError(f"cannot listen on {host}: {error.strerror}") from error
 
 
 def require_free(host: str, port: int) -> None:

@@ -1,4 +1,4 @@
-"""kvtier's own images and the picker's, under the names that Plans give them, as archives in the cache."""
+"""kvtier's own images and another picker's, under the names of Plans, as archives in the cache."""
 
 import fcntl
 import shutil
@@ -52,6 +52,17 @@ def engine_archive(say: Say) -> Path:
 
 
 def picker_archive(say: Say) -> Path:
+    """An archive with kvtier's own picker's image, built from scorer/Containerfile on Debian."""
+    base = debian_base(say)
+    reference = images.picker(Flavor.BUILTIN, images.KVTIER_VERSION)
+
+    def make(archive: Path) -> None:
+        _build(reference, "scorer/Containerfile", {"BASE_IMAGE": base}, archive, say)
+
+    return _cached("own-picker", [base, *_sources("scorer/Containerfile")], make)
+
+
+def gaie_archive(say: Say) -> Path:
     """An archive with the Gateway API Inference Extension's picker, under its project's name for it."""
     epp = program("epp", say)
     reference = images.picker(Flavor.GAIE, _GAIE_VERSION)
@@ -60,6 +71,15 @@ def picker_archive(say: Say) -> Path:
         write_image(archive, reference, epp)
 
     return _cached("picker", [reference, str(epp)], make)
+
+
+ARCHIVES: Final[tuple[Callable[[Say], Path], ...]] = (
+    operator_archive,
+    engine_archive,
+    picker_archive,
+    gaie_archive,
+)
+"""All that a node needs."""
 
 
 def _build(image: str, file: str, arguments: Mapping[str, str], archive: Path, say: Say) -> None:

@@ -97,6 +97,24 @@ def test_an_engine_with_a_machine_to_itself_gets_its_cores(
     assert plan.env["VLLM_CPU_OMP_THREADS_BIND"] == expected
 
 
+@pytest.mark.parametrize(
+    ("changes", "cores", "threads"),
+    [
+        ({}, 8, None),
+        ({"spec.replicas": 2}, 0, None),
+        ({"spec.replicas": 2}, 8, "4"),
+        ({"spec.replicas": 2, "spec.engine.tensorParallelSize": 2}, 8, "2"),
+        ({"spec.replicas": 3}, 2, "1"),
+    ],
+)
+def test_engines_of_one_machine_share_its_cores(
+    changes: dict[str, object], cores: int, threads: str | None
+) -> None:
+    wanted = resource({"spec.engine.device": "cpu", **changes})
+    plan = make_plan(wanted, Observed(machine=Machine(cores=tuple(range(cores))))).engine
+    assert plan.env.get("OMP_NUM_THREADS") == threads
+
+
 def test_the_user_s_variables_win_and_keep_their_sources() -> None:
     variables = [
         {"name": "VLLM_CPU_OMP_THREADS_BIND", "value": "0-3"},

@@ -142,6 +142,49 @@ def test_picker_arguments() -> None:
     assert "--ha-enable-leader-election" in picker_args({"spec.router.replicas": 2})
 
 
+def test_kvtiers_own_picker_gets_only_arguments_that_it_knows() -> None:
+    args = picker_args({"spec.router.flavor": "builtin"})
+    flags = [arg.partition("=")[0] for arg in args if arg.startswith("--")]
+    assert flags == [
+        *("--pool-name", "--pool-namespace", "--pool-group", "--config-file"),
+        *("--grpc-port", "--grpc-health-port", "--metrics-port"),
+    ]
+
+
+def probed(changes: Mapping[str, object]) -> dict[str, str]:
+    [container] = pod(changes, "picker")["containers"]
+    return {name: probe["grpc"]["service"] for name, probe in container.items() if name.endswith("Probe")}
+
+
+def test_pickers_are_asked_for_their_health_by_the_names_they_have_for_it() -> None:
+    assert probed({}) == {"livenessProbe": "inference-extension", "readinessProbe": "inference-extension"}
+    elected = {"livenessProbe": "liveness", "readinessProbe": "readiness"}
+    assert probed({"spec.router.replicas": 2}) == elected
+    assert probed({"spec.router.flavor": "builtin"}) == {"startupProbe": "liveness", **elected}
+
+
+def test_kvtiers_own_picker_may_write_to_scratch_and_nowhere_else() -> None:
+    picker = pod({"spec.router.flavor": "builtin"}, "picker")
+    [container] = picker["containers"]
+    assert container["securityContext"]["readOnlyRootFilesystem"] is True
+    writable = {
+        mount["name"]: mount["mountPath"] for mount in container["volumeMounts"] if not mount.get("readOnly")
+    }
+    assert writable == {"scratch": "/tmp"}  # noqa: S108 - a mount
+    assert {"name": "scratch", "emptyDir": {"sizeLimit": "64Mi"}} in picker["volumes"]
+
+
+def test_the_pickers_memory_holds_the_index_of_every_engine() -> None:
+    def memory(flavor: str) -> str:
+        changes = {"spec.router.flavor": flavor, "spec.engine.kvCacheMemory": "20Gi", "spec.replicas": 4}
+        found: str = pod(changes, "picker")["containers"][0]["resources"]["requests"]["memory"]
+        return found
+
+    # (81,920 + 409,600) tokens / 16 = 30,720 entries x 8 pods: 32 B each are 7.5 MiB, 512 B each 120 MiB
+    assert memory("builtin") == "576Mi"
+    assert memory("gaie") == "640Mi"
+
+
 @pytest.mark.parametrize("provider", GatewayProvider)
 def test_the_picker_serves_tls_to_every_gateway(provider: GatewayProvider) -> None:
     args = picker_args({"spec.router.gateway": {"parentRef": {"name": "g"}, "provider": provider.value}})
@@ -193,8 +236,13 @@ CHANGES: st.SearchStrategy[dict[str, object]] = st.fixed_dictionaries(
         "spec.tiers.cpu.capacity": st.sampled_from(["1Gi", "100Gi", "333333333333"]),
         "spec.tiers.cpu.hugepages": st.sampled_from([{}, {"policy": "Require"}, {"policy": "Prefer"}]),
         "spec.tiers.cpu.memlock": st.sampled_from([{}, {"policy": "Require"}]),
-        "spec.router.flavor": st.sampled_from(["llm-d", "gaie", "builtin"]),
-        "spec.router.replicas": st.sampled_from([1, 2]),
+        "spec.router": st.sampled_from(
+            [
+                {"flavor": "llm-d"},
+                {"flavor": "gaie", "replicas": 2},
+                {"flavor": "builtin", "failureMode": "FailClose"},
+            ]
+        ),
     },
     optional={
         "spec.tiers.disk": st.fixed_dictionaries({"capacity": st.just("1Ti"), "volume": VOLUMES}),

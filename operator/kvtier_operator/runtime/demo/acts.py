@@ -1,0 +1,83 @@
+"""The demo's two acts, one after the other: a tier behind one engine, a picker before two."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from rich.console import Console
+
+from kvtier_operator.planning.plan import Plan
+from kvtier_operator.runtime.demo.measure import Questions
+from kvtier_operator.runtime.demo.result import DemoResult
+from kvtier_operator.runtime.demo.routing import RoutingQuestions, run_routing
+from kvtier_operator.runtime.demo.routing_result import RoutingResult
+from kvtier_operator.runtime.demo.run import Facts, run_demo
+
+# Of the whole time: on two cores 100 s of five minutes.
+_SECOND_ACT: Final = 1 / 3
+
+
+@dataclass(frozen=True, slots=True)
+class Plans:
+    """What runs: `one` engine with a tier, and `two` with smaller caches."""
+
+    one: Plan
+    two: Plan
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """What came of both: `tier` of the first act, `routing` of the second, and where that was."""
+
+    tier: DemoResult
+    routing: RoutingResult
+    facts: Facts
+
+
+@dataclass(frozen=True, slots=True)
+class ActsQuestions:
+    """What to ask.
+
+    Attributes:
+        documents: Long texts, at least two, with no common beginning.
+        document_tokens: Length of each.
+        system_tokens: Length of a system prompt of the second act, at most a document's.
+        started_s: When the demo began (time.monotonic).
+        until_s: When to be done.
+    """
+
+    documents: Sequence[str]
+    document_tokens: int
+    system_tokens: int
+    started_s: float
+    until_s: float
+
+    @property
+    def first_until_s(self) -> float:
+        """When the first act has to be done."""
+        return self.until_s - _SECOND_ACT * (self.until_s - self.started_s)
+
+
+async def both_acts(
+    plans: Plans, model: Path, asked: ActsQuestions, logs: Path, console: Console
+) -> Measured:
+    """Run both.
+
+    Args:
+        plans: What runs.
+        model: Folder of the model.
+        asked: What to ask.
+        logs: Folder for logs.
+        console: Is told of each step.
+
+    Raises:
+        RuntimeFailedError: An engine failed or did not do what the demo is about.
+    """
+    name = plans.one.resource.spec.model.name
+    first = Questions(name, asked.documents, asked.first_until_s)
+    result, facts = await run_demo(plans.one, model, first, logs, console)
+    share = asked.system_tokens / asked.document_tokens
+    first_text, second_text, *_ = (text[: int(share * len(text))] for text in asked.documents)
+    second = RoutingQuestions(asked.system_tokens, (first_text, second_text), asked.until_s)
+    return Measured(result, await run_routing(plans.two, model, second, logs, console), facts)

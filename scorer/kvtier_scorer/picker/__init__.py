@@ -1,0 +1,1 @@
+"""kvtier's own endpoint picker."""

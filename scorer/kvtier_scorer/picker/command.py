@@ -1,0 +1,98 @@
+"""`kvtier picker`: serves the endpoint picker protocol until it is told to stop."""
+
+import asyncio
+import gc
+import sys
+from pathlib import Path
+
+import click
+import uvloop
+
+from kvtier_scorer.config.errors import PickerConfigError
+from kvtier_scorer.picker.options import POOL_GROUP, Options, pods_of
+from kvtier_scorer.picker.watched.logs import LogFormat, set_up_logs
+
+_PORT = click.IntRange(1, 65535)
+
+
+@click.command("picker")
+@click.option(
+    "--config-file", type=click.Path(path_type=Path), required=True, help="EndpointPickerConfig (YAML)."
+)
+@click.option("--endpoints", metavar="IP:PORT,...", help="The pods, where there is no cluster to ask.")
+@click.option("--pool-name", help="InferencePool whose pods to pick from.")
+@click.option(
+    "--pool-namespace", envvar="NAMESPACE", default="default", show_default=True, help="Its namespace."
+)
+@click.option("--pool-group", default=POOL_GROUP, show_default=True, help="Its API group.")
+@click.option("--bind-address", default="", help="Listen at this address only.")
+@click.option("--grpc-port", type=_PORT, default=9002, show_default=True, help="ext_proc, for gateways.")
+@click.option(
+    "--grpc-health-port", type=_PORT, default=9003, show_default=True, help="grpc.health.v1, for probes."
+)
+@click.option("--metrics-port", type=_PORT, default=9090, show_default=True, help="/metrics and /explain.")
+@click.option("--secure-serving", type=bool, default=True, show_default=True, help="ext_proc with TLS.")
+@click.option(
+    "--cert-path", type=click.Path(path_type=Path),
+    help="Folder with tls.crt and tls.key, read again when they change; without it the picker makes its own.",
+)  # fmt: skip
+@click.option(
+    "--grace-period", "grace_s", type=click.FloatRange(min=0), default=30.0, show_default=True,
+    help="Seconds that requests under way may take once it is told to stop.",
+)  # fmt: skip
+@click.option(
+    "--log-level", type=click.Choice(["debug", "info", "warning", "error"]), default="info",
+    show_default=True, help="debug tells of every pick.",
+)  # fmt: skip
+@click.option("--log-format", type=click.Choice(["json", "plain"]), default="json", show_default=True)
+def picker(  # noqa: PLR0913, PLR0917 - one parameter an option
+    config_file: Path,
+    endpoints: str | None,
+    pool_name: str | None,
+    pool_namespace: str,
+    pool_group: str,
+    bind_address: str,
+    grpc_port: int,
+    grpc_health_port: int,
+    metrics_port: int,
+    secure_serving: bool,
+    cert_path: Path | None,
+    grace_s: float,
+    log_level: str,
+    log_format: str,
+) -> None:
+    """Choose, for each request of a gateway, the engine that holds most of its prompt and has room.
+
+    A gateway asks over ext_proc (the Gateway API inference extension's endpoint picker protocol). Without
+    --endpoints the pods are those of an InferencePool, in the cluster of the pod's service account or of
+    KUBECONFIG.
+    """
+    from kvtier_scorer.picker.compose import serve  # noqa: PLC0415 - numba and gRPC's stubs take a second
+
+    set_up_logs(LogFormat(log_format), log_level)
+    try:
+        options = Options(
+            config_text=_text(config_file),
+            pods=pods_of(endpoints, pool_name, pool_namespace, pool_group),
+            host=bind_address,
+            ext_proc_port=grpc_port,
+            health_port=grpc_health_port,
+            http_port=metrics_port,
+            tls=secure_serving,
+            certificates=cert_path,
+            grace_s=grace_s,
+        )
+        with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+            # what the start leaves behind lives as long as the process: never to be looked through again
+            gc.freeze()
+            runner.run(serve(options))
+    except PickerConfigError as error:
+        sys.exit(f"kvtier picker: {error}")
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
+        raise PickerConfigError(f"--config-file: {path}: {reason}") from error

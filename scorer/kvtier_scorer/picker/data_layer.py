@@ -1,0 +1,195 @@
+"""What the picker knows of the world: pods come and go, tell their load, capacity and what they hold."""
+
+import asyncio
+import logging
+import time
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Final
+
+from kvtier_scorer.config.settings_model import PickerSettings
+from kvtier_scorer.picker.kv_events.endpoints import EventPorts
+from kvtier_scorer.picker.kv_events.subscriber import Subscriber
+from kvtier_scorer.picker.metrics_scrape.capacity import new_entries
+from kvtier_scorer.picker.metrics_scrape.engine_metrics import EngineMetrics, HitTokens
+from kvtier_scorer.picker.metrics_scrape.fetch import NobodyThereError, ScrapeError
+from kvtier_scorer.picker.metrics_scrape.hits import grown
+from kvtier_scorer.picker.metrics_scrape.scraper import Scraper
+from kvtier_scorer.picker.pods.source import Endpoint, PodSource
+from kvtier_scorer.scheduling.pods import PodInfo, PodLoad, PodTable
+from kvtier_scorer.tier import Tier
+
+_LOG: Final = logging.getLogger(__name__)
+
+
+@dataclass(slots=True)
+class _Pod:
+    """What was learned of one pod.
+
+    Attributes:
+        endpoint: Who it is.
+        entries: Capacity of each tier in the index, in blocks.
+        last: Its last scrape; None before the first.
+        away: Whether nobody listens there any more.
+    """
+
+    endpoint: Endpoint
+    entries: dict[Tier, int]
+    last: EngineMetrics | None = None
+    away: bool = False
+
+
+@dataclass(slots=True)
+class Members:
+    """Brings what sources, scrapes and events tell into the pod table and its index. No I/O of its own.
+
+    Attributes:
+        table: The pods that may be picked.
+        first_entries: Capacity of each tier, in blocks, until a pod told its own.
+        block_tokens: Tokens of a block.
+        clock: The clock of `Scheduler.pick`, in seconds.
+        confirmed: Gets an address and what its engine's hit counters grew by.
+        scraper: Scrapes the pods; set before the first of them comes.
+        subscriber: Takes their KV events; None where precise mode is off.
+    """
+
+    table: PodTable
+    first_entries: Mapping[Tier, int]
+    block_tokens: int
+    clock: Callable[[], float]
+    confirmed: Callable[[str, HitTokens], None]
+    scraper: Scraper = field(init=False)
+    subscriber: Subscriber | None = None
+    _pods: dict[str, _Pod] = field(default_factory=dict)
+
+    def put(self, endpoint: Endpoint) -> None:
+        """A pod is ready."""
+        self._pods[endpoint.address] = _Pod(endpoint, dict(self.first_entries))
+        self.table.put(PodInfo(endpoint.name, endpoint.address), self.first_entries)
+        self.scraper.follow(endpoint.address)
+        _LOG.info("pod %s at %s is ready", endpoint.name, endpoint.address)
+
+    def drop(self, address: str) -> None:
+        """A pod is no longer ready."""
+        if pod := self._pods.pop(address, None):
+            self.scraper.forget(address)
+            self._forget(address)
+            _LOG.info("pod %s at %s is no longer ready", pod.endpoint.name, address)
+
+    def scraped(self, address: str, metrics: EngineMetrics) -> None:
+        """A pod told of itself."""
+        pod = self._pods.get(address)
+        if pod is None:
+            return
+        before = pod.last
+        if pod.away or (before is not None and metrics.started_s != before.started_s):
+            pod = self._restarted(pod)
+            before = None
+        pod.last = metrics
+        self.table.load(
+            address,
+            PodLoad(
+                metrics.waiting, metrics.running, metrics.kv_cache_utilization, metrics.loras, self.clock()
+            ),
+        )
+        self._resize(pod, metrics)
+        if before is not None:
+            self.confirmed(address, grown(before.hits, metrics.hits))
+        else:
+            self._subscribe(pod, metrics)
+
+    def failed(self, address: str, error: ScrapeError) -> None:
+        """A scrape brought nothing: the table's reading of the pod grows old by itself.
+
+        Where nobody listens any more requests would be lost, too, until the pod's readiness tells: it is left
+        out until it answers again. A pod that never answered may serve its metrics elsewhere, and stays.
+        """
+        pod = self._pods.get(address)
+        if isinstance(error, NobodyThereError) and pod and pod.last is not None and not pod.away:
+            pod.away = True
+            self._forget(address)
+            _LOG.warning("pod %s at %s is gone: %s", pod.endpoint.name, address, error)
+
+    def _restarted(self, pod: _Pod) -> _Pod:
+        """The server at an address is another process: its cache is empty, whatever the source noticed."""
+        endpoint = pod.endpoint
+        _LOG.warning("pod %s at %s started anew; what it held is forgotten", endpoint.name, endpoint.address)
+        self._forget(endpoint.address)
+        self.table.put(PodInfo(endpoint.name, endpoint.address), self.first_entries)
+        fresh = self._pods[endpoint.address] = _Pod(endpoint, dict(self.first_entries))
+        return fresh
+
+    def _forget(self, address: str) -> None:
+        if self.subscriber is not None:
+            self.subscriber.forget(address)
+        self.table.drop(address)
+
+    def _resize(self, pod: _Pod, metrics: EngineMetrics) -> None:
+        for tier, entries in new_entries(pod.entries, metrics.capacity_tokens, self.block_tokens).items():
+            _LOG.info(
+                "pod %s: its %s tier holds %d blocks, not %d",
+                pod.endpoint.name, tier.label, entries, pod.entries[tier],
+            )  # fmt: skip
+            pod.entries[tier] = entries
+            self.table.resize(pod.endpoint.address, tier, entries)
+
+    def _subscribe(self, pod: _Pod, metrics: EngineMetrics) -> None:
+        endpoint = pod.endpoint
+        number = self.table.number(endpoint.address)
+        if self.subscriber is None or number is None:
+            return
+        if metrics.engines > 1:
+            _LOG.warning(
+                "pod %s has %d engines behind one address and nobody can say which of them gets a request; "
+                "it stays approximate", endpoint.name, metrics.engines,
+            )  # fmt: skip
+            return
+        self.subscriber.follow(endpoint.address, number, endpoint.rank, metrics.model)
+
+
+@asynccontextmanager
+async def data_layer(
+    source: PodSource,
+    table: PodTable,
+    settings: PickerSettings,
+    *,
+    clock: Callable[[], float] = time.monotonic,
+    confirmed: Callable[[str, HitTokens], None] = lambda _address, _tokens: None,
+) -> AsyncIterator[Members]:
+    """Keeps the table up to date while it is entered.
+
+    Args:
+        source: Where pods come from.
+        table: The pods that may be picked; nobody else puts or drops.
+        settings: Intervals, capacities, events.
+        clock: The clock of `Scheduler.pick`, in seconds.
+        confirmed: Gets an address and what its engine's hit counters grew by.
+    """
+    prefix = settings.prefix
+    members = Members(
+        table,
+        prefix.first_entries if prefix else {},
+        prefix.block_tokens if prefix else 1,
+        clock,
+        confirmed,
+    )
+    async with AsyncExitStack() as stack:
+        members.scraper = await stack.enter_async_context(
+            Scraper(members, settings.metrics.scrape_interval_s)
+        )
+        if prefix and settings.events.enabled:
+            where = EventPorts(settings.events.port, topic=settings.events.topic)
+            members.subscriber = await stack.enter_async_context(
+                Subscriber(table.index, prefix.block_tokens, where)
+            )
+        try:
+            async with asyncio.TaskGroup() as tasks:
+                told = tasks.create_task(source.run(members), name="pods")
+                try:
+                    yield members
+                finally:
+                    told.cancel()
+        except BaseExceptionGroup as group:
+            # there is one: of the source, or of who is inside
+            raise group.exceptions[0] from None

@@ -1,0 +1,34 @@
+"""Where a pod publishes its KV events."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class EventPorts:
+    """How the publishers are configured, the same on every pod (vllm/config/kv_events.py).
+
+    A pod that serves several ports runs a data-parallel rank behind each, and vLLM adds the rank to
+    both ports.
+
+    Attributes:
+        port: Of rank 0.
+        replay_port: Of rank 0; None where missed events cannot be asked for again.
+        topic: Prefix of the topics to take.
+    """
+
+    port: int = 5557
+    replay_port: int | None = None
+    topic: str = ""
+
+    def events(self, address: str, rank: int) -> str:
+        """The ZeroMQ endpoint of the events of the pod at `address` (`ip:port`)."""
+        return _endpoint(address, self.port + rank)
+
+    def replay(self, address: str, rank: int) -> str | None:
+        """The ZeroMQ endpoint of its replays."""
+        return None if self.replay_port is None else _endpoint(address, self.replay_port + rank)
+
+
+def _endpoint(address: str, port: int) -> str:
+    host = address.rpartition(":")[0]
+    return f"tcp://{host}:{port}"

@@ -1,0 +1,46 @@
+"""The numbers of a publisher's messages: what was missed, what came twice, and when it began anew."""
+
+from dataclasses import dataclass
+from enum import Enum, auto
+
+
+class Place(Enum):
+    """Where a message belongs."""
+
+    NEXT = auto()
+    AGAIN = auto()
+    AFTER_A_GAP = auto()
+    OF_A_NEW_PUBLISHER = auto()
+
+
+@dataclass(slots=True)
+class Sequence:
+    """Counts one publisher's messages; the first has number 0 (vllm/distributed/kv_events.py).
+
+    Attributes:
+        expected: The number that comes next.
+    """
+
+    expected: int = 0
+    _last_live: int = -1
+
+    def place(self, number: int) -> Place:
+        """Where a message from the publisher's own stream belongs."""
+        if number <= self._last_live:
+            return Place.OF_A_NEW_PUBLISHER
+        if number < self.expected:
+            return Place.AGAIN  # a replay brought it already
+        return Place.NEXT if number == self.expected else Place.AFTER_A_GAP
+
+    def live(self, number: int) -> None:
+        """A message of the stream was taken."""
+        self._last_live = number
+        self.expected = max(self.expected, number + 1)
+
+    def replayed(self, number: int) -> None:
+        """A message of a replay was taken."""
+        self.expected = number + 1
+
+    def restart(self) -> None:
+        """A publisher begins."""
+        self.expected, self._last_live = 0, -1

@@ -1,0 +1,1 @@
+"""Which pods there are: from a list, or from an InferencePool."""

@@ -1,0 +1,61 @@
+"""What a stream tells of the request it is about."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from kvtier_scorer.errors import RefusedRequestError
+
+
+@dataclass(frozen=True, slots=True)
+class RequestHead:
+    """What the headers of a request say.
+
+    Attributes:
+        path: With its query; empty where the gateway did not send it.
+        headers: Of those that matter to a picker, by lower-case name.
+        subset: Endpoints that the request may go to, `ip:port` or `ip`; None for every one.
+    """
+
+    path: str
+    headers: Mapping[str, str]
+    subset: frozenset[str] | None
+
+
+class Question(NamedTuple):
+    """Where shall this go? To be answered by `Exchange.answer` or `Exchange.refuse`.
+
+    Attributes:
+        head: The request's headers.
+        body: Its body; None for a request that has none.
+    """
+
+    head: RequestHead
+    body: bytes | None
+
+
+class Served(NamedTuple):
+    """A response is on its way to the client.
+
+    Attributes:
+        endpoint: `ip:port` that it came from; None where the gateway does not tell.
+        status: HTTP status; 0 where the gateway does not tell.
+    """
+
+    endpoint: str | None
+    status: int
+
+
+class Answer(NamedTuple):
+    """Messages to send to the gateway, in their order.
+
+    Attributes:
+        messages: They.
+        refused: Why the request is refused by them; None where it is not.
+    """
+
+    messages: list[bytes]
+    refused: RefusedRequestError | None = None
+
+
+Event = Question | Served | Answer

@@ -1,0 +1,235 @@
+"""The state of one ext_proc stream, which is about one HTTP request. Messages in, events out, no I/O.
+
+The request's headers, body and trailers come as messages and are answered in that order, as are the
+response's. With FULL_DUPLEX_STREAMED bodies, which the endpoint picker protocol asks for, the answer to the
+headers waits for the end of the body. A response may come at any time, when the gateway answers by itself.
+"""
+
+from collections.abc import Callable, Mapping
+from enum import Enum, auto
+from typing import ClassVar, Final
+
+from envoy.extensions.filters.http.ext_proc.v3.processing_mode_pb2 import ProcessingMode
+from envoy.service.ext_proc.v3.external_processor_pb2 import ProcessingRequest
+from google.protobuf.message import DecodeError
+
+from kvtier_scorer.errors import RefusedRequestError, TooLargeError
+from kvtier_scorer.picker.protocol import answers
+from kvtier_scorer.picker.protocol.errors import GatewayMisconfiguredError, ProtocolError
+from kvtier_scorer.picker.protocol.events import Answer, Event, Question, RequestHead
+from kvtier_scorer.picker.protocol.reading import content_length, request_head, served
+
+_NONE: Final = ProcessingMode.NONE
+_BUFFERED: Final = ProcessingMode.BUFFERED
+_FULL_DUPLEX: Final = ProcessingMode.FULL_DUPLEX_STREAMED
+
+
+class _Request(Enum):
+    """Where the request is."""
+
+    EXPECTED = auto()
+    BODY = auto()
+    ASKED = auto()
+    """The question has not been answered yet."""
+    ANSWERED = auto()
+    """Only trailers may follow, if the body was buffered."""
+
+
+class _Response(Enum):
+    """Where the response is."""
+
+    EXPECTED = auto()
+    BODY = auto()
+
+
+class Exchange:
+    """One stream.
+
+    Args:
+        max_body_bytes: A larger request body is refused while it is read.
+
+    Attributes:
+        finished: The stream is to be ended; nothing that comes on it matters any more.
+    """
+
+    __slots__ = (
+        "_body",
+        "_body_bytes",
+        "_endpoint",
+        "_has_body",
+        "_head",
+        "_max_body_bytes",
+        "_request",
+        "_request_mode",
+        "_response",
+        "_response_mode",
+        "_trailers",
+        "finished",
+    )
+
+    def __init__(self, max_body_bytes: int) -> None:
+        self.finished = False
+        self._max_body_bytes = max_body_bytes
+        self._request = _Request.EXPECTED
+        self._response = _Response.EXPECTED
+        # gateways that do not tell are older than this field; for pickers they use this mode
+        self._request_mode = self._response_mode = _FULL_DUPLEX
+        self._head: RequestHead | None = None
+        self._has_body = False
+        self._body: list[bytes] = []
+        self._body_bytes = 0
+        self._trailers = False
+        self._endpoint: str | None = None
+
+    @property
+    def picking(self) -> bool:
+        """Whether the request waits for this stream: ending it now would lose the request."""
+        return not self.finished and self._request is not _Request.ANSWERED
+
+    @property
+    def responding(self) -> bool:
+        """Whether parts of a response wait for this stream: ending it now would cut the response off."""
+        return not self.finished and self._response is _Response.BODY
+
+    def receive(self, message: bytes) -> list[Event]:
+        """What a message of the gateway means.
+
+        Raises:
+            ProtocolError: It is none, or comes out of order.
+        """
+        if self.finished:
+            return []
+        try:
+            request = ProcessingRequest.FromString(message)
+        except DecodeError:
+            raise ProtocolError("not a ProcessingRequest") from None
+        take = self._BY_KIND.get(request.WhichOneof("request"))
+        if take is None:
+            raise ProtocolError("a message of a kind that is not known")
+        return take(self, request)
+
+    def answer(self, endpoint: str) -> list[bytes]:
+        """Send the request to `endpoint`, `ip:port`. Returns the messages for the gateway.
+
+        There are none if the gateway has answered by itself meanwhile.
+        """
+        if self.finished or self._response is not _Response.EXPECTED:
+            return []
+        self._endpoint = endpoint
+        body, self._body = b"".join(self._body), []
+        self._request = _Request.ANSWERED
+        if not self._has_body:
+            return [answers.destination(endpoint, None)]
+        if self._request_mode == _BUFFERED:
+            return [answers.buffered_destination(endpoint)]
+        messages = [answers.destination(endpoint, len(body))]
+        messages += answers.request_body(body, end_of_stream=not self._trailers)
+        if self._trailers:
+            messages.append(answers.PASS_REQUEST_TRAILERS)
+        return messages
+
+    def refuse(self, refused: RefusedRequestError) -> list[bytes]:
+        """Answer the client in place of an endpoint; the stream is finished then."""
+        if self.finished:
+            return []
+        self.finished = True
+        self._body = []
+        return [answers.refusal(refused)]
+
+    def refuse_too_large(self) -> list[bytes]:
+        """Refuse a body of which not even a part has been read."""
+        return self.refuse(self._too_large())
+
+    def _on_request_headers(self, request: ProcessingRequest) -> list[Event]:
+        if self._request is not _Request.EXPECTED:
+            raise ProtocolError("request headers come twice")
+        head = self._head = request_head(request)
+        if request.HasField("protocol_config"):
+            self._request_mode = request.protocol_config.request_body_mode
+            self._response_mode = request.protocol_config.response_body_mode
+        if request.request_headers.end_of_stream:
+            self._request = _Request.ASKED
+            return [Question(head, None)]
+        self._request = _Request.BODY
+        self._has_body = True
+        if self._request_mode not in {_BUFFERED, _FULL_DUPLEX}:
+            problem = (
+                f"the gateway's request_body_mode is {_mode_name(self._request_mode)}; "
+                "endpoint pickers need FULL_DUPLEX_STREAMED"
+            )
+            return self._refused(GatewayMisconfiguredError(problem))
+        if content_length(head) > self._max_body_bytes:
+            return self._refused(self._too_large())
+        # Envoy sends a buffered body only after this
+        return [Answer([answers.PASS_REQUEST_HEADERS])] if self._request_mode == _BUFFERED else []
+
+    def _on_request_body(self, request: ProcessingRequest) -> list[Event]:
+        if self._request is not _Request.BODY:
+            raise ProtocolError("a request body where none can be")
+        body, end_of_stream = request.request_body.body, request.request_body.end_of_stream
+        self._body_bytes += len(body)
+        if self._body_bytes > self._max_body_bytes:
+            return self._refused(self._too_large())
+        self._body.append(body)
+        # a buffered body comes whole; what follows it is trailers
+        return self._ask() if end_of_stream or self._request_mode == _BUFFERED else []
+
+    def _on_request_trailers(self, _: ProcessingRequest) -> list[Event]:
+        if self._request is _Request.ANSWERED and self._request_mode == _BUFFERED:
+            return [Answer([answers.PASS_REQUEST_TRAILERS])]
+        if self._request is not _Request.BODY:
+            raise ProtocolError("request trailers where none can be")
+        self._trailers = True
+        return self._ask()
+
+    def _ask(self) -> list[Event]:
+        assert self._head is not None  # noqa: S101 - no body without headers
+        self._request = _Request.ASKED
+        self._body = [b"".join(self._body)]
+        return [Question(self._head, self._body[0])]
+
+    def _on_response_headers(self, request: ProcessingRequest) -> list[Event]:
+        if self._request is _Request.EXPECTED or self._response is not _Response.EXPECTED:
+            raise ProtocolError("response headers where none can be")
+        self._response = _Response.BODY
+        came_from = served(request)
+        ended = request.response_headers.end_of_stream
+        # without a response body, Envoy 1.40 waits for nothing more
+        self.finished = ended or self._response_mode == _NONE
+        return [came_from, Answer([answers.response_headers(came_from.endpoint or self._endpoint)])]
+
+    def _on_response_body(self, request: ProcessingRequest) -> list[Event]:
+        if self._response is not _Response.BODY:
+            raise ProtocolError("a response body before its headers")
+        body, end_of_stream = request.response_body.body, request.response_body.end_of_stream
+        self.finished = end_of_stream
+        if self._response_mode == _FULL_DUPLEX:
+            return [Answer(answers.response_body(body, end_of_stream=end_of_stream))]
+        return [Answer([answers.PASS_RESPONSE_BODY])]
+
+    def _on_response_trailers(self, _: ProcessingRequest) -> list[Event]:
+        if self._response is not _Response.BODY:
+            raise ProtocolError("response trailers before response headers")
+        self.finished = True
+        return [Answer([answers.PASS_RESPONSE_TRAILERS])]
+
+    def _refused(self, refused: RefusedRequestError) -> list[Event]:
+        return [Answer(self.refuse(refused), refused)]
+
+    def _too_large(self) -> TooLargeError:
+        return TooLargeError(f"the body is larger than {self._max_body_bytes} bytes, the most that is taken")
+
+    _BY_KIND: ClassVar[Mapping[str | None, Callable[["Exchange", ProcessingRequest], list[Event]]]] = {
+        "request_headers": _on_request_headers,
+        "request_body": _on_request_body,
+        "request_trailers": _on_request_trailers,
+        "response_headers": _on_response_headers,
+        "response_body": _on_response_body,
+        "response_trailers": _on_response_trailers,
+    }
+
+
+def _mode_name(mode: int) -> str:
+    """As the configuration of a gateway has it; a newer gateway may have modes that are not known here."""
+    known: dict[int, str] = {number: name for name, number in ProcessingMode.BodySendMode.items()}
+    return known.get(mode, str(mode))

@@ -1,0 +1,98 @@
+"""TLS of a gRPC port: a certificate from files that may be renewed, or one of its own.
+
+Gateways do not verify a picker's certificate (Gateway API inference extension, docs/proposals/004), so one
+that nobody has signed is enough to encrypt.
+"""
+
+import ssl
+import tempfile
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Final
+
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+from cryptography.x509.oid import NameOID
+
+from kvtier_scorer.config.errors import PickerConfigError
+
+_CERTIFICATE: Final = "tls.crt"
+_KEY: Final = "tls.key"
+"""The names that a Secret of type kubernetes.io/tls has, and cert-manager writes."""
+_VALID: Final = timedelta(days=3650)
+_NAME: Final = "kvtier-picker"
+
+
+class Certificates:
+    """What a port proves itself with.
+
+    Args:
+        folder: Has tls.crt and tls.key; None to make a certificate that nobody has signed.
+
+    Attributes:
+        context: For the server.
+
+    Raises:
+        PickerConfigError: The folder has no certificate and key that belong together.
+    """
+
+    def __init__(self, folder: Path | None) -> None:
+        self.context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+        self.context.set_alpn_protocols(["h2"])
+        self._folder = folder
+        self._loaded: tuple[int, ...] = ()
+        if folder is None:
+            with tempfile.TemporaryDirectory() as own:
+                make_certificate(Path(own))
+                self._load(Path(own))
+        else:
+            self.renew()
+
+    def renew(self) -> bool:
+        """Take the files as they are now, for the connections to come.
+
+        Returns:
+            Whether they are other ones than before.
+
+        Raises:
+            PickerConfigError: They do not belong together; what was there before stays in use.
+        """
+        if self._folder is None:
+            return False
+        try:
+            now = tuple((self._folder / name).stat().st_mtime_ns for name in (_CERTIFICATE, _KEY))
+            if now == self._loaded:
+                return False
+            self._load(self._folder)
+        except OSError as error:  # ssl.SSLError is one
+            raise PickerConfigError(
+                f"--cert-path: {self._folder} needs a {_CERTIFICATE} and the {_KEY} that belongs to it: "
+                f"{error}"
+            ) from error
+        self._loaded = now
+        return True
+
+    def _load(self, folder: Path) -> None:
+        self.context.load_cert_chain(folder / _CERTIFICATE, folder / _KEY)
+
+
+def make_certificate(folder: Path) -> None:
+    """Write a certificate that nobody has signed, and its key, into a folder."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, _NAME)])
+    now = datetime.now(UTC)
+    certificate = (
+        x509.CertificateBuilder()
+        .subject_name(name)
+        .issuer_name(name)
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now - timedelta(days=1))
+        .not_valid_after(now + _VALID)
+        .add_extension(x509.SubjectAlternativeName([x509.DNSName(_NAME)]), critical=False)
+        .sign(key, hashes.SHA256())
+    )
+    (folder / _CERTIFICATE).write_bytes(certificate.public_bytes(Encoding.PEM))
+    (folder / _KEY).write_bytes(key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))

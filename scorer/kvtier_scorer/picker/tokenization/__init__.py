@@ -1,0 +1,1 @@
+"""How a prompt's tokens are found, where estimating them is not enough."""

@@ -1,0 +1,49 @@
+"""Tokens from a tokenizer.json, for prompts that are plain text.
+
+Chat templates are the engine's: a chat is not told by its messages' texts alone, so it is left to estimate.
+"""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from kvtier_scorer.config.errors import PickerConfigError
+from kvtier_scorer.picker.tokenization.tokenizer import TokenIds
+from kvtier_scorer.scheduling.model import Prompt
+
+
+class TokenizerFile:
+    """A tokenizer.json, read with the `tokenizers` package.
+
+    Args:
+        path: The file.
+
+    Raises:
+        PickerConfigError: The package is not installed, or the file cannot be read.
+    """
+
+    def __init__(self, path: Path) -> None:
+        try:
+            from tokenizers import Tokenizer  # noqa: PLC0415 - not installed where no file is configured
+        except ImportError as error:
+            raise PickerConfigError(
+                "tokenization.path needs the package `tokenizers`; install it, or use mode Tokenize"
+            ) from error
+        try:
+            self._tokenizer = Tokenizer.from_file(str(path))
+        except Exception as error:
+            raise PickerConfigError(f"tokenization.path: {path} is not a tokenizer.json: {error}") from error
+
+    async def tokenize(self, prompt: Prompt, body: Mapping[str, Any]) -> TokenIds | None:
+        """Tokens of a completion's prompt, with those that the model wants at its beginning."""
+        text = body.get("prompt")
+        # a body may have a field of another API, that its own does not read
+        if prompt.token_ids is not None or not isinstance(text, str) or text.encode() != prompt.text:
+            return prompt.token_ids
+        special = body.get("add_special_tokens", True) is not False
+        return np.array(self._tokenizer.encode(text, add_special_tokens=special).ids, np.uint32)
+
+    async def close(self) -> None:
+        """Holds nothing that needs closing."""

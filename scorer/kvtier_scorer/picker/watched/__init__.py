@@ -1,0 +1,1 @@
+"""What people and other programs see of the picker: metrics, logs, explanations."""

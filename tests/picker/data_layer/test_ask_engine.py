@@ -1,0 +1,145 @@
+"""Tokens from an engine's /tokenize, and estimates where it answers something else."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+from aiohttp import web
+from tests.picker.data_layer.conftest import Answer, Pod
+
+from kvtier_scorer.picker.bodies import read_prompt
+from kvtier_scorer.picker.tokenization.ask_engine import AskEngine
+
+CHAT: dict[str, Any] = {"model": "m", "messages": [{"role": "user", "content": "hi"}]}
+COMPLETION: dict[str, Any] = {"model": "m", "prompt": "hi"}
+PATHS = {"messages": "/v1/chat/completions", "prompt": "/v1/completions", "input": "/v1/responses"}
+
+
+def says(body: bytes, status: int = 200) -> Answer:
+    async def say(_: web.Request) -> web.StreamResponse:
+        return web.Response(body=body, status=status)
+
+    return say
+
+
+async def hang(_: web.Request) -> web.StreamResponse:
+    await asyncio.Event().wait()
+    raise AssertionError
+
+
+async def reset(request: web.Request) -> web.StreamResponse:
+    assert request.transport is not None
+    request.transport.abort()
+    return web.Response()
+
+
+@pytest.fixture
+async def asked(pod: Pod) -> list[dict[str, Any]]:
+    """The questions that the pod got."""
+    asked: list[dict[str, Any]] = []
+
+    async def answer(request: web.Request) -> web.StreamResponse:
+        assert request.path == "/tokenize"
+        asked.append(await request.json())
+        return web.json_response({"count": 2, "max_model_len": 9, "tokens": [5, 4_294_967_295]})
+
+    pod.answer = answer
+    return asked
+
+
+@pytest.fixture
+async def engine(pod: Pod) -> AsyncIterator[AskEngine]:
+    engine = AskEngine(lambda: pod.address, 0.5)
+    yield engine
+    await engine.close()
+
+
+async def tokens(engine: AskEngine, body: dict[str, Any], path: str = "") -> list[int] | None:
+    path = path or next(PATHS[name] for name in PATHS if name in body)
+    found = await engine.tokenize(read_prompt(path, json.dumps(body).encode()), body)
+    return None if found is None else found.tolist()
+
+
+@pytest.mark.parametrize("body", [CHAT, COMPLETION])
+async def test_the_engine_is_asked_what_decides_the_tokens(
+    engine: AskEngine, asked: list[dict[str, Any]], body: dict[str, Any]
+) -> None:
+    more = {"add_special_tokens": False, "stream": True, "temperature": 1}
+    assert await tokens(engine, body | more) == [5, 4_294_967_295]
+    assert asked == [body | {"add_special_tokens": False}]
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "expected"),
+    [
+        ("/v1/completions", COMPLETION | {"messages": CHAT["messages"]}, [COMPLETION]),
+        ("/v1/chat/completions", CHAT | {"prompt": "hi"}, [CHAT]),
+        ("/v1/completions", {"model": "m", "prompt": ["hi", "ho"]}, []),
+        ("/v1/responses", {"model": "m", "input": "hi"}, []),
+        ("/v1/embeddings", {"model": "m", "input": "hi", "prompt": "ho"}, []),
+    ],
+)
+async def test_only_what_the_prompt_was_read_from_is_asked_for(
+    engine: AskEngine,
+    asked: list[dict[str, Any]],
+    path: str,
+    body: dict[str, Any],
+    expected: list[dict[str, Any]],
+) -> None:
+    await tokens(engine, body, path)
+    assert asked == expected
+
+
+async def test_tokens_that_the_client_gave_are_not_asked_for(
+    engine: AskEngine, asked: list[dict[str, Any]]
+) -> None:
+    assert await tokens(engine, {"model": "m", "prompt": [1, 2]}) == [1, 2]
+    assert asked == []
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        hang,
+        reset,
+        says(b"<html>"),
+        says(b"[]"),
+        says(b"{}"),
+        says(b'{"tokens": [-1]}'),
+        says(b'{"tokens": [4294967296]}'),
+        says(b'{"tokens": ["\xff"]}'),
+    ],
+    ids=["hang", "reset", "html", "list", "none", "negative", "large", "no-utf8"],
+)
+async def test_an_engine_that_says_something_else_is_told_of_once_and_tokens_are_estimated(
+    engine: AskEngine, pod: Pod, fault: Answer, caplog: pytest.LogCaptureFixture
+) -> None:
+    pod.answer = fault
+    for _ in range(2):
+        assert await tokens(engine, COMPLETION) is None
+    assert sum("tokens are estimated" in each.getMessage() for each in caplog.records) == 1
+    pod.answer = says(b'{"tokens": [1]}')
+    assert await tokens(engine, COMPLETION) == [1]
+
+
+async def test_a_request_that_the_engine_refuses_is_left_to_it(
+    engine: AskEngine, pod: Pod, caplog: pytest.LogCaptureFixture
+) -> None:
+    pod.answer = says(b'{"error": "too long"}', 400)
+    assert await tokens(engine, COMPLETION) is None
+    assert not caplog.records
+
+
+async def test_without_a_pod_tokens_are_estimated() -> None:
+    engine = AskEngine(lambda: None, 0.5)
+    assert await tokens(engine, COMPLETION) is None
+    await engine.close()
+
+
+async def test_a_field_that_cannot_be_sent_on_does_not_fail_the_request(engine: AskEngine) -> None:
+    deep: Any = []
+    for _ in range(300):
+        deep = [deep]
+    assert await tokens(engine, CHAT | {"mm_processor_kwargs": deep}) is None

@@ -1,0 +1,36 @@
+"""What pickers are configured from: inputs that differ in every way that the configuration depends on."""
+
+from dataclasses import replace
+from typing import Final
+
+from kvtier_scorer.config.model import PickerInput, ScorerWeights, TierTokens
+
+# Qwen3-32B in bf16 takes 262,144 bytes a token: 100 GiB hold 409,600 tokens.
+EXAMPLE: Final = PickerInput(
+    weights=ScorerWeights(queue=2, kv_cache_utilization=2, gpu_prefix=1, cpu_prefix=1, disk_prefix=0),
+    tokens=TierTokens(gpu=120_000, cpu=409_600, disk=None),
+    engine_block_tokens=16,
+    max_prefix_tokens=40_960,
+)
+_ALL_WEIGHTS: Final = ScorerWeights(
+    queue=1, kv_cache_utilization=2, gpu_prefix=3, cpu_prefix=4, disk_prefix=5
+)
+_NO_WEIGHTS: Final = ScorerWeights(queue=0, kv_cache_utilization=0, gpu_prefix=0, cpu_prefix=0, disk_prefix=0)
+
+INPUTS: Final = {
+    "example": EXAMPLE,
+    "device-cache-unknown": replace(EXAMPLE, tokens=replace(EXAMPLE.tokens, gpu=None)),
+    "three-tiers": replace(EXAMPLE, weights=_ALL_WEIGHTS, tokens=TierTokens(120_000, 409_600, 4_194_304)),
+    "device-alone": replace(EXAMPLE, tokens=TierTokens(120_000, None, None)),
+    "device-alone-unknown": replace(EXAMPLE, tokens=TierTokens(None, None, None)),
+    "queue-alone": replace(EXAMPLE, weights=replace(_NO_WEIGHTS, queue=1)),
+    "cpu-prefix-alone": replace(EXAMPLE, weights=replace(_NO_WEIGHTS, cpu_prefix=1)),
+    "large-weights": replace(EXAMPLE, weights=replace(EXAMPLE.weights, queue=1000, gpu_prefix=999)),
+    "large-blocks": replace(EXAMPLE, engine_block_tokens=128),
+    "odd-blocks": replace(EXAMPLE, engine_block_tokens=784),
+    "small-tiers": replace(EXAMPLE, tokens=TierTokens(1_000, 2_000, None)),
+    "long-prompts": replace(EXAMPLE, max_prefix_tokens=1_000_000),
+    "prompts-of-unknown-length": replace(EXAMPLE, max_prefix_tokens=None),
+    "prompts-shorter-than-a-block": replace(EXAMPLE, engine_block_tokens=128, max_prefix_tokens=100),
+    "huge-disk": replace(EXAMPLE, weights=_ALL_WEIGHTS, tokens=TierTokens(None, 10**8, 10**10)),
+}

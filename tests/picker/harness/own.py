@@ -1,0 +1,108 @@
+"""kvtier's own picker as a process of this test run."""
+
+import os
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from tests.cluster.harness.ports import free_ports
+from tests.cluster.harness.process import Process
+from tests.picker.harness.health import is_serving
+from tests.picker.harness.pool import Pool
+
+
+@dataclass(frozen=True, slots=True)
+class OwnStart:
+    """How the picker is started.
+
+    Attributes:
+        config: The EndpointPickerConfig as text.
+        scrape_interval_s: Between two looks at a pod's metrics.
+        tls: Whether it speaks TLS, with a certificate of its own.
+        arguments: Further arguments of its command.
+        environment: Beside this process's own.
+    """
+
+    config: str
+    scrape_interval_s: float = 0.05
+    tls: bool = False
+    arguments: Sequence[str] = ()
+    environment: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Own:
+    """A running picker that is ready.
+
+    Attributes:
+        process: It.
+        port: Of its ext_proc service.
+        health_port: Of its health service.
+        metrics_port: Of its metrics and explanations.
+    """
+
+    process: Process
+    port: int
+    health_port: int
+    metrics_port: int
+
+    @property
+    def address(self) -> tuple[str, int]:
+        """Where Envoy reaches it."""
+        return "127.0.0.1", self.port
+
+    @property
+    def http(self) -> str:
+        """Base URL of its metrics and explanations."""
+        return f"http://127.0.0.1:{self.metrics_port}"
+
+
+@contextmanager
+def running_own(start: OwnStart, pods: Sequence[tuple[str, int]] | Pool, folder: Path) -> Iterator[Own]:
+    """Starts the picker and waits until its health service says that it serves.
+
+    Args:
+        start: What to start.
+        pods: Address and port of each pod, or the InferencePool that has them.
+        folder: For its configuration and its log.
+
+    Raises:
+        RuntimeError: It ended, or it is not ready in time; the message has the end of its log.
+    """
+    port, health, metrics = free_ports(3)
+    config = folder / "picker.yaml"
+    config.write_text(
+        f"{start.config}\nmetrics: {{scrapeIntervalMs: {round(start.scrape_interval_s * 1000)}}}\n"
+    )
+    environment = {**os.environ, **start.environment}
+    if isinstance(pods, Pool):
+        source = [f"--pool-name={pods.name}", f"--pool-namespace={pods.name}"]
+        environment["KUBECONFIG"] = str(pods.cluster.kubeconfig(folder))
+    else:
+        source = [f"--endpoints={','.join(f'{ip}:{serving}' for ip, serving in pods)}"]
+    process = Process(
+        [
+            sys.executable,
+            "-m",
+            "kvtier_scorer.picker",
+            f"--config-file={config}",
+            *source,
+            "--bind-address=127.0.0.1",
+            f"--grpc-port={port}",
+            f"--grpc-health-port={health}",
+            f"--metrics-port={metrics}",
+            f"--secure-serving={start.tls}",
+            "--log-format=plain",
+            *start.arguments,
+        ],
+        folder / "picker.log",
+        env=environment,
+    )
+    picker = Own(process, port, health, metrics)
+    try:
+        process.wait_until(lambda: is_serving(f"127.0.0.1:{health}"))
+        yield picker
+    finally:
+        process.stop()

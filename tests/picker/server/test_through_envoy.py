@@ -1,0 +1,182 @@
+"""Requests through a real Envoy and our picker reach the right engines, and errors their clients."""
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+from tests.picker.harness.bootstrap import DESTINATION, Routing
+from tests.picker.harness.client import Answer, get, post
+from tests.picker.harness.envoy import Envoy
+from tests.picker.harness.fleet import Fleet
+from tests.picker.harness.own import Own
+
+LONG = "a prompt that several requests share " * 400
+CHAT = "/v1/chat/completions"
+ANY = "ORIGINAL_DST-False"
+BODIES: Mapping[str, Mapping[str, object]] = {
+    CHAT: {"messages": [{"role": "user", "content": LONG}]},
+    "/v1/completions": {"prompt": LONG},
+    "/v1/responses": {"input": LONG},
+    "/v1/embeddings": {"input": LONG},
+}
+
+
+def ask(envoy: Envoy, gateway: str, prompt: str, **more: object) -> Answer:
+    body = {"model": "fake", "messages": [{"role": "user", "content": prompt}], **more}
+    return post(envoy.url(gateway) + CHAT, json.dumps(body).encode())
+
+
+@pytest.mark.parametrize("response_body", [False, True], ids=["headers", "bodies"])
+@pytest.mark.parametrize("routing", Routing, ids=lambda each: each.name)
+def test_one_prompt_goes_to_one_engine(
+    envoy: Envoy, fleet: Fleet, routing: Routing, response_body: bool
+) -> None:
+    gateway = f"{routing.name}-{response_body}"
+    first = ask(envoy, gateway, f"{gateway} {LONG}")
+    assert first.status == 200
+    assert first.engine in fleet.addresses
+    assert json.loads(first.body)["choices"]
+    assert first.headers["x-gateway-destination-endpoint-served"] == first.engine
+    assert {ask(envoy, gateway, f"{gateway} {LONG} {n}").engine for n in range(6)} == {first.engine}
+
+
+@pytest.mark.parametrize("path", BODIES)
+def test_each_api_keeps_its_prefix_together(envoy: Envoy, path: str) -> None:
+    body = json.dumps({"model": f"fake{path}", **BODIES[path]}).encode()
+    engines = {post(envoy.url(ANY) + path, body).engine for _ in range(6)}
+    assert len(engines) == 1
+    assert engines != {""}
+
+
+@pytest.mark.parametrize("field", ["model", "cache_salt"])
+def test_salts_and_adapters_keep_prefixes_apart(envoy: Envoy, picker: Own, field: str) -> None:
+    prompt = f"{field} {LONG}"
+    ask(envoy, ANY, prompt)
+    known = explained(picker, prompt)
+    other = explained(picker, prompt, **{field: "another"})
+    assert max(pod["matched_tokens"]["gpu"] for pod in known["pods"]) > 3000
+    assert max(pod["matched_tokens"]["gpu"] for pod in other["pods"]) == 0
+
+
+def explained(picker: Own, prompt: str, **more: object) -> dict[str, Any]:
+    body = {"model": "fake", "messages": [{"role": "user", "content": prompt}], **more}
+    answer = post(f"{picker.http}/explain{CHAT}", json.dumps(body).encode())
+    assert answer.status == 200, answer.body
+    explanation: dict[str, Any] = json.loads(answer.body)
+    return explanation
+
+
+def test_the_explanation_names_the_pod_that_is_then_picked(envoy: Envoy, picker: Own) -> None:
+    prompt = f"to be explained {LONG}"
+    ask(envoy, ANY, prompt)
+    explanation = explained(picker, prompt)
+    best, *others = explanation["pods"]
+    assert best["best"]
+    assert not any(pod["best"] for pod in others)
+    assert set(best["scores"]) == {"queue", "kv_cache_utilization", "gpu_prefix", "cpu_prefix"}
+    assert best["address"] == ask(envoy, ANY, prompt).engine
+
+
+def test_requests_without_a_prompt_go_somewhere(envoy: Envoy, fleet: Fleet) -> None:
+    assert get(envoy.url(ANY) + "/v1/models").engine in fleet.addresses
+    assert post(envoy.url(ANY) + "/v1/audio/speech", b"\x00not json").engine in fleet.addresses
+
+
+def test_an_engine_sees_the_body_as_it_was_sent(envoy: Envoy, fleet: Fleet) -> None:
+    seen: list[bytes] = []
+    for each in fleet.engines.values():
+        each.bodies = lambda _path, body: seen.append(body)
+    body = json.dumps({"model": "fake", "prompt": "é" * 200_000}, ensure_ascii=False).encode()
+    try:
+        assert post(envoy.url(ANY) + "/v1/completions", body).status == 200
+    finally:
+        for each in fleet.engines.values():
+            each.bodies = None
+    assert seen == [body]
+
+
+def test_a_client_cannot_choose_the_engine(envoy: Envoy, fleet: Fleet) -> None:
+    body = json.dumps({"model": "fake", "prompt": "x"}).encode()
+    chosen = [
+        post(envoy.url(ANY) + "/v1/completions", body, {DESTINATION: "192.0.2.1:80"}).engine for _ in range(3)
+    ]
+    assert set(chosen) <= set(fleet.addresses)
+
+
+def test_only_the_subset_is_picked_from(envoy: Envoy, fleet: Fleet) -> None:
+    engines = {ask(envoy, "subset", f"{n} {LONG}").engine for n in range(20)}
+    assert engines == {fleet.addresses[1], fleet.addresses[2]}
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "status", "message"),
+    [
+        (CHAT, b"{", 400, "the body is not JSON"),
+        (CHAT, b"[]", 400, "the body must be a JSON object, not a list"),
+        (CHAT, b'{"messages": [{"role": "user", "content": "x"}]}', 400, "model: is required"),
+        (CHAT, b'{"model": "m"}', 400, "messages: is required"),
+        (CHAT, b'{"model": "m", "messages": [1]}', 400, "messages[0]: must be an object, not a number"),
+        ("/v1/completions", b'{"model": "m", "prompt": {}}', 400, "prompt: must be a string or a list"),
+        ("/v1/completions", b"x" * (50 << 20), 413, "the body is larger than 33554432 bytes"),
+    ],
+    ids=["cut-off", "list", "no-model", "no-messages", "no-message", "no-prompt", "50-mib"],
+)
+def test_a_client_is_told_what_is_wrong(
+    envoy: Envoy, path: str, body: bytes, status: int, message: str
+) -> None:
+    answer = post(envoy.url(ANY) + path, body)
+    assert answer.status == status
+    assert not answer.engine
+    assert message in json.loads(answer.body)["error"]["message"]
+    assert ask(envoy, ANY, "the next request is fine").status == 200
+
+
+def test_a_priority_that_is_none_is_refused(envoy: Envoy) -> None:
+    body = json.dumps({"model": "fake", "prompt": "x"}).encode()
+    answer = post(envoy.url(ANY) + "/v1/completions", body, {"x-kvtier-priority": "high"})
+    assert answer.status == 400
+    assert "x-kvtier-priority" in json.loads(answer.body)["error"]["message"]
+
+
+def test_a_subset_without_ready_pods_is_503(envoy: Envoy) -> None:
+    answer = ask(envoy, "nobody", "x")
+    assert answer.status == 503
+    assert "none of the 1 endpoints" in json.loads(answer.body)["error"]["message"]
+
+
+def test_metrics_count_what_was_done(envoy: Envoy, picker: Own) -> None:
+    before = metrics(picker)
+    prompt = f"to be counted {LONG}"
+    engines = [ask(envoy, ANY, prompt).engine for _ in range(3)]
+    post(envoy.url(ANY) + CHAT, b"{")
+    after = metrics(picker)
+
+    def grown(name: str) -> float:
+        return after.get(name, 0.0) - before.get(name, 0.0)
+
+    [engine] = set(engines)
+    picks = f'kvtier_picker_picks_total{{endpoint="{engine}",pod="{engine}"}}'
+    assert grown(picks) == 3
+    assert grown("kvtier_picker_decision_seconds_count") == 3
+    assert grown('kvtier_picker_requests_refused_total{status="400"}') == 1
+    assert grown('kvtier_picker_responses_total{status="200"}') == 3
+    tokens = grown("kvtier_picker_prompt_tokens_total")
+    assert tokens > 3 * 3000
+    # the first of them was new
+    for tier in ("gpu", "cpu"):
+        predicted = grown(f'kvtier_picker_predicted_hit_tokens_total{{tier="{tier}"}}')
+        assert 0.6 * tokens < predicted < 0.67 * tokens
+    assert after["kvtier_picker_pods"] == 3
+    assert after["kvtier_picker_open_streams"] == 0
+    capacity = f'kvtier_picker_tier_capacity_blocks{{pod="{engine}",tier="gpu"}}'
+    # the fleet's engines say 4,096 blocks of 16 tokens; the configuration says otherwise
+    assert after[capacity] == 4096
+
+
+def metrics(picker: Own) -> dict[str, float]:
+    lines = get(f"{picker.http}/metrics").body.decode().splitlines()
+    return {
+        name: float(value)
+        for name, value in (line.rsplit(" ", 1) for line in lines if not line.startswith("#"))
+    }

@@ -1,0 +1,87 @@
+"""Pods come, go, start anew and take over each other's addresses."""
+
+from dataclasses import dataclass, field
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kvtier_scorer.picker.pods.roster import Life, Roster
+from kvtier_scorer.picker.pods.source import Endpoint
+
+
+@dataclass
+class Sink:
+    """Holds what a sink must hold, and refuses what makes no sense."""
+
+    here: dict[str, Endpoint] = field(default_factory=dict)
+    calls: list[str] = field(default_factory=list)
+
+    def put(self, endpoint: Endpoint) -> None:
+        assert endpoint.address not in self.here
+        self.here[endpoint.address] = endpoint
+        self.calls.append(f"+{endpoint.address}")
+
+    def drop(self, address: str) -> None:
+        del self.here[address]
+        self.calls.append(f"-{address}")
+
+
+def life(identity: str, *addresses: str, name: str = "pod") -> Life:
+    return Life(identity, [Endpoint(name, address, rank) for rank, address in enumerate(addresses)])
+
+
+def test_only_differences_are_told() -> None:
+    sink = Sink()
+    roster = Roster(sink)
+    roster.seen("pod", life("1", "a", "b"))
+    roster.seen("pod", life("1", "a", "b"))
+    assert sink.calls == ["+a", "+b"]
+    roster.seen("pod", life("1", "b", "c"))
+    assert sink.calls[2:] == ["-a", "+c"]
+    roster.seen("pod", Life("", ()))
+    roster.gone("pod")
+    assert sink.calls[4:] == ["-b", "-c"]
+
+
+def test_a_pod_that_started_anew_is_another_one() -> None:
+    sink = Sink()
+    roster = Roster(sink)
+    roster.seen("pod", life("1", "a"))
+    roster.seen("pod", life("2", "a"))
+    assert sink.calls == ["+a", "-a", "+a"]
+
+
+def test_the_end_of_a_pod_whose_address_another_one_has_changes_nothing() -> None:
+    sink = Sink()
+    roster = Roster(sink)
+    roster.seen("old", life("1", "a", name="old"))
+    roster.seen("new", life("2", "a", name="new"))
+    roster.gone("old")
+    assert sink.here == {"a": Endpoint("new", "a")}
+
+
+def test_a_list_ends_those_that_are_not_in_it() -> None:
+    sink = Sink()
+    roster = Roster(sink)
+    roster.seen("one", life("1", "a"))
+    roster.seen("two", life("2", "b"))
+    roster.only(frozenset({"two", "three"}))
+    assert sink.calls == ["+a", "+b", "-a"]
+
+
+NAMES = st.sampled_from(["p", "q", "r"])
+ADDRESSES = st.lists(st.sampled_from(["a", "b", "c"]), unique=True, max_size=2)
+
+
+@given(st.lists(st.tuples(NAMES, st.sampled_from("12"), ADDRESSES)))
+def test_whatever_is_seen_everybody_who_is_gone_leaves_nothing(
+    seen: list[tuple[str, str, list[str]]],
+) -> None:
+    sink = Sink()
+    roster = Roster(sink)
+    for name, identity, addresses in seen:
+        roster.seen(name, life(identity, *addresses, name=name))
+        assert set(addresses) <= set(sink.here)
+    roster.only(frozenset())
+    assert sink.here == {}
+    assert roster._owners == {}
