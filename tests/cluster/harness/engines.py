@@ -53,6 +53,9 @@ def _hub(say: Say) -> Path:
         shutil.copytree(made, copying)
         snapshot.parent.mkdir(exist_ok=True)
         copying.rename(snapshot)
+    # an engine that locks no memory does not run as root
+    for path in (snapshot, *snapshot.iterdir()):
+        path.chmod(0o755 if path.is_dir() else 0o644)
     (model / "refs").mkdir(exist_ok=True)
     (model / "refs" / "main").write_text(revision)
     return hub
