@@ -207,4 +207,10 @@ RULES: Final = (
         {"spec.router": {"flavor": "llm-d", "replicas": 2}},
         {"spec.router": {"flavor": "builtin", "replicas": 2}},
     ),
+    RuleCase(
+        "only kvtier's own picker is configured for KV events; set flavor to builtin or leave kvEvents out",
+        "spec.router.kvEvents",
+        {"spec.router": {"flavor": "builtin", "kvEvents": True}},
+        {"spec.router": {"flavor": "llm-d", "kvEvents": True}},
+    ),
 )

@@ -111,6 +111,10 @@ class RouterSpec(ApiModel):
         ge=1,
         le=16,
     )
+    kv_events: bool = Field(
+        default=False,
+        description="builtin: the engines publish what their caches take in and let go (vLLM's KV events), and the picker follows them instead of guessing.",
+    )
     weights: Weights = Field(default_factory=Weights, description="Weights of the scorers.")
     failure_mode: FailureMode = Field(
         FailureMode.FAIL_OPEN, description="What the gateway does when the picker does not answer."
@@ -127,3 +131,12 @@ class RouterSpec(ApiModel):
     def builtin_runs_once(self) -> bool:
         """Upstream's pickers elect a leader; kvtier's own does not."""
         return self.flavor is not Flavor.BUILTIN or self.replicas == 1
+
+    @rule(
+        "self.flavor == 'builtin' || !self.kvEvents",
+        "only kvtier's own picker is configured for KV events; set flavor to builtin or leave kvEvents out",
+        field=".kvEvents",
+    )
+    def events_have_a_reader(self) -> bool:
+        """Other pickers would leave the engines publishing for nobody."""
+        return self.flavor is Flavor.BUILTIN or not self.kv_events

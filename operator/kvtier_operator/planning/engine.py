@@ -1,14 +1,19 @@
 """The engine: vLLM's arguments and environment, from the resource and its backend."""
 
+import json
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
 from kvtier_operator.api.engine import Device, EngineSpec, KVCacheDtype
 from kvtier_operator.api.resource import KVCacheTier, Spec
+from kvtier_operator.api.router import RouterSpec
 from kvtier_operator.planning import images
 from kvtier_operator.planning.observed import Machine
 from kvtier_operator.planning.plan import BackendPlan, EnginePlan
 from kvtier_operator.planning.tiers import CPU_DEVICE_KV_CACHE_BYTES
+from kvtier_scorer.config.kv_events import EVENTS_PORT, REPLAY_PORT
+
+EVENTS_ARGUMENT: Final = "--kv-events-config"
 
 
 def plan_engine(resource: KVCacheTier, backend: BackendPlan, machine: Machine | None) -> EnginePlan:
@@ -50,8 +55,22 @@ def _args(resource: KVCacheTier, backend: BackendPlan) -> tuple[str, ...]:
         "--enable-prefix-caching",
         *_device_cache_args(engine),
         *backend.args,
+        *_events_args(resource.spec.router),
         *engine.extra_args,
     )
+
+
+def _events_args(router: RouterSpec) -> tuple[str, ...]:
+    """Source: vllm/config/kv_events.py (KVEventsConfig)."""
+    if not router.kv_events:
+        return ()
+    config = {
+        "enable_kv_cache_events": True,
+        "publisher": "zmq",
+        "endpoint": f"tcp://*:{EVENTS_PORT}",
+        "replay_endpoint": f"tcp://*:{REPLAY_PORT}",
+    }
+    return EVENTS_ARGUMENT, json.dumps(config)
 
 
 def _option(name: str, value: object | None) -> tuple[str, ...]:

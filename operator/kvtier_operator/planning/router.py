@@ -75,6 +75,8 @@ def _config(
         engine_block_tokens=geometry.block_tokens,
         max_prefix_tokens=spec.engine.max_model_len or geometry.max_position_tokens,
         version=spec.router.version if instead is None else None,
+        # beside one another on one machine the engines would publish at one address
+        kv_events=spec.router.kv_events and instead is None,
     )
     try:
         return picker_config(instead or spec.router.flavor, given)

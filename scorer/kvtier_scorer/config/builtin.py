@@ -6,6 +6,7 @@
 from typing import Any, Final
 
 from kvtier_scorer.config.errors import UnsupportedVersionError
+from kvtier_scorer.config.kv_events import EVENTS_PORT, REPLAY_PORT
 from kvtier_scorer.config.model import PickerConfig, PickerInput
 from kvtier_scorer.config.per_tier import per_tier_config
 from kvtier_scorer.config.tiers import PrefixTier
@@ -14,6 +15,12 @@ from kvtier_scorer.config.version import minor_version
 API_VERSION: Final = "kvtier.dev/v1alpha1"
 TESTED_VERSION: Final = "0.1.0"
 """This distribution's (pyproject.toml); a unit test holds the two together."""
+
+_FOLLOWING_EVENTS: Final = {
+    # events name blocks by their tokens, which only an engine knows for certain
+    "tokenization": {"mode": "Tokenize"},
+    "events": {"enabled": True, "port": EVENTS_PORT, "replayPort": REPLAY_PORT},
+}
 
 
 def builtin_config(given: PickerInput) -> PickerConfig:
@@ -35,4 +42,6 @@ def builtin_config(given: PickerInput) -> PickerConfig:
             return settings
         return {**settings, "maxPrefixTokensToMatch": given.max_prefix_tokens}
 
-    return per_tier_config(given, version, API_VERSION, parameters)
+    return per_tier_config(
+        given, version, API_VERSION, parameters, _FOLLOWING_EVENTS if given.kv_events else {}
+    )

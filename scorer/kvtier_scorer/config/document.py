@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any, Final
 
 import yaml
@@ -36,8 +37,19 @@ class Plugin:
     weight: int | None = None
 
 
-def render(api_version: str, plugins: Iterable[Plugin], comments: Iterable[str] = ()) -> str:
+def render(
+    api_version: str,
+    plugins: Iterable[Plugin],
+    comments: Iterable[str] = (),
+    sections: Mapping[str, Any] = MappingProxyType({}),
+) -> str:
     """The document as YAML.
+
+    Args:
+        api_version: Of the configuration.
+        plugins: All of them but those that are always there.
+        comments: Lines before it.
+        sections: What else the document has.
 
     Scorers of weight 0 must already be left out. The profile handler and the picker that upstream adds
     by itself when they are missing (pkg/epp/config/loader, applySystemDefaults) are written out.
@@ -58,6 +70,7 @@ def render(api_version: str, plugins: Iterable[Plugin], comments: Iterable[str] 
         "kind": KIND,
         "plugins": [_entry(plugin) for plugin in everything],
         "schedulingProfiles": [{"name": "default", "plugins": [*references, {"pluginRef": PICKER}]}],
+        **sections,
     }
     header = "".join(f"# {comment}\n" for comment in comments)
     return header + yaml.dump(document, Dumper=_DUMPER, sort_keys=False)

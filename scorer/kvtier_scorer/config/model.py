@@ -39,6 +39,7 @@ class PickerInput:
         engine_block_tokens: Tokens in one KV block of the engine.
         max_prefix_tokens: Longest prompt that the engine takes; None if not known.
         version: The picker's version, `0.10` or `v0.10.0`; None for the one this package was tested with.
+        kv_events: Whether the engines publish KV events for the picker to follow; kvtier's own alone does.
     """
 
     weights: ScorerWeights
@@ -46,6 +47,7 @@ class PickerInput:
     engine_block_tokens: int
     max_prefix_tokens: int | None = None
     version: str | None = None
+    kv_events: bool = False
 
 
 @dataclass(frozen=True, slots=True)

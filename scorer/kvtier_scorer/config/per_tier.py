@@ -1,6 +1,7 @@
 """A prefix scorer a tier, each with an index of its own: what most pickers take."""
 
 from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import Any
 
 from kvtier_scorer.config.document import PREFIX, Plugin, load_plugins, render
@@ -13,6 +14,7 @@ def per_tier_config(
     version: str,
     api_version: str,
     parameters: Callable[[PrefixTier], Mapping[str, Any]],
+    sections: Mapping[str, Any] = MappingProxyType({}),
 ) -> PickerConfig:
     """The configuration, in entries of the engine's own blocks.
 
@@ -21,6 +23,7 @@ def per_tier_config(
         version: The picker's.
         api_version: Of its configuration.
         parameters: Of a tier's scorer, beside its capacity.
+        sections: What else the document has.
 
     Raises:
         NoScorerError: No scorer has a weight and a tier.
@@ -35,5 +38,5 @@ def per_tier_config(
         version=version,
         tokens_per_entry=given.engine_block_tokens,
         entries=entries_of(tiers),
-        text=render(api_version, plugins),
+        text=render(api_version, plugins, sections=sections),
     )

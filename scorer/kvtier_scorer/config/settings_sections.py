@@ -5,6 +5,7 @@ from typing import Annotated, Final
 
 import msgspec
 
+from kvtier_scorer.config.kv_events import EVENTS_PORT
 from kvtier_scorer.config.strict_fields import field_error
 
 _MIB: Final = 1 << 20
@@ -123,11 +124,14 @@ class Events(Section, frozen=True, kw_only=True):
     Attributes:
         enabled: Whether to subscribe. A pod that sends none keeps its approximate index.
         port: Of the publisher on each pod; vLLM's default (vllm/config/kv_events.py, endpoint).
+        replay_port: Of the publisher's replays, vLLM's replay_endpoint; without one, events that were missed
+            are made up for only once the pod's tiers have filled anew.
         topic: Prefix of the topics to take; vLLM's default topic is the empty one.
     """
 
     enabled: bool = False
-    port: Port = 5557
+    port: Port = EVENTS_PORT
+    replay_port: Port | None = None
     topic: str = ""
 
 

@@ -136,6 +136,10 @@ class PrefixIndex:
             self._memory.holders[holder, PRECISE] = precise
             self.resize(pod, tier, self.capacity(pod, tier))
 
+    def is_precise(self, pod: int) -> bool:
+        """Whether the pod says itself what it holds."""
+        return bool(self._memory.holders[self._holder(pod, Tier.GPU), PRECISE])
+
     def stored(self, pod: int, tier: Tier, hashes: Hashes, parent: int | None) -> None:
         """A precise pod stored blocks of one prompt, one following the other.
 

@@ -179,7 +179,8 @@ async def data_layer(
             Scraper(members, settings.metrics.scrape_interval_s)
         )
         if prefix and settings.events.enabled:
-            where = EventPorts(settings.events.port, topic=settings.events.topic)
+            events = settings.events
+            where = EventPorts(events.port, events.replay_port, events.topic)
             members.subscriber = await stack.enter_async_context(
                 Subscriber(table.index, prefix.block_tokens, where)
             )

@@ -20,7 +20,7 @@ from kvtier_operator.runtime.metrics import parse_metrics
 
 RESOURCE = Path(__file__).with_name("routed.yaml")
 READY_S = 480
-ROUTERS = {"builtin": {"flavor": "builtin"}, "gaie": {"flavor": "gaie", "version": "1.5"}}
+ROUTERS = {"builtin": {"flavor": "builtin", "kvEvents": True}, "gaie": {"flavor": "gaie", "version": "1.5"}}
 EXT_PROC, METRICS, SERVING = 9002, 9090, 8000
 WORDS = random.Random(7).choices(  # noqa: S311 - words
     ("lorem", "ipsum", "dolor", "sit", "amet"), k=700
@@ -124,6 +124,23 @@ def test_our_picker_has_each_tiers_true_capacity(routed: Routed, envoy: Envoy) -
         )
 
     eventually(agree, "the picker's CPU capacities", 60)
+
+
+def test_our_picker_follows_the_engines_events(routed: Routed, envoy: Envoy) -> None:
+    if routed.flavor != "builtin":
+        return  # upstream's guesses
+    prompt = f"{time.time()} " + " ".join(WORDS)
+    tokens = json.loads(complete(envoy, prompt).body)["usage"]["prompt_tokens"]
+    (ip,) = routed.pods("picker").values()
+    body = json.dumps({"model": MODEL, "prompt": prompt}).encode()
+
+    def known() -> bool:
+        answer = post(f"http://{ip}:{METRICS}/explain/v1/completions", body)
+        best: dict[str, int] = json.loads(answer.body)["pods"][0]["matched_tokens"]
+        return min(best["gpu"], best["cpu"]) > 0.9 * int(tokens)
+
+    eventually(lambda: "kvtier_picker_pods_precise 2.0" in routed.picker_metrics(), "precise pods", 60)
+    eventually(known, "the prompt in both tiers, by the engines' own word", 60)
 
 
 def test_a_pod_that_goes_takes_no_request_with_it(routed: Routed, envoy: Envoy) -> None:

@@ -30,6 +30,7 @@ class Snapshot:
         confirmed: What engines told.
         served_elsewhere: Responses of another pod than was picked.
         blocks: Blocks held and blocks of room, for each pod by name and tier.
+        precise: Pods that say themselves what they hold.
         stale: Pods without a recent reading.
         troubles: Pods whose last scrape brought nothing, by kind of trouble.
         index_bytes: Memory of the index.
@@ -46,6 +47,7 @@ class Snapshot:
     confirmed: HitTokens
     served_elsewhere: int
     blocks: Mapping[tuple[str, Tier], tuple[int, int]]
+    precise: int
     stale: int
     troubles: Mapping[str, int]
     pods: int
@@ -73,6 +75,11 @@ class Snapshot:
         yield GaugeMetricFamily(_PREFIX + "pods", "Pods that may be picked.", value=self.pods)
         yield GaugeMetricFamily(
             _PREFIX + "pods_stale", "Of those, without a recent reading of their metrics.", value=self.stale
+        )
+        yield GaugeMetricFamily(
+            _PREFIX + "pods_precise",
+            "Of those, whose KV events say what they hold; the others are guessed.",
+            value=self.precise,
         )
         troubles = GaugeMetricFamily(
             _PREFIX + "scrapes_failing", "Pods whose last scrape brought nothing.", labels=["reason"]
@@ -155,12 +162,18 @@ def snapshot(
         confirmed=tallies.confirmed,
         served_elsewhere=tallies.served_elsewhere,
         blocks=dict(_blocks(table)),
+        precise=_precise(table),
         stale=stale,
         troubles=dict(troubles),
         pods=len(table),
         index_bytes=table.index.nbytes,
         calls=calls,
     )
+
+
+def _precise(table: PodTable) -> int:
+    numbers = (table.number(pod.address) for pod in table)
+    return sum(number is not None and table.index.is_precise(number) for number in numbers)
 
 
 def _blocks(table: PodTable) -> Iterator[tuple[tuple[str, Tier], tuple[int, int]]]:
