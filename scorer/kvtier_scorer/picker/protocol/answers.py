@@ -42,14 +42,7 @@ def buffered_destination(endpoint: str) -> bytes:
 
 def request_body(body: bytes, *, end_of_stream: bool) -> list[bytes]:
     """The request's body as it was, in chunks; the last one ends it if `end_of_stream`."""
-    answers = []
-    for start in range(0, max(len(body), 1), CHUNK_BYTES):
-        response = ProcessingResponse()
-        streamed = response.request_body.response.body_mutation.streamed_response
-        streamed.body = body[start : start + CHUNK_BYTES]
-        streamed.end_of_stream = end_of_stream and start + CHUNK_BYTES >= len(body)
-        answers.append(bytes(response.SerializeToString()))
-    return answers
+    return _chunks("request_body", body, end_of_stream=end_of_stream)
 
 
 def response_headers(endpoint: str | None) -> bytes:
@@ -63,14 +56,7 @@ def response_headers(endpoint: str | None) -> bytes:
 
 def response_body(body: bytes, *, end_of_stream: bool) -> list[bytes]:
     """The response's body as it was, in chunks."""
-    answers = []
-    for start in range(0, max(len(body), 1), CHUNK_BYTES):
-        response = ProcessingResponse()
-        streamed = response.response_body.response.body_mutation.streamed_response
-        streamed.body = body[start : start + CHUNK_BYTES]
-        streamed.end_of_stream = end_of_stream and start + CHUNK_BYTES >= len(body)
-        answers.append(bytes(response.SerializeToString()))
-    return answers
+    return _chunks("response_body", body, end_of_stream=end_of_stream)
 
 
 def refusal(refused: RefusedRequestError) -> bytes:
@@ -88,6 +74,17 @@ def refusal(refused: RefusedRequestError) -> bytes:
         option.header.key = name
         option.header.raw_value = value.encode()
     return bytes(response.SerializeToString())
+
+
+def _chunks(kind: str, body: bytes, *, end_of_stream: bool) -> list[bytes]:
+    answers = []
+    for start in range(0, max(len(body), 1), CHUNK_BYTES):
+        response = ProcessingResponse()
+        streamed = getattr(response, kind).response.body_mutation.streamed_response
+        streamed.body = body[start : start + CHUNK_BYTES]
+        streamed.end_of_stream = end_of_stream and start + CHUNK_BYTES >= len(body)
+        answers.append(bytes(response.SerializeToString()))
+    return answers
 
 
 def _set_destination(response: ProcessingResponse, common: CommonResponse, endpoint: str) -> None:
