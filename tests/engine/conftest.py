@@ -2,6 +2,7 @@
 
 import gc
 import os
+import sys
 import tempfile
 import warnings
 from collections.abc import Callable, Iterator
@@ -34,6 +35,17 @@ LLAMA: dict[str, object] = {
 }
 
 Engine = Callable[..., AbstractContextManager[Any]]
+
+
+@pytest.fixture(scope="package", autouse=True)
+def _without_llvmlite() -> Iterator[None]:
+    """vLLM 0.32 looks through all modules (triton_utils/dispatcher.py) and stumbles over one of llvmlite's.
+
+    The picker's kernels bring it into this process; an engine and a picker have a process each.
+    """
+    with pytest.MonkeyPatch.context() as patch:
+        patch.delitem(sys.modules, "llvmlite.binding.ffi", raising=False)
+        yield
 
 
 @pytest.fixture(scope="session", autouse=True)
