@@ -49,6 +49,7 @@ def test_fills_in_every_default(kvcachetiers: KVCacheTiers) -> None:
             "replicas": 1,
             "weights": {"queue": 2, "kvCacheUtilization": 2, "gpuPrefix": 1, "cpuPrefix": 1, "diskPrefix": 0},
             "failureMode": "FailOpen",
+            "kvEvents": False,
         },
         "observability": {"serviceMonitor": False, "prometheusRule": False, "dashboard": False},
     }
