@@ -39,7 +39,8 @@ class Fleet:
         self.engines = engines
         self.port = port
         self._loop = loop
-        self._servers: dict[str, asyncio.Server] = {}
+        self._listening: dict[str, socket.socket] = {}
+        self._accepted: set[asyncio.Task[object]] = set()
         self._connections: set[_Tracked] = set()
 
     @property
@@ -72,19 +73,32 @@ class Fleet:
         asyncio.run_coroutine_threadsafe(self._start(address, listening), self._loop).result()
 
     async def _start(self, address: str, listening: socket.socket) -> None:
-        engine = self.engines[address]
-        server = await self._loop.create_server(
-            lambda: _Tracked(engine, self._connections), sock=listening, backlog=_BACKLOG
+        self._listening[address] = listening
+        self._loop.add_reader(listening, self._accept, self.engines[address], listening)
+
+    def _accept(self, engine: Engine, listening: socket.socket) -> None:
+        """By itself: an asyncio.Server loses a connection that comes while it closes (Python before 3.13)."""
+        try:
+            connection, _ = listening.accept()
+        except OSError:
+            return
+        connection.setblocking(False)  # noqa: FBT003 - the library's signature
+        accepted = self._loop.create_task(
+            self._loop.connect_accepted_socket(lambda: _Tracked(engine, self._connections), connection)
         )
-        self._servers[address] = server
+        self._accepted.add(accepted)
+        accepted.add_done_callback(self._accepted.discard)
 
     async def _stop(self, address: str) -> None:
-        self._servers.pop(address).close()
+        listening = self._listening.pop(address)
+        self._loop.remove_reader(listening)
+        listening.close()
+        await asyncio.gather(*self._accepted, return_exceptions=True)
         for each in [each for each in self._connections if each.address == address]:
             each.abort()
 
     async def _stop_all(self) -> None:
-        for address in list(self._servers):
+        for address in list(self._listening):
             await self._stop(address)
 
 
