@@ -32,17 +32,19 @@ _RESERVED: Final = {
     "--served-model-name": "the picker and the route know the model as spec.model.name",
     "--revision": "set spec.model.revision",
 }
+_WITH_EVENTS: Final = {"--kv-events-config": "spec.router.kvEvents makes it"}
 
 
 def reserved_arguments(given: CheckInput) -> CheckResult:
     """The last one on a command line wins, and the plan would no longer be what runs."""
+    reserved = _RESERVED | (_WITH_EVENTS if given.spec.router.kv_events else {})
     for position, argument in enumerate(given.spec.engine.extra_args):
         name = argument.partition("=")[0].partition(".")[0]
         name = name.replace("_", "-") if name.startswith("--") else name
-        if name in _RESERVED:
+        if name in reserved:
             return _VERDICTS.reject(
                 "ReservedArgument",
-                f"{name} is kvtier's to set: {_RESERVED[name]}; remove it",
+                f"{name} is kvtier's to set: {reserved[name]}; remove it",
                 field=f"spec.engine.extraArgs[{position}]",
             )
     return _VERDICTS.passed("no argument that kvtier computes")

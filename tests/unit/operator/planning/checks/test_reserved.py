@@ -43,6 +43,14 @@ def test_other_arguments_pass(argument: str) -> None:
     says(verdict(reserved_arguments, resource(engine={"extraArgs": [argument]})), PASS, "Passed")
 
 
+def test_events_of_the_users_own_would_overwrite_those_that_the_picker_follows() -> None:
+    one = resource(
+        engine={"extraArgs": ["--kv-events-config={}"]}, router={"flavor": "builtin", "kvEvents": True}
+    )
+    result = verdict(reserved_arguments, one)
+    says(result, REJECT, "ReservedArgument", "spec.router.kvEvents makes it", "remove it")
+
+
 @pytest.mark.parametrize(
     ("backend", "name"),
     [
