@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any
 
 from kvtier_operator.api.engine import Device, EngineSpec, KVCacheDtype
 from kvtier_operator.api.resource import KVCacheTier, Spec
@@ -12,8 +12,6 @@ from kvtier_operator.planning.observed import Machine
 from kvtier_operator.planning.plan import BackendPlan, EnginePlan
 from kvtier_operator.planning.tiers import CPU_DEVICE_KV_CACHE_BYTES
 from kvtier_scorer.config.kv_events import EVENTS_PORT, REPLAY_PORT
-
-EVENTS_ARGUMENT: Final = "--kv-events-config"
 
 
 def plan_engine(resource: KVCacheTier, backend: BackendPlan, machine: Machine | None) -> EnginePlan:
@@ -30,7 +28,7 @@ def plan_engine(resource: KVCacheTier, backend: BackendPlan, machine: Machine | 
     engine = resource.spec.engine
     return EnginePlan(
         image=engine.image or backend.image or images.vllm(engine.device),
-        args=_args(resource, backend),
+        args=_args(resource, backend, machine),
         env=_env(resource.spec, backend, machine),
         env_from_resource=_env_from_resource(resource),
         files=backend.files,
@@ -40,7 +38,7 @@ def plan_engine(resource: KVCacheTier, backend: BackendPlan, machine: Machine | 
     )
 
 
-def _args(resource: KVCacheTier, backend: BackendPlan) -> tuple[str, ...]:
+def _args(resource: KVCacheTier, backend: BackendPlan, machine: Machine | None) -> tuple[str, ...]:
     """Source: vllm/engine/arg_utils.py and vllm/entrypoints/openai/cli_args.py, 0.32 and 0.33."""
     model, engine = resource.spec.model, resource.spec.engine
     return (
@@ -55,14 +53,17 @@ def _args(resource: KVCacheTier, backend: BackendPlan) -> tuple[str, ...]:
         "--enable-prefix-caching",
         *_device_cache_args(engine),
         *backend.args,
-        *_events_args(resource.spec.router),
+        *_events_args(resource.spec.router, machine),
         *engine.extra_args,
     )
 
 
-def _events_args(router: RouterSpec) -> tuple[str, ...]:
-    """Source: vllm/config/kv_events.py (KVEventsConfig)."""
-    if not router.kv_events:
+def _events_args(router: RouterSpec, machine: Machine | None) -> tuple[str, ...]:
+    """Nothing in a local run: engines of one machine would publish at one address, and nobody follows them.
+
+    Source: vllm/config/kv_events.py (KVEventsConfig).
+    """
+    if not router.kv_events or machine is not None:
         return ()
     config = {
         "enable_kv_cache_events": True,
@@ -70,7 +71,7 @@ def _events_args(router: RouterSpec) -> tuple[str, ...]:
         "endpoint": f"tcp://*:{EVENTS_PORT}",
         "replay_endpoint": f"tcp://*:{REPLAY_PORT}",
     }
-    return EVENTS_ARGUMENT, json.dumps(config)
+    return "--kv-events-config", json.dumps(config)
 
 
 def _option(name: str, value: object | None) -> tuple[str, ...]:

@@ -12,7 +12,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
-from kvtier_operator.planning.engine import EVENTS_ARGUMENT
 from kvtier_operator.planning.plan import EnginePlan
 from kvtier_operator.runtime.folders import volume_folder
 from kvtier_operator.runtime.process.supervised import Command
@@ -78,9 +77,7 @@ def to_local(plan: EnginePlan, place: Placement, program: tuple[str, ...] = DEFA
     """
     paths = _local_paths(plan, place)
     model = str(place.model) if place.model else plan.args[0]
-    # engines of one machine would publish at one address, and nobody follows them here
-    wanted = _without(plan.args[1:], EVENTS_ARGUMENT)
-    arguments = [paths.translate(argument) for argument in _with_port(wanted, place.port)]
+    arguments = [paths.translate(argument) for argument in _with_port(plan.args[1:], place.port)]
     environment = {name: paths.translate(value) for name, value in plan.env.items()}
     if place.model:
         environment.setdefault("HF_HUB_OFFLINE", "1")
@@ -110,15 +107,11 @@ def to_local(plan: EnginePlan, place: Placement, program: tuple[str, ...] = DEFA
 
 def without_tier(plan: EnginePlan) -> EnginePlan:
     """The same engine with its tiers off: nothing differs but the connector."""
-    return replace(plan, args=_without(plan.args, TRANSFER_ARGUMENT), sidecars=())
-
-
-def _without(arguments: tuple[str, ...], option: str) -> tuple[str, ...]:
-    """The arguments without an option and its value."""
-    if option not in arguments:
-        return arguments
-    at = arguments.index(option)
-    return arguments[:at] + arguments[at + 2 :]
+    arguments = list(plan.args)
+    if TRANSFER_ARGUMENT in arguments:
+        at = arguments.index(TRANSFER_ARGUMENT)
+        del arguments[at : at + 2]
+    return replace(plan, args=tuple(arguments), sidecars=())
 
 
 def shell_line(command: Command) -> str:

@@ -5,6 +5,7 @@ import logging
 import os
 import random
 import signal
+from collections import Counter
 from contextlib import AsyncExitStack
 from pathlib import Path
 from time import monotonic
@@ -17,7 +18,7 @@ from kvtier_scorer.config.errors import PickerConfigError
 from kvtier_scorer.config.settings import PickerSettings, parse_settings
 from kvtier_scorer.config.settings_sections import TokenizationMode
 from kvtier_scorer.index.prefix_index import PrefixIndex, warm
-from kvtier_scorer.picker.data_layer import Members, data_layer
+from kvtier_scorer.picker.data_layer import data_layer
 from kvtier_scorer.picker.ext_proc.service import ExtProc
 from kvtier_scorer.picker.options import Options, Pool
 from kvtier_scorer.picker.pods.source import PodSource
@@ -81,7 +82,8 @@ async def serve(options: Options) -> None:
         )
 
         def now() -> Snapshot:
-            return _numbers(tallies, table, settings, members, picking.calls)
+            troubles = Counter(members.scraper.troubles.values())
+            return snapshot(tallies, table, stale_pods(settings, table, monotonic()), troubles, picking.calls)
 
         watched = Watched(
             now,
@@ -136,15 +138,6 @@ def _tokenizer(settings: PickerSettings, table: PodTable) -> Tokenizer | None:
 
         return TokenizerFile(Path(tokenization.path or ""))
     return None
-
-
-def _numbers(
-    tallies: Tallies, table: PodTable, settings: PickerSettings, members: Members, calls: int
-) -> Snapshot:
-    troubles: dict[str, int] = {}
-    for kind in members.scraper.troubles.values():
-        troubles[kind] = troubles.get(kind, 0) + 1
-    return snapshot(tallies, table, stale_pods(settings, table, monotonic()), troubles, calls)
 
 
 async def _listen(options: Options, picking: RpcServer, probed: RpcServer, watched: Watched) -> web.AppRunner:

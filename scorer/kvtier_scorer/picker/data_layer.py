@@ -65,8 +65,7 @@ class Members:
 
     def put(self, endpoint: Endpoint) -> None:
         """A pod is ready."""
-        self._pods[endpoint.address] = _Pod(endpoint, dict(self.first_entries))
-        self.table.put(PodInfo(endpoint.name, endpoint.address), self.first_entries)
+        self._enter(endpoint)
         self.scraper.follow(endpoint.address)
         _LOG.info("pod %s at %s is ready", endpoint.name, endpoint.address)
 
@@ -116,6 +115,9 @@ class Members:
         endpoint = pod.endpoint
         _LOG.warning("pod %s at %s started anew; what it held is forgotten", endpoint.name, endpoint.address)
         self._forget(endpoint.address)
+        return self._enter(endpoint)
+
+    def _enter(self, endpoint: Endpoint) -> _Pod:
         self.table.put(PodInfo(endpoint.name, endpoint.address), self.first_entries)
         fresh = self._pods[endpoint.address] = _Pod(endpoint, dict(self.first_entries))
         return fresh

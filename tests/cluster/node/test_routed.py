@@ -106,9 +106,9 @@ def test_an_unknown_model_is_the_engines_to_refuse(envoy: Envoy) -> None:
     assert "unknown/model" in json.loads(answer.body)["error"]["message"]
 
 
+# upstream's is told by its configuration, which tests of the operator look at
+@pytest.mark.parametrize("routed", ["builtin"], indirect=True, scope="module")
 def test_our_picker_has_each_tiers_true_capacity(routed: Routed, envoy: Envoy) -> None:
-    if routed.flavor != "builtin":
-        return  # upstream's is told by its configuration, which tests of the operator look at
     status = routed.site.kubectl.json("get", "kvct", "routed")["status"]["tiers"]
     names = routed.pods("engine")
     # the CPU tier's size is told with an engine's first request
@@ -126,9 +126,9 @@ def test_our_picker_has_each_tiers_true_capacity(routed: Routed, envoy: Envoy) -
     eventually(agree, "the picker's CPU capacities", 60)
 
 
+# upstream's guesses
+@pytest.mark.parametrize("routed", ["builtin"], indirect=True, scope="module")
 def test_our_picker_follows_the_engines_events(routed: Routed, envoy: Envoy) -> None:
-    if routed.flavor != "builtin":
-        return  # upstream's guesses
     prompt = f"{time.time()} " + " ".join(WORDS)
     tokens = json.loads(complete(envoy, prompt).body)["usage"]["prompt_tokens"]
     (ip,) = routed.pods("picker").values()

@@ -25,11 +25,6 @@ def envoy_program() -> Path | None:
     return None
 
 
-def has_picker() -> bool:
-    """Whether what the picker needs is installed."""
-    return find_spec("grpc") is not None and find_spec("numba") is not None
-
-
 def envoy_command(program: Path, bootstrap: Path, admin: Path, *, workers: int) -> Command:
     """Envoy.
 

@@ -2,7 +2,7 @@
 
 from array import array
 from collections.abc import Mapping
-from typing import Any, Final, cast
+from typing import Any, Final, TypeVar, cast
 
 import numpy as np
 import orjson
@@ -14,6 +14,7 @@ from kvtier_scorer.picker.bodies.errors import BadFieldError
 from kvtier_scorer.scheduling.model import Prompt
 
 Body = Mapping[str, Any]
+T = TypeVar("T")
 
 MESSAGE: Final = b"\xff"
 CONTENT: Final = b"\xfe"
@@ -58,14 +59,7 @@ def required_text(body: Body, field: str) -> str:
     Raises:
         BadFieldError: It is missing, empty or something else.
     """
-    value = body.get(field)
-    if value is None:
-        raise BadFieldError(field, "is required")
-    if not isinstance(value, str):
-        raise BadFieldError(field, f"must be a string, not {type_name(value)}")
-    if not value:
-        raise BadFieldError(field, "must not be empty")
-    return value
+    return _required(body, field, str, "a string")
 
 
 def optional_text(body: Body, field: str) -> str:
@@ -88,11 +82,15 @@ def required_list(body: Body, field: str) -> list[Any]:
     Raises:
         BadFieldError: It is missing, empty or something else.
     """
+    return _required(body, field, list, "a list")
+
+
+def _required(body: Body, field: str, kind: type[T], kind_name: str) -> T:
     value = body.get(field)
     if value is None:
         raise BadFieldError(field, "is required")
-    if not isinstance(value, list):
-        raise BadFieldError(field, f"must be a list, not {type_name(value)}")
+    if not isinstance(value, kind):
+        raise BadFieldError(field, f"must be {kind_name}, not {type_name(value)}")
     if not value:
         raise BadFieldError(field, "must not be empty")
     return value

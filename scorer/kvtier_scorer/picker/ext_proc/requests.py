@@ -1,8 +1,6 @@
 """From what a gateway tells of a request to what the scheduler is asked."""
 
-from typing import Any, Final
-
-import numpy as np
+from typing import Any
 
 from kvtier_scorer.errors import BadRequestError
 from kvtier_scorer.picker.bodies import UNKNOWN_PROMPT, read_prompt
@@ -11,8 +9,6 @@ from kvtier_scorer.picker.protocol.events import Question
 from kvtier_scorer.picker.protocol.names import PRIORITY
 from kvtier_scorer.picker.tokenization.tokenizer import Tokenizer
 from kvtier_scorer.scheduling.model import PickRequest, Prompt
-
-_NO_TOKENS: Final = np.empty(0, np.uint32)
 
 
 def pick_request(question: Question) -> PickRequest:
@@ -35,11 +31,7 @@ async def tokenized(request: PickRequest, body: bytes, tokenizer: Tokenizer) -> 
     tokens = await tokenizer.tokenize(prompt, parsed)
     if tokens is None:
         return request
-    return PickRequest(
-        Prompt(prompt.model, prompt.salt, b"", tokens if len(tokens) else _NO_TOKENS),
-        request.subset,
-        request.priority,
-    )
+    return PickRequest(Prompt(prompt.model, prompt.salt, b"", tokens), request.subset, request.priority)
 
 
 def _priority(text: str | None) -> int:

@@ -2,15 +2,15 @@
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
 from time import perf_counter
 from typing import Final
 
 from kvtier_scorer.errors import RefusedRequestError
 from kvtier_scorer.picker.ext_proc.requests import pick_request, tokenized
 from kvtier_scorer.picker.protocol.errors import GatewayMisconfiguredError, ProtocolError
-from kvtier_scorer.picker.protocol.events import Answer, Question, Served
+from kvtier_scorer.picker.protocol.events import Answer, Event, Question, Served
 from kvtier_scorer.picker.protocol.exchange import Exchange
 from kvtier_scorer.picker.protocol.names import REQUEST_ID
 from kvtier_scorer.picker.rpc.call import Method, Reply
@@ -26,7 +26,6 @@ _PATH: Final = b"/envoy.service.ext_proc.v3.ExternalProcessor/Process"
 _AROUND_BYTES: Final = 1 << 18
 """Of a message, beside a body that comes whole: headers, metadata, attributes."""
 _SERVER_ERROR: Final = 500
-_HEARD_EVERY_S: Final = 10.0
 
 
 @dataclass(slots=True)
@@ -50,23 +49,21 @@ class ExtProc:
     clock: Callable[[], float]
     heard: Occasionally
     draining: bool = False
-    _calls: "set[_Process] | None" = None
+    _calls: "set[_Process]" = field(default_factory=set)
 
     def methods(self) -> Mapping[bytes, Method]:
         """What a server serves."""
-        self._calls = set()
         return {_PATH: Method(self._open, self.max_body_bytes + _AROUND_BYTES)}
 
     def drain(self) -> None:
         """From now on a call ends once its request needs it no longer, rather than with the response."""
         self.draining = True
-        for call in tuple(self._calls or ()):
+        for call in tuple(self._calls):
             call.end_unless_needed()
 
     def forget(self, call: "_Process") -> None:
         """A call is over."""
-        if self._calls is not None:
-            self._calls.discard(call)
+        self._calls.discard(call)
 
     def pick(self, request: PickRequest, begun_s: float, request_id: str) -> Pick:
         """Pick, count and remember.
@@ -122,8 +119,7 @@ class ExtProc:
 
     def _open(self, reply: Reply) -> "_Process":
         call = _Process(self, reply)
-        if self._calls is not None:
-            self._calls.add(call)
+        self._calls.add(call)
         return call
 
 
@@ -143,31 +139,15 @@ class _Process:
 
     def message(self, message: bytes) -> None:
         try:
-            events = self._exchange.receive(message)
+            self._act(self._exchange.receive(message))
         except ProtocolError as error:
             if self._service.heard.may_say(ProtocolError):
                 _LOG.warning("the gateway does not keep to the protocol: %s", error)
             raise CallError(Status.INVALID_ARGUMENT, str(error)) from error
-        for event in events:
-            if type(event) is Answer:
-                self._reply.send(event.messages)
-                if event.refused is not None:
-                    self._service.refused(event.refused, self._request_id)
-            elif type(event) is Question:
-                self._ask(event)
-            elif type(event) is Served:
-                self._service.served(self._pick, event)
-                self._pick = None
-        if self._exchange.finished:
-            self._reply.finish()
 
     def oversized(self, limit_bytes: int) -> bool:
         del limit_bytes
-        messages = self._exchange.refuse_too_large()
-        if messages:
-            self._service.tallies.refused(413)
-            self._reply.send(messages)
-        self._reply.finish()
+        self._act(self._exchange.refuse_too_large())
         return True
 
     def half_closed(self) -> None:
@@ -183,6 +163,20 @@ class _Process:
     def end_unless_needed(self) -> None:
         """End the call if the request has its endpoint and no part of a response waits for us."""
         if not (self._exchange.picking or self._exchange.responding):
+            self._reply.finish()
+
+    def _act(self, events: Iterable[Event]) -> None:
+        for event in events:
+            if type(event) is Answer:
+                self._reply.send(event.messages)
+                if event.refused is not None:
+                    self._service.refused(event.refused, self._request_id)
+            elif type(event) is Question:
+                self._ask(event)
+            elif type(event) is Served:
+                self._service.served(self._pick, event)
+                self._pick = None
+        if self._exchange.finished:
             self._reply.finish()
 
     def _ask(self, question: Question) -> None:

@@ -22,7 +22,6 @@ from kvtier_scorer.tier import Tier
 _BITS: Final = (1 << 64) - 1
 _HASH_BYTES: Final = 8
 _NO_PARENT: Final = bytes(_HASH_BYTES)
-_NO_TOKENS: Final = np.zeros(0, np.uint32)
 _WHOLE_PREFIX: Final = frozenset({"full_attention", "mla_attention", "sink_full_attention", "unknown"})
 """Kinds of attention that keep every block of a prompt (vllm/v1/kv_cache_interface.py: KVCacheSpecKind)."""
 

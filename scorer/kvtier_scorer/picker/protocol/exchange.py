@@ -136,9 +136,9 @@ class Exchange:
         self._body = []
         return [answers.refusal(refused)]
 
-    def refuse_too_large(self) -> list[bytes]:
+    def refuse_too_large(self) -> list[Event]:
         """Refuse a body of which not even a part has been read."""
-        return self.refuse(self._too_large())
+        return [] if self.finished else self._refused(self._too_large())
 
     def _on_request_headers(self, request: ProcessingRequest) -> list[Event]:
         if self._request is not _Request.EXPECTED:

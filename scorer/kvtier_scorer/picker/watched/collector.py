@@ -7,7 +7,6 @@ from typing import Final
 
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 
-from kvtier_scorer.picker.metrics_scrape.engine_metrics import HitTokens
 from kvtier_scorer.picker.watched.tallies import DECISION_BUCKETS_S, Tallies
 from kvtier_scorer.scheduling.pods import PodTable
 from kvtier_scorer.tier import Tier
@@ -20,32 +19,17 @@ class Snapshot:
     """The numbers at one moment, taken where they are counted, so that another thread may write them down.
 
     Attributes:
-        picks: By pod name and address.
-        refusals: By HTTP status.
-        responses: By HTTP status.
-        decisions: Picks by bucket.
-        decision_s: Sum.
-        prompt_tokens: Of picked requests.
-        matched_tokens: Believed to be cached.
-        confirmed: What engines told.
-        served_elsewhere: Responses of another pod than was picked.
+        tallies: A copy of what is counted.
         blocks: Blocks held and blocks of room, for each pod by name and tier.
         precise: Pods that say themselves what they hold.
         stale: Pods without a recent reading.
         troubles: Pods whose last scrape brought nothing, by kind of trouble.
+        pods: Pods that may be picked.
         index_bytes: Memory of the index.
         calls: Open calls.
     """
 
-    picks: Mapping[tuple[str, str], int]
-    refusals: Mapping[int, int]
-    responses: Mapping[int, int]
-    decisions: tuple[int, ...]
-    decision_s: float
-    prompt_tokens: int
-    matched_tokens: Mapping[Tier, int]
-    confirmed: HitTokens
-    served_elsewhere: int
+    tallies: Tallies
     blocks: Mapping[tuple[str, Tier], tuple[int, int]]
     precise: int
     stale: int
@@ -56,12 +40,14 @@ class Snapshot:
 
     def collect(self) -> Iterator[Metric]:
         """The families, as prometheus-client wants them."""
-        yield _counter("requests_refused", "Requests answered by the picker itself.", "status", self.refusals)
         yield _counter(
-            "responses", "Responses of engines; 0: not told by the gateway.", "status", self.responses
+            "requests_refused", "Requests answered by the picker itself.", "status", self.tallies.refusals
+        )
+        yield _counter(
+            "responses", "Responses of engines; 0: not told by the gateway.", "status", self.tallies.responses
         )
         picks = CounterMetricFamily(_PREFIX + "picks", "Requests sent to a pod.", labels=["pod", "endpoint"])
-        for (pod, address), count in self.picks.items():
+        for (pod, address), count in self.tallies.picks.items():
             picks.add_metric([pod, address], count)
         yield picks
         yield self._decision()
@@ -69,7 +55,7 @@ class Snapshot:
         yield CounterMetricFamily(
             _PREFIX + "served_elsewhere",
             "Responses from another pod than the one that was picked.",
-            value=self.served_elsewhere,
+            value=self.tallies.served_elsewhere,
         )
         yield from self._index()
         yield GaugeMetricFamily(_PREFIX + "pods", "Pods that may be picked.", value=self.pods)
@@ -94,21 +80,23 @@ class Snapshot:
             _PREFIX + "decision_seconds", "From the end of a request's body to its endpoint."
         )
         bounds = [*(f"{bound:g}" for bound in DECISION_BUCKETS_S), "+Inf"]
-        family.add_metric([], list(zip(bounds, accumulate(self.decisions), strict=True)), self.decision_s)
+        family.add_metric(
+            [], list(zip(bounds, accumulate(self.tallies.decisions), strict=True)), self.tallies.decision_s
+        )
         return family
 
     def _tokens(self) -> Iterator[Metric]:
         yield CounterMetricFamily(
             _PREFIX + "prompt_tokens",
             "Tokens of picked requests, as the picker counts them.",
-            value=self.prompt_tokens,
+            value=self.tallies.prompt_tokens,
         )
         predicted = CounterMetricFamily(
             _PREFIX + "predicted_hit_tokens",
             "Tokens that a tier of the picked pod was believed to hold; tiers overlap.",
             labels=["tier"],
         )
-        for tier, tokens in self.matched_tokens.items():
+        for tier, tokens in self.tallies.matched_tokens.items():
             predicted.add_metric([tier.label], tokens)
         yield predicted
         queries = CounterMetricFamily(
@@ -119,7 +107,7 @@ class Snapshot:
         hits = CounterMetricFamily(
             _PREFIX + "confirmed_hit_tokens", "Tokens that they found there.", labels=["cache"]
         )
-        told = self.confirmed
+        told = self.tallies.confirmed
         for cache, asked, found in (
             ("device", told.queries, told.hits),
             ("external", told.external_queries, told.external_hits),
@@ -152,15 +140,7 @@ def snapshot(
     """The numbers now."""
     tallies.forget_pods(table.is_there)
     return Snapshot(
-        picks=dict(tallies.picks),
-        refusals=dict(tallies.refusals),
-        responses=dict(tallies.responses),
-        decisions=tuple(tallies.decisions),
-        decision_s=tallies.decision_s,
-        prompt_tokens=tallies.prompt_tokens,
-        matched_tokens=dict(tallies.matched_tokens),
-        confirmed=tallies.confirmed,
-        served_elsewhere=tallies.served_elsewhere,
+        tallies=tallies.copy(),
         blocks=dict(_blocks(table)),
         precise=_precise(table),
         stale=stale,

@@ -7,7 +7,7 @@ what a pick costs.
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from kvtier_scorer.picker.metrics_scrape.engine_metrics import HitTokens
@@ -71,6 +71,17 @@ class Tallies:
             total.hits + grown.hits,
             total.external_queries + grown.external_queries,
             total.external_hits + grown.external_hits,
+        )
+
+    def copy(self) -> "Tallies":
+        """The same counts, which do not change any more."""
+        return replace(
+            self,
+            picks=self.picks.copy(),
+            refusals=self.refusals.copy(),
+            responses=self.responses.copy(),
+            decisions=self.decisions.copy(),
+            matched_tokens=self.matched_tokens.copy(),
         )
 
     def forget_pods(self, is_there: Callable[[str, str], bool]) -> None:

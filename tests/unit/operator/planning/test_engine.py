@@ -1,3 +1,5 @@
+import json
+
 import pytest
 from tests.unit.operator.planning.backends.planned import resource
 
@@ -132,3 +134,15 @@ def test_the_token_is_referred_to_never_read() -> None:
     assert plan.env_from_resource == (
         {"name": "HF_TOKEN", "valueFrom": {"secretKeyRef": {"name": "hf", "key": "token"}}},
     )
+
+
+def test_only_engines_of_a_cluster_publish_events_and_what_the_user_adds_stays() -> None:
+    added = '--kv-events-config={"enable_kv_cache_events":true}'
+    follows = resource({"spec.router": {"flavor": "builtin", "kvEvents": True}})
+    own = resource({"spec.router": {"flavor": "builtin"}, "spec.engine.extraArgs": [added]})
+    here = Observed(machine=Machine(cores=(0, 1)))
+    config = value(make_plan(follows, Observed()).engine, "--kv-events-config")
+    assert config is not None
+    assert json.loads(config)["enable_kv_cache_events"]
+    assert "--kv-events-config" not in make_plan(follows, here).engine.args
+    assert make_plan(own, here).engine.args[-1] == added
