@@ -56,6 +56,11 @@ def present(path: Path) -> bool:
     return path.exists()
 
 
+def waits(pid: int) -> bool:
+    """Whether a process rests in poll(2): it has seen to everything that it was told of before."""
+    return "poll" in Path(f"/proc/{pid}/wchan").read_text()
+
+
 class Announcement:
     """A line that a program writes into a FIFO once it is ready: nobody looks at a file again and again."""
 

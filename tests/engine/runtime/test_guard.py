@@ -7,10 +7,12 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
-from tests.engine.runtime.endings import SHM, TIMEOUT_S, Announcement, Watched, present
+from tests.cluster.harness.waiting import eventually
+from tests.engine.runtime.endings import SHM, TIMEOUT_S, Announcement, Watched, present, waits
 
 from kvtier_operator.runtime.process.shm import descendants
 from kvtier_operator.runtime.process.supervised import Command, SupervisedProcess
@@ -31,7 +33,7 @@ child = subprocess.Popen([sys.executable, "-c", "import signal; print(flush=True
 child.stdout.readline()
 with open(sys.argv[1], "w") as announcement:
     print(path, file=announcement)
-{then}
+signal.pause()
 """
 # The owner of a guarded program, for tests that kill the owner.
 OWNER = """
@@ -58,8 +60,8 @@ def ready(tmp_path: Path) -> Iterator[Announcement]:
         yield announcement
 
 
-def unruly(ready: Announcement, *, deaf: bool = False, then: str = "signal.pause()") -> tuple[str, ...]:
-    return sys.executable, "-c", UNRULY.format(deaf=deaf, then=then), str(ready.path)
+def unruly(ready: Announcement, *, deaf: bool = False) -> tuple[str, ...]:
+    return sys.executable, "-c", UNRULY.format(deaf=deaf), str(ready.path)
 
 
 async def test_sockets_have_a_folder_that_ends_with_the_program(tmp_path: Path) -> None:
@@ -96,10 +98,14 @@ async def test_a_program_that_dies_takes_its_children_and_shared_memory_along(
     tmp_path: Path, ready: Announcement
 ) -> None:
     log = tmp_path / "log"
-    process = SupervisedProcess(Command("unruly", unruly(ready, then="os.kill(os.getpid(), 9)")), log)
-    async with process:
-        assert await asyncio.wait_for(process.wait(), TIMEOUT_S) == 128 + signal.SIGKILL
+    async with SupervisedProcess(Command("unruly", unruly(ready)), log) as process:
         path = Path(await ready.line())
+        program, _ = descendants(process.guard_pid)
+        await asyncio.to_thread(
+            eventually, partial(waits, process.guard_pid), "the guard to have looked", TIMEOUT_S
+        )
+        os.kill(program, signal.SIGKILL)
+        assert await asyncio.wait_for(process.wait(), TIMEOUT_S) == 128 + signal.SIGKILL
         assert not present(path)
 
 
