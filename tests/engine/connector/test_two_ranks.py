@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from tests.engine.runtime.endings import SHM, Watched
 
-from kvtier_operator.runtime.process.shm import descendants
+from kvtier_operator.runtime.process.shm import ShmLedger, descendants
 
 pytestmark = pytest.mark.engine
 
@@ -43,8 +43,18 @@ def result_of(engine: "subprocess.Popen[str]", pipe: int) -> Any:  # noqa: ANN40
     return json.loads(line) if line else None
 
 
+@pytest.fixture
+def ledger() -> Iterator[ShmLedger]:
+    """What vLLM's own queues are named in /dev/shm: a kill leaves them there, so they go after the test."""
+    seen = ShmLedger()
+    yield seen
+    seen.remove()
+
+
 @contextmanager
-def two_ranks(model: Path, disk: Path, log: Path) -> Iterator[tuple["subprocess.Popen[str]", Any]]:
+def two_ranks(
+    model: Path, disk: Path, log: Path, ledger: ShmLedger
+) -> Iterator[tuple["subprocess.Popen[str]", Any]]:
     """Run the program until it has found something; whatever is left of it afterwards is killed."""
     read_end, write_end = os.pipe()
     with log.open("w") as output:
@@ -60,6 +70,7 @@ def two_ranks(model: Path, disk: Path, log: Path) -> Iterator[tuple["subprocess.
     os.close(write_end)
     try:
         found = result_of(engine, read_end)
+        ledger.record([engine.pid, *descendants(engine.pid)])
         assert found, log.read_text()
         yield engine, found
     finally:
@@ -73,10 +84,12 @@ def tokens(answers: list[tuple[list[int], int]]) -> list[list[int]]:
     return [tokens for tokens, _ in answers]
 
 
-def test_two_ranks_a_kill_and_another_start(model_folder: Callable[..., Path], tmp_path: Path) -> None:
+def test_two_ranks_a_kill_and_another_start(
+    model_folder: Callable[..., Path], tmp_path: Path, ledger: ShmLedger
+) -> None:
     names = set(SHM.iterdir())
     model, disk, log = model_folder(), tmp_path / "disk", tmp_path / "engine.log"
-    with two_ranks(model, disk, log) as (engine, found):
+    with two_ranks(model, disk, log, ledger) as (engine, found):
         everyone = {engine.pid, *descendants(engine.pid)}
         cold = tokens(found["first"])
         assert tokens(found["warm"]) == cold
@@ -97,7 +110,7 @@ def test_two_ranks_a_kill_and_another_start(model_folder: Callable[..., Path], t
             assert watched.alive_after(DEADLINE_S) == {}
     assert left_in_shm(names) == []
 
-    with two_ranks(model, disk, log) as (_, found):
+    with two_ranks(model, disk, log, ledger) as (_, found):
         assert tokens(found["first"]) == tokens(found["warm"]) == cold
         # The last prompt's end may have been on its way to the disk.
         assert [cached for _, cached in found["first"]][:2] == [64, 320]
