@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from pathlib import Path
 from typing import Final
 
 from kubernetes import client
@@ -17,10 +18,12 @@ PROGRAMS: Final = (*control_planes.PROGRAMS, "kube-controller-manager", "kube-sc
 
 
 @contextmanager
-def running_cluster(say: Say, addresses: Addresses | None = None) -> Iterator[ControlPlane]:
+def running_cluster(
+    say: Say, addresses: Addresses | None = None, within: Path | None = None
+) -> Iterator[ControlPlane]:
     """etcd, API server, controller manager and scheduler, ready for objects; all gone afterwards."""
     built = programs(PROGRAMS, say)
-    with running_control_plane(say, addresses) as control_plane, ExitStack() as stack:
+    with running_control_plane(say, addresses, within) as control_plane, ExitStack() as stack:
         for start, name in (
             (start_controller_manager, "kube-controller-manager"),
             (start_scheduler, "kube-scheduler"),

@@ -74,11 +74,19 @@ class ControlPlane:
 
 
 @contextmanager
-def running_control_plane(say: Say, addresses: Addresses | None = None) -> Iterator[ControlPlane]:
-    """etcd and an API server, ready; both are gone afterwards, and so are their files."""
+def running_control_plane(
+    say: Say, addresses: Addresses | None = None, within: Path | None = None
+) -> Iterator[ControlPlane]:
+    """etcd and an API server, ready; both are gone afterwards, and so are their files.
+
+    Args:
+        say: Takes lines about what takes long.
+        addresses: Where the API server listens.
+        within: Folder for their files' folder; None for the system's temporary one.
+    """
     addresses = addresses or Addresses()
     built = programs(PROGRAMS, say)
-    with tempfile.TemporaryDirectory(prefix="kvtier-cluster-") as name, ExitStack() as stack:
+    with tempfile.TemporaryDirectory(prefix="kvtier-cluster-", dir=within) as name, ExitStack() as stack:
         folder = Path(name)
         certificates = make_certificates(folder, addresses.in_certificate)
         etcd = start_etcd(built["etcd"], folder)

@@ -4,6 +4,7 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -16,6 +17,8 @@ from tests.cluster.harness.providers.provider import Ability, Provider
 from tests.cluster.harness.waiting import eventually
 
 POOL = Path("/proc/sys/vm/nr_hugepages")
+
+Before = tuple[set[str], set[str], set[str], set[str], str]
 
 
 def _links() -> set[str]:
@@ -39,6 +42,12 @@ def _programs() -> set[str]:
     return found
 
 
+def _folders() -> set[str]:
+    """Of clusters and nodes."""
+    temporary = Path(tempfile.gettempdir())
+    return {each.name for kind in ("cluster", "node") for each in temporary.glob(f"kvtier-{kind}-*")}
+
+
 def _up(folder: Path) -> int:
     """As a person does it, from a shell."""
     command = [sys.executable, "-m", "tests.cluster.harness.standing", "up", str(folder)]
@@ -46,10 +55,10 @@ def _up(folder: Path) -> int:
 
 
 @pytest.fixture
-def before(provider: Provider) -> tuple[set[str], set[str], set[str], str]:
+def before(provider: Provider) -> Before:
     need(provider, Ability.NODE)
     remove_leftovers()  # of runs before this one
-    return _links(), _cgroups(), _programs(), POOL.read_text()
+    return _links(), _cgroups(), _programs(), _folders(), POOL.read_text()
 
 
 @pytest.fixture
@@ -62,24 +71,20 @@ def up(before: object, tmp_path: Path) -> Iterator[standing.Standing]:
     standing.down(tmp_path)
 
 
-def test_is_a_cluster_until_it_is_taken_down(
-    before: tuple[set[str], set[str], set[str], str], up: standing.Standing, tmp_path: Path
-) -> None:
+def test_is_a_cluster_until_it_is_taken_down(before: Before, up: standing.Standing, tmp_path: Path) -> None:
     with config.new_client_from_config(up.kubeconfig) as api:
         (node,) = client.CoreV1Api(api).list_node().items
     assert node.status.allocatable["hugepages-2Mi"] != "0"
     assert _up(tmp_path) == 0  # says that it is up
     assert standing.standing(tmp_path) == up
     assert standing.down(tmp_path) == 0
-    assert (_links(), _cgroups(), _programs(), POOL.read_text()) == before
+    assert (_links(), _cgroups(), _programs(), _folders(), POOL.read_text()) == before
     assert not Path(up.kubeconfig).exists()
 
 
-def test_killed_leaves_nothing_that_the_next_does_not_remove(
-    before: tuple[set[str], set[str], set[str], str], up: standing.Standing
-) -> None:
-    links, cgroups, programs, pool = before
+def test_killed_leaves_nothing_that_the_next_does_not_remove(before: Before, up: standing.Standing) -> None:
+    links, cgroups, programs, folders, pool = before
     os.kill(up.pid, signal.SIGKILL)
     eventually(lambda: _programs() == programs and _links() == links, "end of the node's processes and link")
     remove_leftovers()
-    assert (_cgroups(), POOL.read_text()) == (cgroups, pool)
+    assert (_cgroups(), _folders(), POOL.read_text()) == (cgroups, folders, pool)

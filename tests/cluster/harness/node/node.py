@@ -67,7 +67,7 @@ def running_node(say: Say, *, hugepages: int, mounts: Mapping[Path, str] | None 
             connect(network, sandbox.pid)
         stack.enter_context(reserved_hugepages(hugepages))
         identity = Identity(f"kvtier-node-{network.index}", network, cgroup)
-        cluster = stack.enter_context(running_cluster(say, network.api_server))
+        cluster = stack.enter_context(running_cluster(say, network.api_server, folder))
         stack.callback(start_containerd(sandbox, network, built["pause"], mounts or {}).kill)
         stack.callback(start_kubelet(built["kubelet"], sandbox, cluster, identity).kill)
         stack.callback(start_kube_proxy(built["kube-proxy"], sandbox, cluster, identity).kill)
