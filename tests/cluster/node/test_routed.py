@@ -30,9 +30,9 @@ WORDS = random.Random(7).choices(  # noqa: S311 - words
 class Routed:
     """Engines, their picker and a gateway in front."""
 
-    def __init__(self, site: Site, flavor: str, envoy_folder: Path) -> None:
-        self.site, self.flavor, self._folder = site, flavor, envoy_folder
-        document = yaml.safe_load(RESOURCE.read_text()) | {}
+    def __init__(self, site: Site, flavor: str) -> None:
+        self.site, self.flavor = site, flavor
+        document = yaml.safe_load(RESOURCE.read_text())
         document["spec"]["router"] = ROUTERS[flavor]
         site.kubectl("apply", "--server-side", "--filename", "-", stdin=json.dumps(document))
         generation = site.kubectl.json("get", "kvct", "routed")["metadata"]["generation"]
@@ -64,10 +64,8 @@ class Routed:
 
 
 @pytest.fixture(scope="module", params=list(ROUTERS))
-def routed(
-    site: Site, request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Routed]:
-    yield Routed(site, request.param, tmp_path_factory.mktemp("envoy"))
+def routed(site: Site, request: pytest.FixtureRequest) -> Iterator[Routed]:
+    yield Routed(site, request.param)
     if request.param == list(ROUTERS)[-1]:
         site.kubectl("delete", "kvct", "routed", "--wait")
 

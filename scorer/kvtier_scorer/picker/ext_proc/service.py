@@ -139,11 +139,12 @@ class _Process:
 
     def message(self, message: bytes) -> None:
         try:
-            self._act(self._exchange.receive(message))
+            events = self._exchange.receive(message)
         except ProtocolError as error:
             if self._service.heard.may_say(ProtocolError):
                 _LOG.warning("the gateway does not keep to the protocol: %s", error)
             raise CallError(Status.INVALID_ARGUMENT, str(error)) from error
+        self._act(events)
 
     def oversized(self, limit_bytes: int) -> bool:
         del limit_bytes
