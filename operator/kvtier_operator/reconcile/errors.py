@@ -3,11 +3,15 @@
 from kvtier_operator.errors import PermanentError, RetryableError
 
 
-class UnreachableError(RetryableError):
+class MomentaryError(RetryableError):
+    """Nothing has to change for the next try to succeed; the other retryable errors wait for somebody."""
+
+
+class UnreachableError(MomentaryError):
     """No answer: refused, reset, timed out, or something that is not an API server's answer."""
 
 
-class ServerError(RetryableError):
+class ServerError(MomentaryError):
     """The server failed (5xx), or asked to come back later (429).
 
     Attributes:
@@ -19,11 +23,11 @@ class ServerError(RetryableError):
         super().__init__(message)
 
 
-class ConflictError(RetryableError):
+class ConflictError(MomentaryError):
     """The object changed in between (409)."""
 
 
-class ExpiredError(RetryableError):
+class ExpiredError(MomentaryError):
     """The resource version is too old to go on from (410): list again."""
 
 

@@ -7,8 +7,10 @@ from typing import Any
 import orjson
 import pytest
 
+from kvtier_operator.errors import KvtierError
+from kvtier_operator.reconcile import taken
 from kvtier_operator.reconcile.client import Api
-from kvtier_operator.reconcile.errors import NotFoundError
+from kvtier_operator.reconcile.errors import ConflictError, ForbiddenError, NotFoundError, ServerError
 from kvtier_operator.reconcile.kinds import Ref
 from kvtier_operator.reconcile.taken import Taken
 
@@ -24,13 +26,16 @@ _OWNER = {
 class _Server(Api):
     """Answers with what it was given, and notes what it was asked."""
 
-    def __init__(self, answers: Mapping[str, Any]) -> None:
+    def __init__(self, answers: Mapping[str, Any], *errors: KvtierError) -> None:
         self.answers = answers
+        self.errors = [*errors]
         self.asked: list[str] = []
 
     async def get(self, path: str, query: Mapping[str, str] | None = None, accept: str = "") -> bytes:
         del query, accept
         self.asked.append(path)
+        if self.errors:
+            raise self.errors.pop(0)
         if path not in self.answers:
             raise NotFoundError(path)
         return orjson.dumps(self.answers[path])
@@ -53,8 +58,8 @@ async def test_one_list_serves_all_who_ask_together() -> None:
     theirs = {"metadata": {"name": "theirs"}}
     ours = {"metadata": {"name": "ours", "ownerReferences": [_OWNER]}}
     server = _Server({_SERVICES: {"metadata": {}, "items": [theirs, ours]}})
-    taken = Taken(server)
-    found = await asyncio.gather(*(taken.owner(_ref(name)) for name in ("theirs", "ours", "free")))
+    names = Taken(server)
+    found = await asyncio.gather(*(names.owner(_ref(name)) for name in ("theirs", "ours", "free")))
     assert found == ["", "u", None]
     assert server.asked == [_SERVICES]
 
@@ -62,12 +67,37 @@ async def test_one_list_serves_all_who_ask_together() -> None:
 async def test_names_are_looked_up_one_by_one_where_there_are_many() -> None:
     page = {"metadata": {"continue": "more"}, "items": []}
     server = _Server({_SERVICES: page, f"{_SERVICES}/theirs": {"metadata": {"name": "theirs"}}})
-    taken = Taken(server)
-    assert await taken.owner(_ref("theirs")) == ""
-    assert await taken.owner(_ref("free")) is None
+    names = Taken(server)
+    assert await names.owner(_ref("theirs")) == ""
+    assert await names.owner(_ref("free")) is None
 
 
 async def test_a_server_that_does_not_say_is_an_error_for_all() -> None:
-    taken = Taken(_Server({}))
     with pytest.raises(NotFoundError):
-        await taken.owner(_ref("a"))
+        await Taken(_Server({})).owner(_ref("a"))
+
+
+@pytest.fixture
+def no_delays(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing waits before it asks again."""
+    monkeypatch.setattr(taken, "backoff_s", lambda _: 0)
+
+
+@pytest.mark.usefixtures("no_delays")
+async def test_who_gets_no_answer_asks_again() -> None:
+    server = _Server({_SERVICES: {"metadata": {}, "items": []}}, *(ConflictError("now") for _ in range(4)))
+    assert await Taken(server).owner(_ref("a")) is None
+    assert len(server.asked) == 5
+
+
+@pytest.mark.usefixtures("no_delays")
+@pytest.mark.parametrize(
+    ("error", "times"),
+    [(ConflictError("always"), 5), (ForbiddenError("no rights"), 1), (ServerError("in a minute", 60), 1)],
+    ids=["momentary", "waits for somebody", "asks to come back later"],
+)
+async def test_what_does_not_change_is_the_answer(error: KvtierError, times: int) -> None:
+    server = _Server({}, *[error] * 9)
+    with pytest.raises(type(error)):
+        await Taken(server).owner(_ref("a"))
+    assert len(server.asked) == times
