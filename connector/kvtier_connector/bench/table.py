@@ -68,7 +68,12 @@ def _disk(rows: list[dict[str, Any]]) -> Iterator[Row]:
     for row in rows:
         others = [
             f"{name} {row[key]:.2f}"
-            for name, key in (("fio", "fio_gbps"), ("vLLM fs", "vllm_fs_gbps"), ("LMCache", "lmcache_gbps"))
+            for name, key in (
+                ("fio", "fio_gbps"),
+                ("fio into as much memory", "fio_all_memory_gbps"),
+                ("vLLM fs", "vllm_fs_gbps"),
+                ("LMCache", "lmcache_gbps"),
+            )
             if row.get(key)
         ]
         yield (

@@ -11,7 +11,7 @@ from tests.cases.generated import resources
 from tests.cluster.harness.kvcachetiers import KVCacheTiers, RefusedError
 from tests.cluster.harness.operator import Operator, running_operator
 from tests.cluster.harness.providers.provider import Cluster
-from tests.cluster.harness.waiting import eventually
+from tests.waiting import eventually
 
 NAMESPACE: Final = "generated"
 _numbers = count()

@@ -3,8 +3,8 @@
 import pytest
 from kubernetes import client
 from tests.cluster.harness.commands import Command
-from tests.cluster.harness.waiting import eventually
 from tests.cluster.install.places import CHART
+from tests.waiting import eventually
 
 
 @pytest.mark.parametrize(

@@ -11,10 +11,10 @@ import pytest
 import yaml
 from tests.cluster.harness.engines import MODEL
 from tests.cluster.harness.installed import Site
-from tests.cluster.harness.waiting import eventually
 from tests.picker.harness.bootstrap import Gateway
 from tests.picker.harness.client import Answer, get, post
 from tests.picker.harness.envoy import Envoy, running_envoy
+from tests.waiting import eventually
 
 from kvtier_operator.runtime.metrics import parse_metrics
 

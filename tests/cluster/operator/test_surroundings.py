@@ -8,8 +8,8 @@ from tests.cluster.harness.custom_resources import install
 from tests.cluster.harness.modules import published_crds
 from tests.cluster.harness.operator import Operator, running_operator
 from tests.cluster.harness.providers.provider import Cluster
-from tests.cluster.harness.waiting import eventually
 from tests.cluster.operator.world import World, create_namespace, resource
+from tests.waiting import eventually
 
 _ROUTES = {"inferencepools.inference.networking.k8s.io", "httproutes.gateway.networking.k8s.io"}
 

@@ -188,7 +188,7 @@ def test_the_report_has_a_row_for_each_size_and_direction(
     ]
     for figures in found:
         assert figures["kvtier_gbps"] > 0
-        assert figures["fio_gbps"] == pytest.approx(2)
+        assert figures["fio_gbps"] == figures["fio_all_memory_gbps"] == pytest.approx(2)
         assert figures["fio_cpu_s_per_gib"] == pytest.approx(0.9 / 3 * (1 << 30) / GB)
         assert figures["over_fio"]["of_medians"] == pytest.approx(figures["kvtier_gbps"] / 2)
     assert len(said) == 4 + bool(found[0]["missing"])
@@ -197,6 +197,7 @@ def test_the_report_has_a_row_for_each_size_and_direction(
     assert all("--direct=1" in call for call in calls)
     assert any("--rw=randread --bs=65536 --io_size=262144 --numjobs=1" in call for call in calls)
     assert any("--rw=randwrite --bs=131072 --io_size=131072 --numjobs=2" in call for call in calls)
+    assert any("--bs=65536" in call and "--iodepth=4 " in call for call in calls)  # a sample's four blocks
 
 
 def test_without_fio_its_figures_are_null_and_the_user_is_told_how_to_get_it(

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Final, Protocol
 
 from kvtier_connector.bench.disk.figures import Way, row
-from kvtier_connector.bench.disk.fio import HUGEPAGES_BYTES, Fio, FioMissingError
+from kvtier_connector.bench.disk.fio import ALL_MEMORY, HUGEPAGES_BYTES, Fio, FioMissingError
 from kvtier_connector.bench.disk.lmcache_install import LMCacheMissingError, lmcache_environment
 from kvtier_connector.bench.disk.process import SideProcess
 from kvtier_connector.bench.disk.work import OPS, Op, Sample, Work
@@ -18,7 +18,7 @@ from kvtier_connector.bench.hugepages import reserved
 
 BLOCK_BYTES: Final = (128 << 10, 512 << 10, 2 << 20)
 SIDES: Final = ("kvtier", "fio", "vllm_fs", "lmcache")
-_APART: Final = {("vllm_fs", "16 prompts"): "vllm_fs_16_prompts"}
+_APART: Final = {("vllm_fs", "16 prompts"): "vllm_fs_16_prompts", ("fio", ALL_MEMORY): "fio_all_memory"}
 """Variants that are a case of their own. All others are the same case: the fastest counts."""
 _ROUNDS_OF_A_LIFE: Final = 5
 """After which every side starts anew: one whose file or memory lies badly, here or on the machine below a
@@ -80,7 +80,7 @@ def bench_disk(  # noqa: PLR0913 - the last four are for tests and for disks of 
     log.parent.mkdir(parents=True, exist_ok=True)
     with (
         tempfile.TemporaryDirectory(dir=folder, prefix="kvtier-bench-") as scratch,
-        reserved(sample_bytes + HUGEPAGES_BYTES) as missing,
+        reserved(2 * sample_bytes + HUGEPAGES_BYTES) as missing,
     ):
         if missing:
             say(f"{missing}; kvtier and fio use small pages")

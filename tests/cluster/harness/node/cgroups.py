@@ -6,7 +6,7 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
-from tests.cluster.harness.waiting import eventually
+from tests.waiting import eventually
 
 _ROOT: Final = Path("/sys/fs/cgroup")
 

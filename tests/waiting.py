@@ -1,4 +1,4 @@
-"""Waiting for what a cluster does on its own time."""
+"""Waiting for what others do on their own time: a cluster, a process."""
 
 import time
 from collections.abc import Callable
