@@ -29,14 +29,17 @@ ALL_MEMORY: Final = "io_uring, huge pages, a buffer for each block"
 """The others use the same few MiB again and again. A tier fills memory that nobody has just used, and into
 that a virtual machine's disk, which copies, is slower."""
 _BATCH: Final = 32
-HUGEPAGES_BYTES: Final = 4 * DEPTH * PAGE_BYTES
-"""That fio takes of the pool beyond a sample's bytes: a buffer of one block takes up to four pages."""
-
-
+_LOOSE_PAGES_BYTES: Final = 4 * DEPTH * PAGE_BYTES
+"""A buffer of one block takes up to four pages."""
 _LEAST_S: Final = 0.05
 _ENOUGH_S: Final = 0.3
 """fio tells time in milliseconds, and its jobs do not all begin in the same one: what takes less than the
 first, on a device that is memory, is repeated until it takes about the second."""
+
+
+def hugepages_bytes(sample_bytes: int) -> int:
+    """Return how much fio takes of the pool of huge pages for samples of a size."""
+    return sample_bytes + _LOOSE_PAGES_BYTES
 
 
 class FioMissingError(ConnectorError):
