@@ -6,7 +6,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any, Final
 
-from kvtier_connector.bench.disk.fio import Fio, FioMissingError, hugepages_bytes
+from kvtier_connector.bench.disk.fio import HUGEPAGES_BYTES, Fio, FioMissingError
 from kvtier_connector.bench.disk.work import Work
 from kvtier_connector.bench.engine import Answer, Ask, bench_engine
 from kvtier_connector.bench.hugepages import reserved
@@ -17,7 +17,6 @@ _HITS_PER_PROMPT: Final = 3
 _FIO_BLOCK_BYTES: Final = 512 << 10
 """A chunk of 128 tokens, vLLM's block on a CPU, of the bench's model in bfloat16."""
 _FIO_BLOCKS: Final = 1024
-_FIO_SAMPLE_BLOCKS: Final = _FIO_BLOCKS // 2
 _ALLOWED: Final = 1.2
 """How much longer than fio the tier may read."""
 _WARM_UP: Final = Ask(seed=-1, prompt_tokens=256)
@@ -44,7 +43,7 @@ def bench_ttft_disk(
     """
     with (
         tempfile.TemporaryDirectory(dir=folder, prefix="kvtier-bench-") as scratch,
-        reserved(2 * GIB + hugepages_bytes(_FIO_SAMPLE_BLOCKS * _FIO_BLOCK_BYTES)) as missing,
+        reserved(2 * GIB + HUGEPAGES_BYTES) as missing,
     ):
         tier = ConnectorConfig(
             cpu_capacity_bytes=2 * GIB, disk_path=str(Path(scratch, "tier")), disk_capacity_bytes=2 * GIB
@@ -111,7 +110,7 @@ def _token_bytes(model: Path) -> int:
 
 def _fio(folder: Path) -> Fio | None:
     try:
-        return Fio(Work(str(folder), _FIO_BLOCK_BYTES, _FIO_BLOCKS, _FIO_SAMPLE_BLOCKS))
+        return Fio(Work(str(folder), _FIO_BLOCK_BYTES, _FIO_BLOCKS, _FIO_BLOCKS // 2))
     except FioMissingError:
         return None
 

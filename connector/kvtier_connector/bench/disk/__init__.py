@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Final, Protocol
 
 from kvtier_connector.bench.disk.figures import Way, row
-from kvtier_connector.bench.disk.fio import ALL_MEMORY, Fio, FioMissingError, hugepages_bytes
+from kvtier_connector.bench.disk.fio import ALL_MEMORY, HUGEPAGES_BYTES, Fio, FioMissingError
 from kvtier_connector.bench.disk.lmcache_install import LMCacheMissingError, lmcache_environment
 from kvtier_connector.bench.disk.process import SideProcess
 from kvtier_connector.bench.disk.work import OPS, Op, Sample, Work
@@ -80,7 +80,7 @@ def bench_disk(  # noqa: PLR0913 - the last four are for tests and for disks of 
     log.parent.mkdir(parents=True, exist_ok=True)
     with (
         tempfile.TemporaryDirectory(dir=folder, prefix="kvtier-bench-") as scratch,
-        reserved(sample_bytes + hugepages_bytes(sample_bytes)) as missing,
+        reserved(2 * sample_bytes + HUGEPAGES_BYTES) as missing,
     ):
         if missing:
             say(f"{missing}; kvtier and fio use small pages")
@@ -114,7 +114,7 @@ def _started(
 
 def _contestant(name: str, work: Work, log: Path) -> Contestant:
     if name == "fio":
-        return Fio(work)
+        return Fio(work, all_memory=True)
     environment = _ENGINE | lmcache_environment() if name == "lmcache" else _ENGINE
     return SideProcess(name, work, log=log, environment=environment)
 

@@ -14,8 +14,8 @@ from kvtier_connector.errors import ConnectorError
 DEPTH: Final = 32
 _ASYNC: Final = ("--ioengine=io_uring", f"--iodepth={DEPTH}")
 _HUGE: Final = "--mem=shmhuge"
-_Settings = dict[str, tuple[int, tuple[str, ...]]]
-_SETTINGS: Final[_Settings] = {
+_Setting = tuple[int, tuple[str, ...]]
+_SETTINGS: Final[dict[str, _Setting]] = {
     "io_uring": (1, _ASYNC),
     "io_uring, fixed buffers": (1, (*_ASYNC, "--fixedbufs", "--registerfiles")),
     "io_uring, 2 jobs": (2, ("--ioengine=io_uring", f"--iodepth={DEPTH // 2}")),
@@ -29,17 +29,13 @@ ALL_MEMORY: Final = "io_uring, huge pages, a buffer for each block"
 """The others use the same few MiB again and again. A tier fills memory that nobody has just used, and into
 that a virtual machine's disk, which copies, is slower."""
 _BATCH: Final = 32
-_LOOSE_PAGES_BYTES: Final = 4 * DEPTH * PAGE_BYTES
-"""A buffer of one block takes up to four pages."""
+HUGEPAGES_BYTES: Final = 4 * DEPTH * PAGE_BYTES
+"""That fio takes of the pool: a buffer of one block takes up to four pages. `ALL_MEMORY` takes a sample's
+bytes more."""
 _LEAST_S: Final = 0.05
 _ENOUGH_S: Final = 0.3
 """fio tells time in milliseconds, and its jobs do not all begin in the same one: what takes less than the
 first, on a device that is memory, is repeated until it takes about the second."""
-
-
-def hugepages_bytes(sample_bytes: int) -> int:
-    """Return how much fio takes of the pool of huge pages for samples of a size."""
-    return sample_bytes + _LOOSE_PAGES_BYTES
 
 
 class FioMissingError(ConnectorError):
@@ -51,11 +47,15 @@ class Fio:
 
     fio's own account of time and CPU is taken, which leaves out its start: the CPU of its threads, not of the
     kernel's for them.
+
+    Args:
+        work: whose bytes, sizes and numbers of blocks it takes.
+        all_memory: also measure `ALL_MEMORY`, which is no way to the best figure.
     """
 
     name = "fio"
 
-    def __init__(self, work: Work) -> None:
+    def __init__(self, work: Work, *, all_memory: bool = False) -> None:
         program = shutil.which("fio")
         if program is None:
             raise FioMissingError("fio is not installed, so its figures are left out; apt-get install fio")
@@ -65,9 +65,7 @@ class Fio:
         folder.mkdir(parents=True)
         self._file = folder / "fio"
         self._run("--rw=write", "--bs=1M", "--ioengine=psync")
-        depth = f"--iodepth={work.sample_blocks}"
-        options = ("--ioengine=io_uring", depth, f"--iodepth_batch_submit={_BATCH}", _HUGE)
-        self._settings: _Settings = _SETTINGS | {ALL_MEMORY: (1, options)}
+        self._settings = _SETTINGS | ({ALL_MEMORY: _all_memory(work)} if all_memory else {})
         self.variants = tuple(name for name in self._settings if self._runs(name))
         self._passes = 1
         seconds = min(self.sample("load", self.variants[0], seed).seconds for seed in range(3))
@@ -135,3 +133,8 @@ class Fio:
             raise ConnectorError(f"fio failed: {(found.stderr or found.stdout).strip()[:400]}")
         report: dict[str, Any] = json.loads(found.stdout[found.stdout.index("{") :])
         return report
+
+
+def _all_memory(work: Work) -> _Setting:
+    depth = f"--iodepth={work.sample_blocks}"
+    return 1, ("--ioengine=io_uring", depth, f"--iodepth_batch_submit={_BATCH}", _HUGE)
