@@ -12,7 +12,7 @@ The format is in docs/development/disk-format.md.
 import os
 import secrets
 import struct
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -85,6 +85,15 @@ class Shape:
         """No entries."""
         keys = np.empty((0, self.key_bytes), np.uint8)
         return Entries(np.empty(0, np.int32), keys, np.empty(0, np.uint64))
+
+
+def entries_of(blocks: Sequence[tuple[int, bytes, int]], key_bytes: int) -> Entries:
+    """Return blocks, each a slot, a key and a checksum, as the journal takes them."""
+    return Entries(
+        np.array([slot for slot, _, _ in blocks], np.int32),
+        np.frombuffer(b"".join(key for _, key, _ in blocks), np.uint8).reshape(-1, key_bytes),
+        np.array([checksum for _, _, checksum in blocks], np.uint64),
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,6 +20,9 @@ class Order:
         memory_slot: the block's in memory.
         parts: the block's memory, in the order of the file. Nobody else may write to it, nor, of a read,
             believe it, before the order has ended.
+        ends: where the parts end in which a block is read into one piece of memory, in bytes; empty for all
+            at once.
+        ticket: under which the workers are told of such a read (core/arrivals.py).
     """
 
     write: bool
@@ -28,6 +31,8 @@ class Order:
     slot: int
     memory_slot: int
     parts: tuple[memoryview, ...]
+    ends: tuple[int, ...] = ()
+    ticket: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,6 +129,9 @@ class Disk(Protocol):
 
     def wait(self, timeout_s: float) -> bool:
         """Return when there is an event, or after the timeout."""
+
+    def has_begun(self) -> bool:
+        """Tell whether the disk has as much of what was ordered as it takes at a time."""
 
     def is_stuck(self) -> bool:
         """Tell whether it has not done anything for longer than it may take."""

@@ -12,6 +12,7 @@ from typing import Final, Self
 import numpy as np
 
 from kvtier_connector.config import DISK_INDEX_SIZES, DISK_SPARE_BYTES, disk_slots
+from kvtier_connector.core.disk.checksum import bound_checksum
 from kvtier_connector.core.disk.failure import disk_errors
 from kvtier_connector.core.disk.fingerprint import Fingerprint
 from kvtier_connector.core.disk.folder import LockedFolder
@@ -153,6 +154,13 @@ class Store:
     def checksum(self, slot: int) -> int | None:
         """Return what a slot's payload must have, or None if nothing has been written there."""
         return int(self._checksums[slot]) if self._written[slot] else None
+
+    def checksum_in_memory(self, key: bytes, parts: Iterable[memoryview]) -> int | None:
+        """Return the checksum of a block's payload, or None if that was taken back."""
+        try:
+            return bound_checksum(self.shape.namespace, key, *parts)
+        except ValueError:  # a memoryview that was released
+            return None
 
     def overwriting(self, slot: int) -> None:
         """Forget what a slot held: its bytes are about to change."""

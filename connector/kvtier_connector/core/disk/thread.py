@@ -12,13 +12,12 @@ from contextlib import suppress
 from itertools import islice
 from typing import Final
 
-import numpy as np
-
-from kvtier_connector.core.disk.checksum import bound_checksum
+from kvtier_connector.core.arrivals import FAILED, WHOLE, Arrivals
+from kvtier_connector.core.disk.flights import Flight, Flights, lots
 from kvtier_connector.core.disk.health import Health
 from kvtier_connector.core.disk.io.engine import BlockIO, IOEngine
 from kvtier_connector.core.disk.io.engine import Ended as IOEnded
-from kvtier_connector.core.disk.journal import Entries, Shape
+from kvtier_connector.core.disk.journal import Entries, entries_of
 from kvtier_connector.core.disk.orders import (
     Clear,
     Cleared,
@@ -56,14 +55,23 @@ class DiskThread:
         reopen: opens it again.
         engine: what talks to the kernel.
         timeout_s: how long the disk may have one block.
+        arrivals: where the workers are told of reads in parts; None if there are none.
     """
 
-    def __init__(self, store: Store, reopen: Callable[[], Store], engine: IOEngine, timeout_s: float) -> None:
+    def __init__(
+        self,
+        store: Store,
+        reopen: Callable[[], Store],
+        engine: IOEngine,
+        timeout_s: float,
+        arrivals: Arrivals | None = None,
+    ) -> None:
         self._store: Store | None = store
         self._leaving: Store | None = None
         self._reopen = reopen
         self._engine = engine
         self._timeout_s = timeout_s
+        self._arrivals = arrivals
         self._health = Health()
         self._retry_at_s = 0.0
         self._check_at_s = 0.0
@@ -72,9 +80,8 @@ class DiskThread:
         self._inbox = deque[Message]()
         self._reads = deque[Order]()
         self._writes = deque[Order]()
-        self._flying = dict[int, tuple[Order, int]]()
-        self._flying_reads = 0
-        self._next_tag = 0
+        self._partly = deque[Flight]()
+        self._flights = Flights()
         self._events = deque[Event]()
         self._taken = list[Event]()
         self._told = threading.Event()
@@ -103,6 +110,10 @@ class DiskThread:
         """Return when there is an event, or after the timeout; tells which."""
         return self._told.wait(timeout_s)
 
+    def has_begun(self) -> bool:
+        """Tell whether the disk has as much of what was ordered as it takes at a time."""
+        return not self._inbox and (not self._reads or len(self._flights) >= self._engine.depth)
+
     def is_stuck(self) -> bool:
         """Tell whether the operating system has not let go of the thread for longer than a block may take."""
         return time.monotonic() - self._turned_at_s > self._timeout_s + _CHECK_S
@@ -129,7 +140,7 @@ class DiskThread:
 
     def _turn(self) -> None:
         self._turned_at_s = time.monotonic()
-        landed = [(io, *self._landed(io)) for io in self._engine.ended(self._patience_s())]
+        landed = self._landed(self._engine.ended(self._patience_s()))
         # Now, when all that has ended is known: what follows may take as long as the file system likes.
         is_late = bool(self._engine.overdue(self._timeout_s))
         try:
@@ -146,13 +157,13 @@ class DiskThread:
     def _patience_s(self) -> float:
         if self._inbox:
             return 0.0
-        return _LOOK_S if self._flying or self._store is None else _CHECK_S
+        return _LOOK_S if self._flights or self._store is None else _CHECK_S
 
     def _take_messages(self) -> None:
         while self._inbox:
             message = self._inbox.popleft()
             if isinstance(message, Order):
-                if message.generation != self._generation or self._store is None:
+                if self._has_let_go_of(message):
                     self._end(message, DiskError("the disk tier has let go of this block"))
                 else:
                     (self._writes if message.write else self._reads).append(message)
@@ -176,24 +187,21 @@ class DiskThread:
 
     def _feed(self, store: Store) -> None:
         """Keep the disk busy, with reads first, because a request waits for them."""
-        slot_bytes = store.segments.slot_bytes
-        room = self._engine.depth - len(self._flying)
-        self._hand_over(self._next_reads(store), slot_bytes, room)
+        room = self._engine.depth - len(self._flights)
+        self._hand_over(self._next_reads(store), room)
         # What was written for an earlier generation could still land in a slot that was given out again.
-        if any(order.generation != self._generation for order, _ in self._flying.values()):
+        if any(order.generation != self._generation for order in self._flights.orders()):
             return
-        depth = self._engine.depth
-        writing = sum(order.write for order, _ in self._flying.values())
-        most = depth if writing == len(self._flying) else max(1, depth // _SHARE_OF_WRITES)
-        room = max(0, min(most - writing, depth - len(self._flying)))
-        self._hand_over(self._next_writes(store), slot_bytes, room)
+        depth, under_way = self._engine.depth, len(self._flights)
+        writing = under_way - self._flights.reads
+        most = depth if writing == under_way else max(1, depth // _SHARE_OF_WRITES)
+        room = max(0, min(most - writing, depth - under_way))
+        self._hand_over(self._next_writes(store), room)
 
-    def _hand_over(self, ios: Iterator[BlockIO], slot_bytes: int, most: int) -> None:
+    def _hand_over(self, ios: Iterator[BlockIO], most: int) -> None:
         """Give the disk the first of some transfers, a few at a time: it begins before all are prepared."""
-        at_once = max(1, _AT_ONCE_BYTES // slot_bytes)
-        while few := list(islice(ios, min(most, at_once))):
+        for few in lots(islice(ios, most), _AT_ONCE_BYTES):
             self._engine.submit(few)
-            most -= len(few)
 
     def _next_reads(self, store: Store) -> Iterator[BlockIO]:
         while self._reads:
@@ -202,60 +210,64 @@ class DiskThread:
             if expected is None:
                 self._end(order, CorruptBlockError("nothing has been written to its slot"))
             else:
-                yield self._io(store, order, expected)
+                yield self._flights.begin(store, order, expected)
+        while self._partly:
+            yield self._flights.go_on(store, self._partly.popleft())
 
     def _next_writes(self, store: Store) -> Iterator[BlockIO]:
         while self._writes and not self._inbox:
             order = self._writes.popleft()
-            checksum = _checksum(store, order)
+            checksum = store.checksum_in_memory(order.key, order.parts)
             if checksum is None:
                 self._end(order, _taken_back())
             else:
                 store.overwriting(order.slot)
-                yield self._io(store, order, checksum)
+                yield self._flights.begin(store, order, checksum)
 
-    def _io(self, store: Store, order: Order, checksum: int) -> BlockIO:
-        place = store.segments.place(order.slot)
-        tag = self._next_tag
-        self._next_tag += 1
-        self._flying[tag] = order, checksum
-        self._flying_reads += not order.write
-        return BlockIO(tag, order.write, place.descriptor, place.offset, order.parts)
+    def _landed(self, ended: Sequence[IOEnded]) -> list[tuple[IOEnded, Flight]]:
+        """Take transfers off those under way; returns those with which their orders end."""
+        landed = list[tuple[IOEnded, Flight]]()
+        for io in ended:
+            flight = self._flights.end(io.io)
+            if not (flight.is_last or io.error or self._closing or self._has_let_go_of(flight.order)):
+                self._partly.append(flight)
+                self._tell_workers(flight.order, flight.part + 1)
+            else:
+                landed.append((io, flight))
+        return landed
 
-    def _landed(self, io: IOEnded) -> tuple[Order, int]:
-        """Take a transfer off those under way; returns its order and checksum."""
-        order, checksum = self._flying.pop(io.io.tag)
-        self._flying_reads -= not order.write
-        return order, checksum
+    def _has_let_go_of(self, order: Order) -> bool:
+        return order.generation != self._generation or self._store is None
 
-    def _settle(self, landed: Sequence[tuple[IOEnded, Order, int]]) -> None:
+    def _settle(self, landed: Sequence[tuple[IOEnded, Flight]]) -> None:
         """Check what was read, put down what was written, and tell the owner of both."""
         written = list[tuple[Order, int, float]]()
-        for io, order, checksum in landed:
+        for io, flight in landed:
+            order, checksum, _ = flight
             if io.error or not order.write:  # a write has succeeded when it is put down
                 self._health = self._health.after(io.error)
             error: Exception | None = io.error
-            if order.generation != self._generation or self._store is None:
+            if not flight.is_last or self._has_let_go_of(order):
                 error = error or DiskError("the disk tier has let go of this block")
             if error is None and order.write:
                 written.append((order, checksum, io.seconds))
                 continue
             if error is None and self._store:
-                found = _checksum(self._store, order)
+                found = self._store.checksum_in_memory(order.key, order.parts)
                 if found != checksum:
                     error = _taken_back() if found is None else CorruptBlockError("its checksum is wrong")
             self._end(order, error, io.seconds)
         if written and self._store:
             self._put_down(self._store, written)
         if self._health.is_down and self._store is not None:
-            reason = next((str(io.error) for io, _, _ in reversed(landed) if io.error), "it fails")
+            reason = next((str(io.error) for io, _ in reversed(landed) if io.error), "it fails")
             self._go_down(reason)
 
     def _put_down(self, store: Store, written: list[tuple[Order, int, float]]) -> None:
-        entries = _entries([(order.slot, order.key, checksum) for order, checksum, _ in written], store.shape)
+        blocks = [(order.slot, order.key, checksum) for order, checksum, _ in written]
         error: DiskError | None = None
         try:
-            store.record(entries, ())
+            store.record(entries_of(blocks, store.shape.key_bytes), ())
             self._health = self._health.after(None)
         except DiskError as failure:
             error = failure
@@ -273,9 +285,9 @@ class DiskThread:
         elif store is not None and now >= self._check_at_s:
             self._check_at_s = now + _CHECK_S
             store.check()
-            if store.wants_compaction and not self._reads:
+            if store.wants_compaction and not self._reads and not self._partly:
                 store.compact(self._untold(store))
-        if self._leaving is not None and not self._flying:
+        if self._leaving is not None and not self._flights:
             self._leaving.close()
             self._leaving = None
 
@@ -294,7 +306,8 @@ class DiskThread:
             if event.order.generation == self._generation
         }
         blocks = ((slot, key, store.checksum(slot)) for slot, key in key_of.items())
-        return _entries([(slot, key, it) for slot, key, it in blocks if it is not None], store.shape)
+        written = [(slot, key, it) for slot, key, it in blocks if it is not None]
+        return entries_of(written, store.shape.key_bytes)
 
     def _go_down(self, reason: str) -> None:
         """Let go of the store, and of what is ordered of it."""
@@ -303,14 +316,17 @@ class DiskThread:
         self._leaving, self._store = self._store, None
         self._retry_at_s = time.monotonic() + self._health.retry_s
         self._refuse(DiskError(reason))
-        for order, _ in self._flying.values():
+        for order in self._flights.orders():
             self._tell(Overdue(order))
+            self._tell_workers(order, FAILED)
         self._tell(Down(reason))
 
     def _refuse(self, error: DiskError) -> None:
-        for queue in (self._reads, self._writes):
-            while queue:
-                self._end(queue.popleft(), error)
+        refused = [*self._reads, *self._writes, *(flight.order for flight in self._partly)]
+        for queue in (self._reads, self._writes, self._partly):
+            queue.clear()
+        for order in refused:
+            self._end(order, error)
 
     def _try_again(self) -> None:
         """Open the store again, when nothing of the old one is under way."""
@@ -341,6 +357,12 @@ class DiskThread:
 
     def _end(self, order: Order, error: Exception | None, seconds: float = 0.0) -> None:
         self._tell(Ended(order, seconds, time.monotonic(), error))
+        self._tell_workers(order, FAILED if error else WHOLE)
+
+    def _tell_workers(self, order: Order, parts: int) -> None:
+        """Say what became of a read for which a worker may wait: last, so that the index's owner knows."""
+        if order.ends and self._arrivals is not None:
+            self._arrivals.tell(order.memory_slot, order.ticket, parts)
 
     def _tell(self, event: Event) -> None:
         self._events.append(event)
@@ -349,7 +371,7 @@ class DiskThread:
 
     def _wake_waiting(self) -> None:
         """Wake who waits for events, when there is nothing more to read or enough has been read."""
-        reading = self._reads or self._flying_reads
+        reading = self._reads or self._partly or self._flights.reads
         if self._events and (not reading or len(self._events) >= _TOLD_AT_ONCE):
             self._told.set()
 
@@ -359,12 +381,12 @@ class DiskThread:
                 self._take_messages()
         self._refuse(DiskError("the disk tier is closed"))
         until = time.monotonic() + _CHECK_S
-        while self._flying and time.monotonic() < until:
+        while self._flights and time.monotonic() < until:
             with suppress(DiskError):
-                self._settle([(io, *self._landed(io)) for io in self._engine.ended(_LOOK_S)])
+                self._settle(self._landed(self._engine.ended(_LOOK_S)))
         self._told.set()
         self._engine.close()
-        if self._flying:
+        if self._flights:
             return
         for store in (self._store, self._leaving):
             if store is not None:
@@ -374,22 +396,5 @@ class DiskThread:
                 self._opened_again().close()
 
 
-def _checksum(store: Store, order: Order) -> int | None:
-    """Return the checksum of what is in an order's memory, or None if that was taken back."""
-    try:
-        return bound_checksum(store.shape.namespace, order.key, *order.parts)
-    except ValueError:  # a memoryview that was released
-        return None
-
-
 def _taken_back() -> DiskError:
     return DiskError("its memory was taken back")
-
-
-def _entries(blocks: Sequence[tuple[int, bytes, int]], shape: Shape) -> Entries:
-    """Return blocks, each a slot, a key and a checksum, as the journal takes them."""
-    return Entries(
-        np.array([slot for slot, _, _ in blocks], np.int32),
-        np.frombuffer(b"".join(key for _, key, _ in blocks), np.uint8).reshape(-1, shape.key_bytes),
-        np.array([checksum for _, _, checksum in blocks], np.uint64),
-    )

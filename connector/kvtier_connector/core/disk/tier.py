@@ -9,6 +9,7 @@ from typing import Final
 
 import numpy as np
 
+from kvtier_connector.core.arrivals import TICKETS
 from kvtier_connector.core.disk.admission import BreakEven, WriteBudget
 from kvtier_connector.core.disk.orders import (
     Clear,
@@ -31,6 +32,11 @@ from kvtier_connector.errors import CorruptBlockError, DiskError
 _CLOSING_S: Final = 5.0
 _SENT_AT_ONCE: Final = 128
 """Orders: the disk begins with these, a third of a millisecond's work, while more are made."""
+
+_BEGIN_S: Final = 0.005
+_NAP_S: Final = 0.0002
+"""How long the disk's thread is waited for, and how it is given the interpreter meanwhile: a step that goes
+ahead would keep it from beginning for some milliseconds, as long as Python lets one thread run."""
 
 Parts = Callable[[int], tuple[memoryview, ...]]
 """From a slot in memory to its bytes, in the order of the file."""
@@ -104,8 +110,16 @@ class DiskTier:
 
     # ---- orders ----
 
-    def load(self, keys: Sequence[bytes], memory_slots: Slots) -> None:
+    def load(self, keys: Sequence[bytes], memory_slots: Slots, ends: tuple[int, ...] = ()) -> int:
         """Begin to read blocks that it holds; `progress` reports each.
+
+        Args:
+            keys: the blocks'.
+            memory_slots: where they are to be.
+            ends: of the parts in which they are read, in bytes; empty for all at once.
+
+        Returns:
+            The ticket under which the workers are told of their parts; 0 without.
 
         Raises:
             KeyError: it does not hold one of them.
@@ -114,7 +128,17 @@ class DiskTier:
             raise KeyError("the disk tier holds nothing")
         if not self._loads:
             self._reading_since_s = time.monotonic()
-        self._send(self._loads, self._orders(keys, self._store.index.pin(keys), memory_slots, write=False))
+        ticket = next(TICKETS) if ends else 0
+        slots = self._store.index.pin(keys)
+        orders = self._orders(keys, slots, memory_slots, write=False, parts=(ends, ticket))
+        self._send(self._loads, orders)
+        return ticket
+
+    def let_begin(self) -> None:
+        """Leave the interpreter to the disk's thread until it has handed its orders over, or for a moment."""
+        until = time.monotonic() + _BEGIN_S
+        while not self._disk.has_begun() and time.monotonic() < until:
+            time.sleep(_NAP_S)
 
     def lacking(self, keys: Sequence[bytes]) -> list[bytes]:
         """Return those of the keys that it neither holds nor is writing; none while the disk is down."""
@@ -226,10 +250,16 @@ class DiskTier:
         self._disk.close(_CLOSING_S)
 
     def _orders(
-        self, keys: Sequence[bytes], slots: Slots, memory_slots: Slots, *, write: bool
+        self,
+        keys: Sequence[bytes],
+        slots: Slots,
+        memory_slots: Slots,
+        *,
+        write: bool,
+        parts: tuple[tuple[int, ...], int] = ((), 0),
     ) -> Iterator[Order]:
         for key, slot, memory_slot in zip(keys, slots.tolist(), memory_slots.tolist(), strict=True):
-            yield Order(write, self._generation, key, slot, memory_slot, self._parts(memory_slot))
+            yield Order(write, self._generation, key, slot, memory_slot, self._parts(memory_slot), *parts)
 
     def _send(self, under_way: dict[Order, bool], orders: Iterator[Order]) -> None:
         while some := list(islice(orders, _SENT_AT_ONCE)):

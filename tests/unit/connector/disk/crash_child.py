@@ -50,6 +50,9 @@ class LoggedDisk:
     def wait(self, timeout_s: float) -> bool:
         return self.within.wait(timeout_s)
 
+    def has_begun(self) -> bool:
+        return True
+
     def is_stuck(self) -> bool:
         return self.within.is_stuck()
 

@@ -8,11 +8,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import fields
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import pytest
 from tests.unit.connector.disk.faulty_engine import SOON_S, FaultyEngine
 
+from kvtier_connector.core.arrivals import Arrivals, Tickets
 from kvtier_connector.core.disk import health, thread
 from kvtier_connector.core.disk.admission import WriteBudget
 from kvtier_connector.core.disk.fingerprint import Fingerprint, fingerprint
@@ -69,6 +71,14 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(health.Health.__init__, "__defaults__", (0, 0.0))
 
 
+class Coming(NamedTuple):
+    """What is being read: slots of the memory, a ticket for each, and the memory."""
+
+    slots: Slots
+    tickets: Tickets
+    views: list[memoryview]
+
+
 class WatchedDisk:
     """A DiskThread of which every order and every end is counted."""
 
@@ -89,6 +99,9 @@ class WatchedDisk:
     def wait(self, timeout_s: float) -> bool:
         return self.within.wait(timeout_s)
 
+    def has_begun(self) -> bool:
+        return self.within.has_begun()
+
     def is_stuck(self) -> bool:
         return self.within.is_stuck()
 
@@ -103,7 +116,8 @@ class Rig:
         self.request = request
         self.store = Store.open(request)
         self.engine = FaultyEngine(open_engine(depth)[0])
-        self.disk = WatchedDisk(DiskThread(self.store, self._reopened, self.engine, SOON_S))
+        self.arrivals = Arrivals(mmap.mmap(-1, memory_slots * 8))
+        self.disk = WatchedDisk(DiskThread(self.store, self._reopened, self.engine, SOON_S, self.arrivals))
         self._memory = mmap.mmap(-1, memory_slots * BLOCK)
         self.free = list(range(memory_slots))
         self.slot_of = dict[bytes, int]()
@@ -136,10 +150,16 @@ class Rig:
 
     def begin_load(self, numbers: Iterable[int]) -> list[bytes]:
         keys = [key_of(number) for number in numbers]
+        self.begin_parts(keys, ())
+        return keys
+
+    def begin_parts(self, keys: Sequence[bytes], ends: tuple[int, ...]) -> Coming:
+        """Load blocks in parts that end there."""
         for key in keys:
             self._view(self._give(key))[:] = bytes(BLOCK)
-        self.tier.load(keys, self._slots(keys))
-        return keys
+        slots = self._slots(keys)
+        ticket = self.tier.load(keys, slots, ends)
+        return Coming(slots, np.full(len(slots), ticket), [self._view(slot) for slot in slots.tolist()])
 
     def stored(self, numbers: Iterable[int], epoch: int = 0) -> list[int]:
         """Store blocks; returns those that are on disk when all has ended."""

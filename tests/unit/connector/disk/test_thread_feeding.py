@@ -10,6 +10,7 @@ from tests.unit.connector.disk.faulty_engine import Keep
 from tests.unit.connector.disk.rig import BLOCK, Rig, capacity_for, content_of, key_of, request_for, rig_in
 from typing_extensions import Buffer
 
+from kvtier_connector.core.disk import store as store_file
 from kvtier_connector.core.disk import thread, tier
 from kvtier_connector.core.disk.checksum import bound_checksum
 from kvtier_connector.core.disk.io.engine import BlockIO
@@ -44,7 +45,7 @@ def test_the_disk_is_asked_for_more_before_what_has_come_is_looked_at(
         seen.append(0)
         return checksum(whole, part, *data)
 
-    monkeypatch.setattr(thread, "bound_checksum", watched)
+    monkeypatch.setattr(store_file, "bound_checksum", watched)
     assert rig.loaded(range(3)) == {number: content_of(number) for number in range(3)}
     assert seen == [1, 1, 0, 1, 0, 0]
     rig.tier.close()
