@@ -31,13 +31,13 @@ from vllm.v1.request import Request
 
 from kvtier_connector.config import parse_extra_config
 from kvtier_connector.errors import SettingError
-from kvtier_connector.vllm.disk_side import KeptOffDisk
+from kvtier_connector.vllm.disk_side import DiskSide, KeptOffDisk
 from kvtier_connector.vllm.manager import KVTierManager
 from kvtier_connector.vllm.meaning import key_bytes
 from kvtier_connector.vllm.open_disk import open_disk
 from kvtier_connector.vllm.prefill_clock import PrefillClock
 from kvtier_connector.vllm.quiet_steps import NOTHING, busy_part, grain_tokens
-from kvtier_connector.vllm.step_loads import StepLoads, step_budget_tokens, within_step
+from kvtier_connector.vllm.step_loads import StepLoads, behind_disk, step_budget_tokens, within_step
 from kvtier_connector.vllm.transfer import KVTierWorkerMetadata, RegionOffer
 from kvtier_connector.vllm.worker import KVTierWorker
 
@@ -64,6 +64,7 @@ class KVTierConnector(OffloadingConnector):  # type: ignore[misc] # vLLM has no 
         self._idle_step = False
         self._failed_jobs: set[int] = set()
         self._within_step: dict[int, TransferJob] = {}
+        self._behind = list[int]()
         self._unfilled_block_ids: set[int] = set()
         # The scheduler's side.
         if self.connector_scheduler is not None:
@@ -99,7 +100,10 @@ class KVTierConnector(OffloadingConnector):  # type: ignore[misc] # vLLM has no 
 
     @override
     def start_load_kv(self, forward_context: ForwardContext, **kwargs: Any) -> None:
-        """Begin the other loads and the last step's stores, and end the loads that the step computes with."""
+        """Begin the other loads and the last step's stores, and end the loads that the step computes with.
+
+        Those of which a part is still being read from disk end when a layer needs that.
+        """
         self._idle_step = forward_context.attn_metadata is None
         metadata = self._connector_metadata
         if self._is_quiet(metadata):
@@ -107,9 +111,34 @@ class KVTierConnector(OffloadingConnector):  # type: ignore[misc] # vLLM has no 
         for job_id in self._within_step:
             del metadata.load_jobs[job_id]
         super().start_load_kv(forward_context, **kwargs)
+        self._behind = behind_disk(self._within_step)
+        if not self._behind:
+            self._end_step_loads()
+
+    @override
+    def wait_for_layer_load(self, layer_name: str) -> None:
+        """Have a layer wait for its part of what is still being read from disk."""
+        loads = self._worker.layer_loads if self._behind else None
+        if loads is None:
+            return
+        layer = self._kv_cache_config.kv_cache_groups[0].layer_names.index(layer_name)
+        for job_id in self._behind:
+            loads.wait(job_id, layer)
+        if loads.is_last(layer):
+            self._end_step_loads()
+
+    @override
+    def wait_for_save(self) -> None:
+        """Plan the step's stores, of whose blocks all is known now."""
+        if self._behind:
+            self._end_step_loads()
+        super().wait_for_save()
+
+    def _end_step_loads(self) -> None:
+        self._behind = []
         if self._within_step:
             for job_id in self._worker.settle(self._within_step):
-                self._take_back(metadata, self._within_step[job_id])
+                self._take_back(self._connector_metadata, self._within_step[job_id])
 
     def _is_quiet(self, metadata: OffloadingConnectorMetadata) -> bool:
         """Tell whether a step has no orders, and the last one has left none."""
@@ -127,8 +156,8 @@ class KVTierConnector(OffloadingConnector):  # type: ignore[misc] # vLLM has no 
     @override
     def get_handshake_metadata(self) -> RegionOffer | None:
         """Offer the region to the scheduler's process, which reads and writes the disk."""
-        region = self.connector_worker.spec.region_offer
-        return None if region is None else RegionOffer(region)
+        offer: RegionOffer | None = self.connector_worker.spec.region_offer
+        return offer
 
     @override
     def get_block_ids_with_load_errors(self) -> set[int]:
@@ -179,8 +208,9 @@ class KVTierConnector(OffloadingConnector):  # type: ignore[misc] # vLLM has no 
             return
         manager = self._manager
         config = self._vllm_config
-        disk = open_disk(self._settings, manager.geometry, config, self._kv_cache_config, offers[0].region)
-        manager.put_behind(disk, key_bytes(config))
+        offer = offers[0]
+        disk = open_disk(self._settings, manager.geometry, config, self._kv_cache_config, offer)
+        manager.put_behind(disk, key_bytes(config), offer.part_ends if self._step_loads.are_on else ())
         if manager.disk is not None:
             self._prefill = PrefillClock(manager.disk.prefill)
 
@@ -206,13 +236,24 @@ class KVTierConnector(OffloadingConnector):  # type: ignore[misc] # vLLM has no 
         tokens, apart = super().get_num_new_matched_tokens(request, num_computed_tokens)
         if tokens is None and disk is not None and self._is_alone:
             # Nobody else would be served by another round through the engine.
-            disk.scheduled()
-            disk.wait()
-            tokens, apart = super().get_num_new_matched_tokens(request, num_computed_tokens)
+            disk.scheduled(in_parts=True)
+            tokens, apart = self._match_ahead(disk, request, num_computed_tokens)
+            if tokens is None:
+                disk.wait()
+                tokens, apart = super().get_num_new_matched_tokens(request, num_computed_tokens)
         if tokens is not None and num_computed_tokens:
             self._touch(request.request_id, num_computed_tokens)
         self._admitted = self._step_loads.admits(request, num_computed_tokens, tokens or 0)
         return tokens, apart and not self._admitted
+
+    def _match_ahead(self, disk: DiskSide, request: Request, computed_tokens: int) -> tuple[int | None, bool]:
+        """Find what is being read for a request, if a step can load it meanwhile."""
+        if not disk.reads_in_parts:
+            return None, False
+        with disk.ahead(request.request_id):
+            tokens, apart = super().get_num_new_matched_tokens(request, computed_tokens)
+        admitted = self._step_loads.admits(request, computed_tokens, tokens or 0)
+        return (tokens, apart) if admitted and disk.is_quick(tokens) else (None, False)
 
     @property
     def _is_alone(self) -> bool:
@@ -265,6 +306,8 @@ class KVTierConnector(OffloadingConnector):  # type: ignore[misc] # vLLM has no 
         if meta is None:
             return
         if isinstance(meta, KVTierWorkerMetadata):
+            if self._manager.disk is not None:
+                self._manager.disk.settle()  # a load may have ended that was ahead of what is known here
             for job_id in meta.failed_jobs:
                 self._forget(job_id)
             self._step_loads.complete(meta.completed_jobs)
@@ -290,5 +333,14 @@ class KVTierConnector(OffloadingConnector):  # type: ignore[misc] # vLLM has no 
         self._manager.invalidate(job.keys)
         request = scheduler._req_status.get(job.req_id)  # noqa: SLF001
         if request is not None:
+            if step_load:
+                _count_as_computed(request.req)
             for group in request.group_states:
                 group.next_stored_chunk_idx = 0
+
+
+def _count_as_computed(request: Request) -> None:
+    """Have vLLM's figures not tell of a load that it takes back: it counted that when it planned the step."""
+    stats = getattr(request, "prefill_stats", None)  # an engine's figures are no reason for it to die
+    if stats is not None:
+        stats.set(stats.num_prompt_tokens, stats.num_local_cached_tokens, 0)

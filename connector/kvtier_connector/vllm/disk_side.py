@@ -1,7 +1,8 @@
 """The disk tier behind the one in memory: what is read for waiting requests, and written behind stores."""
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Final, Protocol
 
@@ -14,11 +15,14 @@ from kvtier_connector.core.index import BlockIndex, BlockState
 from kvtier_connector.core.keytable import Slots
 from kvtier_connector.vllm.logger import log
 from kvtier_connector.vllm.metrics_disk import DiskMetrics
-from kvtier_connector.vllm.promotions import Promotions
+from kvtier_connector.vllm.promotions import Coming, Promotions
 
 _PATIENCE_S: Final = 0.05
 """How long a step without work waits for the disk: longer than a chunk takes, too short for a new request to
 notice."""
+
+_STEP_WAIT_S: Final = 0.25
+"""How long reading may take, as fast as the disk has been, for a step to begin before it has ended."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,16 +51,32 @@ class DiskSide:
         disk: the tier on disk.
         told: who is told.
         chunk_tokens: tokens of a chunk.
+        part_ends: of the parts of a chunk for which a step can wait one by one, in bytes; empty if it needs
+            all.
     """
 
-    def __init__(self, memory: BlockIndex, disk: DiskTier, told: Told, chunk_tokens: int) -> None:
+    def __init__(
+        self,
+        memory: BlockIndex,
+        disk: DiskTier,
+        told: Told,
+        chunk_tokens: int,
+        *,
+        part_ends: tuple[int, ...] = (),
+    ) -> None:
         self._memory = memory
         self._disk = disk
         self._told = told
         self._bytes_per_token = disk.block_bytes / chunk_tokens
+        self._part_ends = part_ends
         self._promotions = Promotions(memory, disk, self._bytes_per_token)
         self._metrics = DiskMetrics(disk, chunk_tokens)
         self.prefill = disk.break_even.prefill_tokens
+
+    @property
+    def reads_in_parts(self) -> bool:
+        """Whether a step can wait for parts of chunks."""
+        return bool(self._part_ends)
 
     def settle(self) -> None:
         """Take note of what the disk has done: before a request's chunks are looked up one by one."""
@@ -67,6 +87,23 @@ class DiskSide:
     def lookup(self, key: bytes, request_id: str) -> BlockState:
         """Return the state of a chunk in either tier: one on disk is pending until it is in memory."""
         return self._promotions.lookup(key, request_id)
+
+    @contextmanager
+    def ahead(self, request_id: str) -> Iterator[None]:
+        """Have lookups of a request find what is being read for it in parts, as if it were in memory."""
+        self._promotions.ahead = request_id
+        try:
+            yield
+        finally:
+            self._promotions.ahead = ""
+
+    def lend(self, keys: Sequence[bytes], request_id: str) -> dict[bytes, Coming]:
+        """Return those of a load's chunks that may still be read; they stay in memory until `taken`."""
+        return self._promotions.lend(keys, request_id)
+
+    def taken(self, request_id: str) -> set[bytes]:
+        """End a load of chunks that were lent, and return those."""
+        return self._promotions.taken(request_id)
 
     def was_promoted(self, key: bytes, request_id: str) -> bool:
         """Tell whether a chunk was read from disk for this request."""
@@ -109,11 +146,24 @@ class DiskSide:
         """Forget a request."""
         self._promotions.finished(request_id)
 
-    def scheduled(self) -> None:
-        """Begin to read what the step's lookups asked for."""
+    def scheduled(self, *, in_parts: bool = False) -> None:
+        """Begin to read what the step's lookups asked for.
+
+        Args:
+            in_parts: read the first part of all chunks before the next of any, if a step can wait for them.
+        """
         self.settle()
-        for reservation in self._promotions.begin():
+        ends = self._part_ends if in_parts else ()
+        begun = self._promotions.begin(ends)
+        if begun and ends:
+            self._disk.let_begin()
+        for reservation in begun:
             self._told.went(reservation.evicted, on_disk=False)
+
+    def is_quick(self, tokens: int) -> bool:
+        """Tell whether so many tokens are read so soon that a step, and who comes meanwhile, can wait."""
+        bandwidth = self._disk.break_even.read_bytes.per_second
+        return bandwidth is None or tokens * self._bytes_per_token < bandwidth * _STEP_WAIT_S
 
     def wait(self) -> None:
         """Give way to the disk, in a step that has nothing else to do, until some request can go on."""

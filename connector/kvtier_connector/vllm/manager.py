@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Iterable, Sequence
 
+import numpy as np
 from typing_extensions import override
 from vllm.distributed.kv_transfer.kv_connector.v1.offloading.metrics import OffloadingConnectorStats
 from vllm.v1.kv_offload.base import (
@@ -24,6 +25,7 @@ from kvtier_connector.core.index import BlockIndex, BlockState
 from kvtier_connector.core.slots import TierGeometry
 from kvtier_connector.vllm.disk_side import DiskSide
 from kvtier_connector.vllm.metrics import TierMetrics
+from kvtier_connector.vllm.promotions import Coming
 from kvtier_connector.vllm.transfer import SlotSpec
 
 _RESULTS = {
@@ -53,16 +55,17 @@ class KVTierManager(OffloadingManager):  # type: ignore[misc] # vLLM has no type
         self._tokens_per_chunk = tokens_per_chunk
         self.disk: DiskSide | None = None
 
-    def put_behind(self, disk: DiskTier, key_bytes: int) -> None:
+    def put_behind(self, disk: DiskTier, key_bytes: int, part_ends: tuple[int, ...] = ()) -> None:
         """Have a disk tier behind memory from now on.
 
         Args:
             disk: opened.
             key_bytes: length of the engine's keys.
+            part_ends: of the parts of a chunk for which a step can wait one by one; empty if it needs all.
         """
         self._index = BlockIndex(self._index.capacity, key_bytes)
         chunk_tokens = max(self._tokens_per_chunk.values()) // len(self._tokens_per_chunk)
-        self.disk = DiskSide(self._index, disk, self, chunk_tokens)
+        self.disk = DiskSide(self._index, disk, self, chunk_tokens, part_ends=part_ends)
 
     @override
     def lookup(self, key: OffloadKey, req_context: ReqContext) -> LookupResult:
@@ -90,16 +93,25 @@ class KVTierManager(OffloadingManager):  # type: ignore[misc] # vLLM has no type
     def prepare_load(self, keys: Collection[OffloadKey], req_context: ReqContext) -> SlotSpec:
         """Protect chunks until `complete_load` and say where they are."""
         ordered = list(keys)
-        slots = self._index.pin(ordered)
+        coming = self.disk.lend(ordered, req_context.req_id) if self.disk is not None else {}
+        slots = self._index.pin([key for key in ordered if key not in coming])
         self._metrics.hit(len(ordered))
         if self.disk is not None:
             self.disk.loading(ordered, req_context)
-        return SlotSpec(slots)
+        if not coming:
+            return SlotSpec(slots)
+        ready = iter(slots.tolist())
+        places = [coming.get(key) or Coming(next(ready), 0) for key in ordered]
+        return SlotSpec(
+            np.array([place.slot for place in places], np.int32),
+            np.array([place.ticket for place in places], np.int64),
+        )
 
     @override
     def complete_load(self, keys: Collection[OffloadKey], req_context: ReqContext) -> None:
         """Let chunks be evicted again, as the most recently used."""
-        self._index.unpin(list(keys))
+        lent = self.disk.taken(req_context.req_id) if self.disk is not None else set()
+        self._index.unpin([key for key in keys if key not in lent])
 
     @override
     def touch(self, keys: Collection[OffloadKey], req_context: ReqContext) -> None:

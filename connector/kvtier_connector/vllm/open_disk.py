@@ -9,6 +9,7 @@ from vllm.config import VllmConfig
 from vllm.v1.kv_cache_interface import KVCacheConfig
 
 from kvtier_connector.config import DISK_WRITE_SHARE, ConnectorConfig
+from kvtier_connector.core.arrivals import Arrivals, attach
 from kvtier_connector.core.disk.admission import WriteBudget
 from kvtier_connector.core.disk.io.choose import depth_for, open_engine
 from kvtier_connector.core.disk.io.staged import StagedEngine
@@ -16,10 +17,11 @@ from kvtier_connector.core.disk.store import Store, StoreRequest
 from kvtier_connector.core.disk.thread import DiskThread
 from kvtier_connector.core.disk.tier import DiskTier, Parts
 from kvtier_connector.core.memory import format_bytes
-from kvtier_connector.core.region import RegionHandle, open_whole
+from kvtier_connector.core.region import open_whole
 from kvtier_connector.core.slots import TierGeometry
 from kvtier_connector.vllm.logger import log
 from kvtier_connector.vllm.meaning import engine_fingerprint, key_bytes
+from kvtier_connector.vllm.transfer import RegionOffer
 
 _STAGED_BYTES: Final = 64 << 20
 """Memory for transfers that do not use the chunks' own; 32 chunks of 2 MiB."""
@@ -31,7 +33,7 @@ def open_disk(
     geometry: TierGeometry,
     config: VllmConfig,
     kv_cache: KVCacheConfig,
-    region: RegionHandle,
+    offer: RegionOffer,
 ) -> DiskTier:
     """Open the disk tier and read what the last engine left there.
 
@@ -40,13 +42,14 @@ def open_disk(
         geometry: of the tier in memory.
         config: vLLM's.
         kv_cache: its KV caches.
-        region: the memory.
+        offer: the workers' memory.
 
     Raises:
         SettingError: the folder or the capacity cannot be used.
         DiskError: another engine has the folder, or the disk is full, read-only or failing.
         RegionError: the memory cannot be reached.
     """
+    region = offer.region
     memory = open_whole(region)
     request = StoreRequest(
         path=replica_folder(settings.disk_path, config.parallel_config.data_parallel_index),
@@ -71,6 +74,7 @@ def open_disk(
         memory_slots=geometry.slots,
         write_bytes_per_hour=settings.disk_write_bytes_per_hour,
         timeout_s=settings.disk_timeout_s,
+        arrivals=attach(offer.arrivals) if offer.arrivals else None,
     )
 
 
@@ -92,6 +96,7 @@ def open_tier(  # noqa: PLR0913 - what a disk tier is made of
     write_bytes_per_hour: int,
     timeout_s: float,
     staged: bool = False,
+    arrivals: Arrivals | None = None,
 ) -> DiskTier:
     """Open a disk tier behind any memory.
 
@@ -102,6 +107,7 @@ def open_tier(  # noqa: PLR0913 - what a disk tier is made of
         write_bytes_per_hour: bound on the disk's wear; 0 for none.
         timeout_s: how long the disk may have one block.
         staged: never let the kernel have the slots' own memory (core/disk/io/staged.py).
+        arrivals: where workers are told what is read in parts.
 
     Raises:
         SettingError: the folder or the capacity cannot be used.
@@ -126,7 +132,7 @@ def open_tier(  # noqa: PLR0913 - what a disk tier is made of
     if staged:
         engine = StagedEngine(engine, request.block_bytes)
     return DiskTier(
-        DiskThread(store, lambda: Store.open(request), engine, timeout_s),
+        DiskThread(store, lambda: Store.open(request), engine, timeout_s, arrivals),
         store,
         block_bytes=request.block_bytes,
         parts=parts,

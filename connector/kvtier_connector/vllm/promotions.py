@@ -1,8 +1,9 @@
 """Brings what requests ask for from disk into memory, and keeps it there until they load it.
 
 A request waits while its blocks are read: a block that cannot be read is simply not found when the request is
-looked up again. It holds all of its blocks in memory, or none: two requests that each held half of the memory
-and waited for the rest would wait for ever.
+looked up again. Only one that is alone may go ahead and load what is still being read. It holds all of its
+blocks in memory, or none: two requests that each held half of the memory and waited for the rest would wait
+for ever.
 """
 
 from collections.abc import Sequence
@@ -21,20 +22,33 @@ class _Asked:
     wanted: dict[bytes, None] = field(default_factory=dict)
 
 
+@dataclass(frozen=True, slots=True)
+class Coming:
+    """A block that is being read into memory.
+
+    Args:
+        slot: where to.
+        ticket: under which the worker is told of it; 0 if it is not.
+    """
+
+    slot: int
+    ticket: int
+
+
 @dataclass(slots=True)
 class _Held:
     """What is kept in memory for a request, or on its way there.
 
     Args:
         pinned: blocks that are protected from eviction.
-        loading: blocks that are being read.
+        loading: blocks that are being read for it.
         promoted: blocks that came from disk.
         refused: blocks for which there was no room: the request computes them.
         pays: whether reading is faster than computing.
     """
 
     pinned: dict[bytes, None] = field(default_factory=dict)
-    loading: set[bytes] = field(default_factory=set)
+    loading: dict[bytes, Coming] = field(default_factory=dict)
     promoted: set[bytes] = field(default_factory=set)
     refused: set[bytes] = field(default_factory=set)
     pays: bool = True
@@ -56,12 +70,17 @@ class Promotions:
         self._asked = dict[str, _Asked]()
         self._held = dict[str, _Held]()
         self._readers = dict[bytes, str]()
+        self._lent = dict[str, list[bytes]]()
+        self.ahead = ""
+        """Request that finds what is being read for it in parts, as if it were in memory."""
 
     def lookup(self, key: bytes, request_id: str) -> BlockState:
         """Return the state of a block; one that `begin` will read is pending."""
         state = self._memory.state(key)
         if state is BlockState.READY:
             self._ask(request_id).ready[key] = None
+        elif state is BlockState.PENDING and request_id == self.ahead:
+            return BlockState.READY if self._is_coming(key, request_id) else state
         elif state is BlockState.ABSENT and self._disk.holds(key):
             held = self._hold(request_id)
             if held.pays and key not in held.refused:
@@ -69,8 +88,11 @@ class Promotions:
                 return BlockState.PENDING
         return state
 
-    def begin(self) -> list[Reservation]:
+    def begin(self, ends: tuple[int, ...] = ()) -> list[Reservation]:
         """Begin to read what was asked for since the last call.
+
+        Args:
+            ends: of the parts in which blocks are read, in bytes; empty for all at once.
 
         Returns:
             The memory that was given to it.
@@ -88,7 +110,7 @@ class Promotions:
                 continue
             if not self._may_begin(request_id, ready, wanted):
                 break  # first come, first served: those behind it could keep it waiting for ever
-            made.append(self._begin(request_id, ready, wanted))
+            made.append(self._begin(request_id, ready, wanted, ends))
         return made
 
     def settle(self, progress: Progress) -> list[bytes]:
@@ -120,7 +142,26 @@ class Promotions:
     def was_promoted(self, key: bytes, request_id: str) -> bool:
         """Tell whether a block was read for this request."""
         held = self._held.get(request_id)
-        return held is not None and key in held.promoted
+        return held is not None and (key in held.promoted or key in held.loading)
+
+    def lend(self, keys: Sequence[bytes], request_id: str) -> dict[bytes, Coming]:
+        """Return those of a load's blocks that are still being read; they stay in memory until `taken`."""
+        held = self._held.get(request_id)
+        coming = {key: held.loading[key] for key in keys if key in held.loading} if held is not None else {}
+        if coming:
+            self._lent[request_id] = list(coming)
+        return coming
+
+    def taken(self, request_id: str) -> set[bytes]:
+        """End a load of blocks that were lent, and return those: no load protects them."""
+        lent = self._lent.pop(request_id, [])
+        if not lent:
+            return set()
+        arrived = [key for key in lent if self._memory.state(key) is BlockState.READY]
+        self._memory.pin(arrived)
+        self._memory.unpin(arrived)
+        self.loaded(request_id)
+        return set(lent)
 
     def loaded(self, request_id: str) -> None:
         """Let go of a request's blocks: its load protects them, or it needs none."""
@@ -142,6 +183,7 @@ class Promotions:
             for blocks in (held.pinned, held.loading, held.promoted):
                 blocks.clear()
         self._asked.clear()
+        self._lent.clear()
         self._readers.clear()
 
     def _may_begin(self, request_id: str, ready: Sequence[bytes], wanted: Sequence[bytes]) -> bool:
@@ -150,15 +192,24 @@ class Promotions:
         needed = sum(key not in pinned for key in ready) + len(wanted)
         return needed <= self._memory.room or not self._others_hold(request_id)
 
-    def _begin(self, request_id: str, ready: Sequence[bytes], wanted: Sequence[bytes]) -> Reservation:
+    def _begin(
+        self, request_id: str, ready: Sequence[bytes], wanted: Sequence[bytes], ends: tuple[int, ...]
+    ) -> Reservation:
         held = self._hold(request_id)
         self._pin(held, [key for key in ready if key not in held.pinned])
         reservation = self._memory.reserve(wanted)
         held.refused.update(set(wanted).difference(reservation.keys))
-        held.loading.update(reservation.keys)
         self._readers.update(dict.fromkeys(reservation.keys, request_id))
-        self._disk.load(reservation.keys, reservation.slots)
+        ticket = self._disk.load(reservation.keys, reservation.slots, ends)
+        slots = reservation.slots.tolist()
+        held.loading.update(
+            (key, Coming(slot, ticket)) for key, slot in zip(reservation.keys, slots, strict=True)
+        )
         return reservation
+
+    def _is_coming(self, key: bytes, request_id: str) -> bool:
+        coming = self._hold(request_id).loading.get(key)
+        return coming is not None and coming.ticket > 0
 
     def _others_hold(self, request_id: str) -> bool:
         return any(held.pinned or held.loading for other, held in self._held.items() if other != request_id)
@@ -170,7 +221,7 @@ class Promotions:
     def _forget_reader(self, key: bytes) -> str | None:
         request_id = self._readers.pop(key, None)
         if request_id is not None:
-            self._held[request_id].loading.discard(key)
+            self._held[request_id].loading.pop(key, None)
         return request_id
 
     def _ask(self, request_id: str) -> _Asked:

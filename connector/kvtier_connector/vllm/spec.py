@@ -19,14 +19,18 @@ from vllm.v1.kv_offload.base import (
 from vllm.v1.kv_offload.config import OffloadingConfig
 
 from kvtier_connector.config import parse_extra_config
-from kvtier_connector.core import numa, pin, region
+from kvtier_connector.core import arrivals, numa, pin, region
+from kvtier_connector.core.copyplan import Layout
+from kvtier_connector.core.layer_parts import layer_parts
 from kvtier_connector.core.slots import tier_geometry
 from kvtier_connector.errors import ConnectorError, UnsupportedEngineError
 from kvtier_connector.vllm import metrics, metrics_disk
 from kvtier_connector.vllm.copier import Copier
 from kvtier_connector.vllm.copier_memcpy import MemcpyCopier
+from kvtier_connector.vllm.layer_loads import LayerLoads
 from kvtier_connector.vllm.logger import log
 from kvtier_connector.vllm.manager import KVTierManager
+from kvtier_connector.vllm.transfer import RegionOffer
 from kvtier_connector.vllm.worker import KVTierWorker, canonical_layout
 
 
@@ -41,7 +45,7 @@ class KVTierOffloadingSpec(OffloadingSpec):  # type: ignore[misc] # vLLM has no 
         if config.worker_kv_bytes_per_block <= 0:
             raise UnsupportedEngineError("this engine has no KV cache blocks that could be kept in a tier")
         self.replicated_layout = config.replicated_layout
-        self.region_offer: region.RegionHandle | None = None
+        self.region_offer: RegionOffer | None = None
         self.geometry = tier_geometry(
             self.settings,
             block_bytes=config.worker_kv_bytes_per_block,
@@ -84,7 +88,7 @@ class KVTierOffloadingSpec(OffloadingSpec):  # type: ignore[misc] # vLLM has no 
             slot_bytes=self.geometry.slot_bytes,
             region_address=memory.address,
         )
-        return KVTierWorker(layout, memory, copier)
+        return KVTierWorker(layout, memory, copier, self._layer_loads(layout, copier))
 
     def _attach(self) -> region.Slice:
         """Have the first rank make the region and every rank map its slice of it."""
@@ -112,8 +116,19 @@ class KVTierOffloadingSpec(OffloadingSpec):  # type: ignore[misc] # vLLM has no 
             if descriptor >= 0 and not self.settings.disk_path:
                 os.close(descriptor)
         if descriptor >= 0 and self.settings.disk_path:
-            self.region_offer = offer  # the scheduler opens the descriptor, which stays open for that
+            # The scheduler opens the descriptor, which stays open for that.
+            self.region_offer = RegionOffer(offer)
         return memory
+
+    def _layer_loads(self, layout: Layout, copier: Copier) -> LayerLoads | None:
+        """Offer to begin steps while the disk still reads, where copies are a step's own and one rank's."""
+        parts = layer_parts(layout) if self.config.parallel.world_size == 1 else ()
+        if not parts or self.region_offer is None or not isinstance(copier, MemcpyCopier):
+            return None
+        words = arrivals.create(self.geometry.slots)
+        ends = tuple(part.end_bytes for part in parts)
+        self.region_offer = replace(self.region_offer, part_ends=ends, arrivals=words)
+        return LayerLoads(parts, copier, arrivals.attach(words), self.settings.disk_timeout_s)
 
     def _device(self, memory: region.Slice) -> tuple[Copier, pin.PinReport]:
         if current_platform.is_cpu():

@@ -78,6 +78,11 @@ class StepLoads:
         self._left_tokens = budget_tokens
         self._running: dict[int, StepLoad] = {}
 
+    @property
+    def are_on(self) -> bool:
+        """Whether steps load at all."""
+        return self._budget_tokens > 0
+
     def admits(self, request: Request, computed_tokens: int, tokens: int) -> bool:
         """Tell whether the step being scheduled can do a load; `plan` follows if it is scheduled.
 
@@ -146,6 +151,11 @@ def _with_unfilled(blocks: KVCacheBlocks, first: int) -> KVCacheBlocks:
     """
     (group,) = blocks.blocks
     return KVCacheBlocks(([*group[:first], KVCacheBlock(group[first].block_id), *group[first + 1 :]],))
+
+
+def behind_disk(jobs: dict[int, TransferJob]) -> list[int]:
+    """Return those of a step's loads whose chunks may still be being read from disk."""
+    return [job_id for job_id, job in jobs.items() if job.src_spec.tickets is not None]
 
 
 def within_step(jobs: dict[int, TransferJob]) -> dict[int, TransferJob]:

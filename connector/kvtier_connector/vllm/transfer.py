@@ -9,6 +9,7 @@ from vllm.distributed.kv_transfer.kv_connector.v1.base import (
 from vllm.distributed.kv_transfer.kv_connector.v1.offloading.common import OffloadingWorkerMetadata
 from vllm.v1.kv_offload.base import LoadStoreSpec
 
+from kvtier_connector.core.arrivals import Tickets
 from kvtier_connector.core.keytable import Slots
 from kvtier_connector.core.region import RegionHandle
 
@@ -19,10 +20,13 @@ class SlotSpec(LoadStoreSpec):  # type: ignore[misc] # vLLM has no types
 
     Args:
         slots: one per chunk, in the order of the keys.
+        tickets: of the reads from disk that are not known to have ended, 0 for other slots; None if there are
+            none.
         within_step: a load that the step needs before it computes.
     """
 
     slots: Slots
+    tickets: Tickets | None = None
     within_step: bool = False
 
 
@@ -44,6 +48,16 @@ class KVTierWorkerMetadata(OffloadingWorkerMetadata):  # type: ignore[misc] # vL
 
 @dataclass(frozen=True, slots=True)
 class RegionOffer(KVConnectorHandshakeMetadata):  # type: ignore[misc] # vLLM has no types
-    """The first worker's offer of the region to the scheduler's process."""
+    """The first worker's offer of the region to the scheduler's process.
+
+    Args:
+        region: the region.
+        part_ends: of the parts of a slot for which a step can wait one by one, in bytes; empty where it needs
+            all.
+        arrivals: path of the words in which the worker wants to be told what has come from disk; empty where
+            it needs all.
+    """
 
     region: RegionHandle
+    part_ends: tuple[int, ...] = ()
+    arrivals: str = ""

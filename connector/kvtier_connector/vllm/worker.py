@@ -14,6 +14,7 @@ from vllm.v1.kv_offload.base import (
 from kvtier_connector.core.copyplan import Layout, Page, plan_copies
 from kvtier_connector.core.region import Slice
 from kvtier_connector.vllm.copier import Copier, Outcome
+from kvtier_connector.vllm.layer_loads import LayerLoads
 from kvtier_connector.vllm.logger import log
 from kvtier_connector.vllm.transfer import SlotSpec
 
@@ -66,10 +67,19 @@ class KVTierWorker(OffloadingWorker):  # type: ignore[misc] # vLLM has no types
 
     A transfer that fails is reported to upstream as done, because upstream asserts success, and is remembered
     in `take_failed`, from which the connector makes a miss of it.
+
+    Args:
+        layout: where everything lies.
+        memory: the slice.
+        copier: copies between them.
+        layer_loads: loads of what is still being read; None where there are none.
     """
 
-    def __init__(self, layout: Layout, memory: Slice, copier: Copier) -> None:
+    def __init__(
+        self, layout: Layout, memory: Slice, copier: Copier, layer_loads: LayerLoads | None = None
+    ) -> None:
         self._layout = layout
+        self.layer_loads = layer_loads
         self._memory: Slice | None = memory
         self._copier = copier
         self._bytes: dict[int, int] = {}
@@ -138,6 +148,9 @@ class KVTierWorker(OffloadingWorker):  # type: ignore[misc] # vLLM has no types
         if not isinstance(spec, SlotSpec):
             raise TypeError(f"a transfer to {type(spec).__name__} is not ours")
         try:
+            if spec.tickets is not None and self.layer_loads is not None:
+                self._bytes[job_id] = self.layer_loads.start(job_id, blocks, spec.slots, spec.tickets)
+                return True
             plan = plan_copies(
                 self._layout, blocks.block_ids, spec.slots, blocks.group_sizes, blocks.block_indices
             )

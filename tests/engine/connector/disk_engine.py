@@ -1,11 +1,12 @@
 """An engine in this process whose disk tier is taken away and given back, as restarts do, but in a moment."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tests.engine.connector.prompts import answers, overwrite, prompt
+from tests.unit.connector.disk.faulty_engine import FaultyEngine
 
 from kvtier_connector.config import MIB, ConnectorConfig, Policy
 
@@ -107,7 +108,8 @@ class DiskEngine:
         return [tokens for tokens, _ in found], [cached for _, cached in found]
 
 
-def with_faults(engine: DiskEngine, wrap: Callable[[Any], Any]) -> None:
-    """Put something between the disk tier's thread and the kernel."""
+def with_faults(engine: DiskEngine) -> FaultyEngine:
+    """Put faults between the disk tier's thread and the kernel."""
     thread = engine.disk._disk
-    thread._engine = wrap(thread._engine)  # type: ignore[attr-defined]
+    thread._engine = faulty = FaultyEngine(thread._engine)  # type: ignore[attr-defined]
+    return faulty

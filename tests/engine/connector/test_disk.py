@@ -7,51 +7,22 @@ import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from tests.engine.connector.disk_engine import CACHED, CHUNK_BYTES, PROMPTS, DiskEngine, tier
-from tests.engine.connector.prompts import SMALL_DEVICE, answers, metric, prompt, tokens_of
+from tests.engine.connector.disk_engine import CACHED, CHUNK_BYTES, PROMPTS, DiskEngine
+from tests.engine.connector.prompts import answers, metric, prompt, tokens_of
 
-from kvtier_connector.config import MIB, kv_transfer_config
+from kvtier_connector.config import MIB
 from kvtier_connector.core.disk.store import Store, StoreRequest
 
 # What vLLM and PyTorch warn of is not ours.
 pytestmark = [pytest.mark.engine, pytest.mark.filterwarnings("ignore")]
 
 KILLS = 100
-
-
-@pytest.fixture(scope="module")
-def cold(engine: Callable[..., Any]) -> list[list[int]]:
-    """What an engine without tiers or a prefix cache answers to PROMPTS."""
-    with engine(**SMALL_DEVICE, enable_prefix_caching=False) as llm:
-        return tokens_of([answers(llm, [ids])[0] for ids in PROMPTS])
-
-
-@pytest.fixture(scope="module")
-def disk_engine(
-    engine: Callable[..., Any], cold: list[list[int]], tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[DiskEngine]:
-    del cold  # a second engine in one process takes the first one's metrics away: that one has to be gone
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("VLLM_ENABLE_V1_MULTIPROCESSING", "0")
-        with engine(kv_transfer_config(tier(tmp_path_factory.mktemp("first"))), **SMALL_DEVICE) as llm:
-            yield DiskEngine(llm)
-
-
-@pytest.fixture(scope="module")
-def known(disk_engine: DiskEngine, cold: list[list[int]], tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with all chunks of PROMPTS, which nobody has open: to be copied, then used."""
-    folder = tmp_path_factory.mktemp("known") / "disk"
-    disk_engine.restart(folder)
-    assert disk_engine.ask()[0] == cold
-    disk_engine.leave()
-    return folder
 
 
 def test_warm_from_disk(disk_engine: DiskEngine, known: Path, cold: list[list[int]], tmp_path: Path) -> None:

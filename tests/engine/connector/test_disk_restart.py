@@ -17,13 +17,6 @@ from kvtier_connector.config import kv_transfer_config
 pytestmark = [pytest.mark.engine, pytest.mark.filterwarnings("ignore")]
 
 
-@pytest.fixture(scope="module")
-def cold(engine: Callable[..., Any]) -> list[list[int]]:
-    """What an engine without tiers or a prefix cache answers to PROMPTS."""
-    with engine(**SMALL_DEVICE, enable_prefix_caching=False) as llm:
-        return tokens_of([answers(llm, [ids])[0] for ids in PROMPTS])
-
-
 def test_an_engine_that_is_killed_and_started_again(
     engine: Callable[..., Any], model_folder: Callable[..., Path], cold: list[list[int]], tmp_path: Path
 ) -> None:

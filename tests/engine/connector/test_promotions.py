@@ -8,11 +8,13 @@ from kvtier_connector.core.disk.admission import BreakEven
 from kvtier_connector.core.disk.report import Progress
 from kvtier_connector.core.index import BlockIndex, BlockState
 from kvtier_connector.core.keytable import Slots
-from kvtier_connector.vllm.promotions import Promotions
+from kvtier_connector.vllm.promotions import Coming, Promotions
 
 pytestmark = [pytest.mark.engine, pytest.mark.filterwarnings("ignore")]
 
 KEY_BYTES = 36
+TICKET = 7
+ENDS = 512, 4096
 ABSENT, PENDING, READY, BAD = BlockState
 
 
@@ -32,12 +34,13 @@ class FakeDisk:
     def holds(self, key: bytes) -> bool:
         return key in self.held
 
-    def load(self, keys: Sequence[bytes], memory_slots: Slots) -> None:
+    def load(self, keys: Sequence[bytes], memory_slots: Slots, ends: tuple[int, ...] = ()) -> int:
         if not self.held.issuperset(keys):
             raise KeyError("it does not hold one of them")
         assert not set(keys) & self.slots.keys(), "a block is read twice at a time"
         self.asked += keys
         self.slots.update(zip(keys, memory_slots.tolist(), strict=True))
+        return TICKET if ends else 0
 
 
 class Scene:
@@ -57,10 +60,10 @@ class Scene:
                 break
         return found
 
-    def begin(self) -> list[int]:
+    def begin(self, ends: tuple[int, ...] = ()) -> list[int]:
         """Begin what was asked for; returns which blocks are asked of the disk now."""
         before = len(self.disk.asked)
-        self.promotions.begin()
+        self.promotions.begin(ends)
         return numbers(self.disk.asked[before:])
 
     def arrive(self, *blocks: int) -> list[int]:
@@ -79,6 +82,26 @@ class Scene:
         reservation = self.memory.reserve(keys)
         assert reservation.keys == keys
         self.memory.commit(keys)
+
+    def look_ahead(self, request: str, *numbers: int) -> list[BlockState]:
+        self.promotions.ahead = request
+        try:
+            return self.look_up(request, *numbers)
+        finally:
+            self.promotions.ahead = ""
+
+    def lend(self, request: str, *blocks: int) -> list[int]:
+        """Begin a load ahead of the disk; returns which of its blocks are not in memory yet."""
+        keys = [key_of(block) for block in blocks]
+        coming = self.promotions.lend(keys, request)
+        assert all(coming[key] == Coming(self.disk.slots[key], TICKET) for key in coming)
+        self.memory.pin([key for key in keys if key not in coming])
+        self.promotions.loaded(request)
+        return numbers(list(coming))
+
+    def end_load(self, request: str, *blocks: int) -> None:
+        lent = self.promotions.taken(request)
+        self.memory.unpin([key for key in map(key_of, blocks) if key not in lent])
 
     def load(self, request: str, *blocks: int) -> None:
         """Load blocks to the device: they protect themselves, then they are let go of."""
@@ -348,3 +371,73 @@ def test_what_does_not_pay_is_computed() -> None:
     assert scene.look_up("a", 1) == [ABSENT]  # decided once for a request
     assert scene.look_up("b", 1) == [PENDING]
     assert scene.begin() == [1]
+
+
+def test_a_request_that_is_ahead_finds_what_is_read_for_it_in_parts() -> None:
+    scene = Scene(8, on_disk=[2, 3, 5])
+    scene.put_in_memory(1)
+    scene.look_up("a", 1, 2, 3, 4)
+    assert scene.begin(ENDS) == [2, 3]
+    assert scene.look_ahead("a", 1, 2, 3, 4) == [READY, READY, READY, ABSENT]
+    assert scene.look_up("a", 1, 2, 3) == [READY, PENDING, PENDING]
+    assert scene.look_ahead("b", 1, 2, 3) == [READY, PENDING, PENDING], "what is read for others may go"
+    scene.look_up("c", 5)
+    assert scene.begin() == [5]
+    assert scene.look_ahead("c", 5) == [PENDING], "nobody is told of its parts"
+
+
+def test_blocks_that_a_load_is_ahead_of_stay_until_it_has_ended() -> None:
+    scene = Scene(3, on_disk=[2, 3])
+    scene.put_in_memory(1)
+    scene.look_up("a", 1, 2, 3)
+    scene.begin(ENDS)
+    assert scene.lend("a", 1, 2, 3) == [2, 3]
+    assert scene.arrive(2, 3) == [2, 3]
+    assert scene.memory.room == 0
+    scene.end_load("a", 1, 2, 3)
+    assert scene.memory.room == 3
+    assert scene.look_up("b", 1, 2, 3) == [READY, READY, READY]
+    scene.finish("a", "b")
+    scene.assert_nothing_is_kept()
+
+
+@pytest.mark.parametrize("ended", [True, False])
+def test_a_block_that_a_load_was_ahead_of_and_that_is_lost_is_nowhere(*, ended: bool) -> None:
+    scene = Scene(4, on_disk=[2, 3])
+    scene.look_up("a", 2, 3)
+    scene.begin(ENDS)
+    assert scene.lend("a", 2, 3) == [2, 3]
+    scene.arrive(2)
+    scene.fail(3, ended=ended)
+    scene.memory.invalidate([key_of(2), key_of(3)])  # as the manager does of a load that failed
+    scene.end_load("a", 2, 3)
+    assert scene.look_up("b", 2) == [PENDING]  # still on disk
+    assert scene.look_up("c", 3)[0] in {ABSENT, BAD}
+    if not ended:
+        scene.end_late(3)
+    scene.finish("a", "b", "c")
+    scene.assert_nothing_is_kept()
+
+
+@pytest.mark.parametrize("arrives", ["before", "after"])
+def test_a_request_that_ends_under_its_load_keeps_nothing(arrives: str) -> None:
+    scene = Scene(4, on_disk=[2, 3])
+    scene.look_up("a", 2, 3)
+    scene.begin(ENDS)
+    scene.lend("a", 2, 3)
+    if arrives == "before":
+        scene.arrive(2, 3)
+    scene.finish("a")
+    if arrives == "after":
+        scene.arrive(2, 3)
+    scene.end_load("a", 2, 3)
+    scene.assert_nothing_is_kept()
+
+
+def test_a_reset_forgets_what_was_lent() -> None:
+    scene = Scene(4, on_disk=[2])
+    scene.look_up("a", 2)
+    scene.begin(ENDS)
+    scene.lend("a", 2)
+    scene.promotions.forget_memory()
+    assert scene.promotions.taken("a") == set()
