@@ -1,6 +1,7 @@
 """What the disk tier's thread has handed over: for which order each transfer is, and for which part of it."""
 
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from typing import NamedTuple
 
 from kvtier_connector.core.disk.io.engine import BlockIO
@@ -78,7 +79,8 @@ def lots(ios: Iterable[BlockIO], least_bytes: int) -> Iterator[list[BlockIO]]:
     lot, lot_bytes = list[BlockIO](), 0
     for io in ios:
         lot.append(io)
-        lot_bytes += size_bytes(io)
+        with suppress(ValueError):  # its memory was released: whoever transfers it says so
+            lot_bytes += size_bytes(io)
         if lot_bytes >= least_bytes:
             yield lot
             lot, lot_bytes = [], 0
