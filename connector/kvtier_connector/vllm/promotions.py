@@ -157,6 +157,9 @@ class Promotions:
         lent = self._lent.pop(request_id, [])
         if not lent:
             return set()
+        for key in lent:  # the disk may not have said yet that it is there
+            if self._forget_reader(key):
+                self._held[request_id].promoted.add(key)
         arrived = [key for key in lent if self._memory.state(key) is BlockState.READY]
         self._memory.pin(arrived)
         self._memory.unpin(arrived)

@@ -52,6 +52,22 @@ def test_a_block_that_a_load_was_ahead_of_and_that_is_lost_is_nowhere(*, ended: 
     scene.assert_nothing_is_kept()
 
 
+def test_blocks_that_the_disk_tells_of_after_their_load_are_kept_for_nobody() -> None:
+    """The worker has checked them: the load does not wait until the disk's thread has heard of that."""
+    scene = Scene(4, on_disk=[2, 3])
+    scene.look_up("a", 2, 3)
+    scene.begin(ENDS)
+    scene.lend("a", 2, 3)
+    scene.end_load("a", 2, 3)
+    assert scene.look_up("b", 2) == [PENDING]
+    assert scene.arrive(2, 3) == [2, 3]
+    assert scene.memory.room == 4, "the request goes on, but has all that it needs"
+    assert scene.promotions.was_promoted(key_of(2), "a")
+    assert scene.look_up("b", 2, 3) == [READY, READY]
+    scene.finish("a", "b")
+    scene.assert_nothing_is_kept()
+
+
 @pytest.mark.parametrize("arrives", ["before", "after"])
 def test_a_request_that_ends_under_its_load_keeps_nothing(arrives: str) -> None:
     scene = Scene(4, on_disk=[2, 3])
