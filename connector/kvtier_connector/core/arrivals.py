@@ -1,8 +1,9 @@
 """What has come from disk into the region, told to the worker that copies it while more is on its way.
 
-One word for each slot of the region, in memory that the worker shares with the process that has the disk:
-the ticket of the last read into it, and how far that has come. A ticket is given out once, so that what an
-earlier read left is never taken for a later one's, and nothing has to be reset.
+A row for each slot of the region, in memory that the worker shares with the process that has the disk. Its
+first word is the ticket of the last read into the slot, and how far that has come. A ticket is given out
+once, so that what an earlier read left is never taken for a later one's, and nothing has to be reset. The
+others are what the worker needs to check the block itself, when it copies it.
 """
 
 import mmap
@@ -22,9 +23,12 @@ Tickets = npt.NDArray[np.int64]
 TICKETS: Final = count(1)
 """For reads; 0 stands for what is in the region already."""
 
-_WORD_BYTES: Final = 8
+ROW_BYTES: Final = 24
+_ROW_WORDS: Final = ROW_BYTES // 8
 FAILED: Final = 0
 """Instead of a number of parts: nothing more comes of a read."""
+DOUBTED: Final = 254
+"""All parts of a block are there, and the worker says that its checksum is wrong."""
 WHOLE: Final = 255
 """All parts of a block are there, and its checksum is right. Until then, nobody has checked any."""
 _COUNT_BITS: Final = 8
@@ -33,18 +37,19 @@ _LOOK_S: Final = 0.0002
 
 
 class Arrivals:
-    """The words. One thread of one process tells, any thread of any process may wait.
+    """The rows. The process that has the disk tells of a read, and the worker of what it has checked.
 
     Args:
         memory: from `create`, mapped.
     """
 
     def __init__(self, memory: mmap.mmap) -> None:
-        self._words = np.frombuffer(memory, np.int64)
+        self._words = memoryview(memory).cast("Q")
+        self._reads = np.frombuffer(memory, np.int64)[::_ROW_WORDS]
         self._lock = threading.Lock()
 
     def tell(self, slot: int, ticket: int, parts: int) -> None:
-        """Say how far a read has come; nothing counts after FAILED or WHOLE.
+        """Say how far a read has come; nothing counts after FAILED or WHOLE, or a later read.
 
         Whoever calls this has seen the bytes before it took the interpreter's lock for the last time: on
         processors that reorder writes, too, they are there before the word is.
@@ -52,11 +57,27 @@ class Arrivals:
         Args:
             slot: of the region.
             ticket: the read's.
-            parts: how many are there, or FAILED, or WHOLE.
+            parts: how many are there, or FAILED, DOUBTED or WHOLE.
         """
-        word = int(self._words[slot])
-        if word >> _COUNT_BITS != ticket or word & WHOLE not in {FAILED, WHOLE}:
-            self._words[slot] = ticket << _COUNT_BITS | parts
+        word = self._words[slot * _ROW_WORDS]
+        of, there = word >> _COUNT_BITS, word & WHOLE
+        if of < ticket or (of == ticket and there not in {FAILED, WHOLE}):
+            self._words[slot * _ROW_WORDS] = ticket << _COUNT_BITS | parts
+
+    def how_far(self, slot: int, ticket: int) -> int:
+        """Return what was told last of a read, or FAILED if that was of another one."""
+        word = self._words[slot * _ROW_WORDS]
+        return word & WHOLE if word >> _COUNT_BITS == ticket else FAILED
+
+    def expect(self, slot: int, seed: int, checksum: int) -> None:
+        """Say what a block's checksum has to be: some time before its last part is told of."""
+        row = slot * _ROW_WORDS
+        self._words[row + 1], self._words[row + 2] = seed, checksum
+
+    def expected(self, slot: int) -> tuple[int, int]:
+        """Return the seed and the checksum of a block of which all parts are there."""
+        row = slot * _ROW_WORDS
+        return self._words[row + 1], self._words[row + 2]
 
     def wait(self, slots: Slots, tickets: Tickets, parts: int, timeout_s: float) -> None:
         """Return when all these reads have come so far.
@@ -75,7 +96,7 @@ class Arrivals:
         left = len(slots)
         while left:
             with self._lock:
-                words = self._words[slots]
+                words = self._reads[slots]
             of, there = words >> _COUNT_BITS, words & WHOLE
             if ((of == tickets) & (there == FAILED) | (of > tickets)).any():
                 raise DiskError("a block could not be read from disk")
@@ -93,7 +114,7 @@ class Arrivals:
 
 
 def create(slots: int) -> str:
-    """Make the words for so many slots; they are there until this process has ended and all have let go.
+    """Make the rows for so many slots; they are there until this process has ended and all have let go.
 
     Returns:
         Their path, for `attach`.
@@ -103,10 +124,10 @@ def create(slots: int) -> str:
     """
     descriptor = os.memfd_create("kvtier-arrivals", os.MFD_CLOEXEC)
     try:
-        os.posix_fallocate(descriptor, 0, slots * _WORD_BYTES)
+        os.posix_fallocate(descriptor, 0, slots * ROW_BYTES)
     except OSError as error:
         os.close(descriptor)
-        raise ConnectorError(f"no memory for a word a slot: {error.strerror}") from error
+        raise ConnectorError(f"no memory for {ROW_BYTES} bytes a slot: {error.strerror}") from error
     return f"/proc/{os.getpid()}/fd/{descriptor}"
 
 

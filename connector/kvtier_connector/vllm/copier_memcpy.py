@@ -6,10 +6,9 @@ meanwhile. One memmove(3) a page took a third longer: at 64 KiB the calls count.
 
 import ctypes
 import os
-import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import suppress
 from dataclasses import dataclass
@@ -30,19 +29,6 @@ _PIECE_BYTES: Final = 16 << 20
 """Threads that take small pieces wait for the interpreter's lock: 2 MiB took a third longer than 8."""
 
 
-@dataclass(frozen=True, slots=True)
-class Stage:
-    """Copies that begin when somebody else has brought their bytes.
-
-    Args:
-        plan: the copies.
-        ready: returns when they can begin, and raises what the job fails with.
-    """
-
-    plan: CopyPlan
-    ready: Callable[[], None]
-
-
 class MemcpyCopier:
     """Copies memory to memory; the threads share every job piece by piece, as fast as each is given a core.
 
@@ -54,7 +40,6 @@ class MemcpyCopier:
         self._pool = ThreadPoolExecutor(_THREADS, "kvtier-copy", _use_every_core)
         self._parts: dict[int, list[Future[None]]] = {}
         self._started: dict[int, float] = {}
-        self._stages: dict[int, list[threading.Event]] = {}
 
     def start(self, job_id: int, plan: CopyPlan, *, to_device: bool) -> None:
         """Have the threads work the plan off."""
@@ -62,17 +47,6 @@ class MemcpyCopier:
         pieces = deque(piece for run in plan.runs for piece in run.pieces(_PIECE_BYTES))
         threads = min(_THREADS, -(-plan.total_bytes // _PIECE_BYTES))  # to wake one costs as much as a MiB
         self._parts[job_id] = [self._pool.submit(_copy, pieces, to_device=to_device) for _ in range(threads)]
-
-    def start_stages(self, job_id: int, stages: Sequence[Stage]) -> None:
-        """Begin a job's copies to the device, each stage's when that is ready."""
-        self._started[job_id] = time.monotonic()
-        self._stages[job_id] = copied = [threading.Event() for _ in stages]
-        self._parts[job_id] = [self._pool.submit(self._copy_stages, stages, copied)]
-
-    def wait_stage(self, job_id: int, number: int) -> None:
-        """Return when a stage of a job has been copied, counted from 0, or the job has failed."""
-        if job_id in self._stages:
-            self._stages[job_id][number].wait()
 
     def finished(self) -> list[Outcome]:
         """Return the jobs that ended since the last call."""
@@ -94,28 +68,12 @@ class MemcpyCopier:
         self._pool.shutdown(cancel_futures=True)
         self._parts.clear()
         self._started.clear()
-        self._stages.clear()
 
     def _end(self, job_id: int) -> Outcome:
         errors = [
             error for part in self._parts.pop(job_id) if isinstance(error := part.exception(), Exception)
         ]
-        self._stages.pop(job_id, None)
         return Outcome(job_id, time.monotonic() - self._started.pop(job_id), errors[0] if errors else None)
-
-    def _copy_stages(self, stages: Sequence[Stage], copied: Sequence[threading.Event]) -> None:
-        try:
-            for stage, is_copied in zip(stages, copied, strict=True):
-                stage.ready()
-                pieces = deque(piece for run in stage.plan.runs for piece in run.pieces(_PIECE_BYTES))
-                other = self._pool.submit(_copy, pieces, to_device=True)
-                _copy(pieces, to_device=True)
-                if not other.cancel():  # the other thread may have something else to do
-                    other.result()
-                is_copied.set()
-        finally:
-            for is_copied in copied:
-                is_copied.set()
 
 
 def _use_every_core() -> None:
@@ -136,10 +94,11 @@ def _copy(pieces: deque[Run], *, to_device: bool) -> None:
             run = pieces.popleft()
         except IndexError:
             return
-        _copy_run(run, to_device=to_device)
+        copy_run(run, to_device=to_device)
 
 
-def _copy_run(run: Run, *, to_device: bool) -> None:
+def copy_run(run: Run, *, to_device: bool) -> None:
+    """Copy a run in one go; the interpreter's lock is given up meanwhile."""
     if run.count >= _WORTH_A_VIEW:
         device = _view(run.device, run.device_step, run)
         region = _view(run.region, run.region_step, run)

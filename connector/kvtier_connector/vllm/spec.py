@@ -128,7 +128,7 @@ class KVTierOffloadingSpec(OffloadingSpec):  # type: ignore[misc] # vLLM has no 
         words = arrivals.create(self.geometry.slots)
         ends = tuple(part.end_bytes for part in parts)
         self.region_offer = replace(self.region_offer, part_ends=ends, arrivals=words)
-        return LayerLoads(parts, copier, arrivals.attach(words), self.settings.disk_timeout_s)
+        return LayerLoads(parts, arrivals.attach(words), self.settings.disk_timeout_s)
 
     def _device(self, memory: region.Slice) -> tuple[Copier, pin.PinReport]:
         if current_platform.is_cpu():

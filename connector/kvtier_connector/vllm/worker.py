@@ -106,9 +106,10 @@ class KVTierWorker(OffloadingWorker):  # type: ignore[misc] # vLLM has no types
     @override
     def get_finished(self) -> list[TransferResult]:
         """Return the transfers that ended since the last call."""
+        self._collect()
         ended, self._ended = self._ended, []
         results = []
-        for outcome in ended + self._copier.finished():
+        for outcome in ended:
             size = self._bytes.pop(outcome.job_id)
             if outcome.error is None:
                 results.append(TransferResult(outcome.job_id, True, size, outcome.seconds))  # noqa: FBT003
@@ -135,7 +136,9 @@ class KVTierWorker(OffloadingWorker):  # type: ignore[misc] # vLLM has no types
     def settle(self, job_ids: Collection[int]) -> set[int]:
         """Return when these transfers have ended, and which of them failed; `get_finished` still has them."""
         self._copier.wait(job_ids)
-        self._ended += self._copier.finished()
+        if self.layer_loads is not None:
+            self.layer_loads.settle(job_ids)
+        self._collect()
         return {outcome.job_id for outcome in self._ended if outcome.error and outcome.job_id in job_ids}
 
     @override
@@ -143,6 +146,11 @@ class KVTierWorker(OffloadingWorker):  # type: ignore[misc] # vLLM has no types
         """End the copies, then let go of the memory."""
         self._copier.close()
         self._memory = None
+
+    def _collect(self) -> None:
+        self._ended += self._copier.finished()
+        if self.layer_loads is not None:
+            self._ended += self.layer_loads.finished()
 
     def _submit(self, job_id: int, blocks: GPULoadStoreSpec, spec: LoadStoreSpec, *, to_device: bool) -> bool:
         if not isinstance(spec, SlotSpec):

@@ -5,6 +5,7 @@ import shutil
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,10 +14,12 @@ from tests.engine.connector.disk_engine import CACHED, CHUNK_BYTES, PROMPTS, Dis
 from tests.engine.connector.prompts import answers, metric, tokens_of
 from tests.unit.connector.disk.faulty_engine import SOON_S, Fail, Fault, FaultyEngine, Keep
 
+from kvtier_connector.core.disk import parted
 from kvtier_connector.core.disk.io.engine import BlockIO
 
 if TYPE_CHECKING:
     from kvtier_connector.vllm.connector import KVTierConnector
+    from kvtier_connector.vllm.layer_loads import _Load
 
 pytestmark = [pytest.mark.engine, pytest.mark.filterwarnings("ignore")]
 
@@ -133,6 +136,38 @@ def test_a_chunk_that_cannot_be_read_is_computed(
     assert metric(disk_engine.llm, "vllm:kvtier_disk_failed_chunks") == failed + 1
     disk_engine.settle()
     assert disk_engine.connector._manager._index.room == disk_engine.connector._manager._index.capacity
+    assert disk_engine.ask() == (cold, CACHED)
+
+
+@pytest.mark.parametrize("where", list(product([0, CHUNKS - 1], [0, CHUNK_BYTES - 1])))
+def test_damage_that_the_worker_finds_is_computed(
+    disk_engine: DiskEngine,
+    begun: list[int],
+    cold: list[list[int]],
+    monkeypatch: pytest.MonkeyPatch,
+    where: tuple[int, int],
+) -> None:
+    nth, place = where
+    monkeypatch.setattr(parted, "_PATIENCE_S", SOON_S)  # nobody else looks before it
+    loads = worker_connector()._worker.layer_loads
+    assert loads is not None
+    check, damaged = loads._check, list[int]()
+
+    def damage(load: "_Load") -> None:
+        memory = loads._slot.from_address(loads._region_address + int(load.slots[nth]) * loads._slot_bytes)
+        memory[place] = bytes([memory[place][0] ^ 1])
+        damaged.append(nth)
+        check(load)
+
+    monkeypatch.setattr(loads, "_check", damage)
+    corrupt = metric(disk_engine.llm, "vllm:kvtier_disk_corrupt_chunks")
+    assert ask(disk_engine) == (cold[4], 0)
+    assert damaged == [nth]
+    assert begun == [CHUNKS]
+    disk_engine.settle()
+    assert metric(disk_engine.llm, "vllm:kvtier_disk_corrupt_chunks") == corrupt + 1
+    assert disk_engine.connector._manager._index.room == disk_engine.connector._manager._index.capacity
+    monkeypatch.undo()
     assert disk_engine.ask() == (cold, CACHED)
 
 

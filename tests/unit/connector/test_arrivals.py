@@ -1,4 +1,4 @@
-"""The words in which a worker is told what has come from disk: once, and never of an earlier read."""
+"""What a worker is told of what has come from disk: once, and never of an earlier read."""
 
 import mmap
 import threading
@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from kvtier_connector.core import arrivals
-from kvtier_connector.core.arrivals import FAILED, WHOLE, Arrivals
+from kvtier_connector.core.arrivals import DOUBTED, FAILED, ROW_BYTES, WHOLE, Arrivals
 from kvtier_connector.errors import ConnectorError, DiskError
 
 SOON_S = 60.0
@@ -17,7 +17,7 @@ SOON_S = 60.0
 
 @pytest.fixture
 def words() -> Arrivals:
-    return Arrivals(mmap.mmap(-1, 8 * 8))
+    return Arrivals(mmap.mmap(-1, 8 * ROW_BYTES))
 
 
 def waiting(words: Arrivals, tickets: dict[int, int], parts: int) -> tuple[Future[None], Callable[[], None]]:
@@ -88,9 +88,36 @@ def test_a_slot_that_is_somebody_elses_meanwhile_has_failed(words: Arrivals) -> 
 @pytest.mark.parametrize("end", [FAILED, WHOLE])
 def test_nothing_counts_after_the_end(words: Arrivals, end: int) -> None:
     words.tell(2, 9, end)
-    for later in (FAILED, 1, 2, WHOLE):
+    for later in (FAILED, 1, 2, DOUBTED, WHOLE):
         words.tell(2, 9, later)
-        assert words._words[2] == 9 << 8 | end
+        assert words.how_far(2, 9) == end
+
+
+@pytest.mark.parametrize("end", [FAILED, WHOLE])
+def test_a_doubt_is_not_the_end(words: Arrivals, end: int) -> None:
+    words.tell(0, 5, 3)
+    words.tell(0, 5, DOUBTED)
+    done, looks = waiting(words, {0: 5}, WHOLE)
+    looks()
+    assert not done.done()
+    words.tell(0, 5, end)
+    assert isinstance(done.exception(SOON_S), DiskError if end == FAILED else type(None))
+
+
+def test_of_another_read_nothing_is_known(words: Arrivals) -> None:
+    words.tell(2, 9, 3)
+    words.tell(2, 8, WHOLE)  # too late: the slot is not that read's any more
+    assert [words.how_far(2, ticket) for ticket in (8, 9, 10)] == [FAILED, 3, FAILED]
+    assert words.how_far(3, 9) == FAILED
+
+
+def test_each_block_has_its_own_checksum(words: Arrivals) -> None:
+    most = (1 << 64) - 1
+    for slot in range(8):
+        words.expect(slot, most - slot, slot)
+        words.tell(slot, 9, slot)
+    assert [words.expected(slot) for slot in range(8)] == [(most - slot, slot) for slot in range(8)]
+    assert [words.how_far(slot, 9) for slot in range(8)] == list(range(8))
 
 
 def test_a_disk_of_which_nothing_is_heard_is_given_up(words: Arrivals) -> None:
@@ -99,10 +126,12 @@ def test_a_disk_of_which_nothing_is_heard_is_given_up(words: Arrivals) -> None:
         words.wait(np.array([0, 1]), np.array([1, 1]), WHOLE, 0.01)
 
 
-def test_two_mappings_are_the_same_words() -> None:
+def test_two_mappings_are_the_same_rows() -> None:
     path = arrivals.create(4)
     there, here = arrivals.attach(path), arrivals.attach(path)
+    there.expect(3, 1, 2)
     there.tell(3, 1, WHOLE)
     here.wait(np.array([3]), np.array([1]), WHOLE, SOON_S)
+    assert here.expected(3) == (1, 2)
     with pytest.raises(ConnectorError, match=r"^/proc/1/fd/none: "):
         arrivals.attach("/proc/1/fd/none")

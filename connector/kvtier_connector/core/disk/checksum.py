@@ -15,10 +15,20 @@ def bound_checksum(whole: int, part: bytes, *data: Buffer) -> int:
         part: which part: a block's key, or a frame's place.
         data: the bytes as they lie on disk, in one piece or several.
     """
-    seed = xxhash.xxh3_64_intdigest(part, seed=whole)
+    seed = bound_seed(whole, part)
     if len(data) == 1:
-        return xxhash.xxh3_64_intdigest(data[0], seed=seed)
+        return seeded_checksum(seed, data[0])
     pieces = xxhash.xxh3_64(seed=seed)
     for piece in data:
         pieces.update(piece)
     return pieces.intdigest()
+
+
+def bound_seed(whole: int, part: bytes) -> int:
+    """Return what binds a checksum to where its data belong, for who does not know that."""
+    return xxhash.xxh3_64_intdigest(part, seed=whole)
+
+
+def seeded_checksum(seed: int, data: Buffer) -> int:
+    """Return the bound checksum of data in one piece."""
+    return xxhash.xxh3_64_intdigest(data, seed=seed)

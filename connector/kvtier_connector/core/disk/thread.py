@@ -12,12 +12,12 @@ from contextlib import suppress
 from itertools import islice
 from typing import Final
 
-from kvtier_connector.core.arrivals import FAILED, WHOLE, Arrivals
+from kvtier_connector.core.arrivals import Arrivals
 from kvtier_connector.core.disk.flights import Flight, Flights, lots
 from kvtier_connector.core.disk.health import Health
 from kvtier_connector.core.disk.io.engine import BlockIO, IOEngine
 from kvtier_connector.core.disk.io.engine import Ended as IOEnded
-from kvtier_connector.core.disk.journal import Entries, entries_of
+from kvtier_connector.core.disk.journal import entries_of
 from kvtier_connector.core.disk.orders import (
     Clear,
     Cleared,
@@ -30,7 +30,9 @@ from kvtier_connector.core.disk.orders import (
     Overdue,
     Up,
 )
+from kvtier_connector.core.disk.parted import Landed, PartedReads
 from kvtier_connector.core.disk.store import Store
+from kvtier_connector.core.disk.untold import untold
 from kvtier_connector.errors import ConnectorError, CorruptBlockError, DiskError
 
 _LOOK_S: Final = 0.25
@@ -38,6 +40,8 @@ _LOOK_S: Final = 0.25
 _TOLD_AT_ONCE: Final = 16
 """Blocks after which who waits is woken while others are still being read: each time takes the interpreter's
 lock from this thread."""
+_VERDICT_S: Final = 0.02
+"""How often it is looked for what workers have found."""
 _CHECK_S: Final = 1.0
 """How often the folder is looked for."""
 _AT_ONCE_BYTES: Final = 1 << 20
@@ -71,7 +75,6 @@ class DiskThread:
         self._reopen = reopen
         self._engine = engine
         self._timeout_s = timeout_s
-        self._arrivals = arrivals
         self._health = Health()
         self._retry_at_s = 0.0
         self._check_at_s = 0.0
@@ -81,6 +84,7 @@ class DiskThread:
         self._reads = deque[Order]()
         self._writes = deque[Order]()
         self._partly = deque[Flight]()
+        self._parted = PartedReads(arrivals, store.shape.namespace)
         self._flights = Flights()
         self._events = deque[Event]()
         self._taken = list[Event]()
@@ -102,7 +106,7 @@ class DiskThread:
         self._told.clear()
         self._taken = found = list[Event]()
         while self._events:
-            found.append(self._events[0])  # before it leaves there: the thread always sees it, see _untold
+            found.append(self._events[0])  # before it leaves there: the thread always sees it, see _compact
             self._events.popleft()
         return found
 
@@ -140,7 +144,7 @@ class DiskThread:
 
     def _turn(self) -> None:
         self._turned_at_s = time.monotonic()
-        landed = self._landed(self._engine.ended(self._patience_s()))
+        landed = [*self._landed(self._engine.ended(self._patience_s())), *self._parted.take()]
         # Now, when all that has ended is known: what follows may take as long as the file system likes.
         is_late = bool(self._engine.overdue(self._timeout_s))
         try:
@@ -157,6 +161,8 @@ class DiskThread:
     def _patience_s(self) -> float:
         if self._inbox:
             return 0.0
+        if self._parted:
+            return _VERDICT_S
         return _LOOK_S if self._flights or self._store is None else _CHECK_S
 
     def _take_messages(self) -> None:
@@ -224,55 +230,59 @@ class DiskThread:
                 store.overwriting(order.slot)
                 yield self._flights.begin(store, order, checksum)
 
-    def _landed(self, ended: Sequence[IOEnded]) -> list[tuple[IOEnded, Flight]]:
+    def _landed(self, ended: Sequence[IOEnded]) -> list[Landed]:
         """Take transfers off those under way; returns those with which their orders end."""
-        landed = list[tuple[IOEnded, Flight]]()
+        landed, now = list[Landed](), time.monotonic()
         for io in ended:
-            flight = self._flights.end(io.io)
-            if not (flight.is_last or io.error or self._closing or self._has_let_go_of(flight.order)):
+            done = Landed(io, self._flights.end(io.io), now)
+            flight = done.flight
+            if io.error or self._closing or self._has_let_go_of(flight.order):
+                landed.append(done)
+            elif not flight.is_last:
                 self._partly.append(flight)
-                self._tell_workers(flight.order, flight.part + 1)
-            else:
-                landed.append((io, flight))
+                self._parted.part(flight)
+            elif not self._parted.leaves_to_worker(done):
+                landed.append(done)
         return landed
 
     def _has_let_go_of(self, order: Order) -> bool:
         return order.generation != self._generation or self._store is None
 
-    def _settle(self, landed: Sequence[tuple[IOEnded, Flight]]) -> None:
+    def _settle(self, landed: Sequence[Landed]) -> None:
         """Check what was read, put down what was written, and tell the owner of both."""
-        written = list[tuple[Order, int, float]]()
-        for io, flight in landed:
-            order, checksum, _ = flight
-            if io.error or not order.write:  # a write has succeeded when it is put down
-                self._health = self._health.after(io.error)
-            error: Exception | None = io.error
-            if not flight.is_last or self._has_let_go_of(order):
+        written = list[Landed]()
+        for done in landed:
+            (order, checksum, _), failure = done.flight, done.io.error
+            if failure or not order.write:  # a write has succeeded when it is put down
+                self._health = self._health.after(failure)
+            error: Exception | None = failure
+            if not done.flight.is_last or self._has_let_go_of(order):
                 error = error or DiskError("the disk tier has let go of this block")
             if error is None and order.write:
-                written.append((order, checksum, io.seconds))
+                written.append(done)
                 continue
-            if error is None and self._store:
+            if error is None and not done.is_right and self._store:
                 found = self._store.checksum_in_memory(order.key, order.parts)
                 if found != checksum:
                     error = _taken_back() if found is None else CorruptBlockError("its checksum is wrong")
-            self._end(order, error, io.seconds)
+            self._end(order, error, done)
         if written and self._store:
             self._put_down(self._store, written)
         if self._health.is_down and self._store is not None:
-            reason = next((str(io.error) for io, _ in reversed(landed) if io.error), "it fails")
+            reason = next((str(done.io.error) for done in reversed(landed) if done.io.error), "it fails")
             self._go_down(reason)
 
-    def _put_down(self, store: Store, written: list[tuple[Order, int, float]]) -> None:
-        blocks = [(order.slot, order.key, checksum) for order, checksum, _ in written]
+    def _put_down(self, store: Store, written: Sequence[Landed]) -> None:
+        flights = [done.flight for done in written]
+        blocks = [(order.slot, order.key, checksum) for order, checksum, _ in flights]
         error: DiskError | None = None
         try:
             store.record(entries_of(blocks, store.shape.key_bytes), ())
             self._health = self._health.after(None)
         except DiskError as failure:
             error = failure
-        for order, _, seconds in written:
-            self._end(order, error, seconds)
+        for done in written:
+            self._end(done.flight.order, error, done)
         if error:
             raise error
         self._bound_journal(store)
@@ -286,7 +296,7 @@ class DiskThread:
             self._check_at_s = now + _CHECK_S
             store.check()
             if store.wants_compaction and not self._reads and not self._partly:
-                store.compact(self._untold(store))
+                self._compact(store)
         if self._leaving is not None and not self._flights:
             self._leaving.close()
             self._leaving = None
@@ -294,20 +304,11 @@ class DiskThread:
     def _bound_journal(self, store: Store) -> None:
         """Keep to the space that there is, also while there is much to read."""
         if store.journal_is_full:
-            store.compact(self._untold(store))
+            self._compact(store)
 
-    def _untold(self, store: Store) -> Entries:
-        """Return the blocks that are put down and may still be pending for the owner of the index."""
+    def _compact(self, store: Store) -> None:
         later = self._events.copy()  # first: what is taken meanwhile is then in both
-        key_of = {
-            event.order.slot: event.order.key
-            for event in (*self._taken, *later)
-            if isinstance(event, Ended) and event.order.write and event.error is None
-            if event.order.generation == self._generation
-        }
-        blocks = ((slot, key, store.checksum(slot)) for slot, key in key_of.items())
-        written = [(slot, key, it) for slot, key, it in blocks if it is not None]
-        return entries_of(written, store.shape.key_bytes)
+        store.compact(untold(store, self._generation, (*self._taken, *later)))
 
     def _go_down(self, reason: str) -> None:
         """Let go of the store, and of what is ordered of it."""
@@ -318,11 +319,12 @@ class DiskThread:
         self._refuse(DiskError(reason))
         for order in self._flights.orders():
             self._tell(Overdue(order))
-            self._tell_workers(order, FAILED)
+            self._parted.ended(order, DiskError(reason))
         self._tell(Down(reason))
 
     def _refuse(self, error: DiskError) -> None:
-        refused = [*self._reads, *self._writes, *(flight.order for flight in self._partly)]
+        partly = [*(flight.order for flight in self._partly), *self._parted.drop()]
+        refused = [*self._reads, *self._writes, *partly]
         for queue in (self._reads, self._writes, self._partly):
             queue.clear()
         for order in refused:
@@ -355,14 +357,10 @@ class DiskThread:
             self._clear_is_due = False
         return store
 
-    def _end(self, order: Order, error: Exception | None, seconds: float = 0.0) -> None:
-        self._tell(Ended(order, seconds, time.monotonic(), error))
-        self._tell_workers(order, FAILED if error else WHOLE)
-
-    def _tell_workers(self, order: Order, parts: int) -> None:
-        """Say what became of a read for which a worker may wait: last, so that the index's owner knows."""
-        if order.ends and self._arrivals is not None:
-            self._arrivals.tell(order.memory_slot, order.ticket, parts)
+    def _end(self, order: Order, error: Exception | None, done: Landed | None = None) -> None:
+        seconds, at_s = (done.io.seconds, done.at_s) if done else (0.0, time.monotonic())
+        self._tell(Ended(order, seconds, at_s, error))
+        self._parted.ended(order, error)  # last: who waits for it finds that the index's owner knows
 
     def _tell(self, event: Event) -> None:
         self._events.append(event)

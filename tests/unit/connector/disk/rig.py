@@ -14,8 +14,8 @@ import numpy as np
 import pytest
 from tests.unit.connector.disk.faulty_engine import SOON_S, FaultyEngine
 
-from kvtier_connector.core.arrivals import Arrivals, Tickets
-from kvtier_connector.core.disk import health, thread
+from kvtier_connector.core.arrivals import ROW_BYTES, Arrivals, Tickets
+from kvtier_connector.core.disk import health, parted, thread
 from kvtier_connector.core.disk.admission import WriteBudget
 from kvtier_connector.core.disk.fingerprint import Fingerprint, fingerprint
 from kvtier_connector.core.disk.io.choose import open_engine
@@ -65,9 +65,13 @@ def request_for(
 
 
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Have nothing wait for time: the folder is looked for and a lost disk tried again all the while."""
-    monkeypatch.setattr(thread, "_LOOK_S", 0.005)
-    monkeypatch.setattr(thread, "_CHECK_S", 0.005)
+    """Have nothing wait for time: the folder is looked for and a lost disk tried again all the while.
+
+    No worker is waited for either.
+    """
+    for name in ("_LOOK_S", "_CHECK_S", "_VERDICT_S"):
+        monkeypatch.setattr(thread, name, 0.005)
+    monkeypatch.setattr(parted, "_PATIENCE_S", 0.0)
     monkeypatch.setattr(health.Health.__init__, "__defaults__", (0, 0.0))
 
 
@@ -116,7 +120,7 @@ class Rig:
         self.request = request
         self.store = Store.open(request)
         self.engine = FaultyEngine(open_engine(depth)[0])
-        self.arrivals = Arrivals(mmap.mmap(-1, memory_slots * 8))
+        self.arrivals = Arrivals(mmap.mmap(-1, memory_slots * ROW_BYTES))
         self.disk = WatchedDisk(DiskThread(self.store, self._reopened, self.engine, SOON_S, self.arrivals))
         self._memory = mmap.mmap(-1, memory_slots * BLOCK)
         self.free = list(range(memory_slots))
