@@ -66,7 +66,7 @@ class Ended:
     Args:
         order: which.
         seconds: how long the disk took; 0 if it was not asked.
-        at_s: when, by time.monotonic().
+        at_s: when the disk was done with it, by time.monotonic().
         error: why it failed, or None.
     """
 
