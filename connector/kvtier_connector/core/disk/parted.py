@@ -1,7 +1,7 @@
 """Blocks that are read in parts: what workers are told of them, and which of them nobody has checked yet.
 
-The worker that copies a block checks it at the same time, while its bytes are in the processor's cache. The
-disk's thread hears of that, and checks those itself that no worker comes to.
+The worker that loads a block checks it, too, on threads that would only wait meanwhile. The disk's thread
+hears of that, and checks those itself that no worker comes to.
 """
 
 import time
@@ -71,11 +71,14 @@ class PartedReads:
 
     def take(self) -> list[Landed]:
         """Return the blocks that a worker has checked, and those that none has come to in time."""
+        if self._arrivals is None:
+            return []
         late = time.monotonic() - _PATIENCE_S
         waiting, self._unchecked = self._unchecked, deque()
         done = list[Landed]()
         for landed in waiting:
-            how_far = self._how_far(landed.flight.order)
+            order = landed.flight.order
+            how_far = self._arrivals.how_far(order.memory_slot, order.ticket)
             if how_far == WHOLE:
                 done.append(landed._replace(is_right=True))
             elif how_far == DOUBTED or landed.at_s < late:
@@ -97,8 +100,3 @@ class PartedReads:
     def _tell(self, order: Order, parts: int) -> None:
         if self._arrivals is not None:
             self._arrivals.tell(order.memory_slot, order.ticket, parts)
-
-    def _how_far(self, order: Order) -> int:
-        return (
-            self._arrivals.how_far(order.memory_slot, order.ticket) if self._arrivals is not None else WHOLE
-        )
