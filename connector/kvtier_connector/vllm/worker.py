@@ -132,12 +132,12 @@ class KVTierWorker(OffloadingWorker):  # type: ignore[misc] # vLLM has no types
     def wait(self, job_ids: set[int]) -> None:
         """Return when these transfers have ended: their device blocks are about to be reused."""
         self._copier.wait(job_ids)
+        if self.layer_loads is not None:
+            self.layer_loads.settle(job_ids)
 
     def settle(self, job_ids: Collection[int]) -> set[int]:
         """Return when these transfers have ended, and which of them failed; `get_finished` still has them."""
-        self._copier.wait(job_ids)
-        if self.layer_loads is not None:
-            self.layer_loads.settle(job_ids)
+        self.wait(set(job_ids))
         self._collect()
         return {outcome.job_id for outcome in self._ended if outcome.error and outcome.job_id in job_ids}
 

@@ -17,6 +17,7 @@ from kvtier_connector.core.layer_parts import layer_parts
 from kvtier_connector.errors import DiskError
 from kvtier_connector.vllm import layer_loads
 from kvtier_connector.vllm.copier import Outcome
+from kvtier_connector.vllm.copier_memcpy import MemcpyCopier
 from kvtier_connector.vllm.layer_loads import LayerLoads
 
 LAYERS: Final = 8
@@ -43,9 +44,9 @@ class Scene:
         at_region, at_device = (np.frombuffer(it, np.uint8).ctypes.data for it in (self.region, self.device))
         self.region[:] = np.random.default_rng(0).bytes(len(self.region))
         pages = tuple(Page(at_device + at * BLOCKS * PAGE, PAGE, at * PAGE, PAGE) for at in range(LAYERS))
-        layout = Layout((pages,), 1, LAYERS * PAGE, at_region, PAGE)
+        self.layout = Layout((pages,), 1, LAYERS * PAGE, at_region, PAGE)
         self.arrivals = Arrivals(mmap.mmap(-1, BLOCKS * ROW_BYTES))
-        self.loads = LayerLoads(layer_parts(layout), self.arrivals, SOON_S)
+        self.loads = LayerLoads(layer_parts(self.layout), self.arrivals, SOON_S)
         for slot in self.slots:
             self.arrivals.expect(slot, SEED, seeded_checksum(SEED, self.in_region(slot)))
         spec = SimpleNamespace(
@@ -129,6 +130,20 @@ def test_a_load_whose_layers_nobody_asks_for_ends_when_it_is_settled() -> None:
     assert load.copied() == rows(LAYERS, 3)
     assert load.outcome().error is None
     load.loads.wait(1, 7)  # nothing to wait for
+
+
+@pytest.mark.filterwarnings("ignore")  # vLLM's own, as it is imported
+def test_who_waits_for_a_load_finds_it_ended_though_its_layers_were_not_asked_for() -> None:
+    from kvtier_connector.vllm.worker import KVTierWorker  # noqa: PLC0415 - takes seconds
+
+    load = scene([0, 1], [3, 4])
+    load.tell(PARTS)
+    copier = MemcpyCopier()
+    memory = SimpleNamespace()  # nobody looks there
+    worker = KVTierWorker(load.layout, memory, copier, load.loads)  # type: ignore[arg-type] # see above
+    worker.wait({1})
+    assert load.copied() == rows(LAYERS, 2)
+    worker.shutdown()
 
 
 @pytest.mark.parametrize("place", [0, PAGE - 1, LAYERS * PAGE - 1, SLOT - 1])
