@@ -14,6 +14,7 @@ from typing import Any
 
 import psutil
 import pytest
+from tests.disk_usage import taken_bytes
 from tests.engine.connector.disk_engine import tier
 from tests.engine.connector.prompts import SMALL_DEVICE, answers, metric, prompt, tokens_of
 
@@ -27,10 +28,6 @@ CAPACITY_BYTES = 6 * MIB
 MOST_GROWTH_BYTES = 24 * MIB
 """Of the engine core, once it is warm: more than the allocator's noise, less than a page for each prompt."""
 SETTLED = 0.25
-
-
-def taken(folder: Path) -> int:
-    return sum(path.stat().st_blocks * 512 for path in [folder, *folder.rglob("*")])
 
 
 def state() -> tuple[int, int]:
@@ -57,7 +54,7 @@ def test_it_runs_on_and_on(engine: Callable[..., Any], tmp_path: Path) -> None:
             picked = [min(int(chance.expovariate(0.08)), len(pool) - 1) for _ in range(together)]
             assert tokens_of(answers(llm, [pool[each] for each in picked])) == [cold[each] for each in picked]
             asked += len(picked)
-            assert taken(tmp_path / "disk") <= CAPACITY_BYTES
+            assert taken_bytes(tmp_path / "disk") <= CAPACITY_BYTES
             if settled is None and now > MINUTES * 60 * SETTLED:
                 settled = state()
         assert settled

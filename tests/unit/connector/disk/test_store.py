@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from tests.disk_usage import taken_bytes
 from tests.unit.connector.disk.rig import (
     BLOCK,
     KEY_BYTES,
@@ -41,11 +42,6 @@ def entries(store: Store, *numbers: int) -> Entries:
         np.frombuffer(keys, np.uint8).reshape(-1, KEY_BYTES),
         np.array(numbers, np.uint64),
     )
-
-
-def taken_bytes(path: Path) -> int:
-    """What a folder and all in it take on the disk."""
-    return sum(each.lstat().st_blocks * 512 for each in (path, *path.rglob("*")))
 
 
 def restored(store: Store) -> dict[int, int]:
