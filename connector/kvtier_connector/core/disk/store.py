@@ -92,7 +92,7 @@ class Store:
         recovered: Entries,
     ) -> None:
         self.generation = next(GENERATIONS)
-        """Of what is in the slots; who clears the store gives it another one."""
+        """Of what is in the slots as it is opened; the owner of the index makes another one to clear that."""
         self.folder = folder
         self.shape = shape
         self.segments = segments

@@ -14,7 +14,6 @@ from typing import Final
 
 from kvtier_connector.core.arrivals import Arrivals
 from kvtier_connector.core.disk.flights import Flight, Flights, lots
-from kvtier_connector.core.disk.health import Health
 from kvtier_connector.core.disk.io.engine import BlockIO, IOEngine
 from kvtier_connector.core.disk.io.engine import Ended as IOEnded
 from kvtier_connector.core.disk.journal import entries_of
@@ -31,9 +30,10 @@ from kvtier_connector.core.disk.orders import (
     Up,
 )
 from kvtier_connector.core.disk.parted import Landed, PartedReads
+from kvtier_connector.core.disk.reopening import Reopening
 from kvtier_connector.core.disk.store import Store
 from kvtier_connector.core.disk.untold import untold
-from kvtier_connector.errors import ConnectorError, CorruptBlockError, DiskError
+from kvtier_connector.errors import CorruptBlockError, DiskError
 
 _LOOK_S: Final = 0.25
 """How often a disk that has something to do is looked after; nothing waits for it."""
@@ -71,15 +71,11 @@ class DiskThread:
         arrivals: Arrivals | None = None,
     ) -> None:
         self._store: Store | None = store
-        self._leaving: Store | None = None
-        self._reopen = reopen
+        self._reopening = Reopening(reopen)
         self._engine = engine
         self._timeout_s = timeout_s
-        self._health = Health()
-        self._retry_at_s = 0.0
         self._check_at_s = 0.0
         self._generation = store.generation
-        self._was_cleared = self._clear_is_due = False
         self._inbox = deque[Message]()
         self._reads = deque[Order]()
         self._writes = deque[Order]()
@@ -184,12 +180,7 @@ class DiskThread:
         self._generation = clear.generation
         self._refuse(DiskError("the disk tier was cleared"))
         self._tell(Cleared())
-        # Also if it fails here: no store is ever up again with what was before, or leaves what comes after.
-        self._was_cleared = self._clear_is_due = True
-        if self._store is not None:
-            self._store.clear()
-            self._store.generation = clear.generation
-            self._clear_is_due = False
+        self._reopening.clear(self._store)
 
     def _feed(self, store: Store) -> None:
         """Keep the disk busy, with reads first, because a request waits for them."""
@@ -254,7 +245,7 @@ class DiskThread:
         for done in landed:
             (order, checksum, _), failure = done.flight, done.io.error
             if failure or not order.write:  # a write has succeeded when it is put down
-                self._health = self._health.after(failure)
+                self._reopening.saw(failure)
             error: Exception | None = failure
             if not done.flight.is_last or self._has_let_go_of(order):
                 error = error or DiskError("the disk tier has let go of this block")
@@ -268,7 +259,7 @@ class DiskThread:
             self._end(order, error, done)
         if written and self._store:
             self._put_down(self._store, written)
-        if self._health.is_down and self._store is not None:
+        if self._reopening.gives_up and self._store is not None:
             reason = next((str(done.io.error) for done in reversed(landed) if done.io.error), "it fails")
             self._go_down(reason)
 
@@ -278,7 +269,7 @@ class DiskThread:
         error: DiskError | None = None
         try:
             store.record(entries_of(blocks, store.shape.key_bytes), ())
-            self._health = self._health.after(None)
+            self._reopening.saw(None)
         except DiskError as failure:
             error = failure
         for done in written:
@@ -297,9 +288,8 @@ class DiskThread:
             store.check()
             if store.wants_compaction and not self._reads and not self._partly:
                 self._compact(store)
-        if self._leaving is not None and not self._flights:
-            self._leaving.close()
-            self._leaving = None
+        if not self._flights:
+            self._reopening.close_old()
 
     def _bound_journal(self, store: Store) -> None:
         """Keep to the space that there is, also while there is much to read."""
@@ -314,8 +304,8 @@ class DiskThread:
         """Let go of the store, and of what is ordered of it."""
         if self._store is None:
             return
-        self._leaving, self._store = self._store, None
-        self._retry_at_s = time.monotonic() + self._health.retry_s
+        self._reopening.let_go(self._store)
+        self._store = None
         self._refuse(DiskError(reason))
         for order in self._flights.orders():
             self._tell(Overdue(order))
@@ -331,31 +321,11 @@ class DiskThread:
             self._end(order, error)
 
     def _try_again(self) -> None:
-        """Open the store again, when nothing of the old one is under way."""
-        if self._leaving is not None or time.monotonic() < self._retry_at_s:
-            return
-        self._health = self._health.tried_again()  # until a block has shown that it works
-        try:
-            store = self._opened_again()
-        except ConnectorError:
-            self._retry_at_s = time.monotonic() + self._health.retry_s
-            return
-        self._health = Health(retry_s=self._health.retry_s)
-        self._generation = store.generation
-        self._store = store
-        self._tell(Up(store))
-
-    def _opened_again(self) -> Store:
-        store = self._reopen()
-        if self._was_cleared:
-            store.index.clear()
-            try:
-                store.clear()
-            except DiskError:
-                store.close()  # or the folder would be in use, by this process
-                raise
-            self._clear_is_due = False
-        return store
+        store = self._reopening.try_again()
+        if store is not None:
+            self._generation = store.generation
+            self._store = store
+            self._tell(Up(store))
 
     def _end(self, order: Order, error: Exception | None, done: Landed | None = None) -> None:
         seconds, at_s = (done.io.seconds, done.at_s) if done else (0.0, time.monotonic())
@@ -386,12 +356,9 @@ class DiskThread:
         self._engine.close()
         if self._flights:
             return
-        for store in (self._store, self._leaving):
-            if store is not None:
-                store.close()
-        if self._clear_is_due:
-            with suppress(ConnectorError):
-                self._opened_again().close()
+        if self._store is not None:
+            self._store.close()
+        self._reopening.close()
 
 
 def _taken_back() -> DiskError:

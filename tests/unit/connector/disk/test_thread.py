@@ -49,7 +49,7 @@ def test_a_disk_that_opens_and_fails_again_is_tried_ever_less_often(
         rig.stored(range(4))
         waits = list[float]()
         for _ in range(4):
-            waits.append(rig.disk.within._health.retry_s)
+            waits.append(rig.disk.within._reopening._health.retry_s)
             broken[0] = what == "journal"
             rig.engine.fault(lambda _io: Fail(errno.EROFS) if what != "journal" else None)
             if what == "read":
@@ -59,11 +59,11 @@ def test_a_disk_that_opens_and_fails_again_is_tried_ever_less_often(
             rig.until_down()
             broken[0] = False
             rig.engine.fault(lambda _io: None)
-            rig.disk.within._retry_at_s = 0.0  # as if it had waited
+            rig.disk.within._reopening._retry_at_s = 0.0  # as if it had waited
             rig.until_up()
         assert waits == [1, 2, 4, 8]
         assert rig.stored([12]) == [12]
-        assert rig.disk.within._health.retry_s == 1
+        assert rig.disk.within._reopening._health.retry_s == 1
 
 
 def test_a_journal_written_anew_has_what_its_owner_has_not_been_told_of(tmp_path: Path) -> None:

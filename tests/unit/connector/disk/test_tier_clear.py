@@ -133,7 +133,7 @@ def test_a_clear_while_the_disk_is_off_is_done_at_the_end(tmp_path: Path) -> Non
         rig.until_down()
         rig.tier.clear()
         rig.step()
-        rig.disk.within._retry_at_s = float("inf")
+        rig.disk.within._reopening._retry_at_s = float("inf")
         rig.reopening.clear()
     assert found_by_the_next(tmp_path) == {}
 

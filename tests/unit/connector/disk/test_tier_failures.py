@@ -215,7 +215,7 @@ def test_a_folder_that_another_engine_has_meanwhile_is_left_to_it(tmp_path: Path
                     takers[0].close()
                 raise
 
-        rig.disk.within._reopen = reopened
+        rig.disk.within._reopening._reopen = reopened
         rig.engine.fault_next(Fail(errno.EROFS))
         rig.begin_load([0])
         rig.until_down()
