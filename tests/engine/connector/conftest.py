@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.engine.connector.disk_engine import PROMPTS, DiskEngine, tier
+from tests.engine.connector.disk_engine import PROMPTS, DiskEngine, engines_in_this_process, tier
 from tests.engine.connector.prompts import SMALL_DEVICE, answers, tokens_of
 
 from kvtier_connector.config import kv_transfer_config
@@ -23,10 +23,9 @@ def disk_engine(
     engine: Callable[..., Any], cold: list[list[int]], tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[DiskEngine]:
     del cold  # a second engine in one process takes the first one's metrics away: that one has to be gone
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("VLLM_ENABLE_V1_MULTIPROCESSING", "0")
-        with engine(kv_transfer_config(tier(tmp_path_factory.mktemp("first"))), **SMALL_DEVICE) as llm:
-            yield DiskEngine(llm)
+    transfer = kv_transfer_config(tier(tmp_path_factory.mktemp("first")))
+    with engines_in_this_process(), engine(transfer, **SMALL_DEVICE) as llm:
+        yield DiskEngine(llm)
 
 
 @pytest.fixture(scope="module")

@@ -1,8 +1,6 @@
 """What engines of other kinds need: adapters, a model that sees, and steps that are scheduled ahead."""
 
 import json
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -14,25 +12,6 @@ PATCH_PIXELS = 14
 IMAGE_TOKENS = (PIXELS // PATCH_PIXELS) ** 2
 IMAGE_ID = 511
 _RANK = 8
-
-
-@contextmanager
-def engines_in_this_process() -> Iterator[pytest.MonkeyPatch]:
-    """Have engines run in this process, on one thread.
-
-    Two threads wait for each other in every operation: where something else runs on one of two cores, a step
-    takes 90 ms instead of 1.
-    """
-    import torch  # noqa: PLC0415 - takes seconds
-
-    threads = torch.get_num_threads()
-    torch._C.set_num_threads(1)  # vLLM replaces the public one, by nothing
-    try:
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setenv("VLLM_ENABLE_V1_MULTIPROCESSING", "0")
-            yield patch
-    finally:
-        torch._C.set_num_threads(threads)
 
 
 class _Nothing:

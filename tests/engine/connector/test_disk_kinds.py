@@ -8,12 +8,11 @@ from typing import Any
 import numpy as np
 import pytest
 from tests.engine.conftest import LLAMA
-from tests.engine.connector.disk_engine import DiskEngine, tier
+from tests.engine.connector.disk_engine import DiskEngine, engines_in_this_process, tier
 from tests.engine.connector.disk_kinds import (
     IMAGE_ID,
     IMAGE_TOKENS,
     PIXELS,
-    engines_in_this_process,
     schedule_ahead,
     with_tokenizer,
     write_adapter,
