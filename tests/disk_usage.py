@@ -9,4 +9,5 @@ def taken_bytes(folder: Path) -> int:
         try:
             return sum(each.lstat().st_blocks * 512 for each in (folder, *folder.rglob("*")))
         except FileNotFoundError:  # one got another's name after it was listed: look again
-            continue
+            if not folder.exists():
+                raise

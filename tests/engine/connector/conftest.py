@@ -11,7 +11,7 @@ from tests.engine.connector.prompts import SMALL_DEVICE, answers, tokens_of
 from kvtier_connector.config import kv_transfer_config
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def cold(engine: Callable[..., Any]) -> list[list[int]]:
     """What an engine without tiers or a prefix cache answers to PROMPTS."""
     with engine(**SMALL_DEVICE, enable_prefix_caching=False) as llm:
