@@ -1,7 +1,9 @@
 """Puts the `kvtier` command together from the distribution's entry points."""
 
+import signal
 import sys
 from importlib.metadata import EntryPoints, distribution
+from types import FrameType
 from typing import Final, cast
 
 import click
@@ -47,7 +49,11 @@ def kvtier() -> None:
 
 
 def main() -> None:
-    """Run the command line: exit 0 fine, 1 rejected by a check, 2 bad input, 3 a local run failed."""
+    """Run the command line: exit 0 fine, 1 rejected by a check, 2 bad input, 3 a local run failed.
+
+    SIGTERM ends a command as Ctrl-C does: what it has taken, from processes to huge pages, it gives back.
+    """
+    signal.signal(signal.SIGTERM, _end)
     try:
         kvtier(standalone_mode=True)
     except InvalidInputError as error:
@@ -56,3 +62,9 @@ def main() -> None:
     except KvtierError as error:
         click.echo(f"kvtier: {error}", err=True)
         sys.exit(EXIT_FAILED)
+
+
+def _end(number: int, frame: FrameType | None) -> None:
+    del frame
+    signal.signal(number, signal.SIG_DFL)  # who cannot wait for that says it again
+    sys.exit(128 + number)
