@@ -92,10 +92,15 @@ def connector(  # noqa: PLR0913, PLR0917 - one parameter for each option
                 sample_bytes=128 << 20,
             ),
             "ttft": lambda: bench_ttft(
-                weights, prompt_tokens=prompt_tokens, repeats=repeats, log=log("ttft")
+                weights, prompt_tokens=prompt_tokens, repeats=repeats, log=log("ttft"), say=say
             ),
             "ttft_disk": lambda: bench_ttft_disk(
-                weights, prompt_tokens=prompt_tokens, prompts=repeats, folder=disk, log=log("ttft-disk")
+                weights,
+                prompt_tokens=prompt_tokens,
+                prompts=repeats,
+                folder=disk,
+                log=log("ttft-disk"),
+                say=say,
             ),
             "workloads": lambda: bench_workloads(weights, log=log("workloads"), say=say),
             "overhead": lambda: bench_overhead(weights, TIER, pairs=pairs, log=log("overhead"), say=say),

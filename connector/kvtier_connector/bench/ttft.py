@@ -1,5 +1,6 @@
 """Time to first token from the tier in memory, beside a device hit and a cold prompt."""
 
+from collections.abc import Callable
 from pathlib import Path
 from statistics import median
 from typing import Any, Final
@@ -11,7 +12,9 @@ TIER: Final = ConnectorConfig(cpu_capacity_bytes=GIB)
 _HITS_PER_PROMPT: Final = 3
 
 
-def bench_ttft(model: Path, *, prompt_tokens: int, repeats: int, log: Path) -> dict[str, Any]:
+def bench_ttft(
+    model: Path, *, prompt_tokens: int, repeats: int, log: Path, say: Callable[[str], None]
+) -> dict[str, Any]:
     """Measure time to first token cold, from the device's cache and from the CPU tier, in one engine.
 
     Args:
@@ -19,6 +22,7 @@ def bench_ttft(model: Path, *, prompt_tokens: int, repeats: int, log: Path) -> d
         prompt_tokens: length of the prompts; each repeat has a new one.
         repeats: number of prompts.
         log: file for the engine's output.
+        say: is told how far it is.
     """
     found: dict[str, list[Answer]] = {"cold": [], "device_hit": [], "cpu_tier": []}
     equal = True
@@ -38,6 +42,8 @@ def bench_ttft(model: Path, *, prompt_tokens: int, repeats: int, log: Path) -> d
                     found[name].append(answer)
                 # Not with the cold answer: in bfloat16 a device hit itself may differ from that by rounding.
                 equal &= hits[0].tokens == hits[1].tokens
+            lasting = (f"{name} {answers[-1].seconds:.3f} s" for name, answers in found.items())
+            say(f"ttft: prompt {seed + 1} of {repeats}: {', '.join(lasting)}")
     medians = {name: median(answer.seconds for answer in answers) for name, answers in found.items()}
     return {
         "prompt_tokens": prompt_tokens,

@@ -191,7 +191,7 @@ def test_the_report_has_a_row_for_each_size_and_direction(
         assert figures["fio_gbps"] == figures["fio_all_memory_gbps"] == pytest.approx(2)
         assert figures["fio_cpu_s_per_gib"] == pytest.approx(0.9 / 3 * (1 << 30) / GB)
         assert figures["over_fio"]["of_medians"] == pytest.approx(figures["kvtier_gbps"] / 2)
-    assert len(said) == 4 + bool(found[0]["missing"])
+    assert len(said) == 6 + bool(found[0]["missing"])
     assert list(disk.iterdir()) == []
     calls = log.read_text().splitlines()
     assert all("--direct=1" in call for call in calls)

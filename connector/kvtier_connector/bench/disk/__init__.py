@@ -127,6 +127,7 @@ def _measured(
     samples: dict[tuple[Op, str, str], list[Sample]] = {}
     for first in range(0, rounds, _ROUNDS_OF_A_LIFE):
         numbers = range(first, min(rounds, first + _ROUNDS_OF_A_LIFE))
+        say(f"{work.block_bytes >> 10} KiB: rounds {numbers[0] + 1} to {numbers[-1] + 1} of {rounds}")
         with _started(work, sides, log, say if first == 0 else _nobody) as contestants:
             ways = [(side, variant) for side in contestants for variant in side.variants]
             for op, number in product(OPS, numbers):
