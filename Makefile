@@ -9,6 +9,9 @@ BIN := $(VENV)/bin
 UV_VERSION := 0.13.8
 READY := $(VENV)/.ready
 PYTEST_ARGS ?=
+# Half of a core's time passes with engines that start, stop and wait: two tests at a time take little more than one.
+# A file's tests stay together, and what is the machine's, on one worker (tests/workers.py). PYTEST_ARGS='-n 0': one.
+WORKERS := -n logical --maxprocesses 4 --no-loadscope-reorder
 # An engine start imports thousands of modules: let Python keep what it compiled, whatever the caller's environment says.
 export PYTHONDONTWRITEBYTECODE :=
 say = printf '\033[1m==> %s\033[0m\n' $(1)
@@ -21,7 +24,7 @@ demo: setup ## Serve a long prompt twice with a real vLLM: cold, from the device
 .PHONY: test
 test: lint verify cluster-tools ## Lint, check generated files, run all tests (unit, real vLLM, real Kubernetes API server)
 	@$(call say,"tests: unit; real vLLM; real Kubernetes API server")
-	@$(BIN)/pytest --cov --cov-report=term:skip-covered -m "not long" $(PYTEST_ARGS)
+	@$(BIN)/pytest --cov --cov-report=term:skip-covered -m "not long" $(WORKERS) $(PYTEST_ARGS)
 
 .PHONY: test-long
 test-long: setup cluster-tools ## The tests that take minutes each: killed after any write, an API server in trouble, 1,000 resources, a soak

@@ -1,7 +1,30 @@
-"""What holds for all tests."""
+"""What holds for all tests: settings, what several workers share out among them, lines of progress."""
 
+import sys
+
+import pytest
 from hypothesis import settings
+from tests.cluster.harness.tools import Say
+from tests.workers import TogetherByFile
 
 # On a machine that others use, how long an example took says nothing.
 settings.register_profile("kvtier", deadline=None)
 settings.load_profile("kvtier")
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> TogetherByFile:
+    """Share the tests out, where pytest-xdist's -n asks for several workers."""
+    return TogetherByFile(config, log)
+
+
+@pytest.fixture(scope="session")
+def say(request: pytest.FixtureRequest) -> Say:
+    """Tells whoever watches the tests what takes long, from any worker."""
+    capture = request.config.pluginmanager.getplugin("capturemanager")
+
+    def line(text: str) -> None:
+        with capture.global_and_fixture_disabled():
+            sys.stderr.write(f"{text}\n")
+            sys.stderr.flush()
+
+    return line

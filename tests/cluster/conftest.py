@@ -26,17 +26,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 @pytest.fixture(scope="session")
-def say(request: pytest.FixtureRequest) -> Say:
-    """Tells whoever watches the tests what takes long."""
-    reporter = request.config.pluginmanager.getplugin("terminalreporter")
-
-    def line(text: str) -> None:
-        reporter.write_line(text)
-
-    return line
-
-
-@pytest.fixture(scope="session")
 def provider() -> Provider:
     """What makes the clusters: see KVTIER_TEST_PROVIDER."""
     return chosen_provider()

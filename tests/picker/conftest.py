@@ -12,17 +12,6 @@ from tests.picker.harness.pool import install_picker_crds
 
 
 @pytest.fixture(scope="session")
-def say(request: pytest.FixtureRequest) -> Say:
-    """Tells whoever watches the tests what takes long."""
-    reporter = request.config.pluginmanager.getplugin("terminalreporter")
-
-    def line(text: str) -> None:
-        reporter.write_line(text)
-
-    return line
-
-
-@pytest.fixture(scope="session")
 def control_plane(say: Say) -> Iterator[Cluster]:
     """An API server that has what pickers watch."""
     provider = chosen_provider()
