@@ -31,7 +31,7 @@ def bench_ttft_disk(  # noqa: PLR0913 - as in bench_disk
     Nothing of it is in the page cache: files are written and read past it (O_DIRECT). Before each prompt,
     from disk or from the device, fio reads blocks of the same size and the engine comes to rest. A prompt
     that follows another at once finds threads that spin and the model in the processor's cache, and is faster
-    by that: such hits are measured, too, but compared with nothing.
+    by that: such hits are measured and printed, too, but the limit is set by like ones.
 
     Args:
         model: the model's folder.
