@@ -74,15 +74,21 @@ class Flights:
         return BlockIO(tag, order.write, place.descriptor, place.offset + start, parts)
 
 
-def lots(ios: Iterable[BlockIO], least_bytes: int) -> Iterator[list[BlockIO]]:
-    """Yield transfers in lots of so many bytes, of which the last may have fewer."""
-    lot, lot_bytes = list[BlockIO](), 0
+def lots(ios: Iterable[BlockIO], first_bytes: int) -> Iterator[list[BlockIO]]:
+    """Yield transfers in lots, each of at least twice as many bytes as are wanted of the one before.
+
+    Args:
+        ios: the transfers; made as they are taken.
+        first_bytes: of the first lot, which may have more; the last one may have fewer.
+    """
+    lot: list[BlockIO] = []
+    lot_bytes, enough_bytes = 0, first_bytes
     for io in ios:
         lot.append(io)
         with suppress(ValueError):  # its memory was released: whoever transfers it says so
             lot_bytes += size_bytes(io)
-        if lot_bytes >= least_bytes:
+        if lot_bytes >= enough_bytes:
             yield lot
-            lot, lot_bytes = [], 0
+            lot, lot_bytes, enough_bytes = [], 0, 2 * enough_bytes
     if lot:
         yield lot

@@ -6,9 +6,10 @@ from typing import Protocol
 
 from kvtier_connector.core.disk.store import Store
 from kvtier_connector.core.keytable import Slots
+from kvtier_connector.core.often_made import often_made
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@often_made
 class Order:
     """One block to read into memory or to write to disk.
 
@@ -59,7 +60,7 @@ class Clear:
     generation: int
 
 
-@dataclass(frozen=True, slots=True)
+@often_made
 class Ended:
     """An order has ended: its memory is the owner's again.
 

@@ -44,9 +44,9 @@ _VERDICT_S: Final = 0.02
 """How often it is looked for what workers have found."""
 _CHECK_S: Final = 1.0
 """How often the folder is looked for."""
-_AT_ONCE_BYTES: Final = 1 << 20
-"""What is prepared before the disk is given it: a third of a millisecond's work for a fast one, and few
-calls of the kernel."""
+_FIRST_BYTES: Final = 1 << 20
+"""What is prepared before the disk is given it: a third of a millisecond's work for a fast one. The next lots
+are larger, because the disk has something to do, and each takes a call of the kernel."""
 _SHARE_OF_WRITES: Final = 4
 """Of the transfers under way one in so many may be a write while there is something to read."""
 
@@ -196,8 +196,8 @@ class DiskThread:
         self._hand_over(self._next_writes(store), room)
 
     def _hand_over(self, ios: Iterator[BlockIO], most: int) -> None:
-        """Give the disk the first of some transfers, a few at a time: it begins before all are prepared."""
-        for few in lots(islice(ios, most), _AT_ONCE_BYTES):
+        """Give the disk the first of some transfers; it begins before all are prepared."""
+        for few in lots(islice(ios, most), _FIRST_BYTES):
             self._engine.submit(few)
 
     def _next_reads(self, store: Store) -> Iterator[BlockIO]:

@@ -20,10 +20,13 @@ def transfers(*sizes_bytes: int) -> list[BlockIO]:
         ((1,), [[0]]),
         ((4, 4, 4), [[0, 1], [2]]),
         ((4, 4, 4, 4), [[0, 1], [2, 3]]),
-        ((9, 1, 7, 1), [[0], [1, 2], [3]]),
+        ((9, 1, 7, 8, 1), [[0], [1, 2, 3], [4]]),
+        ((8,) * 9, [[0], [1, 2], [3, 4, 5, 6], [7, 8]]),
     ],
 )
-def test_a_lot_ends_when_it_has_enough(sizes_bytes: tuple[int, ...], expected: list[list[int]]) -> None:
+def test_a_lot_ends_when_it_has_enough_and_the_next_is_twice_as_large(
+    sizes_bytes: tuple[int, ...], expected: list[list[int]]
+) -> None:
     found = lots(iter(transfers(*sizes_bytes)), 8)
     assert [[io.tag for io in lot] for lot in found] == expected
 

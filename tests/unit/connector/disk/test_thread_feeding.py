@@ -54,13 +54,13 @@ def test_the_disk_is_asked_for_more_before_what_has_come_is_looked_at(
 def test_a_disk_gets_its_first_transfers_before_the_last_are_prepared(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(thread, "_AT_ONCE_BYTES", 3 * BLOCK)
+    monkeypatch.setattr(thread, "_FIRST_BYTES", 2 * BLOCK)
     with rig_in(tmp_path, 16) as rig:
         seen = list[int]()
         watch_submits(rig, monkeypatch, seen)
         rig.stored(range(8))
         rig.loaded(range(8))
-    assert seen == [3, 3, 2, 3, 3, 2]
+    assert seen == [2, 4, 2, 2, 4, 2]
 
 
 def test_orders_beyond_the_first_are_sent_while_the_disk_begins(

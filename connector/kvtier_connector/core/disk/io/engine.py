@@ -1,9 +1,9 @@
 """What the disk tier needs of an operating system: many reads and writes of whole blocks at a time."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Protocol
 
+from kvtier_connector.core.often_made import often_made
 from kvtier_connector.errors import DiskError
 
 
@@ -11,7 +11,7 @@ class EngineUnavailableError(DiskError):
     """This way of talking to the kernel is not to be had here; another may be."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@often_made
 class BlockIO:
     """One block's read or write.
 
@@ -32,7 +32,7 @@ class BlockIO:
     parts: tuple[memoryview, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@often_made
 class Ended:
     """How a read or write ended: the kernel touches its memory no more.
 
