@@ -153,8 +153,16 @@ class BlockIndex:
 
     def unpin(self, keys: Sequence[bytes]) -> None:
         """Undo one `pin` or `hold` of each key. Any order."""
-        slots = self._slots_of(keys)
-        self._readers[slots] -= 1
+        self.unpin_slots(self._slots_of(keys))
+
+    def unpin_slots(self, slots: Slots) -> None:
+        """Undo `pin`s and `hold`s by the slots that those returned, without a search. Any order.
+
+        Args:
+            slots: each as many times as it is to be let go of.
+        """
+        slots, times = np.unique(slots, return_counts=True)
+        self._readers[slots] -= times
         idle = slots[self._readers[slots] == 0]
         bad = self._state[idle] == BlockState.BAD
         self._evictable_count += len(idle) - int(bad.sum())

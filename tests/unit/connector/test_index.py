@@ -37,6 +37,12 @@ class IndexMachine(RuleBasedStateMachine):
         for known in (self.state, self.slot, self.readers):
             known.pop(key)
 
+    def _let_go_of(self, keys: list[bytes]) -> None:
+        for key in keys:
+            self.readers[key] -= 1
+            if self.readers[key] == 0 and self.state[key] == BlockState.BAD:
+                self._drop(key)
+
     def _evictable(self) -> set[bytes]:
         return {
             key for key, state in self.state.items() if state == BlockState.READY and not self.readers[key]
@@ -90,10 +96,17 @@ class IndexMachine(RuleBasedStateMachine):
     def unpin(self, data: st.DataObject) -> None:
         keys = self.loads.pop(data.draw(st.integers(0, len(self.loads) - 1)))
         self.index.unpin(data.draw(st.permutations(keys)))
-        for key in keys:
-            self.readers[key] -= 1
-            if self.readers[key] == 0 and self.state[key] == BlockState.BAD:
-                self._drop(key)
+        self._let_go_of(keys)
+
+    @precondition(lambda self: self.loads)
+    @rule(data=st.data())
+    def unpin_slots(self, data: st.DataObject) -> None:
+        ended = data.draw(st.integers(1, len(self.loads)))
+        keys = [key for load in self.loads[:ended] for key in load]
+        del self.loads[:ended]
+        slots = [self.slot[key] for key in data.draw(st.permutations(keys))]
+        self.index.unpin_slots(np.array(slots, np.int32))
+        self._let_go_of(keys)
 
     @rule(keys=BATCHES)
     def touch(self, keys: list[bytes]) -> None:
@@ -176,6 +189,16 @@ def test_a_block_being_loaded_is_never_evicted() -> None:
     assert index.reserve(UNIVERSE[2:4]).keys == []
     index.unpin(UNIVERSE[:2])
     assert index.reserve(UNIVERSE[2:4]).evicted == [UNIVERSE[1], UNIVERSE[0]]
+
+
+def test_a_block_that_two_loads_read_is_evicted_when_both_have_ended() -> None:
+    index = BlockIndex(2, KEY_BYTES)
+    filled(index, UNIVERSE[:2])
+    first, second = index.pin(UNIVERSE[:2]), index.pin(UNIVERSE[:2])
+    index.unpin_slots(np.concatenate([first, second[:1]]))
+    assert index.reserve(UNIVERSE[2:4]).evicted == UNIVERSE[:1]
+    index.unpin_slots(second[1:])
+    assert index.reserve(UNIVERSE[3:4]).evicted == UNIVERSE[1:2]
 
 
 @pytest.mark.parametrize("state", [BlockState.ABSENT, BlockState.PENDING, BlockState.BAD])

@@ -1,11 +1,10 @@
 """What the disk tier's thread has handed over: for which order each transfer is, and for which part of it."""
 
-from collections.abc import Iterable, Iterator
-from contextlib import suppress
+from collections.abc import Iterator
+from itertools import islice
 from typing import NamedTuple
 
 from kvtier_connector.core.disk.io.engine import BlockIO
-from kvtier_connector.core.disk.io.progress import size_bytes
 from kvtier_connector.core.disk.orders import Order
 from kvtier_connector.core.disk.store import Store
 
@@ -74,21 +73,14 @@ class Flights:
         return BlockIO(tag, order.write, place.descriptor, place.offset + start, parts)
 
 
-def lots(ios: Iterable[BlockIO], first_bytes: int) -> Iterator[list[BlockIO]]:
-    """Yield transfers in lots, each of at least twice as many bytes as are wanted of the one before.
+def lots(ios: Iterator[BlockIO], first: int) -> Iterator[list[BlockIO]]:
+    """Yield transfers in lots: the first of so many, each other one of twice as many as that before it.
 
     Args:
         ios: the transfers; made as they are taken.
-        first_bytes: of the first lot, which may have more; the last one may have fewer.
+        first: how many there are in the first lot.
     """
-    lot: list[BlockIO] = []
-    lot_bytes, enough_bytes = 0, first_bytes
-    for io in ios:
-        lot.append(io)
-        with suppress(ValueError):  # its memory was released: whoever transfers it says so
-            lot_bytes += size_bytes(io)
-        if lot_bytes >= enough_bytes:
-            yield lot
-            lot, lot_bytes, enough_bytes = [], 0, 2 * enough_bytes
-    if lot:
+    many = first
+    while lot := list(islice(ios, many)):
         yield lot
+        many *= 2

@@ -185,7 +185,7 @@ class DiskThread:
     def _feed(self, store: Store) -> None:
         """Keep the disk busy, with reads first, because a request waits for them."""
         room = self._engine.depth - len(self._flights)
-        self._hand_over(self._next_reads(store), room)
+        self._hand_over(store, self._next_reads(store), room)
         # What was written for an earlier generation could still land in a slot that was given out again.
         if any(order.generation != self._generation for order in self._flights.orders()):
             return
@@ -193,12 +193,13 @@ class DiskThread:
         writing = under_way - self._flights.reads
         most = depth if writing == under_way else max(1, depth // _SHARE_OF_WRITES)
         room = max(0, min(most - writing, depth - under_way))
-        self._hand_over(self._next_writes(store), room)
+        self._hand_over(store, self._next_writes(store), room)
 
-    def _hand_over(self, ios: Iterator[BlockIO], most: int) -> None:
+    def _hand_over(self, store: Store, ios: Iterator[BlockIO], most: int) -> None:
         """Give the disk the first of some transfers; it begins before all are prepared."""
-        for few in lots(islice(ios, most), _FIRST_BYTES):
-            self._engine.submit(few)
+        first = max(1, _FIRST_BYTES // store.segments.slot_bytes)
+        for some in lots(islice(ios, most), first):
+            self._engine.submit(some)
 
     def _next_reads(self, store: Store) -> Iterator[BlockIO]:
         while self._reads:

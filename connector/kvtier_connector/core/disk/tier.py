@@ -1,7 +1,6 @@
 """The disk tier as the scheduler sees it: what it holds, and orders to load and store that never wait."""
 
 import time
-from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
@@ -46,8 +45,8 @@ Parts = Callable[[int], tuple[memoryview, ...]]
 class _Done:
     """Orders of the present store that have ended, for its index: read, written, and failed."""
 
-    read: list[bytes] = field(default_factory=list)
-    written: list[bytes] = field(default_factory=list)
+    read: list[int] = field(default_factory=list)  # by their slots
+    written: list[bytes] = field(default_factory=list)  # by their keys
     bad: list[Order] = field(default_factory=list)
 
 
@@ -288,7 +287,10 @@ class DiskTier:
                 if not lost:
                     progress.lost.append(order.key)
         if current:
-            (done.written if order.write else done.read).append(order.key)
+            if order.write:
+                done.written.append(order.key)
+            else:
+                done.read.append(order.slot)
             # A load that the disk was not asked for, or that was taken back, says nothing against the block.
             if error is not None and (order.write or not isinstance(error, DiskError)):
                 done.bad.append(order)
@@ -302,10 +304,7 @@ class DiskTier:
                 slots = np.array([order.slot for order in done.bad], np.int32)
                 self._disk.send([Forget(self._generation, slots)])
             index.commit(done.written)
-            left = Counter(done.read)
-            while left:  # nearly always once: a block is seldom read for two at a time
-                index.unpin(list(left))
-                left -= Counter(list(left))
+            index.unpin_slots(np.array(done.read, np.int32))
         return _Done()
 
     def _lose(self, order: Order, progress: Progress) -> None:

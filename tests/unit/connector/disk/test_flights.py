@@ -1,4 +1,7 @@
-"""How transfers are handed over: some at a time, whatever has become of their memory."""
+"""How transfers are handed over: few at first, then more at a time."""
+
+from collections.abc import Iterator
+from itertools import islice
 
 import pytest
 
@@ -6,32 +9,29 @@ from kvtier_connector.core.disk.flights import lots
 from kvtier_connector.core.disk.io.engine import BlockIO
 
 
-def transfers(*sizes_bytes: int) -> list[BlockIO]:
-    return [
-        BlockIO(tag, write=False, descriptor=0, offset=0, parts=(memoryview(bytearray(size)),))
-        for tag, size in enumerate(sizes_bytes)
-    ]
+def transfers(count: int, made: list[int]) -> Iterator[BlockIO]:
+    for tag in range(count):
+        made.append(tag)
+        yield BlockIO(tag, write=False, descriptor=0, offset=0, parts=())
 
 
 @pytest.mark.parametrize(
-    ("sizes_bytes", "expected"),
+    ("count", "first", "expected"),
     [
-        ((), []),
-        ((1,), [[0]]),
-        ((4, 4, 4), [[0, 1], [2]]),
-        ((4, 4, 4, 4), [[0, 1], [2, 3]]),
-        ((9, 1, 7, 8, 1), [[0], [1, 2, 3], [4]]),
-        ((8,) * 9, [[0], [1, 2], [3, 4, 5, 6], [7, 8]]),
+        (0, 2, []),
+        (1, 2, [1]),
+        (2, 2, [2]),
+        (7, 2, [2, 4, 1]),
+        (31, 1, [1, 2, 4, 8, 16]),
     ],
 )
-def test_a_lot_ends_when_it_has_enough_and_the_next_is_twice_as_large(
-    sizes_bytes: tuple[int, ...], expected: list[list[int]]
-) -> None:
-    found = lots(iter(transfers(*sizes_bytes)), 8)
-    assert [[io.tag for io in lot] for lot in found] == expected
+def test_a_lot_is_twice_as_large_as_that_before_it(count: int, first: int, expected: list[int]) -> None:
+    found = list(lots(transfers(count, []), first))
+    assert [len(lot) for lot in found] == expected
+    assert [io.tag for lot in found for io in lot] == list(range(count))
 
 
-def test_a_transfer_whose_memory_was_released_is_handed_over_with_the_others() -> None:
-    ios = transfers(4, 4, 4)
-    ios[1].parts[0].release()
-    assert list(lots(ios, 8)) == [ios]
+def test_what_comes_later_is_made_later() -> None:
+    made = list[int]()
+    (first,) = islice(lots(transfers(9, made), 3), 1)
+    assert len(first) == len(made) == 3
