@@ -9,13 +9,19 @@ from tests.cluster.harness.connection import Connection
 async def follow_until(
     connection: Connection, path: str, is_done: Callable[[Mapping[str, Any]], bool], count: int
 ) -> None:
-    """Returns when `count` objects of a collection are done at the same time."""
-    done: set[str] = set()
-    async for kind, each in connection.events(path):
-        uid = each["metadata"]["uid"]
-        if kind != "DELETED" and is_done(each):
-            done.add(uid)
-        else:
-            done.discard(uid)
-        if len(done) >= count:
-            return
+    """Returns when `count` objects of a collection are done at the same time.
+
+    An API server ends a watch that does not keep up with it, so what ends is begun again.
+    """
+    while True:
+        done: set[str] = set()
+        async for kind, each in connection.events(path):
+            if kind == "ERROR":
+                break
+            uid = each["metadata"]["uid"]
+            if kind != "DELETED" and is_done(each):
+                done.add(uid)
+            else:
+                done.discard(uid)
+            if len(done) >= count:
+                return
