@@ -153,7 +153,7 @@ class BlockIndex:
 
     def unpin(self, keys: Sequence[bytes]) -> None:
         """Undo one `pin` or `hold` of each key. Any order."""
-        self.unpin_slots(self._slots_of(keys))
+        self._end_reads(self._slots_of(keys), 1)
 
     def unpin_slots(self, slots: Slots) -> None:
         """Undo `pin`s and `hold`s by the slots that those returned, without a search. Any order.
@@ -161,12 +161,7 @@ class BlockIndex:
         Args:
             slots: each as many times as it is to be let go of.
         """
-        slots, times = np.unique(slots, return_counts=True)
-        self._readers[slots] -= times
-        idle = slots[self._readers[slots] == 0]
-        bad = self._state[idle] == BlockState.BAD
-        self._evictable_count += len(idle) - int(bad.sum())
-        self._release(idle[bad])
+        self._end_reads(*np.unique(slots, return_counts=True))
 
     def lacking(self, keys: Sequence[bytes]) -> list[bytes]:
         """Return those of the keys that are not here at all, in their order."""
@@ -291,6 +286,14 @@ class BlockIndex:
         self._evictable_count -= len(slots)
         self._release(slots)
         return keys
+
+    def _end_reads(self, slots: Slots, times: int | npt.NDArray[np.int64]) -> None:
+        """Take so many readers off each of some distinct slots."""
+        self._readers[slots] -= times
+        idle = slots[self._readers[slots] == 0]
+        bad = self._state[idle] == BlockState.BAD
+        self._evictable_count += len(idle) - int(bad.sum())
+        self._release(idle[bad])
 
     def _is_evictable(self, slots: Slots) -> npt.NDArray[np.bool_]:
         evictable: npt.NDArray[np.bool_] = (self._state[slots] == BlockState.READY) & (
