@@ -35,3 +35,13 @@ def test_what_comes_later_is_made_later() -> None:
     made = list[int]()
     (first,) = islice(lots(transfers(9, made), 3), 1)
     assert len(first) == len(made) == 3
+
+
+def test_a_transfer_whose_memory_was_released_is_handed_over_with_the_others() -> None:
+    memories = [memoryview(bytearray(4)) for _ in range(3)]
+    ios = [
+        BlockIO(tag, write=False, descriptor=0, offset=0, parts=(memory,))
+        for tag, memory in enumerate(memories)
+    ]
+    memories[1].release()
+    assert list(lots(iter(ios), 3)) == [ios]
