@@ -5,6 +5,8 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 import pytest
 from aiohttp import web
 
+from kvtier_scorer.index.prefix_index import warm
+
 Answer = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 LOAD = (
@@ -31,6 +33,12 @@ class Pod:
         self.requests.append(request)
         self.connections.add(request.transport)
         return await self.answer(request)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def kernels() -> None:
+    """Compiled before any test waits, as they are before the picker serves: loops stand still meanwhile."""
+    warm()
 
 
 @pytest.fixture
