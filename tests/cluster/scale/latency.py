@@ -10,10 +10,18 @@ from tests.cluster.scale import fleet
 from kvtier_operator.planning.objects.names import INSTANCE_LABEL
 
 
+class WatchEndedError(Exception):
+    """A watch ended before all of the objects were seen."""
+
+
 async def creation_to_last_object_ms(
     connection: Connection, numbers: range, every_s: float = 1.0
 ) -> list[float]:
-    """Milliseconds for each resource, as a watch of every kind sees the objects come."""
+    """Milliseconds for each resource, as a watch of every kind sees the objects come.
+
+    Raises:
+        ExceptionGroup: Of one WatchEndedError: what comes while nobody watches has no time.
+    """
     wanted = {fleet.name_of(number): len(fleet.objects(number)) for number in numbers}
     kinds = dict.fromkeys(each["kind"] for each in fleet.objects(0))
     seen: Counter[str] = Counter()
@@ -33,17 +41,19 @@ async def creation_to_last_object_ms(
                 complete_at[name] = time.monotonic()
                 if len(complete_at) == len(wanted):
                     all_complete.set()
+        raise WatchEndedError(f"the API server ended the watch of {path}; run the benchmark again")
 
-    listeners = [asyncio.create_task(listen(kind)) for kind in kinds]
-    await listening.wait()
-    start = time.monotonic()
-    for place, number in enumerate(numbers):
-        await asyncio.sleep(max(0.0, start + place * every_s - time.monotonic()))  # the load is one a second
-        resource = fleet.resource(number)
-        created_at[resource["metadata"]["name"]] = time.monotonic()
-        await connection.create_all([resource])
-    await all_complete.wait()
-    for listener in listeners:
-        listener.cancel()
-    await asyncio.gather(*listeners, return_exceptions=True)
+    async with asyncio.TaskGroup() as tasks:
+        listeners = [tasks.create_task(listen(kind)) for kind in kinds]
+        await listening.wait()
+        start = time.monotonic()
+        for place, number in enumerate(numbers):
+            # the load is one a second
+            await asyncio.sleep(max(0.0, start + place * every_s - time.monotonic()))
+            resource = fleet.resource(number)
+            created_at[resource["metadata"]["name"]] = time.monotonic()
+            await connection.create_all([resource])
+        await all_complete.wait()
+        for listener in listeners:
+            listener.cancel()
     return [(complete_at[name] - created_at[name]) * 1e3 for name in wanted]
