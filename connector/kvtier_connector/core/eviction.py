@@ -19,7 +19,7 @@ from kvtier_connector.core.reuse import ONCE, Ages, ReuseStatistics, Spans
 Hashes = npt.NDArray[np.int64]
 Depths = npt.NDArray[np.intp]
 """Places of blocks in their prompts, the root's being 0, shape (blocks,)."""
-Evictable = Callable[[Slots], npt.NDArray[np.bool_]]
+Evictable = Callable[[npt.NDArray[np.int64]], npt.NDArray[np.bool_]]
 
 _RUN: Final = 8
 """Slots looked at in a row: they lie in the same cache lines, and their neighbours cost next to nothing."""
@@ -31,8 +31,10 @@ _GOLDEN: Final = 0.618
 _STORED_TOGETHER: Final = 1024
 """Blocks: some prompts of 16,000 tokens."""
 _EMPTY: Final = 0
-_LARGEST_DEPTH: Final = (1 << 16) - 1
-_LARGEST_AGE: Final = (1 << 27) - 1
+_DEPTH_BITS: Final = 16
+_LARGEST_DEPTH: Final = (1 << _DEPTH_BITS) - 1
+_AGE_BITS: Final = 27
+_LARGEST_AGE: Final = np.uint32((1 << _AGE_BITS) - 1)
 _CLOCK_MASK: Final = (1 << 32) - 1
 
 
@@ -55,7 +57,8 @@ class EvictionOrder:
         golden = max(1, int(self._runs * _GOLDEN))
         self._step = next(step for step in range(golden, self._runs + 2) if gcd(step, self._runs) == 1)
         path = np.arange(_RUNS_AT_ONCE, dtype=np.int64) * self._step % self._runs * _RUN
-        self._path = (path[:, None] + np.arange(_RUN)).astype(np.int32)
+        # As wide as numpy wants places to be: with narrower ones, each of the arrays below converts them.
+        self._path = path[:, None] + np.arange(_RUN)
         self._hand = 0
 
     def clear(self) -> None:
@@ -117,13 +120,15 @@ class EvictionOrder:
         ages = self._ages(self._used_at[slots])
         # Floats that are not negative keep their order as integers. 20 bits of 31 are more than is known.
         worth = self._statistics.worth(self._spans[slots], ages).view(np.uint32) >> 11
-        order = worth.astype(np.int64) << 43
-        order |= (_LARGEST_AGE - np.minimum(ages, _LARGEST_AGE).astype(np.int64)) << 16
-        order |= _LARGEST_DEPTH - self._depths[slots].astype(np.int64)
+        order = worth.astype(np.int64)
+        order <<= _AGE_BITS
+        order |= _LARGEST_AGE - np.minimum(ages, _LARGEST_AGE)
+        order <<= _DEPTH_BITS
+        order |= ~self._depths[slots]
         if wanted < len(slots):
             first = np.argpartition(order, wanted)[:wanted]
             slots, order = slots[first], order[first]
-        return slots[np.argsort(order)]
+        return slots[np.argsort(order)].astype(np.int32)
 
     def remember(self, slots: Slots, hashes: Hashes) -> None:
         """Make ghosts of blocks that leave. Where one stands already, that stays which is worth more."""
@@ -140,13 +145,13 @@ class EvictionOrder:
         self._ghost_used_at[places] = self._used_at[slots]
         self._ghost_spans[places] = self._spans[slots]
 
-    def _look_at(self, wanted: int, evictable: Evictable) -> Slots:
+    def _look_at(self, wanted: int, evictable: Evictable) -> npt.NDArray[np.int64]:
         """Return evictable ones of the slots whose turn it is, at least `wanted` if there are so many."""
-        found: list[Slots] = [np.empty(0, np.int32)]
+        found = [np.empty(0, np.int64)]
         count = runs = 0
         while runs < self._runs and (count < wanted or runs * _RUN < _LOOKED_AT_FOR_EACH * wanted):
             steps = min(_RUNS_AT_ONCE, self._runs - runs)
-            slots = self._path[:steps].ravel() + np.int32(self._hand * _RUN)
+            slots = self._path[:steps].ravel() + self._hand * _RUN
             slots[slots >= self._runs * _RUN] -= self._runs * _RUN
             slots = slots[slots < self._capacity]  # the last run may be a short one
             self._hand = (self._hand + self._step * steps) % self._runs
