@@ -19,7 +19,9 @@ from kvtier_connector.core.reuse import ONCE, Ages, ReuseStatistics, Spans
 Hashes = npt.NDArray[np.int64]
 Depths = npt.NDArray[np.intp]
 """Places of blocks in their prompts, the root's being 0, shape (blocks,)."""
-Evictable = Callable[[npt.NDArray[np.int64]], npt.NDArray[np.bool_]]
+Candidates = npt.NDArray[np.int64]
+"""Slots as wide as numpy wants places to be: it would convert narrower ones for every array looked into."""
+Evictable = Callable[[Candidates], npt.NDArray[np.bool_]]
 
 _RUN: Final = 8
 """Slots looked at in a row: they lie in the same cache lines, and their neighbours cost next to nothing."""
@@ -34,7 +36,7 @@ _EMPTY: Final = 0
 _DEPTH_BITS: Final = 16
 _LARGEST_DEPTH: Final = (1 << _DEPTH_BITS) - 1
 _AGE_BITS: Final = 27
-_LARGEST_AGE: Final = np.uint32((1 << _AGE_BITS) - 1)
+_LARGEST_AGE: Final = (1 << _AGE_BITS) - 1
 _CLOCK_MASK: Final = (1 << 32) - 1
 
 
@@ -57,8 +59,7 @@ class EvictionOrder:
         golden = max(1, int(self._runs * _GOLDEN))
         self._step = next(step for step in range(golden, self._runs + 2) if gcd(step, self._runs) == 1)
         path = np.arange(_RUNS_AT_ONCE, dtype=np.int64) * self._step % self._runs * _RUN
-        # As wide as numpy wants places to be: with narrower ones, each of the arrays below converts them.
-        self._path = path[:, None] + np.arange(_RUN)
+        self._path: Candidates = path[:, None] + np.arange(_RUN)
         self._hand = 0
 
     def clear(self) -> None:
@@ -145,7 +146,7 @@ class EvictionOrder:
         self._ghost_used_at[places] = self._used_at[slots]
         self._ghost_spans[places] = self._spans[slots]
 
-    def _look_at(self, wanted: int, evictable: Evictable) -> npt.NDArray[np.int64]:
+    def _look_at(self, wanted: int, evictable: Evictable) -> Candidates:
         """Return evictable ones of the slots whose turn it is, at least `wanted` if there are so many."""
         found = [np.empty(0, np.int64)]
         count = runs = 0

@@ -12,7 +12,7 @@ from itertools import compress, islice
 import numpy as np
 import numpy.typing as npt
 
-from kvtier_connector.core.eviction import EvictionOrder
+from kvtier_connector.core.eviction import Candidates, EvictionOrder
 from kvtier_connector.core.keytable import ABSENT, KeyTable, PackedKeys, Slots, key_hashes
 
 
@@ -297,7 +297,7 @@ class BlockIndex:
         self._evictable_count += len(idle) - int(bad.sum())
         self._release(idle[bad])
 
-    def _is_evictable(self, slots: Slots | npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
+    def _is_evictable(self, slots: Slots | Candidates) -> npt.NDArray[np.bool_]:
         evictable: npt.NDArray[np.bool_] = (self._state[slots] == _READY) & (self._readers[slots] == 0)
         return evictable
 
