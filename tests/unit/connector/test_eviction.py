@@ -2,12 +2,11 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from kvtier_connector.core.eviction import _STORED_TOGETHER, EvictionOrder
-from kvtier_connector.core.keytable import Slots
+from kvtier_connector.core.eviction import _STORED_TOGETHER, Candidates, EvictionOrder
 from kvtier_connector.core.reuse import ONCE
 
 
-def everything(slots: Slots) -> npt.NDArray[np.bool_]:
+def everything(slots: Candidates) -> npt.NDArray[np.bool_]:
     return np.ones(len(slots), np.bool_)
 
 
