@@ -16,6 +16,10 @@ AT_A_TIME: Final = 16
 """Requests in flight; more did not create more objects a second on two cores."""
 
 
+class WatchEndedError(Exception):
+    """A watch is over: what happens from then on is not told."""
+
+
 class Connection:
     """An administrator's connections to one API server."""
 
@@ -62,21 +66,43 @@ class Connection:
         Args:
             path: Path of a collection.
             started: Awaited when the watch is under way.
+
+        Raises:
+            aiohttp.ClientResponseError: The server refused to list or to watch.
+            WatchEndedError: The server ended the watch or went away.
         """
         listed = await self.request("GET", path)
         for each in listed["items"]:
             yield "ADDED", each
         version = listed["metadata"]["resourceVersion"]
         url = f"{self._url}{path}?watch=1&resourceVersion={version}"
-        async with self._session.get(url, timeout=aiohttp.ClientTimeout(total=None)) as answer:
+        endless = aiohttp.ClientTimeout(total=None)
+        async with self._session.get(url, timeout=endless, raise_for_status=True) as answer:
             if started is not None:
                 await started()
             rest = b""
-            async for chunk in answer.content.iter_any():
-                *lines, rest = (rest + chunk).split(b"\n")
-                for line in lines:
-                    event = orjson.loads(line)
-                    yield event["type"], event["object"]
+            try:
+                async for chunk in answer.content.iter_any():
+                    *lines, rest = (rest + chunk).split(b"\n")
+                    for line in lines:
+                        yield _event(path, line)
+            except aiohttp.ClientPayloadError as error:
+                raise WatchEndedError(f"the watch of {path} ended: {error}") from error
+        raise WatchEndedError(f"the watch of {path} ended: the API server closed it")
+
+
+def _event(path: str, line: bytes) -> tuple[str, dict[str, Any]]:
+    """What a line of a watch says, as (type, object).
+
+    Raises:
+        WatchEndedError: It says why the server ends the watch.
+    """
+    event = orjson.loads(line)
+    content: dict[str, Any] = event["object"]
+    if event["type"] == "ERROR":
+        reason = f"{content.get('message')} ({content.get('code')})"
+        raise WatchEndedError(f"the watch of {path} ended: {reason}")
+    return event["type"], content
 
 
 @asynccontextmanager

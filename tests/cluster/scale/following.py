@@ -1,9 +1,10 @@
 """Watching a collection until enough of it is as it should be."""
 
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from typing import Any
 
-from tests.cluster.harness.connection import Connection
+from tests.cluster.harness.connection import Connection, WatchEndedError
 
 
 async def follow_until(
@@ -15,13 +16,12 @@ async def follow_until(
     """
     while True:
         done: set[str] = set()
-        async for kind, each in connection.events(path):
-            if kind == "ERROR":
-                break
-            uid = each["metadata"]["uid"]
-            if kind != "DELETED" and is_done(each):
-                done.add(uid)
-            else:
-                done.discard(uid)
-            if len(done) >= count:
-                return
+        with suppress(WatchEndedError):
+            async for kind, each in connection.events(path):
+                uid = each["metadata"]["uid"]
+                if kind != "DELETED" and is_done(each):
+                    done.add(uid)
+                else:
+                    done.discard(uid)
+                if len(done) >= count:
+                    return

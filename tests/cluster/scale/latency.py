@@ -4,14 +4,10 @@ import asyncio
 import time
 from collections import Counter
 
-from tests.cluster.harness.connection import Connection, collection
+from tests.cluster.harness.connection import Connection, WatchEndedError, collection
 from tests.cluster.scale import fleet
 
 from kvtier_operator.planning.objects.names import INSTANCE_LABEL
-
-
-class WatchEndedError(Exception):
-    """A watch ended before all of the objects were seen."""
 
 
 async def creation_to_last_object_ms(
@@ -20,7 +16,7 @@ async def creation_to_last_object_ms(
     """Milliseconds for each resource, as a watch of every kind sees the objects come.
 
     Raises:
-        ExceptionGroup: Of one WatchEndedError: what comes while nobody watches has no time.
+        ExceptionGroup: With a WatchEndedError in it: what comes while nobody watches has no time.
     """
     wanted = {fleet.name_of(number): len(fleet.objects(number)) for number in numbers}
     kinds = dict.fromkeys(each["kind"] for each in fleet.objects(0))
@@ -32,16 +28,19 @@ async def creation_to_last_object_ms(
 
     async def listen(kind: str) -> None:
         path = collection(kind, fleet.NAMESPACE)
-        async for what, each in connection.events(path, started=listening.wait):
-            name = each["metadata"].get("labels", {}).get(INSTANCE_LABEL, "")
-            if what != "ADDED" or name not in wanted:
-                continue
-            seen[name] += 1
-            if seen[name] == wanted[name]:
-                complete_at[name] = time.monotonic()
-                if len(complete_at) == len(wanted):
-                    all_complete.set()
-        raise WatchEndedError(f"the API server ended the watch of {path}; run the benchmark again")
+        try:
+            async for what, each in connection.events(path, started=listening.wait):
+                name = each["metadata"].get("labels", {}).get(INSTANCE_LABEL, "")
+                if what != "ADDED" or name not in wanted:
+                    continue
+                seen[name] += 1
+                if seen[name] == wanted[name]:
+                    complete_at[name] = time.monotonic()
+                    if len(complete_at) == len(wanted):
+                        all_complete.set()
+        except WatchEndedError as error:
+            error.add_note("run the benchmark again")
+            raise
 
     async with asyncio.TaskGroup() as tasks:
         listeners = [tasks.create_task(listen(kind)) for kind in kinds]
