@@ -12,8 +12,8 @@ from itertools import compress, islice
 import numpy as np
 import numpy.typing as npt
 
-from kvtier_connector.core.eviction import Candidates, EvictionOrder
-from kvtier_connector.core.keytable import ABSENT, KeyTable, PackedKeys, Slots, key_hashes
+from kvtier_connector.core.eviction import EvictionOrder
+from kvtier_connector.core.keytable import ABSENT, KeyTable, PackedKeys, Slots, marks
 
 
 class BlockState(IntEnum):
@@ -64,7 +64,8 @@ class BlockIndex:
         self._table = KeyTable(capacity, key_bytes)
         self._order = EvictionOrder(capacity)
         self._state = np.full(capacity, BlockState.ABSENT, np.uint8)
-        self._readers = np.full(capacity, 0, np.int32)
+        # Of what is in a slot: its readers, and one more if it is not ready. What has none may be evicted.
+        self._holds = self._order.holds
         self._free = np.arange(capacity - 1, -1, -1, dtype=np.int32)
         self._free_count = capacity
         self._evictable_count = 0
@@ -98,16 +99,20 @@ class BlockIndex:
         """
         batch = self._table.batch(keys)
         found = self._table.find(batch)
-        present = np.flatnonzero((found >= 0) & (self._state[found] == _READY))
-        self._order.use(found[present], present)
+        here = np.flatnonzero(found >= 0)
+        present = here[self._state[found[here]] == _READY]
+        used = found[present]
+        self._order.use(used, present)
         lacking = np.flatnonzero(found < 0)
-        spans = self._order.spans_of(batch.hashes[lacking])
-        evicted = self._evict(len(lacking) - self._free_count, found[present], keep)
+        spans = self._order.spans_of(marks(batch.words[lacking]))
+        self._begin_reads(used)  # lest they leave for those that they are asked for with
+        evicted = self._evict(len(lacking) - self._free_count, keep)
+        self._end_reads(used, 1)
 
         lacking = lacking[: self._free_count]
         new = [keys[place] for place in lacking.tolist()]
         slots = self._take(len(new))
-        self._table.insert(slots, batch[lacking])
+        self._table.insert(slots, batch, lacking)
         self._state[slots] = BlockState.PENDING
         self._order.insert(slots, spans[: len(slots)], lacking)
         self._pending.update(zip(new, slots.tolist(), strict=True))
@@ -123,8 +128,9 @@ class BlockIndex:
         state = self._state[slots]
         ready, bad = slots[state == _PENDING], slots[state == _BAD]
         self._state[ready] = BlockState.READY
+        self._holds[ready] = 0
         self._evictable_count += len(ready)
-        self._release(bad[self._readers[bad] == 0])
+        self._release(bad[self._holds[bad] == 1])
         return list(compress(keys, (state == _PENDING).tolist()))
 
     def pin(self, keys: Sequence[bytes]) -> Slots:
@@ -149,8 +155,7 @@ class BlockIndex:
         slots = self._slots_of(keys)
         if not (self._state[slots] == _READY).all():
             raise KeyError("a block that is not ready cannot be protected")
-        self._evictable_count -= int((self._readers[slots] == 0).sum())
-        self._readers[slots] += 1
+        self._begin_reads(slots)
         return slots
 
     def unpin(self, keys: Sequence[bytes]) -> None:
@@ -190,10 +195,11 @@ class BlockIndex:
         slots = slots[slots >= 0]
         was_ready = self._state[slots] == _READY
         lost = self._table.keys_of(slots[was_ready])
-        in_flight = (self._state[slots] == _PENDING) | (self._readers[slots] > 0)
-        self._evictable_count -= int(self._is_evictable(slots).sum())
+        self._holds[slots[was_ready]] += 1
+        idle = slots[was_ready & (self._holds[slots] == 1)]
+        self._evictable_count -= len(idle)
         self._state[slots] = BlockState.BAD
-        self._release(slots[~in_flight & was_ready])
+        self._release(idle)
         return lost
 
     def clear(self) -> None:
@@ -203,7 +209,7 @@ class BlockIndex:
         self._evictable_count = 0
         self._state.fill(BlockState.ABSENT)
         self._pending.clear()
-        self._readers.fill(0)
+        self._holds.fill(1)
         self._free[:] = np.arange(self.capacity - 1, -1, -1, dtype=np.int32)
         self._free_count = self.capacity
 
@@ -267,39 +273,41 @@ class BlockIndex:
         batch = self._table.batch(list(slot_of))
         lacking = np.flatnonzero(self._table.find(batch) == ABSENT)
         added = np.fromiter(slot_of.values(), np.int32, len(slot_of))[lacking]
-        self._table.insert(added, batch[lacking])
+        self._table.insert(added, batch, lacking)
         self._state[added] = BlockState.READY
+        self._holds[added] = 0
 
-    def _evict(self, wanted: int, spared: Slots, keep: Callable[[bytes], bool] | None) -> list[bytes]:
-        """Make up to `wanted` slots free, other than `spared`; returns their keys."""
-        available = self._evictable_count - int((self._readers[spared] == 0).sum())
-        wanted = min(wanted, available)
+    def _evict(self, wanted: int, keep: Callable[[bytes], bool] | None) -> list[bytes]:
+        """Make up to `wanted` slots free; returns their keys."""
+        wanted = min(wanted, self._evictable_count)
         if wanted <= 0:
             return []
-        looked_at = wanted if keep is None else min(available, 2 * wanted + _MAY_BE_KEPT)
-        self._readers[spared] += 1
-        slots = self._order.worst(looked_at, self._is_evictable)
-        self._readers[spared] -= 1
+        looked_at = wanted if keep is None else min(self._evictable_count, 2 * wanted + _MAY_BE_KEPT)
+        slots = self._order.worst(looked_at)
         keys = self._table.keys_of(slots)
         if keep is not None:
             leaving = list(islice((place for place, key in enumerate(keys) if not keep(key)), wanted))
             slots, keys = slots[leaving], [keys[place] for place in leaving]
-        self._order.remember(slots, key_hashes(keys))
+        self._order.remember(slots, self._table.marks_of(slots))
         self._evictable_count -= len(slots)
         self._release(slots)
         return keys
 
+    def _begin_reads(self, slots: Slots) -> None:
+        """Add a reader to each of some distinct slots that are ready."""
+        if len(slots):
+            self._evictable_count -= int((self._holds[slots] == 0).sum())
+            self._holds[slots] += 1
+
     def _end_reads(self, slots: Slots, times: int | npt.NDArray[np.int64]) -> None:
         """Take so many readers off each of some distinct slots."""
-        self._readers[slots] -= times
-        idle = slots[self._readers[slots] == 0]
-        bad = self._state[idle] == _BAD
-        self._evictable_count += len(idle) - int(bad.sum())
-        self._release(idle[bad])
-
-    def _is_evictable(self, slots: Slots | Candidates) -> npt.NDArray[np.bool_]:
-        evictable: npt.NDArray[np.bool_] = (self._state[slots] == _READY) & (self._readers[slots] == 0)
-        return evictable
+        if not len(slots):
+            return
+        self._holds[slots] -= times
+        left = self._holds[slots]
+        self._evictable_count += int((left == 0).sum())
+        one = slots[left == 1]
+        self._release(one[self._state[one] == _BAD])
 
     def _slots_of(self, keys: Sequence[bytes]) -> Slots:
         slots = self._table.find(self._table.batch(keys))
@@ -316,5 +324,6 @@ class BlockIndex:
             return
         self._table.remove(slots)
         self._state[slots] = BlockState.ABSENT
+        self._holds[slots] = 1
         self._free[self._free_count : self._free_count + len(slots)] = slots[::-1]
         self._free_count += len(slots)

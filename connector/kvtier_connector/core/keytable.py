@@ -3,24 +3,55 @@
 Separate chaining (Knuth, The Art of Computer Programming, vol. 3, 6.4) with the links, in both directions,
 held in the slots themselves. All arrays are sized once from the capacity and written at once (np.full, where
 np.zeros would leave the page faults to later calls), so no operation ever grows, moves or first touches them.
-Every step works on a whole batch of keys, because one vectorised operation costs about as much as one key.
+Every step works on a whole batch of keys in a compiled loop.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import Final, Self
+from dataclasses import dataclass
+from typing import Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from kvtier_connector.core.compiled import compiled
+
 Slots = npt.NDArray[np.int32]
 PackedKeys = npt.NDArray[np.uint8]
 """Keys as rows, shape (keys, key bytes)."""
+Words = npt.NDArray[np.uint64]
+"""Keys as rows of 64-bit words, zero-padded, shape (keys, words)."""
+Buckets = npt.NDArray[np.int64]
+"""The bucket that each key belongs to, shape (keys,)."""
+Places = npt.NDArray[np.int64]
+"""Where keys are in their batch, shape (keys,)."""
+Marks = npt.NDArray[np.uint64]
+"""64 bits of each key, the same in every table, shape (keys,)."""
 
 ABSENT: Final = -1
 _WORD_BYTES: Final = 8
+_NEXT: Final = 0
+_PREVIOUS: Final = 1
 _BUCKETS_PER_SLOT: Final = 2
 """Chains of half a key on average: most walks end after one step, for 4 to 8 bytes a slot."""
+
+
+class _Table(NamedTuple):
+    """The table's arrays.
+
+    Args:
+        keys: of each slot.
+        heads: the first slot of each bucket, or ABSENT.
+        links: from each slot to those behind and before it in its bucket, shape (capacity, 2). Behind the
+            last is ABSENT; before the first the bucket's complement, so that a key leaves without a hash.
+    """
+
+    keys: Words
+    heads: Slots
+    links: Slots
+
+
+_BUCKETS = np.empty(0, np.int64)
+_TABLE = _Table(np.empty((0, 0), np.uint64), np.empty(0, np.int32), np.empty((0, 2), np.int32))
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,24 +59,12 @@ class KeyBatch:
     """Keys ready for the table.
 
     Args:
-        words: the keys as rows of 64-bit words, zero-padded, shape (keys, words).
-        hashes: of the keys.
-        buckets: the bucket that each belongs to.
+        words: the keys.
+        buckets: theirs.
     """
 
-    words: npt.NDArray[np.uint64]
-    hashes: npt.NDArray[np.int64]
-    buckets: npt.NDArray[np.int64]
-
-    def __getitem__(self, places: npt.NDArray[np.intp]) -> Self:
-        words, hashes, buckets = self.words[places], self.hashes[places], self.buckets[places]
-        return replace(self, words=words, hashes=hashes, buckets=buckets)
-
-
-def key_hashes(keys: Sequence[bytes]) -> npt.NDArray[np.int64]:
-    """Return keys' hashes, shape (keys,). They differ between processes."""
-    # CPython hashes bytes with a keyed SipHash: even for any keys, and no client can aim at one bucket.
-    return np.fromiter(map(hash, keys), np.int64, len(keys))
+    words: Words
+    buckets: Buckets
 
 
 class KeyTable:
@@ -63,26 +82,27 @@ class KeyTable:
         self._words = -(-key_bytes // _WORD_BYTES)
         buckets = _BUCKETS_PER_SLOT << (capacity - 1).bit_length()
         self._bucket_mask = buckets - 1
-        self._keys = np.full((capacity, self._words), 0, np.uint64)
-        self._next = np.full(capacity, ABSENT, np.int32)
-        # The slot before, or, of a chain's first, the bucket's complement: a key leaves without being hashed.
-        self._previous = np.full(capacity, ABSENT, np.int32)
-        self._heads = np.full(buckets, ABSENT, np.int32)
-        self._leaving = np.full(capacity, 0, np.bool_)
+        self._table = _Table(
+            np.full((capacity, self._words), 0, np.uint64),
+            np.full(buckets, ABSENT, np.int32),
+            np.full((capacity, 2), ABSENT, np.int32),
+        )
         # Scalar reads through a memoryview cost a third of those through an array.
-        self._keys_view = self._keys.data.cast("B")
-        self._next_view = self._next.data
-        self._heads_view = self._heads.data
+        self._keys_view = self._table.keys.data.cast("B")
+        self._links_view = self._table.links.data
+        self._heads_view = self._table.heads.data
 
     def keys_of(self, slots: Slots) -> list[bytes]:
         """Return the keys that occupy `slots`, in that order."""
-        size, row = self.key_bytes, self._words * _WORD_BYTES
-        flat = self._keys[slots].tobytes()
-        return [flat[start : start + size] for start in range(0, len(flat), row)]
+        return self.unpacked(self.packed_keys_of(slots))
+
+    def marks_of(self, slots: Slots) -> Marks:
+        """Return the marks of the keys that occupy `slots`."""
+        return marks(self._table.keys[slots])
 
     def packed_keys_of(self, slots: Slots) -> PackedKeys:
         """Return the keys that occupy `slots` without making an object of each, shape (slots, key bytes)."""
-        return self._keys[slots].view(np.uint8)[:, : self.key_bytes]
+        return self._table.keys[slots].view(np.uint8)[:, : self.key_bytes]
 
     def unpacked(self, keys: PackedKeys) -> list[bytes]:
         """Return keys that come as rows as objects.
@@ -107,25 +127,13 @@ class KeyTable:
             raise ValueError(f"every key must have {self.key_bytes} bytes")
         rows = np.zeros((len(keys), self._words * _WORD_BYTES), np.uint8)
         rows[:, : self.key_bytes] = flat.reshape(len(keys), self.key_bytes)
-        hashes = key_hashes(keys)
-        return KeyBatch(rows.view(np.uint64), hashes, hashes & self._bucket_mask)
+        # CPython hashes bytes with a keyed SipHash: even for any keys, and no client can aim at one bucket.
+        hashes = np.fromiter(map(hash, keys), np.int64, len(keys))
+        return KeyBatch(rows.view(np.uint64), hashes & self._bucket_mask)
 
     def find(self, batch: KeyBatch) -> Slots:
         """Return each key's slot, or ABSENT."""
-        found = np.full(len(batch.buckets), ABSENT, np.int32)
-        candidates = self._heads[batch.buckets]
-        pending = np.flatnonzero(candidates >= 0)
-        candidates = candidates[pending]
-        while pending.size:
-            same = self._keys[candidates, 0] == batch.words[pending, 0]
-            if same.any():  # what differs in the first word, as nearly all do, needs no second look
-                alike = same.nonzero()[0]
-                same[alike] = (self._keys[candidates[alike]] == batch.words[pending[alike]]).all(axis=1)
-                found[pending[same]] = candidates[same]
-            candidates = self._next[candidates]
-            unresolved = ~same & (candidates >= 0)
-            pending, candidates = pending[unresolved], candidates[unresolved]
-        return found
+        return _find(self._table, batch.words, batch.buckets)
 
     def find_one(self, key: bytes) -> int:
         """Return one key's slot, or ABSENT, without the cost of building a batch."""
@@ -135,48 +143,75 @@ class KeyTable:
             start = slot * row
             if self._keys_view[start : start + len(key)] == key:
                 return slot
-            slot = self._next_view[slot]
+            slot = self._links_view[slot, _NEXT]
         return ABSENT
 
-    def insert(self, slots: Slots, batch: KeyBatch) -> None:
-        """Put keys into slots. Neither may be in the table, nor occur twice in the batch."""
-        buckets = batch.buckets
-        self._keys[slots] = batch.words
-        behind = self._heads[buckets]
-        self._heads[buckets] = slots
-        if (shared := self._heads[buckets] != slots).any():
-            # Of several keys in one bucket one became the head; the others come before it in turn.
-            self._link(slots[~shared], buckets[~shared], behind[~shared])
-            self.insert(slots[shared], batch[shared.nonzero()[0]])
-        else:
-            self._link(slots, buckets, behind)
-
-    def _link(self, slots: Slots, buckets: npt.NDArray[np.int64], behind: Slots) -> None:
-        self._next[slots] = behind
-        self._previous[slots] = ~buckets
-        followed = behind >= 0
-        self._previous[behind[followed]] = slots[followed]
+    def insert(self, slots: Slots, batch: KeyBatch, places: Places) -> None:
+        """Put those keys of a batch that have these places in it into slots. None may be in the table."""
+        _insert(self._table, slots, batch.words, batch.buckets, places)
 
     def remove(self, slots: Slots) -> None:
         """Take the keys in `slots` out of the table."""
-        self._leaving[slots] = True
-        before = self._staying(self._previous, slots)
-        behind = self._staying(self._next, slots)
-        self._leaving[slots] = False
-        # Neighbours in a chain that leave together have the same two ends and write the same links.
-        is_head = before < 0
-        self._heads[~before[is_head]] = behind[is_head]
-        self._next[before[~is_head]] = behind[~is_head]
-        followed = behind >= 0
-        self._previous[behind[followed]] = before[followed]
-
-    def _staying(self, links: Slots, slots: Slots) -> Slots:
-        """Follow links until they end or come to a key that stays."""
-        ends = links[slots]
-        while (leaving := (ends >= 0) & self._leaving.take(ends, mode="clip")).any():
-            ends[leaving] = links[ends[leaving]]
-        return ends
+        _remove(self._table, slots)
 
     def clear(self) -> None:
         """Forget every key."""
-        self._heads.fill(ABSENT)
+        self._table.heads.fill(ABSENT)
+
+
+@compiled(_TABLE.keys)
+def marks(words: Words) -> Marks:
+    """Return the marks of keys. They are for what may take one key for another now and then."""
+    found = np.empty(len(words), np.uint64)
+    for place in range(len(words)):
+        mark = np.uint64(0)
+        for word in range(words.shape[1]):
+            # The steps of MurmurHash3's 64-bit finalizer (Austin Appleby, SMHasher)
+            mark = (mark ^ words[place, word]) * np.uint64(0xFF51AFD7ED558CCD)
+            mark ^= mark >> np.uint64(33)
+        found[place] = mark
+    return found
+
+
+@compiled(_TABLE, _TABLE.keys, _BUCKETS)
+def _find(table: _Table, words: Words, buckets: Buckets) -> Slots:
+    found = np.empty(len(buckets), np.int32)
+    for place, bucket in enumerate(buckets):  # in a loop of its own: memory is waited for many at a time
+        found[place] = table.heads[bucket]
+    for place in range(len(found)):
+        slot = found[place]
+        while slot >= 0:
+            same = True
+            for word in range(words.shape[1]):
+                same &= table.keys[slot, word] == words[place, word]
+            if same:
+                break
+            slot = table.links[slot, _NEXT]
+        found[place] = slot
+    return found
+
+
+@compiled(_TABLE, _TABLE.heads, _TABLE.keys, _BUCKETS, _BUCKETS)
+def _insert(table: _Table, slots: Slots, words: Words, buckets: Buckets, places: Places) -> None:
+    for slot, place in zip(slots, places):  # noqa: B905 - numba knows no `strict`
+        for word in range(words.shape[1]):  # an assignment of rows takes five seconds to compile
+            table.keys[slot, word] = words[place, word]
+        bucket = buckets[place]
+        behind = table.heads[bucket]
+        table.heads[bucket] = slot
+        table.links[slot, _NEXT] = behind
+        table.links[slot, _PREVIOUS] = ~bucket
+        if behind >= 0:
+            table.links[behind, _PREVIOUS] = slot
+
+
+@compiled(_TABLE, _TABLE.heads)
+def _remove(table: _Table, slots: Slots) -> None:
+    for slot in slots:
+        before, behind = table.links[slot, _PREVIOUS], table.links[slot, _NEXT]
+        if before < 0:
+            table.heads[~before] = behind
+        else:
+            table.links[before, _NEXT] = behind
+        if behind >= 0:
+            table.links[behind, _PREVIOUS] = before
