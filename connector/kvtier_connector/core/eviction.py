@@ -16,7 +16,8 @@ from kvtier_connector.core.eviction_loops import CLOCK_MASK, EMPTY, ONCE, RUN, D
 from kvtier_connector.core.keytable import Marks, Slots
 from kvtier_connector.core.reuse import ReuseStatistics
 
-_RUNS_AT_ONCE: Final = 256
+_FEWEST_RUNS: Final = 256
+"""Looked at even for one that leaves: fewer tell little of what is worth least."""
 _LOOKED_AT_FOR_EACH: Final = 8
 """Slots looked at for each that leaves, at least: what leaves is of the worst eighth, or nearly. Redis and
 LHD choose from samples in the same way."""
@@ -91,7 +92,7 @@ class EvictionOrder:
 
         There are fewer only if fewer may leave.
         """
-        runs = min(self._path.runs, max(_RUNS_AT_ONCE, _LOOKED_AT_FOR_EACH * wanted // RUN))
+        runs = min(self._path.runs, max(_FEWEST_RUNS, _LOOKED_AT_FOR_EACH * wanted // RUN))
         slots, order, first = loops.look_at(self._memory, self._clock, self._path, runs, wanted)
         self._path = Path(first, self._path.step, self._path.runs)
         if wanted < len(slots):

@@ -64,7 +64,7 @@ class Memory(NamedTuple):
         used: blocks that were used again, by how they were used before and the age that they had reached.
         lost: blocks of which nothing more will be seen, likewise.
         ranks: what blocks are worth, likewise.
-        per_unit: what an age in uses of blocks is multiplied by to get it in units; see step_of.
+        per_unit: what an age in uses of blocks is multiplied by to get it in ReuseStatistics' units.
     """
 
     slots: Rows
@@ -104,7 +104,7 @@ def class_of(span: int) -> int:
 
 @compiled()
 def step_of(age: int, per_unit: np.float32) -> int:
-    """Return the step of an age in uses of blocks."""
+    """Return the step of an age in uses of blocks: half octaves of one unit more than it has."""
     times = np.float32(age) * per_unit + np.float32(1)
     # The exponent of the square: a logarithm would take most of the time of a look at a slot.
     half_octaves = int(np.float32(times * times).view(np.int32) >> 23) - 127

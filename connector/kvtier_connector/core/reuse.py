@@ -27,7 +27,7 @@ PerStep = npt.NDArray[np.float64]
 _PER_STEP: Final = np.empty(0)
 
 _UNITS_PER_CAPACITY: Final = 64
-"""Ages below 1/64 of the capacity make no difference to what should leave."""
+"""A unit of age is so large a part of the capacity: less makes little difference to what should leave."""
 _HALF_LIFE_CAPACITIES: Final = 32
 """After so many uses as the capacity has blocks, times this, an observation counts half."""
 _PRIOR_HAZARD: Final = np.full(STEPS, 0.12)
@@ -43,7 +43,7 @@ class ReuseStatistics:
         used: blocks used again, shape (CLASSES, STEPS). Whoever sees a use counts it.
         lost: blocks of which nothing more will be seen; likewise.
         ranks: blocks' worth as integers in the same order, shape (CLASSES, STEPS).
-        per_unit: what ages are multiplied by to get them in units, those of the first step.
+        per_unit: what ages in uses of blocks are multiplied by to get them in units.
     """
 
     def __init__(self, capacity: int) -> None:
