@@ -1,4 +1,4 @@
-"""The one place that knows numba: loops over flat arrays, compiled to machine code."""
+"""The connector's one place that knows numba: loops over flat arrays, compiled to machine code."""
 
 from collections.abc import Callable
 from typing import ParamSpec, TypeVar, cast

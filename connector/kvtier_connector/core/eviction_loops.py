@@ -112,10 +112,15 @@ def step_of(age: int, per_unit: np.float32) -> int:
 
 
 @compiled()
+def _age(rows: Rows, at: int, clock: int) -> int:
+    """Return the age of what is in a slot or of a ghost, in uses of blocks."""
+    return int((clock - rows[at, USED_AT]) & CLOCK_MASK)
+
+
+@compiled()
 def _kind(rows: Rows, at: int, clock: int, per_unit: np.float32) -> tuple[int, int]:
     """Return the class and step of what is in a slot or of a ghost."""
-    age = (clock - rows[at, USED_AT]) & CLOCK_MASK
-    return class_of(rows[at, SPAN]), step_of(age, per_unit)
+    return class_of(rows[at, SPAN]), step_of(_age(rows, at, clock), per_unit)
 
 
 @compiled()
@@ -189,7 +194,7 @@ def look_at(memory: Memory, clock: int, path: Path, runs: int, wanted: int) -> t
         looked_at += 1
     order = np.empty(found, np.int64)
     for place, slot in enumerate(slots[:found]):
-        age = min((clock - rows[slot, USED_AT]) & CLOCK_MASK, _LARGEST_AGE)
+        age = min(_age(rows, slot, clock), _LARGEST_AGE)
         rank = memory.ranks[_kind(rows, slot, clock, memory.per_unit)]
         leaves = rank << _AGE_BITS | _LARGEST_AGE - age
         order[place] = leaves << _DEPTH_BITS | _LARGEST_DEPTH - rows[slot, DEPTH]

@@ -105,9 +105,11 @@ class BlockIndex:
         self._order.use(used, present)
         lacking = np.flatnonzero(found < 0)
         spans = self._order.spans_of(marks(batch.words[lacking]))
-        self._begin_reads(used)  # lest they leave for those that they are asked for with
-        evicted = self._evict(len(lacking) - self._free_count, keep)
-        self._end_reads(used, 1)
+        evicted: list[bytes] = []
+        if (short := len(lacking) - self._free_count) > 0:
+            self._begin_reads(used)  # lest they leave for those that they are asked for with
+            evicted = self._evict(short, keep)
+            self._end_reads(used, 1)
 
         lacking = lacking[: self._free_count]
         new = [keys[place] for place in lacking.tolist()]
