@@ -1,35 +1,53 @@
-"""What the disk tier's thread has handed over: for which order each transfer is, and for which part of it."""
+"""What the disk tier's thread has handed over: for which orders each transfer is, and which part of one."""
 
-from collections.abc import Iterator
+from collections import deque
+from collections.abc import Iterator, Sequence
 from itertools import islice
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from kvtier_connector.core.disk.io.engine import BlockIO
 from kvtier_connector.core.disk.orders import Order
+from kvtier_connector.core.disk.segments import Segments
 from kvtier_connector.core.disk.store import Store
+
+JOINED_BYTES: Final = 512 << 10
+"""Neighbours on disk are moved by one transfer up to so many bytes: larger ones were no faster anywhere, and
+each costs Python some microseconds (docs/development/connector-figures.md)."""
+_MOST_PARTS: Final = 1024
+"""Of a transfer's memory: IOV_MAX of readv(2)."""
 
 
 class Flight(NamedTuple):
     """A transfer under way.
 
     Args:
-        order: for which it is.
-        checksum: of the whole block.
-        part: which part of a read, from 0.
+        orders: for which it is: neighbours on disk, or a single one.
+        checksums: of each order's whole block.
+        part: which part of a read, from 0; -1 if none is under way yet.
     """
 
-    order: Order
-    checksum: int
+    orders: Sequence[Order]
+    checksums: Sequence[int]
     part: int = 0
 
     @property
+    def order(self) -> Order:
+        """Return the first order: what holds for it of direction, generation and parts holds for all."""
+        return self.orders[0]
+
+    @property
     def is_last(self) -> bool:
-        """Whether the order ends with it."""
-        return self.part + 1 >= len(self.order.ends)
+        """Whether its orders end with it."""
+        return self.part + 1 >= len(self.orders[0].ends)
+
+    def apart(self) -> Iterator["Flight"]:
+        """Yield what goes on with each order by itself, from the beginning."""
+        for order, checksum in zip(self.orders, self.checksums, strict=True):
+            yield Flight((order,), (checksum,), -1)
 
 
 class Flights:
-    """The transfers under way, by their tags. An order has one at a time."""
+    """The transfers under way, by their tags. An order has one at a time, which may be others' as well."""
 
     def __init__(self) -> None:
         self._flying = dict[int, Flight]()
@@ -42,11 +60,11 @@ class Flights:
 
     def orders(self) -> Iterator[Order]:
         """Yield the orders for which something is under way."""
-        return (flight.order for flight in self._flying.values())
+        return (order for flight in self._flying.values() for order in flight.orders)
 
-    def begin(self, store: Store, order: Order, checksum: int) -> BlockIO:
-        """Return the transfer of a block, or of its first part if the order is to read that before."""
-        return self._begin(store, Flight(order, checksum))
+    def begin(self, store: Store, orders: Sequence[Order], checksums: Sequence[int]) -> BlockIO:
+        """Return the transfer of neighbours, or of a block's first part if its order has parts."""
+        return self._begin(store, Flight(orders, checksums))
 
     def go_on(self, store: Store, before: Flight) -> BlockIO:
         """Return the transfer of the next part of a block."""
@@ -62,7 +80,9 @@ class Flights:
         order, part = flight.order, flight.part
         place = store.segments.place(order.slot)
         parts, start = order.parts, 0
-        if order.ends:
+        if len(flight.orders) > 1:
+            parts = tuple(piece for each in flight.orders for piece in each.parts)
+        elif order.ends:
             (memory,) = parts
             start = order.ends[part - 1] if part else 0
             parts = (memory[start : None if flight.is_last else order.ends[part]],)
@@ -71,6 +91,26 @@ class Flights:
         self._flying[tag] = flight
         self.reads += not order.write
         return BlockIO(tag, order.write, place.descriptor, place.offset + start, parts)
+
+
+def next_run(waiting: deque[Order], segments: Segments, most_bytes: int) -> list[Order]:
+    """Take the first order, and those behind it that one transfer can move with it.
+
+    Args:
+        waiting: orders of one direction, not empty.
+        segments: where they lie.
+        most_bytes: of a transfer of more than one block.
+    """
+    last = waiting.popleft()
+    run = [last]
+    most = min(most_bytes // segments.slot_bytes, _MOST_PARTS // len(last.parts))
+    while waiting and len(run) < most and not last.ends:
+        order = waiting[0]
+        if order.ends or not segments.are_neighbours(last.slot, order.slot):
+            break
+        last = waiting.popleft()
+        run.append(last)
+    return run
 
 
 def lots(ios: Iterator[BlockIO], first: int) -> Iterator[list[BlockIO]]:

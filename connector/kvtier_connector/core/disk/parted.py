@@ -57,7 +57,7 @@ class PartedReads:
             order = flight.order
             if not flight.part:
                 seed = bound_seed(self._namespace, order.key)
-                self._arrivals.expect(order.memory_slot, seed, flight.checksum)
+                self._arrivals.expect(order.memory_slot, seed, flight.checksums[0])
             self._tell(order, flight.part + 1)
 
     def leaves_to_worker(self, landed: Landed) -> bool:

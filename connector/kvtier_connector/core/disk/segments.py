@@ -82,6 +82,10 @@ class Segments:
         segment, within = divmod(slot, self._per_segment)
         return Place(self._descriptors[segment], within * self.slot_bytes)
 
+    def are_neighbours(self, slot: int, other: int) -> bool:
+        """Tell whether the other slot's bytes come right behind a slot's."""
+        return other == slot + 1 and other % self._per_segment != 0
+
     def close(self) -> None:
         """Close the files."""
         while self._descriptors:

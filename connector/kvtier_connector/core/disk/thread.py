@@ -10,10 +10,10 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from itertools import islice
-from typing import Final
+from typing import Final, TypeGuard
 
 from kvtier_connector.core.arrivals import Arrivals
-from kvtier_connector.core.disk.flights import Flight, Flights, lots
+from kvtier_connector.core.disk.flights import JOINED_BYTES, Flight, Flights, lots, next_run
 from kvtier_connector.core.disk.io.engine import BlockIO, IOEngine
 from kvtier_connector.core.disk.io.engine import Ended as IOEnded
 from kvtier_connector.core.disk.journal import entries_of
@@ -60,20 +60,24 @@ class DiskThread:
         engine: what talks to the kernel.
         timeout_s: how long the disk may have one block.
         arrivals: where the workers are told of reads in parts; None if there are none.
+        joined_bytes: of a transfer of several blocks, at most; 0 to have one for each block.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - its parts, and how large a transfer may be
         self,
         store: Store,
         reopen: Callable[[], Store],
         engine: IOEngine,
         timeout_s: float,
         arrivals: Arrivals | None = None,
+        *,
+        joined_bytes: int = JOINED_BYTES,
     ) -> None:
         self._store: Store | None = store
         self._reopening = Reopening(reopen)
         self._engine = engine
         self._timeout_s = timeout_s
+        self._joined_bytes = joined_bytes
         self._check_at_s = 0.0
         self._generation = store.generation
         self._inbox = deque[Message]()
@@ -203,24 +207,34 @@ class DiskThread:
 
     def _next_reads(self, store: Store) -> Iterator[BlockIO]:
         while self._reads:
-            order = self._reads.popleft()
-            expected = store.checksum(order.slot)
-            if expected is None:
-                self._end(order, CorruptBlockError("nothing has been written to its slot"))
+            orders = next_run(self._reads, store.segments, self._joined_bytes)
+            expected = [store.checksum(order.slot) for order in orders]
+            if _all_known(expected):
+                yield self._flights.begin(store, orders, expected)
             else:
-                yield self._flights.begin(store, order, expected)
+                self._drop(orders, expected, CorruptBlockError("nothing has been written to its slot"))
         while self._partly:
             yield self._flights.go_on(store, self._partly.popleft())
 
     def _next_writes(self, store: Store) -> Iterator[BlockIO]:
         while self._writes and not self._inbox:
-            order = self._writes.popleft()
-            checksum = store.checksum_in_memory(order.key, order.parts)
-            if checksum is None:
-                self._end(order, _taken_back())
+            orders = next_run(self._writes, store.segments, self._joined_bytes)
+            checksums = [store.checksum_in_memory(order.key, order.parts) for order in orders]
+            if _all_known(checksums):
+                for order in orders:
+                    store.overwriting(order.slot)
+                yield self._flights.begin(store, orders, checksums)
             else:
-                store.overwriting(order.slot)
-                yield self._flights.begin(store, order, checksum)
+                self._drop(orders, checksums, _taken_back())
+
+    def _drop(self, orders: Sequence[Order], checksums: Sequence[int | None], error: Exception) -> None:
+        """End the orders that have no checksum; the others wait again, and are no neighbours any more."""
+        queue = self._writes if orders[0].write else self._reads
+        for order, checksum in zip(reversed(orders), reversed(checksums), strict=True):
+            if checksum is None:
+                self._end(order, error)
+            else:
+                queue.appendleft(order)
 
     def _landed(self, ended: Sequence[IOEnded]) -> list[Landed]:
         """Take transfers off those under way; returns those with which their orders end."""
@@ -228,7 +242,11 @@ class DiskThread:
         for io in ended:
             done = Landed(io, self._flights.end(io.io), now)
             flight = done.flight
-            if io.error or self._closing or self._has_let_go_of(flight.order):
+            if self._closing or self._has_let_go_of(flight.order):
+                landed.append(done)
+            elif io.error and len(flight.orders) > 1:
+                self._partly += flight.apart()  # whose fault it is, is seen then
+            elif io.error:
                 landed.append(done)
             elif not flight.is_last:
                 self._partly.append(flight)
@@ -244,29 +262,38 @@ class DiskThread:
         """Check what was read, put down what was written, and tell the owner of both."""
         written = list[Landed]()
         for done in landed:
-            (order, checksum, _), failure = done.flight, done.io.error
-            if failure or not order.write:  # a write has succeeded when it is put down
+            flight, failure = done.flight, done.io.error
+            if failure or not flight.order.write:  # a write has succeeded when it is put down
                 self._reopening.saw(failure)
             error: Exception | None = failure
-            if not done.flight.is_last or self._has_let_go_of(order):
+            if not flight.is_last or self._has_let_go_of(flight.order):
                 error = error or DiskError("the disk tier has let go of this block")
-            if error is None and order.write:
+            if error is None and flight.order.write:
                 written.append(done)
                 continue
-            if error is None and not done.is_right and self._store:
-                found = self._store.checksum_in_memory(order.key, order.parts)
-                if found != checksum:
-                    error = _taken_back() if found is None else CorruptBlockError("its checksum is wrong")
-            self._end(order, error, done)
+            for order, checksum in zip(flight.orders, flight.checksums, strict=True):
+                self._end(order, error or self._mistake(done, order, checksum), done)
         if written and self._store:
             self._put_down(self._store, written)
         if self._reopening.gives_up and self._store is not None:
             reason = next((str(done.io.error) for done in reversed(landed) if done.io.error), "it fails")
             self._go_down(reason)
 
+    def _mistake(self, done: Landed, order: Order, checksum: int) -> Exception | None:
+        """Return what is wrong with a block that was read, or None."""
+        if done.is_right or self._store is None:
+            return None
+        found = self._store.checksum_in_memory(order.key, order.parts)
+        if found == checksum:
+            return None
+        return _taken_back() if found is None else CorruptBlockError("its checksum is wrong")
+
     def _put_down(self, store: Store, written: Sequence[Landed]) -> None:
-        flights = [done.flight for done in written]
-        blocks = [(order.slot, order.key, checksum) for order, checksum, _ in flights]
+        blocks = [
+            (order.slot, order.key, checksum)
+            for done in written
+            for order, checksum in zip(done.flight.orders, done.flight.checksums, strict=True)
+        ]
         error: DiskError | None = None
         try:
             store.record(entries_of(blocks, store.shape.key_bytes), ())
@@ -274,7 +301,8 @@ class DiskThread:
         except DiskError as failure:
             error = failure
         for done in written:
-            self._end(done.flight.order, error, done)
+            for order in done.flight.orders:
+                self._end(order, error, done)
         if error:
             raise error
         self._bound_journal(store)
@@ -360,6 +388,10 @@ class DiskThread:
         if self._store is not None:
             self._store.close()
         self._reopening.close()
+
+
+def _all_known(checksums: list[int | None]) -> TypeGuard[list[int]]:
+    return None not in checksums
 
 
 def _taken_back() -> DiskError:

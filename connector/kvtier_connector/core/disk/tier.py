@@ -257,8 +257,13 @@ class DiskTier:
         write: bool,
         parts: tuple[tuple[int, ...], int] = ((), 0),
     ) -> Iterator[Order]:
-        for key, slot, memory_slot in zip(keys, slots.tolist(), memory_slots.tolist(), strict=True):
-            yield Order(write, self._generation, key, slot, memory_slot, self._parts(memory_slot), *parts)
+        """Yield an order for each block, neighbours on disk one after the other."""
+        places = np.argsort(slots)
+        rows = zip(places.tolist(), slots[places].tolist(), memory_slots[places].tolist(), strict=True)
+        for place, slot, memory_slot in rows:
+            yield Order(
+                write, self._generation, keys[place], slot, memory_slot, self._parts(memory_slot), *parts
+            )
 
     def _send(self, under_way: dict[Order, bool], orders: Iterator[Order]) -> None:
         while some := list(islice(orders, _SENT_AT_ONCE)):

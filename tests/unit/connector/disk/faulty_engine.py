@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from kvtier_connector.core.disk.io.engine import BlockIO, Ended, IOEngine
+from kvtier_connector.core.disk.io.progress import size_bytes
 
 SOON_S = 60.0
 """Longer than anything here takes; a test that waits so long has failed."""
@@ -48,7 +49,7 @@ class FaultyEngine:
         self._kept = list[BlockIO]()
         self._freed = list[BlockIO]()
         self._done = list[Ended]()
-        self._flying = dict[int, tuple[int, int, bool]]()
+        self._flying = dict[int, tuple[int, int, int, bool]]()
         self._late = False
         self._changed = threading.Condition()
 
@@ -134,19 +135,18 @@ class FaultyEngine:
         self._within.close()
 
     def _note(self, io: BlockIO) -> None:
-        file = os.fstat(io.descriptor).st_ino
-        for inode, offset, write in self._flying.values():
-            if (inode, offset) == (file, io.offset) and (write or io.write):
+        file, end = os.fstat(io.descriptor).st_ino, io.offset + size_bytes(io)
+        for inode, start, stop, write in self._flying.values():
+            if inode == file and start < end and io.offset < stop and (write or io.write):
                 self.clashes.append(f"two transfers at offset {io.offset} at a time, one of them a write")
-        self._flying[io.tag] = file, io.offset, io.write
+        self._flying[io.tag] = file, io.offset, end, io.write
 
 
 def _half(io: BlockIO) -> OSError:
-    """Do the first half of a one-part transfer."""
-    (part,) = io.parts
-    half = part[: part.nbytes // 2]
-    if io.write:
-        os.pwritev(io.descriptor, [half], io.offset)
-    else:
-        os.preadv(io.descriptor, [half], io.offset)
+    """Do the first half of a transfer."""
+    call, offset, left = os.pwritev if io.write else os.preadv, io.offset, size_bytes(io) // 2
+    for part in io.parts:
+        some = part[:left]
+        call(io.descriptor, [some], offset)
+        offset, left = offset + some.nbytes, left - some.nbytes
     return OSError(errno.EIO, "the file ended")

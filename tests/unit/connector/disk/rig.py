@@ -114,14 +114,28 @@ class WatchedDisk:
 
 
 class Rig:
-    """A tier of `slots` blocks, over memory of `memory_slots`. `seen` is all that its progress ever said."""
+    """A tier of `slots` blocks, over memory of `memory_slots`. `seen` is all that its progress ever said.
 
-    def __init__(self, request: StoreRequest, *, memory_slots: int = 64, depth: int = 8) -> None:
+    A transfer is of one block, unless `joined_blocks` are more.
+    """
+
+    def __init__(
+        self, request: StoreRequest, *, memory_slots: int = 64, depth: int = 8, joined_blocks: int = 1
+    ) -> None:
         self.request = request
         self.store = Store.open(request)
         self.engine = FaultyEngine(open_engine(depth)[0])
         self.arrivals = Arrivals(mmap.mmap(-1, memory_slots * ROW_BYTES))
-        self.disk = WatchedDisk(DiskThread(self.store, self._reopened, self.engine, SOON_S, self.arrivals))
+        self.disk = WatchedDisk(
+            DiskThread(
+                self.store,
+                self._reopened,
+                self.engine,
+                SOON_S,
+                self.arrivals,
+                joined_bytes=joined_blocks * BLOCK,
+            )
+        )
         self._memory = mmap.mmap(-1, memory_slots * BLOCK)
         self.free = list(range(memory_slots))
         self.slot_of = dict[bytes, int]()
@@ -241,9 +255,20 @@ class Rig:
 
 
 @contextmanager
-def rig_in(path: Path, slots: int = 16, *, memory_slots: int = 64, direct: bool = False) -> Iterator[Rig]:
+def rig_in(
+    path: Path,
+    slots: int = 16,
+    *,
+    memory_slots: int = 64,
+    direct: bool = False,
+    joined_blocks: int = 1,
+) -> Iterator[Rig]:
     """A rig, at whose end every order must have ended once and nothing be pinned."""
-    rig = Rig(request_for(path, capacity_for(slots), direct=direct), memory_slots=memory_slots)
+    rig = Rig(
+        request_for(path, capacity_for(slots), direct=direct),
+        memory_slots=memory_slots,
+        joined_blocks=joined_blocks,
+    )
     try:
         yield rig
         rig.engine.release()

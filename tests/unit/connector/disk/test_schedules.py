@@ -173,13 +173,18 @@ def journal_fails(monkeypatch: pytest.MonkeyPatch) -> list[OSError]:
     return fails
 
 
+@pytest.mark.parametrize("joined_blocks", [1, 3])
 @pytest.mark.parametrize("seed", range(40))
 def test_any_schedule(
-    tmp_path: Path, seed: int, journal_fails: list[OSError], monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path,
+    seed: int,
+    joined_blocks: int,
+    journal_fails: list[OSError],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     impatient(monkeypatch)
     path = tmp_path / "tier"
-    with rig_in(path, SLOTS, memory_slots=MEMORY_SLOTS) as rig:
+    with rig_in(path, SLOTS, memory_slots=MEMORY_SLOTS, joined_blocks=joined_blocks) as rig:
         chance = random.Random(seed)  # noqa: S311 - to be the same again
         schedule = Schedule(rig, path, chance, journal_fails, clears=seed % 2 == 0)
         schedule.run()
