@@ -5,7 +5,9 @@ from typing import Final
 from xdist.scheduler import LoadScopeScheduling
 
 _OF_THE_MACHINE: Final = (
-    "tests/cluster/",
+    "tests/cluster/node/",
+    "tests/cluster/scale/",
+    "tests/cluster/standing/",
     "tests/node/",
     "tests/engine/connector/test_bench_disk.py",
     "tests/engine/connector/test_bench_gpu.py",
@@ -17,12 +19,16 @@ _OF_THE_MACHINE: Final = (
     "tests/unit/connector/test_pin.py",
     "tests/unit/connector/test_region.py",
 )
-"""Tests that reserve or take huge pages, of which the machine has one pool, and those that start nodes or
-look for what is left of processes: one worker runs these, one after the other."""
+"""Tests that reserve or take huge pages, of which the machine has one pool, that start nodes, look for what
+is left of processes, or need both cores for minutes: one worker runs these, one after the other."""
+_OF_A_CLUSTER: Final = "tests/cluster/"
+"""All others here share clusters that have no nodes of their own, which take a while to start."""
 
 
 class TogetherByFile(LoadScopeScheduling):  # type: ignore[misc] # pytest-xdist has no types
-    """Gives a worker all tests of a file at once, or all that are the machine's."""
+    """Gives a worker all tests of a file at once, or all that are the machine's, or all of a cluster."""
 
     def _split_scope(self, nodeid: str) -> str:
-        return "machine" if nodeid.startswith(_OF_THE_MACHINE) else nodeid.partition("::")[0]
+        if nodeid.startswith(_OF_THE_MACHINE):
+            return "machine"
+        return _OF_A_CLUSTER if nodeid.startswith(_OF_A_CLUSTER) else nodeid.partition("::")[0]

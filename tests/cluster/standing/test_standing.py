@@ -42,49 +42,61 @@ def _programs() -> set[str]:
     return found
 
 
-def _folders() -> set[str]:
+def _folders(temporary: Path) -> set[str]:
     """Of clusters and nodes."""
-    temporary = Path(tempfile.gettempdir())
     return {each.name for kind in ("cluster", "node") for each in temporary.glob(f"kvtier-{kind}-*")}
 
 
-def _up(folder: Path) -> int:
+def _up(folder: Path, temporary: Path) -> int:
     """As a person does it, from a shell."""
     command = [sys.executable, "-m", "tests.cluster.harness.standing", "up", str(folder)]
-    return subprocess.run(command, check=False).returncode  # noqa: S603 - our own command
+    environment = {**os.environ, "TMPDIR": str(temporary)}
+    return subprocess.run(command, check=False, env=environment).returncode  # noqa: S603 - our own command
 
 
 @pytest.fixture
-def before(provider: Provider) -> Before:
+def temporary() -> Iterator[Path]:
+    """Where no other test's clusters are. The path is short, because sockets have to lie there."""
+    with tempfile.TemporaryDirectory(prefix="up-") as folder:
+        yield Path(folder)
+
+
+@pytest.fixture
+def before(provider: Provider, temporary: Path) -> Before:
     need(provider, Ability.NODE)
     remove_leftovers()  # of runs before this one
-    return _links(), _cgroups(), _programs(), _folders(), POOL.read_text()
+    return _links(), _cgroups(), _programs(), _folders(temporary), POOL.read_text()
 
 
 @pytest.fixture
-def up(before: object, tmp_path: Path) -> Iterator[standing.Standing]:
+def up(before: object, tmp_path: Path, temporary: Path) -> Iterator[standing.Standing]:
     del before
-    assert _up(tmp_path) == 0
+    assert _up(tmp_path, temporary) == 0
+    assert _folders(temporary)
     found = standing.standing(tmp_path)
     assert found
     yield found
     standing.down(tmp_path)
 
 
-def test_is_a_cluster_until_it_is_taken_down(before: Before, up: standing.Standing, tmp_path: Path) -> None:
+def test_is_a_cluster_until_it_is_taken_down(
+    before: Before, up: standing.Standing, tmp_path: Path, temporary: Path
+) -> None:
     with config.new_client_from_config(up.kubeconfig) as api:
         (node,) = client.CoreV1Api(api).list_node().items
     assert node.status.allocatable["hugepages-2Mi"] != "0"
-    assert _up(tmp_path) == 0  # says that it is up
+    assert _up(tmp_path, temporary) == 0  # says that it is up
     assert standing.standing(tmp_path) == up
     assert standing.down(tmp_path) == 0
-    assert (_links(), _cgroups(), _programs(), _folders(), POOL.read_text()) == before
+    assert (_links(), _cgroups(), _programs(), _folders(temporary), POOL.read_text()) == before
     assert not Path(up.kubeconfig).exists()
 
 
-def test_killed_leaves_nothing_that_the_next_does_not_remove(before: Before, up: standing.Standing) -> None:
+def test_killed_leaves_nothing_that_the_next_does_not_remove(
+    before: Before, up: standing.Standing, temporary: Path
+) -> None:
     links, cgroups, programs, folders, pool = before
     os.kill(up.pid, signal.SIGKILL)
     eventually(lambda: _programs() == programs and _links() == links, "end of the node's processes and link")
     remove_leftovers()
-    assert (_cgroups(), _folders(), POOL.read_text()) == (cgroups, folders, pool)
+    assert (_cgroups(), _folders(temporary), POOL.read_text()) == (cgroups, folders, pool)
