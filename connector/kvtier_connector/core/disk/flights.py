@@ -12,7 +12,7 @@ from kvtier_connector.core.disk.store import Store
 
 JOINED_BYTES: Final = 512 << 10
 """Neighbours on disk are moved by one transfer up to so many bytes: larger ones were no faster anywhere, and
-each costs Python some microseconds (docs/development/connector-figures.md)."""
+each takes Python some microseconds (docs/development/connector-figures.md)."""
 _MOST_PARTS: Final = 1024
 """Of a transfer's memory: IOV_MAX of readv(2)."""
 
@@ -81,7 +81,7 @@ class Flights:
         place = store.segments.place(order.slot)
         parts, start = order.parts, 0
         if len(flight.orders) > 1:
-            parts = tuple(piece for each in flight.orders for piece in each.parts)
+            parts = tuple([piece for each in flight.orders for piece in each.parts])
         elif order.ends:
             (memory,) = parts
             start = order.ends[part - 1] if part else 0

@@ -358,13 +358,12 @@ class DiskThread:
 
     def _end(self, order: Order, error: Exception | None, done: Landed | None = None) -> None:
         seconds, at_s = (done.io.seconds, done.at_s) if done else (0.0, time.monotonic())
-        self._tell(Ended(order, seconds, at_s, error))
+        self._events.append(Ended(order, seconds, at_s, error))
         self._parted.ended(order, error)  # last: who waits for it finds that the index's owner knows
 
     def _tell(self, event: Event) -> None:
         self._events.append(event)
-        if not isinstance(event, Ended):
-            self._told.set()
+        self._told.set()
 
     def _wake_waiting(self) -> None:
         """Wake who waits for events, when there is nothing more to read or enough has been read."""
