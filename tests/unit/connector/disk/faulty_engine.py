@@ -44,6 +44,8 @@ class FaultyEngine:
         self.clashes = list[str]()
         self.begun = Counter[bool]()
         """Transfers taken on, by direction: True for writes."""
+        self.begun_bytes = Counter[bool]()
+        """Of these transfers."""
         self._within = within
         self._choose: Chooser = lambda _io: None
         self._kept = list[BlockIO]()
@@ -135,7 +137,9 @@ class FaultyEngine:
         self._within.close()
 
     def _note(self, io: BlockIO) -> None:
-        file, end = os.fstat(io.descriptor).st_ino, io.offset + size_bytes(io)
+        size = size_bytes(io)
+        self.begun_bytes[io.write] += size
+        file, end = os.fstat(io.descriptor).st_ino, io.offset + size
         for inode, start, stop, write in self._flying.values():
             if inode == file and start < end and io.offset < stop and (write or io.write):
                 self.clashes.append(f"two transfers at offset {io.offset} at a time, one of them a write")
