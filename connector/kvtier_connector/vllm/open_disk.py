@@ -11,7 +11,6 @@ from vllm.v1.kv_cache_interface import KVCacheConfig
 from kvtier_connector.config import DISK_WRITE_SHARE, ConnectorConfig
 from kvtier_connector.core.arrivals import Arrivals, attach
 from kvtier_connector.core.disk.admission import WriteBudget
-from kvtier_connector.core.disk.flights import JOINED_BYTES
 from kvtier_connector.core.disk.io.choose import depth_for, open_engine
 from kvtier_connector.core.disk.io.staged import StagedEngine
 from kvtier_connector.core.disk.store import Store, StoreRequest
@@ -130,14 +129,10 @@ def open_tier(  # noqa: PLR0913 - what a disk tier is made of
         "past the page cache" if store.segments.direct else "through the page cache",
         time.monotonic() - start_s,
     )
-    joined_bytes = JOINED_BYTES
     if staged:
         engine = StagedEngine(engine, request.block_bytes)
-        joined_bytes = 0  # each of its transfers has memory for one block
     return DiskTier(
-        DiskThread(
-            store, lambda: Store.open(request), engine, timeout_s, arrivals, joined_bytes=joined_bytes
-        ),
+        DiskThread(store, lambda: Store.open(request), engine, timeout_s, arrivals),
         store,
         block_bytes=request.block_bytes,
         parts=parts,

@@ -154,7 +154,7 @@ class Unsure:
 
     def __init__(self, engine: "IOEngine") -> None:
         self._engine = engine
-        self.name, self.depth = engine.name, engine.depth
+        self.name, self.depth, self.joined_bytes = engine.name, engine.depth, engine.joined_bytes
         self.hangs = False
         self.lets: Container[int] = ()  # places in the file that come through all the same
         self.error: OSError | None = None

@@ -10,9 +10,6 @@ from kvtier_connector.core.disk.orders import Order
 from kvtier_connector.core.disk.segments import Segments
 from kvtier_connector.core.disk.store import Store
 
-JOINED_BYTES: Final = 512 << 10
-"""Neighbours on disk are moved by one transfer up to so many bytes: larger ones were no faster anywhere, and
-each takes Python some microseconds (docs/development/connector-figures.md)."""
 _MOST_PARTS: Final = 1024
 """Of a transfer's memory: IOV_MAX of readv(2)."""
 
@@ -38,12 +35,15 @@ class Flight(NamedTuple):
     @property
     def is_last(self) -> bool:
         """Whether its orders end with it."""
-        return self.part + 1 >= len(self.orders[0].ends)
+        return self.part + 1 >= len(self.order.ends)
+
+    def blocks(self) -> Iterator[tuple[Order, int]]:
+        """Yield each order and its block's checksum."""
+        return zip(self.orders, self.checksums, strict=True)
 
     def apart(self) -> Iterator["Flight"]:
         """Yield what goes on with each order by itself, from the beginning."""
-        for order, checksum in zip(self.orders, self.checksums, strict=True):
-            yield Flight((order,), (checksum,), -1)
+        return (Flight((order,), (checksum,), -1) for order, checksum in self.blocks())
 
 
 class Flights:

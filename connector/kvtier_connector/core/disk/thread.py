@@ -13,7 +13,7 @@ from itertools import islice
 from typing import Final, TypeGuard
 
 from kvtier_connector.core.arrivals import Arrivals
-from kvtier_connector.core.disk.flights import JOINED_BYTES, Flight, Flights, lots, next_run
+from kvtier_connector.core.disk.flights import Flight, Flights, lots, next_run
 from kvtier_connector.core.disk.io.engine import BlockIO, IOEngine
 from kvtier_connector.core.disk.io.engine import Ended as IOEnded
 from kvtier_connector.core.disk.journal import entries_of
@@ -60,24 +60,20 @@ class DiskThread:
         engine: what talks to the kernel.
         timeout_s: how long the disk may have one block.
         arrivals: where the workers are told of reads in parts; None if there are none.
-        joined_bytes: of a transfer of several blocks, at most; 0 to have one for each block.
     """
 
-    def __init__(  # noqa: PLR0913 - its parts, and how large a transfer may be
+    def __init__(
         self,
         store: Store,
         reopen: Callable[[], Store],
         engine: IOEngine,
         timeout_s: float,
         arrivals: Arrivals | None = None,
-        *,
-        joined_bytes: int = JOINED_BYTES,
     ) -> None:
         self._store: Store | None = store
         self._reopening = Reopening(reopen)
         self._engine = engine
         self._timeout_s = timeout_s
-        self._joined_bytes = joined_bytes
         self._check_at_s = 0.0
         self._generation = store.generation
         self._inbox = deque[Message]()
@@ -207,7 +203,7 @@ class DiskThread:
 
     def _next_reads(self, store: Store) -> Iterator[BlockIO]:
         while self._reads:
-            orders = next_run(self._reads, store.segments, self._joined_bytes)
+            orders = next_run(self._reads, store.segments, self._engine.joined_bytes)
             expected = [store.checksum(order.slot) for order in orders]
             if _all_known(expected):
                 yield self._flights.begin(store, orders, expected)
@@ -218,7 +214,7 @@ class DiskThread:
 
     def _next_writes(self, store: Store) -> Iterator[BlockIO]:
         while self._writes and not self._inbox:
-            orders = next_run(self._writes, store.segments, self._joined_bytes)
+            orders = next_run(self._writes, store.segments, self._engine.joined_bytes)
             checksums = [store.checksum_in_memory(order.key, order.parts) for order in orders]
             if _all_known(checksums):
                 for order in orders:
@@ -242,11 +238,10 @@ class DiskThread:
         for io in ended:
             done = Landed(io, self._flights.end(io.io), now)
             flight = done.flight
-            if self._closing or self._has_let_go_of(flight.order):
-                landed.append(done)
-            elif io.error and len(flight.orders) > 1:
+            is_wanted = not (self._closing or self._has_let_go_of(flight.order))
+            if io.error and is_wanted and len(flight.orders) > 1:
                 self._partly += flight.apart()  # whose fault it is, is seen then
-            elif io.error:
+            elif io.error or not is_wanted:
                 landed.append(done)
             elif not flight.is_last:
                 self._partly.append(flight)
@@ -271,7 +266,7 @@ class DiskThread:
             if error is None and flight.order.write:
                 written.append(done)
                 continue
-            for order, checksum in zip(flight.orders, flight.checksums, strict=True):
+            for order, checksum in flight.blocks():
                 self._end(order, error or self._mistake(done, order, checksum), done)
         if written and self._store:
             self._put_down(self._store, written)
@@ -290,9 +285,7 @@ class DiskThread:
 
     def _put_down(self, store: Store, written: Sequence[Landed]) -> None:
         blocks = [
-            (order.slot, order.key, checksum)
-            for done in written
-            for order, checksum in zip(done.flight.orders, done.flight.checksums, strict=True)
+            (order.slot, order.key, checksum) for done in written for order, checksum in done.flight.blocks()
         ]
         error: DiskError | None = None
         try:

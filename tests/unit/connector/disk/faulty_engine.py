@@ -38,9 +38,10 @@ Chooser = Callable[[BlockIO], Fault | None]
 class FaultyEngine:
     """Serves what has no fault by the engine within, and records what should never be in flight together."""
 
-    def __init__(self, within: IOEngine) -> None:
+    def __init__(self, within: IOEngine, *, joined_bytes: int | None = None) -> None:
         self.name = f"faulty {within.name}"
         self.depth = within.depth
+        self.joined_bytes = within.joined_bytes if joined_bytes is None else joined_bytes
         self.clashes = list[str]()
         self.begun = Counter[bool]()
         """Transfers taken on, by direction: True for writes."""

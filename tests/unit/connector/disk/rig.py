@@ -124,18 +124,9 @@ class Rig:
     ) -> None:
         self.request = request
         self.store = Store.open(request)
-        self.engine = FaultyEngine(open_engine(depth)[0])
+        self.engine = FaultyEngine(open_engine(depth)[0], joined_bytes=joined_blocks * BLOCK)
         self.arrivals = Arrivals(mmap.mmap(-1, memory_slots * ROW_BYTES))
-        self.disk = WatchedDisk(
-            DiskThread(
-                self.store,
-                self._reopened,
-                self.engine,
-                SOON_S,
-                self.arrivals,
-                joined_bytes=joined_blocks * BLOCK,
-            )
-        )
+        self.disk = WatchedDisk(DiskThread(self.store, self._reopened, self.engine, SOON_S, self.arrivals))
         self._memory = mmap.mmap(-1, memory_slots * BLOCK)
         self.free = list(range(memory_slots))
         self.slot_of = dict[bytes, int]()

@@ -1,10 +1,14 @@
 """What the disk tier needs of an operating system: many reads and writes of whole blocks at a time."""
 
 from collections.abc import Sequence
-from typing import Protocol
+from typing import Final, Protocol
 
 from kvtier_connector.core.often_made import often_made
 from kvtier_connector.errors import DiskError
+
+JOINED_BYTES: Final = 512 << 10
+"""Neighbours on disk are moved by one transfer up to so many bytes: larger ones were no faster anywhere, and
+each takes Python some microseconds (docs/development/connector-figures.md)."""
 
 
 class EngineUnavailableError(DiskError):
@@ -53,6 +57,8 @@ class IOEngine(Protocol):
     name: str
     """For people: how it talks to the kernel."""
     depth: int
+    joined_bytes: int
+    """How large a transfer of several blocks may be."""
 
     def submit(self, ios: Sequence[BlockIO]) -> None:
         """Take transfers on and return at once; those beyond `depth` wait for their turn, in order."""

@@ -33,6 +33,7 @@ class StagedEngine:
         self._engine = engine
         self.name = f"{engine.name} through its own memory"
         self.depth = engine.depth
+        self.joined_bytes = block_bytes
         memory = memoryview(mmap.mmap(-1, engine.depth * block_bytes))
         self._free = [memory[start : start + block_bytes] for start in range(0, len(memory), block_bytes)]
         self._at_once = max(1, _AT_ONCE_BYTES // block_bytes)

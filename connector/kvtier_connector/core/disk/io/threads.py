@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from queue import Empty, SimpleQueue
 from typing import Final, TypeVar
 
-from kvtier_connector.core.disk.io.engine import BlockIO, Ended, EngineUnavailableError
+from kvtier_connector.core.disk.io.engine import JOINED_BYTES, BlockIO, Ended, EngineUnavailableError
 from kvtier_connector.core.disk.io.progress import ended_short, parts_after, size_bytes, unusable
 
 Item = TypeVar("Item")
@@ -31,6 +31,7 @@ class ThreadEngine:
     """
 
     name = "threads"
+    joined_bytes = JOINED_BYTES
 
     def __init__(self, depth: int, *, read: Call = os.preadv, write: Call = os.pwritev) -> None:
         self.depth = depth = min(depth, _MOST_THREADS)

@@ -11,7 +11,7 @@ from typing import Final
 
 import numpy as np
 
-from kvtier_connector.core.disk.io.engine import BlockIO, Ended, EngineUnavailableError
+from kvtier_connector.core.disk.io.engine import JOINED_BYTES, BlockIO, Ended, EngineUnavailableError
 from kvtier_connector.core.disk.io.progress import ended_short, parts_after, unusable
 from kvtier_connector.core.disk.io.ring import Ring
 
@@ -47,6 +47,7 @@ class UringEngine:
     """
 
     name = "io_uring"
+    joined_bytes = JOINED_BYTES
 
     def __init__(self, depth: int) -> None:
         self.depth = depth
