@@ -21,18 +21,16 @@ from tests.waiting import eventually
 POOL = Path("/proc/sys/vm/nr_hugepages")
 
 
-class Before(NamedTuple):
-    """What nodes leave their traces in, before the one that is looked at.
-
-    There may be another node, of the tests before these: its pods may still be about to end, and its programs
-    start others.
-    """
+class Traces(NamedTuple):
+    """What nodes leave in places where another node's may be too: that of the tests before these."""
 
     links: set[str]
     cgroups: set[str]
-    networks: set[str]
     folders: set[str]
     pool: str
+
+
+Before = tuple[Traces, set[str]]
 
 
 def _links() -> set[str]:
@@ -44,7 +42,11 @@ def _cgroups() -> set[str]:
 
 
 def _networks() -> set[str]:
-    """Network namespaces, other than this one, in which a process runs: a node's, and its pods'."""
+    """Network namespaces, other than this one, in which a process runs: a node's, and its pods'.
+
+    Not the processes: another node's programs start others meanwhile. Its pods may end, so there can be fewer
+    than before.
+    """
     own = Path("/proc/self/ns/net").readlink()
     found = set()
     for each in Path("/proc").glob("[0-9]*/ns/net"):
@@ -58,14 +60,8 @@ def _folders(temporary: Path) -> set[str]:
     return {each.name for kind in ("cluster", "node") for each in temporary.glob(f"kvtier-{kind}-*")}
 
 
-def _left(before: Before, temporary: Path) -> set[str]:
-    """What is there now and was not before."""
-    return (
-        (_links() - before.links)
-        | (_cgroups() - before.cgroups)
-        | (_networks() - before.networks)
-        | (_folders(temporary) - before.folders)
-    )
+def _traces(temporary: Path) -> Traces:
+    return Traces(_links(), _cgroups(), _folders(temporary), POOL.read_text())
 
 
 def _up(folder: Path, temporary: Path) -> int:
@@ -86,7 +82,7 @@ def temporary() -> Iterator[Path]:
 def before(provider: Provider, temporary: Path) -> Before:
     need(provider, Ability.NODE)
     remove_leftovers()  # of runs before this one
-    return Before(_links(), _cgroups(), _networks(), _folders(temporary), POOL.read_text())
+    return _traces(temporary), _networks()
 
 
 @pytest.fixture
@@ -109,19 +105,19 @@ def test_is_a_cluster_until_it_is_taken_down(
     assert _up(tmp_path, temporary) == 0  # says that it is up
     assert standing.standing(tmp_path) == up
     assert standing.down(tmp_path) == 0
-    assert not _left(before, temporary)
-    assert POOL.read_text() == before.pool
+    traces, networks = before
+    assert _traces(temporary) == traces
+    assert _networks() <= networks
     assert not Path(up.kubeconfig).exists()
 
 
 def test_killed_leaves_nothing_that_the_next_does_not_remove(
     before: Before, up: standing.Standing, temporary: Path
 ) -> None:
+    traces, networks = before
     os.kill(up.pid, signal.SIGKILL)
     eventually(
-        lambda: _networks() <= before.networks and _links() <= before.links,
-        "end of the node's processes and link",
+        lambda: _networks() <= networks and _links() == traces.links, "end of the node's processes and link"
     )
     remove_leftovers()
-    assert not _left(before, temporary)
-    assert POOL.read_text() == before.pool
+    assert _traces(temporary) == traces
