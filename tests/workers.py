@@ -11,6 +11,7 @@ _OF_THE_MACHINE: Final = (
     "tests/node/",
     "tests/engine/connector/test_bench_disk.py",
     "tests/engine/connector/test_bench_gpu.py",
+    "tests/engine/connector/test_bench_workloads.py",
     "tests/engine/connector/test_two_ranks.py",
     "tests/engine/runtime/",
     "tests/unit/connector/test_bench_disk.py",
