@@ -82,7 +82,8 @@ def start_operator(
             *options,
         ],
         log,
-        env=os.environ | {"KUBECONFIG": str(kubeconfig)} | dict(env or {}),
+        # kubernetes writes the kubeconfig's key into a temporary file, which stays if the operator is killed.
+        env=os.environ | {"KUBECONFIG": str(kubeconfig), "TMPDIR": str(log.parent)} | dict(env or {}),
     )
     operator = Operator(
         process, f"http://127.0.0.1:{metrics_port}/metrics", f"http://127.0.0.1:{health_port}/healthz"
