@@ -19,6 +19,7 @@ from tests.engine.connector.tiering import (
     chunks,
     config,
     content,
+    engine_id,
     start,
     stored,
     view,
@@ -241,7 +242,7 @@ def transfer(tmp_path: Path) -> Iterator[Callable[[str], dict[str, Any]]]:
     names: list[str] = []
 
     def of(name: str) -> dict[str, Any]:
-        names.append(f"kvtier-test-{os.getpid()}-{name}")
+        names.append(engine_id(name))
         return {
             "kv_connector": "OffloadingConnector",
             "kv_role": "kv_both",

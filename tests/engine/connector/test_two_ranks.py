@@ -12,9 +12,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.engine.connector.tiering import ENGINE_OF_A_TEST
 from tests.engine.runtime.endings import SHM, Watched
 
-from kvtier_operator.runtime.process.shm import ShmLedger, descendants, used_files
+from kvtier_operator.runtime.process.shm import ShmLedger, descendants
 
 pytestmark = pytest.mark.engine
 
@@ -29,15 +30,6 @@ def regions_of(pids: set[int]) -> set[str]:
             if "/memfd:kvtier" in line:
                 found.add(line.split()[4])
     return found
-
-
-def named_memory(pids: set[int]) -> list[str]:
-    """Return the files of /dev/shm that these processes use for a tier: a name keeps memory after its users.
-
-    Theirs alone, for the engines of other tests, vLLM's own tier among them, come and go meanwhile.
-    """
-    used = set().union(*(used_files(pid, SHM) for pid in pids))
-    return sorted(name for name in used if "kvtier" in name or "offload" in name)
 
 
 def result_of(engine: "subprocess.Popen[str]", pipe: int) -> Any:  # noqa: ANN401 - JSON
@@ -96,6 +88,7 @@ def tokens(answers: list[tuple[list[int], int]]) -> list[list[int]]:
 def test_two_ranks_a_kill_and_another_start(
     model_folder: Callable[..., Path], tmp_path: Path, ledger: ShmLedger
 ) -> None:
+    names = set(SHM.iterdir())
     model, disk, log = model_folder(), tmp_path / "disk", tmp_path / "engine.log"
     with two_ranks(model, disk, log, ledger) as (engine, found):
         everyone = {engine.pid, *descendants(engine.pid)}
@@ -106,7 +99,7 @@ def test_two_ranks_a_kill_and_another_start(
         assert found["loaded_bytes"] == 1024 * 1024  # 32 blocks, 16 KiB on each of two ranks
         assert len(regions_of(everyone)) == 1
         assert log.read_text().count("kvtier: rank") == 2
-        assert named_memory(everyone) == []
+        assert left_in_shm(names) == []
 
         # The engine core first, as the kernel's OOM killer would: nobody gets to clean up.
         with Watched(everyone) as watched:
@@ -116,6 +109,7 @@ def test_two_ranks_a_kill_and_another_start(
                 os.kill(pid, signal.SIGKILL)
             engine.kill()
             assert watched.alive_after(DEADLINE_S) == {}
+    assert left_in_shm(names) == []
 
     with two_ranks(model, disk, log, ledger) as (_, found):
         assert tokens(found["first"]) == tokens(found["warm"]) == cold
@@ -123,3 +117,10 @@ def test_two_ranks_a_kill_and_another_start(
         assert [cached for _, cached in found["first"]][:2] == [64, 320]
         assert found["first"][2][1] > 320
         assert found["disk_bytes"] >= (64 + 320 + 320) // 32 * 32 * 1024
+    assert left_in_shm(names) == []
+
+
+def left_in_shm(before: set[Path]) -> list[Path]:
+    """Return what a tier left since; other tests' engines with vLLM's own tier come and go meanwhile."""
+    since = [path for path in set(SHM.iterdir()) - before if ENGINE_OF_A_TEST not in path.name]
+    return [path for path in since if "kvtier" in path.name or "offload" in path.name]

@@ -27,7 +27,14 @@ ENTRY = {"type": "KVTierDisk", "module_path": "kvtier_connector.vllm.secondary_t
 QUIET_S = 60.0
 KEYS = 12
 PREFIX = "vllm:kvtier_disk_"
+ENGINE_OF_A_TEST = "kvtier-test-"
+"""Begins the names of engines that vLLM's own tiering runs in, which it gives to their files in /dev/shm."""
 _numbers = itertools.count()
+
+
+def engine_id(name: object) -> str:
+    """Return a name that no other worker's engine has."""
+    return f"{ENGINE_OF_A_TEST}{os.getpid()}-{name}"
 
 
 def config(folder: Path, *, model: str = "m", **settings: object) -> Any:  # noqa: ANN401 - vLLM has no types
@@ -38,7 +45,7 @@ def config(folder: Path, *, model: str = "m", **settings: object) -> Any:  # noq
         base,
         model=replace(base.model, name=model),
         worker_kv_bytes_per_block=ROW_BYTES,
-        engine_id=f"kvtier-test-{os.getpid()}-{next(_numbers)}",
+        engine_id=engine_id(next(_numbers)),
         extra_config={"cpu_bytes_to_use": ROWS * ROW_BYTES, "secondary_tiers": [entry]},
     )
 
