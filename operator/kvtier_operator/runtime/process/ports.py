@@ -1,8 +1,9 @@
 """TCP ports of this machine."""
 
 import errno
+import os
 import socket
-from contextlib import ExitStack
+from collections import deque
 from typing import Final
 
 from kvtier_operator.errors import RuntimeFailedError
@@ -10,11 +11,29 @@ from kvtier_operator.errors import RuntimeFailedError
 LOOPBACK: Final = "127.0.0.1"
 
 
+# More than anything here asks for at a time.
+_MOST_HELD: Final = 256
+_held: Final[deque[int]] = deque()
+
+
 def free_ports(count: int, host: str) -> tuple[int, ...]:
-    """`count` different ports of `host` that nothing listens on now; nothing keeps them reserved."""
-    with ExitStack() as stack:
-        sockets = [stack.enter_context(socket.create_server((host, 0))) for _ in range(count)]
-        return tuple(int(bound.getsockname()[1]) for bound in sockets)
+    """`count` different ports of `host` for programs that are started later and cannot choose their own.
+
+    They stay bound here, without anybody listening, for as long as this process lives or until it has asked
+    for many others: the kernel gives them to nobody who does not ask for them by number. A program that does
+    gets them, as long as it sets SO_REUSEADDR, as servers do (Linux, socket(7)).
+    """
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    found = []
+    for _ in range(count):
+        with socket.socket(family) as bound:
+            bound.bind((host, 0))
+            bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            found.append(int(bound.getsockname()[1]))
+            _held.append(bound.detach())
+    while len(_held) > _MOST_HELD:
+        os.close(_held.popleft())
+    return tuple(found)
 
 
 def numeric(host: str) -> str:
