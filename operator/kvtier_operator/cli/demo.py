@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from kvtier_operator.planning.observed import Observed
     from kvtier_operator.planning.plan import Plan
     from kvtier_operator.runtime.demo.acts import Plans
+    from kvtier_operator.runtime.demo.lengths import Lengths
 
-_SYSTEM_TOKENS: Final = 1_500
 _RANDOM_NOTE: Final = (
     "a Llama of 76 million random weights (8 layers, hidden 768, 12 heads, 2 KV heads, float32) with a BPE "
     "tokenizer trained on the spot; the time to the first token does not depend on the weights' values, so a "
@@ -36,16 +36,14 @@ _RANDOM_NOTE: Final = (
 @click.option(
     "--tokens",
     type=click.IntRange(min=256),
-    default=15_500,
-    show_default=True,
-    help="Tokens of each of the five documents; fewer take less time and show less.",
+    help="Tokens of each document; by default 15,500, and fewer where that many are computed too slowly.",
 )
 @click.option(
     "--minutes",
     type=click.FloatRange(min=0),
     default=5,
     show_default=True,
-    help="Time to be done in: a slow machine repeats the prompts that it computes less than five times.",
+    help="Time to be done in: a slow machine asks about shorter documents and repeats less.",
 )
 @click.option(
     "--output",
@@ -54,7 +52,7 @@ _RANDOM_NOTE: Final = (
     show_default=True,
     help="Folder for report.json and report.html.",
 )
-def demo(*, model: Path | None, tokens: int, minutes: float, output: Path) -> None:
+def demo(*, model: Path | None, tokens: int | None, minutes: float, output: Path) -> None:
     """Serve long prompts with a real vLLM: cold, from CPU memory, from the device, with the tier off.
 
     Then two engines behind one URL: tier off, tier on with each in turn, tier on with the picker.
@@ -75,16 +73,17 @@ def demo(*, model: Path | None, tokens: int, minutes: float, output: Path) -> No
     started = time.monotonic()
     text = corpus()
     folder, note = _model(model, text, console)
-    plans = _plans(folder, tokens, random=model is None)
-    texts = demo_documents(text, folder, tokens)
-    asked = ActsQuestions(texts, tokens, _system_tokens(tokens), started, started + 60 * minutes)
+    lengths = _lengths(folder, tokens, 60 * minutes, console)
+    plans = _plans(folder, lengths, random=model is None)
+    texts = demo_documents(text, folder, lengths.document_tokens)
+    asked = ActsQuestions(texts, lengths, started, started + 60 * minutes)
     running = both_acts(plans, folder, asked, run_folder("demo", None), console)
     measured = asyncio.run(until_signalled(running))
     if measured is None:
         console.print("stopped; nothing is left running")
         sys.exit(INTERRUPTED)
     result, routing = measured.tier, measured.routing
-    written = write_report(output, measured, plans.one, note)
+    written = write_report(output, measured, plans.one, note, lengths.note)
     console.print(table(result))
     console.print(routing_table(routing))
     console.print(
@@ -92,6 +91,8 @@ def demo(*, model: Path | None, tokens: int, minutes: float, output: Path) -> No
         f"device-cache hit; outputs are {'equal' if result.outputs_equal else '[red]not equal[/]'}."
     )
     console.print(f"Two engines: {in_one_line(routing)}. {time.monotonic() - started:.0f} s in all.")
+    if lengths.note:
+        console.print(lengths.note)
     console.print(f"The model is {note}.")
     console.print(f"report: {written[1]} and {written[0].name} beside it")
 
@@ -108,12 +109,18 @@ def _model(model: Path | None, text: str, console: "Console") -> tuple[Path, str
     return folder, _RANDOM_NOTE
 
 
-def _system_tokens(tokens: int) -> int:
-    """Length of the second act's system prompts: short beside a document, to be done in the time."""
-    return min(_SYSTEM_TOKENS, tokens)
+def _lengths(model: Path, tokens: int | None, within_s: float, console: "Console") -> "Lengths":
+    """How long documents and system prompts are: what was asked for, or what this machine is done with."""
+    from kvtier_operator.runtime.demo.lengths import fitting_lengths  # noqa: PLC0415 - after the model
+    from kvtier_operator.runtime.demo.pace import measure_pace  # noqa: PLC0415 - as above
+
+    with console.status("measuring how fast this machine computes"):
+        pace = measure_pace(model)
+    lengths = fitting_lengths(pace, within_s)
+    return lengths if tokens is None else lengths.with_documents(tokens)
 
 
-def _plans(folder: Path, tokens: int, *, random: bool) -> "Plans":
+def _plans(folder: Path, lengths: "Lengths", *, random: bool) -> "Plans":
     from kvtier_operator.cli.load import load_resources  # noqa: PLC0415 - after the model has been made
     from kvtier_operator.cli.observe import observe  # noqa: PLC0415 - as above
     from kvtier_operator.planning.geometry import resolve_geometry  # noqa: PLC0415 - as above
@@ -129,9 +136,9 @@ def _plans(folder: Path, tokens: int, *, random: bool) -> "Plans":
     observed = observe(resource, model_config=str(folder / "config.json"), local=True)
     name = resource.spec.model.name if random else folder.name
     per_token = resolve_geometry(resource.spec, observed).kv_bytes_per_token_per_rank
-    load = RoutingLoad(system_tokens=_system_tokens(tokens))
+    load = RoutingLoad(system_tokens=lengths.system_tokens)
     return Plans(
-        one=_accepted(fitted(resource, name, tokens, per_token), observed),
+        one=_accepted(fitted(resource, name, lengths.document_tokens, per_token), observed),
         two=_accepted(fitted_for_routing(resource, name, load, per_token), observed),
     )
 

@@ -26,7 +26,9 @@ _MEANING: Final = {
 }
 
 
-def write_report(folder: Path, measured: Measured, plan: Plan, model_note: str) -> tuple[Path, Path]:
+def write_report(
+    folder: Path, measured: Measured, plan: Plan, model_note: str, lengths_note: str = ""
+) -> tuple[Path, Path]:
     """Write `report.json` and `report.html` and return their paths.
 
     Args:
@@ -34,6 +36,7 @@ def write_report(folder: Path, measured: Measured, plan: Plan, model_note: str) 
         measured: The measurements.
         plan: The plan of the first act's engine with the tier.
         model_note: What the model is, in one sentence.
+        lengths_note: Why prompts are shorter than by default, if they are.
     """
     folder.mkdir(parents=True, exist_ok=True)
     document = {
@@ -41,15 +44,16 @@ def write_report(folder: Path, measured: Measured, plan: Plan, model_note: str) 
         "routing": measured.routing.to_json(),
         "machine": asdict(measured.facts),
         "model": model_note,
+        "shorter": lengths_note,
         "plan": report(plan),
     }
     json_path, html_path = folder / "report.json", folder / "report.html"
     json_path.write_text(json.dumps(document, indent=2) + "\n", encoding="utf-8")
-    html_path.write_text(html(measured, plan, model_note), encoding="utf-8")
+    html_path.write_text(html(measured, plan, model_note, lengths_note), encoding="utf-8")
     return json_path, html_path
 
 
-def html(measured: Measured, plan: Plan, model_note: str) -> str:
+def html(measured: Measured, plan: Plan, model_note: str, lengths_note: str = "") -> str:
     """The whole report as one self-contained HTML page."""
     environment = Environment(
         loader=PackageLoader("kvtier_operator.runtime.demo", "."),
@@ -76,6 +80,7 @@ def html(measured: Measured, plan: Plan, model_note: str) -> str:
         sizing=explain(plan),
         facts=measured.facts,
         model_note=model_note,
+        lengths_note=lengths_note,
     )
 
 

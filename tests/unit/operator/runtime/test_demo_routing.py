@@ -15,6 +15,7 @@ from kvtier_operator.errors import RuntimeFailedError
 from kvtier_operator.planning.observed import Observed
 from kvtier_operator.planning.planner import make_plan
 from kvtier_operator.runtime.demo.acts import ActsQuestions, Measured
+from kvtier_operator.runtime.demo.lengths import Lengths
 from kvtier_operator.runtime.demo.model import ModelShape, model_config
 from kvtier_operator.runtime.demo.report import routing_table, write_report
 from kvtier_operator.runtime.demo.routing_load import RoutingLoad, fitting_load
@@ -100,8 +101,8 @@ def test_a_device_holds_two_prompts_and_the_tier_all() -> None:
 
 
 def test_the_first_act_leaves_time_for_the_second() -> None:
-    asked = ActsQuestions(("a", "b"), 100, 50, started_s=1000.0, until_s=1300.0)
-    assert asked.first_until_s == 1200.0
+    asked = ActsQuestions(("a", "b"), Lengths(100, 50), started_s=1000.0, until_s=1300.0)
+    assert asked.first_until_s == 1150.0
 
 
 @pytest.mark.parametrize("missing", ["ttft_s", "hit_rate", "seconds", "engine_share"])
