@@ -5,17 +5,35 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.engine.connector.disk_engine import PROMPTS, DiskEngine, engines_in_this_process, tier
-from tests.engine.connector.prompts import SMALL_DEVICE, answers, tokens_of
+from tests.engine.connector.disk_engine import DiskEngine, tier
+from tests.engine.connector.memory_tier import TOGETHER
+from tests.engine.connector.prompts import PROMPTS, SMALL_DEVICE, answers, prompt, tokens_of
 
 from kvtier_connector.config import kv_transfer_config
+from kvtier_connector.core.disk.admission import BreakEven
+
+
+@pytest.fixture(scope="package", autouse=True)
+def _the_disk_always_pays() -> Iterator[None]:
+    """By its own measure a disk on a busy machine may be slower than computing, and is left alone then."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(BreakEven, "pays", lambda *_: True)
+        yield
 
 
 @pytest.fixture(scope="session")
-def cold(engine: Callable[..., Any]) -> list[list[int]]:
-    """What an engine without tiers or a prefix cache answers to PROMPTS."""
+def cold_tokens(engine: Callable[..., Any]) -> list[list[int]]:
+    """What an engine without tiers or a prefix cache answers to PROMPTS and TOGETHER."""
     with engine(**SMALL_DEVICE, enable_prefix_caching=False) as llm:
-        return tokens_of([answers(llm, [ids])[0] for ids in PROMPTS])
+        other = prompt(32, 1) + PROMPTS[-1][32:]
+        assert answers(llm, [other])[0][0] != answers(llm, [PROMPTS[-1]])[0][0], "the prefix does not matter"
+        return tokens_of([answers(llm, [ids])[0] for ids in PROMPTS + TOGETHER])
+
+
+@pytest.fixture(scope="session")
+def cold(cold_tokens: list[list[int]]) -> list[list[int]]:
+    """What such an engine answers to PROMPTS."""
+    return cold_tokens[: len(PROMPTS)]
 
 
 @pytest.fixture(scope="module")
@@ -24,7 +42,7 @@ def disk_engine(
 ) -> Iterator[DiskEngine]:
     del cold  # a second engine in one process takes the first one's metrics away: that one has to be gone
     transfer = kv_transfer_config(tier(tmp_path_factory.mktemp("first")))
-    with engines_in_this_process(), engine(transfer, **SMALL_DEVICE) as llm:
+    with engine(transfer, **SMALL_DEVICE) as llm:
         yield DiskEngine(llm)
 
 

@@ -1,13 +1,11 @@
 """An engine in this process whose disk tier is taken away and given back, as restarts do, but in a moment."""
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import pytest
-from tests.engine.connector.prompts import answers, overwrite, prompt
+from tests.engine.connector.prompts import PROMPTS, answers, overwrite
 from tests.unit.connector.disk.faulty_engine import FaultyEngine
 
 from kvtier_connector.config import MIB, ConnectorConfig, Policy
@@ -19,8 +17,6 @@ if TYPE_CHECKING:
     from kvtier_connector.core.disk.tier import DiskTier
 
 # A chunk of 32 tokens has 32 KiB in the tiny model: PROMPTS have 39 of them, and the disk holds them all.
-PROMPTS = [prompt(length) for length in (31, 32, 65, 200, 333, 640)]
-CACHED = [0, 32, 64, 192, 320, 640]
 CHUNK_BYTES = 32 << 10
 QUIET_S = 60.0
 
@@ -34,26 +30,6 @@ def tier(path: Path, capacity_bytes: int = 3 * MIB) -> ConnectorConfig:
         disk_capacity_bytes=capacity_bytes,
         disk_timeout_s=120.0,  # a shared machine's file system now and then needs seconds for a few bytes
     )
-
-
-@contextmanager
-def engines_in_this_process() -> Iterator[pytest.MonkeyPatch]:
-    """Have engines run in this process, on one thread.
-
-    Two threads wait for each other in every operation: where something else runs on one of two cores, a step
-    takes 90 ms instead of 1. All engines of a process have as many: where a processor has no AVX-512, those
-    that have fewer than an earlier one compute wrong tokens in vLLM 0.32, with or without a connector.
-    """
-    import torch  # noqa: PLC0415 - takes seconds
-
-    threads = torch.get_num_threads()
-    torch._C.set_num_threads(1)  # vLLM replaces the public one, by nothing
-    try:
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setenv("VLLM_ENABLE_V1_MULTIPROCESSING", "0")
-            yield patch
-    finally:
-        torch._C.set_num_threads(threads)
 
 
 @dataclass

@@ -13,16 +13,14 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.engine.connector.disk_engine import CACHED, CHUNK_BYTES, PROMPTS, DiskEngine
-from tests.engine.connector.prompts import answers, metric, prompt, tokens_of
+from tests.engine.connector.disk_engine import CHUNK_BYTES, DiskEngine
+from tests.engine.connector.prompts import CACHED, PROMPTS, answers, metric, prompt, tokens_of
 
 from kvtier_connector.config import MIB
 from kvtier_connector.core.disk.store import Store, StoreRequest
 
 # What vLLM and PyTorch warn of is not ours.
 pytestmark = [pytest.mark.engine, pytest.mark.filterwarnings("ignore")]
-
-KILLS = 100
 
 
 def test_warm_from_disk(disk_engine: DiskEngine, known: Path, cold: list[list[int]], tmp_path: Path) -> None:
@@ -69,8 +67,9 @@ def chunks_of(folder: Path, engine: DiskEngine) -> tuple[StoreRequest, dict[byte
     return request, payloads
 
 
-def test_killed_at_a_hundred_moments_while_it_stores(
-    disk_engine: DiskEngine, known: Path, cold: list[list[int]], tmp_path: Path
+@pytest.mark.parametrize("kills", [8, pytest.param(100, marks=pytest.mark.long)])
+def test_killed_at_any_moment_while_it_stores(
+    disk_engine: DiskEngine, known: Path, cold: list[list[int]], tmp_path: Path, kills: int
 ) -> None:
     disk_engine.restart(Path(shutil.copytree(known, tmp_path / "known")))
     request, chunks = chunks_of(tmp_path / "killed", disk_engine)
@@ -81,7 +80,7 @@ def test_killed_at_a_hundred_moments_while_it_stores(
     file.write_bytes(pickle.dumps((replace(request, capacity_bytes=capacity_bytes), chunks)))
     moments = random.Random(1)  # noqa: S311 - not for secrets
     warm = 0
-    for kill in range(KILLS):
+    for kill in range(kills):
         disk_engine.leave()
         with subprocess.Popen(  # noqa: S603 - our own interpreter
             [sys.executable, "-m", "tests.engine.connector.killed_writer", file, str(kill)],
@@ -95,8 +94,8 @@ def test_killed_at_a_hundred_moments_while_it_stores(
         tokens, cached = disk_engine.ask(PROMPTS[:5] if kill % 4 else PROMPTS)
         assert tokens == cold[: len(tokens)], f"wrong tokens after kill {kill}"
         warm += sum(cached) > 0
-    print(f"{KILLS} kills, {warm} starts found chunks, 0 wrong tokens")  # noqa: T201 - figures, seen with -s
-    assert warm > KILLS // 5
+    print(f"{kills} kills, {warm} starts found chunks, 0 wrong tokens")  # noqa: T201 - figures, seen with -s
+    assert warm > kills // 5
     assert metric(disk_engine.llm, "vllm:kvtier_disk_degraded") == 0
 
 
@@ -135,10 +134,17 @@ def damage_index(folder: Path, kind: str, chance: random.Random, old_index: byte
     index.write_bytes(content)
 
 
-@pytest.mark.parametrize("kind", DAMAGES)
+@pytest.mark.parametrize(
+    "damage",
+    [
+        *(pytest.param((kind, 2), id=kind) for kind in DAMAGES),
+        *(pytest.param((kind, 8), id=f"{kind}, more often", marks=pytest.mark.long) for kind in DAMAGES),
+    ],
+)
 def test_damage_gives_no_wrong_token(
-    disk_engine: DiskEngine, known: Path, cold: list[list[int]], tmp_path: Path, kind: str
+    disk_engine: DiskEngine, known: Path, cold: list[list[int]], tmp_path: Path, damage: tuple[str, int]
 ) -> None:
+    kind, folders = damage
     chance = random.Random(kind)  # noqa: S311 - not for secrets
     # An index from when other chunks were in these slots.
     disk_engine.restart(tmp_path / "old")
@@ -146,7 +152,7 @@ def test_damage_gives_no_wrong_token(
     disk_engine.leave()
     (old,) = (tmp_path / "old").glob("*/index")
     dropped = 0.0
-    for each in range(4):
+    for each in range(folders):
         folder = Path(shutil.copytree(known, tmp_path / str(each)))
         damage_blocks(folder, kind, chance)
         damage_index(folder, kind, chance, old.read_bytes())
@@ -161,7 +167,7 @@ def test_damage_gives_no_wrong_token(
         # What was damaged is written again.
         disk_engine.restart(folder)
         assert disk_engine.ask() == (cold, CACHED)
-    print(f"{kind}: 4 folders, {dropped:.0f} chunks found damaged, 0 wrong tokens")  # noqa: T201 - figures, seen with -s
+    print(f"{kind}: {folders} folders, {dropped:.0f} chunks found damaged, 0 wrong tokens")  # noqa: T201 - figures, seen with -s
 
 
 def test_a_folder_that_is_deleted_underneath(

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from tests.engine.conftest import LLAMA
-from tests.engine.connector.disk_engine import DiskEngine, engines_in_this_process, tier
+from tests.engine.connector.disk_engine import DiskEngine, tier
 from tests.engine.connector.disk_kinds import (
     IMAGE_ID,
     IMAGE_TOKENS,
@@ -38,7 +38,7 @@ SHARED = [CROWD[0] + prompt(40, 1), CROWD[0][:128] + prompt(50, 2), CROWD[0] + p
 @pytest.fixture(scope="module")
 def roomy(engine: Callable[..., Any]) -> list[list[int]]:
     """What an engine without tiers or a prefix cache, which has room for all, answers to CROWD and SHARED."""
-    with engines_in_this_process(), engine(enable_prefix_caching=False) as llm:
+    with engine(enable_prefix_caching=False) as llm:
         tokens = tokens_of(answers(llm, CROWD, LONG) + answers(llm, SHARED, LONG))
         assert metric(llm, "vllm:num_preemptions") == 0
     return tokens
@@ -55,7 +55,7 @@ def disk_engine(
     del roomy  # a second engine in one process takes the first one's metrics away: that one has to be gone
     folder = tmp_path_factory.mktemp("kind")
     settings: dict[str, Any] = dict(SMALL_DEVICE)
-    with engines_in_this_process() as patch:
+    with pytest.MonkeyPatch.context() as patch:
         if request.param == "ahead":
             schedule_ahead(patch)
         elif request.param == "adapters":

@@ -8,8 +8,16 @@ from typing import Any
 
 import pytest
 from safetensors.torch import load_file, save_file
-from tests.engine.connector.disk_engine import CACHED, CHUNK_BYTES, PROMPTS, tier
-from tests.engine.connector.prompts import SMALL_DEVICE, answers, metric, tokens_of
+from tests.engine.connector.disk_engine import CHUNK_BYTES, tier
+from tests.engine.connector.prompts import (
+    CACHED,
+    PROMPTS,
+    SMALL_DEVICE,
+    answers,
+    metric,
+    overwrite,
+    tokens_of,
+)
 
 from kvtier_connector.config import kv_transfer_config
 
@@ -22,8 +30,12 @@ def test_an_engine_that_is_killed_and_started_again(
 ) -> None:
     settings = SMALL_DEVICE | {"model": model_folder()}
     transfer = kv_transfer_config(tier(tmp_path / "disk"))
-    with engine(transfer, **settings) as llm:
+    with engine(transfer, processes=True, **settings) as llm:
         assert tokens_of([answers(llm, [ids])[0] for ids in PROMPTS]) == cold
+        overwrite(llm)
+        loaded = metric(llm, "vllm:kv_offload_load_bytes")
+        assert list(zip(cold, CACHED, strict=True)) == [answers(llm, [ids])[0] for ids in PROMPTS]
+        assert metric(llm, "vllm:kv_offload_load_bytes") - loaded == sum(CACHED) // 32 * CHUNK_BYTES
         while metric(llm, "vllm:kvtier_disk_store_bytes") < sum(CACHED) // 32 * CHUNK_BYTES:
             # A slow disk was spared a part of the chunks, and is given it when they are used again.
             assert tokens_of([answers(llm, [ids])[0] for ids in PROMPTS]) == cold

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.engine.connector.disk_engine import CACHED, CHUNK_BYTES, PROMPTS, DiskEngine, with_faults
-from tests.engine.connector.prompts import answers, metric, tokens_of
+from tests.engine.connector.disk_engine import CHUNK_BYTES, DiskEngine, with_faults
+from tests.engine.connector.prompts import CACHED, PROMPTS, answers, metric, tokens_of
 from tests.unit.connector.disk.faulty_engine import SOON_S, Fail, Fault, FaultyEngine, Keep
 
 from kvtier_connector.core.disk import parted

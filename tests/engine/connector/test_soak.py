@@ -43,7 +43,8 @@ def test_it_runs_on_and_on(engine: Callable[..., Any], tmp_path: Path) -> None:
     pool = [prompt(chance.randrange(40, 700), seed) for seed in range(60)]
     with engine(**SMALL_DEVICE, enable_prefix_caching=False) as llm:
         cold = tokens_of([answers(llm, [ids])[0] for ids in pool])
-    with engine(kv_transfer_config(tier(tmp_path / "disk", CAPACITY_BYTES)), **SMALL_DEVICE) as llm:
+    transfer = kv_transfer_config(tier(tmp_path / "disk", CAPACITY_BYTES))
+    with engine(transfer, processes=True, **SMALL_DEVICE) as llm:
         start = time.monotonic()
         settled: tuple[int, int] | None = None
         asked = 0
