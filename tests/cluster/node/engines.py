@@ -1,0 +1,85 @@
+"""Two engines on the node behind a picker, once their resource is Ready, and what can be seen of them."""
+
+import json
+from pathlib import Path
+from typing import Any, Final
+
+import yaml
+from tests.cluster.harness.installed import Site
+from tests.cluster.harness.node.processes import PodProcess, pod_processes
+from tests.picker.harness.client import get
+
+from kvtier_operator.api.parse import parse_resource
+from kvtier_operator.planning.observed import Observed
+from kvtier_operator.planning.planner import make_plan
+from kvtier_operator.planning.units import MIB
+from kvtier_operator.runtime.metrics import parse_metrics
+
+RESOURCE: Final = Path(__file__).with_name("engines.yaml")
+CAPACITY_BYTES: Final = 128 * MIB
+METRICS_PORT, SERVING_PORT = 9090, 8000
+_READY_S: Final = 480
+# The tier's pages, and the picker.
+KINDS: Final[dict[str, dict[str, Any]]] = {
+    "huge pages, our picker": {
+        "tiers": {"cpu": {"hugepages": {"policy": "Require", "pageSize": "2Mi"}}},
+        "router": {"flavor": "builtin", "kvEvents": True},
+    },
+    "locked memory, upstream's picker": {
+        "tiers": {"cpu": {"hugepages": {"policy": "Off"}}},
+        "router": {"flavor": "gaie", "version": "1.5"},
+    },
+}
+OURS, UPSTREAMS = KINDS
+
+
+class Engines:
+    """A resource of one of KINDS, and its pods."""
+
+    def __init__(self, site: Site, kind: str) -> None:
+        self.site, self.kind = site, kind
+        self.name = "ours" if kind == OURS else "upstreams"
+        document = yaml.safe_load(RESOURCE.read_text())
+        document["metadata"]["name"] = self.name
+        document["spec"]["tiers"]["cpu"] |= KINDS[kind]["tiers"]["cpu"]
+        document["spec"]["router"] = KINDS[kind]["router"]
+        site.kubectl("apply", "--server-side", "--filename", "-", stdin=json.dumps(document))
+        self.plan = make_plan(parse_resource(document, str(RESOURCE)), Observed())
+        generation = site.kubectl.json("get", "kvct", self.name)["metadata"]["generation"]
+        for field in (f"{{.status.observedGeneration}}={generation}", "{.status.readyReplicas}=2"):
+            site.kubectl("wait", f"kvct/{self.name}", f"--for=jsonpath={field}", f"--timeout={_READY_S}s")
+        for part in ("engine", "picker"):
+            site.kubectl("rollout", "status", f"deployment/{self.name}-{part}", f"--timeout={_READY_S}s")
+        site.kubectl("wait", f"kvct/{self.name}", "--for=condition=Ready", f"--timeout={_READY_S}s")
+        self.resource = site.kubectl.json("get", "kvct", self.name)
+
+    @property
+    def has_hugepages(self) -> bool:
+        """Whether the tier is on huge pages, and not in locked memory."""
+        return self.kind == OURS
+
+    def pods(self, component: str = "engine") -> list[dict[str, Any]]:
+        """Pods that are not on their way out."""
+        labels = f"app.kubernetes.io/component={component},app.kubernetes.io/instance={self.name}"
+        found: list[dict[str, Any]] = self.site.kubectl.json("get", "pods", "--selector", labels)["items"]
+        return [
+            pod for pod in found if "deletionTimestamp" not in pod["metadata"] and pod["status"].get("podIP")
+        ]
+
+    def ips(self, component: str = "engine") -> dict[str, str]:
+        """IP address of each such pod, by name."""
+        return {pod["metadata"]["name"]: pod["status"]["podIP"] for pod in self.pods(component)}
+
+    def processes(self) -> list[list[PodProcess]]:
+        """What the kernel says of each engine pod's processes."""
+        return [pod_processes(pod["metadata"]["uid"]) for pod in self.pods()]
+
+    def picker_metrics(self) -> str:
+        """What our picker counts."""
+        (ip,) = self.ips("picker").values()
+        return get(f"http://{ip}:{METRICS_PORT}/metrics").body.decode()
+
+    def cached(self) -> dict[str, float]:
+        """Prompt tokens that each engine had cached, by the engine's own counters."""
+        text = {ip: get(f"http://{ip}:{SERVING_PORT}/metrics").body.decode() for ip in self.ips().values()}
+        return {ip: sum(parse_metrics(each).cached_tokens.values()) for ip, each in text.items()}
