@@ -14,8 +14,6 @@ from tests.cluster.harness.connection import connected
 from tests.cluster.harness.providers.provider import Cluster
 from tests.cluster.harness.tools import Say
 
-pytestmark = pytest.mark.long
-
 _SHARE_OF_FAULTS: Final = 0.3
 _FAULTS: Final = (*(Fault(status=code) for code in (409, 410, 429, 500)), Fault(reset=True))
 _PATIENCE_S: Final = 240.0
@@ -98,6 +96,7 @@ def test_it_converges_when_three_calls_in_ten_go_wrong(
         asyncio.run(_through_faults(api.configuration, tmp_path, say))
 
 
+@pytest.mark.long
 def test_silent_watches_are_noticed(busy_cluster: Cluster, tmp_path: Path, say: Say) -> None:
     with busy_cluster.client() as api:
         asyncio.run(_silent(api.configuration, tmp_path, say))

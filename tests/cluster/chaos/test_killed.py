@@ -1,6 +1,8 @@
 """Killed after any of its writes and started again, the operator leaves what an undisturbed one leaves."""
 
 import asyncio
+import random
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -11,8 +13,6 @@ from tests.cluster.harness.connection import Connection, connected
 from tests.cluster.harness.operator import Operator, start_operator
 from tests.cluster.harness.providers.provider import Cluster
 from tests.cluster.harness.tools import Say
-
-pytestmark = pytest.mark.long
 
 _AT_A_TIME = 3
 
@@ -58,19 +58,25 @@ class _Supervisor:
             await asyncio.to_thread(self._operator.stop)
 
 
+@dataclass(frozen=True)
+class _Stage:
+    """Where lives happen: a cluster, files, and what their namespaces' names begin with."""
+
+    connection: Connection
+    configuration: client.Configuration
+    folder: Path
+    lives: str
+
+
 async def _live(
-    connection: Connection,
-    configuration: client.Configuration,
-    folder: Path,
-    *,
-    write: int = 0,
-    expected: tuple[str, str, str] | None = None,
+    stage: _Stage, *, write: int = 0, expected: tuple[str, str, str] | None = None
 ) -> tuple[tuple[str, str, str], int]:
     """One life; returns what there was after each of its steps, and the number of writes."""
-    namespace = f"life-{write}"
-    (folder / namespace).mkdir()
-    async with running_proxy(configuration) as proxy:
-        life, supervisor = Life(connection, namespace), _Supervisor(proxy, namespace, folder / namespace)
+    namespace = f"{stage.lives}-{write}"
+    folder = stage.folder / namespace
+    folder.mkdir()
+    async with running_proxy(stage.configuration) as proxy:
+        life, supervisor = Life(stage.connection, namespace), _Supervisor(proxy, namespace, folder)
         await asyncio.to_thread(supervisor.start)
         try:
             if write:
@@ -90,25 +96,32 @@ async def _live(
         return (seen[0], seen[1], seen[2]), proxy.writes
 
 
-async def _all_lives(configuration: client.Configuration, folder: Path, say: Say) -> None:
+async def _all_lives(configuration: client.Configuration, folder: Path, say: Say, most: int) -> None:
+    """An undisturbed life, and others in which the operator is killed once, after any of its writes.
+
+    Of those, `most` that are drawn, or all.
+    """
     async with connected(configuration) as connection:
-        undisturbed, writes = await _live(connection, configuration, folder)
+        stage = _Stage(connection, configuration, folder, f"life-{most}")
+        undisturbed, writes = await _live(stage)
         assert '"HTTPRoute/' in undisturbed[0]
         assert '"HTTPRoute/' not in undisturbed[1]
-        say(f"an undisturbed life takes {writes} writes; killing the operator after each of them")
+        drawn = random.Random(1).sample(range(1, writes + 1), min(most, writes))  # noqa: S311 - not for secrets
+        say(f"an undisturbed life takes {writes} writes; killing the operator after {len(drawn)} of them")
         slots = asyncio.Semaphore(_AT_A_TIME)
 
         async def one(write: int) -> None:
             async with slots:
-                await _live(connection, configuration, folder, write=write, expected=undisturbed)
+                await _live(stage, write=write, expected=undisturbed)
 
         async with asyncio.TaskGroup() as lives:
-            for write in range(1, writes + 1):
+            for write in drawn:
                 lives.create_task(one(write))
 
 
+@pytest.mark.parametrize("most", [6, pytest.param(10_000, marks=pytest.mark.long)], ids=["some", "all"])
 def test_killed_after_any_write_it_ends_where_an_undisturbed_one_does(
-    busy_cluster: Cluster, tmp_path: Path, say: Say
+    busy_cluster: Cluster, tmp_path: Path, say: Say, most: int
 ) -> None:
     with busy_cluster.client() as api:
-        asyncio.run(_all_lives(api.configuration, tmp_path, say))
+        asyncio.run(_all_lives(api.configuration, tmp_path, say, most))

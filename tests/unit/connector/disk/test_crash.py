@@ -16,7 +16,6 @@ from tests.unit.connector.disk.rig import MEANING, content_of, number_of, rig_in
 from kvtier_connector import config as config_module
 from kvtier_connector.core.disk import store as store_module
 
-KILLS = 100
 LONGEST_S = 0.15
 ROOT = Path(__file__).parents[4]
 
@@ -52,18 +51,20 @@ def killed(tmp_path: Path) -> Iterator[Callable[[Path, int, float], list[tuple[s
         lines.close()
 
 
+@pytest.mark.parametrize("kills", [20, pytest.param(100, marks=pytest.mark.long)])
 def test_an_engine_killed_at_any_moment_loses_nothing_and_finds_nothing_wrong(
     tmp_path: Path,
+    kills: int,
     killed: Callable[[Path, int, float], list[tuple[str, int, int]]],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     for module in (store_module, config_module):
         monkeypatch.setattr(module, "DISK_SPARE_BYTES", 48 << 10)
     path = tmp_path / "tier"
-    chance = random.Random(KILLS)  # noqa: S311 - which moments does not matter
+    chance = random.Random(kills)  # noqa: S311 - which moments does not matter
     there = dict[int, int]()  # what is known to lie in each slot
     reported = found = lost = corrupt = wrong = compacted = 0
-    for kill in range(KILLS):
+    for kill in range(kills):
         index = path / MEANING.folder / "index"
         before = index.stat().st_ino if index.exists() else 0
         for what, slot, number in killed(path, kill, chance.random() * LONGEST_S):
@@ -82,9 +83,9 @@ def test_an_engine_killed_at_any_moment_loses_nothing_and_finds_nothing_wrong(
         lost += sum(number not in loaded for number in there.values())
         there = {slot: number for slot, number in held.items() if number in loaded}
     print(  # noqa: T201 - figures, seen with -s
-        f"{KILLS} kills, {compacted} journals written anew: {reported} blocks reported stored, "
+        f"{kills} kills, {compacted} journals written anew: {reported} blocks reported stored, "
         f"{found} found, {lost} lost, {corrupt} found corrupt, {wrong} wrong"
     )
     assert (lost, wrong) == (0, 0)
-    assert found > KILLS * 10
+    assert found > kills * 10
     assert compacted
