@@ -8,10 +8,11 @@ VENV := .venv
 BIN := $(VENV)/bin
 UV_VERSION := 0.13.8
 READY := $(VENV)/.ready
+LIGHT := $(VENV)/.ready-light
 PYTEST_ARGS ?=
-# Half of a core's time passes with engines that start, stop and wait: two tests at a time take little more than one.
-# A file's tests stay together, and what is the machine's, on one worker (tests/workers.py). PYTEST_ARGS='-n 0': one.
-WORKERS := -n logical --maxprocesses 4 --no-loadscope-reorder
+# Engines and clusters that start, stop and wait leave a part of the cores idle: a worker more than there are cores.
+# What stays together on a worker, and in which order: tests/workers.py. PYTEST_ARGS='-n 0': one after the other.
+WORKERS := -n $(shell echo $$(( $$(nproc) + 1 ))) --maxprocesses 5 --no-loadscope-reorder
 # An engine start imports thousands of modules: let Python keep what it compiled, whatever the caller's environment says.
 export PYTHONDONTWRITEBYTECODE :=
 say = printf '\033[1m==> %s\033[0m\n' $(1)
@@ -22,40 +23,58 @@ demo: setup ## Serve a long prompt twice with a real vLLM: cold, from the device
 	@$(BIN)/kvtier demo --output build/demo $(DEMO_ARGS)
 
 .PHONY: test
-test: lint verify cluster-tools ## Lint, check generated files, run all tests (unit, real vLLM, real Kubernetes API server)
-	@$(call say,"tests: unit; real vLLM; real Kubernetes API server")
+test: setup ## Lint, check generated files, run all tests but the long ones (unit, real vLLM, real Kubernetes API server)
+	@$(BIN)/python -m tests.cluster.harness.prepare & tools=$$!; trap 'kill $$tools 2>/dev/null || true' EXIT; \
+		$(MAKE) --no-print-directory lint verify; \
+		$(call say,"tests: unit; real vLLM; real Kubernetes API server; what those need is built meanwhile"); \
+		$(BIN)/pytest -m "not long" $(WORKERS) $(PYTEST_ARGS)
+
+.PHONY: coverage
+coverage: setup cluster-tools ## Run what `make test` runs and say which lines nothing reached; tracing takes a third more time
 	@$(BIN)/pytest --cov --cov-report=term:skip-covered -m "not long" $(WORKERS) $(PYTEST_ARGS)
 
 .PHONY: test-long
-test-long: setup cluster-tools ## The tests that take minutes each: killed after any write, an API server in trouble, 1,000 resources, a soak
+test-long: setup cluster-tools ## The long tests: after every write, an API server in trouble, 1,000 resources, 100 kills, a soak
 	@$(call say,"tests: the long ones")
 	@$(BIN)/pytest -m long tests $(PYTEST_ARGS)
 
 ##@ Set-up
 .PHONY: setup
-setup: $(READY) ## Make the virtual environment from the lock file (about 6 GB, cached by uv for the next time)
+setup: $(READY) ## Everything, vLLM for the CPU included (about 5.5 GB, cached by uv for the next time)
 
-$(READY): pyproject.toml requirements.lock
+.PHONY: setup-light
+setup-light: $(LIGHT) ## kvtier's commands without an engine, lint and unit tests (half a gigabyte)
+
+# Both locks have the same versions: the light one's are a part of the other's.
+$(LIGHT): pyproject.toml requirements-light.lock
 	@command -v $(PYTHON) >/dev/null || { echo "make: $(PYTHON) is missing: install Python 3.11 or newer, or name it with make PYTHON=..."; exit 1; }
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "make: $$($(PYTHON) --version) is too old: install Python 3.11 or newer, or name it with make PYTHON=..."; exit 1; }
 	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || { echo "make: Python's venv module is missing: install it (Debian and Ubuntu: apt-get install python3-venv)"; exit 1; }
 	@$(call say,"set-up: uv $(UV_VERSION) and $(VENV)")
 	@$(BIN)/python -m pip --version >/dev/null 2>&1 || $(PYTHON) -m venv --clear $(VENV)
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check uv==$(UV_VERSION)
-	@$(call say,"set-up: packages of requirements.lock (vLLM for the CPU among them; minutes the first time)")
+	@$(call say,"set-up: packages of requirements-light.lock")
+	@$(BIN)/uv pip install --python $(BIN)/python --require-hashes --compile-bytecode --requirement requirements-light.lock
+	@$(BIN)/uv pip install --quiet --python $(BIN)/python --no-deps --editable .
+	@touch $@
+
+$(READY): $(LIGHT) requirements.lock
+	@$(call say,"set-up: packages of requirements.lock (3 GB to download the first time: vLLM for the CPU and PyTorch)")
 	@$(BIN)/uv pip sync --python $(BIN)/python --require-hashes --compile-bytecode requirements.lock
 	@$(BIN)/uv pip install --quiet --python $(BIN)/python --no-deps --editable .
 	@$(BIN)/python -m compileall -q operator connector scorer
 	@touch $@
 
+COMPILE := compile pyproject.toml --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-emit-find-links --no-header --quiet
 .PHONY: lock
-lock: ## Renew requirements.lock from pyproject.toml
-	@$(BIN)/uv pip compile pyproject.toml --all-extras --universal --python-version 3.11 --generate-hashes \
-		--no-emit-index-url --no-emit-find-links --no-header --quiet --output-file requirements.lock $(LOCK_ARGS)
+lock: ## Renew both lock files from pyproject.toml
+	@$(BIN)/uv pip $(COMPILE) --all-extras --output-file requirements.lock $(LOCK_ARGS)
+	@$(BIN)/uv pip $(COMPILE) --extra operator --extra connector --extra scorer --extra dev --constraint requirements.lock \
+		--output-file requirements-light.lock
 
 ##@ Checks
 .PHONY: lint
-lint: setup ## Ruff, mypy, import-linter, codespell
+lint: setup-light ## Ruff, mypy, import-linter, codespell
 	@$(call say,"lint: ruff; mypy; import-linter; codespell")
 	@$(BIN)/ruff format --check --quiet
 	@$(BIN)/ruff check --quiet
@@ -65,22 +84,22 @@ lint: setup ## Ruff, mypy, import-linter, codespell
 	@$(BIN)/codespell
 
 .PHONY: verify
-verify: setup ## Fail if a generated file is not what the sources generate
+verify: setup-light ## Fail if a generated file is not what the sources generate
 	@$(call say,"verify: generated files")
 	@$(BIN)/python -m kvtier_operator.generate --check
 
 .PHONY: generate
-generate: setup ## Write the generated files (CRD and its copies, API reference)
+generate: setup-light ## Write the generated files (CRD and its copies, API reference)
 	@$(BIN)/python -m kvtier_operator.generate
 
 .PHONY: format
-format: setup ## Format the code
+format: setup-light ## Format the code
 	@$(BIN)/ruff format --quiet
 	@$(BIN)/ruff check --fix --quiet
 
 ##@ Parts of the tests
 .PHONY: test-unit
-test-unit: setup ## Unit tests only: no engine, no API server
+test-unit: setup-light ## Unit tests only: no engine, no API server
 	@$(BIN)/pytest tests/unit $(PYTEST_ARGS)
 
 .PHONY: test-engine
