@@ -5,7 +5,7 @@ import sys
 import pytest
 from hypothesis import settings
 from tests.cluster.harness.tools import Say
-from tests.workers import TogetherByFile
+from tests.workers import TogetherByFile, place
 
 # On a machine that others use, how long an example took says nothing.
 settings.register_profile("kvtier", deadline=None)
@@ -15,6 +15,11 @@ settings.load_profile("kvtier")
 def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> TogetherByFile:
     """Share the tests out, where pytest-xdist's -n asks for several workers."""
     return TogetherByFile(config, log)
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    items.sort(key=lambda item: place(item.nodeid))
 
 
 @pytest.fixture(scope="session")

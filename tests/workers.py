@@ -1,29 +1,33 @@
-"""Which tests stay together on one of pytest-xdist's workers."""
+"""Which tests stay together on one of pytest-xdist's workers, and in which order they are given out."""
 
 from typing import Final
 
 from xdist.scheduler import LoadScopeScheduling
 
 _OF_THE_MACHINE: Final = (
-    "tests/cluster/node/",
-    "tests/cluster/scale/",
-    "tests/cluster/standing/",
-    "tests/node/",
     "tests/engine/connector/test_bench_disk.py",
     "tests/engine/connector/test_bench_gpu.py",
-    "tests/engine/connector/test_bench_workloads.py",
-    "tests/engine/connector/test_two_ranks.py",
-    "tests/engine/runtime/",
+    "tests/node/",
     "tests/unit/connector/test_bench_disk.py",
     "tests/unit/connector/test_bench_region.py",
     "tests/unit/connector/test_numa.py",
     "tests/unit/connector/test_pin.py",
     "tests/unit/connector/test_region.py",
+    "tests/cluster/node/",
+    "tests/cluster/standing/",
 )
 """Tests that reserve or take huge pages, of which the machine has one pool, that start nodes, look for what
-is left of processes, or need both cores for minutes: one worker runs these, one after the other."""
+is left of processes: one worker runs these, one after the other. Those that
+need a cluster's tools come last, for the first time the tools are still being built."""
 _OF_A_CLUSTER: Final = "tests/cluster/"
 """All others here share clusters that have no nodes of their own, which take a while to start."""
+_ORDER: Final = (*_OF_THE_MACHINE, "tests/engine/", "tests/unit/", _OF_A_CLUSTER, "tests/picker/")
+"""What takes long in one piece first, what consists of many small files last, for workers to end together."""
+
+
+def place(nodeid: str) -> int:
+    """Where in the order a test stands; those of one place keep theirs."""
+    return next((at for at, start in enumerate(_ORDER) if nodeid.startswith(start)), len(_ORDER))
 
 
 class TogetherByFile(LoadScopeScheduling):  # type: ignore[misc] # pytest-xdist has no types

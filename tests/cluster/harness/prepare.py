@@ -4,6 +4,7 @@ python -m tests.cluster.harness.prepare
 """
 
 import sys
+from concurrent.futures import ThreadPoolExecutor
 
 import click
 from tests.cluster.harness.engines import engine_mounts
@@ -17,18 +18,26 @@ from tests.cluster.harness.tools import MODULES, MissingToolError, Say, programs
 def prepare(say: Say) -> None:
     """Programs and CRDs always; packages, images and the model where the provider can run a node.
 
+    Compilers need the processors, packages and images the network and the disk: they go side by side.
+
     Raises:
         MissingToolError: Something cannot be had.
     """
-    programs([name for module in MODULES for name in module.packages], say)
-    published_crds()
+    with ThreadPoolExecutor() as beside:
+        images = beside.submit(_images, say)
+        programs([name for module in MODULES for name in module.packages], say)
+        published_crds()
+        images.result()
+
+
+def _images(say: Say) -> None:
     provider = chosen_provider()
     if reason := lacking(provider, Ability.NODE):
         say(reason)
         return
+    engine_mounts(say)
     for archive in ARCHIVES:
         archive(say)
-    engine_mounts(say)
 
 
 if __name__ == "__main__":

@@ -7,14 +7,15 @@ import re
 import shutil
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 _TOOLS: Final = Path(__file__).resolve().parents[2] / "tools"
-# How often to say that a build goes on: compiled packages between two lines.
-_PROGRESS_EVERY: Final = 200
+# How often to say that a build goes on.
+_PROGRESS_S: Final = 15.0
 
 Say = Callable[[str], None]
 
@@ -190,8 +191,10 @@ def _build(module: Module, names: list[str], say: Say) -> None:
         *packages,
     ]
     listed = ", ".join(names)
-    say(f"building {listed} from Go modules, once (minutes on a small machine): {module.cache}")
+    total = _packages(module, packages, say)
+    say(f"building {listed}, once: {total:,} Go packages, for {module.cache}")
     said: list[str] = []
+    began = told = time.monotonic()
     # Static: kubelet and kube-proxy need no C library, and a program can be all that an image has.
     environment = {**os.environ, "CGO_ENABLED": "0"}
     with subprocess.Popen(  # noqa: S603 - our own command
@@ -200,14 +203,27 @@ def _build(module: Module, names: list[str], say: Say) -> None:
         assert build.stderr
         for line in build.stderr:
             said.append(line.rstrip())
-            if len(said) % _PROGRESS_EVERY == 0:
-                say(f"building {listed}: {len(said)} packages downloaded or compiled")
+            if (now := time.monotonic()) - told > _PROGRESS_S:
+                told = now
+                left_s = max(0.0, (now - began) * (total / len(said) - 1))
+                say(f"building {listed}: {len(said):,} of {total:,} packages, at most {left_s:.0f} s left")
     if build.returncode:
         raise MissingToolError(f"{listed} could not be built: " + " | ".join(said[-5:]))
     for name in names:
         (staging / _binary(module.packages[name])).rename(module.cache / name)
     staging.rmdir()
     say(f"built {listed}")
+
+
+def _packages(module: Module, packages: list[str], say: Say) -> int:
+    """How many packages a build has to compile at most; their modules are downloaded for that."""
+    say(f"downloading the modules of {', '.join(packages)}")
+    listing = subprocess.run(  # noqa: S603 - our own command
+        [go(), "list", "-deps", *packages], cwd=module.folder, capture_output=True, text=True, check=False
+    )
+    if listing.returncode:
+        raise MissingToolError(f"{', '.join(packages)}: " + " | ".join(listing.stderr.splitlines()[-5:]))
+    return len(listing.stdout.splitlines())
 
 
 def _binary(package: str) -> str:
