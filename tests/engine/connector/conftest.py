@@ -13,8 +13,8 @@ from kvtier_connector.config import kv_transfer_config
 from kvtier_connector.core.disk.admission import BreakEven
 
 
-@pytest.fixture(scope="package", autouse=True)
-def _the_disk_always_pays() -> Iterator[None]:
+@pytest.fixture(scope="module")
+def disk_pays() -> Iterator[None]:
     """By its own measure a disk on a busy machine may be slower than computing, and is left alone then."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(BreakEven, "pays", lambda *_: True)
@@ -38,8 +38,12 @@ def cold(cold_tokens: list[list[int]]) -> list[list[int]]:
 
 @pytest.fixture(scope="module")
 def disk_engine(
-    engine: Callable[..., Any], cold: list[list[int]], tmp_path_factory: pytest.TempPathFactory
+    engine: Callable[..., Any],
+    cold: list[list[int]],
+    disk_pays: None,
+    tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[DiskEngine]:
+    del disk_pays
     del cold  # a second engine in one process takes the first one's metrics away: that one has to be gone
     transfer = kv_transfer_config(tier(tmp_path_factory.mktemp("first")))
     with engine(transfer, **SMALL_DEVICE) as llm:

@@ -49,9 +49,11 @@ def disk_engine(
     request: pytest.FixtureRequest,
     engine: Callable[..., Any],
     roomy: list[list[int]],
+    disk_pays: None,
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[DiskEngine]:
     """An engine of a kind; pytest ends it before it starts the next."""
+    del disk_pays
     del roomy  # a second engine in one process takes the first one's metrics away: that one has to be gone
     folder = tmp_path_factory.mktemp("kind")
     settings: dict[str, Any] = dict(SMALL_DEVICE)

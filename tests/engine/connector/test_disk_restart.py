@@ -19,26 +19,30 @@ from tests.engine.connector.prompts import (
     tokens_of,
 )
 
-from kvtier_connector.config import kv_transfer_config
+from kvtier_connector.config import MIB, kv_transfer_config
 
 # What vLLM and PyTorch warn of is not ours.
-pytestmark = [pytest.mark.engine, pytest.mark.filterwarnings("ignore")]
+pytestmark = [
+    pytest.mark.engine,
+    pytest.mark.usefixtures("disk_pays"),
+    pytest.mark.filterwarnings("ignore"),
+]
 
 
 def test_an_engine_that_is_killed_and_started_again(
     engine: Callable[..., Any], model_folder: Callable[..., Path], cold: list[list[int]], tmp_path: Path
 ) -> None:
     settings = SMALL_DEVICE | {"model": model_folder()}
-    transfer = kv_transfer_config(tier(tmp_path / "disk"))
+    transfer = kv_transfer_config(tier(tmp_path / "disk", 8 * MIB))
     with engine(transfer, processes=True, **settings) as llm:
         assert tokens_of([answers(llm, [ids])[0] for ids in PROMPTS]) == cold
-        overwrite(llm)
-        loaded = metric(llm, "vllm:kv_offload_load_bytes")
-        assert list(zip(cold, CACHED, strict=True)) == [answers(llm, [ids])[0] for ids in PROMPTS]
-        assert metric(llm, "vllm:kv_offload_load_bytes") - loaded == sum(CACHED) // 32 * CHUNK_BYTES
         while metric(llm, "vllm:kvtier_disk_store_bytes") < sum(CACHED) // 32 * CHUNK_BYTES:
             # A slow disk was spared a part of the chunks, and is given it when they are used again.
             assert tokens_of([answers(llm, [ids])[0] for ids in PROMPTS]) == cold
+        overwrite(llm)
+        loaded = metric(llm, "vllm:kv_offload_load_bytes")
+        assert [answers(llm, [ids])[0] for ids in PROMPTS] == list(zip(cold, CACHED, strict=True))
+        assert metric(llm, "vllm:kv_offload_load_bytes") - loaded == sum(CACHED) // 32 * CHUNK_BYTES
         for process in llm.llm_engine.engine_core.resources.engine_manager.processes:
             os.kill(process.pid, signal.SIGKILL)
             process.join()

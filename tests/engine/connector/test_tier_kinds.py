@@ -20,7 +20,11 @@ from tests.engine.connector.prompts import (
 from kvtier_connector.config import MIB, kv_transfer_config
 
 # What vLLM and PyTorch warn of is not ours.
-pytestmark = [pytest.mark.engine, pytest.mark.filterwarnings("ignore")]
+pytestmark = [
+    pytest.mark.engine,
+    pytest.mark.usefixtures("disk_pays"),
+    pytest.mark.filterwarnings("ignore"),
+]
 
 
 def test_what_requests_generate_side_by_side_is_kept_if_asked_for(engine: Callable[..., Any]) -> None:
