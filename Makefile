@@ -34,7 +34,8 @@ coverage: setup cluster-tools ## Run what `make test` runs and say which lines n
 	@$(BIN)/pytest --cov --cov-report=term:skip-covered -m "not long" $(WORKERS) $(PYTEST_ARGS)
 
 .PHONY: test-long
-test-long: setup cluster-tools ## The long tests: after every write, an API server in trouble, 1,000 resources, 100 kills, a soak
+test-long: setup ## The long tests: after every write, an API server in trouble, 1,000 resources, 100 kills, a soak
+	@$(BIN)/python -m tests.cluster.harness.prepare --long
 	@$(call say,"tests: the long ones")
 	@$(BIN)/pytest -m long tests $(PYTEST_ARGS)
 

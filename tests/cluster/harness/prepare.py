@@ -1,6 +1,6 @@
 """`make cluster-tools`: everything that the cluster tests download or build, before a test's time runs.
 
-python -m tests.cluster.harness.prepare
+python -m tests.cluster.harness.prepare [--long]
 """
 
 import sys
@@ -15,17 +15,22 @@ from tests.cluster.harness.providers.provider import Ability, lacking
 from tests.cluster.harness.tools import MODULES, MissingToolError, Say, programs
 
 
-def prepare(say: Say) -> None:
+def prepare(say: Say, *, long: bool) -> None:
     """Programs and CRDs always; packages, images and the model where the provider can run a node.
 
     Compilers need the processors, packages and images the network and the disk: they go side by side.
+
+    Args:
+        say: Takes lines about what takes long.
+        long: Whether what only long tests need is wanted, too.
 
     Raises:
         MissingToolError: Something cannot be had.
     """
     with ThreadPoolExecutor() as beside:
         images = beside.submit(_images, say)
-        programs([name for module in MODULES for name in module.packages], say)
+        wanted = [module for module in MODULES if long or not module.only_long]
+        programs([name for module in wanted for name in module.packages], say)
         published_crds()
         images.result()
 
@@ -42,6 +47,6 @@ def _images(say: Say) -> None:
 
 if __name__ == "__main__":
     try:
-        prepare(click.echo)
+        prepare(click.echo, long="--long" in sys.argv)
     except MissingToolError as missing:
         sys.exit(f"cluster tests: {missing}")

@@ -33,12 +33,14 @@ class Module:
         source: The Go module that the programs' version is that of; empty for programs of our own.
         packages: Program to Go package.
         stamp: Go variables that hold the version; left alone, some servers call themselves v0.0.0.
+        only_long: Whether only long tests need them.
     """
 
     name: str
     source: str
     packages: Mapping[str, str]
     stamp: Mapping[str, str]
+    only_long: bool = False
 
     @property
     def folder(self) -> Path:
@@ -90,19 +92,23 @@ _KUBERNETES: Final = Module(
         "k8s.io/component-base/version.gitMinor": "{minor}",
     },
 )
+# In the order in which they are built: what tests of a node need comes first.
 MODULES: Final = (
     _KUBERNETES,
-    Module("kwok", "sigs.k8s.io/kwok", {"kwok": "sigs.k8s.io/kwok/cmd/kwok"}, {}),
+    Module("pause", "", {"pause": "kvtier.dev/tests/tools/pause"}, {}),
+    Module("picker", _GAIE, {"epp": f"{_GAIE}/cmd/epp"}, {}),
     Module(
         "helm",
         "helm.sh/helm/v4",
         {"helm": "helm.sh/helm/v4/cmd/helm"},
         {"helm.sh/helm/v4/internal/version.version": "{version}"},
     ),
-    Module("picker", _GAIE, {"epp": f"{_GAIE}/cmd/epp"}, {}),
+    Module("kwok", "sigs.k8s.io/kwok", {"kwok": "sigs.k8s.io/kwok/cmd/kwok"}, {}),
     # Earlier ones, whose configuration has another form.
-    *(Module(f"picker-{minor}", _GAIE, {f"epp-{minor}": f"{_GAIE}/cmd/epp"}, {}) for minor in ("1.2", "1.4")),
-    Module("pause", "", {"pause": "kvtier.dev/tests/tools/pause"}, {}),
+    *(
+        Module(f"picker-{minor}", _GAIE, {f"epp-{minor}": f"{_GAIE}/cmd/epp"}, {}, only_long=True)
+        for minor in ("1.2", "1.4")
+    ),
 )
 
 

@@ -28,6 +28,10 @@ _MADE = re.compile(r'Prefix(?:CachePlugin| PrepareData) initialized.*"config": ?
 _LOGS_WHAT_WAS_MADE = 2
 
 
+# Earlier pickers take minutes to build, and how they are configured is pinned by golden files.
+VERSIONS = [pytest.param(each, marks=[] if each == "1.5" else pytest.mark.long) for each in PROGRAMS]
+
+
 @pytest.fixture(scope="module")
 def pool(control_plane: Cluster, fleet: Fleet) -> Iterator[Pool]:
     with made_pool(control_plane, "flavours", fleet.port, fleet.ips) as made:
@@ -38,7 +42,7 @@ def rendered(version: str, asked: PickerInput) -> str:
     return picker_config("gaie", replace(asked, version=version)).text
 
 
-@pytest.mark.parametrize("version", PROGRAMS)
+@pytest.mark.parametrize("version", VERSIONS)
 @pytest.mark.parametrize("asked", INPUTS.values(), ids=INPUTS)
 def test_rendered_configuration_is_loaded(  # noqa: PLR0913, PLR0917 - fixtures
     version: str, asked: PickerInput, pool: Pool, fleet: Fleet, tmp_path: Path, say: Say
@@ -50,7 +54,7 @@ def test_rendered_configuration_is_loaded(  # noqa: PLR0913, PLR0917 - fixtures
         assert made_with(picker.process.log, parameters) == parameters
 
 
-@pytest.mark.parametrize("version", PROGRAMS)
+@pytest.mark.parametrize("version", VERSIONS)
 @pytest.mark.parametrize(
     ("field", "change"),
     [
@@ -70,12 +74,14 @@ def test_a_corrupted_configuration_is_refused(  # noqa: PLR0913, PLR0917 - fixtu
         pass
 
 
+@pytest.mark.long
 def test_1_4_refuses_the_block_size_of_1_3(pool: Pool, tmp_path: Path, say: Say) -> None:
     start = Start("1.4", rendered("1.3", EXAMPLE))
     with pytest.raises(RuntimeError, match="BlockSize"), running_gaie(start, pool, 3, tmp_path, say):
         pass
 
 
+@pytest.mark.long
 def test_a_parameter_that_1_2_does_not_know_would_be_seen(
     pool: Pool, fleet: Fleet, tmp_path: Path, say: Say
 ) -> None:
