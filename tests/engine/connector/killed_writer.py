@@ -46,6 +46,8 @@ def main(chunks_file: str, seed: int) -> None:
         while tier._stores:
             tier.wait(1.0)
             tier.progress()
+        sys.stdout.write("stored\n")
+        sys.stdout.flush()
 
 
 if __name__ == "__main__":
