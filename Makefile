@@ -101,15 +101,15 @@ format: setup-light ## Format the code
 ##@ Parts of the tests
 .PHONY: test-unit
 test-unit: setup-light ## Unit tests only: no engine, no API server
-	@$(BIN)/pytest tests/unit $(PYTEST_ARGS)
+	@$(BIN)/pytest tests/unit -m "not long" $(PYTEST_ARGS)
 
 .PHONY: test-engine
 test-engine: setup ## Tests against a real vLLM on the CPU
-	@$(BIN)/pytest tests/engine $(PYTEST_ARGS)
+	@$(BIN)/pytest tests/engine -m "not long" $(PYTEST_ARGS)
 
 .PHONY: test-cluster
 test-cluster: setup cluster-tools ## Tests against a real Kubernetes cluster (needs Go the first time)
-	@$(BIN)/pytest tests/cluster $(PYTEST_ARGS)
+	@$(BIN)/pytest tests/cluster -m "not long" $(PYTEST_ARGS)
 
 ##@ A cluster for a person
 .PHONY: cluster-tools
