@@ -41,10 +41,10 @@ test-long: setup ## The long tests: after every write, an API server in trouble,
 
 ##@ Set-up
 .PHONY: setup
-setup: $(READY) ## Everything, vLLM for the CPU included (about 5.5 GB, cached by uv for the next time)
+setup: $(READY) ## Everything, vLLM for the CPU included (about 5.2 GB, cached by uv for the next time)
 
 .PHONY: setup-light
-setup-light: $(LIGHT) ## kvtier's commands without an engine, lint and unit tests (half a gigabyte)
+setup-light: $(LIGHT) ## kvtier's commands without an engine, lint, generated files (0.7 GB)
 
 # Both locks have the same versions: the light one's are a part of the other's.
 $(LIGHT): pyproject.toml requirements-light.lock
@@ -100,7 +100,7 @@ format: setup-light ## Format the code
 
 ##@ Parts of the tests
 .PHONY: test-unit
-test-unit: setup-light ## Unit tests only: no engine, no API server
+test-unit: setup ## Unit tests only: no engine, no API server
 	@$(BIN)/pytest tests/unit -m "not long" $(PYTEST_ARGS)
 
 .PHONY: test-engine

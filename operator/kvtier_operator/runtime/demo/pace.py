@@ -63,12 +63,12 @@ def measure_pace(model: Path) -> Pace:
 
 
 def _measure(config: Mapping[str, int]) -> Pace:
-    import torch  # noqa: PLC0415 - heavy
-
     layers, hidden, inner = (
         config[name] for name in ("num_hidden_layers", "hidden_size", "intermediate_size")
     )
     heads = config["num_attention_heads"]
+    import torch  # noqa: PLC0415 - heavy
+
     # Queries, keys, values and the output; gate, up and down.
     shapes = [(hidden, hidden)] * 4 + [(hidden, inner)] * 2 + [(inner, hidden)]
     weights = [(torch.randn(_TOKENS, rows), torch.randn(rows, columns)) for rows, columns in shapes]
