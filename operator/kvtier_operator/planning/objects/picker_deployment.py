@@ -22,6 +22,8 @@ _DEFAULT_ENTRIES: Final = 31250
 """Entries a pod where the picker takes them from the engine: upstream's default."""
 _LEAST_PODS: Final = 8
 """Engines that the picker's memory allows for at least."""
+_LAST_S: Final = 5
+"""Of the pod's grace, what is left for the picker to end after its last call."""
 _SCRATCH: Final = {"name": "scratch", "emptyDir": {"sizeLimit": "64Mi"}}
 """Where kvtier's own picker may write: its image copies the compiled kernels there, for numba takes no cache
 that it cannot write to. The root file system stays read-only."""
@@ -137,7 +139,7 @@ def _args(plan: Plan) -> list[str]:
         *("--metrics-port", str(METRICS_PORT)),
     ]
     if _builtin(plan):
-        return args
+        return [*args, "--grace-period", str(plan.budget.drain_s - _LAST_S)]
     args += ["--metrics-endpoint-auth=false", "--tracing=false"]
     if router.replicas > 1:
         args.append("--ha-enable-leader-election")

@@ -39,7 +39,7 @@ class ExtProc:
         tokenizer: Finds true tokens; None to estimate, which needs no waiting.
         clock: Of the scheduler.
         heard: Keeps trouble that comes with each request from filling the log.
-        draining: Calls that only watch a response are ended.
+        draining: Calls end once neither their request nor their response needs them.
     """
 
     scheduler: Scheduler
@@ -56,7 +56,7 @@ class ExtProc:
         return {_PATH: Method(self._open, self.max_body_bytes + _AROUND_BYTES)}
 
     def drain(self) -> None:
-        """From now on a call ends once its request needs it no longer, rather than with the response."""
+        """From now on a call ends once nothing needs it, rather than with the response."""
         self.draining = True
         for call in tuple(self._calls):
             call.end_unless_needed()
@@ -162,7 +162,7 @@ class _Process:
         self._service.forget(self)
 
     def end_unless_needed(self) -> None:
-        """End the call if the request has its endpoint and no part of a response waits for us."""
+        """End the call if the request has its endpoint and no response can be cut off by it."""
         if not (self._exchange.picking or self._exchange.responding):
             self._reply.finish()
 

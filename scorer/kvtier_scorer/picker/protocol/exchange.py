@@ -88,8 +88,13 @@ class Exchange:
 
     @property
     def responding(self) -> bool:
-        """Whether parts of a response wait for this stream: ending it now would cut the response off."""
-        return not self.finished and self._response is _Response.BODY
+        """Whether ending this stream now could cut a response off.
+
+        Envoy gives parts of a FULL_DUPLEX_STREAMED body away as they come, unasked, and keeps no copy: they
+        may be on their way already. In other modes it keeps what has not been answered.
+        """
+        on_its_way = self._response_mode == _FULL_DUPLEX
+        return not self.finished and (on_its_way or self._response is _Response.BODY)
 
     def receive(self, message: bytes) -> list[Event]:
         """What a message of the gateway means.

@@ -147,7 +147,7 @@ def test_kvtiers_own_picker_gets_only_arguments_that_it_knows() -> None:
     flags = [arg.partition("=")[0] for arg in args if arg.startswith("--")]
     assert flags == [
         *("--pool-name", "--pool-namespace", "--pool-group", "--config-file"),
-        *("--grpc-port", "--grpc-health-port", "--metrics-port"),
+        *("--grpc-port", "--grpc-health-port", "--metrics-port", "--grace-period"),
     ]
 
 

@@ -248,6 +248,16 @@ def test_nothing_more_is_expected_where_response_bodies_are_not_sent() -> None:
     assert exchange.finished
 
 
+@pytest.mark.parametrize(
+    ("mode", "may_be_on_its_way"), [(FULL_DUPLEX, True), (STREAMED, False), (NONE, False)]
+)
+def test_a_response_of_which_the_gateway_keeps_no_copy_may_be_on_its_way(
+    mode: int, may_be_on_its_way: bool
+) -> None:
+    exchange = picked(gateway.request_headers(end_of_stream=True, response_mode=mode))
+    assert exchange.responding == may_be_on_its_way
+
+
 @pytest.mark.parametrize("mode", [BUFFERED, STREAMED, 77])
 def test_response_bodies_are_let_through_in_any_other_mode(mode: int) -> None:
     exchange = picked(gateway.request_headers(end_of_stream=True, response_mode=mode))
