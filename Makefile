@@ -100,7 +100,7 @@ format: setup-light ## Format the code
 
 ##@ Parts of the tests
 .PHONY: test-unit
-test-unit: setup ## Unit tests only: no engine, no API server
+test-unit: setup-light ## Unit tests only: no engine, no API server
 	@$(BIN)/pytest tests/unit -m "not long" $(PYTEST_ARGS)
 
 .PHONY: test-engine

@@ -1,8 +1,14 @@
 """The other sides of the disk benchmark: vLLM's and LMCache's real code stores blocks and loads the same."""
 
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from tests.hugepages import POOL, free_pages
+from tests.waiting import eventually
 
 from kvtier_connector.bench.disk import bench_disk
 
@@ -44,3 +50,18 @@ def test_a_file_of_vllms_that_was_changed_is_seen(tmp_path: Path) -> None:
             measured.sample("load", "16 prompts", seed=0)
     finally:
         side.close()
+
+
+def test_a_benchmark_that_is_ended_puts_the_pool_back(
+    hugepage_pool: Callable[[int], None], tmp_path: Path
+) -> None:
+    hugepage_pool(1)
+    before = POOL.read_text()
+    kvtier, out = Path(sys.executable).with_name("kvtier"), tmp_path / "disk.json"
+    command = [str(kvtier), "bench", "connector", "--only", "disk", "--out", str(out)]
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL) as bench:  # noqa: S603 - our own command
+        eventually(lambda: POOL.read_text() != before, "larger pool")
+        bench.terminate()
+        assert bench.wait(60) == 128 + signal.SIGTERM
+    assert (POOL.read_text(), free_pages()) == (before, 1)
+    assert not list(tmp_path.glob("kvtier-bench-*"))

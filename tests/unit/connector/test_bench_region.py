@@ -1,14 +1,10 @@
 """The bench on a region of a few pages: what it counts, and that the pool is as it was."""
 
-import signal
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from tests.unit.connector.conftest import POOL, free_pages
-from tests.waiting import eventually
+from tests.hugepages import POOL, free_pages
 
 from kvtier_connector.bench import hugepages
 from kvtier_connector.bench import region as bench_region
@@ -31,21 +27,6 @@ def test_each_kind_is_measured_and_the_pool_is_as_it_was(hugepage_pool: Callable
     least, most = figures["hugepage_s_per_gib_spread"]
     assert least <= figures["hugepage_s_per_gib"] <= most
     assert figures["hugepage_locked_s_per_gib"] >= figures["hugepage_s_per_gib"]
-
-
-def test_a_benchmark_that_is_ended_puts_the_pool_back(
-    hugepage_pool: Callable[[int], None], tmp_path: Path
-) -> None:
-    hugepage_pool(1)
-    before = POOL.read_text()
-    kvtier, out = Path(sys.executable).with_name("kvtier"), tmp_path / "disk.json"
-    command = [str(kvtier), "bench", "connector", "--only", "disk", "--out", str(out)]
-    with subprocess.Popen(command, stdout=subprocess.DEVNULL) as bench:  # noqa: S603 - our own command
-        eventually(lambda: POOL.read_text() != before, "larger pool")
-        bench.terminate()
-        assert bench.wait(60) == 128 + signal.SIGTERM
-    assert (POOL.read_text(), free_pages()) == (before, 1)
-    assert not list(tmp_path.glob("kvtier-bench-*"))
 
 
 def test_without_huge_pages_it_says_what_is_missing_and_measures_the_rest(

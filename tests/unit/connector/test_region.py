@@ -12,7 +12,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
-from tests.unit.connector.conftest import free_pages
+from tests.hugepages import free_pages
 
 from kvtier_connector.config import GIB, MIB, Policy
 from kvtier_connector.core import pages, region

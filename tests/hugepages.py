@@ -1,0 +1,32 @@
+"""The machine's pool of 2 MiB pages, for tests that set it."""
+
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+HUGEPAGE_BYTES = 2 << 20
+POOL = Path("/proc/sys/vm/nr_hugepages")
+ALL_PAGES = Path("/sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages")
+"""Also those in use beyond what the pool is set to."""
+
+
+def free_pages() -> int:
+    return int(Path("/sys/kernel/mm/hugepages/hugepages-2048kB/free_hugepages").read_text())
+
+
+@pytest.fixture
+def hugepage_pool() -> Iterator[Callable[[int], None]]:
+    """Give a function that makes exactly so many 2 MiB pages free, and put the pool back afterwards."""
+    if os.geteuid() != 0:
+        pytest.skip("huge pages are reserved as root")
+    before = int(POOL.read_text())
+
+    def provide(free: int) -> None:
+        in_use = int(ALL_PAGES.read_text()) - free_pages()
+        POOL.write_text(f"{in_use + free}\n")
+        assert free_pages() == free, "the kernel could not reserve the pages: memory too fragmented"
+
+    yield provide
+    POOL.write_text(f"{before}\n")
