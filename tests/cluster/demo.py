@@ -15,7 +15,7 @@ from typing import Any, Final
 import click
 from rich.console import Console
 from rich.table import Table
-from tests.cluster.harness.engines import MODEL, model_environment, model_folder, model_geometry
+from tests.cluster.harness.engines import DEMO_MODEL, model_environment, model_folder, model_geometry
 from tests.cluster.harness.installed import NAMESPACE, Site, running_site
 from tests.cluster.harness.providers.chosen import chosen_provider
 from tests.cluster.harness.providers.provider import Ability, lacking
@@ -27,7 +27,6 @@ from kvtier_operator.planning.observed import Observed
 from kvtier_operator.planning.planner import make_plan
 from kvtier_operator.runtime.demo.corpus import corpus
 from kvtier_operator.runtime.demo.measure import QUESTION
-from kvtier_operator.runtime.demo.model import ModelShape
 from kvtier_operator.runtime.demo.result import Kind, Sample
 from kvtier_operator.runtime.demo.setup import RESOURCE_PATH, demo_documents, fitted
 from kvtier_operator.runtime.measure.client import OpenAIClient, Query
@@ -97,9 +96,9 @@ def main(*, tokens: int, output: Path) -> None:
 def _resource(tokens: int) -> dict[str, Any]:
     """The local demo's resource, with what a cluster has to be told: the model's geometry and where it is."""
     [(_, resource)] = load_resources([str(RESOURCE_PATH)])
-    shape = ModelShape()
+    shape = DEMO_MODEL.shape
     per_token = 2 * shape.layers * shape.kv_heads * shape.head_dim * 4
-    document = fitted(resource, MODEL, tokens, per_token).manifest()
+    document = fitted(resource, DEMO_MODEL.name, tokens, per_token).manifest()
     document["spec"]["model"]["geometry"] = model_geometry(shape)
     document["spec"]["engine"]["env"] = model_environment()
     document["spec"]["tiers"]["cpu"] |= {"hugepages": {"policy": "Require"}, "memlock": {"policy": "Require"}}
@@ -132,12 +131,12 @@ def _measured(site: Site, tokens: int, console: Console) -> list[Sample]:
     service = site.kubectl.json("get", "service", "demo-engine")["spec"]
     url = f"http://{service['clusterIP']}:{service['ports'][0]['port']}"
     console.print(f"asking through the Service demo-engine at {url}")
-    texts = demo_documents(corpus(), model_folder(console.print), tokens)
+    texts = demo_documents(corpus(), model_folder(DEMO_MODEL, console.print), tokens)
     samples = []
     with OpenAIClient(url) as client:
         for kind, document in _ORDER:
             before = parse_metrics(client.text("/metrics"))
-            answer = client.ask(Query.completion(MODEL, texts[document] + QUESTION, _OUTPUT_TOKENS))
+            answer = client.ask(Query.completion(DEMO_MODEL.name, texts[document] + QUESTION, _OUTPUT_TOKENS))
             served = parse_metrics(client.text("/metrics")).since(before)
             sample = Sample(kind, document, answer, served)
             sample.verify()

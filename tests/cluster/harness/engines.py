@@ -1,4 +1,4 @@
-"""A real vLLM and a model for pods without an image of 6 GB: the node shows containers this checkout's.
+"""A real vLLM and models for pods without an image of 6 GB: the node shows containers this checkout's.
 
 containerd begins each container's specification with these mounts (see `node.containerd`), so a pod is what
 its Plan says, and its image has what kvtier's Containerfile puts there.
@@ -8,6 +8,7 @@ import os
 import shutil
 import sysconfig
 from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
@@ -16,14 +17,30 @@ from tests.cluster.harness.tools import Say, cache_folder
 from kvtier_operator.runtime.demo.corpus import corpus
 from kvtier_operator.runtime.demo.model import ModelShape, random_model
 
-MODEL: Final = "kvtier/random-llama-76m"
 HUB: Final = "/opt/kvtier-engine/hub"
 _PACKAGES: Final = "/opt/kvtier-engine/site-packages"
 
 
+@dataclass(frozen=True, slots=True)
+class RandomModel:
+    """A Llama with random weights, and what a resource calls it."""
+
+    name: str
+    shape: ModelShape
+
+
+DEMO_MODEL: Final = RandomModel("kvtier/random-llama-76m", ModelShape())
+SMALL_MODEL: Final = RandomModel(
+    "kvtier/random-llama-3m", replace(ModelShape(), hidden_size=128, intermediate_size=256, heads=2)
+)
+"""As much KV cache a token as the demo's, and hardly anything to compute."""
+
+
 def engine_mounts(say: Say) -> Mapping[Path, str]:
     """Folders of this machine and where containers see them: Python packages with vLLM, models."""
-    return {Path(sysconfig.get_path("purelib")): _PACKAGES, _hub(say): HUB}
+    for model in (DEMO_MODEL, SMALL_MODEL):
+        _put_into_hub(model, say)
+    return {Path(sysconfig.get_path("purelib")): _PACKAGES, _hub(): HUB}
 
 
 def model_environment() -> list[dict[str, str]]:
@@ -36,26 +53,28 @@ def model_geometry(shape: ModelShape) -> dict[str, int]:
     return {"layers": shape.layers, "kvHeads": shape.kv_heads, "headDim": shape.head_dim, "dtypeBytes": 4}
 
 
-def model_folder(say: Say) -> Path:
+def model_folder(model: RandomModel, say: Say) -> Path:
     """The model's own folder; it is made the first time."""
-    return random_model(ModelShape(), corpus(), cache_folder(), say)
+    return random_model(model.shape, corpus(), cache_folder(), say)
 
 
-def _hub(say: Say) -> Path:
-    """A folder as Hugging Face's cache is (huggingface_hub, file_download.py), with the random model."""
-    made = model_folder(say)
+def _hub() -> Path:
+    """A folder as Hugging Face's cache is (huggingface_hub, file_download.py)."""
+    return cache_folder() / "hub"
+
+
+def _put_into_hub(model: RandomModel, say: Say) -> None:
+    made = model_folder(model, say)
     revision = made.name.rpartition("-")[2]
-    hub = cache_folder() / "hub"
-    model = hub / f"models--{MODEL.replace('/', '--')}"
-    snapshot = model / "snapshots" / revision
+    folder = _hub() / f"models--{model.name.replace('/', '--')}"
+    snapshot = folder / "snapshots" / revision
     if not snapshot.exists():
-        copying = model / f".copying-{os.getpid()}"
+        copying = folder / f".copying-{os.getpid()}"
         shutil.copytree(made, copying)
         snapshot.parent.mkdir(exist_ok=True)
         copying.rename(snapshot)
     # an engine that locks no memory does not run as root
     for path in (snapshot, *snapshot.iterdir()):
         path.chmod(0o755 if path.is_dir() else 0o644)
-    (model / "refs").mkdir(exist_ok=True)
-    (model / "refs" / "main").write_text(revision)
-    return hub
+    (folder / "refs").mkdir(exist_ok=True)
+    (folder / "refs" / "main").write_text(revision)

@@ -6,7 +6,7 @@ import time
 from collections.abc import Iterator
 
 import pytest
-from tests.cluster.harness.engines import MODEL
+from tests.cluster.harness.engines import SMALL_MODEL
 from tests.cluster.node.engines import METRICS_PORT, OURS, Engines
 from tests.picker.harness.bootstrap import Gateway
 from tests.picker.harness.client import Answer, post
@@ -28,7 +28,7 @@ def envoy(engines: Engines, tmp_path_factory: pytest.TempPathFactory) -> Iterato
         yield started
 
 
-def complete(envoy: Envoy, prompt: str, model: str = MODEL) -> Answer:
+def complete(envoy: Envoy, prompt: str, model: str = SMALL_MODEL.name) -> Answer:
     body = {"model": model, "prompt": prompt, "max_tokens": 4, "temperature": 0, "ignore_eos": True}
     return post(envoy.url("one") + "/v1/completions", json.dumps(body).encode())
 
@@ -80,7 +80,7 @@ def test_our_picker_follows_the_engines_events(engines: Engines, envoy: Envoy) -
     prompt = f"{time.time()} " + " ".join(WORDS)
     tokens = json.loads(complete(envoy, prompt).body)["usage"]["prompt_tokens"]
     (ip,) = engines.ips("picker").values()
-    body = json.dumps({"model": MODEL, "prompt": prompt}).encode()
+    body = json.dumps({"model": SMALL_MODEL.name, "prompt": prompt}).encode()
 
     def known() -> bool:
         answer = post(f"http://{ip}:{METRICS_PORT}/explain/v1/completions", body)
