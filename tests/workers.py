@@ -5,20 +5,21 @@ from typing import Final
 from xdist.scheduler import LoadScopeScheduling
 
 _OF_THE_MACHINE: Final = (
-    "tests/engine/connector/test_bench_disk.py",
-    "tests/engine/connector/test_bench_gpu.py",
-    "tests/node/",
     "tests/unit/connector/test_bench_disk.py",
     "tests/unit/connector/test_bench_region.py",
     "tests/unit/connector/test_numa.py",
     "tests/unit/connector/test_pin.py",
     "tests/unit/connector/test_region.py",
+    "tests/engine/connector/test_bench_disk.py",
+    "tests/engine/connector/test_bench_gpu.py",
+    "tests/node/",
     "tests/cluster/node/",
     "tests/cluster/standing/",
 )
-"""Tests that reserve or take huge pages, of which the machine has one pool, that start nodes, look for what
-is left of processes: one worker runs these, one after the other. Those that
-need a cluster's tools come last, for the first time the tools are still being built."""
+"""Tests that reserve or take huge pages, of which the machine has one pool, that start nodes, or look for
+what is left of processes: one worker runs these, in this order. Those that collect garbage many times come
+before an engine has filled the heap, those that need a cluster's tools last: the first time the tools are
+still being built."""
 _OF_A_CLUSTER: Final = "tests/cluster/"
 """All others here share clusters that have no nodes of their own, which take a while to start."""
 _ORDER: Final = (*_OF_THE_MACHINE, "tests/engine/", "tests/unit/", _OF_A_CLUSTER, "tests/picker/")

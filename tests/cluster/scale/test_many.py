@@ -33,7 +33,7 @@ async def _many(provider: Provider, folder: Path, say: Say, count: int) -> None:
             operator.stop()
 
 
-@pytest.mark.parametrize("count", [50, _THOUSAND])
+@pytest.mark.parametrize("count", [20, _THOUSAND])
 def test_all_become_ready_and_a_restart_writes_nothing(
     provider: Provider, tmp_path: Path, say: Say, count: int
 ) -> None:
