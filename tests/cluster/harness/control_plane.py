@@ -90,7 +90,8 @@ def running_control_plane(
         folder = Path(name)
         certificates = make_certificates(folder, addresses.in_certificate)
         etcd = start_etcd(built["etcd"], folder)
-        stack.callback(etcd.process.stop)
+        stack.callback(etcd.process.kill)
         api_server = start_api_server(built["kube-apiserver"], folder, certificates, etcd.url, addresses)
-        stack.callback(api_server.process.stop)
+        # nothing of it is kept: it need not wait for those who still watch
+        stack.callback(api_server.process.kill)
         yield ControlPlane(api_server.url, certificates, folder, addresses)
