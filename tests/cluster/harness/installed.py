@@ -46,10 +46,8 @@ def running_site(provider: Provider, say: Say, *, hugepages: int) -> Iterator[Si
     archives = [each(say) for each in ARCHIVES]
     with (
         tempfile.TemporaryDirectory(prefix="kvtier-site-") as folder,
-        provider.node(say, hugepages=hugepages, mounts=engine_mounts(say)) as node,
+        provider.node(say, hugepages=hugepages, images=archives, mounts=engine_mounts(say)) as node,
     ):
-        for each in archives:
-            node.import_image(each)
         kubeconfig = node.cluster.kubeconfig(Path(folder))
         kubectl = command("kubectl", kubeconfig, Path(folder), say)
         helm = command("helm", kubeconfig, Path(folder), say)

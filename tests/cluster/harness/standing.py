@@ -122,12 +122,9 @@ def _hold(folder: Path) -> None:
                 sys.exit(reason)
             cluster = stack.enter_context(provider.cluster(click.echo))
         else:
-            making = provider.node(click.echo, hugepages=_HUGEPAGES, mounts=engine_mounts(click.echo))
-            archives = [each(click.echo) for each in ARCHIVES]
-            node = stack.enter_context(making)
-            for archive in archives:
-                node.import_image(archive)
-            cluster = node.cluster
+            mounts, images = engine_mounts(click.echo), [each(click.echo) for each in ARCHIVES]
+            making = provider.node(click.echo, hugepages=_HUGEPAGES, images=images, mounts=mounts)
+            cluster = stack.enter_context(making).cluster
         state = Standing(os.getpid(), str(cluster.kubeconfig(folder)))
         written = folder / "state.json.new"
         written.write_text(json.dumps(asdict(state)))

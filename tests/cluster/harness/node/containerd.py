@@ -1,12 +1,13 @@
 """containerd with runc, for the pods of one node."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
 from tests.cluster.harness.images.single_layer import write_image
 from tests.cluster.harness.node.cni import PLUGINS, write_network
+from tests.cluster.harness.node.image_store import copy_root, image_store
 from tests.cluster.harness.node.network import Network
 from tests.cluster.harness.node.sandbox import Sandbox
 from tests.cluster.harness.process import Process
@@ -40,24 +41,28 @@ disabled_plugins = [
 """
 
 
-def start_containerd(sandbox: Sandbox, network: Network, pause: Path, mounts: Mapping[Path, str]) -> Process:
+def start_containerd(
+    sandbox: Sandbox, network: Network, pause: Path, images: Sequence[Path], mounts: Mapping[Path, str]
+) -> Process:
     """Starts containerd in a sandbox and waits until it answers.
 
     Args:
         sandbox: Where it runs.
         network: What its pods get addresses of.
         pause: The static program that holds a pod's namespaces.
+        images: Archives (docker-archive or OCI) of the images that its pods can have.
         mounts: Folders of this machine that every container sees read-only, and where. No pod says so: it is
             as if their images had those folders.
     """
     folder = sandbox.folder / "containerd"
     folder.mkdir()
+    root = folder / "root"
     base = folder / "base-spec.json"
     base.write_text(json.dumps(_base_spec(sandbox, mounts)))
     configuration = folder / "config.toml"
     configuration.write_text(
         _CONFIG.format(
-            root=folder / "root",
+            root=root,
             socket=SOCKET,
             pause=_PAUSE,
             plugins=PLUGINS,
@@ -65,14 +70,28 @@ def start_containerd(sandbox: Sandbox, network: Network, pause: Path, mounts: Ma
             base=base,
         )
     )
-    process = sandbox.start("containerd", "containerd", "--config", configuration)
-    process.wait_until(lambda: _answers(sandbox))
-    import_image(sandbox, write_image(folder / "pause.tar", _PAUSE, pause))
+    if images:
+        with image_store(images) as store:
+            if not store.exists():
+                process = _started(sandbox, configuration)
+                for each in images:
+                    _import_image(sandbox, each)
+                sandbox.end(process)
+                copy_root(root, store)
+            else:
+                copy_root(store, root)
+    process = _started(sandbox, configuration)
+    _import_image(sandbox, write_image(folder / "pause.tar", _PAUSE, pause))
     return process
 
 
-def import_image(sandbox: Sandbox, archive: Path) -> None:
-    """Brings the images of an archive to the node's pods."""
+def _started(sandbox: Sandbox, configuration: Path) -> Process:
+    process = sandbox.start("containerd", "containerd", "--config", configuration)
+    process.wait_until(lambda: _answers(sandbox))
+    return process
+
+
+def _import_image(sandbox: Sandbox, archive: Path) -> None:
     sandbox.run("ctr", "--address", SOCKET, "--namespace", _NAMESPACE, "images", "import", archive)
 
 

@@ -1,7 +1,7 @@
 """A real node beside a cluster: kubelet, containerd, runc, kube-proxy, in namespaces of their own."""
 
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,7 +12,7 @@ from tests.cluster.harness import cluster as clusters
 from tests.cluster.harness.cluster import running_cluster
 from tests.cluster.harness.control_plane import ControlPlane
 from tests.cluster.harness.node.cgroups import own_cgroup
-from tests.cluster.harness.node.containerd import import_image, start_containerd
+from tests.cluster.harness.node.containerd import start_containerd
 from tests.cluster.harness.node.hugepages import reserved_hugepages
 from tests.cluster.harness.node.kube_proxy import start_kube_proxy
 from tests.cluster.harness.node.kubelet import Identity, start_kubelet
@@ -40,18 +40,17 @@ class RealNode:
     cluster: ControlPlane
     sandbox: Sandbox
 
-    def import_image(self, archive: Path) -> None:
-        """Brings the images of an archive (docker-archive or OCI) to its pods."""
-        import_image(self.sandbox, archive)
-
 
 @contextmanager
-def running_node(say: Say, *, hugepages: int, mounts: Mapping[Path, str] | None = None) -> Iterator[RealNode]:
+def running_node(
+    say: Say, *, hugepages: int, images: Sequence[Path] = (), mounts: Mapping[Path, str] | None = None
+) -> Iterator[RealNode]:
     """A cluster with one Ready node; everything is gone afterwards.
 
     Args:
         say: Takes lines about what takes long.
         hugepages: How many 2 MiB pages the node has.
+        images: Archives (docker-archive or OCI) of the images that its pods can have.
         mounts: Folders of this machine that every container sees read-only, and where.
     """
     install_packages(say)
@@ -68,7 +67,7 @@ def running_node(say: Say, *, hugepages: int, mounts: Mapping[Path, str] | None 
         stack.enter_context(reserved_hugepages(hugepages))
         identity = Identity(f"kvtier-node-{network.index}", network, cgroup)
         cluster = stack.enter_context(running_cluster(say, network.api_server, folder))
-        stack.callback(start_containerd(sandbox, network, built["pause"], mounts or {}).kill)
+        stack.callback(start_containerd(sandbox, network, built["pause"], images, mounts or {}).kill)
         stack.callback(start_kubelet(built["kubelet"], sandbox, cluster, identity).kill)
         stack.callback(start_kube_proxy(built["kube-proxy"], sandbox, cluster, identity).kill)
         with cluster.client() as api:

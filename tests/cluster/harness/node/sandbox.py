@@ -39,6 +39,12 @@ class Sandbox:
         """Starts a program inside, with its log in the folder."""
         return Process(self.command(*command), self.folder / f"{name}.log")
 
+    @staticmethod
+    def end(process: Process) -> None:
+        """Asks a program that was started inside to end, and waits until it has."""
+        os.kill(_only_child(process.pid), signal.SIGTERM)
+        process.wait()
+
     def run(self, *command: str | Path) -> str:
         """Runs a command inside and returns what it printed.
 

@@ -2,7 +2,7 @@
 
 import os
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -37,9 +37,11 @@ class Existing:
         """The cluster."""
         return _known(say)
 
-    def node(self, say: Say, *, hugepages: int, mounts: Mapping[Path, str]) -> AbstractContextManager[Node]:
+    def node(
+        self, say: Say, *, hugepages: int, images: Sequence[Path], mounts: Mapping[Path, str]
+    ) -> AbstractContextManager[Node]:
         """Never: see `why_not`."""
-        raise NotImplementedError(self.why_not(Ability.NODE), say, hugepages, mounts)
+        raise NotImplementedError(self.why_not(Ability.NODE), say, hugepages, images, mounts)
 
 
 @contextmanager

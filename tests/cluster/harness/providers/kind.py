@@ -4,7 +4,7 @@ import shutil
 import subprocess
 import tempfile
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -42,9 +42,11 @@ class Kind:
         """A new cluster, on whose own node no pod of a test lands."""
         return _created(say)
 
-    def node(self, say: Say, *, hugepages: int, mounts: Mapping[Path, str]) -> AbstractContextManager[Node]:
+    def node(
+        self, say: Say, *, hugepages: int, images: Sequence[Path], mounts: Mapping[Path, str]
+    ) -> AbstractContextManager[Node]:
         """Never: see `why_not`."""
-        raise NotImplementedError(self.why_not(Ability.NODE), say, hugepages, mounts)
+        raise NotImplementedError(self.why_not(Ability.NODE), say, hugepages, images, mounts)
 
 
 @contextmanager

@@ -1,6 +1,6 @@
 """Kubernetes' own programs as processes of this machine: needs Go, and root for a node."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
@@ -32,7 +32,7 @@ class Local:
         return running_cluster(say)
 
     def node(
-        self, say: Say, *, hugepages: int, mounts: Mapping[Path, str]
+        self, say: Say, *, hugepages: int, images: Sequence[Path], mounts: Mapping[Path, str]
     ) -> AbstractContextManager[RealNode]:
         """With kubelet, containerd and kube-proxy."""
-        return running_node(say, hugepages=hugepages, mounts=mounts)
+        return running_node(say, hugepages=hugepages, images=images, mounts=mounts)

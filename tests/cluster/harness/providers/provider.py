@@ -1,6 +1,6 @@
 """What a source of clusters offers the tests, whatever it makes them with."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from enum import Enum
 from pathlib import Path
@@ -46,9 +46,6 @@ class Node(Protocol):
     def cluster(self) -> Cluster:
         """The cluster."""
 
-    def import_image(self, archive: Path) -> None:
-        """Brings the images of an archive to its pods."""
-
 
 class Provider(Protocol):
     """A source of clusters; each context ends with what it made gone."""
@@ -66,8 +63,10 @@ class Provider(Protocol):
     def cluster(self, say: Say) -> AbstractContextManager[Cluster]:
         """A cluster with all the controllers."""
 
-    def node(self, say: Say, *, hugepages: int, mounts: Mapping[Path, str]) -> AbstractContextManager[Node]:
-        """A node with 2 MiB huge pages, on which every container sees folders of this machine read-only."""
+    def node(
+        self, say: Say, *, hugepages: int, images: Sequence[Path], mounts: Mapping[Path, str]
+    ) -> AbstractContextManager[Node]:
+        """A node with 2 MiB huge pages and images, whose containers all see folders of this machine."""
 
 
 def lacking(provider: Provider, ability: Ability) -> str:
