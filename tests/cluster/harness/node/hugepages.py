@@ -5,7 +5,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
-_POOL: Final = Path("/sys/kernel/mm/hugepages/hugepages-2048kB")
+_POOL: Final = Path("/proc/sys/vm/nr_hugepages")
+"""What the pool is set to; the file in /sys counts pages, too, that somebody who is just ending still has."""
 PAGE_BYTES: Final = 2 * 1024 * 1024
 
 
@@ -16,10 +17,9 @@ def reserved_hugepages(count: int) -> Iterator[None]:
     Raises:
         RuntimeError: The kernel found less memory for them than asked for.
     """
-    total = _POOL / "nr_hugepages"
-    before = int(total.read_text())
-    total.write_text(str(before + count))
-    got = int(total.read_text()) - before
+    before = int(_POOL.read_text())
+    _POOL.write_text(str(before + count))
+    got = int(_POOL.read_text()) - before
     try:
         if got < count:
             raise RuntimeError(
@@ -33,5 +33,4 @@ def reserved_hugepages(count: int) -> Iterator[None]:
 
 def return_hugepages(count: int) -> None:
     """Takes pages away from the machine's pool; others may have added their own meanwhile."""
-    total = _POOL / "nr_hugepages"
-    total.write_text(str(max(0, int(total.read_text()) - count)))
+    _POOL.write_text(str(max(0, int(_POOL.read_text()) - count)))
