@@ -13,13 +13,14 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final
 
 import psutil
 
+from kvtier_connector.bench.held_signals import held_signals
 from kvtier_connector.errors import ConnectorError
 
 _ENVIRONMENT: Final = {
@@ -146,25 +147,28 @@ def bench_engine(
     log.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="kvtier-") as sockets:  # vLLM leaves them
         bound = {"VLLM_CPU_OMP_THREADS_BIND": cores or _every_core(), "VLLM_RPC_BASE_PATH": sockets}
-        with log.open("w") as output:
-            process = subprocess.Popen(  # noqa: S603 - our own interpreter
-                [sys.executable, "-m", module, str(child_end), json.dumps(settings)],
-                stdin=subprocess.PIPE,
-                stdout=output,
-                stderr=subprocess.STDOUT,
-                text=True,
-                pass_fds=[child_end],
-                env=os.environ | _ENVIRONMENT | bound,
-            )
-        os.close(child_end)
-        try:
+        with log.open("w") as output, ExitStack() as stack:
+            with held_signals():
+                process = subprocess.Popen(  # noqa: S603 - our own interpreter
+                    [sys.executable, "-m", module, str(child_end), json.dumps(settings)],
+                    stdin=subprocess.PIPE,
+                    stdout=output,
+                    stderr=subprocess.STDOUT,
+                    text=True,
+                    pass_fds=[child_end],
+                    env=os.environ | _ENVIRONMENT | bound,
+                )
+                stack.callback(_end, process)
+            os.close(child_end)
             engine = BenchEngine(process, answers, log)
             engine.ask()
             yield engine
-        finally:
-            if process.stdin:
-                process.stdin.close()
-            process.wait()
+
+
+def _end(process: "subprocess.Popen[str]") -> None:
+    if process.stdin:
+        process.stdin.close()
+    process.wait()
 
 
 def _every_core() -> str:

@@ -3,6 +3,7 @@
 import json
 import os
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -111,12 +112,10 @@ def test_kvtier_verifies_what_it_loads(tmp_path: Path) -> None:
 
 def test_a_side_that_dies_says_why(tmp_path: Path) -> None:
     log = tmp_path / "log"
-    side = SideProcess("none", work(tmp_path / "files"), log=log, environment={})
-    try:
+    with ExitStack() as stack:
+        side = SideProcess("none", work(tmp_path / "files"), log=log, environment={}, stack=stack)
         with pytest.raises(ConnectorError, match=r"(?s)side none died.*KeyError: 'none'"):
             side.ready()
-    finally:
-        side.close()
 
 
 def samples(*gbps: float) -> list[Sample]:

@@ -38,9 +38,6 @@ class Contestant(Protocol):
     def sample(self, op: Op, variant: str, seed: int) -> Sample:
         """Take one sample."""
 
-    def close(self) -> None:
-        """End it."""
-
 
 def bench_disk(  # noqa: PLR0913 - the last four are for tests and for disks of other sizes
     folder: Path,
@@ -96,27 +93,26 @@ def bench_disk(  # noqa: PLR0913 - the last four are for tests and for disks of 
 def _started(
     work: Work, sides: Sequence[str], log: Path, say: Callable[[str], None]
 ) -> Iterator[list[Contestant]]:
-    """Start the sides that can be had, one after the other; remove their files at the end."""
+    """Start the sides that can be had, one after the other; end them and remove their files at the end."""
     with tempfile.TemporaryDirectory(dir=Path(work.folder).parent) as files, ExitStack() as stack:
         contestants: list[Contestant] = []
         for name in sides:
             own = Work(str(Path(files, name)), work.block_bytes, work.blocks, work.sample_blocks)
             try:
-                contestant = _contestant(name, own, log.with_suffix(f".{name}.log"))
+                contestant = _contestant(name, own, log.with_suffix(f".{name}.log"), stack)
             except (FioMissingError, LMCacheMissingError) as error:
                 say(str(error))
                 continue
-            stack.callback(contestant.close)
             contestant.ready()
             contestants.append(contestant)
         yield contestants
 
 
-def _contestant(name: str, work: Work, log: Path) -> Contestant:
+def _contestant(name: str, work: Work, log: Path, stack: ExitStack) -> Contestant:
     if name == "fio":
         return Fio(work, all_memory=True)
     environment = _ENGINE | lmcache_environment() if name == "lmcache" else _ENGINE
-    return SideProcess(name, work, log=log, environment=environment)
+    return SideProcess(name, work, log=log, environment=environment, stack=stack)
 
 
 def _measured(

@@ -46,7 +46,7 @@ class Fio:
     """Takes samples with fio, one process each, on one file of the work's size.
 
     fio's own account of time and CPU is taken, which leaves out its start: the CPU of its threads, not of the
-    kernel's for them.
+    kernel's for them. Nothing runs between samples, and its file goes with the work's folder.
 
     Args:
         work: whose bytes, sizes and numbers of blocks it takes.
@@ -111,9 +111,6 @@ class Fio:
         except ConnectorError:
             return False
         return True
-
-    def close(self) -> None:
-        """Nothing runs between samples, and the file goes with the folder."""
 
     def _run(self, *options: str) -> dict[str, Any]:
         command = [

@@ -5,11 +5,13 @@ import os
 import subprocess
 import sys
 from collections.abc import Mapping
+from contextlib import ExitStack
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Final
 
 from kvtier_connector.bench.disk.work import Op, Sample, Work
+from kvtier_connector.bench.held_signals import held_signals
 from kvtier_connector.errors import ConnectorError
 
 _LOG_LINES: Final = 15
@@ -17,15 +19,26 @@ _END_TIMEOUT_S: Final = 30.0
 
 
 class SideProcess:
-    """Starts a side, asks it for samples and ends it."""
+    """Starts a side and asks it for samples.
 
-    def __init__(self, name: str, work: Work, *, log: Path, environment: Mapping[str, str]) -> None:
+    Args:
+        name: of the side.
+        work: what it is to do.
+        log: file for its output.
+        environment: variables beside this process's own.
+        stack: ends it.
+    """
+
+    def __init__(
+        self, name: str, work: Work, *, log: Path, environment: Mapping[str, str], stack: ExitStack
+    ) -> None:
         self.name = name
         self._log = log
         Path(work.folder).mkdir(parents=True)
         reader, writer = os.pipe()
+        self._answers = os.fdopen(reader)
         command = [sys.executable, "-m", "kvtier_connector.bench.disk.sides", name, json.dumps(asdict(work))]
-        with log.open("w") as output:
+        with log.open("w") as output, held_signals():
             self._process = subprocess.Popen(  # noqa: S603 - ourselves
                 [*command, str(writer)],
                 stdin=subprocess.PIPE,
@@ -35,8 +48,8 @@ class SideProcess:
                 env={**os.environ, **environment},
                 text=True,
             )
+            stack.callback(self._end)
         os.close(writer)
-        self._answers = os.fdopen(reader)
         self.variants: tuple[str, ...] = ()
 
     def ready(self) -> None:
@@ -58,8 +71,7 @@ class SideProcess:
             self._process.stdin.flush()
         return Sample(**self._answer())
 
-    def close(self) -> None:
-        """End it."""
+    def _end(self) -> None:
         if self._process.stdin:
             self._process.stdin.close()
         try:
