@@ -10,11 +10,12 @@ from pathlib import Path
 from typing import Protocol
 
 import pytest
+from tests.hugepages import POOL
 
 from kvtier_operator.planning.demands import Demands
 
 PAGE_BYTES = 2 << 20
-_POOL = Path("/sys/kernel/mm/hugepages/hugepages-2048kB")
+_PAGES = Path("/sys/kernel/mm/hugepages/hugepages-2048kB")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -68,19 +69,18 @@ def examine(tmp_path: Path) -> Examine:
 
 def free_pages() -> int:
     """Free huge pages of 2 MiB that nobody has reserved."""
-    return int((_POOL / "free_hugepages").read_text()) - int((_POOL / "resv_hugepages").read_text())
+    return int((_PAGES / "free_hugepages").read_text()) - int((_PAGES / "resv_hugepages").read_text())
 
 
 @contextmanager
 def more_pages(number: int) -> Iterator[None]:
-    pool = _POOL / "nr_hugepages"
-    before = int(pool.read_text())
-    pool.write_text(str(before + number))
+    before = int(POOL.read_text())
+    POOL.write_text(str(before + number))
     try:
-        assert int(pool.read_text()) == before + number, "the kernel had no memory for huge pages"
+        assert int(POOL.read_text()) == before + number, "the kernel had no memory for huge pages"
         yield
     finally:
-        pool.write_text(str(before))
+        POOL.write_text(str(before))
 
 
 @pytest.fixture
