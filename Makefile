@@ -44,12 +44,12 @@ test-long: setup ## The long tests: after every write, an API server in trouble,
 setup: $(READY) ## Everything, vLLM for the CPU included (about 5.2 GB, cached by uv for the next time)
 
 .PHONY: setup-light
-setup-light: $(LIGHT) ## kvtier's commands without an engine, lint, generated files (0.7 GB)
+setup-light: $(LIGHT) ## kvtier's commands without an engine, lint, generated files, unit tests (0.8 GB)
 
 # Both locks have the same versions: the light one's are a part of the other's.
 $(LIGHT): pyproject.toml requirements-light.lock
 	@command -v $(PYTHON) >/dev/null || { echo "make: $(PYTHON) is missing: install Python 3.11 or newer, or name it with make PYTHON=..."; exit 1; }
-	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "make: $$($(PYTHON) --version) is too old: install Python 3.11 or newer, or name it with make PYTHON=..."; exit 1; }
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || { echo "make: $(PYTHON) is not Python 3.11 or newer: install that, or name it with make PYTHON=..."; exit 1; }
 	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || { echo "make: Python's venv module is missing: install it (Debian and Ubuntu: apt-get install python3-venv)"; exit 1; }
 	@$(call say,"set-up: uv $(UV_VERSION) and $(VENV)")
 	@$(BIN)/python -m pip --version >/dev/null 2>&1 || $(PYTHON) -m venv --clear $(VENV)
@@ -110,6 +110,10 @@ test-engine: setup ## Tests against a real vLLM on the CPU
 .PHONY: test-cluster
 test-cluster: setup cluster-tools ## Tests against a real Kubernetes cluster (needs Go the first time)
 	@$(BIN)/pytest tests/cluster -m "not long" $(PYTEST_ARGS)
+
+.PHONY: test-picker
+test-picker: setup cluster-tools ## Tests of the picker behind the real Envoy, beside others' pickers (needs Go the first time)
+	@$(BIN)/pytest tests/picker -m "not long" $(PYTEST_ARGS)
 
 ##@ A cluster for a person
 .PHONY: cluster-tools
