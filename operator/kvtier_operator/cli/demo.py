@@ -111,12 +111,14 @@ def _model(model: Path | None, text: str, console: "Console") -> tuple[Path, str
 
 def _lengths(model: Path, tokens: int | None, within_s: float, console: "Console") -> "Lengths":
     """How long documents and system prompts are: what was asked for, or what this machine is done with."""
-    from kvtier_operator.runtime.demo.lengths import fitting_lengths  # noqa: PLC0415 - after the model
+    from kvtier_operator.runtime.demo.lengths import default_lengths, fitting_lengths  # noqa: PLC0415 - after the model
     from kvtier_operator.runtime.demo.pace import measure_pace  # noqa: PLC0415 - as above
 
-    with console.status("measuring how fast this machine computes"):
-        pace = measure_pace(model)
-    lengths = fitting_lengths(pace, within_s)
+    try:
+        with console.status("measuring how fast this machine computes"):
+            lengths = fitting_lengths(measure_pace(model), within_s)
+    except RuntimeFailedError as error:
+        lengths = default_lengths(str(error))
     return lengths if tokens is None else lengths.with_documents(tokens)
 
 

@@ -1,6 +1,6 @@
 """How long the demo's prompts are: as long as they say most, where a machine is done with them in time."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Final
 
 from kvtier_operator.runtime.demo.pace import Pace
@@ -31,7 +31,22 @@ class Lengths:
 
     def with_documents(self, tokens: int) -> "Lengths":
         """The same with documents as long as somebody asked for."""
-        return replace(self, document_tokens=tokens, system_tokens=min(self.system_tokens, tokens), note="")
+        system = min(self.system_tokens, tokens)
+        note = (
+            f"For this machine to be done in time, system prompts have {system:,} tokens "
+            f"(by default {MOST_SYSTEM_TOKENS:,})."
+        )
+        return Lengths(tokens, system, note if system < min(tokens, MOST_SYSTEM_TOKENS) else "")
+
+
+def default_lengths(why: str) -> Lengths:
+    """Lengths for a machine whose pace is not known.
+
+    Args:
+        why: it is not, for people.
+    """
+    note = f"Prompts are as long as on a fast machine, whatever time that takes: {why}."
+    return Lengths(MOST_DOCUMENT_TOKENS, MOST_SYSTEM_TOKENS, note)
 
 
 def fitting_lengths(pace: Pace, within_s: float) -> Lengths:

@@ -99,7 +99,9 @@ def _fastest_s(run: Callable[[], None]) -> float:
 
 if __name__ == "__main__":
     try:
-        measured = _measure(json.loads(Path(sys.argv[1]).read_text(encoding="utf-8")))
+        config = json.loads(Path(sys.argv[1]).read_text(encoding="utf-8"))
+        # a model that also takes images has its language model's sizes there
+        measured = _measure(config | config.get("text_config", {}))
     except KeyError as missing:
         sys.exit(f"{sys.argv[1]}: {missing} is missing")
     sys.stdout.write(json.dumps(asdict(measured)))

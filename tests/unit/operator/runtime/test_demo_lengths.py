@@ -10,6 +10,7 @@ from kvtier_operator.runtime.demo.lengths import (
     MOST_DOCUMENT_TOKENS,
     MOST_SYSTEM_TOKENS,
     Lengths,
+    default_lengths,
     fitting_lengths,
 )
 from kvtier_operator.runtime.demo.pace import Pace, measure_pace
@@ -48,8 +49,20 @@ def test_no_machine_is_so_slow_that_nothing_is_left_to_show() -> None:
 
 
 def test_what_was_asked_for_is_taken_and_needs_no_excuse() -> None:
-    asked = fitting_lengths(SLOW, MINUTES).with_documents(300)
-    assert asked == Lengths(300, 300)
+    assert fitting_lengths(SLOW, MINUTES).with_documents(300) == Lengths(300, 300)
+    assert fitting_lengths(FAST, MINUTES).with_documents(9000) == Lengths(9000, MOST_SYSTEM_TOKENS)
+
+
+def test_shorter_system_prompts_are_said_where_documents_were_asked_for() -> None:
+    asked = fitting_lengths(SLOW, MINUTES).with_documents(9000)
+    assert asked.document_tokens == 9000
+    assert f"system prompts have {asked.system_tokens:,} tokens (by default 1,500)" in asked.note
+
+
+def test_a_pace_that_is_not_known_shortens_nothing() -> None:
+    found = default_lengths("the config has no sizes")
+    assert (found.document_tokens, found.system_tokens) == (MOST_DOCUMENT_TOKENS, MOST_SYSTEM_TOKENS)
+    assert found.note.endswith("the config has no sizes.")
 
 
 def test_a_config_without_a_size_is_one_line(tmp_path: Path) -> None:
