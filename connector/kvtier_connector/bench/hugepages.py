@@ -26,19 +26,17 @@ def reserved(size_bytes: int) -> Iterator[str]:
         yield ""
         return
     before = _POOL.read_text()
-    try:  # who is told to end while the kernel looks for pages puts them back, too
-        yield _order(pages, lacking)
-    finally:
-        if _POOL.read_text() != before:
-            _POOL.write_text(before)
-
-
-def _order(pages: int, lacking: int) -> str:
-    """Make the pool larger by what is lacking; returns what is missing of `pages` then."""
     try:
         _POOL.write_text(f"{int(_ALL.read_text()) + lacking}\n")
     except OSError as error:
         reason = f"{_POOL}: {error.strerror}"
-        return f"huge pages: {lacking} of {pages} missing and not to be reserved ({reason}); do it as root"
-    lacking = pages - free_pages(PAGE_BYTES)
-    return f"huge pages: the kernel has no memory for {lacking} of {pages}" if lacking > 0 else ""
+        yield f"huge pages: {lacking} of {pages} missing and not to be reserved ({reason}); do it as root"
+        return
+    except BaseException:  # told to end while the kernel looked for pages, of which it has found some
+        _POOL.write_text(before)
+        raise
+    try:
+        lacking = pages - free_pages(PAGE_BYTES)
+        yield f"huge pages: the kernel has no memory for {lacking} of {pages}" if lacking > 0 else ""
+    finally:
+        _POOL.write_text(before)
