@@ -3,7 +3,7 @@
 import signal
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from types import FrameType
 from typing import Final
 
@@ -25,11 +25,14 @@ def held_signals() -> Iterator[None]:
         del frame
         came.append(number)
 
-    handlers = {number: signal.signal(number, hold) for number in _ENDINGS}
-    try:
-        yield
-    finally:
-        for number, handler in handlers.items():
-            signal.signal(number, handler)
+    def hand_on() -> None:
         if came:
             signal.raise_signal(came[0])
+
+    with ExitStack() as stack:
+        # last of all: then the handlers are back, each of them, whatever one of them raises
+        stack.callback(hand_on)
+        for number in _ENDINGS:
+            stack.callback(signal.signal, number, signal.getsignal(number))
+            signal.signal(number, hold)
+        yield
