@@ -15,6 +15,8 @@ PYTEST_ARGS ?=
 WORKERS := -n $(shell echo $$(( $$(nproc) + 1 ))) --maxprocesses 5 --no-loadscope-reorder
 # An engine start imports thousands of modules: let Python keep what it compiled, whatever the caller's environment says.
 export PYTHONDONTWRITEBYTECODE :=
+# Not MAKE itself: that would have `make -n` run the recipe that it stands in.
+AGAIN := $(MAKE) --no-print-directory
 say = printf '\033[1m==> %s\033[0m\n' $(1)
 
 ##@ The two commands
@@ -24,8 +26,9 @@ demo: setup ## Serve a long prompt twice with a real vLLM: cold, from the device
 
 .PHONY: test
 test: setup ## Lint, check generated files, run all tests but the long ones (unit, real vLLM, real Kubernetes API server)
-	@$(BIN)/python -m tests.cluster.harness.prepare & tools=$$!; trap 'kill $$tools 2>/dev/null || true' EXIT; \
-		$(MAKE) --no-print-directory lint verify; \
+	@setsid $(BIN)/python -m tests.cluster.harness.prepare & tools=$$!; \
+		trap 'test -z "$$(jobs -r)" || kill -- -$$tools' EXIT; \
+		$(AGAIN) lint verify; \
 		$(call say,"tests: unit; real vLLM; real Kubernetes API server; what those need is built meanwhile"); \
 		$(BIN)/pytest -m "not long" $(WORKERS) $(PYTEST_ARGS)
 
