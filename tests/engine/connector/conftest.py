@@ -17,11 +17,20 @@ __all__ = ["hugepage_pool"]
 
 
 @pytest.fixture(scope="module")
-def disk_pays() -> Iterator[None]:
-    """By its own measure a disk on a busy machine may be slower than computing, and is left alone then."""
+def disk_pays() -> Iterator[set[float]]:
+    """By its own measure a disk on a busy machine may be slower than computing, and is left alone then.
+
+    Gives the bytes per token for which it has been asked.
+    """
+    asked = set[float]()
+
+    def pays(_: BreakEven, bytes_per_token: float) -> bool:
+        asked.add(bytes_per_token)
+        return True
+
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(BreakEven, "pays", lambda *_: True)
-        yield
+        patch.setattr(BreakEven, "pays", pays)
+        yield asked
 
 
 @pytest.fixture(scope="session")
@@ -43,7 +52,7 @@ def cold(cold_tokens: list[list[int]]) -> list[list[int]]:
 def disk_engine(
     engine: Callable[..., Any],
     cold: list[list[int]],
-    disk_pays: None,
+    disk_pays: set[float],
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[DiskEngine]:
     del disk_pays

@@ -23,13 +23,16 @@ from kvtier_connector.core.disk.store import Store, StoreRequest
 pytestmark = [pytest.mark.engine, pytest.mark.filterwarnings("ignore")]
 
 
-def test_warm_from_disk(disk_engine: DiskEngine, known: Path, cold: list[list[int]], tmp_path: Path) -> None:
+def test_warm_from_disk(
+    disk_engine: DiskEngine, disk_pays: set[float], known: Path, cold: list[list[int]], tmp_path: Path
+) -> None:
     disk_engine.restart(Path(shutil.copytree(known, tmp_path / "disk")))
     loaded = metric(disk_engine.llm, "vllm:kvtier_disk_load_bytes")
     assert disk_engine.ask() == (cold, CACHED)
     assert metric(disk_engine.llm, "vllm:kvtier_disk_load_bytes") - loaded == 39 * CHUNK_BYTES
     assert metric(disk_engine.llm, "vllm:kvtier_disk_used_bytes") >= 39 * CHUNK_BYTES
     assert metric(disk_engine.llm, "vllm:kvtier_disk_degraded") == 0
+    assert disk_pays == {CHUNK_BYTES / 32}, "the break-even is asked for something else"
 
 
 def test_requests_side_by_side_that_share_what_is_on_disk(

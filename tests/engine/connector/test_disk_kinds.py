@@ -49,7 +49,7 @@ def disk_engine(
     request: pytest.FixtureRequest,
     engine: Callable[..., Any],
     roomy: list[list[int]],
-    disk_pays: None,
+    disk_pays: set[float],
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[DiskEngine]:
     """An engine of a kind; pytest ends it before it starts the next."""
