@@ -4,6 +4,7 @@ containerd begins each container's specification with these mounts (see `node.co
 its Plan says, and its image has what kvtier's Containerfile puts there.
 """
 
+import fcntl
 import os
 import shutil
 import sysconfig
@@ -38,8 +39,11 @@ SMALL_MODEL: Final = RandomModel(
 
 def engine_mounts(say: Say) -> Mapping[Path, str]:
     """Folders of this machine and where containers see them: Python packages with vLLM, models."""
-    for model in (DEMO_MODEL, SMALL_MODEL):
-        _put_into_hub(model, say)
+    cache_folder().mkdir(parents=True, exist_ok=True)
+    with (cache_folder() / ".hub.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # another test run may be making the same
+        for model in (DEMO_MODEL, SMALL_MODEL):
+            _put_into_hub(model, say)
     return {Path(sysconfig.get_path("purelib")): _PACKAGES, _hub(): HUB}
 
 

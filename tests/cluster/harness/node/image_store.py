@@ -38,10 +38,10 @@ def image_store(images: Sequence[Path]) -> Iterator[Path]:
 def copy_root(source: Path, target: Path) -> None:
     """Copies a root that no containerd uses: both have the same files, but each its own databases."""
     building = target.with_name(f".{target.name}.new")
-    if not _copied("--link", source, building):  # another file system
-        shutil.rmtree(building)
-        if not _copied("--reflink=auto", source, building):
-            raise OSError(f"{source} cannot be copied to {building}")
+    if _failure("--link", source, building):  # another file system
+        shutil.rmtree(building, ignore_errors=True)
+        if reason := _failure("--reflink=auto", source, building):
+            raise OSError(f"{source} cannot be copied: {reason}")
     for database in source.glob(_DATABASES):
         own = building / database.relative_to(source)
         own.unlink()
@@ -49,6 +49,8 @@ def copy_root(source: Path, target: Path) -> None:
     building.rename(target)
 
 
-def _copied(how: str, source: Path, target: Path) -> bool:
+def _failure(how: str, source: Path, target: Path) -> str:
+    """Copies; returns what went wrong, or nothing."""
     command = ["cp", "--archive", how, str(source), str(target)]
-    return not subprocess.run(command, capture_output=True, check=False).returncode  # noqa: S603 - our own command
+    done = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603 - our own command
+    return (done.stderr.strip() or f"status {done.returncode}") if done.returncode else ""
