@@ -2,10 +2,15 @@
 
 import json
 import sys
+from time import monotonic
+from typing import Final
 
 from tests.engine.connector.prompts import SMALL_DEVICE, answers, metric, overwrite, prompt
 
 from kvtier_connector.config import MIB, ConnectorConfig, Policy, kv_transfer_config
+
+_OF_THE_PROMPTS_BYTES: Final = (64 + 320 + 640) * 1024
+_WRITTEN_S: Final = 60.0
 
 
 def main(model: str, disk: str, descriptor: int) -> None:
@@ -34,6 +39,10 @@ def main(model: str, disk: str, descriptor: int) -> None:
     first = [answers(llm, [ids])[0] for ids in prompts]
     overwrite(llm)
     warm = [answers(llm, [ids])[0] for ids in prompts]
+    # The disk is written beside the engine, and its figures come with a step.
+    deadline = monotonic() + _WRITTEN_S
+    while metric(llm, "vllm:kvtier_disk_used_bytes") < _OF_THE_PROMPTS_BYTES and monotonic() < deadline:
+        answers(llm, [prompt(20)])
     found = {
         "first": first,
         "warm": warm,
