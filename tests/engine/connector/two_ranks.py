@@ -2,15 +2,19 @@
 
 import json
 import sys
-from time import monotonic
-from typing import Final
+from functools import partial
+from typing import TYPE_CHECKING, Final
 
 from tests.engine.connector.prompts import SMALL_DEVICE, answers, metric, overwrite, prompt
+from tests.waiting import eventually
 
 from kvtier_connector.config import MIB, ConnectorConfig, Policy, kv_transfer_config
 
-_OF_THE_PROMPTS_BYTES: Final = (64 + 320 + 640) * 1024
-_WRITTEN_S: Final = 60.0
+if TYPE_CHECKING:
+    from vllm import LLM
+
+_CHUNK_TOKENS: Final = 64
+_TOKEN_BYTES: Final = 1024
 
 
 def main(model: str, disk: str, descriptor: int) -> None:
@@ -36,13 +40,13 @@ def main(model: str, disk: str, descriptor: int) -> None:
         **SMALL_DEVICE,
     )
     prompts = [prompt(length) for length in (100, 333, 700)]
-    first = [answers(llm, [ids])[0] for ids in prompts]
+    first, written_bytes = [], 0
+    for ids in prompts:
+        first.append(answers(llm, [ids])[0])
+        written_bytes += (len(ids) // _CHUNK_TOKENS * _CHUNK_TOKENS - first[-1][1]) * _TOKEN_BYTES
+        eventually(partial(_has_written, llm, written_bytes), "prompt on disk")
     overwrite(llm)
     warm = [answers(llm, [ids])[0] for ids in prompts]
-    # The disk is written beside the engine, and its figures come with a step.
-    deadline = monotonic() + _WRITTEN_S
-    while metric(llm, "vllm:kvtier_disk_used_bytes") < _OF_THE_PROMPTS_BYTES and monotonic() < deadline:
-        answers(llm, [prompt(20)])
     found = {
         "first": first,
         "warm": warm,
@@ -52,6 +56,12 @@ def main(model: str, disk: str, descriptor: int) -> None:
     with open(descriptor, "w", encoding="utf-8") as result:
         print(json.dumps(found), file=result)
     sys.stdin.read()  # whoever started it ends first, if it is not killed
+
+
+def _has_written(llm: "LLM", size_bytes: int) -> bool:
+    """Tell whether so much has been written, which happens beside the engine; figures come with a step."""
+    answers(llm, [prompt(20)])
+    return metric(llm, "vllm:kvtier_disk_store_bytes") >= size_bytes
 
 
 if __name__ == "__main__":
