@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-HUGEPAGE_BYTES = 2 << 20
 POOL = Path("/proc/sys/vm/nr_hugepages")
 """What it is set to. Who puts it back takes this: the next file counts pages, too, that the kernel is just
 about to take back from somebody who has ended, and that are no part of the pool."""

@@ -4,13 +4,12 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
 import pytest
-from tests.hugepages import POOL
+from tests.cluster.harness.node.hugepages import reserved_hugepages
 
 from kvtier_operator.planning.demands import Demands
 
@@ -72,18 +71,7 @@ def free_pages() -> int:
     return int((_PAGES / "free_hugepages").read_text()) - int((_PAGES / "resv_hugepages").read_text())
 
 
-@contextmanager
-def more_pages(number: int) -> Iterator[None]:
-    before = int(POOL.read_text())
-    POOL.write_text(str(before + number))
-    try:
-        assert int(POOL.read_text()) == before + number, "the kernel had no memory for huge pages"
-        yield
-    finally:
-        POOL.write_text(str(before))
-
-
 @pytest.fixture
 def sixteen_pages() -> Iterator[None]:
-    with more_pages(16):
+    with reserved_hugepages(16):
         yield

@@ -2,11 +2,10 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Final
 
-_POOL: Final = Path("/proc/sys/vm/nr_hugepages")
-"""What the pool is set to; the file in /sys counts pages, too, that somebody who is just ending still has."""
+from tests.hugepages import POOL
+
 PAGE_BYTES: Final = 2 * 1024 * 1024
 
 
@@ -17,9 +16,9 @@ def reserved_hugepages(count: int) -> Iterator[None]:
     Raises:
         RuntimeError: The kernel found less memory for them than asked for.
     """
-    before = int(_POOL.read_text())
-    _POOL.write_text(str(before + count))
-    got = int(_POOL.read_text()) - before
+    before = int(POOL.read_text())
+    POOL.write_text(str(before + count))
+    got = int(POOL.read_text()) - before
     try:
         if got < count:
             raise RuntimeError(
@@ -33,4 +32,4 @@ def reserved_hugepages(count: int) -> Iterator[None]:
 
 def return_hugepages(count: int) -> None:
     """Takes pages away from the machine's pool; others may have added their own meanwhile."""
-    _POOL.write_text(str(max(0, int(_POOL.read_text()) - count)))
+    POOL.write_text(str(max(0, int(POOL.read_text()) - count)))
