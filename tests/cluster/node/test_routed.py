@@ -45,7 +45,7 @@ def came_back_to_its_engine(engines: Engines, envoy: Envoy, name: str) -> bool:
     prompt = f"{engines.kind} {name} " + " ".join(WORDS[:250])
     first = complete(envoy, prompt)
     assert first.status == 200, first.body
-    usage = json.loads(first.body)["usage"]
+    usage: dict[str, int] = json.loads(first.body)["usage"]
     assert usage["completion_tokens"] == 4
     if engines.kind == OURS:
         # It counts who was sent where since it last asked the engines, and believes their events alone.
@@ -98,7 +98,7 @@ def test_our_picker_follows_the_engines_events(engines: Engines, envoy: Envoy) -
     tokens = json.loads(complete(envoy, prompt).body)["usage"]["prompt_tokens"]
 
     def known() -> bool:
-        best = explained(engines, prompt)[0]["matched_tokens"]
+        best: dict[str, int] = explained(engines, prompt)[0]["matched_tokens"]
         return min(best["gpu"], best["cpu"]) > 0.9 * int(tokens)
 
     eventually(lambda: "kvtier_picker_pods_precise 2.0" in engines.picker_metrics(), "precise pods", 60)
