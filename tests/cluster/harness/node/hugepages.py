@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final
 
-from tests.hugepages import POOL
+from tests.hugepages import POOL, until_nobody_ends
 
 PAGE_BYTES: Final = 2 * 1024 * 1024
 
@@ -16,6 +16,7 @@ def reserved_hugepages(count: int) -> Iterator[None]:
     Raises:
         RuntimeError: The kernel found less memory for them than asked for.
     """
+    until_nobody_ends()
     before = int(POOL.read_text())
     POOL.write_text(str(before + count))
     got = int(POOL.read_text()) - before
