@@ -120,10 +120,8 @@ def bench_gpu(
     """
     device = device or Gpu()
     with reserved(kept_bytes):
-        handle, _ = region.create(region.RegionRequest(1, kept_bytes, False, Policy.PREFER, 2 << 20))  # noqa: FBT003
-        memories = _Memories(
-            device.kv_cache(kept_bytes), region.attach(handle, 0), device.staging(sample_bytes)
-        )
+        request = region.RegionRequest(1, kept_bytes, False, Policy.PREFER, 2 << 20)  # noqa: FBT003
+        memories = _Memories(device.kv_cache(kept_bytes), region.alone(request), device.staging(sample_bytes))
         try:
             pinned = device.pinned(memories.memory)
             rows = [

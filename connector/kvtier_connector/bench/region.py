@@ -102,12 +102,7 @@ def _start(kind: Kind) -> Sample | None:
     request = region.RegionRequest(1, SAMPLE_BYTES, kind.shared, kind.hugepages, kind.hugepage_bytes)
     gc.collect()  # what the last sample had is free again
     start = time.perf_counter()
-    handle, descriptor = region.create(request)
-    try:
-        memory = region.attach(handle, 0)
-    finally:
-        if descriptor >= 0:
-            os.close(descriptor)
+    memory = region.alone(request)
     taken = time.perf_counter() - start
     report = pin.lock(memory, Policy.PREFER)
     locked = time.perf_counter() - start if report.locked else None

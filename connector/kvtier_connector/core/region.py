@@ -161,6 +161,20 @@ def attach(handle: RegionHandle, number: int) -> Slice:
     return Slice(memory, replace(report, seconds=report.seconds + time.monotonic() - start))
 
 
+def alone(request: RegionRequest) -> Slice:
+    """Make a region and map its only slice; its memory is there as long as that.
+
+    Raises:
+        RegionError: Require cannot be met, or there is not enough memory.
+    """
+    handle, descriptor = create(request)
+    try:
+        return attach(handle, 0)
+    finally:
+        if descriptor >= 0:
+            os.close(descriptor)
+
+
 def open_whole(handle: RegionHandle) -> memoryview:
     """Map all slices as they are, for the process that moves blocks between the region and a disk.
 

@@ -86,7 +86,6 @@ def test_the_report_has_the_node_that_the_pages_came_from(slices: int) -> None:
 
 
 def test_a_node_that_gives_nothing_is_said() -> None:
-    handle, _ = region.create(request((4095,), 1))
-    report = region.attach(handle, 0).report
+    report = region.alone(request((4095,), 1)).report
     assert report.asked_node == 4095
     assert str(report).endswith("node 4095: NUMA node 4095: no more such pages, or no CPU of it may be used)")

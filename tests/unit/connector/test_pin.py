@@ -20,8 +20,7 @@ NOBODY = 65534
 
 
 def small_pages(mib: int = 1) -> region.Slice:
-    handle, _ = region.create(region.RegionRequest(1, mib * MIB, False, Policy.OFF, 2 * MIB))  # noqa: FBT003
-    return region.attach(handle, 0)
+    return region.alone(region.RegionRequest(1, mib * MIB, False, Policy.OFF, 2 * MIB))  # noqa: FBT003
 
 
 def locked_kib() -> int:
@@ -127,9 +126,7 @@ def test_preflight_looks_at_the_memory_that_is_left(monkeypatch: pytest.MonkeyPa
 
 def test_hugetlbfs_pages_need_no_lock(hugepage_pool: Callable[[int], None]) -> None:
     hugepage_pool(1)
-    handle, descriptor = region.create(region.RegionRequest(1, 2 * MIB, False, Policy.REQUIRE, 2 * MIB))  # noqa: FBT003
-    memory = region.attach(handle, 0)
-    os.close(descriptor)
+    memory = region.alone(region.RegionRequest(1, 2 * MIB, False, Policy.REQUIRE, 2 * MIB))  # noqa: FBT003
     assert pin.lock(memory, Policy.REQUIRE) == pin.PinReport(
         Policy.REQUIRE, locked=True, why="hugetlbfs pages are never swapped"
     )

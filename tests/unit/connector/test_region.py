@@ -82,15 +82,6 @@ def request(
     return RegionRequest(slices, mib * MIB, slices > 1, policy, page)
 
 
-def made(asked: RegionRequest) -> region.Slice:
-    handle, descriptor = region.create(asked)
-    try:
-        return region.attach(handle, 0)
-    finally:
-        if descriptor >= 0:
-            os.close(descriptor)
-
-
 def resident_kib() -> int:
     """Return what this process has brought in, on ordinary and on huge pages."""
     fields = dict(line.split(":", 1) for line in Path("/proc/self/status").read_text().splitlines())
@@ -126,7 +117,7 @@ def usable(memory: region.Slice) -> bool:
 
 def test_require_gets_hugetlbfs_pages(hugepage_pool: PROVIDE) -> None:
     hugepage_pool(4)
-    memory = made(request(policy=Policy.REQUIRE))
+    memory = region.alone(request(policy=Policy.REQUIRE))
     assert memory.report.on_hugetlbfs
     assert str(memory.report) == "region 8.0 MiB on hugetlbfs 2 MiB (asked hugetlbfs 2 MiB)"
     assert usable(memory)
@@ -136,7 +127,7 @@ def test_require_refuses_an_exhausted_pool_with_the_numbers_and_keeps_none(hugep
     hugepage_pool(3)
     with pytest.raises(RegionError, match="Require, but hugetlbfs 2 MiB: 3 of 4 pages free"):
         region.create(request(policy=Policy.REQUIRE))
-    assert made(request(mib=6, policy=Policy.REQUIRE)).report.on_hugetlbfs
+    assert region.alone(request(mib=6, policy=Policy.REQUIRE)).report.on_hugetlbfs
 
 
 def test_pages_that_others_have_reserved_are_not_free(hugepage_pool: PROVIDE) -> None:
@@ -149,7 +140,7 @@ def test_pages_that_others_have_reserved_are_not_free(hugepage_pool: PROVIDE) ->
 
 def test_prefer_falls_back_and_says_why(hugepage_pool: PROVIDE) -> None:
     hugepage_pool(0)
-    memory = made(request(policy=Policy.PREFER))
+    memory = region.alone(request(policy=Policy.PREFER))
     assert not memory.report.on_hugetlbfs
     assert "(asked hugetlbfs 2 MiB: 0 of 4 pages free" in str(memory.report)
     assert usable(memory)
@@ -163,14 +154,14 @@ def test_a_page_size_that_the_kernel_lacks_is_said(hugepage_pool: PROVIDE) -> No
 
 @pytest.mark.parametrize("slices", [1, 2])
 def test_off_takes_small_pages_without_excuse(slices: int) -> None:
-    memory = made(request(policy=Policy.OFF, slices=slices))
+    memory = region.alone(request(policy=Policy.OFF, slices=slices))
     assert (memory.report.got, memory.report.asked, memory.report.why) == (SMALL, SMALL, "")
     assert usable(memory)
 
 
 def test_transparent_huge_pages_are_reported_only_where_the_kernel_gave_them(hugepage_pool: PROVIDE) -> None:
     hugepage_pool(0)
-    report = made(request(mib=32)).report
+    report = region.alone(request(mib=32)).report
     obstacle = transparent_obstacle(shared=False)
     assert (obstacle in report.why) if obstacle else ("transparent" in report.got or "no more" in report.why)
 

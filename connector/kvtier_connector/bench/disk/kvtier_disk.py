@@ -1,6 +1,7 @@
 """This project's disk tier, driven as its manager drives it: orders to a thread, checksums on."""
 
 import hashlib
+import os
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -33,9 +34,12 @@ class KVTierDisk:
 
     def __init__(self, work: Work) -> None:
         asked = region.RegionRequest(1, work.sample_bytes, True, Policy.PREFER, _HUGEPAGE_BYTES)  # noqa: FBT003
-        handle, _ = region.create(asked)
-        self._rank = region.attach(handle, 0)
-        whole, size = region.open_whole(handle), work.block_bytes
+        handle, descriptor = region.create(asked)
+        try:
+            self._rank = region.attach(handle, 0)
+            whole, size = region.open_whole(handle), work.block_bytes
+        finally:
+            os.close(descriptor)  # or its pages stay as long as this process
         self._memories = [whole[place * size : (place + 1) * size] for place in range(work.sample_blocks)]
         request = StoreRequest(
             path=Path(work.folder),
