@@ -8,7 +8,6 @@ from typing import Any, Final
 
 from typing_extensions import override
 from vllm import LLM
-from vllm.distributed.kv_transfer import kv_transfer_state
 from vllm.distributed.kv_transfer.kv_connector.utils import KVOutputAggregator
 from vllm.distributed.kv_transfer.kv_connector.v1.base import (
     KVConnectorBase_V1,
@@ -20,6 +19,7 @@ from vllm.v1.core.sched.scheduler import Scheduler
 from vllm.v1.request import Request
 
 from kvtier_connector.vllm.quiet_steps import NOTHING
+from kvtier_connector.vllm.upstream import process_connector, set_process_connector
 
 _CONNECTED: Final = "kvtier_bench_connected"
 """Key of a request's `extra_args` that says with a bool whether the scheduler has its connector."""
@@ -65,8 +65,8 @@ class SwitchWorker:
 
     def set_connected(self, connected: bool) -> None:
         """Take the worker's connector out, or put it back."""
-        self._connector = self._connector or kv_transfer_state._KV_CONNECTOR_AGENT  # noqa: SLF001 - vLLM's only way is to end it
-        kv_transfer_state._KV_CONNECTOR_AGENT = self._connector if connected else None  # noqa: SLF001
+        self._connector = self._connector or process_connector()
+        set_process_connector(self._connector if connected else None)
 
 
 class EmptyConnector(KVConnectorBase_V1, SupportsHMA):  # type: ignore[misc] # vLLM has no types

@@ -39,6 +39,7 @@ from kvtier_connector.vllm.prefill_clock import PrefillClock
 from kvtier_connector.vllm.quiet_steps import NOTHING, busy_part, grain_tokens
 from kvtier_connector.vllm.step_loads import StepLoads, behind_disk, step_budget_tokens, within_step
 from kvtier_connector.vllm.transfer import KVTierWorkerMetadata, RegionOffer
+from kvtier_connector.vllm.upstream import UpstreamScheduler, UpstreamWorker
 from kvtier_connector.vllm.worker import KVTierWorker
 
 _IDLE_WAIT_S: Final = 0.05
@@ -61,6 +62,8 @@ class KVTierConnector(OffloadingConnector):  # type: ignore[misc] # vLLM has no 
             )
         super().__init__(vllm_config, role, kv_cache_config)
         # The workers' side.
+        if self.connector_worker is not None:
+            self._upstream_worker = UpstreamWorker(self.connector_worker)
         self._idle_step = False
         self._failed_jobs: set[int] = set()
         self._within_step: dict[int, TransferJob] = {}
@@ -68,8 +71,9 @@ class KVTierConnector(OffloadingConnector):  # type: ignore[misc] # vLLM has no 
         self._unfilled_block_ids: set[int] = set()
         # The scheduler's side.
         if self.connector_scheduler is not None:
+            self._upstream = UpstreamScheduler(self.connector_scheduler)
             budget_tokens = step_budget_tokens(vllm_config, kv_cache_config)
-            self._step_loads = StepLoads(self.connector_scheduler, budget_tokens)
+            self._step_loads = StepLoads(self.connector_scheduler, self._upstream, budget_tokens)
             self._admitted = False
             self._grain_tokens = grain_tokens(self.connector_scheduler.config)
             self._prefill: PrefillClock | None = None
@@ -142,7 +146,7 @@ class KVTierConnector(OffloadingConnector):  # type: ignore[misc] # vLLM has no 
 
     def _is_quiet(self, metadata: OffloadingConnectorMetadata) -> bool:
         """Tell whether a step has no orders, and the last one has left none."""
-        return metadata is NOTHING and not self.connector_worker._unsubmitted_store_jobs  # noqa: SLF001 - upstream puts stores off to the next step
+        return metadata is NOTHING and not self._upstream_worker.has_stores_put_off
 
     def _take_back(self, metadata: OffloadingConnectorMetadata, load: TransferJob) -> None:
         """Have vLLM compute again what this step computes on a failed load, and keep none of it."""
@@ -151,7 +155,7 @@ class KVTierConnector(OffloadingConnector):  # type: ignore[misc] # vLLM has no 
             if store.req_id == load.req_id:
                 del metadata.store_jobs[job_id]
                 self._failed_jobs.add(job_id)
-                self.connector_worker._connector_worker_meta.mark_completed(job_id)  # noqa: SLF001 - as upstream does for a store that is not this rank's
+                self._upstream_worker.mark_completed(job_id)
 
     @override
     def get_handshake_metadata(self) -> RegionOffer | None:
@@ -173,7 +177,7 @@ class KVTierConnector(OffloadingConnector):  # type: ignore[misc] # vLLM has no 
             return KVConnectorTransferResults()
         if self._idle_step:
             worker.pause(_IDLE_WAIT_S)
-        request_of_load = dict(self.connector_worker._load_jobs)  # noqa: SLF001 - upstream forgets them in get_finished
+        request_of_load = self._upstream_worker.requests_of_loads
         sent, received = self.get_finished(finished_req_ids)
         failed = worker.take_failed()
         self._failed_jobs |= failed
@@ -220,8 +224,9 @@ class KVTierConnector(OffloadingConnector):  # type: ignore[misc] # vLLM has no 
         super().on_new_request(request)
         if request.lora_request is not None:
             # Its key names the adapter, not the weights in it.
-            status = self.scheduler._req_status[request.request_id]  # noqa: SLF001 - upstream has no method for it
-            status.req_context.set_state(KeptOffDisk())
+            state = self._upstream.request(request.request_id)
+            if state is not None:
+                state.req_context.set_state(KeptOffDisk())
 
     @override
     def get_num_new_matched_tokens(
@@ -234,7 +239,7 @@ class KVTierConnector(OffloadingConnector):  # type: ignore[misc] # vLLM has no 
         if disk is not None:
             disk.settle()
         tokens, apart = super().get_num_new_matched_tokens(request, num_computed_tokens)
-        if tokens is None and disk is not None and self._is_alone:
+        if tokens is None and disk is not None and self._upstream.is_alone_with_one_request:
             # Nobody else would be served by another round through the engine.
             disk.scheduled(in_parts=True)
             tokens, apart = self._match_ahead(disk, request, num_computed_tokens)
@@ -255,24 +260,18 @@ class KVTierConnector(OffloadingConnector):  # type: ignore[misc] # vLLM has no 
         admitted = self._step_loads.admits(request, computed_tokens, tokens or 0)
         return (tokens, apart) if admitted and disk.is_quick(tokens) else (None, False)
 
-    @property
-    def _is_alone(self) -> bool:
-        """Whether the engine has one request and no transfers."""
-        scheduler = self.scheduler
-        alive = (not status.req.is_finished() for status in scheduler._req_status.values())  # noqa: SLF001 - upstream has no method for it
-        return not scheduler._jobs and sum(alive) == 1  # noqa: SLF001
-
     def _touch(self, request_id: str, computed_tokens: int) -> None:
         """Have the tiers know what a request found on the device: upstream tells them nothing of it."""
         if request_id == self._last_touched:
             return  # it waits for room, and is asked for in every step
         self._last_touched = request_id
-        scheduler = self.scheduler
-        status = scheduler._req_status[request_id]  # noqa: SLF001 - upstream has no method for it
-        for config, group in zip(scheduler.config.kv_group_configs, status.group_states, strict=True):
+        state = self._upstream.request(request_id)
+        if state is None:
+            return
+        for config, group in zip(self.scheduler.config.kv_group_configs, state.group_states, strict=True):
             keys = group.offload_keys[: computed_tokens // config.tokens_per_chunk]
             if keys:
-                self._manager.touch(keys, status.req_context)
+                self._manager.touch(keys, state.req_context)
 
     @override
     def update_state_after_alloc(
@@ -294,7 +293,7 @@ class KVTierConnector(OffloadingConnector):  # type: ignore[misc] # vLLM has no 
             if not tokens:
                 disk.wait()
             self._prefill.scheduled(tokens)
-        busy = busy_part(scheduler_output, self.connector_scheduler, self._grain_tokens)
+        busy = busy_part(scheduler_output, self._upstream, self._grain_tokens)
         return NOTHING if busy is None else super().build_connector_meta(busy)
 
     @override
@@ -322,16 +321,15 @@ class KVTierConnector(OffloadingConnector):  # type: ignore[misc] # vLLM has no 
 
     def _forget(self, job_id: int) -> None:
         """Invalidate a failed job's chunks, and have its request offer them again once computed."""
-        scheduler = self.scheduler
         step_load = self._step_loads.find(job_id)
-        job = step_load.status if step_load else scheduler._jobs.get(job_id)  # noqa: SLF001 - upstream has no method for it
+        job = step_load.status if step_load else self._upstream.job(job_id)
         if job is None:
             return  # a job from before a cache reset
         if step_load:
             # Until they are computed again, nobody else may find these blocks in the device's cache.
             self._kv_cache_manager.evict_blocks(step_load.block_ids)
         self._manager.invalidate(job.keys)
-        request = scheduler._req_status.get(job.req_id)  # noqa: SLF001
+        request = self._upstream.request(job.req_id)
         if request is not None:
             if step_load:
                 _count_as_computed(request.req)

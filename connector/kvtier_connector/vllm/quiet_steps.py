@@ -10,11 +10,10 @@ from math import gcd
 from typing import Final
 
 from vllm.distributed.kv_transfer.kv_connector.v1.offloading.common import OffloadingConnectorMetadata
-from vllm.distributed.kv_transfer.kv_connector.v1.offloading.scheduler import (
-    OffloadingConnectorScheduler,
-    SchedulerOffloadConfig,
-)
+from vllm.distributed.kv_transfer.kv_connector.v1.offloading.scheduler import SchedulerOffloadConfig
 from vllm.v1.core.sched.output import SchedulerOutput
+
+from kvtier_connector.vllm.upstream import UpstreamScheduler
 
 
 class _Nothing(OffloadingConnectorMetadata):  # type: ignore[misc] # vLLM has no types
@@ -33,9 +32,7 @@ def grain_tokens(config: SchedulerOffloadConfig) -> int:
     return gcd(*(group.tokens_per_chunk for group in config.kv_group_configs))
 
 
-def busy_part(
-    step: SchedulerOutput, upstream: OffloadingConnectorScheduler, grain: int
-) -> SchedulerOutput | None:
+def busy_part(step: SchedulerOutput, upstream: UpstreamScheduler, grain: int) -> SchedulerOutput | None:
     """Return the step with only those requests that upstream has to look at, or None if it has nothing to do.
 
     Args:
@@ -52,7 +49,7 @@ def busy_part(
         )
         if blocks or computed % grain + scheduled[request_id] >= grain or request_id in cached.resumed_req_ids
     ]
-    if not (busy or _changes_requests(step) or _has_orders(upstream)):
+    if not (busy or _changes_requests(step) or upstream.has_orders):
         return None
     if len(busy) == len(cached.req_ids):
         return step
@@ -82,13 +79,4 @@ def _changes_requests(step: SchedulerOutput) -> bool:
         or step.preempted_req_ids
         or step.kv_cache_block_copies
         or (state and state.boundary_state_offloads)
-    )
-
-
-def _has_orders(upstream: OffloadingConnectorScheduler) -> bool:
-    """Tell whether there is something to send to the workers from before the step was complete."""
-    return bool(
-        upstream._current_batch_load_jobs  # noqa: SLF001 - upstream has no method for it
-        or upstream._current_batch_jobs_to_flush  # noqa: SLF001
-        or upstream._current_batch_allocated_block_ids  # noqa: SLF001
     )

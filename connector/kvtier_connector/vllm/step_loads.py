@@ -22,6 +22,7 @@ from vllm.v1.kv_offload.base import ReqContext
 from vllm.v1.request import Request
 
 from kvtier_connector.vllm.transfer import SlotSpec
+from kvtier_connector.vllm.upstream import UpstreamScheduler
 
 BYTES_PER_STEP: Final = 256 << 20
 """A rank's bytes that one step loads: some 15 ms, for which the step's other requests wait."""
@@ -69,11 +70,15 @@ class StepLoads:
 
     Args:
         scheduler: upstream's, which plans all loads.
+        upstream: its inner parts.
         budget_tokens: tokens that one step may load; with 0 every load is upstream's.
     """
 
-    def __init__(self, scheduler: OffloadingConnectorScheduler, budget_tokens: int) -> None:
+    def __init__(
+        self, scheduler: OffloadingConnectorScheduler, upstream: UpstreamScheduler, budget_tokens: int
+    ) -> None:
         self._scheduler = scheduler
+        self._upstream = upstream
         self._budget_tokens = budget_tokens
         self._left_tokens = budget_tokens
         self._running: dict[int, StepLoad] = {}
@@ -110,15 +115,15 @@ class StepLoads:
             blocks: all device blocks of the request.
             tokens: tokens to load.
         """
-        upstream = self._scheduler
-        state = upstream._req_status[request.request_id]  # noqa: SLF001 - upstream has no method for any of this
-        first = state.num_locally_computed_tokens // upstream.config.kv_group_configs[0].tokens_per_block
-        upstream.update_state_after_alloc(request, _with_unfilled(blocks, first), tokens)
-        job_id = state.transfer_jobs.pop()
-        status: TransferJobStatus = upstream._jobs.pop(job_id)  # noqa: SLF001
-        if upstream._chunks_being_loaded is not None:  # noqa: SLF001
-            upstream._chunks_being_loaded.difference_update(status.keys)  # noqa: SLF001
-        jobs: dict[int, TransferJob] = upstream._current_batch_load_jobs  # noqa: SLF001
+        state = self._upstream.request(request.request_id)
+        if state is None:
+            raise KeyError(request.request_id)  # it was looked up just before
+        first = (
+            state.num_locally_computed_tokens // self._scheduler.config.kv_group_configs[0].tokens_per_block
+        )
+        self._scheduler.update_state_after_alloc(request, _with_unfilled(blocks, first), tokens)
+        job_id, status = self._upstream.take_load(state)
+        jobs = self._upstream.planned_loads
         jobs[job_id] = replace(jobs[job_id], src_spec=replace(jobs[job_id].src_spec, within_step=True))
         self._left_tokens -= tokens
         self._running[job_id] = StepLoad(

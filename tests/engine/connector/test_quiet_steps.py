@@ -51,11 +51,11 @@ def step(names: list[str], **other: object) -> Any:  # noqa: ANN401 - vLLM publi
 
 def left(scheduled: Any, **orders: object) -> Any:  # noqa: ANN401 - as above
     from kvtier_connector.vllm.quiet_steps import busy_part  # noqa: PLC0415 - takes seconds
+    from kvtier_connector.vllm.upstream import SCHEDULER_PARTS, UpstreamScheduler  # noqa: PLC0415
 
-    none: dict[str, object] = dict.fromkeys(
-        ("_current_batch_load_jobs", "_current_batch_jobs_to_flush", "_current_batch_allocated_block_ids")
-    )
-    return busy_part(scheduled, SimpleNamespace(**none | orders), GRAIN)
+    none: dict[str, object] = dict.fromkeys(SCHEDULER_PARTS)
+    upstream = UpstreamScheduler(SimpleNamespace(**none | orders))
+    return busy_part(scheduled, upstream, GRAIN)
 
 
 def test_only_requests_with_new_blocks_or_a_full_chunk_are_looked_at() -> None:
