@@ -1,25 +1,26 @@
 """A real vLLM and models for pods without an image of 6 GB: the node shows containers this checkout's.
 
 containerd begins each container's specification with these mounts (see `node.containerd`), so a pod is what
-its Plan says, and its image has what kvtier's Containerfile puts there.
+its Plan says, and its image has what kvtier's Containerfile puts there. What is mounted has no more than
+vLLM's image.
 """
 
 import fcntl
 import os
 import shutil
-import sysconfig
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
 from tests.cluster.harness.tools import Say, cache_folder
+from tests.cluster.harness.vllm_packages import vllm_packages
 
 from kvtier_operator.runtime.demo.corpus import corpus
 from kvtier_operator.runtime.demo.model import ModelShape, random_model
 
 HUB: Final = "/opt/kvtier-engine/hub"
-_PACKAGES: Final = "/opt/kvtier-engine/site-packages"
+VLLM_PACKAGES: Final = "/opt/kvtier-engine/site-packages"
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +45,7 @@ def engine_mounts(say: Say) -> Mapping[Path, str]:
         fcntl.flock(lock, fcntl.LOCK_EX)  # another test run may be making the same
         for model in (DEMO_MODEL, SMALL_MODEL):
             _put_into_hub(model, say)
-    return {Path(sysconfig.get_path("purelib")): _PACKAGES, _hub(): HUB}
+    return {vllm_packages(): VLLM_PACKAGES, _hub(): HUB}
 
 
 def model_environment() -> list[dict[str, str]]:
@@ -77,7 +78,7 @@ def _put_into_hub(model: RandomModel, say: Say) -> None:
         shutil.copytree(made, copying)
         snapshot.parent.mkdir(exist_ok=True)
         copying.rename(snapshot)
-    # an engine that locks no memory does not run as root
+    # an engine that need not lock its memory does not run as root
     for path in (snapshot, *snapshot.iterdir()):
         path.chmod(0o755 if path.is_dir() else 0o644)
     (folder / "refs").mkdir(exist_ok=True)

@@ -7,10 +7,12 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Final
 
+from tests.cluster.harness.engines import VLLM_PACKAGES
 from tests.cluster.harness.images.buildah import Containerfile, build, export
 from tests.cluster.harness.images.debian import debian_base
 from tests.cluster.harness.images.single_layer import write_image
 from tests.cluster.harness.tools import Say, cache_folder, program
+from tests.cluster.harness.vllm_packages import vllm_packages
 
 from kvtier_operator.api.engine import Device
 from kvtier_operator.api.router import Flavor
@@ -37,18 +39,22 @@ def operator_archive(say: Say) -> Path:
 def engine_archive(say: Say) -> Path:
     """An archive with the engine's image for the CPU, built from connector/Containerfile.
 
-    It is thin: vLLM is this checkout's own, which the node shows to all containers (see `engines`).
+    It is thin: vLLM's packages are links to this checkout's, which the build sees and the node shows to all
+    containers (see `engines`).
     """
-    base = debian_base(say)
+    base, packages = debian_base(say), vllm_packages()
     thin = "kvtier.test/engine-base:1"
 
     def make(archive: Path) -> None:
         build(thin, Containerfile(_ENGINE_BASE / "Containerfile", _ENGINE_BASE, {"BASE_IMAGE": base}), say)
         arguments = {"BASE_IMAGE": thin, "BUILD_IMAGE": base}
-        _build(images.kvtier_engine(Device.CPU), "connector/Containerfile", arguments, archive, say)
+        image = images.kvtier_engine(Device.CPU)
+        mounts = {packages: VLLM_PACKAGES}
+        build(image, Containerfile(_ROOT / "connector" / "Containerfile", _ROOT, arguments, mounts), say)
+        export(image, archive)
 
     own = (each.read_bytes() for each in sorted(_ENGINE_BASE.iterdir()))
-    return _cached("engine", [base, *own, *_sources("connector/Containerfile")], make)
+    return _cached("engine", [base, packages.name, *own, *_sources("connector/Containerfile")], make)
 
 
 def picker_archive(say: Say) -> Path:

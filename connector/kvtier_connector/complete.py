@@ -1,0 +1,54 @@
+"""Whether all is installed that the connector needs beside vLLM: `python -m kvtier_connector.complete`.
+
+vLLM loads the connector in the engine's process, whose end its log explains in a hundred lines. What is
+missing is said in one, in the log and as the container's termination message, which Kubernetes and so the
+resource's condition show.
+"""
+
+import os
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Final, NoReturn
+
+from kvtier_connector.errors import ConnectorError, UnsupportedEngineError
+
+NEEDED: Final = ("liburing", "numba", "numpy", "xxhash")
+"""Modules of what `kvtier[connector]` requires in pyproject.toml."""
+_TERMINATION_LOG: Final = Path("/dev/termination-log")
+
+
+def missing() -> str:
+    """One line that says what is missing and what to do; empty if nothing is."""
+    lacking = [name for name in NEEDED if find_spec(name) is None]
+    if not lacking:
+        return ""
+    return (
+        f"kvtier's connector needs {' and '.join(lacking)}, which {sys.executable} does not have: build the "
+        'engine\'s image with connector/Containerfile, or pip install "kvtier[connector]"'
+    )
+
+
+def require_all() -> None:
+    """Refuse to be loaded where something is missing.
+
+    Raises:
+        UnsupportedEngineError: it is; the line is the container's termination message, too.
+    """
+    if line := missing():
+        refuse(UnsupportedEngineError(line))
+
+
+def refuse(error: ConnectorError) -> NoReturn:
+    """End a container's life with an error's line: raise it, and leave it where Kubernetes looks.
+
+    Raises:
+        ConnectorError: always.
+    """
+    if os.access(_TERMINATION_LOG, os.W_OK) and not _TERMINATION_LOG.is_symlink():
+        _TERMINATION_LOG.write_text(f"{error}\n")
+    raise error
+
+
+if __name__ == "__main__":
+    sys.exit(missing() or 0)
