@@ -33,7 +33,7 @@ def test_the_manifests_operator(site_api: client.ApiClient) -> None:
 @pytest.mark.parametrize("component", ["engine", "picker"])
 @pytest.mark.parametrize("overlay", ["kvtier", "lmcache", "lmcache-mp", "native"])
 def test_engines_and_pickers(site_api: client.ApiClient, overlay: str, component: str) -> None:
-    """Nothing of an engine's needs more unless its resource asks for memlock or a hostPath."""
+    """Nothing of an engine's needs more unless its resource requires memlock or has a hostPath."""
     objects = (MANIFESTS / "static" / overlay / "objects.yaml").read_text()
     _admitted(site_api, _template(objects, f"qwen3-32b-{component}"))
 

@@ -22,8 +22,12 @@ def runs_as_root(spec: Spec) -> bool:
 
 
 def wants_ipc_lock(spec: Spec) -> bool:
-    """Whether the tier is to be locked in memory."""
-    return spec.tiers.cpu.memlock.policy is not Policy.OFF
+    """Whether the tier must be locked in memory: `Prefer` takes what can be had without rights (ADR 0020).
+
+    On CUDA the driver page-locks through a call of its own, which RLIMIT_MEMLOCK does not bound; on a CPU
+    mlock(2) is bounded by it.
+    """
+    return spec.tiers.cpu.memlock.policy is Policy.REQUIRE
 
 
 def engine_pod_security(spec: Spec) -> dict[str, Any]:
@@ -42,7 +46,7 @@ def engine_pod_security(spec: Spec) -> dict[str, Any]:
 
 
 def engine_container_security(spec: Spec) -> dict[str, Any]:
-    """The containers' security context: nothing but, where asked for, locking memory."""
+    """The containers' security context: nothing but, where it is required, locking memory."""
     capabilities: dict[str, Any] = {"drop": ["ALL"]}
     if wants_ipc_lock(spec):
         capabilities["add"] = ["IPC_LOCK"]

@@ -33,7 +33,11 @@ def test_shared_memory_has_a_bound() -> None:
     ("changes", "root"),
     [
         ({}, False),
-        ({"spec.tiers.cpu.memlock": {"policy": "Prefer"}}, True),
+        ({"spec.tiers.cpu.memlock": {"policy": "Prefer"}}, False),
+        ({"spec.tiers.cpu.memlock": {"policy": "Prefer"}, "spec.engine.device": "cpu"}, False),
+        ({"spec.tiers.cpu.memlock": {"policy": "Off"}}, False),
+        ({"spec.tiers.cpu.memlock": {"policy": "Require"}}, True),
+        ({"spec.tiers.cpu.memlock": {"policy": "Require"}, "spec.backend": "Native"}, True),
         (
             {
                 "spec.backend": "Native",
@@ -60,7 +64,26 @@ def test_root_only_where_nothing_else_works(changes: dict[str, object], *, root:
 def test_locking_memory_is_the_only_capability_there_is() -> None:
     locking = engine_container({"spec.tiers.cpu.memlock": {"policy": "Require"}})
     assert locking["securityContext"]["capabilities"] == {"drop": ["ALL"], "add": ["IPC_LOCK"]}
-    assert engine_container({})["securityContext"]["capabilities"] == {"drop": ["ALL"]}
+    for policy in ("Prefer", "Off"):
+        without = engine_container({"spec.tiers.cpu.memlock": {"policy": policy}})
+        assert without["securityContext"]["capabilities"] == {"drop": ["ALL"]}
+
+
+@pytest.mark.parametrize("device", ["cuda", "cpu"])
+@pytest.mark.parametrize("backend", ["KVTier", "LMCache", "LMCacheMP", "Native"])
+def test_pod_security_restricted_takes_a_resource_that_says_nothing_of_rights(
+    device: str, backend: str
+) -> None:
+    """The profile's fields that kvtier sets (Kubernetes, Pod Security Standards)."""
+    built = pod({"spec.engine.device": device, "spec.backend": backend})
+    assert built["securityContext"]["runAsNonRoot"] is True
+    assert built["securityContext"]["runAsUser"] == 1000
+    assert built["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
+    for container in (*built["initContainers"], *built["containers"]):
+        assert container["securityContext"] == {
+            "allowPrivilegeEscalation": False,
+            "capabilities": {"drop": ["ALL"]},
+        }
 
 
 def test_time_to_start_and_to_stop() -> None:
