@@ -69,7 +69,7 @@ class Demands:
         memory_bytes: Ordinary memory of the engine's container: its limit.
         shm_bytes: Size of /dev/shm.
         hugepages: Explicit huge pages; None where none are wanted.
-        memlock: Locked memory; None where locking is left to the driver.
+        memlock: Locked memory; None where the engine starts without.
         volumes: Volumes of the disk tier.
     """
 

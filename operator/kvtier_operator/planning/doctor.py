@@ -41,14 +41,17 @@ def _hugepages(spec: Spec, tiers: Tiers) -> HugepagesDemand | None:
 
 
 def _memlock(spec: Spec, hugepages: HugepagesDemand | None) -> MemlockDemand | None:
-    """Backend KVTier alone locks its tier itself: see the check `memlock`."""
+    """What `Require` needs: `Prefer` takes what there is, and the engine says how much that was.
+
+    Backend KVTier alone locks its tier itself: see the check `memlock`.
+    """
     cpu = spec.tiers.cpu
-    if cpu.memlock.policy is Policy.OFF or spec.backend is not Backend.KVTIER:
+    if cpu.memlock.policy is not Policy.REQUIRE or spec.backend is not Backend.KVTIER:
         return None
     on_hugepages = hugepages is not None and hugepages.required
     return MemlockDemand(
         bytes=0 if on_hugepages else cpu.capacity.bytes // spec.engine.data_parallel_size,
-        required=cpu.memlock.policy is Policy.REQUIRE,
+        required=True,
     )
 
 
