@@ -42,11 +42,11 @@ REFUSED: Final = {
         "Qwen/Qwen3-32B, or a folder in the engine's image or on this machine)",
     ),
     "no tier": Refused(
-        {"spec.tiers": {}}, "spec.tiers.cpu: is required (Pinned CPU memory; give at least its capacity)"
+        {"spec.tiers": {}}, "spec.tiers.cpu: is required (CPU memory; give at least its capacity)"
     ),
     "a disk tier alone": Refused(
         {"spec.tiers": {"disk": DISK}},
-        "spec.tiers.cpu: is required (Pinned CPU memory; give at least its capacity)",
+        "spec.tiers.cpu: is required (CPU memory; give at least its capacity)",
     ),
     "missing capacity": Refused(
         {"spec.tiers.cpu": {}},

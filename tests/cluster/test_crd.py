@@ -43,7 +43,9 @@ def test_fills_in_every_default(kvcachetiers: KVCacheTiers) -> None:
             "port": 8000,
             "resources": {},
         },
-        "tiers": {"cpu": {"capacity": "100Gi", "hugepages": {"policy": "Off"}, "memlock": {"policy": "Off"}}},
+        "tiers": {
+            "cpu": {"capacity": "100Gi", "hugepages": {"policy": "Off"}, "memlock": {"policy": "Prefer"}}
+        },
         "router": {
             "flavor": "llm-d",
             "replicas": 1,

@@ -32,7 +32,7 @@ class TiersStatus(StatusModel):
     """All tiers' sizes."""
 
     gpu: TierStatus | None = Field(None, description="The device's own KV cache.")
-    cpu: TierStatus | None = Field(None, description="Pinned CPU memory.")
+    cpu: TierStatus | None = Field(None, description="CPU memory.")
     disk: TierStatus | None = Field(None, description="Local disk.")
 
 

@@ -60,16 +60,16 @@ class Hugepages(ApiModel):
 
 
 class Memlock(ApiModel):
-    """Locking the CPU tier in memory."""
+    """Locking the CPU tier in memory: by the driver for DMA on CUDA, by mlock(2) on a CPU."""
 
     policy: YamlPolicy = Field(
-        Policy.OFF,
-        description='Require refuses to run unlocked; Prefer locks what the limits allow and says so; Off, the default, leaves it to the driver. Leave it out or quote it for "Off": kubectl reads an unquoted Off as false.',
+        Policy.PREFER,
+        description='Require refuses to start where the memory cannot be locked, and runs as root with IPC_LOCK; Prefer, the default, locks what it may without rights and says what it got; Off locks nothing: copies from and to a GPU are then slower. Quote "Off": kubectl reads an unquoted Off as false.',
     )
 
 
 class CpuTier(ApiModel):
-    """Pinned CPU memory."""
+    """CPU memory."""
 
     capacity: ByteQuantity = Field(
         description="Memory for the prefix cache, per engine pod, all ranks together.",
@@ -154,6 +154,6 @@ class Tiers(ApiModel):
     """The tiers beyond the device: CPU memory, and a disk where one is wanted."""
 
     cpu: CpuTier = Field(
-        description="Pinned CPU memory; give at least its capacity. Blocks pass through it on their way to the disk and back."
+        description="CPU memory; give at least its capacity. Blocks pass through it on their way to the disk and back."
     )
     disk: DiskTier | None = Field(None, description="Local disk, below the CPU tier.")
