@@ -138,6 +138,15 @@ def test_a_rejected_spec_keeps_the_figures_of_what_runs() -> None:
     assert found["Ready"]["status"] == "False"
 
 
+def test_a_default_of_before_that_is_stored_is_kept_and_the_remedy_told() -> None:
+    before = planned({"spec.tiers.cpu.memlock": {"policy": "Off"}})[0]
+    found = _conditions(replace(_FULL, planned=before))["Accepted"]
+    assert (found["status"], found["reason"]) == ("True", "AcceptedWithWarnings")
+    assert "spec.tiers.cpu.memlock.policy: Off: the tier is not page-locked" in found["message"]
+    assert "set Prefer, which needs no rights. Off was the default once" in found["message"]
+    assert "memlock" not in _conditions(_FULL)["Accepted"]["message"]
+
+
 def test_a_spec_that_is_no_spec() -> None:
     invalid, objects = planned({"spec.model.name": 7})
     assert not objects

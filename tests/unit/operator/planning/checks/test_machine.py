@@ -1,17 +1,13 @@
-"""Checks against the machine of a local run: machine-memory, shared-memory, memlock."""
-
-from typing import Any
+"""Checks against the machine of a local run: machine-memory, shared-memory."""
 
 import pytest
-from tests.cases.checks import PASS, REJECT, WARN, says, verdict
+from tests.cases.checks import PASS, REJECT, says, verdict
 from tests.cases.planning import check_input, on, resource
 
 from kvtier_operator.planning.checks.machine_memory import machine_memory
-from kvtier_operator.planning.checks.memlock import memlock
 from kvtier_operator.planning.checks.shared_memory import shared_memory
 
 GIB = 1024**3
-LOCK = "spec.tiers.cpu.memlock.policy"
 
 
 def test_a_tier_larger_than_the_machine() -> None:
@@ -66,32 +62,3 @@ def test_shared_memory_of_this_machine() -> None:
     says(result, REJECT, "MachineShmTooSmall", "20 GiB", "19 GiB")
     assert result.field == "spec.tiers.cpu.capacity"
     says(verdict(shared_memory, one, on(shm_bytes=20 * GIB)), PASS, "Passed")
-
-
-def lock(policy: str, **spec: Any) -> Any:  # noqa: ANN401 - a resource
-    return resource(tiers={"cpu": {"capacity": "1Gi", "memlock": {"policy": policy}}}, **spec)
-
-
-def test_locking_left_to_the_driver() -> None:
-    says(verdict(memlock, lock("Off"), on(memlock_bytes=1)), PASS, "NotAskedFor")
-
-
-@pytest.mark.parametrize(("policy", "outcome"), [("Require", REJECT), ("Prefer", WARN)])
-def test_a_limit_too_low(policy: str, outcome: Any) -> None:  # noqa: ANN401 - an Outcome
-    result = verdict(memlock, lock(policy), on(memlock_bytes=8 * 1024**2))
-    says(result, outcome, "MemlockTooLow", "1 GiB", "8 MiB")
-    assert result.field == LOCK
-
-
-@pytest.mark.parametrize("limit", [GIB, None])
-def test_a_limit_high_enough(limit: int | None) -> None:
-    says(verdict(memlock, lock("Require"), on(memlock_bytes=limit)), PASS, "Passed")
-
-
-def test_nodes_are_checked_before_rollout() -> None:
-    says(verdict(memlock, lock("Require")), PASS, "CheckedOnNodes", "LimitMEMLOCK")
-
-
-@pytest.mark.parametrize("backend", ["Native", "LMCache", "LMCacheMP"])
-def test_other_backends_do_not_lock(backend: str) -> None:
-    says(verdict(memlock, lock("Require", backend=backend)), WARN, "MemlockNotVerified")
