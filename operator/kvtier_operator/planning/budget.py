@@ -25,12 +25,12 @@ ENGINE_SHM_BYTES: Final = GIB
 """Shared memory of an engine beside any tier: message queues of 10 x VLLM_MQ_MAX_CHUNK_BYTES_MB (16) for each
 rank (vLLM, distributed/device_communicators/shm_broadcast.py) and NCCL's buffers."""
 HEADROOM_DIVISOR: Final = 10
-"""A tenth of what is not pinned: working sets are estimates, pinned memory is exact."""
+"""A tenth of all but the tier and /dev/shm: working sets are estimates, those two are exact."""
 LOGS_AND_SCRATCH_BYTES: Final = GIB
 """Ephemeral storage of the container itself: logs and compile cache."""
 
 PIN_S_PER_GIB: Final = 0.56
-"""Slow end of what is reported for pinning: 0.1 s (vLLM #51080) to 0.56 s a GiB."""
+"""Slow end of what is reported for taking and page-locking memory: 0.1 s (vLLM #51080) to 0.56 s a GiB."""
 LOAD_BYTES_PER_S: Final = 200 * MIB
 """Weights over a network into an empty page cache; a local NVMe is ten times faster."""
 START_S: Final = 300
@@ -70,9 +70,10 @@ def _memory_lines(
         f"{many(ranks, 'rank')} x {size(backend.per_rank_overhead_bytes)}: index, buffers and threads",
     )
     elastic = sum(line.bytes for line in working) + overhead.bytes
+    tier = "CPU tier, page-locked" if backend.page_locked else "CPU tier"
     tier_shm = min(backend.shm_bytes, shm_bytes)
     fixed = (
-        MemoryLine("CPU tier, pinned", backend.pinned_bytes, "spec.tiers.cpu.capacity in each rank's share"),
+        MemoryLine(tier, backend.tier_memory_bytes, "spec.tiers.cpu.capacity in each rank's share"),
         MemoryLine("CPU tier in /dev/shm", tier_shm, "spec.tiers.cpu.capacity, where this backend keeps it"),
         MemoryLine("rest of /dev/shm", shm_bytes - tier_shm, _shm_why(spec)),
     )
@@ -80,7 +81,9 @@ def _memory_lines(
     without = sum(line.bytes for line in lines)
     headroom = round_up(without + max(GIB, ceil_div(elastic, HEADROOM_DIVISOR)), MIB) - without
     lines.append(
-        MemoryLine("headroom", headroom, "a tenth of what is not pinned, at least 1 GiB, to a whole MiB")
+        MemoryLine(
+            "headroom", headroom, "a tenth of all but the tier and /dev/shm, at least 1 GiB, to a whole MiB"
+        )
     )
     return tuple(lines)
 
@@ -160,7 +163,7 @@ def load_s(geometry: Geometry) -> int:
 
 
 def pin_s(spec: Spec, tiers: Tiers) -> int:
-    """Seconds to pin the CPU tier of all ranks."""
+    """Seconds to take the CPU tier of all ranks, and to page-lock it."""
     ranks = spec.engine.tensor_parallel_size * spec.engine.data_parallel_size
     return ceil_div(int(tiers.cpu.bytes_per_rank * ranks * PIN_S_PER_GIB), GIB)
 

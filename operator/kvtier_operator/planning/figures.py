@@ -21,7 +21,8 @@ def plan_figures(
         Figure(
             "startup seconds",
             budget.startup_s,
-            f"{START_S} s to start + {load_s(geometry)} s to load weights + {pin_s(spec, tiers)} s to pin"
+            f"{START_S} s to start + {load_s(geometry)} s to load weights "
+            f"+ {pin_s(spec, tiers)} s to take the CPU tier's memory"
             + (f" + {read_s(backend)} s to read the disk's index" if backend.disk_chunks else ""),
         ),
         Figure("drain seconds", budget.drain_s, "to finish requests on termination"),

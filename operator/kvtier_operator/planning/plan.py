@@ -146,7 +146,8 @@ class BackendPlan:
         sidecars: Processes beside it.
         image: Engine image the backend needs when the resource names none; None for vLLM's own.
         shm_bytes: What it keeps in /dev/shm.
-        pinned_bytes: Memory it pins outside /dev/shm and outside explicit huge pages.
+        tier_memory_bytes: The CPU tier outside /dev/shm and outside explicit huge pages.
+        page_locked: Whether it asks the driver to page-lock the tier for DMA, and says whether it did.
         per_rank_overhead_bytes: Its own memory beside the tier, each rank.
         disk_bytes_per_rank: The disk tier as this backend takes it, each rank; 0 without one.
         disk_chunks: What that holds in each engine; None for as many chunks as it has room for.
@@ -164,7 +165,8 @@ class BackendPlan:
     sidecars: tuple[Sidecar, ...] = ()
     image: str | None = None
     shm_bytes: int = 0
-    pinned_bytes: int = 0
+    tier_memory_bytes: int = 0
+    page_locked: bool = False
     per_rank_overhead_bytes: int = 0
     disk_bytes_per_rank: int = 0
     disk_chunks: DiskChunks | None = None
@@ -192,8 +194,8 @@ class Budget:
         requests: The engine pod's requests, as quantities.
         limits: Its limits.
         shm_bytes: Size of /dev/shm.
-        startup_s: Seconds until the engine must be ready: loading weights, pinning memory, reading the disk's
-            index.
+        startup_s: Seconds until the engine must be ready: loading weights, taking the tier's memory, reading
+            the disk's index.
         drain_s: Seconds it gets to finish requests on termination.
     """
 

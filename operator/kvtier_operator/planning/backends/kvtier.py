@@ -58,7 +58,8 @@ def plan_kvtier(spec: Spec, geometry: Geometry) -> BackendPlan:
         args=transfer_args(kv_transfer_config(config)),
         mounts=mounts,
         image=images.kvtier_engine(spec.engine.device),
-        pinned_bytes=0 if hugepages else engine_bytes * share.engines,
+        tier_memory_bytes=0 if hugepages else engine_bytes * share.engines,
+        page_locked=spec.engine.device is Device.CUDA and cpu.memlock.policy is not Policy.OFF,
         per_rank_overhead_bytes=index_bytes_per_rank(geometry, share, chunk_tokens, _INDEX_BYTES_PER_ENTRY)
         + ceil_div(disk_index_bytes, share.ranks_per_engine),
         cpu_bytes_per_rank=engine_bytes // share.ranks_per_engine,

@@ -52,7 +52,7 @@ def plan_lmcache(spec: Spec, geometry: Geometry) -> BackendPlan:
             spec.tiers.disk, _bytes_per_volume(spec, _storing_ranks(geometry, share), settings)
         ),
         image=images.LMCACHE,
-        pinned_bytes=0 if hugepages else engine_bytes * share.engines,
+        tier_memory_bytes=0 if hugepages else engine_bytes * share.engines,
         per_rank_overhead_bytes=_OVERHEAD_BYTES_PER_RANK,
         cpu_bytes_per_rank=engine_bytes // share.ranks_per_engine,
         disk_bytes_per_rank=settings.disk_bytes * storing_ranks // share.ranks_per_engine,

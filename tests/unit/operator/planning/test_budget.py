@@ -17,22 +17,36 @@ def lines(budget: Budget) -> dict[str, int]:
     return {line.what: line.bytes for line in budget.memory}
 
 
-def test_a_cuda_engine_with_a_pinned_tier() -> None:
+def test_a_cuda_engine_whose_tier_is_page_locked() -> None:
     _, budget, backend = sized(resource(engine={"tensorParallelSize": 2}))
     found = lines(budget)
     assert found["API server"] == GIB
     assert found["engine processes"] == 10 * GIB
-    assert found["CPU tier, pinned"] == 100 * GIB
+    assert found["CPU tier, page-locked"] == 100 * GIB
     assert found["rest of /dev/shm"] == GIB
     assert found["backend's own"] == 2 * backend.per_rank_overhead_bytes
     assert list(found)[-1] == "headroom"
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        {"tiers": {"cpu": {"capacity": "100Gi", "memlock": {"policy": "Off"}}}},
+        {"engine": {"device": "cpu", "blockSize": 32}},
+        {"backend": "LMCache"},  # which is not asked, and does not say
+    ],
+    ids=str,
+)
+def test_a_tier_of_which_nobody_knows_that_it_is_page_locked_is_not_called_so(spec: dict[str, Any]) -> None:
+    _, budget, _ = sized(resource(**spec))
+    assert lines(budget)["CPU tier"] == 100 * GIB
 
 
 def test_natives_tier_is_in_shared_memory() -> None:
     _, budget, _ = sized(resource(backend="Native"))
     assert lines(budget)["CPU tier in /dev/shm"] == 100 * GIB
     assert budget.shm_bytes == 101 * GIB
-    assert "CPU tier, pinned" not in lines(budget)
+    assert not {"CPU tier", "CPU tier, page-locked"} & lines(budget).keys()
 
 
 def test_huge_pages_are_not_in_the_memory_limit() -> None:
@@ -106,7 +120,7 @@ def test_ephemeral_storage_of_its_own_is_kept() -> None:
     assert parse_bytes(budget.requests["ephemeral-storage"]) == 130 * GIB
 
 
-def test_a_start_waits_for_weights_and_pinning() -> None:
+def test_a_start_waits_for_weights_and_memory() -> None:
     # 300 s, 65,524,246,528 B at 200 MiB/s = 313 s, 100 GiB x 0.56 s = 56 s
     _, budget, _ = sized(resource())
     assert budget.startup_s == 300 + 313 + 56

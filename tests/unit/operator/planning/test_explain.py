@@ -43,6 +43,14 @@ def test_every_memory_line_has_a_bar_and_a_reason() -> None:
         assert line.why.split()[0] in row
 
 
+def test_figures_stay_in_columns_whatever_a_line_is_called() -> None:
+    report = text(tiers={"cpu": {"capacity": "1000Gi"}})
+    assert re.search(
+        r"^  CPU tier, page-locked +1,000 GiB +1,073,741,824,000  [█▏▎▍▌▋▊▉]", report, re.MULTILINE
+    )
+    assert max(len(line) for line in report.splitlines()) <= 100
+
+
 def test_refusals_come_first() -> None:
     report = text(engine={"extraArgs": ["--port", "1"]}, router={"replicas": 2})
     marks = re.findall(r"^  ([✗!✓]) ", report, re.MULTILINE)

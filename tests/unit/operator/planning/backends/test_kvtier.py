@@ -47,7 +47,7 @@ def test_each_rank_is_rounded_up_to_a_page(ranks: int, page: str, per_rank_gib: 
     assert plan.hugepages.pages == pages
     assert plan.cpu_bytes_per_rank == int(per_rank_gib * GIB)
     assert extra_config(plan)["cpu_capacity_bytes"] == plan.hugepages.bytes
-    assert plan.pinned_bytes == 0
+    assert plan.tier_memory_bytes == 0
 
 
 def test_an_mla_latent_is_one_slice() -> None:
@@ -73,11 +73,11 @@ def test_engines_of_one_pod_share_the_capacity() -> None:
 def test_prefer_requests_no_pages_and_budgets_ordinary_memory() -> None:
     plan = planned({"spec.tiers.cpu.hugepages": {"policy": "Prefer"}})
     assert plan.hugepages is None
-    assert plan.pinned_bytes == 100 * GIB
+    assert plan.tier_memory_bytes == 100 * GIB
     assert connector_config({"spec.tiers.cpu.hugepages": {"policy": "Prefer"}}).hugepages is Policy.PREFER
     assert any("cannot prefer" in note for note in plan.notes)
 
 
-def test_the_tier_is_pinned_memory_without_pages() -> None:
+def test_the_tier_is_ordinary_memory_without_pages() -> None:
     plan = planned({"spec.engine.tensorParallelSize": 2})
-    assert (plan.pinned_bytes, plan.shm_bytes, plan.hugepages) == (100 * GIB, 0, None)
+    assert (plan.tier_memory_bytes, plan.shm_bytes, plan.hugepages) == (100 * GIB, 0, None)

@@ -133,5 +133,5 @@ def test_without_a_disk_nothing_is_said_of_one() -> None:
 
 def test_memory_is_the_same_with_a_disk_behind_it() -> None:
     with_disk, without = planned(DISK), planned({})
-    assert with_disk.pinned_bytes == without.pinned_bytes == 100 * GIB
+    assert with_disk.tier_memory_bytes == without.tier_memory_bytes == 100 * GIB
     assert with_disk.shm_bytes == without.shm_bytes == 0

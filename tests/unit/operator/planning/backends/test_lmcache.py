@@ -126,18 +126,18 @@ def test_mla_is_stored_by_the_first_rank_alone() -> None:
     plan = planned(DISK | mla)
     settings = from_env(plan)
     assert (settings["max_local_cpu_size"], settings["max_local_disk_size"]) == (100.0, 1024.0)
-    assert plan.pinned_bytes == 100 * GIB
+    assert plan.tier_memory_bytes == 100 * GIB
     assert plan.mounts[0].source == {"emptyDir": {"sizeLimit": "1153434Mi"}}
 
 
 def test_explicit_pages_only_when_required() -> None:
     required = planned(LMCACHE | {"spec.tiers.cpu.hugepages": {"policy": "Require"}})
     assert required.hugepages is not None
-    assert (required.hugepages.pages, required.pinned_bytes) == (51_200, 0)
+    assert (required.hugepages.pages, required.tier_memory_bytes) == (51_200, 0)
     assert from_env(required)["local_cpu_use_hugepages"] is True
     preferred = planned(LMCACHE | {"spec.tiers.cpu.hugepages": {"policy": "Prefer"}})
     assert "local_cpu_use_hugepages" not in from_env(preferred)
-    assert (preferred.hugepages, preferred.pinned_bytes) == (None, 100 * GIB)
+    assert (preferred.hugepages, preferred.tier_memory_bytes) == (None, 100 * GIB)
 
 
 def test_direct_io_that_cannot_be_is_said() -> None:

@@ -56,7 +56,7 @@ def test_the_whole_tier_is_one_server_s_for_all_engines() -> None:
 
 def test_the_tier_is_the_sidecar_s_memory() -> None:
     plan = planned(SERVER)
-    assert (plan.pinned_bytes, plan.shm_bytes) == (0, 0)
+    assert (plan.tier_memory_bytes, plan.shm_bytes) == (0, 0)
     assert server(plan).memory_bytes == 105 * GIB
 
 

@@ -25,7 +25,7 @@ def test_each_engine_of_a_pod_gets_its_share() -> None:
 
 def test_the_tier_lives_in_shared_memory_and_nowhere_else() -> None:
     plan = planned(NATIVE)
-    assert (plan.shm_bytes, plan.pinned_bytes, plan.hugepages) == (100 * GIB, 0, None)
+    assert (plan.shm_bytes, plan.tier_memory_bytes, plan.hugepages) == (100 * GIB, 0, None)
 
 
 def test_the_index_is_budgeted() -> None:
