@@ -17,6 +17,7 @@ from kvtier_connector.bench.hugepages import reserved
 from kvtier_connector.config import GIB, Policy
 from kvtier_connector.core import pin, region
 from kvtier_connector.core.copyplan import CopyPlan, Layout, Page, plan_copies
+from kvtier_connector.core.pieces import pieces_of
 from kvtier_connector.errors import ConnectorError
 from kvtier_connector.vllm.copier import Copier
 
@@ -62,7 +63,8 @@ class Gpu:
 
     def pinned(self, memory: region.Slice) -> str:
         """Page-lock the tier's memory; returns how that went, for people."""
-        return str(pin.register(memory, Policy.PREFER, self._copier.register, self._copier.unregister))
+        pinning = pin.by_driver(Policy.PREFER, self._copier.register)
+        return str(pin.lock(memory, pieces_of(1, memory.size_bytes), pinning))
 
     def staging(self, size_bytes: int) -> torch.Tensor:
         """Return page-locked memory."""

@@ -15,6 +15,7 @@ from typing import Any, Final
 from kvtier_connector.bench.hugepages import PAGE_BYTES, reserved
 from kvtier_connector.config import GIB, HUGEPAGE_BYTES, Policy
 from kvtier_connector.core import pin, region
+from kvtier_connector.core.pieces import pieces_of
 from kvtier_connector.core.region_report import SMALL, TRANSPARENT
 
 SAMPLE_BYTES: Final = GIB
@@ -104,7 +105,7 @@ def _start(kind: Kind) -> Sample | None:
     start = time.perf_counter()
     memory = region.alone(request)
     taken = time.perf_counter() - start
-    report = pin.lock(memory, Policy.PREFER)
+    report = pin.lock(memory, pieces_of(1, memory.size_bytes), pin.by_kernel(memory, Policy.PREFER))
     locked = time.perf_counter() - start if report.locked else None
     return Sample(taken, locked) if memory.report.got == kind.wanted else None
 

@@ -196,11 +196,24 @@ class Copies:
     sizes: Addresses
 
 
-def single_copies(plan: CopyPlan) -> Copies:
-    """Return a plan's copies one by one; a run whose copies follow one another on both sides is one copy."""
+def single_copies(plan: CopyPlan, region_address: int = 0, piece_bytes: int = 0) -> Copies:
+    """Return a plan's copies one by one; a run whose copies follow one another on both sides is one copy.
+
+    Args:
+        plan: the copies.
+        region_address: where the first piece of the region begins.
+        piece_bytes: size of the pieces that are page-locked one by one, which no copy may cross; 0 if all
+            of the region is one.
+    """
+
+    def is_one_copy(run: Run) -> bool:
+        first, last = run.region - region_address, run.region - region_address + run.total_bytes - 1
+        is_in_one_piece = not piece_bytes or first // piece_bytes == last // piece_bytes
+        return run.device_step == run.region_step == run.size_bytes and is_in_one_piece
+
     rows = [
         (run.device, 0, run.region, 0, run.total_bytes, 1)
-        if run.device_step == run.region_step == run.size_bytes
+        if is_one_copy(run)
         else (run.device, run.device_step, run.region, run.region_step, run.size_bytes, run.count)
         for run in plan.runs
     ]

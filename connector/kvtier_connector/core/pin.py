@@ -2,47 +2,75 @@
 
 import ctypes
 import os
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
 from typing import Final
 
-from kvtier_connector.config import GIB, Policy
+from kvtier_connector.config import Policy
 from kvtier_connector.core.locklimit import LockLimit, lock_limit, raised
 from kvtier_connector.core.mappings import range_state
 from kvtier_connector.core.memory import format_bytes, tightest_bound
+from kvtier_connector.core.pieces import Piece
 from kvtier_connector.core.region import Slice
 from kvtier_connector.core.region_report import RegionReport
 from kvtier_connector.errors import PinError
 
-REGISTER_PIECE_BYTES: Final = 64 * GIB
-"""Drivers fail on larger single registrations (vLLM v1/kv_offload/cpu/gpu_worker.py has the same bound)."""
 _LIBC: Final = ctypes.CDLL(None, use_errno=True)
 
 Register = Callable[[int, int], str | None]
 """Page-locks (address, bytes); returns None, or why it could not."""
-Unregister = Callable[[int], object]
-"""Releases what was page-locked at an address."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pinning:
+    """How pieces of a slice are locked.
+
+    Args:
+        asked: the policy.
+        how: for people.
+        call: locks (address, bytes); returns None, or why it could not. None where there is nothing to do.
+        counts: what is taken stays where it is, once `call` has taken it.
+        is_needed: a piece that could not be locked is not used.
+        check: returns what speaks against the first bytes of a slice being locked, or nothing.
+    """
+
+    asked: Policy
+    how: str
+    call: Register | None = None
+    counts: bool = True
+    is_needed: bool = False
+    check: "Callable[[Slice, int], str] | None" = None
 
 
 @dataclass(frozen=True, slots=True)
 class PinReport:
-    """Whether the memory stays where it is, and why or why not.
+    """How much of the memory stays where it is, and why no more.
 
     Args:
         asked: the policy.
-        locked: whether it stays.
-        why: for people.
+        pinned_bytes: how much stays.
+        size_bytes: of how much.
+        why: for people: how it was locked, or why not all of it was.
     """
 
     asked: Policy
-    locked: bool
+    pinned_bytes: int
+    size_bytes: int
     why: str
+
+    @property
+    def locked(self) -> bool:
+        """Whether all of it stays."""
+        return self.pinned_bytes >= self.size_bytes
 
     def __str__(self) -> str:
         if self.locked:
             return f"locked ({self.why})"
         asked = "" if self.asked is Policy.OFF else f"asked {self.asked}: "
-        return f"not locked ({asked}{self.why})"
+        if not self.pinned_bytes:
+            return f"not locked ({asked}{self.why})"
+        share = f"{format_bytes(self.pinned_bytes)} of {format_bytes(self.size_bytes)}"
+        return f"{share} locked ({asked}{self.why})"
 
 
 def preflight(report: RegionReport, slice_bytes: int, policy: Policy) -> None:
@@ -69,88 +97,91 @@ def preflight(report: RegionReport, slice_bytes: int, policy: Policy) -> None:
         )
 
 
-def lock(memory: Slice, policy: Policy) -> PinReport:
-    """Lock a slice into memory with mlock(2), and look whether it is.
+def lock(memory: Slice, pieces: Iterable[Piece], pinning: Pinning) -> PinReport:
+    """Lock a slice that is all there, piece by piece until one is refused, and look whether it is.
+
+    Raises:
+        PinError: the policy is Require, and not all of it is locked.
+    """
+    pinned_bytes, size_bytes, why = 0, memory.size_bytes, pinning.how
+    for piece in pieces:
+        size_bytes = piece.offset_bytes + piece.size_bytes
+        if why is pinning.how and pinning.call is not None:
+            why = pinning.call(memory.address + piece.offset_bytes, piece.size_bytes) or why
+        if why is pinning.how and pinning.counts:
+            pinned_bytes = size_bytes
+    report = checked(memory, PinReport(pinning.asked, pinned_bytes, size_bytes, why), pinning)
+    if not report.locked and pinning.asked is Policy.REQUIRE:
+        raise _required(report.why)
+    return report
+
+
+def checked(memory: Slice, report: PinReport, pinning: Pinning) -> PinReport:
+    """Return the report with what the kernel says itself of memory that it has locked."""
+    missing = pinning.check(memory, report.pinned_bytes) if pinning.check and report.pinned_bytes else ""
+    if not missing:
+        return report
+    why = f"the kernel took mlock of {format_bytes(report.pinned_bytes)}, but {missing}"
+    return replace(report, pinned_bytes=0, why=why)
+
+
+def by_kernel(memory: Slice, policy: Policy) -> Pinning:
+    """Return how pieces of a slice are locked for an engine on a CPU: one that is not is used all the same.
 
     The kernel counts what a process has locked against RLIMIT_MEMLOCK, unless CAP_IPC_LOCK is effective
     (mlock(2)). A soft limit below the hard one is raised.
-
-    Raises:
-        PinError: the policy is Require and the kernel refuses.
     """
     if policy is Policy.OFF:
-        return PinReport(policy, locked=False, why="memlock: Off")
+        return Pinning(policy, "memlock: Off", counts=False)
     if memory.report.on_hugetlbfs:
-        return PinReport(policy, locked=True, why="hugetlbfs pages are never swapped")
-    limit = raised(lock_limit(), memory.size_bytes)
-    if _LIBC.mlock(ctypes.c_void_p(memory.address), ctypes.c_size_t(memory.size_bytes)) != 0:
+        return Pinning(policy, "hugetlbfs pages are never swapped")
+
+    def mlock(address: int, size_bytes: int) -> str | None:
+        limit = raised(lock_limit(), size_bytes)
+        if _LIBC.mlock(ctypes.c_void_p(address), ctypes.c_size_t(size_bytes)) == 0:
+            return None
         reason = os.strerror(ctypes.get_errno())
-        size = format_bytes(memory.size_bytes)
-        return _refused(policy, f"mlock of {size}: {reason}; {_shortage(memory.size_bytes, limit)}")
-    missing = _not_locked(memory)
-    if missing:
-        return _refused(policy, f"the kernel took mlock of {format_bytes(memory.size_bytes)}, but {missing}")
-    return PinReport(policy, locked=True, why="mlock")
+        return f"mlock of {format_bytes(size_bytes)}: {reason}; {_shortage(size_bytes, limit)}"
+
+    return Pinning(policy, "mlock", call=mlock, check=_not_locked)
 
 
-def register(
-    memory: Slice, policy: Policy, register_piece: Register, unregister_piece: Unregister | None = None
-) -> PinReport:
-    """Page-lock a slice for DMA, piece by piece: all of it or nothing.
+def by_driver(policy: Policy, register_piece: Register) -> Pinning:
+    """Return how pieces of a slice are page-locked for DMA: one that is not is not used.
 
-    A copy from memory of which a part is page-locked and another part is not fails (CUDA driver API,
-    cuMemcpyAsync), so where one piece is refused, the others are released.
+    Copies from and to memory that is not page-locked hold up the engine's own work: a prompt that was
+    computed and stored took a third longer than without a tier (docs/development/connector-figures.md).
 
     Args:
-        memory: the slice.
-        policy: what to do where the driver refuses; the copies then still work, only slower.
+        policy: Off has memory used as it is.
         register_piece: the driver's call.
-        unregister_piece: the call that takes it back.
-
-    Raises:
-        PinError: the policy is Require and the driver refuses.
     """
     if policy is Policy.OFF:
-        return PinReport(policy, locked=False, why="memlock: Off")
-    done: list[int] = []
-    for address, size in _pieces(memory):
-        refusal = register_piece(address, size)
-        if refusal is not None:
-            while unregister_piece is not None and done:
-                unregister_piece(done.pop())
-            return _refused(policy, f"registering {format_bytes(size)} for DMA: {refusal}")
-        done.append(address)
-    return PinReport(policy, locked=True, why="page-locked for DMA")
+        return Pinning(policy, "memlock: Off", counts=False)
+
+    def register_(address: int, size_bytes: int) -> str | None:
+        refusal = register_piece(address, size_bytes)
+        return None if refusal is None else f"registering {format_bytes(size_bytes)} for DMA: {refusal}"
+
+    return Pinning(policy, "page-locked for DMA", call=register_, is_needed=True)
 
 
 def _shortage(size_bytes: int, limit: LockLimit) -> str:
     return f"{format_bytes(size_bytes)} needed, {limit}"
 
 
-def _not_locked(memory: Slice) -> str:
-    """Return what /proc says against a slice's being locked, or nothing."""
-    state = range_state(memory.address, memory.size_bytes)
+def _not_locked(memory: Slice, size_bytes: int) -> str:
+    """Return what /proc says against the first bytes of a slice being locked, or nothing."""
+    state = range_state(memory.address, size_bytes)
     in_status = lock_limit().locked_bytes
     for where, found in (
         ("/proc/self/status has VmLck", in_status),
         ("/proc/self/smaps has locked", state.locked_bytes),
         ("/proc/self/smaps has resident", state.resident_bytes),
     ):
-        if found < memory.size_bytes:
+        if found < size_bytes:
             return f"{where} {format_bytes(found)}"
     return ""
-
-
-def _pieces(memory: Slice) -> Iterator[tuple[int, int]]:
-    step = REGISTER_PIECE_BYTES
-    for offset in range(0, memory.size_bytes, step):
-        yield memory.address + offset, min(step, memory.size_bytes - offset)
-
-
-def _refused(policy: Policy, why: str) -> PinReport:
-    if policy is Policy.REQUIRE:
-        raise _required(why)
-    return PinReport(policy, locked=False, why=why)
 
 
 def _required(why: str) -> PinError:

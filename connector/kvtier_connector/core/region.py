@@ -3,8 +3,8 @@
 The region is a memfd (memfd_create(2)), or plain anonymous memory where one process uses it alone. Neither
 has a name in any file system: nothing is left in /dev/shm or in the pool of huge pages when the engine dies,
 a small /dev/shm is no limit, and huge pages need no mount.
-The ladder is hugetlbfs -> transparent huge pages -> 4 KiB. All memory is taken at start: what is exhausted
-says so with an error, and never later with a SIGBUS.
+The ladder is hugetlbfs -> transparent huge pages -> 4 KiB. All memory is taken before it is used, at start or
+piece by piece (growth.py): what is exhausted says so with an error, and never later with a SIGBUS.
 """
 
 import ctypes
@@ -34,7 +34,8 @@ class RegionRequest:
         hugepage_bytes: their size.
         nodes: the NUMA node that each slice should lie on, as many as slices: that of its rank's device
             (numa.node_of_pci) or CPUs (numa.node_of_cpus). None, or none at all: the node of who takes the
-            pages, which is the rank itself except for hugetlbfs pages, all of which `create` takes.
+            pages, which is the rank itself except for hugetlbfs pages that `create` takes.
+        grows: slices are taken piece by piece later; hugetlbfs pages are reserved until then.
     """
 
     slices: int
@@ -43,6 +44,7 @@ class RegionRequest:
     hugepages: Policy
     hugepage_bytes: int
     nodes: tuple[int | None, ...] = ()
+    grows: bool = False
 
     def rounded(self) -> Self:
         """Return the request with each slice rounded up to whole pages of the kind asked for."""
@@ -72,17 +74,37 @@ class RegionHandle:
 
 
 class Slice:
-    """One rank's part of the region, mapped and backed by memory.
+    """One rank's part of the region, mapped.
 
     Args:
         memory: the mapping.
-        report: what the region is made of.
+        report: what the region is made of; of an attached slice, what the kernel gave.
+        node: the NUMA node that it should lie on, or None.
     """
 
-    def __init__(self, memory: mmap.mmap, report: RegionReport) -> None:
+    def __init__(self, memory: mmap.mmap, report: RegionReport, node: int | None = None) -> None:
         self._memory = memory
         self.size_bytes = len(memory)
         self.address = _address(memory)
+        self.report = report
+        self.node = node
+
+    def close(self) -> None:
+        """Unmap it."""
+        self._memory.close()
+
+    def look(self, size_bytes: int, seconds: float) -> None:
+        """Complete the report with what the kernel gave.
+
+        Args:
+            size_bytes: how much of the slice has been taken, from its beginning.
+            seconds: time that took.
+        """
+        report = replace(self.report, seconds=self.report.seconds + seconds)
+        if report.got == TRANSPARENT and size_bytes:
+            report = report.with_transparent(range_state(self.address, size_bytes).huge_bytes / size_bytes)
+        if self.node is not None:
+            report = report.with_node(self.node, bytes_on_nodes(self.address, self.size_bytes))
         self.report = report
 
 
@@ -135,30 +157,33 @@ def attach(handle: RegionHandle, number: int) -> Slice:
         RegionError: the memory cannot be had.
     """
     start = time.monotonic()
+    held = map_slice(handle, number)
+    try:
+        # Where the pages are hugetlbfs pages they are there already, and this fills in the page table.
+        pages.populate([pages.Range(held.address, held.size_bytes, held.node)], pages.SMALL_PAGE_BYTES)
+    except OSError as error:
+        held.close()
+        raise RegionError(
+            f"cpu_capacity_bytes: the kernel refused memory for a slice of "
+            f"{format_bytes(handle.slice_bytes)}: {pages.refusal(error)}"
+        ) from error
+    held.look(held.size_bytes, time.monotonic() - start)
+    return held
+
+
+def map_slice(handle: RegionHandle, number: int) -> Slice:
+    """Map slice `number` of the region, of which nothing need be there yet.
+
+    Raises:
+        RegionError: it cannot be reached.
+    """
     if handle.path:
         memory = _mapped(handle.path, handle.slice_bytes, number * handle.slice_bytes)
     else:
         memory = _private(mmap.mmap(-1, handle.slice_bytes, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS))
     if handle.report.got == TRANSPARENT:
         memory.madvise(mmap.MADV_HUGEPAGE)
-    node = handle.nodes[number] if handle.nodes else None
-    address = _address(memory)
-    try:
-        # Where the pages are hugetlbfs pages they are there already, and this fills in the page table.
-        pages.populate([pages.Range(address, handle.slice_bytes, node)], pages.SMALL_PAGE_BYTES)
-    except OSError as error:
-        memory.close()
-        raise RegionError(
-            f"cpu_capacity_bytes: the kernel refused memory for a slice of "
-            f"{format_bytes(handle.slice_bytes)}: {pages.refusal(error)}"
-        ) from error
-    report = handle.report
-    if report.got == TRANSPARENT:
-        huge_bytes = range_state(address, handle.slice_bytes).huge_bytes
-        report = report.with_transparent(huge_bytes / handle.slice_bytes)
-    if node is not None:
-        report = report.with_node(node, bytes_on_nodes(address, handle.slice_bytes))
-    return Slice(memory, replace(report, seconds=report.seconds + time.monotonic() - start))
+    return Slice(memory, handle.report, handle.nodes[number] if handle.nodes else None)
 
 
 def alone(request: RegionRequest) -> Slice:
@@ -226,7 +251,7 @@ def _check_room(total: int) -> None:
 
 
 def _on_hugetlbfs(request: RegionRequest) -> int:
-    """Return a memfd with all its huge pages taken, each slice's from its node.
+    """Return a memfd with all its huge pages taken, each slice's from its node, or reserved if it grows.
 
     Raises:
         OSError: the pool or a control group has not enough; nothing is kept.
@@ -239,7 +264,8 @@ def _on_hugetlbfs(request: RegionRequest) -> int:
     ]
     try:
         with memory:
-            pages.populate(slices, page)
+            if not request.grows:
+                pages.populate(slices, page)
     except OSError:
         os.close(descriptor)
         raise

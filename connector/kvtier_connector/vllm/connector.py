@@ -30,6 +30,7 @@ from vllm.v1.outputs import KVConnectorOutput
 from vllm.v1.request import Request
 
 from kvtier_connector.config import parse_extra_config
+from kvtier_connector.core.growth_words import GrowthWords, together
 from kvtier_connector.errors import SettingError
 from kvtier_connector.vllm.disk_side import DiskSide, KeptOffDisk
 from kvtier_connector.vllm.manager import KVTierManager
@@ -38,7 +39,7 @@ from kvtier_connector.vllm.open_disk import open_disk
 from kvtier_connector.vllm.prefill_clock import PrefillClock
 from kvtier_connector.vllm.quiet_steps import NOTHING, busy_part, grain_tokens
 from kvtier_connector.vllm.step_loads import StepLoads, behind_disk, step_budget_tokens, within_step
-from kvtier_connector.vllm.transfer import KVTierWorkerMetadata, RegionOffer
+from kvtier_connector.vllm.transfer import KVTierWorkerMetadata, WorkerOffer
 from kvtier_connector.vllm.upstream import UpstreamScheduler, UpstreamWorker
 from kvtier_connector.vllm.worker import KVTierWorker
 
@@ -74,6 +75,7 @@ class KVTierConnector(OffloadingConnector):  # type: ignore[misc] # vLLM has no 
             self._upstream = UpstreamScheduler(self.connector_scheduler)
             budget_tokens = step_budget_tokens(vllm_config, kv_cache_config)
             self._step_loads = StepLoads(self.connector_scheduler, self._upstream, budget_tokens)
+            self._growing: list[GrowthWords] = []
             self._admitted = False
             self._grain_tokens = grain_tokens(self.connector_scheduler.config)
             self._prefill: PrefillClock | None = None
@@ -158,10 +160,14 @@ class KVTierConnector(OffloadingConnector):  # type: ignore[misc] # vLLM has no 
                 self._upstream_worker.mark_completed(job_id)
 
     @override
-    def get_handshake_metadata(self) -> RegionOffer | None:
-        """Offer the region to the scheduler's process, which reads and writes the disk."""
-        offer: RegionOffer | None = self.connector_worker.spec.region_offer
-        return offer
+    def get_handshake_metadata(self) -> WorkerOffer:
+        """Tell the scheduler's process of this rank's part of the tier, which grows from now on.
+
+        vLLM asks when its worker has warmed up.
+        """
+        self._worker.grow()
+        spec = self.connector_worker.spec
+        return WorkerOffer(spec.growth_path, spec.region_offer)
 
     @override
     def get_block_ids_with_load_errors(self) -> set[int]:
@@ -206,17 +212,28 @@ class KVTierConnector(OffloadingConnector):  # type: ignore[misc] # vLLM has no 
 
     @override
     def set_xfer_handshake_metadata(self, metadata: dict[int, KVConnectorHandshakeMetadata]) -> None:
-        """Open the disk tier, for which the workers have made the region."""
-        offers = [offer for offer in metadata.values() if isinstance(offer, RegionOffer)]
-        if not self._settings.disk_path or not offers:
+        """Follow how the workers' slices grow, and open the disk tier behind them."""
+        offers = [offer for offer in metadata.values() if isinstance(offer, WorkerOffer)]
+        self._growing = [GrowthWords.attach(offer.growth) for offer in offers]
+        self._grow()
+        regions = [offer.region for offer in offers if offer.region is not None]
+        if not self._settings.disk_path or not regions:
             return
         manager = self._manager
         config = self._vllm_config
-        offer = offers[0]
+        offer = regions[0]
         disk = open_disk(self._settings, manager.geometry, config, self._kv_cache_config, offer)
         manager.put_behind(disk, key_bytes(config), offer.part_ends if self._step_loads.are_on else ())
         if manager.disk is not None:
             self._prefill = PrefillClock(manager.disk.prefill)
+
+    def _grow(self) -> None:
+        """Take note of how far the slices have grown, until no more comes."""
+        if self._growing:
+            grown = together(self._growing, self._manager.geometry.slices)
+            self._manager.grow(grown)
+            if grown.is_over:
+                self._growing.clear()
 
     @override
     def on_new_request(self, request: Request) -> None:
@@ -286,6 +303,7 @@ class KVTierConnector(OffloadingConnector):  # type: ignore[misc] # vLLM has no 
     @override
     def build_connector_meta(self, scheduler_output: SchedulerOutput) -> KVConnectorMetadata:
         """Send the step's loads and stores to the workers."""
+        self._grow()
         self._step_loads.scheduled()
         if (disk := self._manager.disk) is not None and self._prefill is not None:
             disk.scheduled()

@@ -35,22 +35,24 @@ class CudaCopier:
         self._from_device = torch.cuda.Stream()
         self._jobs: dict[bool, deque[_Job]] = {True: deque(), False: deque()}
         self._registered: list[int] = []
+        self._piece_bytes = 0
 
     def register(self, address: int, size_bytes: int) -> str | None:
-        """Page-lock a range of the region for DMA; returns None, or why it could not."""
+        """Page-lock a piece of the region for DMA; returns None, or why it could not.
+
+        Pieces come one after another, all but the last of one size, so that it is known where copies must not
+        go across two of them.
+        """
         if not host_register(address, size_bytes):
             return "cudaHostRegister refused"
+        self._piece_bytes = self._piece_bytes or size_bytes
         self._registered.append(address)
         return None
 
-    def unregister(self, address: int) -> None:
-        """Let go of a range that was registered at this address."""
-        host_unregister(address)
-        self._registered.remove(address)
-
     def start(self, job_id: int, plan: CopyPlan, *, to_device: bool) -> None:
         """Queue the job's copies behind the current stream and behind earlier jobs of the same direction."""
-        copies = single_copies(plan)
+        first = self._registered[0] if self._registered else 0
+        copies = single_copies(plan, first, self._piece_bytes)
         source, target = (copies.region, copies.device) if to_device else (copies.device, copies.region)
         job = _Job(
             job_id,

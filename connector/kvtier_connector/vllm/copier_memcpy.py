@@ -5,20 +5,18 @@ meanwhile. One memmove(3) a page took a third longer: at 64 KiB the calls count.
 """
 
 import ctypes
-import os
 import time
 from collections import deque
 from collections.abc import Iterable
 from concurrent.futures import Future, ThreadPoolExecutor, wait
-from contextlib import suppress
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Final
 
 import numpy as np
 import numpy.typing as npt
 
 from kvtier_connector.core.copyplan import CopyPlan, Run
+from kvtier_connector.core.cores import use_every_core
 from kvtier_connector.vllm.copier import Outcome
 
 _THREADS: Final = 2
@@ -37,7 +35,7 @@ class MemcpyCopier:
     """
 
     def __init__(self) -> None:
-        self._pool = ThreadPoolExecutor(_THREADS, "kvtier-copy", _use_every_core)
+        self._pool = ThreadPoolExecutor(_THREADS, "kvtier-copy", use_every_core)
         self._parts: dict[int, list[Future[None]]] = {}
         self._started: dict[int, float] = {}
 
@@ -74,18 +72,6 @@ class MemcpyCopier:
             error for part in self._parts.pop(job_id) if isinstance(error := part.exception(), Exception)
         ]
         return Outcome(job_id, time.monotonic() - self._started.pop(job_id), errors[0] if errors else None)
-
-
-def _use_every_core() -> None:
-    """Let a new thread run on all cores that the process computes on.
-
-    vLLM binds each of its computing threads to one core, and a thread inherits that of the one that made it.
-    """
-    cores: set[int] = set()
-    for thread in Path("/proc/self/task").iterdir():
-        with suppress(ProcessLookupError):  # it ended just now
-            cores |= os.sched_getaffinity(int(thread.name))
-    os.sched_setaffinity(0, cores)
 
 
 def _copy(pieces: deque[Run], *, to_device: bool) -> None:

@@ -21,6 +21,7 @@ from vllm.v1.metrics.cache_hit_source import CacheHitSource
 
 from kvtier_connector.config import KEY_BYTES
 from kvtier_connector.core.disk.tier import DiskTier
+from kvtier_connector.core.growth_words import Grown
 from kvtier_connector.core.index import BlockIndex, BlockState
 from kvtier_connector.core.slots import TierGeometry
 from kvtier_connector.vllm.disk_side import DiskSide
@@ -43,14 +44,21 @@ class KVTierManager(OffloadingManager):  # type: ignore[misc] # vLLM has no type
         geometry: the tier's slots.
         tokens_per_chunk: for each KV cache group, the tokens of a chunk.
         with_events: whether KV events are published.
+        slots_there: how many of the slots are there already; None for all.
     """
 
     def __init__(
-        self, geometry: TierGeometry, tokens_per_chunk: dict[int, int], *, with_events: bool
+        self,
+        geometry: TierGeometry,
+        tokens_per_chunk: dict[int, int],
+        *,
+        with_events: bool,
+        slots_there: int | None = None,
     ) -> None:
         self.geometry = geometry
-        self._index = BlockIndex(geometry.slots, KEY_BYTES)
-        self._metrics = TierMetrics(geometry, tokens_per_chunk)
+        self._slots_there = geometry.slots if slots_there is None else slots_there
+        self._index = self._new_index(KEY_BYTES)
+        self._metrics = TierMetrics(geometry, tokens_per_chunk, self._slots_there)
         self._events: list[OffloadingEvent] | None = [] if with_events else None
         self._tokens_per_chunk = tokens_per_chunk
         self.disk: DiskSide | None = None
@@ -63,9 +71,16 @@ class KVTierManager(OffloadingManager):  # type: ignore[misc] # vLLM has no type
             key_bytes: length of the engine's keys.
             part_ends: of the parts of a chunk for which a step can wait one by one; empty if it needs all.
         """
-        self._index = BlockIndex(self._index.capacity, key_bytes)
+        self._index = self._new_index(key_bytes)
         chunk_tokens = max(self._tokens_per_chunk.values()) // len(self._tokens_per_chunk)
         self.disk = DiskSide(self._index, disk, self, chunk_tokens, part_ends=part_ends)
+
+    def grow(self, grown: Grown) -> None:
+        """Use what has come of the slots since the last call."""
+        if grown.slots > self._slots_there:
+            self._index.give_back(range(grown.slots - 1, self._slots_there - 1, -1))
+            self._slots_there = grown.slots
+        self._metrics.grown(grown)
 
     @override
     def lookup(self, key: OffloadKey, req_context: ReqContext) -> LookupResult:
@@ -189,6 +204,7 @@ class KVTierManager(OffloadingManager):  # type: ignore[misc] # vLLM has no type
         """Forget everything. Upstream waits for its transfers in flight before it reuses a slot."""
         in_use = self.disk.reset() if self.disk is not None else None
         self._index.clear()
+        self._withhold_absent(self._index)
         if in_use is not None:
             self._index.withhold(in_use)
         self._metrics.cleared()
@@ -208,7 +224,15 @@ class KVTierManager(OffloadingManager):  # type: ignore[misc] # vLLM has no type
     def _fit_key_length(self, keys: list[OffloadKey]) -> None:
         """Make the index anew for another hash than the default: its length shows with the first key."""
         if keys and len(keys[0]) != self._index.key_bytes:
-            self._index = BlockIndex(self._index.capacity, len(keys[0]))
+            self._index = self._new_index(len(keys[0]))
+
+    def _new_index(self, key_bytes: int) -> BlockIndex:
+        index = BlockIndex(self.geometry.slots, key_bytes)
+        self._withhold_absent(index)
+        return index
+
+    def _withhold_absent(self, index: BlockIndex) -> None:
+        index.withhold(np.arange(self._slots_there, self.geometry.slots, dtype=np.int32))
 
     def _publish(self, keys: Sequence[bytes], medium: Medium, *, removed: bool) -> None:
         if self._events is not None and keys:

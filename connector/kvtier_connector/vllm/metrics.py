@@ -17,9 +17,12 @@ from vllm.v1.kv_offload.base import (
     get_offload_group_idx,
 )
 
+from kvtier_connector.core.growth_words import Grown
 from kvtier_connector.core.slots import TierGeometry
 
 CAPACITY_BYTES: Final = "vllm:kvtier_cpu_capacity_bytes"
+PINNED_BYTES: Final = "vllm:kvtier_cpu_pinned_bytes"
+GROWING: Final = "vllm:kvtier_cpu_growing"
 CAPACITY_TOKENS: Final = "vllm:kvtier_cpu_capacity_tokens"
 USED_BYTES: Final = "vllm:kvtier_cpu_used_bytes"
 CACHED_TOKENS: Final = "vllm:kvtier_cpu_cached_tokens"
@@ -30,7 +33,13 @@ MISSED_CHUNKS: Final = "vllm:kvtier_cpu_missed_chunks"
 
 # The prefix is vLLM's: an engine that starts again in one process unregisters metrics by it.
 DEFINITIONS: Final[dict[str, OffloadingMetricMetadata]] = {
-    CAPACITY_BYTES: OffloadingGaugeMetadata("Bytes that the CPU tier can hold, all ranks together."),
+    CAPACITY_BYTES: OffloadingGaugeMetadata(
+        "Bytes that the CPU tier can hold, all ranks together; it grows after the start."
+    ),
+    PINNED_BYTES: OffloadingGaugeMetadata(
+        "Bytes of the CPU tier that are locked in memory: on a GPU page-locked for DMA, all ranks together."
+    ),
+    GROWING: OffloadingGaugeMetadata("1 while the CPU tier is still being taken and locked, else 0."),
     CAPACITY_TOKENS: OffloadingGaugeMetadata("Tokens that the CPU tier can hold."),
     USED_BYTES: OffloadingGaugeMetadata(
         "Bytes of the CPU tier that hold loadable chunks, all ranks together."
@@ -51,8 +60,9 @@ class TierMetrics:
     A hybrid model stores each token once for every KV cache group; tokens are those of the fullest group.
     """
 
-    def __init__(self, geometry: TierGeometry, tokens_per_chunk: dict[int, int]) -> None:
+    def __init__(self, geometry: TierGeometry, tokens_per_chunk: dict[int, int], slots_there: int) -> None:
         self._geometry = geometry
+        self._there = Grown(slots_there, 0, is_over=slots_there == geometry.slots)
         self._tokens_per_chunk = tokens_per_chunk
         self._chunks: Counter[int] = Counter()
         self._evicted = 0
@@ -60,6 +70,11 @@ class TierMetrics:
         self._hits = 0
         self._missed = 0
         self._changed = True
+
+    def grown(self, grown: Grown) -> None:
+        """Take note of how far the tier has grown."""
+        self._changed = self._changed or grown != self._there
+        self._there = grown
 
     def hit(self, count: int) -> None:
         """Count chunks that are loaded."""
@@ -97,10 +112,13 @@ class TierMetrics:
         self._changed = False
         geometry = self._geometry
         stats = OffloadingConnectorStats()
-        stats.set_gauge(CAPACITY_BYTES, geometry.slots * geometry.chunk_bytes)
+        there = self._there
+        stats.set_gauge(CAPACITY_BYTES, there.slots * geometry.chunk_bytes)
+        stats.set_gauge(PINNED_BYTES, there.pinned_bytes)
+        stats.set_gauge(GROWING, int(not there.is_over))
         stats.set_gauge(
             CAPACITY_TOKENS,
-            geometry.slots * max(self._tokens_per_chunk.values()) // len(self._tokens_per_chunk),
+            there.slots * max(self._tokens_per_chunk.values()) // len(self._tokens_per_chunk),
         )
         stats.set_gauge(USED_BYTES, self._chunks.total() * geometry.chunk_bytes)
         stats.set_gauge(

@@ -18,10 +18,14 @@ from vllm.v1.kv_offload.base import (
 )
 from vllm.v1.kv_offload.config import OffloadingConfig
 
-from kvtier_connector.config import parse_extra_config
+from kvtier_connector.config import Policy, parse_extra_config
 from kvtier_connector.core import arrivals, numa, pin, region
 from kvtier_connector.core.copyplan import Layout
+from kvtier_connector.core.growth import Growth
+from kvtier_connector.core.growth_words import Grown, GrowthWords
 from kvtier_connector.core.layer_parts import layer_parts
+from kvtier_connector.core.pages import SMALL_PAGE_BYTES
+from kvtier_connector.core.pieces import pieces_of
 from kvtier_connector.core.slots import tier_geometry
 from kvtier_connector.errors import ConnectorError, UnsupportedEngineError
 from kvtier_connector.vllm import metrics, metrics_disk
@@ -45,6 +49,11 @@ class KVTierOffloadingSpec(OffloadingSpec):  # type: ignore[misc] # vLLM has no 
         if config.worker_kv_bytes_per_block <= 0:
             raise UnsupportedEngineError("this engine has no KV cache blocks that could be kept in a tier")
         self.replicated_layout = config.replicated_layout
+        # What is insisted on is found out at start. And vLLM merges what context-parallel ranks offer: only
+        # one of them could tell how far its slice has grown.
+        insists = Policy.REQUIRE in {self.settings.hugepages, self.settings.memlock}
+        self._grows = not insists and config.parallel.pcp_size == 1
+        self.growth_path = ""
         self.region_offer: RegionOffer | None = None
         self.geometry = tier_geometry(
             self.settings,
@@ -67,7 +76,10 @@ class KVTierOffloadingSpec(OffloadingSpec):  # type: ignore[misc] # vLLM has no 
             group.group_id: group.tokens_per_block * self.blocks_per_chunk for group in self.config.groups
         }
         return KVTierManager(
-            self.geometry, tokens_per_chunk, with_events=self.kv_events_config.enable_kv_cache_events
+            self.geometry,
+            tokens_per_chunk,
+            with_events=self.kv_events_config.enable_kv_cache_events,
+            slots_there=0,
         )
 
     @override
@@ -77,10 +89,9 @@ class KVTierOffloadingSpec(OffloadingSpec):  # type: ignore[misc] # vLLM has no 
 
     @override
     def get_worker(self, kv_caches: CanonicalKVCaches) -> OffloadingWorker:
-        """Map and pin this rank's slice and return the worker that fills and reads it."""
+        """Map this rank's slice and return the worker that fills and reads it."""
         memory = self._attach()
-        copier, pinned = self._device(memory)
-        log.info("kvtier: rank %d: %s; %s", self.config.parallel.rank, memory.report, pinned)
+        copier, pinning = self._device(memory)
         layout = canonical_layout(
             kv_caches,
             blocks_per_chunk=self.blocks_per_chunk,
@@ -88,7 +99,30 @@ class KVTierOffloadingSpec(OffloadingSpec):  # type: ignore[misc] # vLLM has no 
             slot_bytes=self.geometry.slot_bytes,
             region_address=memory.address,
         )
-        return KVTierWorker(layout, memory, copier, self._layer_loads(layout, copier))
+        layer_loads = self._layer_loads(layout, copier)
+        return KVTierWorker(layout, memory, copier, layer_loads, self._growth(memory, pinning))
+
+    def _growth(self, memory: region.Slice, pinning: pin.Pinning) -> Growth | None:
+        """Have the slice grow beside the engine, or take and lock all of it now."""
+        words, self.growth_path = GrowthWords.create()
+        pieces = tuple(pieces_of(self.geometry.slots, self.geometry.slot_bytes))
+        if self._grows:
+            on_hugepages = memory.report.on_hugetlbfs
+            page_bytes = self.settings.hugepage_bytes if on_hugepages else SMALL_PAGE_BYTES
+            return Growth(
+                memory, pieces, page_bytes=page_bytes, pinning=pinning, words=words, say=self._say_of_rank
+            )
+        report = pin.lock(memory, pieces, pinning)
+        slots = self.geometry.slots
+        if pinning.is_needed:
+            slots = report.pinned_bytes // self.geometry.slot_bytes
+        words.tell(Grown(slots, report.pinned_bytes, is_over=True))
+        self._say_of_rank(f"{memory.report}; {report}", slots < self.geometry.slots)
+        return None
+
+    def _say_of_rank(self, line: str, is_short: bool) -> None:
+        tell = log.warning if is_short else log.info
+        tell("kvtier: rank %d: %s", self.config.parallel.rank, line)
 
     def _attach(self) -> region.Slice:
         """Have the first rank make the region and every rank map its slice of it."""
@@ -98,18 +132,18 @@ class KVTierOffloadingSpec(OffloadingSpec):  # type: ignore[misc] # vLLM has no 
         nodes = _nodes(group)[: self.geometry.slices]
         if group.rank_in_group == 0:
             try:
-                offer, descriptor = region.create(
-                    replace(self.geometry.request(self.settings), nodes=tuple(nodes))
-                )
+                request = self.geometry.request(self.settings)
+                offer, descriptor = region.create(replace(request, nodes=tuple(nodes), grows=self._grows))
             except ConnectorError as error:
                 offer = error  # the other ranks wait for an answer
         offer = group.broadcast_object(offer)
         if not isinstance(offer, region.RegionHandle):
             raise offer or ConnectorError("the first rank has sent no region")
         number = 0 if self.replicated_layout else self.config.parallel.rank
-        pin.preflight(offer.report, offer.slice_bytes, self.settings.memlock)
+        if current_platform.is_cpu():  # a GPU's driver locks by itself, beyond any RLIMIT_MEMLOCK
+            pin.preflight(offer.report, offer.slice_bytes, self.settings.memlock)
         try:
-            memory = region.attach(offer, number)
+            memory = (region.map_slice if self._grows else region.attach)(offer, number)
             if group.world_size > 1:
                 group.barrier()
         finally:
@@ -130,14 +164,14 @@ class KVTierOffloadingSpec(OffloadingSpec):  # type: ignore[misc] # vLLM has no 
         self.region_offer = replace(self.region_offer, part_ends=ends, arrivals=words)
         return LayerLoads(parts, arrivals.attach(words), self.settings.disk_timeout_s)
 
-    def _device(self, memory: region.Slice) -> tuple[Copier, pin.PinReport]:
+    def _device(self, memory: region.Slice) -> tuple[Copier, pin.Pinning]:
         if current_platform.is_cpu():
-            return MemcpyCopier(), pin.lock(memory, self.settings.memlock)
+            return MemcpyCopier(), pin.by_kernel(memory, self.settings.memlock)
         if current_platform.is_cuda():
             from kvtier_connector.vllm.copier_cuda import CudaCopier  # noqa: PLC0415 - needs CUDA
 
             copier = CudaCopier()
-            return copier, pin.register(memory, self.settings.memlock, copier.register, copier.unregister)
+            return copier, pin.by_driver(self.settings.memlock, copier.register)
         raise UnsupportedEngineError(
             f"kvtier's connector does not support {current_platform.device_name}; it runs on CUDA and CPU"
         )

@@ -47,7 +47,7 @@ class KVTierWorkerMetadata(OffloadingWorkerMetadata):  # type: ignore[misc] # vL
 
 
 @dataclass(frozen=True, slots=True)
-class RegionOffer(KVConnectorHandshakeMetadata):  # type: ignore[misc] # vLLM has no types
+class RegionOffer:
     """The first worker's offer of the region to the scheduler's process.
 
     Args:
@@ -61,3 +61,16 @@ class RegionOffer(KVConnectorHandshakeMetadata):  # type: ignore[misc] # vLLM ha
     region: RegionHandle
     part_ends: tuple[int, ...] = ()
     arrivals: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerOffer(KVConnectorHandshakeMetadata):  # type: ignore[misc] # vLLM has no types
+    """What a worker tells the scheduler's process at start.
+
+    Args:
+        growth: path of the words in which it tells how far its slice has grown.
+        region: the region, of the first worker where there is a disk tier.
+    """
+
+    growth: str
+    region: RegionOffer | None = None

@@ -12,6 +12,7 @@ from vllm.v1.kv_offload.base import (
 )
 
 from kvtier_connector.core.copyplan import Layout, Page, plan_copies
+from kvtier_connector.core.growth import Growth
 from kvtier_connector.core.region import Slice
 from kvtier_connector.vllm.copier import Copier, Outcome
 from kvtier_connector.vllm.layer_loads import LayerLoads
@@ -73,18 +74,33 @@ class KVTierWorker(OffloadingWorker):  # type: ignore[misc] # vLLM has no types
         memory: the slice.
         copier: copies between them.
         layer_loads: loads of what is still being read; None where there are none.
+        growth: has the slice grow; None where all of it is there.
     """
 
     def __init__(
-        self, layout: Layout, memory: Slice, copier: Copier, layer_loads: LayerLoads | None = None
+        self,
+        layout: Layout,
+        memory: Slice,
+        copier: Copier,
+        layer_loads: LayerLoads | None = None,
+        growth: Growth | None = None,
     ) -> None:
         self._layout = layout
         self.layer_loads = layer_loads
         self._memory: Slice | None = memory
         self._copier = copier
+        self._growth = growth
         self._bytes: dict[int, int] = {}
         self._ended: list[Outcome] = []
         self._failed: set[int] = set()
+
+    def grow(self) -> None:
+        """Have the slice grow from now on, when the engine has started.
+
+        Not before: a driver does not register memory while a CUDA graph is being captured.
+        """
+        if self._growth is not None:
+            self._growth.start()
 
     @property
     def busy(self) -> bool:
@@ -143,7 +159,9 @@ class KVTierWorker(OffloadingWorker):  # type: ignore[misc] # vLLM has no types
 
     @override
     def shutdown(self) -> None:
-        """End the copies, then let go of the memory."""
+        """End the growth and the copies, then let go of the memory."""
+        if self._growth is not None:
+            self._growth.stop()
         self._copier.close()
         self._memory = None
 

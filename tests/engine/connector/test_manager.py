@@ -5,6 +5,8 @@ from typing import Any
 import pytest
 from tests.engine.connector.offloading import offloading_config
 
+from kvtier_connector.core.growth_words import Grown
+
 pytestmark = [pytest.mark.engine, pytest.mark.filterwarnings("ignore")]
 
 
@@ -13,7 +15,8 @@ def test_the_manager_keeps_a_requests_own_prefix_and_tells_what_left() -> None:
 
     from kvtier_connector.vllm.spec import KVTierOffloadingSpec  # noqa: PLC0415 - takes seconds
 
-    manager = KVTierOffloadingSpec(offloading_config()).get_manager()  # 1024 chunks of 1 MiB
+    manager = KVTierOffloadingSpec(offloading_config()).get_manager()
+    manager.grow(Grown(1024, 0, is_over=True))  # chunks of 1 MiB
     keys = [make_offload_key(number.to_bytes(32, "big"), 0) for number in range(1200)]
     context = ReqContext("a")
     for place, key in enumerate(keys):

@@ -27,7 +27,7 @@ def regions_of(pids: set[int]) -> set[str]:
     found = set()
     for pid in pids:
         for line in Path(f"/proc/{pid}/maps").read_text().splitlines():
-            if "/memfd:kvtier" in line:
+            if "/memfd:kvtier (deleted)" in line:
                 found.add(line.split()[4])
     return found
 

@@ -30,6 +30,13 @@ def test_a_transfer_may_begin_and_end_in_the_middle_of_a_chunk() -> None:
     assert triples(plan) == [(DEVICE + 500, REGION + 340, 20), (DEVICE + 520, REGION + 80, 20)]
 
 
+def test_no_copy_goes_across_two_pieces_that_are_page_locked_one_by_one() -> None:
+    layout = Layout(((Page(DEVICE, 10, 0, 10),),), 1, 10, REGION)
+    plan = plan_copies(layout, blocks(1, 2, 3, 4), blocks(2, 3, 4, 5), [4], [0])
+    assert single_copies(plan, REGION, 60).sizes.tolist() == [40]
+    assert single_copies(plan, REGION, 40).sizes.tolist() == [10, 10, 10, 10]
+
+
 def test_each_group_has_its_own_pages_and_slots() -> None:
     layout = Layout(((Page(DEVICE, 10, 0, 10),), (Page(DEVICE + 500, 10, 10, 10),)), 1, 20, REGION)
     plan = plan_copies(layout, blocks(1, 2, 3), blocks(0, 1, 2), [2, 1], [0, 40])

@@ -15,9 +15,11 @@ _OFFLOADED: Final = "vllm:kv_offload_config_info"
 """vLLM 0.33, from its first scheduler step on."""
 _KVTIER: Final = "vllm:kvtier_cpu_capacity_tokens"
 """kvtier_connector/vllm/metrics.py, from the first scheduler step on."""
+_KVTIER_GROWING: Final = "vllm:kvtier_cpu_growing"
+"""1 while the CPU tier is not what it will be."""
 _KVTIER_DISK: Final = "vllm:kvtier_disk_capacity_tokens"
 """kvtier_connector/vllm/metrics_disk.py, at the same time."""
-_READ: Final = (_DEVICE, _OFFLOADED, _KVTIER, _KVTIER_DISK)
+_READ: Final = (_DEVICE, _OFFLOADED, _KVTIER, _KVTIER_GROWING, _KVTIER_DISK)
 
 
 def engine_tokens(text: str) -> EngineTokens:
@@ -32,11 +34,9 @@ def engine_tokens(text: str) -> EngineTokens:
         for sample in family.samples:
             found.get(sample.name, []).append(sample)
     told, told_disk = (sum(int(each.value) for each in found[name]) for name in (_KVTIER, _KVTIER_DISK))
-    return EngineTokens(
-        gpu=_device(found[_DEVICE]),
-        cpu=told or _sum(each.labels.get("cpu_kv_cache_size_tokens") for each in found[_OFFLOADED]),
-        disk=told_disk or None,
-    )
+    cpu = told or _sum(each.labels.get("cpu_kv_cache_size_tokens") for each in found[_OFFLOADED])
+    is_growing = any(each.value for each in found[_KVTIER_GROWING])
+    return EngineTokens(gpu=_device(found[_DEVICE]), cpu=None if is_growing else cpu, disk=told_disk or None)
 
 
 def _device(samples: Iterable[Sample]) -> int | None:

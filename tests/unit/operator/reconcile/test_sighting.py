@@ -14,6 +14,7 @@ DEVICE = (
 )
 OFFLOADED = 'vllm:kv_offload_config_info{{cpu_kv_cache_size_tokens="{0}",engine="{1}"}} 1.0\n'
 KVTIER = 'vllm:kvtier_cpu_capacity_tokens{{engine="{0}"}} {1}\n'
+GROWING = 'vllm:kvtier_cpu_growing{{engine="0"}} {0}.0\n'
 KVTIER_DISK = 'vllm:kvtier_disk_capacity_tokens{{engine="{0}"}} {1}\n'
 
 
@@ -32,6 +33,8 @@ KVTIER_DISK = 'vllm:kvtier_disk_capacity_tokens{{engine="{0}"}} {1}\n'
         (KVTIER.format(0, "0.0"), EngineTokens()),
         (KVTIER_DISK.format(0, "64.0") + KVTIER_DISK.format(1, "64.0"), EngineTokens(disk=128)),
         (KVTIER.format(0, "32.0") + KVTIER_DISK.format(0, "64.0"), EngineTokens(cpu=32, disk=64)),
+        (KVTIER.format(0, "32.0") + GROWING.format(1), EngineTokens()),
+        (KVTIER.format(0, "32.0") + GROWING.format(0), EngineTokens(cpu=32)),
         ("this is } no metric\n" + KVTIER.format(0, "32.0"), EngineTokens(cpu=32)),
     ],
 )
