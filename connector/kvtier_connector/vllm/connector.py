@@ -39,7 +39,7 @@ from kvtier_connector.vllm.open_disk import open_disk
 from kvtier_connector.vllm.prefill_clock import PrefillClock
 from kvtier_connector.vllm.quiet_steps import NOTHING, busy_part, grain_tokens
 from kvtier_connector.vllm.step_loads import StepLoads, behind_disk, step_budget_tokens, within_step
-from kvtier_connector.vllm.transfer import KVTierWorkerMetadata, WorkerOffer
+from kvtier_connector.vllm.transfer import KVTierWorkerMetadata, NumberedOrders, WorkerOffer, numbered
 from kvtier_connector.vllm.upstream import UpstreamScheduler, UpstreamWorker
 from kvtier_connector.vllm.worker import KVTierWorker
 
@@ -66,6 +66,7 @@ class KVTierConnector(OffloadingConnector):  # type: ignore[misc] # vLLM has no 
         if self.connector_worker is not None:
             self._upstream_worker = UpstreamWorker(self.connector_worker)
         self._idle_step = False
+        self._steps = frozenset[int]()
         self._failed_jobs: set[int] = set()
         self._within_step: dict[int, TransferJob] = {}
         self._behind = list[int]()
@@ -112,6 +113,8 @@ class KVTierConnector(OffloadingConnector):  # type: ignore[misc] # vLLM has no 
         """
         self._idle_step = forward_context.attn_metadata is None
         metadata = self._connector_metadata
+        if isinstance(metadata, NumberedOrders):
+            self._steps |= {metadata.step}
         if self._is_quiet(metadata):
             return
         for job_id in self._within_step:
@@ -194,12 +197,13 @@ class KVTierConnector(OffloadingConnector):  # type: ignore[misc] # vLLM has no 
 
     @override
     def build_connector_worker_meta(self) -> KVTierWorkerMetadata | None:
-        """Report the completed jobs, and which of them failed."""
+        """Report the completed jobs, which of them failed, and the step if that is measured."""
         meta = super().build_connector_worker_meta()
+        steps, self._steps = self._steps, frozenset()
         if meta is None:
-            return None
+            return KVTierWorkerMetadata(steps=steps) if steps else None
         failed, self._failed_jobs = self._failed_jobs, set()
-        return KVTierWorkerMetadata(meta.completed_jobs, meta.transfer_stats, failed)
+        return KVTierWorkerMetadata(meta.completed_jobs, meta.transfer_stats, failed, steps)
 
     @property
     def _worker(self) -> KVTierWorker:
@@ -223,7 +227,12 @@ class KVTierConnector(OffloadingConnector):  # type: ignore[misc] # vLLM has no 
         config = self._vllm_config
         offer = regions[0]
         disk = open_disk(self._settings, manager.geometry, config, self._kv_cache_config, offer)
-        manager.put_behind(disk, key_bytes(config), offer.part_ends if self._step_loads.are_on else ())
+        manager.put_behind(
+            disk,
+            key_bytes(config),
+            most_tokens=config.model_config.max_model_len,
+            part_ends=offer.part_ends if self._step_loads.are_on else (),
+        )
         if manager.disk is not None:
             self._prefill = PrefillClock(manager.disk.prefill)
 
@@ -305,21 +314,27 @@ class KVTierConnector(OffloadingConnector):  # type: ignore[misc] # vLLM has no 
         """Send the step's loads and stores to the workers."""
         self._grow()
         self._step_loads.scheduled()
+        number = 0
         if (disk := self._manager.disk) is not None and self._prefill is not None:
             disk.scheduled()
-            tokens = scheduler_output.total_num_scheduled_tokens
-            if not tokens:
+            if not scheduler_output.total_num_scheduled_tokens:
                 disk.wait()
-            self._prefill.scheduled(tokens)
+            number = self._prefill.begin(scheduler_output)
         busy = busy_part(scheduler_output, self._upstream, self._grain_tokens)
-        return NOTHING if busy is None else super().build_connector_meta(busy)
+        orders = NOTHING if busy is None else super().build_connector_meta(busy)
+        if not number or self._prefill is None:
+            return orders
+        if within_step(orders.load_jobs):
+            self._prefill.forget(number)  # it waits for loads, too
+            return orders
+        return numbered(orders, number)
 
     @override
     def update_connector_output(self, connector_output: KVConnectorOutput) -> None:
         """Make misses of failed transfers before they are completed."""
-        if self._prefill is not None:
-            self._prefill.ended()
         meta = connector_output.kv_connector_worker_meta
+        if self._prefill is not None:
+            self._prefill.ended(getattr(meta, "steps", frozenset()))
         if meta is None:
             return
         if isinstance(meta, KVTierWorkerMetadata):

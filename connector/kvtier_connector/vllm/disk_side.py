@@ -7,12 +7,13 @@ from dataclasses import dataclass
 from typing import Final, Protocol
 
 from vllm.distributed.kv_transfer.kv_connector.v1.offloading.metrics import OffloadingConnectorStats
-from vllm.v1.kv_offload.base import ReqContext
+from vllm.v1.kv_offload.base import OffloadKey, ReqContext
 
 from kvtier_connector.core.disk.report import Progress
 from kvtier_connector.core.disk.tier import DiskTier
 from kvtier_connector.core.index import BlockIndex, BlockState
 from kvtier_connector.core.keytable import Slots
+from kvtier_connector.vllm.disk_worth import DiskWorth
 from kvtier_connector.vllm.logger import log
 from kvtier_connector.vllm.metrics_disk import DiskMetrics
 from kvtier_connector.vllm.promotions import Coming, Promotions
@@ -53,9 +54,10 @@ class DiskSide:
         chunk_tokens: tokens of a chunk.
         part_ends: of the parts of a chunk for which a step can wait one by one, in bytes; empty if it needs
             all.
+        most_tokens: of a prompt.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - its parts
         self,
         memory: BlockIndex,
         disk: DiskTier,
@@ -63,15 +65,17 @@ class DiskSide:
         chunk_tokens: int,
         *,
         part_ends: tuple[int, ...] = (),
+        most_tokens: int,
     ) -> None:
         self._memory = memory
         self._disk = disk
         self._told = told
         self._bytes_per_token = disk.block_bytes / chunk_tokens
         self._part_ends = part_ends
-        self._promotions = Promotions(memory, disk, self._bytes_per_token)
+        self._worth = DiskWorth(disk, chunk_tokens, most_tokens)
+        self._promotions = Promotions(memory, disk, self._worth)
         self._metrics = DiskMetrics(disk, chunk_tokens)
-        self.prefill = disk.break_even.prefill_tokens
+        self.prefill = disk.break_even.prefill
 
     @property
     def reads_in_parts(self) -> bool:
@@ -84,9 +88,10 @@ class DiskSide:
         if progress is not None:
             self._take(progress)
 
-    def lookup(self, key: bytes, request_id: str) -> BlockState:
+    def lookup(self, key: bytes, context: ReqContext) -> BlockState:
         """Return the state of a chunk in either tier: one on disk is pending until it is in memory."""
-        return self._promotions.lookup(key, request_id)
+        end_tokens = context.get_offload_key_position(OffloadKey(key)) or 0
+        return self._promotions.lookup(key, context.req_id, end_tokens)
 
     @contextmanager
     def ahead(self, request_id: str) -> Iterator[None]:
@@ -134,7 +139,7 @@ class DiskSide:
 
     def _saves(self, context: ReqContext) -> bool:
         kept_off = context.get_state(KeptOffDisk) is not None
-        return not kept_off and self._disk.break_even.pays(self._bytes_per_token)
+        return not kept_off and self._worth.is_ever
 
     def _write(self, keys: Sequence[bytes]) -> None:
         if keys:
@@ -153,6 +158,7 @@ class DiskSide:
             in_parts: read the first part of all chunks before the next of any, if a step can wait for them.
         """
         self.settle()
+        self._worth.learn()
         ends = self._part_ends if in_parts else ()
         begun = self._promotions.begin(ends)
         if begun and ends:
@@ -162,7 +168,7 @@ class DiskSide:
 
     def is_quick(self, tokens: int) -> bool:
         """Tell whether so many tokens are read so soon that a step, and who comes meanwhile, can wait."""
-        bandwidth = self._disk.break_even.read_bytes.per_second
+        bandwidth = self._disk.break_even.read.per_second
         return bandwidth is None or tokens * self._bytes_per_token < bandwidth * _STEP_WAIT_S
 
     def wait(self) -> None:
@@ -184,7 +190,7 @@ class DiskSide:
 
     def add_stats(self, stats: OffloadingConnectorStats | None) -> OffloadingConnectorStats | None:
         """Add the disk's numbers."""
-        return self._metrics.add_to(stats)
+        return self._metrics.add_to(stats, pays=self._worth.is_ever)
 
     def close(self) -> None:
         """Let go of the disk."""

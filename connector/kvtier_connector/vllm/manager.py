@@ -63,17 +63,22 @@ class KVTierManager(OffloadingManager):  # type: ignore[misc] # vLLM has no type
         self._tokens_per_chunk = tokens_per_chunk
         self.disk: DiskSide | None = None
 
-    def put_behind(self, disk: DiskTier, key_bytes: int, part_ends: tuple[int, ...] = ()) -> None:
+    def put_behind(
+        self, disk: DiskTier, key_bytes: int, *, most_tokens: int, part_ends: tuple[int, ...] = ()
+    ) -> None:
         """Have a disk tier behind memory from now on.
 
         Args:
             disk: opened.
             key_bytes: length of the engine's keys.
+            most_tokens: of a prompt.
             part_ends: of the parts of a chunk for which a step can wait one by one; empty if it needs all.
         """
         self._index = self._new_index(key_bytes)
         chunk_tokens = max(self._tokens_per_chunk.values()) // len(self._tokens_per_chunk)
-        self.disk = DiskSide(self._index, disk, self, chunk_tokens, part_ends=part_ends)
+        self.disk = DiskSide(
+            self._index, disk, self, chunk_tokens, part_ends=part_ends, most_tokens=most_tokens
+        )
 
     def grow(self, grown: Grown) -> None:
         """Use what has come of the slots since the last call."""
@@ -90,7 +95,7 @@ class KVTierManager(OffloadingManager):  # type: ignore[misc] # vLLM has no type
             return LookupResult.MISS
         if self.disk is None or not (tiers is TierFilter.ALL or tiers.allows(Medium.STORAGE, Locality.LOCAL)):
             return _RESULTS[self._index.state(key)]
-        return _RESULTS[self.disk.lookup(key, req_context.req_id)]
+        return _RESULTS[self.disk.lookup(key, req_context)]
 
     @override
     def get_load_source(self, key: OffloadKey, req_context: ReqContext) -> CacheHitSource:

@@ -16,6 +16,7 @@ CAPACITY_TOKENS: Final = "vllm:kvtier_disk_capacity_tokens"
 USED_BYTES: Final = "vllm:kvtier_disk_used_bytes"
 CACHED_TOKENS: Final = "vllm:kvtier_disk_cached_tokens"
 DEGRADED: Final = "vllm:kvtier_disk_degraded"
+PAYS: Final = "vllm:kvtier_disk_pays"
 LOAD_BYTES: Final = "vllm:kvtier_disk_load_bytes"
 LOAD_SECONDS: Final = "vllm:kvtier_disk_load_seconds"
 STORE_BYTES: Final = "vllm:kvtier_disk_store_bytes"
@@ -32,6 +33,9 @@ DEFINITIONS: Final[dict[str, OffloadingMetricMetadata]] = {
     USED_BYTES: OffloadingGaugeMetadata("Bytes of chunks that the disk tier holds or is writing."),
     CACHED_TOKENS: OffloadingGaugeMetadata("Tokens whose KV the disk tier holds or is writing."),
     DEGRADED: OffloadingGaugeMetadata("1 while the disk cannot be used and memory serves alone, else 0."),
+    PAYS: OffloadingGaugeMetadata(
+        "0 while all prompts are computed sooner than read from disk, which is not used then; else 1."
+    ),
     LOAD_BYTES: OffloadingCounterMetadata("Bytes read from the disk tier."),
     LOAD_SECONDS: OffloadingCounterMetadata("Seconds that reads took, added up; many run at a time."),
     STORE_BYTES: OffloadingCounterMetadata("Bytes written to the disk tier."),
@@ -59,18 +63,25 @@ class DiskMetrics:
     def __init__(self, disk: DiskTier, chunk_tokens: int) -> None:
         self._disk = disk
         self._chunk_tokens = chunk_tokens
-        self._last: tuple[int, bool] | None = None
+        self._last: tuple[int, bool, bool] | None = None
         self._hits = 0
 
     def hit(self, count: int) -> None:
         """Count chunks that a request found on disk."""
         self._hits += count
 
-    def add_to(self, stats: OffloadingConnectorStats | None) -> OffloadingConnectorStats | None:
-        """Add what changed since the last call."""
+    def add_to(
+        self, stats: OffloadingConnectorStats | None, *, pays: bool = True
+    ) -> OffloadingConnectorStats | None:
+        """Add what changed since the last call.
+
+        Args:
+            stats: others' numbers, or None.
+            pays: whether some prompt is read sooner than computed, as far as is known.
+        """
         disk = self._disk
         counts = disk.take_counts()
-        now = disk.used, disk.is_down
+        now = disk.used, disk.is_down, pays
         added = {
             LOAD_BYTES: counts.load_bytes,
             LOAD_SECONDS: counts.load_seconds,
@@ -92,6 +103,7 @@ class DiskMetrics:
         stats.set_gauge(USED_BYTES, disk.used * disk.block_bytes)
         stats.set_gauge(CACHED_TOKENS, disk.used * self._chunk_tokens)
         stats.set_gauge(DEGRADED, int(disk.is_down))
+        stats.set_gauge(PAYS, int(pays))
         for name, value in added.items():
             stats.increase_counter(name, value)
         return stats

@@ -74,6 +74,7 @@ def open_disk(
         memory_slots=geometry.slots,
         write_bytes_per_hour=settings.disk_write_bytes_per_hour,
         timeout_s=settings.disk_timeout_s,
+        always=not settings.disk_break_even,
         arrivals=attach(offer.arrivals) if offer.arrivals else None,
     )
 
@@ -96,6 +97,7 @@ def open_tier(  # noqa: PLR0913 - what a disk tier is made of
     write_bytes_per_hour: int,
     timeout_s: float,
     staged: bool = False,
+    always: bool = True,
     arrivals: Arrivals | None = None,
 ) -> DiskTier:
     """Open a disk tier behind any memory.
@@ -107,6 +109,7 @@ def open_tier(  # noqa: PLR0913 - what a disk tier is made of
         write_bytes_per_hour: bound on the disk's wear; 0 for none.
         timeout_s: how long the disk may have one block.
         staged: never let the kernel have the slots' own memory (core/disk/io/staged.py).
+        always: read and write also what is computed sooner.
         arrivals: where workers are told what is read in parts.
 
     Raises:
@@ -138,4 +141,5 @@ def open_tier(  # noqa: PLR0913 - what a disk tier is made of
         parts=parts,
         most_writes=max(1, memory_slots // DISK_WRITE_SHARE),
         budget=WriteBudget(write_bytes_per_hour, time.monotonic()),
+        always=always,
     )

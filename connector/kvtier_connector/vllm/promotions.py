@@ -8,10 +8,21 @@ for ever.
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Protocol
 
 from kvtier_connector.core.disk.report import Progress
 from kvtier_connector.core.disk.tier import DiskTier
 from kvtier_connector.core.index import BlockIndex, BlockState, Reservation
+
+
+class Worth(Protocol):
+    """Tells whether blocks are read sooner than computed."""
+
+    def may_pay(self, end_tokens: int) -> bool:
+        """Tell of a block that ends there in its prompt if it can pay to read it and those behind it."""
+
+    def pays(self, end_tokens: Sequence[int]) -> bool:
+        """Tell of all blocks of a request that would be read."""
 
 
 @dataclass(slots=True)
@@ -19,7 +30,7 @@ class _Asked:
     """What one request was looked up for in this step."""
 
     ready: dict[bytes, None] = field(default_factory=dict)
-    wanted: dict[bytes, None] = field(default_factory=dict)
+    wanted: dict[bytes, int] = field(default_factory=dict)  # and where it ends in the prompt, in tokens
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,15 +54,13 @@ class _Held:
         pinned: blocks that are protected from eviction.
         loading: blocks that are being read for it.
         promoted: blocks that came from disk.
-        refused: blocks for which there was no room: the request computes them.
-        pays: whether reading is faster than computing.
+        refused: blocks for which there was no room, or that are computed sooner than read.
     """
 
     pinned: dict[bytes, None] = field(default_factory=dict)
     loading: dict[bytes, Coming] = field(default_factory=dict)
     promoted: set[bytes] = field(default_factory=set)
     refused: set[bytes] = field(default_factory=set)
-    pays: bool = True
 
 
 class Promotions:
@@ -60,13 +69,13 @@ class Promotions:
     Args:
         memory: the index of the tier in memory.
         disk: the tier behind it.
-        bytes_per_token: of KV that are read for a token.
+        worth: tells what reading is worth.
     """
 
-    def __init__(self, memory: BlockIndex, disk: DiskTier, bytes_per_token: float) -> None:
+    def __init__(self, memory: BlockIndex, disk: DiskTier, worth: Worth) -> None:
         self._memory = memory
         self._disk = disk
-        self._bytes_per_token = bytes_per_token
+        self._worth = worth
         self._asked = dict[str, _Asked]()
         self._held = dict[str, _Held]()
         self._readers = dict[bytes, str]()
@@ -74,19 +83,28 @@ class Promotions:
         self.ahead = ""
         """Request that finds what is being read for it in parts, as if it were in memory."""
 
-    def lookup(self, key: bytes, request_id: str) -> BlockState:
-        """Return the state of a block; one that `begin` will read is pending."""
+    def lookup(self, key: bytes, request_id: str, end_tokens: int = 0) -> BlockState:
+        """Return the state of a block; one that `begin` will read is pending.
+
+        Args:
+            key: the block's.
+            request_id: who asks.
+            end_tokens: where the block ends in its prompt.
+        """
         state = self._memory.state(key)
         if state is BlockState.READY:
             self._ask(request_id).ready[key] = None
         elif state is BlockState.PENDING and request_id == self.ahead:
             return BlockState.READY if self._is_coming(key, request_id) else state
-        elif state is BlockState.ABSENT and self._disk.holds(key):
-            held = self._hold(request_id)
-            if held.pays and key not in held.refused:
-                self._ask(request_id).wanted[key] = None
-                return BlockState.PENDING
+        elif state is BlockState.ABSENT and self._is_wanted(key, request_id, end_tokens):
+            self._ask(request_id).wanted[key] = end_tokens
+            return BlockState.PENDING
         return state
+
+    def _is_wanted(self, key: bytes, request_id: str, end_tokens: int) -> bool:
+        if not self._disk.holds(key) or key in self._hold(request_id).refused:
+            return False
+        return self._worth.may_pay(end_tokens)
 
     def begin(self, ends: tuple[int, ...] = ()) -> list[Reservation]:
         """Begin to read what was asked for since the last call.
@@ -107,6 +125,9 @@ class Promotions:
             wanted = [key for key in each.wanted if self._memory.state(key) is BlockState.ABSENT]
             wanted = [key for key in wanted if self._disk.holds(key)]
             if not wanted:
+                continue
+            if not self._worth.pays([each.wanted[key] for key in wanted]):
+                self._hold(request_id).refused.update(wanted)
                 continue
             if not self._may_begin(request_id, ready, wanted):
                 break  # first come, first served: those behind it could keep it waiting for ever
@@ -233,6 +254,5 @@ class Promotions:
     def _hold(self, request_id: str) -> _Held:
         held = self._held.get(request_id)
         if held is None:
-            held = _Held(pays=self._disk.break_even.pays(self._bytes_per_token))
-            self._held[request_id] = held
+            held = self._held[request_id] = _Held()
         return held

@@ -1,12 +1,15 @@
 """What scheduler and workers tell each other about transfers."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 
 from vllm.distributed.kv_transfer.kv_connector.v1.base import (
     KVConnectorHandshakeMetadata,
     KVConnectorWorkerMetadata,
 )
-from vllm.distributed.kv_transfer.kv_connector.v1.offloading.common import OffloadingWorkerMetadata
+from vllm.distributed.kv_transfer.kv_connector.v1.offloading.common import (
+    OffloadingConnectorMetadata,
+    OffloadingWorkerMetadata,
+)
 from vllm.v1.kv_offload.base import LoadStoreSpec
 
 from kvtier_connector.core.arrivals import Tickets
@@ -31,19 +34,33 @@ class SlotSpec(LoadStoreSpec):  # type: ignore[misc] # vLLM has no types
 
 
 @dataclass
+class NumberedOrders(OffloadingConnectorMetadata):  # type: ignore[misc] # vLLM has no types
+    """A step's orders, and a number that the workers send back with what they have done."""
+
+    step: int = 0
+
+
+def numbered(orders: OffloadingConnectorMetadata, step: int) -> NumberedOrders:
+    """Return a step's orders with its number."""
+    return NumberedOrders(**{each.name: getattr(orders, each.name) for each in fields(orders)}, step=step)
+
+
+@dataclass
 class KVTierWorkerMetadata(OffloadingWorkerMetadata):  # type: ignore[misc] # vLLM has no types
-    """Upstream's report of completed jobs, and which of them failed on this worker or on any other.
+    """Upstream's report of completed jobs, which of them failed on any worker, and the steps that were done.
 
     Upstream has no channel for a failure: its worker asserts success.
     """
 
     failed_jobs: set[int] = field(default_factory=set)
+    steps: frozenset[int] = frozenset()
 
     def aggregate(self, other: KVConnectorWorkerMetadata) -> KVConnectorWorkerMetadata:
         """Merge another worker's report of the same step."""
         merged = super().aggregate(other)
         failed = self.failed_jobs | getattr(other, "failed_jobs", set())
-        return KVTierWorkerMetadata(merged.completed_jobs, merged.transfer_stats, failed)
+        steps = self.steps | getattr(other, "steps", frozenset())
+        return KVTierWorkerMetadata(merged.completed_jobs, merged.transfer_stats, failed, steps)
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,9 @@ from tests.engine.connector.prompts import PROMPTS, SMALL_DEVICE, answers, promp
 from tests.hugepages import hugepage_pool
 
 from kvtier_connector.config import kv_transfer_config
-from kvtier_connector.core.disk.admission import BreakEven
+from kvtier_connector.core.disk.admission import BreakEven, Verdict
+from kvtier_connector.core.disk.prefill_model import Computed
+from kvtier_connector.core.disk.tier import DiskTier
 
 __all__ = ["hugepage_pool"]
 
@@ -24,12 +26,13 @@ def disk_pays() -> Iterator[set[float]]:
     """
     asked = set[float]()
 
-    def pays(_: BreakEven, bytes_per_token: float) -> bool:
-        asked.add(bytes_per_token)
-        return True
+    def verdict(_: BreakEven, computed: Computed, size_bytes: float) -> Verdict:
+        asked.add(size_bytes / computed.tokens)
+        return Verdict.PAYS
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(BreakEven, "pays", pays)
+        patch.setattr(BreakEven, "verdict", verdict)
+        patch.setattr(DiskTier, "learn", lambda *_, **__: None)  # what the tests count are their own reads
         yield asked
 
 

@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 
-from kvtier_connector.core.disk.admission import BreakEven
 from kvtier_connector.core.disk.report import Progress
 from kvtier_connector.core.index import BlockIndex, BlockState
 from kvtier_connector.core.keytable import Slots
@@ -25,7 +24,6 @@ class FakeDisk:
         self.held = {key_of(number) for number in numbers}
         self.asked = list[bytes]()
         self.slots = dict[bytes, int]()
-        self.break_even = BreakEven()
 
     def holds(self, key: bytes) -> bool:
         return key in self.held
@@ -39,19 +37,34 @@ class FakeDisk:
         return TICKET if ends else 0
 
 
+class FakeWorth:
+    """Says of blocks what the test says; where a block ends is its number."""
+
+    def __init__(self) -> None:
+        self.never, self.too_few = False, 0
+
+    def may_pay(self, end_tokens: int) -> bool:
+        del end_tokens
+        return not self.never
+
+    def pays(self, end_tokens: Sequence[int]) -> bool:
+        return len(end_tokens) >= self.too_few
+
+
 class Scene:
     """Two tiers and requests, as the scheduler has them."""
 
     def __init__(self, memory_blocks: int, on_disk: Sequence[int]) -> None:
         self.memory = BlockIndex(memory_blocks, KEY_BYTES)
         self.disk = FakeDisk(on_disk)
-        self.promotions = Promotions(self.memory, self.disk, 1.0)  # type: ignore[arg-type] # a stand-in
+        self.worth = FakeWorth()
+        self.promotions = Promotions(self.memory, self.disk, self.worth)  # type: ignore[arg-type] # a stand-in
 
     def look_up(self, request: str, *numbers: int) -> list[BlockState]:
         """Look up a prompt's blocks from its root, as far as they are found."""
         found = list[BlockState]()
         for number in numbers:
-            found.append(self.promotions.lookup(key_of(number), request))
+            found.append(self.promotions.lookup(key_of(number), request, number))
             if found[-1] not in {READY, PENDING}:
                 break
         return found

@@ -201,7 +201,7 @@ def test_a_disk_that_hangs_under_a_step_is_let_go_of(
 def test_a_step_does_not_wait_for_a_slow_disk(
     disk_engine: DiskEngine, faults: FaultyEngine, begun: list[int], cold: list[list[int]]
 ) -> None:
-    disk_engine.disk.break_even.read_bytes.measured(1 << 30, 10_000)
+    disk_engine.disk.break_even.read.measured(1 << 30, 10_000)
     assert ask(disk_engine) == (cold[4], CACHED[4])
     assert begun == []
     assert faults.begun[False] == 2 * CHUNKS  # in parts all the same: it may have become faster

@@ -234,12 +234,14 @@ def test_a_reset_forgets_who_waits_for_what() -> None:
 
 
 def test_what_does_not_pay_is_computed() -> None:
-    scene = Scene(4, on_disk=[1])
-    scene.disk.break_even.read_bytes.measured(1 << 30, 1e12)
-    scene.disk.break_even.prefill_tokens.measured(1 << 20, 1.0)
-    assert scene.look_up("a", 1) == [ABSENT]
+    scene = Scene(4, on_disk=[1, 2, 3])
+    scene.worth.never = True
+    assert scene.look_up("a", 1) == [ABSENT]  # without another round through the engine
     assert scene.begin() == []
-    scene.disk.break_even.prefill_tokens.measured(1 << 30, 1e15)
-    assert scene.look_up("a", 1) == [ABSENT]  # decided once for a request
-    assert scene.look_up("b", 1) == [PENDING]
-    assert scene.begin() == [1]
+    scene.worth.never, scene.worth.too_few = False, 3
+    assert scene.look_up("b", 1, 2) == [PENDING, PENDING]
+    assert scene.begin() == []
+    scene.worth.too_few = 0
+    assert scene.look_up("b", 1, 2) == [ABSENT]  # decided once for a request
+    assert scene.look_up("c", 1, 2, 3) == [PENDING, PENDING, PENDING]
+    assert scene.begin() == [1, 2, 3]

@@ -1,65 +1,109 @@
-"""What is worth writing to disk: what is read faster than computed, within a bound on the disk's wear."""
+"""What is worth writing to disk: what is read sooner than computed, within a bound on the disk's wear."""
 
 import math
 from dataclasses import dataclass
+from enum import Enum
 from typing import Final
 
-_SETTLED_BYTES: Final = 64 << 20
-"""Bytes after which a bandwidth is believed; it forgets with the same measure."""
-_SETTLED_TOKENS: Final = 8192
+from kvtier_connector.core.disk.prefill_model import Computed, PrefillModel
+from kvtier_connector.core.disk.rates import Rates
+
+_FADING_BYTES: Final = 64 << 20
+"""Read bytes after which an older bandwidth counts half."""
+_BELIEVED_S: Final = 0.01
+"""For how long a disk is taken to have been as fast as an earlier engine said: new figures count more."""
+_MARGIN: Final = 1.05
+_MARGIN_S: Final = 0.003
+"""By how much reading must be sooner: figures are a little off, and a request that waits for the disk takes
+more rounds through the engine."""
 _HOUR_S: Final = 3600.0
 _BURST_S: Final = 600.0
 """What may be written at once: ten minutes' worth, so that a busy quarter of an hour is not half lost."""
-_TRIAL_EVERY: Final = 64
-"""Of requests that would not pay, one in so many is served all the same: conditions change."""
 
 
 @dataclass(slots=True)
-class Rate:
-    """A rate that follows what is measured: an average in which older amounts fade.
+class Bandwidth:
+    """Bytes a second that follow what is measured: an average in which older reads fade.
 
     Args:
-        settled: amount after which the rate is believed, and half of it has faded.
+        size_bytes: what was read.
+        seconds: how long that took.
     """
 
-    settled: float
-    amount: float = 0.0
+    size_bytes: float = 0.0
     seconds: float = 0.0
 
-    def measured(self, amount: float, seconds: float) -> None:
-        """Add what was done in how long."""
-        fading = 0.5 ** (amount / self.settled)
-        self.amount = self.amount * fading + amount
+    def measured(self, size_bytes: float, seconds: float) -> None:
+        """Add what was read in how long."""
+        fading = 0.5 ** (size_bytes / _FADING_BYTES)
+        self.size_bytes = self.size_bytes * fading + size_bytes
         self.seconds = self.seconds * fading + seconds
 
     @property
     def per_second(self) -> float | None:
-        """The rate, or None while too little was measured."""
-        if self.amount < self.settled or self.seconds <= 0:
-            return None
-        return self.amount / self.seconds
+        """Bytes a second; None while nothing was measured."""
+        return self.size_bytes / self.seconds if self.seconds > 0 else None
+
+
+class Verdict(Enum):
+    """Whether reading is sooner than computing."""
+
+    PAYS = "pays"
+    DOES_NOT = "does not"
+    NOT_KNOWN = "not known"
 
 
 class BreakEven:
-    """Whether loading from disk beats computing.
+    """Compares reading a prompt's tokens from disk with computing them, by what was measured.
 
-    Reading a token's KV takes bytes_per_token / bandwidth, computing it 1 / prefill rate; both are measured
-    while the engine runs, and until they are, the disk gets the benefit of the doubt.
+    Nobody waits for a disk of which it is not known that it is sooner: what is not known of it is found out
+    beside the engine (probe.py), and the engine's own pace with the first prompt that it computes.
+
+    Args:
+        kept: what an earlier engine found.
+        always: say that it pays, whatever was measured.
     """
 
-    def __init__(self) -> None:
-        self.read_bytes = Rate(_SETTLED_BYTES)
-        self.prefill_tokens = Rate(_SETTLED_TOKENS)
-        self._refused = 0
+    def __init__(self, kept: Rates | None = None, *, always: bool = False) -> None:
+        kept = kept or Rates()
+        self._always = always
+        self.read = Bandwidth()
+        self.prefill = PrefillModel(kept.pace)
+        if kept.read_bytes_per_s:
+            self.read.measured(kept.read_bytes_per_s * _BELIEVED_S, _BELIEVED_S)
 
-    def pays(self, bytes_per_token: float) -> bool:
-        """Tell whether tokens of so many bytes should be kept on, and loaded from, the disk."""
-        bandwidth, prefill = self.read_bytes.per_second, self.prefill_tokens.per_second
-        if bandwidth is None or prefill is None or bytes_per_token / bandwidth < 1 / prefill:
-            self._refused = 0
-            return True
-        self._refused += 1
-        return self._refused % _TRIAL_EVERY == 0
+    def verdict(self, computed: Computed, size_bytes: float) -> Verdict:
+        """Tell whether tokens are read sooner than they are computed.
+
+        Args:
+            computed: the tokens.
+            size_bytes: what has to be read until they are there.
+        """
+        bandwidth, pace = self.read.per_second, self.prefill.pace
+        if self._always:
+            return Verdict.PAYS
+        if bandwidth is None or pace is None:
+            return Verdict.NOT_KNOWN
+        read_s = size_bytes / bandwidth
+        return Verdict.PAYS if read_s * _MARGIN + _MARGIN_S < pace.seconds(computed) else Verdict.DOES_NOT
+
+    @property
+    def rates(self) -> Rates:
+        """What is to be kept for the next engine."""
+        pace = self.prefill.pace
+        if pace is None:
+            return Rates(self.read.per_second)
+        return Rates(self.read.per_second, pace.token_s, pace.position_s)
+
+    def describe(self, computed: Computed, size_bytes: float) -> str:
+        """Return the two times, for people."""
+        bandwidth, pace = self.read.per_second, self.prefill.pace
+        if bandwidth is None or pace is None:
+            return "nothing was measured yet"
+        return (
+            f"{computed.tokens} tokens are read in {size_bytes / bandwidth:.2f} s ({bandwidth / 1e9:.2f} "
+            f"GB/s) and computed in {pace.seconds(computed):.2f} s"
+        )
 
 
 class WriteBudget:

@@ -60,6 +60,22 @@ class Clear:
     generation: int
 
 
+@dataclass(frozen=True, slots=True)
+class Probe:
+    """Find out how fast the disk is when nothing is to be done; answered by Probed, unless it fails."""
+
+
+@dataclass(frozen=True, slots=True)
+class Keep:
+    """Keep what was learnt for the next engine.
+
+    Args:
+        text: of Rates.
+    """
+
+    text: str
+
+
 @often_made
 class Ended:
     """An order has ended: its memory is the owner's again.
@@ -115,8 +131,21 @@ class Cleared:
     """A Clear has been done."""
 
 
-Message = Order | Forget | Clear
-Event = Ended | Overdue | Down | Up | Cleared
+@dataclass(frozen=True, slots=True)
+class Probed:
+    """The disk was read to find out how fast it is.
+
+    Args:
+        size_bytes: what was read.
+        seconds: how long that took.
+    """
+
+    size_bytes: int
+    seconds: float
+
+
+Message = Order | Forget | Clear | Probe | Keep
+Event = Ended | Overdue | Down | Up | Cleared | Probed
 
 
 class Disk(Protocol):

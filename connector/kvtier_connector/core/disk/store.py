@@ -17,6 +17,7 @@ from kvtier_connector.core.disk.failure import disk_errors
 from kvtier_connector.core.disk.fingerprint import Fingerprint
 from kvtier_connector.core.disk.folder import LockedFolder
 from kvtier_connector.core.disk.journal import Entries, Journal, Shape
+from kvtier_connector.core.disk.rates import Rates
 from kvtier_connector.core.disk.segments import Segments
 from kvtier_connector.core.index import BlockIndex
 from kvtier_connector.core.keytable import Slots
@@ -27,7 +28,8 @@ GENERATIONS: Final = count(1)
 _NAMESPACE: Final = re.compile(r"[0-9a-f]{16}")
 _JOURNAL: Final = "index"
 _FACTS: Final = "fingerprint"
-_OUR_FILES: Final = re.compile(rf"{_JOURNAL}(\.new)?|{_FACTS}|blocks-\d{{6,}}")
+_RATES: Final = "rates"
+_OUR_FILES: Final = re.compile(rf"({_JOURNAL}|{_RATES})(\.new)?|{_FACTS}|blocks-\d{{6,}}")
 _ROWS_AT_ONCE: Final = 4096
 """Of a snapshot: some 0.1 ms, for which the index's owner may have to wait."""
 
@@ -162,6 +164,11 @@ class Store:
         except ValueError:  # a memoryview that was released
             return None
 
+    def slots_for_probing(self, most: int) -> tuple[list[int], list[int]]:
+        """Return some slots whose bytes are a block's, and some that nothing has been written to."""
+        written = np.flatnonzero(self._written)[:most].tolist()
+        return written, np.flatnonzero(~self._written)[:most].tolist()
+
     def overwriting(self, slot: int) -> None:
         """Forget what a slot held: its bytes are about to change."""
         self._written[slot] = False
@@ -187,6 +194,25 @@ class Store:
     def journal_is_full(self) -> bool:
         """Whether the journal must be written anew before it takes more than its share of the capacity."""
         return self._journal.size_bytes > self._full_at_bytes
+
+    @property
+    def rates(self) -> Rates:
+        """What the last engine has kept here."""
+        try:
+            return Rates.parse((self.folder / _RATES).read_text())
+        except (OSError, ValueError):
+            return Rates()
+
+    def keep_rates(self, text: str) -> None:
+        """Keep what was learnt for the next engine: the old or the new, never half.
+
+        Raises:
+            DiskError: the disk is full, read-only or failing.
+        """
+        new = self.folder / f"{_RATES}.new"
+        with disk_errors(self.folder):
+            new.write_text(text)
+            new.replace(self.folder / _RATES)
 
     def compact(self, untold: Entries) -> None:
         """Write the journal anew.

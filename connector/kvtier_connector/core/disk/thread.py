@@ -24,12 +24,16 @@ from kvtier_connector.core.disk.orders import (
     Ended,
     Event,
     Forget,
+    Keep,
     Message,
     Order,
     Overdue,
+    Probe,
+    Probed,
     Up,
 )
 from kvtier_connector.core.disk.parted import Landed, PartedReads
+from kvtier_connector.core.disk.probe import is_probe, probe
 from kvtier_connector.core.disk.reopening import Reopening
 from kvtier_connector.core.disk.store import Store
 from kvtier_connector.core.disk.untold import untold
@@ -86,7 +90,7 @@ class DiskThread:
         self._taken = list[Event]()
         self._told = threading.Event()
         self._turned_at_s = time.monotonic()
-        self._closing = False
+        self._closing = self._probe_due = False
         self._thread = threading.Thread(target=self._run, name="kvtier-disk", daemon=True)
         self._thread.start()
 
@@ -152,7 +156,19 @@ class DiskThread:
         finally:
             self._settle(landed)
         self._look_after(is_late=is_late)
+        if self._probe_due and self._store is not None and self._is_idle:
+            self._probe(self._store)
         self._wake_waiting()
+
+    def _probe(self, store: Store) -> None:
+        self._probe_due = False
+        found = probe(store.segments, self._engine, *store.slots_for_probing(self._engine.depth))
+        if found is not None:
+            self._tell(Probed(*found))
+
+    @property
+    def _is_idle(self) -> bool:
+        return not (self._engine.in_flight or self._parted or self._reads)
 
     def _patience_s(self) -> float:
         if self._inbox:
@@ -169,6 +185,11 @@ class DiskThread:
                     self._end(message, DiskError("the disk tier has let go of this block"))
                 else:
                     (self._writes if message.write else self._reads).append(message)
+            elif isinstance(message, Probe):
+                self._probe_due = True
+            elif isinstance(message, Keep):
+                if self._store is not None:
+                    self._store.keep_rates(message.text)
             elif isinstance(message, Forget):
                 if self._store is not None and message.generation == self._generation:
                     self._store.record(self._store.shape.nothing, message.slots)
@@ -236,6 +257,8 @@ class DiskThread:
         """Take transfers off those under way; returns those with which their orders end."""
         landed, now = list[Landed](), time.monotonic()
         for io in ended:
+            if is_probe(io.io):
+                continue  # that was not waited for any longer
             done = Landed(io, self._flights.end(io.io), now)
             flight = done.flight
             is_wanted = not (self._closing or self._has_let_go_of(flight.order))

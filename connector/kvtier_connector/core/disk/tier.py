@@ -18,8 +18,11 @@ from kvtier_connector.core.disk.orders import (
     Ended,
     Event,
     Forget,
+    Keep,
     Order,
     Overdue,
+    Probe,
+    Probed,
     Up,
 )
 from kvtier_connector.core.disk.report import Counts, Progress
@@ -29,6 +32,8 @@ from kvtier_connector.core.keytable import Slots
 from kvtier_connector.errors import CorruptBlockError, DiskError
 
 _CLOSING_S: Final = 5.0
+_LOOK_AGAIN_S: Final = 30.0
+"""How often what was learnt is kept, and a disk that nothing is read from is looked at."""
 _SENT_AT_ONCE: Final = 128
 """Orders: the disk begins with these, a third of a millisecond's work, while more are made."""
 
@@ -60,6 +65,7 @@ class DiskTier:
         parts: where a memory slot's bytes are.
         most_writes: blocks that may wait to be written; what comes beyond is dropped.
         budget: bound on what is written.
+        always: read and write also what is computed sooner.
     """
 
     def __init__(  # noqa: PLR0913 - its parts
@@ -71,6 +77,7 @@ class DiskTier:
         parts: Parts,
         most_writes: int,
         budget: WriteBudget,
+        always: bool = False,
     ) -> None:
         self._disk = disk
         self._store: Store | None = store
@@ -80,7 +87,9 @@ class DiskTier:
         self._parts = parts
         self._most_writes = most_writes
         self._budget = budget
-        self.break_even = BreakEven()
+        self._kept = store.rates
+        self.break_even = BreakEven(self._kept, always=always)
+        self._look_at_s = 0.0
         self._loads = dict[Order, bool]()  # whether it is lost already
         self._stores = dict[Order, bool]()
         self._orphans = set[Order]()
@@ -95,6 +104,16 @@ class DiskTier:
     def used(self) -> int:
         """Number of blocks that are held or being written."""
         return self._store.index.used if self._store else 0
+
+    @property
+    def loading(self) -> int:
+        """Number of blocks that are being read."""
+        return len(self._loads)
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether it reads or writes for somebody."""
+        return bool(self._loads or self._stores)
 
     @property
     def is_down(self) -> bool:
@@ -191,6 +210,23 @@ class DiskTier:
             self._store.index.clear()
         self._disk.send([Clear(self._generation)])
 
+    def learn(self, now_s: float, *, is_in_use: bool) -> None:
+        """Keep what was learnt, and have the disk looked at where no reads show how fast it is.
+
+        Args:
+            now_s: a clock's time.
+            is_in_use: requests read from it.
+        """
+        found = self.break_even.rates
+        is_due = now_s >= self._look_at_s
+        if is_due:
+            self._look_at_s = now_s + _LOOK_AGAIN_S
+            if not is_in_use:
+                self._disk.send([Probe()])
+        if found.says_more_than(self._kept) or (is_due and found.differs(self._kept)):
+            self._kept = found
+            self._disk.send([Keep(found.text())])
+
     def forget_memory(self) -> Slots:
         """Forget for whom the orders under way are; what they still use in memory is reported in `orphans`.
 
@@ -215,7 +251,19 @@ class DiskTier:
         if not events and was_stuck == self._is_stuck:
             return None
         self._measure(events)
-        found, done = Progress(), _Done()
+        found = Progress()
+        self._settle(self._follow(events, found))
+        if self._is_stuck and not was_stuck:
+            for order in list(self._loads):
+                self._lose(order, found)
+            found.notes.append(
+                "the disk tier is off: the operating system does not answer; serving from memory"
+            )
+        return found
+
+    def _follow(self, events: Sequence[Event], found: Progress) -> _Done:
+        """Take note of events in their order; returns what the index is to be told."""
+        done = _Done()
         for event in events:
             match event:
                 case Ended():
@@ -230,14 +278,9 @@ class DiskTier:
                     self._take(store, found)
                 case Cleared():
                     self._uncleared -= 1
-        self._settle(done)
-        if self._is_stuck and not was_stuck:
-            for order in list(self._loads):
-                self._lose(order, found)
-            found.notes.append(
-                "the disk tier is off: the operating system does not answer; serving from memory"
-            )
-        return found
+                case Probed(size_bytes, seconds):
+                    self.break_even.read.measured(size_bytes, seconds)
+        return done
 
     def take_counts(self) -> Counts:
         """Return what was counted since the last call."""
@@ -338,9 +381,7 @@ class DiskTier:
             if isinstance(event, Ended) and event.error is None and not event.order.write
         ]
         if ends and max(ends) > self._reading_since_s:  # an orphan may have ended before the first load began
-            self.break_even.read_bytes.measured(
-                len(ends) * self.block_bytes, max(ends) - self._reading_since_s
-            )
+            self.break_even.read.measured(len(ends) * self.block_bytes, max(ends) - self._reading_since_s)
             self._reading_since_s = max(ends)
 
     def _count(self, ended: Ended) -> None:

@@ -77,6 +77,11 @@ class FaultyEngine:
         with self._changed:
             assert self._changed.wait_for(lambda: len(self._kept) >= transfers, SOON_S)
 
+    def await_begun(self, transfers: int) -> None:
+        """Wait until so many transfers have been taken on."""
+        with self._changed:
+            assert self._changed.wait_for(lambda: self.begun.total() >= transfers, SOON_S)
+
     def become_late(self) -> None:
         """Have what is kept be overdue from now on."""
         with self._changed:

@@ -7,42 +7,31 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from kvtier_connector.core.disk.admission import BreakEven, Rate, WriteBudget
+from kvtier_connector.core.disk.admission import Bandwidth, BreakEven, Verdict, WriteBudget
+from kvtier_connector.core.disk.prefill_model import Computed
+from kvtier_connector.core.disk.rates import Rates
 
 MIB = 1 << 20
 HOUR_S = 3600.0
 
 
-# ---- rates ----
+TOKEN_BYTES = 262_144  # Qwen3-32B in bfloat16: 1 GB/s reads 3,815 tokens/s
 
 
-def test_a_rate_is_believed_when_enough_was_measured() -> None:
-    rate = Rate(settled=100)
-    assert rate.per_second is None
-    rate.measured(99, 9.9)
-    assert rate.per_second is None
-    rate.measured(50, 5)
-    assert rate.per_second == pytest.approx(10)
-    for _ in range(1000):
-        rate.measured(0.5, 0.05)
-        assert rate.per_second == pytest.approx(10)  # small amounts do not make it doubt again
+# ---- bandwidth ----
 
 
-def test_a_rate_follows_what_is_measured_later() -> None:
-    rate = Rate(settled=100)
-    rate.measured(400, 4)
-    rate.measured(100, 100)
-    halfway = rate.per_second
+def test_a_bandwidth_follows_what_is_measured_later() -> None:
+    bandwidth = Bandwidth()
+    assert bandwidth.per_second is None
+    bandwidth.measured(256 * MIB, 0.25)
+    assert bandwidth.per_second == pytest.approx(1024 * MIB)
+    bandwidth.measured(64 * MIB, 1)
+    halfway = bandwidth.per_second
     assert halfway
-    assert 1 < halfway < 10
-    rate.measured(1000, 1000)
-    assert rate.per_second == pytest.approx(1, rel=0.01)
-
-
-def test_what_took_no_time_gives_no_rate() -> None:
-    rate = Rate(settled=100)
-    rate.measured(200, 0.0)
-    assert rate.per_second is None
+    assert 64 * MIB < halfway < 1024 * MIB
+    bandwidth.measured(1024 * MIB, 16)
+    assert bandwidth.per_second == pytest.approx(64 * MIB, rel=0.01)
 
 
 # ---- break-even ----
@@ -50,31 +39,61 @@ def test_what_took_no_time_gives_no_rate() -> None:
 
 def measured(bytes_per_s: float, tokens_per_s: float) -> BreakEven:
     break_even = BreakEven()
-    break_even.read_bytes.measured(1 << 30, (1 << 30) / bytes_per_s)
-    break_even.prefill_tokens.measured(1 << 20, (1 << 20) / tokens_per_s)
+    break_even.read.measured(1 << 30, (1 << 30) / bytes_per_s)
+    break_even.prefill.measured(Computed.of(0, 8192), 8192 / tokens_per_s)
     return break_even
 
 
-def test_what_is_not_known_gets_the_benefit_of_the_doubt() -> None:
-    assert all(BreakEven().pays(1e9) for _ in range(200))
-    only_disk = BreakEven()
-    only_disk.read_bytes.measured(1 << 30, 1e6)
-    assert all(only_disk.pays(1e9) for _ in range(200))
+def verdict(break_even: BreakEven, tokens: int = 8192) -> Verdict:
+    return break_even.verdict(Computed.of(0, tokens), tokens * TOKEN_BYTES)
 
 
-def test_reading_pays_where_it_is_faster_than_computing() -> None:
-    # 262,144 bytes a token (Qwen3-32B in bfloat16): 1 GB/s reads 3,815 tokens/s.
-    assert measured(1e9, 3000).pays(262_144)
-    assert not measured(1e9, 4000).pays(262_144)
-    assert measured(1e9, 4000).pays(131_072)
+def test_nobody_waits_for_what_is_not_known() -> None:
+    assert verdict(BreakEven()) is Verdict.NOT_KNOWN
+    only_disk, only_pace = BreakEven(), BreakEven()
+    only_disk.read.measured(1 << 30, 1e-6)
+    only_pace.prefill.measured(Computed.of(0, 8192), 1e6)
+    assert verdict(only_disk) is verdict(only_pace) is Verdict.NOT_KNOWN
 
 
-def test_one_in_64_is_tried_although_it_does_not_pay() -> None:
-    break_even = measured(1e9, 1e6)
-    tried = [number for number in range(1, 200) if break_even.pays(262_144)]
-    assert tried == [64, 128, 192]
-    break_even.prefill_tokens.measured(1 << 24, (1 << 24) / 100)  # the model has become slow
-    assert all(break_even.pays(262_144) for _ in range(100))
+def test_reading_pays_where_it_is_sooner_than_computing_and_not_only_just() -> None:
+    assert verdict(measured(1e9, 3500)) is Verdict.PAYS
+    assert verdict(measured(1e9, 3800)) is Verdict.DOES_NOT  # by less than figures are off
+    assert verdict(measured(1e9, 4000)) is Verdict.DOES_NOT
+    assert verdict(measured(2e9, 4000)) is Verdict.PAYS
+
+
+def test_a_few_tokens_are_not_worth_another_round_through_the_engine() -> None:
+    break_even = measured(1e9, 3500)
+    assert verdict(break_even, 64) is Verdict.DOES_NOT
+
+
+def test_what_is_read_first_counts_too() -> None:
+    break_even = measured(1e9, 3000)
+    tokens = Computed.of(0, 8192)
+    assert break_even.verdict(tokens, 8192 * TOKEN_BYTES) is Verdict.PAYS
+    assert break_even.verdict(tokens, 2 * 8192 * TOKEN_BYTES) is Verdict.DOES_NOT
+
+
+def test_what_an_engine_found_serves_the_next_one_until_that_has_measured() -> None:
+    before = measured(1e9, 3000)
+    after = BreakEven(before.rates)
+    assert verdict(after) is Verdict.PAYS
+    assert after.rates.read_bytes_per_s == pytest.approx(1e9)
+    after.read.measured(64 * MIB, 1.0)
+    assert verdict(after) is Verdict.DOES_NOT
+    assert BreakEven(Rates()).rates == Rates()
+
+
+def test_it_can_be_told_to_use_the_disk_whatever_was_measured() -> None:
+    assert verdict(BreakEven(always=True)) is Verdict.PAYS
+    assert verdict(BreakEven(measured(1e6, 1e6).rates, always=True)) is Verdict.PAYS
+
+
+def test_its_figures_can_be_read() -> None:
+    told = measured(1e9, 4000).describe(Computed.of(0, 8000), 8000 * TOKEN_BYTES)
+    assert told == "8000 tokens are read in 2.10 s (1.00 GB/s) and computed in 2.00 s"
+    assert BreakEven().describe(Computed.of(0, 1), 1.0) == "nothing was measured yet"
 
 
 # ---- the budget ----

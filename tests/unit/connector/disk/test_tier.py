@@ -231,7 +231,7 @@ def test_bandwidth_is_what_was_read_since_it_was_asked(
     measured = list[tuple[float, float]]()
     with rig_in(tmp_path) as rig:
         monkeypatch.setattr(
-            type(rig.tier.break_even.read_bytes), "measured", lambda _rate, *what: measured.append(what)
+            type(rig.tier.break_even.read), "measured", lambda _rate, *what: measured.append(what)
         )
         rig.stored(range(8))
         rig.loaded(range(4))

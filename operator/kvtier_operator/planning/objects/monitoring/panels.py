@@ -85,6 +85,7 @@ def _tier(queries: Queries) -> list[dict[str, Any]]:
                 {
                     "used": queries.gauge("vllm:kvtier_cpu_used_bytes"),
                     "capacity": queries.gauge("vllm:kvtier_cpu_capacity_bytes"),
+                    "locked": queries.gauge("vllm:kvtier_cpu_pinned_bytes"),
                 },
             ),
             _panel(

@@ -42,7 +42,7 @@ def _alerts(plan: Plan) -> list[dict[str, Any]]:
     if queries.kvtier:
         alerts += [_transfers_failing(plan, queries), _tier_small(plan, queries)]
     if queries.kvtier_disk:
-        alerts += [_disk_degraded(plan, queries), _disk_corrupt(plan, queries)]
+        alerts += [_disk_degraded(plan, queries), _disk_corrupt(plan, queries), _disk_idle(plan, queries)]
     return alerts
 
 
@@ -142,7 +142,8 @@ def _tier_small(plan: Plan, queries: Queries) -> dict[str, Any]:
         severity="warning",
         summary="a CPU tier is smaller than planned",
         description="The CPU tier of {{ $labels.pod }} holds {{ $value | humanize1024 }}B, less than the "
-        f"{planned_bytes:,} bytes planned: the picker sends it prefixes that it no longer has.",
+        f"{planned_bytes:,} bytes planned: the picker sends it prefixes that it no longer has. Memory that "
+        "was refused, or that a GPU's driver would not page-lock, is named in the engine's log.",
     )
 
 
@@ -170,6 +171,19 @@ def _disk_corrupt(plan: Plan, queries: Queries) -> dict[str, Any]:
         summary="a disk does not give back what was written to it",
         description="{{ $value | humanize }} chunks on the disk of {{ $labels.pod }} were not as written in "
         "the last hour. They were dropped and computed anew; look after the device.",
+    )
+
+
+def _disk_idle(plan: Plan, queries: Queries) -> dict[str, Any]:
+    return _alert(
+        plan,
+        "KVCacheTierDiskDoesNotPay",
+        f"max by (pod) (vllm:kvtier_disk_pays{{{queries.engine}}}) == 0",
+        minutes=60,
+        severity="warning",
+        summary="a disk tier is slower than computing",
+        description="{{ $labels.pod }} computes every prompt sooner than its disk reads it, so the disk is "
+        "not used: the engine's log has both figures. A faster disk pays, or take tiers.disk away.",
     )
 
 

@@ -6,7 +6,7 @@ ALWAYS = {"KVCacheTierPickerDown", "KVCacheTierHitRateCollapsed"}
 ENGINES = {"KVCacheTierNoEngine", "KVCacheTierEnginesMissing"}
 VLLM = {"KVCacheTierLoadsSlowerThanPrefill"}
 KVTIER = {"KVCacheTierTransfersFailing", "KVCacheTierSmallerThanPlanned"}
-DISK = {"KVCacheTierDiskDegraded", "KVCacheTierDiskCorrupt"}
+DISK = {"KVCacheTierDiskDegraded", "KVCacheTierDiskCorrupt", "KVCacheTierDiskDoesNotPay"}
 ON_DISK = {"tiers": {"disk": {"capacity": "1Ti", "volume": {"emptyDir": {}}}}}
 
 

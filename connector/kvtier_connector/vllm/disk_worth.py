@@ -1,0 +1,66 @@
+"""Whether a prompt's chunks are read from disk sooner than computed, and who is told if they never are."""
+
+import time
+from collections.abc import Sequence
+
+from kvtier_connector.core.disk.admission import Verdict
+from kvtier_connector.core.disk.prefill_model import Computed
+from kvtier_connector.core.disk.tier import DiskTier
+from kvtier_connector.vllm.logger import log
+
+
+class DiskWorth:
+    """Asks the break-even for one engine's chunks.
+
+    Args:
+        disk: the tier.
+        chunk_tokens: tokens of a chunk.
+        most_tokens: of a prompt.
+    """
+
+    def __init__(self, disk: DiskTier, chunk_tokens: int, most_tokens: int) -> None:
+        self._disk = disk
+        self._chunk_tokens = chunk_tokens
+        self._most_tokens = most_tokens
+        self._bytes_per_token = disk.block_bytes / chunk_tokens
+        self._is_read = False
+        self._said = False
+
+    @property
+    def is_ever(self) -> bool:
+        """Whether reading can pay: not of the longest prompt, of none."""
+        return self._verdict(0, self._most_tokens) is not Verdict.DOES_NOT
+
+    def may_pay(self, end_tokens: int) -> bool:
+        """Tell of a chunk whether it can pay to read it and all behind it, of the longest prompt."""
+        first = max(0, end_tokens - self._chunk_tokens)
+        return self._verdict(first, max(end_tokens, self._most_tokens)) is Verdict.PAYS
+
+    def pays(self, end_tokens: Sequence[int]) -> bool:
+        """Tell of chunks that would be read, behind what is being read already, whether that is sooner."""
+        first, last = max(0, min(end_tokens) - self._chunk_tokens), max(end_tokens)
+        size_bytes = (len(end_tokens) + self._disk.loading) * self._disk.block_bytes
+        pays = self._disk.break_even.verdict(Computed.of(first, last), size_bytes) is Verdict.PAYS
+        self._is_read = self._is_read or pays
+        return pays
+
+    def learn(self) -> None:
+        """Have the disk looked at from time to time, and say once if it never pays."""
+        self._disk.learn(time.monotonic(), is_in_use=self._is_read)
+        self._is_read = False
+        if self.is_ever == self._said:
+            self._said = not self._said
+            whole = Computed.of(0, self._most_tokens)
+            told = self._disk.break_even.describe(whole, self._most_tokens * self._bytes_per_token)
+            if self._said:
+                log.warning(
+                    "kvtier: the disk tier does not pay, so it is neither read nor written: %s; a faster "
+                    "disk, or none, serves better",
+                    told,
+                )
+            else:
+                log.info("kvtier: the disk tier pays again: %s", told)
+
+    def _verdict(self, first: int, last: int) -> Verdict:
+        size_bytes = (last - first) * self._bytes_per_token
+        return self._disk.break_even.verdict(Computed.of(first, last), size_bytes)
