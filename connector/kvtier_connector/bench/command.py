@@ -13,6 +13,7 @@ from kvtier_connector.bench.gpu import bench_gpu
 from kvtier_connector.bench.hit_rate.compare import bench_hit_rate
 from kvtier_connector.bench.index import bench_index
 from kvtier_connector.bench.model import write_bench_model
+from kvtier_connector.bench.never_slower.compare import bench_never_slower
 from kvtier_connector.bench.overhead import bench_overhead
 from kvtier_connector.bench.region import bench_region
 from kvtier_connector.bench.table import table
@@ -34,10 +35,11 @@ PARTS: Final = (
     "ttft_disk",
     "workloads",
     "overhead",
+    "never_slower",
 )
 _GPU: Final = "gpu"
 """Only where it is asked for: the other parts need none."""
-_NEEDS_NO_MODEL: Final = {"index", "hit_rate", "region", "disk", "disk_memory", _GPU}
+_NEEDS_NO_MODEL: Final = {"index", "hit_rate", "region", "disk", "disk_memory", "never_slower", _GPU}
 _MEMORY: Final = Path("/dev/shm")  # noqa: S108 - a device that is not the limit
 
 
@@ -104,6 +106,7 @@ def connector(  # noqa: PLR0913, PLR0917 - one parameter for each option
             ),
             "workloads": lambda: bench_workloads(weights, log=log("workloads"), say=say),
             "overhead": lambda: bench_overhead(weights, TIER, pairs=pairs, log=log("overhead"), say=say),
+            "never_slower": lambda: bench_never_slower(folder=disk, say=say),
             _GPU: bench_gpu,
         }
         report: dict[str, Any] = json.loads(out.read_text()) if out.exists() else {}
