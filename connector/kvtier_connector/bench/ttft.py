@@ -6,14 +6,21 @@ from statistics import median
 from typing import Any, Final
 
 from kvtier_connector.bench.engine import Answer, Ask, bench_engine
+from kvtier_connector.bench.given import NOTHING_GIVEN, Given
 from kvtier_connector.config import GIB, ConnectorConfig, kv_transfer_config
 
 TIER: Final = ConnectorConfig(cpu_capacity_bytes=GIB)
-_HITS_PER_PROMPT: Final = 3
+HITS_PER_PROMPT: Final = 3
 
 
-def bench_ttft(
-    model: Path, *, prompt_tokens: int, repeats: int, log: Path, say: Callable[[str], None]
+def bench_ttft(  # noqa: PLR0913 - what a run is made of
+    model: Path,
+    *,
+    prompt_tokens: int,
+    repeats: int,
+    log: Path,
+    say: Callable[[str], None],
+    given: Given = NOTHING_GIVEN,
 ) -> dict[str, Any]:
     """Measure time to first token cold, from the device's cache and from the CPU tier, in one engine.
 
@@ -23,20 +30,21 @@ def bench_ttft(
         repeats: number of prompts.
         log: file for the engine's output.
         say: is told how far it is.
+        given: arguments for the engine; a tier among them stands for that of 1 GiB.
     """
     found: dict[str, list[Answer]] = {"cold": [], "device_hit": [], "cpu_tier": []}
     equal = True
     settings = {
         "model": str(model),
         "max_model_len": prompt_tokens + 64,
-        "kv_transfer_config": kv_transfer_config(TIER),
+        "kv_transfer_config": given.transfer or kv_transfer_config(TIER),
     }
-    with bench_engine(settings, log=log) as engine:
+    with bench_engine(settings, log=log, given=given) as engine:
         engine.run(Ask(seed=-1, prompt_tokens=256))
         for seed in range(repeats):
             cold = engine.run(Ask(seed, prompt_tokens, forget=True))
             found["cold"].append(cold)
-            for _ in range(_HITS_PER_PROMPT):
+            for _ in range(HITS_PER_PROMPT):
                 hits = engine.run(Ask(seed, prompt_tokens)), engine.run(Ask(seed, prompt_tokens, forget=True))
                 for name, answer in zip(("device_hit", "cpu_tier"), hits, strict=True):
                     found[name].append(answer)

@@ -21,6 +21,7 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from kvtier_connector.bench.engine import SWITCH, BenchEngine, bench_engine
+from kvtier_connector.bench.given import NOTHING_GIVEN, Given
 from kvtier_connector.bench.workloads.figures import (
     compare,
     compare_requests,
@@ -45,7 +46,7 @@ _EMPTY: Final = {
     "kv_role": "kv_both",
     "kv_connector_module_path": "kvtier_connector.bench.switch",
 }
-_LOAD: Final = "kvtier_connector.bench.workloads.load"
+LOAD: Final = "kvtier_connector.bench.workloads.load"
 _WARM_UP: Final = Workload(
     groups=1,
     prompts_per_group=2,
@@ -66,13 +67,14 @@ class _Section:
     workload: Workload
 
 
-def bench_workloads(
+def bench_workloads(  # noqa: PLR0913 - what a run is made of
     model: Path,
     *,
     log: Path,
     say: Callable[[str], None],
     rounds: Mapping[str, int] = ROUNDS,
     divisor: int = IN_BLOCKS.divisor,
+    given: Given = NOTHING_GIVEN,
 ) -> dict[str, Any]:
     """Measure rounds with the tier and rounds without it, taking turns.
 
@@ -86,6 +88,7 @@ def bench_workloads(
         say: is told how far it is.
         rounds: of each workload on each side; what has none is left out.
         divisor: of all lengths and caches; a larger one makes a smaller benchmark.
+        given: arguments for both engines; a tier among them stands for the scaled one.
 
     Returns:
         For each workload its shape, each side's figures, their ratios, the guide's, and whether all sides
@@ -110,12 +113,14 @@ def bench_workloads(
         if not rounds.get(name):
             continue
         with ExitStack() as running:
-            transfers = {"kvtier": _tier(section.scaling, token_bytes)}
+            transfers = {"kvtier": dict(given.transfer or _tier(section.scaling, token_bytes))}
             if name == "low_cache":
                 transfers["empty"] = _EMPTY
             engines = {
                 connector: running.enter_context(
-                    _engine(model, section.scaling, transfer, log.with_suffix(f".{name}.{connector}.log"))
+                    _engine(
+                        model, section.scaling, transfer, given, log.with_suffix(f".{name}.{connector}.log")
+                    )
                 )
                 for connector, transfer in transfers.items()
             }
@@ -129,7 +134,9 @@ def _tier(scaling: Scaling, token_bytes: int) -> dict[str, Any]:
 
 
 @contextmanager
-def _engine(model: Path, scaling: Scaling, transfer: dict[str, Any], log: Path) -> Iterator[BenchEngine]:
+def _engine(
+    model: Path, scaling: Scaling, transfer: dict[str, Any], given: Given, log: Path
+) -> Iterator[BenchEngine]:
     longest = scaling.high_cache()
     settings = {
         "model": str(model),
@@ -144,8 +151,8 @@ def _engine(model: Path, scaling: Scaling, transfer: dict[str, Any], log: Path) 
         **SWITCH,
     }
     core = str(max(os.sched_getaffinity(0)))
-    with bench_engine(settings, log=log, cores=core, module=_LOAD) as engine:
-        _served(engine, Round(_WARM_UP, seed="warm-up", connected=True))
+    with bench_engine(settings, log=log, given=given, cores=core, module=LOAD) as engine:
+        served(engine, Round(_WARM_UP, seed="warm-up", connected=True))
         engine.rest()
         yield engine
 
@@ -166,10 +173,10 @@ def _measure(
         for name, engine in engines.items():
             for connected in (True, False) if number % 2 else (False, True):
                 asked = Round(section.workload, seed=f"{section.name} {number}", connected=connected)
-                served = _served(engine, asked)
+                answer = served(engine, asked)
                 engine.rest()
-                found[name, connected].append(served)
-                answers.append([each.tokens for each in served.requests])
+                found[name, connected].append(answer)
+                answers.append([each.tokens for each in answer.requests])
         differing += requests_differing(answers)
         on, off = (found["kvtier", connected][-1].seconds for connected in (True, False))
         say(f"{section.name}, round {number + 1} of {rounds}: {off:.1f} -> {on:.1f} s")
@@ -185,9 +192,7 @@ def _measure(
     }
     for name in engines:
         on_off = [found[name, connected] for connected in (True, False)]
-        with_it, alone = (
-            [figures(section.workload, served, token_bytes) for served in each] for each in on_off
-        )
+        with_it, alone = ([figures(section.workload, one, token_bytes) for one in each] for each in on_off)
         report[name] = {
             "with": side(with_it),
             "device_cache_alone": side(alone),
@@ -196,7 +201,12 @@ def _measure(
     return report
 
 
-def _served(engine: BenchEngine, asked: Round) -> RoundServed:
+def served(engine: BenchEngine, asked: Round) -> RoundServed:
+    """Have an engine's process run one round.
+
+    Raises:
+        ConnectorError: it died.
+    """
     answer = engine.exchange(asdict(asked))
     if answer is None:
         raise ConnectorError("the engine gave no answer")

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
+from kvtier_connector.bench.llm import make_llm
 from kvtier_connector.bench.workloads.shape import Workload, prompts
 from kvtier_connector.errors import ConnectorError
 
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 
 _LAST_STORES_TOKENS: Final = 8
 _LOADED: Final = "vllm:kv_offload_load_bytes"
+_DEFAULTS: Final = {"enforce_eager": True}
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,12 +30,12 @@ class Round:
     Args:
         workload: what is asked, as a dictionary of `Workload`'s values when it comes from JSON.
         seed: which prompts.
-        connected: whether the engine has its connector.
+        connected: whether the engine has its connector; None where it cannot be taken out.
     """
 
     workload: Workload
     seed: str
-    connected: bool
+    connected: bool | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,7 +143,9 @@ class _VllmEngine:
 
 
 def run_round(llm: "LLM", asked: Round) -> RoundServed:
-    """Run one round in vLLM's `LLM` that has a switch; its device cache is emptied first.
+    """Run one round in vLLM's `LLM`, with a switch if the round asks for one.
+
+    Its device cache is emptied first.
 
     Raises:
         ConnectorError: the device cache could not be emptied.
@@ -153,7 +157,7 @@ def run_round(llm: "LLM", asked: Round) -> RoundServed:
 
     if not llm.reset_prefix_cache():
         raise ConnectorError("the device's prefix cache could not be emptied")
-    extra_args = switch(llm, connected=asked.connected)
+    extra_args = None if asked.connected is None else switch(llm, connected=asked.connected)
 
     def params(tokens: int) -> SamplingParams:
         return SamplingParams(
@@ -180,10 +184,8 @@ def _loaded_bytes(llm: "LLM") -> float:
     return float(sum(metric.value for metric in llm.get_metrics() if metric.name == _LOADED))
 
 
-def _serve(answers: int, settings: dict[str, Any]) -> None:
-    from vllm import LLM  # noqa: PLC0415 - only the child needs it
-
-    llm = LLM(**settings, skip_tokenizer_init=True, enforce_eager=True, disable_log_stats=False, seed=0)
+def _serve(answers: int, settings: dict[str, Any], arguments: Sequence[str]) -> None:
+    llm = make_llm(settings | {"disable_log_stats": False}, arguments, _DEFAULTS)
     with os.fdopen(answers, "w", buffering=1) as pipe:
         pipe.write("null\n")
         for line in sys.stdin:
@@ -193,4 +195,4 @@ def _serve(answers: int, settings: dict[str, Any]) -> None:
 
 
 if __name__ == "__main__":
-    _serve(int(sys.argv[1]), json.loads(sys.argv[2]))
+    _serve(int(sys.argv[1]), json.loads(sys.argv[2]), json.loads(sys.argv[3]))

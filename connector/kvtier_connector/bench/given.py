@@ -1,0 +1,76 @@
+"""vLLM's arguments that a benchmark's engines get from outside, such as those of a Plan."""
+
+import argparse
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, NoReturn, Self
+
+from typing_extensions import override
+
+from kvtier_connector.config import CONNECTOR_NAME, parse_extra_config
+from kvtier_connector.errors import SettingError
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Given:
+    """What is given, and of it what a benchmark computes with; the benchmark's own settings win.
+
+    Args:
+        arguments: as on the command line of `vllm serve`, without the model.
+        transfer: value of --kv-transfer-config, which loads kvtier's connector; None if it is not given.
+        block_tokens: tokens of a KV block; None for vLLM's default.
+        ranks: GPUs that share each layer.
+        cache_dtype: element type of the KV cache.
+    """
+
+    arguments: tuple[str, ...] = ()
+    transfer: Mapping[str, Any] | None = None
+    block_tokens: int | None = None
+    ranks: int = 1
+    cache_dtype: str = "auto"
+
+    @classmethod
+    def read(cls, arguments: Sequence[str]) -> Self:
+        """Read a command line; what is not of interest here is left to vLLM.
+
+        Raises:
+            SettingError: an argument has a bad value, or the connector is not kvtier's.
+        """
+        parser = _Parser(add_help=False, allow_abbrev=False)
+        parser.add_argument("--kv-transfer-config", type=_json_object)
+        parser.add_argument("--block-size", type=int)
+        parser.add_argument("--tensor-parallel-size", "-tp", type=int, default=1)
+        parser.add_argument("--kv-cache-dtype", default="auto")
+        known, _ = parser.parse_known_args(list(arguments))
+        transfer = known.kv_transfer_config
+        if transfer is not None and transfer.get("kv_connector") != CONNECTOR_NAME:
+            raise SettingError(
+                f"--kv-transfer-config: kv_connector: got {transfer.get('kv_connector')!r}, must be "
+                f"{CONNECTOR_NAME!r}; vLLM's own connector is measured beside it anyway"
+            )
+        if transfer is not None:
+            parse_extra_config(transfer.get("kv_connector_extra_config", {}))
+        return cls(
+            arguments=tuple(arguments),
+            transfer=transfer,
+            block_tokens=known.block_size,
+            ranks=known.tensor_parallel_size,
+            cache_dtype=known.kv_cache_dtype,
+        )
+
+
+def _json_object(text: str) -> dict[str, Any]:
+    value = json.loads(text)
+    if not isinstance(value, dict):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a JSON object")
+    return value
+
+
+class _Parser(argparse.ArgumentParser):
+    @override
+    def error(self, message: str) -> NoReturn:
+        raise SettingError(f"vLLM's arguments: {message}")
+
+
+NOTHING_GIVEN: Final = Given()
