@@ -5,6 +5,7 @@ from typing import Any, Final
 
 from rich.table import Table
 
+from kvtier_connector.bench.sides import rows as of_sides
 from kvtier_connector.bench.workloads.rows import rows as workload_rows
 
 Row = tuple[str, str, str, str]
@@ -94,7 +95,14 @@ def _gpu(rows: list[dict[str, Any]]) -> Iterator[Row]:
         )
 
 
+def _workloads(report: dict[str, Any]) -> list[Row]:
+    return of_sides.workload_rows(report) if "device" in report else workload_rows(report)
+
+
 def _ttft(ttft: dict[str, Any]) -> Iterator[Row]:
+    if "sides" in ttft:
+        yield from of_sides.ttft_rows(ttft)
+        return
     yield (
         f"TTFT from the CPU tier, {ttft['prompt_tokens']} tokens",
         f"{ttft['cpu_tier_s'] * 1e3:.1f} ms, outputs equal: {ttft['outputs_equal']}",
@@ -154,7 +162,7 @@ _ROWS: Final[dict[str, Callable[[Any], Any]]] = {
     "disk_memory": _disk,
     "ttft": _ttft,
     "ttft_disk": _ttft_disk,
-    "workloads": workload_rows,
+    "workloads": _workloads,
     "overhead": _overhead,
     "never_slower": _never_slower,
     "gpu": _gpu,

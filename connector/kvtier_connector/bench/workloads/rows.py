@@ -2,7 +2,7 @@
 
 from typing import Any, Final
 
-_TITLES: Final = {
+TITLES: Final = {
     "high_cache": "high-cache workload",
     "high_cache_in_gb": "high-cache workload, caches as llm-d counts them in GB",
     "low_cache": "low-cache workload",
@@ -22,7 +22,7 @@ _LIMITS: Final = {
 def rows(report: dict[str, Any]) -> list[tuple[str, str, str, str]]:
     """Return rows of what, measured, beside it, and limit, from what `bench_workloads` returns."""
     found: list[tuple[str, str, str, str]] = []
-    for name, title in _TITLES.items():
+    for name, title in TITLES.items():
         section = report.get(name)
         if not section:
             continue

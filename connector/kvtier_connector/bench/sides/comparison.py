@@ -1,0 +1,116 @@
+"""What the engines of a comparison have in common, and in what they differ."""
+
+import json
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from kvtier_connector.bench.given import NOTHING_GIVEN, Given
+from kvtier_connector.bench.sides.names import KVTIER, NONE, SIDES, VLLM
+from kvtier_connector.bench.workloads.shape import kv_bytes_per_token
+from kvtier_connector.config import MIB, ConnectorConfig, kv_transfer_config
+
+TURNS: Final = 2
+_BLOCK_TOKENS: Final = 16
+"""vLLM's block on CUDA (config/cache.py)."""
+_CHUNK_TOKENS: Final = 64
+"""kvtier_connector.config, `blocks_per_chunk`: 64 tokens suit GPUs."""
+_DEFAULTS: Final[dict[str, Any]] = {
+    "dtype": "bfloat16",
+    "block_size": _BLOCK_TOKENS,
+    # Compiling and graphs speed up an answer's tokens, not a prompt, and cost a minute a start.
+    "enforce_eager": True,
+}
+_DRAWN: Final[dict[str, Any]] = {
+    "load_format": "dummy",
+    "worker_extension_cls": "kvtier_connector.bench.random_weights.RandomWeights",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Comparison:
+    """Sides, and what all of them get.
+
+    Args:
+        model: folder of the model; all its layers have full attention.
+        drawn: whether the folder has no weights, so that each engine draws them on its GPU.
+        sides: what is compared, by name.
+        turns: lives of each side.
+        given: arguments for all engines; a tier among them is kvtier's, and vLLM's own has as many bytes.
+        device: what computes, for people.
+    """
+
+    model: Path
+    drawn: bool = True
+    sides: tuple[str, ...] = SIDES
+    turns: int = TURNS
+    given: Given = NOTHING_GIVEN
+    device: str = ""
+
+    def order(self) -> Iterator[tuple[int, str]]:
+        """Give turns and sides in the order of their lives.
+
+        Every other turn goes backwards, so that what drifts, such as a GPU's clock, is the same for all.
+        """
+        for turn in range(self.turns):
+            for side in self.sides if turn % 2 == 0 else reversed(self.sides):
+                yield turn, side
+
+    def token_bytes(self) -> int:
+        """Return what a token's KV cache takes on all ranks together; heads too few to share are repeated."""
+        config = json.loads((self.model / "config.json").read_text(encoding="utf-8"))
+        element_bytes = 1 if self.given.cache_dtype.startswith("fp8") else 2
+        heads: int = config.get("num_key_value_heads") or config["num_attention_heads"]
+        repeated = max(self.given.ranks // heads, 1)
+        return kv_bytes_per_token(config, element_bytes) * repeated
+
+    def settings(self, *, device_tokens: int, longest_tokens: int) -> dict[str, Any]:
+        """Return the arguments of vLLM's `LLM` that all sides have.
+
+        Args:
+            device_tokens: size of the device cache.
+            longest_tokens: longest prompt with its answer.
+        """
+        block_tokens = self.given.block_tokens or _BLOCK_TOKENS
+        blocks = math.ceil(device_tokens / block_tokens) + 1  # vLLM keeps one to itself
+        return {
+            **({} if self.given.arguments else _DEFAULTS),
+            **(_DRAWN if self.drawn else {}),
+            "model": str(self.model),
+            "max_model_len": longest_tokens,
+            "kv_cache_memory_bytes": blocks * block_tokens * self.token_bytes() // self.given.ranks,
+        }
+
+    def tier_bytes(self, tokens: int) -> int:
+        """Return the size of the tiers: that of a given one, or what so many tokens take."""
+        if self.given.transfer is not None:
+            return int(self.given.transfer["kv_connector_extra_config"]["cpu_capacity_bytes"])
+        return math.ceil(tokens * self.token_bytes() / MIB) * MIB
+
+    def transfers(self, tier_tokens: int) -> dict[str, dict[str, Any] | None]:
+        """Return each side's `kv_transfer_config`, by name.
+
+        Args:
+            tier_tokens: what the tiers hold where none is given.
+        """
+        capacity_bytes = self.tier_bytes(tier_tokens)
+        tier = self.given.transfer or kv_transfer_config(
+            ConnectorConfig(
+                cpu_capacity_bytes=capacity_bytes,
+                blocks_per_chunk=max(_CHUNK_TOKENS // (self.given.block_tokens or _BLOCK_TOKENS), 1),
+            )
+        )
+        own = {
+            "kv_connector": "OffloadingConnector",
+            "kv_role": "kv_both",
+            "kv_connector_extra_config": {"cpu_bytes_to_use": capacity_bytes},
+        }
+        every: dict[str, dict[str, Any] | None] = {NONE: None, VLLM: own, KVTIER: dict(tier)}
+        return {side: every[side] for side in self.sides}
+
+
+def tokens_differ(answers: Sequence[Sequence[int]]) -> bool:
+    """Tell whether some of the answers to one prompt are not the same tokens."""
+    return any(list(each) != list(answers[0]) for each in answers[1:])
