@@ -2,51 +2,40 @@
 
 import json
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import click
 from rich.console import Console
 
-from kvtier_connector.bench.disk import bench_disk
-from kvtier_connector.bench.gpu import bench_gpu
-from kvtier_connector.bench.hit_rate.compare import bench_hit_rate
-from kvtier_connector.bench.index import bench_index
-from kvtier_connector.bench.model import write_bench_model
-from kvtier_connector.bench.never_slower.compare import bench_never_slower
-from kvtier_connector.bench.overhead import bench_overhead
-from kvtier_connector.bench.region import bench_region
+from kvtier_connector.bench.given import Given
+from kvtier_connector.bench.names import names_of, names_shown
+from kvtier_connector.bench.parts import GPU, PARTS, Options, parts
+from kvtier_connector.bench.shapes import DEMO, SHAPES
+from kvtier_connector.bench.sides.comparison import TURNS
+from kvtier_connector.bench.sides.names import PARTS as COMPARED
+from kvtier_connector.bench.sides.names import SIDES
+from kvtier_connector.bench.summary import termination_message
 from kvtier_connector.bench.table import table
-from kvtier_connector.bench.ttft import TIER, bench_ttft
-from kvtier_connector.bench.ttft_disk import bench_ttft_disk
-from kvtier_connector.bench.workloads.compare import bench_workloads
 from kvtier_connector.errors import ConnectorError
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-PARTS: Final = (
-    "index",
-    "hit_rate",
-    "region",
-    "disk",
-    "disk_memory",
-    "ttft",
-    "ttft_disk",
-    "workloads",
-    "overhead",
-    "never_slower",
-)
-_GPU: Final = "gpu"
-"""Only where it is asked for: the other parts need none."""
-_NEEDS_NO_MODEL: Final = {"index", "hit_rate", "region", "disk", "disk_memory", "never_slower", _GPU}
-_MEMORY: Final = Path("/dev/shm")  # noqa: S108 - a device that is not the limit
+_ONLY: Final = (*PARTS, GPU)
 
 
 @click.command()
 @click.option("--model", type=click.Path(exists=True, file_okay=False, path_type=Path), help="Model folder.")
+@click.option("--shape", type=click.Choice([*SHAPES]), help=f"Sizes of a random model.  [default: {DEMO}]")
 @click.option("--out", type=click.Path(path_type=Path), default=Path("build/bench/connector.json"))
-@click.option("--only", type=click.Choice([*PARTS, _GPU]), multiple=True, help="Leave out the others.")
+@click.option(
+    "--only",
+    multiple=True,
+    callback=names_of(_ONLY),
+    metavar=names_shown(_ONLY),
+    help="Leave out the others; may be repeated.",
+)
 @click.option(
     "--folder",
     type=click.Path(exists=True, file_okay=False, path_type=Path),
@@ -56,8 +45,29 @@ _MEMORY: Final = Path("/dev/shm")  # noqa: S108 - a device that is not the limit
 @click.option("--repeats", default=5, show_default=True, help="Prompts of ttft, ttft_disk.")
 @click.option("--pairs", default=40, show_default=True, help="Pairs of prompts of overhead.")
 @click.option("--rounds", default=15, show_default=True, help="Rounds of disk.")
+@click.option(
+    "--sides",
+    multiple=True,
+    callback=names_of(SIDES),
+    metavar=names_shown(SIDES),
+    help="What ttft and workloads compare on a GPU; all by default.",
+)
+@click.option(
+    "--turns",
+    type=click.IntRange(1),
+    default=TURNS,
+    show_default=True,
+    help="Engines of each side that ttft and workloads start on a GPU.",
+)
+@click.option(
+    "--termination-log",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Also write the figures here, as JSON of at most 4096 bytes.",
+)
+@click.argument("vllm_args", nargs=-1, type=click.UNPROCESSED)
 def connector(  # noqa: PLR0913, PLR0917 - one parameter for each option
     model: Path | None,
+    shape: str | None,
     out: Path,
     only: tuple[str, ...],
     folder: Path | None,
@@ -65,57 +75,80 @@ def connector(  # noqa: PLR0913, PLR0917 - one parameter for each option
     repeats: int,
     pairs: int,
     rounds: int,
+    sides: tuple[str, ...],
+    turns: int,
+    termination_log: Path | None,
+    vllm_args: tuple[str, ...],
 ) -> None:
-    """Measure the connector: memory, index, eviction, disk, time to first token, and what it costs unused."""
+    """Measure the connector: memory, index, eviction, disk, time to first token, and what it costs unused.
+
+    VLLM_ARGS, after --, are arguments of `vllm serve` for the engines of ttft and workloads.
+    """
     console = Console()
-    say = console.print
+    if model and shape:
+        raise click.UsageError("give --model or --shape: a model has its own sizes")
     measured = only or PARTS
     out.parent.mkdir(parents=True, exist_ok=True)
-    disk = (folder or out.parent).resolve()
-    with tempfile.TemporaryDirectory() as scratch:
-        weights = model or Path(scratch)
-        if model is None and not _NEEDS_NO_MODEL.issuperset(measured):
-            write_bench_model(weights)
-
-        def log(part: str) -> Path:
-            return out.parent / f"connector-{part}.log"
-
-        parts: dict[str, Callable[[], Any]] = {
-            "index": bench_index,
-            "hit_rate": bench_hit_rate,
-            "region": bench_region,
-            "disk": lambda: bench_disk(disk, log=log("disk"), say=say, rounds=rounds),
-            "disk_memory": lambda: bench_disk(
-                _MEMORY,
-                log=log("disk-memory"),
-                say=say,
-                rounds=rounds,
-                kept_bytes=256 << 20,
-                sample_bytes=128 << 20,
-            ),
-            "ttft": lambda: bench_ttft(
-                weights, prompt_tokens=prompt_tokens, repeats=repeats, log=log("ttft"), say=say
-            ),
-            "ttft_disk": lambda: bench_ttft_disk(
-                weights,
-                prompt_tokens=prompt_tokens,
-                prompts=repeats,
-                folder=disk,
-                log=log("ttft-disk"),
-                say=say,
-            ),
-            "workloads": lambda: bench_workloads(weights, log=log("workloads"), say=say),
-            "overhead": lambda: bench_overhead(weights, TIER, pairs=pairs, log=log("overhead"), say=say),
-            "never_slower": lambda: bench_never_slower(folder=disk, say=say),
-            _GPU: bench_gpu,
-        }
+    done: dict[str, Any] = {}
+    about = {"shape": model.name if model else shape or DEMO}
+    with _left_behind(termination_log, done, about), tempfile.TemporaryDirectory() as scratch:
+        gpu = _gpu() if {*COMPARED} & {*measured} else ""
+        if sides and not gpu:
+            raise click.UsageError(
+                "--sides needs a GPU: on a CPU one engine has its connector in and out, in turns"
+            )
+        about["device"] = gpu or "cpu"
+        options = Options(
+            model=model,
+            shape=shape or DEMO,
+            scratch=Path(scratch),
+            out=out,
+            folder=(folder or out.parent).resolve(),
+            prompt_tokens=prompt_tokens,
+            repeats=repeats,
+            pairs=pairs,
+            rounds=rounds,
+            gpu=gpu,
+            sides=sides or SIDES,
+            turns=turns,
+            given=Given.read(vllm_args),
+        )
+        runs = parts(options, console.print)
         report: dict[str, Any] = json.loads(out.read_text()) if out.exists() else {}
         for name in measured:
             with console.status(f"measuring {name}"):
-                try:
-                    report[name] = parts[name]()
-                except ConnectorError as error:
-                    raise click.ClickException(str(error)) from error
+                report[name] = done[name] = runs[name]()
             out.write_text(json.dumps(report, indent=2) + "\n")
-    console.print(table({name: report[name] for name in measured}))
+    console.print(table(done))
     console.print(f"[dim]{out}[/dim]")
+
+
+@contextmanager
+def _left_behind(path: Path | None, done: dict[str, Any], about: dict[str, str]) -> Iterator[None]:
+    """Write what has been measured, and what ended it before all was, where Kubernetes looks."""
+    error = "ended before all was measured"
+    try:
+        yield
+        error = ""
+    except ConnectorError as caught:
+        error = str(caught)
+        raise click.ClickException(error) from caught
+    except click.ClickException as caught:
+        error = caught.message
+        raise
+    finally:
+        if path is not None:
+            path.write_text(termination_message(done, about | _versions(), error), encoding="utf-8")
+
+
+def _gpu() -> str:
+    """Return the name of the GPU on which vLLM computes; empty where it is built for CPUs."""
+    from vllm.platforms import current_platform  # noqa: PLC0415 - takes seconds, for two parts
+
+    return str(current_platform.get_device_name()) if current_platform.is_cuda_alike() else ""
+
+
+def _versions() -> dict[str, str]:
+    from vllm import __version__  # noqa: PLC0415 - takes seconds
+
+    return {"kvtier": version("kvtier"), "vllm": str(__version__)}

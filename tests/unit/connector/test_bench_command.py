@@ -1,0 +1,129 @@
+"""`kvtier bench connector` without an engine: options, and what it leaves behind."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from kvtier_connector.bench import command
+from kvtier_connector.bench.parts import Options
+from kvtier_connector.errors import ConnectorError
+
+TTFT = {
+    "prompt_tokens": 100,
+    "cold_s": 2.0,
+    "device_hit_s": 0.1,
+    "cpu_tier_s": 0.125,
+    "over_device_hit": 1.25,
+    "speedup": 16.0,
+    "outputs_equal": True,
+}
+
+
+class Bench:
+    """The command with parts that only say what they are asked."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
+        self.options: list[Options] = []
+        self.gpu = ""
+        self.error: BaseException | None = None
+        self.out = folder / "bench" / "connector.json"
+        self.log = folder / "termination-log"
+        monkeypatch.setenv("COLUMNS", "160")
+        monkeypatch.setattr(command, "parts", self._parts)
+        monkeypatch.setattr(command, "_gpu", lambda: self.gpu)
+        monkeypatch.setattr(command, "_versions", lambda: {"kvtier": "0.1.0", "vllm": "0.33.0"})
+
+    def _parts(self, options: Options, _say: object) -> dict[str, Any]:
+        self.options.append(options)
+
+        def workloads() -> dict[str, Any]:
+            if self.error:
+                raise self.error
+            return {}
+
+        return {"ttft": lambda: TTFT, "workloads": workloads}
+
+    def run(self, *arguments: str) -> Result:
+        return CliRunner().invoke(command.connector, ["--out", str(self.out), *arguments])
+
+    def left(self) -> Any:  # noqa: ANN401 - JSON
+        return json.loads(self.log.read_text())
+
+
+@pytest.fixture
+def bench(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Bench:
+    return Bench(monkeypatch, tmp_path)
+
+
+def test_several_parts_and_their_figures(bench: Bench) -> None:
+    found = bench.run("--only", "ttft,workloads", "--termination-log", str(bench.log))
+    assert found.exit_code == 0, found.output
+    assert "TTFT from the CPU tier, 100 tokens" in found.output
+    assert json.loads(bench.out.read_text()) == {"ttft": TTFT, "workloads": {}}
+    left = bench.left()
+    assert (left["shape"], left["device"], left["vllm"]) == ("demo", "cpu", "0.33.0")
+    assert left["ttft"]["cpu_tier_s"] == 0.125
+    assert "error" not in left
+
+
+def test_defaults_are_those_of_a_cpu(bench: Bench) -> None:
+    bench.run("--only", "ttft")
+    [options] = bench.options
+    assert (options.shape, options.gpu, options.given.arguments) == ("demo", "", ())
+    assert (options.prompt_tokens, options.repeats, options.pairs, options.rounds) == (15_400, 5, 40, 15)
+
+
+def test_a_gpu_s_options(bench: Bench) -> None:
+    bench.gpu = "NVIDIA H100"
+    found = bench.run(
+        *("--only", "ttft", "--shape", "qwen3-8b", "--sides", "none,kvtier", "--turns", "3"),
+        *("--", "--block-size", "32", "--port", "8000"),
+    )
+    assert found.exit_code == 0, found.output
+    [options] = bench.options
+    assert (options.gpu, options.shape, options.sides) == ("NVIDIA H100", "qwen3-8b", ("none", "kvtier"))
+    assert (options.turns, options.given.block_tokens) == (3, 32)
+    assert options.given.arguments == ("--block-size", "32", "--port", "8000")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("--only", "ttft,nothing"), "'nothing' is not one of 'index'"),
+        (("--shape", "gpt-9"), "'gpt-9' is not one of 'demo'"),
+        (("--sides", "none,lmcache"), "'lmcache' is not one of 'none', 'vllm', 'kvtier'."),
+        (("--only", "ttft", "--sides", "none"), "--sides needs a GPU"),
+        (("--only", "ttft", "--turns", "0"), "0 is not in the range x>=1"),
+        (("--only", "ttft", "--", "--block-size", "x"), "argument --block-size: invalid int value"),
+        (("--only", "ttft", "--blocksize", "16"), "No such option"),
+    ],
+)
+def test_bad_input_is_named(bench: Bench, arguments: tuple[str, ...], message: str) -> None:
+    found = bench.run(*arguments)
+    assert found.exit_code != 0
+    assert message in " ".join(found.output.split())
+    assert not bench.out.exists()
+
+
+def test_a_model_has_its_own_sizes(bench: Bench, tmp_path: Path) -> None:
+    found = bench.run("--model", str(tmp_path), "--shape", "demo")
+    assert "give --model or --shape" in found.output
+
+
+def test_what_ended_it_is_left_behind_beside_what_was_measured(bench: Bench) -> None:
+    bench.error = ConnectorError("the engine died: out of memory")
+    found = bench.run("--only", "ttft,workloads", "--termination-log", str(bench.log))
+    assert (found.exit_code, found.output.splitlines()[-1]) == (1, "Error: the engine died: out of memory")
+    assert bench.left()["error"] == "the engine died: out of memory"
+    assert bench.left()["ttft"]["cold_s"] == 2.0
+    assert json.loads(bench.out.read_text()) == {"ttft": TTFT}
+
+
+def test_a_signal_s_end_is_left_behind(bench: Bench) -> None:
+    bench.error = SystemExit(143)
+    found = bench.run("--only", "ttft,workloads", "--termination-log", str(bench.log))
+    assert found.exit_code == 143
+    assert bench.left()["error"] == "ended before all was measured"
