@@ -4,10 +4,7 @@ from typing import Any
 
 from kvtier_operator.planning.objects.engine_config_map import files_hash
 from kvtier_operator.planning.objects.engine_container import PRE_STOP_S, engine_container
-from kvtier_operator.planning.objects.engine_doctor import engine_doctor
-from kvtier_operator.planning.objects.engine_security import engine_pod_security
-from kvtier_operator.planning.objects.engine_sidecar import engine_sidecars
-from kvtier_operator.planning.objects.engine_volumes import engine_volumes
+from kvtier_operator.planning.objects.engine_pod import engine_pod
 from kvtier_operator.planning.objects.names import CONFIG_HASH, Component, Names
 from kvtier_operator.planning.plan import Plan
 
@@ -39,14 +36,10 @@ def _template_metadata(plan: Plan) -> dict[str, Any]:
 
 
 def _pod(plan: Plan) -> dict[str, Any]:
-    names, engine = Names.of(plan), plan.resource.spec.engine
-    pod: dict[str, Any] = {
+    names = Names.of(plan)
+    return engine_pod(plan, engine_container(plan)) | {
         "serviceAccountName": names.engine,
-        "automountServiceAccountToken": False,
-        # vLLM reads VLLM_* variables; a Service called vllm would inject some
-        "enableServiceLinks": False,
         "terminationGracePeriodSeconds": plan.budget.drain_s + PRE_STOP_S,
-        "securityContext": engine_pod_security(plan.resource.spec),
         "topologySpreadConstraints": [
             {
                 "maxSkew": 1,
@@ -55,18 +48,4 @@ def _pod(plan: Plan) -> dict[str, Any]:
                 "labelSelector": {"matchLabels": names.selector(Component.ENGINE)},
             }
         ],
-    }
-    if engine.node_selector:
-        pod["nodeSelector"] = dict(engine.node_selector)
-    if engine.tolerations:
-        pod["tolerations"] = [
-            toleration.model_dump(mode="json", by_alias=True, exclude_none=True)
-            for toleration in engine.tolerations
-        ]
-    if engine.affinity:
-        pod["affinity"] = dict(engine.affinity)
-    return pod | {
-        "initContainers": [engine_doctor(plan), *engine_sidecars(plan)],
-        "containers": [engine_container(plan)],
-        "volumes": engine_volumes(plan),
     }
