@@ -15,6 +15,7 @@ ROOT = Path(__file__).parents[2]
 GOLDEN = ROOT / "tests" / "unit" / "operator" / "golden"
 EXAMPLES = sorted((ROOT / "docs" / "user-guide" / "examples").glob("*.yaml"))
 INPUTS = sorted((GOLDEN / "input").glob("*.yaml"))
+JOBS = sorted((GOLDEN / "output").glob("*/bench-job.yaml"))
 # Google publishes the CRDs of its gateway and its monitoring in no form that a test can have.
 UNPUBLISHED = {"networking.gke.io/v1", "monitoring.googleapis.com/v1"}
 
@@ -52,6 +53,12 @@ def test_golden_objects_are_admitted(objects: dynamic.DynamicClient, path: Path)
     for each in rendered:
         if each["apiVersion"] not in UNPUBLISHED:
             _apply(objects, each)
+
+
+@pytest.mark.parametrize("path", JOBS, ids=lambda path: path.parent.name)
+def test_golden_jobs_are_admitted(objects: dynamic.DynamicClient, path: Path) -> None:
+    [job] = _documents(path)
+    _apply(objects, job)
 
 
 def test_an_unknown_field_would_be_seen(objects: dynamic.DynamicClient) -> None:

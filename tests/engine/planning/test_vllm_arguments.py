@@ -5,13 +5,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
+from kvtier_connector.bench.given import Given
+from kvtier_connector.bench.llm import read_arguments
 from kvtier_operator.cli.load import load_resources
 from kvtier_operator.planning.observed import Observed
 from kvtier_operator.planning.planner import make_plan
 
 pytestmark = [pytest.mark.engine, pytest.mark.filterwarnings("ignore")]
 INPUTS = sorted((Path(__file__).parents[2] / "unit/operator/golden/input").glob("*.yaml"))
+JOBS = sorted((Path(__file__).parents[2] / "unit/operator/golden/output").glob("*/bench-job.yaml"))
 CONNECTORS = {
     "KVTier": "KVTierConnector",
     "Native": "OffloadingConnector",
@@ -56,3 +60,15 @@ def test_vllm_reads_what_the_resource_says(path: Path, parse: Parse) -> None:
         assert args.kv_cache_memory_bytes == spec.engine.kv_cache_memory.bytes
     transfer = args.kv_transfer_config
     assert (transfer.kv_connector, transfer.kv_role) == (CONNECTORS[spec.backend], "kv_both")
+
+
+@pytest.mark.parametrize("path", JOBS, ids=lambda path: path.parent.name)
+def test_the_bench_s_engines_get_what_a_job_says(path: Path, tmp_path: Path) -> None:
+    [job] = yaml.safe_load_all(path.read_text())
+    [container] = job["spec"]["template"]["spec"]["containers"]
+    arguments = container["args"][container["args"].index("--") + 1 :]
+    found = read_arguments(arguments, str(tmp_path))
+    given = Given.read(arguments)
+    assert (found["model"], found["data_parallel_size"], found["revision"]) == (str(tmp_path), 1, None)
+    assert (found["block_size"], found["tensor_parallel_size"]) == (given.block_tokens, given.ranks)
+    assert found["kv_transfer_config"].kv_connector == "KVTierConnector"

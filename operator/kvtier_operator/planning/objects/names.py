@@ -18,6 +18,7 @@ CONFIG_HASH: Final = "kvtier.dev/config-hash"
 class Component(StrEnum):
     """What an object is for; the value of COMPONENT_LABEL."""
 
+    BENCH = "bench"
     ENGINE = "engine"
     PICKER = "picker"
     ROUTER = "router"
@@ -31,12 +32,14 @@ class Names:
     Attributes:
         resource: The resource's own name; InferencePool and HTTPRoute carry it.
         namespace: The resource's namespace.
+        bench: Job that measures its tiers.
         engine: Deployment, Service and so on of the engines.
         picker: The same of the endpoint picker.
     """
 
     resource: str
     namespace: str
+    bench: str
     engine: str
     picker: str
 
@@ -47,6 +50,7 @@ class Names:
         return cls(
             resource=name,
             namespace=plan.resource.metadata.namespace,
+            bench=f"{name}-bench",
             engine=f"{name}-engine",
             picker=f"{name}-picker",
         )

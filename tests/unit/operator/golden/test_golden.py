@@ -3,10 +3,10 @@
 After a change that is meant:  python -m pytest tests/unit/operator/golden --update-golden
 """
 
-import difflib
 from pathlib import Path
 
 import pytest
+from tests.unit.operator.golden.written import must_be_written
 
 from kvtier_operator.cli.load import load_resources
 from kvtier_operator.planning.manifest import to_yaml
@@ -32,16 +32,7 @@ def test_renders_what_is_written(path: Path, *, update_golden: bool) -> None:
     plan = plan_of(path)
     assert [check for check in plan.checks if check.outcome is Outcome.REJECT] == []
     rendered = to_yaml(build_objects(plan))
-    expected = OUTPUTS / path.stem / "objects.yaml"
-    if update_golden:
-        expected.parent.mkdir(parents=True, exist_ok=True)
-        expected.write_text(rendered)
-    written = expected.read_text() if expected.exists() else ""
-    if rendered != written:
-        diff = difflib.unified_diff(
-            written.splitlines(), rendered.splitlines(), str(expected), "rendered now", lineterm=""
-        )
-        pytest.fail("\n".join([*diff, __doc__ or ""]), pytrace=False)
+    must_be_written(rendered, OUTPUTS / path.stem / "objects.yaml", update=update_golden)
 
 
 def test_every_backend_with_every_flavor() -> None:
