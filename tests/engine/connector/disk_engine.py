@@ -29,6 +29,7 @@ def tier(path: Path, capacity_bytes: int = 3 * MIB) -> ConnectorConfig:
         disk_path=str(path),
         disk_capacity_bytes=capacity_bytes,
         disk_timeout_s=120.0,  # a shared machine's file system now and then needs seconds for a few bytes
+        disk_break_even=False,  # a tiny model computes as fast as such a file system reads
     )
 
 
