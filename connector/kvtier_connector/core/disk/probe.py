@@ -39,8 +39,9 @@ def probe(
     pieces = [memory[start : start + size_bytes] for start in range(0, len(memory), size_bytes)]
     try:
         if not held:
-            if not _moved(segments, engine, slots, pieces, write=True):
-                return None
+            written = _moved(segments, engine, slots, pieces, write=True)
+            if written is None or engine.in_flight:
+                return written  # what ends from now on may be writes still
             _forget_cached(segments, slots)
         return _moved(segments, engine, slots, pieces, write=False)
     finally:

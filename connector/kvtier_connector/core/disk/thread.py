@@ -189,7 +189,8 @@ class DiskThread:
                 self._probe_due = True
             elif isinstance(message, Keep):
                 if self._store is not None:
-                    self._store.keep_rates(message.text)
+                    with suppress(DiskError):  # a tier serves without them, too
+                        self._store.keep_rates(message.text)
             elif isinstance(message, Forget):
                 if self._store is not None and message.generation == self._generation:
                     self._store.record(self._store.shape.nothing, message.slots)

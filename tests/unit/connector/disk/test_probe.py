@@ -17,6 +17,8 @@ from tests.unit.connector.disk.rig import (
 from kvtier_connector.core.disk import probe
 from kvtier_connector.core.disk.prefill_model import Computed
 from kvtier_connector.core.disk.rates import Rates
+from kvtier_connector.core.disk.store import Store
+from kvtier_connector.errors import DiskError
 
 LOOK_AGAIN_S = 30.0
 
@@ -117,3 +119,30 @@ def test_a_file_of_somebody_else_is_not_believed(tmp_path: Path) -> None:
     (tmp_path / MEANING.folder / "rates").write_bytes(b"\xff\x00")
     with rig_in(tmp_path) as rig:
         assert rig.store.rates == Rates()
+
+
+def test_writes_that_do_not_end_are_not_taken_for_reads(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(probe, "_PATIENCE_S", 0.01)
+    with rig_in(tmp_path) as rig:
+        rig.engine.fault(lambda io: Keep() if io.write else None)
+        assert looked_at(rig) < 4096 / 0.01
+        assert rig.engine.begun == {True: 8}
+        rig.engine.release()
+        assert rig.stored([1]) == [1]
+
+
+def test_a_tier_that_cannot_keep_what_it_learnt_serves(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(_store: Store, _text: str) -> None:
+        raise DiskError("the disk is full")
+
+    monkeypatch.setattr(Store, "keep_rates", full)
+    with rig_in(tmp_path) as rig:
+        looked_at(rig)
+        rig.tier.learn(1.0, is_in_use=True)
+        assert rig.stored([1]) == [1]
+        assert rig.loaded([1]) == {1: content_of(1)}
+        assert rig.seen.notes == []
