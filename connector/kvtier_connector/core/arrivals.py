@@ -7,7 +7,6 @@ others are what the worker needs to check the block itself, when it copies it.
 """
 
 import mmap
-import os
 import threading
 import time
 from itertools import count
@@ -16,6 +15,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
+from kvtier_connector.core import shared_words
 from kvtier_connector.core.keytable import Slots
 from kvtier_connector.errors import ConnectorError, DiskError
 
@@ -122,13 +122,11 @@ def create(slots: int) -> str:
     Raises:
         ConnectorError: there is not enough memory.
     """
-    descriptor = os.memfd_create("kvtier-arrivals", os.MFD_CLOEXEC)
     try:
-        os.posix_fallocate(descriptor, 0, slots * ROW_BYTES)
+        _, path = shared_words.create("kvtier-arrivals", slots * ROW_BYTES)
     except OSError as error:
-        os.close(descriptor)
         raise ConnectorError(f"no memory for {ROW_BYTES} bytes a slot: {error.strerror}") from error
-    return f"/proc/{os.getpid()}/fd/{descriptor}"
+    return path
 
 
 def attach(path: str) -> Arrivals:
@@ -137,11 +135,4 @@ def attach(path: str) -> Arrivals:
     Raises:
         ConnectorError: it cannot be reached.
     """
-    try:
-        descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC)
-    except OSError as error:
-        raise ConnectorError(f"{path}: {error.strerror}") from error
-    try:
-        return Arrivals(mmap.mmap(descriptor, 0))
-    finally:
-        os.close(descriptor)
+    return Arrivals(shared_words.attach(path))

@@ -1,12 +1,11 @@
 """How far a rank's slice has grown, told to the scheduler's process, which may be another one."""
 
 import mmap
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, Self
 
-from kvtier_connector.errors import ConnectorError
+from kvtier_connector.core import shared_words
 
 _WORDS: Final = 3
 _BYTES: Final = _WORDS * 8
@@ -44,9 +43,8 @@ class GrowthWords:
         Returns:
             The words, and their path for `attach`.
         """
-        descriptor = os.memfd_create("kvtier-growth", os.MFD_CLOEXEC)
-        os.ftruncate(descriptor, _BYTES)
-        return cls(mmap.mmap(descriptor, _BYTES)), f"/proc/{os.getpid()}/fd/{descriptor}"
+        memory, path = shared_words.create("kvtier-growth", _BYTES)
+        return cls(memory), path
 
     @classmethod
     def attach(cls, path: str) -> Self:
@@ -55,14 +53,7 @@ class GrowthWords:
         Raises:
             ConnectorError: it cannot be reached.
         """
-        try:
-            descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC)
-        except OSError as error:
-            raise ConnectorError(f"{path}: {error.strerror}") from error
-        try:
-            return cls(mmap.mmap(descriptor, _BYTES))
-        finally:
-            os.close(descriptor)
+        return cls(shared_words.attach(path))
 
     def tell(self, grown: Grown) -> None:
         """Say how far the slice has grown; the slots are the last to be seen."""

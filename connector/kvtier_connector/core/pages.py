@@ -133,7 +133,7 @@ def populate(ranges: Iterable[Range], page_bytes: int) -> None:
             pool = pools.enter_context(
                 ThreadPoolExecutor(threads, "kvtier-populate", partial(_stay_on, cpus))
             )
-            taken += [pool.submit(take, *piece) for piece in of_node]
+            taken += [pool.submit(_populate_piece, *piece) for piece in of_node]
         try:
             for piece in taken:
                 piece.result()
@@ -161,12 +161,7 @@ def _stay_on(cpus: AbstractSet[int]) -> None:
         os.sched_setaffinity(0, cpus)
 
 
-def take(address: int, size_bytes: int) -> None:
-    """Take the pages of a range, from the NUMA node of the CPU that the calling thread runs on.
-
-    Raises:
-        OSError: the kernel has no memory for it, or a control group allows no more.
-    """
+def _populate_piece(address: int, size_bytes: int) -> None:
     if _LIBC.madvise(ctypes.c_void_p(address), ctypes.c_size_t(size_bytes), _MADV_POPULATE_WRITE) != 0:
         code = ctypes.get_errno()
         raise OSError(code, f"{os.strerror(code)}: {format_bytes(size_bytes)} of memory")

@@ -116,7 +116,7 @@ def test_off_takes_the_memory_and_locks_none() -> None:
 
 
 def test_memory_that_the_kernel_refuses_ends_the_growth(monkeypatch: pytest.MonkeyPatch) -> None:
-    real, taken = pages.take, 0
+    real, taken = pages._populate_piece, 0
 
     def take(address: int, size_bytes: int) -> None:
         nonlocal taken
@@ -125,7 +125,7 @@ def test_memory_that_the_kernel_refuses_ends_the_growth(monkeypatch: pytest.Monk
         taken += size_bytes
         real(address, size_bytes)
 
-    monkeypatch.setattr(pages, "take", take)
+    monkeypatch.setattr(pages, "_populate_piece", take)
     scene = Scene(by_driver(99))
     assert scene.grown() == Grown(4, 4 * MIB, is_over=True)
     line, is_short = scene.said[0]
