@@ -211,6 +211,8 @@ class DiskThread:
         # What was written for an earlier generation could still land in a slot that was given out again.
         if any(order.generation != self._generation for order in self._flights.orders()):
             return
+        if self._engine.in_flight > len(self._flights):
+            return  # and so could what a probe writes that was not waited for any longer
         depth, under_way = self._engine.depth, len(self._flights)
         writing = under_way - self._flights.reads
         most = depth if writing == under_way else max(1, depth // _SHARE_OF_WRITES)
@@ -334,7 +336,7 @@ class DiskThread:
             store.check()
             if store.wants_compaction and not self._reads and not self._partly:
                 self._compact(store)
-        if not self._flights:
+        if not self._engine.in_flight:
             self._reopening.close_old()
 
     def _bound_journal(self, store: Store) -> None:
