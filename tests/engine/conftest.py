@@ -12,8 +12,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.newer_vllm import engines_environment, use_newer_vllm
 
 from kvtier_connector.bench.model import write_bench_model
+
+# Before any test of this process imports vLLM.
+use_newer_vllm(lambda line: print(line, file=sys.stderr, flush=True))  # noqa: T201 - whoever waits
 
 os.environ.update(
     VLLM_CPU_KVCACHE_SPACE="1",
@@ -74,7 +78,7 @@ def model_folder(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Path
 
 
 @contextmanager
-def _one_thread_in_this_process() -> Iterator[None]:
+def _in_this_process() -> Iterator[None]:
     """Have an engine run in this process, on one thread as its own processes do (OMP_NUM_THREADS).
 
     All engines of a process have as many threads: where a processor has no AVX-512, those that have fewer
@@ -85,7 +89,7 @@ def _one_thread_in_this_process() -> Iterator[None]:
     threads = torch.get_num_threads()
     torch._C.set_num_threads(1)  # vLLM replaces the public one, by nothing
     try:
-        with pytest.MonkeyPatch.context() as patch:
+        with _without_llvmlite(), pytest.MonkeyPatch.context() as patch:
             patch.setenv("VLLM_ENABLE_V1_MULTIPROCESSING", "0")
             yield
     finally:
@@ -109,7 +113,9 @@ def engine(model_folder: Callable[..., Path]) -> Engine:
     ) -> Iterator[Any]:
         from vllm import LLM  # noqa: PLC0415 - takes seconds, and only these tests need it
 
-        with _without_llvmlite(), nullcontext() if processes else _one_thread_in_this_process():
+        with pytest.MonkeyPatch.context() as patch, nullcontext() if processes else _in_this_process():
+            for name, value in engines_environment().items():
+                patch.setenv(name, value)
             llm = LLM(
                 str(model or model_folder()),
                 skip_tokenizer_init=True,

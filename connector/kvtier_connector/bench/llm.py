@@ -17,8 +17,8 @@ _ALONE: Final[dict[str, Any]] = {
     "data_parallel_size": 1,
 }
 """A server's arguments that mean nothing for one engine whose model is a folder."""
-_PARSERS: Final = ("vllm.entrypoints.launchers.cli_args", "vllm.entrypoints.openai.cli_args")
-"""Where versions of vLLM have what reads the arguments of `vllm serve`."""
+_PARSERS: Final = ("vllm.entrypoints.common.cli_args", "vllm.entrypoints.launchers.cli_args")
+"""Where vLLM has what reads the arguments of `vllm serve`: 0.33 and 0.32."""
 
 
 def make_llm(settings: dict[str, Any], arguments: Sequence[str], defaults: dict[str, Any]) -> "LLM":
@@ -46,18 +46,24 @@ def read_arguments(arguments: Sequence[str], model: str) -> dict[str, Any]:
         model: its folder; without a network vLLM looks for it here already.
     """
     from vllm import EngineArgs  # noqa: PLC0415 - as above
-    from vllm.utils.argparse_utils import FlexibleArgumentParser  # noqa: PLC0415 - as above
 
-    parsed = _serve_parser_maker()(FlexibleArgumentParser()).parse_args(list(arguments))
+    parsed = serve_parser().parse_args(list(arguments))
     for name, value in (_ALONE | {"model": model}).items():
         setattr(parsed, name, value)
     return dict(vars(EngineArgs.from_cli_args(parsed)))
 
 
-def _serve_parser_maker() -> Any:  # noqa: ANN401 - vLLM has no types
+def serve_parser() -> Any:  # noqa: ANN401 - vLLM has no types
+    """Return what reads the arguments of `vllm serve`.
+
+    Raises:
+        ModuleNotFoundError: this vLLM has it elsewhere.
+    """
+    from vllm.utils.argparse_utils import FlexibleArgumentParser  # noqa: PLC0415 - as above
+
     for name in _PARSERS:
         try:
-            return import_module(name).make_arg_parser
+            return import_module(name).make_arg_parser(FlexibleArgumentParser())
         except ModuleNotFoundError:
             continue
     raise ModuleNotFoundError(" and ".join(_PARSERS))

@@ -1,12 +1,9 @@
-"""Which vLLM this connector is written against: its offloading interfaces change with nearly every minor."""
-
-from typing import Final
+"""Refuses a vLLM that this package was not written against."""
 
 from vllm import __version__ as installed_version
 
 from kvtier_connector.errors import UnsupportedEngineError
-
-SUPPORTED_MINORS: Final = ("0.32", "0.33")
+from kvtier_connector.supported import TESTED_RELEASES, minor_of
 
 
 def require_supported_vllm(version: str = installed_version) -> None:
@@ -15,9 +12,8 @@ def require_supported_vllm(version: str = installed_version) -> None:
     Raises:
         UnsupportedEngineError: names the version found and those that are supported.
     """
-    minor = ".".join(version.split(".")[:2])
-    if minor not in SUPPORTED_MINORS:
+    if minor_of(version) not in TESTED_RELEASES:
         raise UnsupportedEngineError(
             f"vLLM {version} is not supported by kvtier's connector; install one of "
-            + ", ".join(f"{supported}.x" for supported in SUPPORTED_MINORS)
+            + ", ".join(f"{minor}.x" for minor in TESTED_RELEASES)
         )

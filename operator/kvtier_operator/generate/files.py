@@ -9,6 +9,7 @@ from kvtier_operator.generate.chart import chart_files
 from kvtier_operator.generate.manifests import base_files, static_files
 from kvtier_operator.generate.notice import notice
 from kvtier_operator.generate.rights import rights_page
+from kvtier_operator.generate.versions import versions_page
 from kvtier_operator.generate.yaml_text import yaml_text
 
 _API: Final = "operator/kvtier_operator/api"
@@ -22,6 +23,7 @@ def generated_files() -> dict[str, str]:
         f"manifests/base/{CRD_NAME}.yaml": f"# {notice(_API)}\n{yaml_text(crd())}",
         "docs/reference/api.md": f"<!-- {notice(_API)} -->\n{reference(openapi_schema())}",
         "docs/operations/rbac.md": rights_page(),
+        "docs/reference/vllm-versions.md": versions_page(),
         **base_files(),
         **static_files(ROOT),
         **chart_files(),

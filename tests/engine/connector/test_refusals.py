@@ -53,6 +53,14 @@ def test_supported_versions(version: str) -> None:
     require_supported_vllm(version)
 
 
+def test_the_release_that_runs_here_is_the_one_that_is_said_to_be_tested() -> None:
+    from vllm import __version__  # noqa: PLC0415 - takes seconds
+
+    from kvtier_connector.supported import TESTED_RELEASES, minor_of  # noqa: PLC0415 - as above
+
+    assert TESTED_RELEASES[minor_of(__version__)] == __version__.partition("+")[0]
+
+
 @pytest.mark.parametrize("version", ["0.31.2", "0.34.0", "0.3.2", "1.0.0", "dev"])
 def test_other_versions(version: str) -> None:
     from kvtier_connector.vllm.compat import require_supported_vllm  # noqa: PLC0415 - takes seconds

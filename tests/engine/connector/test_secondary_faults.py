@@ -49,13 +49,13 @@ def test_a_disk_that_hangs_when_it_is_to_store(start: Start) -> None:
     disk = Unsure.under(tiering.tier)
     disk.hangs = True
     tiering.store(chunks(KEYS))
-    tiering.manager.reset_cache()
+    tiering.reset()
     others = chunks(ROWS, first=100)
     tiering.begin_store(others)  # into the memory that the disk was to write
     disk.hangs = False
     until(tiering, lambda: not tiering.tier._is_off)
     tiering.finish()
-    tiering.manager.reset_cache()
+    tiering.reset()
     assert set(tiering.load(chunks(KEYS))) <= set(chunks(KEYS))  # with their own bytes, if any
     assert not tiering.tier._given_up
 
@@ -82,14 +82,14 @@ def test_a_disk_thread_that_does_not_answer(
         tiering.store(chunks(KEYS, first=20))
     assert tiering.metrics()["degraded"] == 1
     assert tiering.load(keys) == []
-    tiering.manager.reset_cache()
+    tiering.reset()
     others = chunks(ROWS, first=100)
     slots = tiering.begin_store(others)
     go_on.set()
     until(tiering, lambda: not tiering.tier._is_off and not tiering.tier._given_up)
     assert [bytes(tiering.row(slot)) for slot in slots] == [content(key) for key in others]
     tiering.finish()
-    tiering.manager.reset_cache()
+    tiering.reset()
     if loads:
         assert set(tiering.load(keys)) <= set(keys)
     else:
@@ -115,9 +115,9 @@ def test_a_chunk_that_was_given_up_is_not_asked_for_again_before_the_disk_lets_g
     assert tier.lookup(keys[0], ReqContext("a")) is LookupResult.MISS
     disk.hangs = False
     until(tiering, lambda: not tier._given_up)
-    tiering.manager.reset_cache()
+    tiering.reset()
     tiering.store(keys)
-    tiering.manager.reset_cache()
+    tiering.reset()
     assert tiering.load(keys) == keys
 
 
@@ -134,7 +134,7 @@ def test_a_disk_that_fails_is_off_until_it_works(start: Start, number: int) -> N
     assert tiering.metrics()["degraded"] == 1
     disk.error = None
     until(tiering, lambda: not tiering.tier._is_off)
-    tiering.manager.reset_cache()
+    tiering.reset()
     assert tiering.load(keys) == keys
 
 
@@ -145,9 +145,9 @@ def test_a_folder_that_is_deleted(start: Start, tmp_path: Path) -> None:
     until(tiering, lambda: tiering.tier._is_off)
     assert tiering.load(keys) == []
     until(tiering, lambda: not tiering.tier._is_off)  # in a new folder
-    tiering.manager.reset_cache()
+    tiering.reset()
     tiering.store(keys)
-    tiering.manager.reset_cache()
+    tiering.reset()
     assert tiering.load(keys) == keys
 
 
@@ -165,7 +165,7 @@ def test_what_nobody_thought_of_ends_the_tier_and_not_the_engine(
     tiering.finish()
     assert set(tiering.lookup(keys, request)) == set(tiering.lookup(chunks(1, first=99), request))
     tiering.store(chunks(KEYS, first=20))
-    tiering.manager.reset_cache()
+    tiering.reset()
     assert tiering.metrics()["degraded"] == 1
 
 
@@ -173,10 +173,10 @@ def test_a_reset_waits_for_what_is_under_way_and_not_for_a_disk_that_hangs(start
     tiering = start(timeout_s=0.2)
     keys = stored(tiering)
     tiering.begin_load(keys)
-    tiering.manager.reset_cache()
+    tiering.reset()
     disk = Unsure.under(tiering.tier)
     disk.hangs = True
     tiering.begin_load(keys)
-    tiering.manager.reset_cache()
+    tiering.reset()
     assert not tiering.manager.has_pending_work()
     disk.hangs = False

@@ -87,7 +87,7 @@ def test_the_bound_on_the_disk_holds_and_removals_are_told(start: Start) -> None
     first, second, last = chunks(10), chunks(room - 10, first=10), chunks(5, first=100)
     for keys in (first, second, last):
         tiering.store(keys)
-        tiering.manager.reset_cache()
+        tiering.reset()
     events = list(tiering.tier.take_events())
     assert [key for event in events if event.removed for key in event.keys] == first[
         :-6:-1
@@ -181,7 +181,7 @@ def test_a_damaged_chunk_is_a_miss_and_the_others_are_kept(
     assert tiering.metrics()["corrupt_chunks"] == 1
     assert [event.keys for event in tiering.tier.take_events() if event.removed] == [[keys[damaged]]]
     tiering.store([keys[damaged]])  # it heals
-    tiering.manager.reset_cache()
+    tiering.reset()
     assert tiering.load(keys) == keys
 
 

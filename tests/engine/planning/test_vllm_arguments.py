@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from kvtier_connector.bench.given import Given
-from kvtier_connector.bench.llm import read_arguments
+from kvtier_connector.bench.llm import read_arguments, serve_parser
 from kvtier_operator.cli.load import load_resources
 from kvtier_operator.planning.observed import Observed
 from kvtier_operator.planning.planner import make_plan
@@ -28,10 +28,8 @@ Parse = Callable[[Sequence[str]], Any]
 @pytest.fixture(scope="module")
 def parse(tmp_path_factory: pytest.TempPathFactory) -> Parse:
     from vllm.engine.arg_utils import AsyncEngineArgs  # noqa: PLC0415 - takes seconds
-    from vllm.entrypoints.launchers.cli_args import make_arg_parser  # noqa: PLC0415 - as above
-    from vllm.utils.argparse_utils import FlexibleArgumentParser  # noqa: PLC0415 - as above
 
-    parser = make_arg_parser(FlexibleArgumentParser())
+    parser = serve_parser()
     folder = str(tmp_path_factory.mktemp("model"))
 
     def read(arguments: Sequence[str]) -> Any:  # noqa: ANN401 - vLLM publishes no types

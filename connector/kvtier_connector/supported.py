@@ -1,0 +1,11 @@
+"""Which vLLM the connector runs in: vLLM's offloading interfaces change with nearly every minor."""
+
+from typing import Final
+
+TESTED_RELEASES: Final = {"0.32": "0.32.0", "0.33": "0.33.0"}
+"""For each minor that is accepted, the last release that the tests have run."""
+
+
+def minor_of(version: str) -> str:
+    """Return a version's minor: of `0.33.0+cpu`, `0.33`."""
+    return ".".join(version.split(".")[:2])
