@@ -204,6 +204,10 @@ class BlockIndex:
         self._release(idle)
         return lost
 
+    def in_use(self) -> Slots:
+        """Return the slots of blocks that something fills or reads, which a `clear` would forget."""
+        return np.flatnonzero((self._state != BlockState.ABSENT) & (self._holds > 0)).astype(np.int32)
+
     def clear(self) -> None:
         """Forget every block, also those in flight."""
         self._table.clear()

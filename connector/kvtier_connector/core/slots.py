@@ -1,5 +1,6 @@
 """How many chunks a tier of a given capacity holds, and how they are cut over the ranks."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from kvtier_connector.config import ConnectorConfig, Policy, disk_aligned
@@ -29,6 +30,16 @@ class TierGeometry:
     def chunk_bytes(self) -> int:
         """Bytes of a chunk in all slices together."""
         return self.slot_bytes * self.slices
+
+    @staticmethod
+    def tokens(slots: int, tokens_per_chunk: Mapping[int, int]) -> int:
+        """Return how many tokens so many slots hold: each takes a chunk of every KV cache group.
+
+        Args:
+            slots: number of chunks.
+            tokens_per_chunk: for each group, the tokens of a chunk.
+        """
+        return slots * max(tokens_per_chunk.values()) // len(tokens_per_chunk)
 
     def request(self, config: ConnectorConfig) -> RegionRequest:
         """Return the region that holds these slots."""

@@ -38,6 +38,7 @@ from kvtier_connector.vllm.meaning import key_bytes
 from kvtier_connector.vllm.open_disk import open_disk
 from kvtier_connector.vllm.prefill_clock import PrefillClock
 from kvtier_connector.vllm.quiet_steps import NOTHING, busy_part, grain_tokens
+from kvtier_connector.vllm.reset_fence import ResetFence
 from kvtier_connector.vllm.step_loads import StepLoads, behind_disk, step_budget_tokens, within_step
 from kvtier_connector.vllm.transfer import KVTierWorkerMetadata, NumberedOrders, WorkerOffer, numbered
 from kvtier_connector.vllm.upstream import UpstreamScheduler, UpstreamWorker
@@ -75,6 +76,7 @@ class KVTierConnector(OffloadingConnector):  # type: ignore[misc] # vLLM has no 
         if self.connector_scheduler is not None:
             self._upstream = UpstreamScheduler(self.connector_scheduler)
             budget_tokens = step_budget_tokens(vllm_config, kv_cache_config)
+            self._fence = ResetFence(self._manager.on_reset_flushed)
             self._step_loads = StepLoads(self.connector_scheduler, self._upstream, budget_tokens)
             self._growing: list[GrowthWords] = []
             self._admitted = False
@@ -219,7 +221,11 @@ class KVTierConnector(OffloadingConnector):  # type: ignore[misc] # vLLM has no 
         """Follow how the workers' slices grow, and open the disk tier behind them."""
         offers = [offer for offer in metadata.values() if isinstance(offer, WorkerOffer)]
         self._growing = [GrowthWords.attach(offer.growth) for offer in offers]
-        self._grow()
+        with self._upstream.manager_held():
+            self._grow()
+            self._put_disk_behind(offers)
+
+    def _put_disk_behind(self, offers: list[WorkerOffer]) -> None:
         regions = [offer.region for offer in offers if offer.region is not None]
         if not self._settings.disk_path or not regions:
             return
@@ -270,6 +276,7 @@ class KVTierConnector(OffloadingConnector):  # type: ignore[misc] # vLLM has no 
             disk.scheduled(in_parts=True)
             tokens, apart = self._match_ahead(disk, request, num_computed_tokens)
             if tokens is None:
+        self._upstream.hold_manager_for_step()
                 disk.wait()
                 tokens, apart = super().get_num_new_matched_tokens(request, num_computed_tokens)
         if tokens is not None and num_computed_tokens:
@@ -321,7 +328,11 @@ class KVTierConnector(OffloadingConnector):  # type: ignore[misc] # vLLM has no 
                 disk.wait()
             number = self._prefill.begin(scheduler_output)
         busy = busy_part(scheduler_output, self._upstream, self._grain_tokens)
-        orders = NOTHING if busy is None else super().build_connector_meta(busy)
+        self._upstream.hold_manager_for_step()
+        orders = NOTHING
+        if busy is not None:
+            orders = super().build_connector_meta(busy)
+        self._upstream.let_go_of_manager()
         if not number or self._prefill is None:
             return orders
         if within_step(orders.load_jobs):
@@ -338,11 +349,8 @@ class KVTierConnector(OffloadingConnector):  # type: ignore[misc] # vLLM has no 
         if meta is None:
             return
         if isinstance(meta, KVTierWorkerMetadata):
-            if self._manager.disk is not None:
-                self._manager.disk.settle()  # a load may have ended that was ahead of what is known here
-            for job_id in meta.failed_jobs:
-                self._forget(job_id)
-            self._step_loads.complete(meta.completed_jobs)
+            with self._upstream.manager_held():
+                self._take_failures(meta)
         super().update_connector_output(connector_output)
 
     @property
@@ -354,6 +362,23 @@ class KVTierConnector(OffloadingConnector):  # type: ignore[misc] # vLLM has no 
 
     def _forget(self, job_id: int) -> None:
         """Invalidate a failed job's chunks, and have its request offer them again once computed."""
+    def _take_failures(self, meta: KVTierWorkerMetadata) -> None:
+        if self._manager.disk is not None:
+            self._manager.disk.settle()  # a load may have ended that was ahead of what is known here
+        for job_id in meta.failed_jobs:
+            self._forget(job_id)
+        self._step_loads.complete(meta.completed_jobs)
+        self._fence.reported(meta.completed_jobs)
+
+    @override
+    def reset_cache(self) -> bool | None:
+        """Forget everything; what workers still copy keeps its memory until they have reported it."""
+        due = self._upstream.reports_due
+        done: bool | None = super().reset_cache()
+        if not self._upstream.tells_when_flushed:
+            self._fence.put_up(due)
+        return done
+
         step_load = self._step_loads.find(job_id)
         job = step_load.status if step_load else self._upstream.job(job_id)
         if job is None:

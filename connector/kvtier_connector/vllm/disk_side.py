@@ -43,6 +43,9 @@ class Told(Protocol):
     def went(self, keys: Sequence[bytes], *, on_disk: bool) -> None:
         """Take note of chunks that made room."""
 
+    def left_by_disk(self, slots: Sequence[int]) -> None:
+        """Take note of memory that a reset forgot and no transfer uses any more."""
+
 
 class DiskSide:
     """Connects the two tiers of one engine.
@@ -202,6 +205,6 @@ class DiskSide:
         self._told.went(progress.evicted, on_disk=True)
         self._told.came(progress.stored, on_disk=True)
         if progress.orphans:
-            self._memory.give_back(progress.orphans)
+            self._told.left_by_disk(progress.orphans)
         for note in progress.notes:
             log.warning("kvtier: %s", note)

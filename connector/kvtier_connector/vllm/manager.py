@@ -24,6 +24,8 @@ from kvtier_connector.core.disk.tier import DiskTier
 from kvtier_connector.core.growth_words import Grown
 from kvtier_connector.core.index import BlockIndex, BlockState
 from kvtier_connector.core.slots import TierGeometry
+from kvtier_connector.core.withheld import WithheldSlots
+from kvtier_connector.vllm.config_info import TierFacts
 from kvtier_connector.vllm.disk_side import DiskSide
 from kvtier_connector.vllm.metrics import TierMetrics
 from kvtier_connector.vllm.promotions import Coming
@@ -45,6 +47,7 @@ class KVTierManager(OffloadingManager):  # type: ignore[misc] # vLLM has no type
         tokens_per_chunk: for each KV cache group, the tokens of a chunk.
         with_events: whether KV events are published.
         slots_there: how many of the slots are there already; None for all.
+        facts: what is told of the tiers.
     """
 
     def __init__(
@@ -54,6 +57,7 @@ class KVTierManager(OffloadingManager):  # type: ignore[misc] # vLLM has no type
         *,
         with_events: bool,
         slots_there: int | None = None,
+        facts: TierFacts | None = None,
     ) -> None:
         self.geometry = geometry
         self._slots_there = geometry.slots if slots_there is None else slots_there
@@ -62,6 +66,8 @@ class KVTierManager(OffloadingManager):  # type: ignore[misc] # vLLM has no type
         self._events: list[OffloadingEvent] | None = [] if with_events else None
         self._tokens_per_chunk = tokens_per_chunk
         self.disk: DiskSide | None = None
+        self._withheld = WithheldSlots()
+        self._facts = facts
 
     def put_behind(
         self, disk: DiskTier, key_bytes: int, *, most_tokens: int, part_ends: tuple[int, ...] = ()
@@ -206,19 +212,34 @@ class KVTierManager(OffloadingManager):  # type: ignore[misc] # vLLM has no type
 
     @override
     def reset_cache(self) -> None:
-        """Forget everything. Upstream waits for its transfers in flight before it reuses a slot."""
-        in_use = self.disk.reset() if self.disk is not None else None
+        """Forget everything; what a transfer still uses keeps its memory until it has ended.
+
+        A device's copy may be late, and the disk would not wait for it to fill the same slot.
+        """
+        by_workers = self._index.in_use()
+        by_disk = self.disk.reset() if self.disk is not None else ()
         self._index.clear()
         self._withhold_absent(self._index)
-        if in_use is not None:
-            self._index.withhold(in_use)
+        self._index.withhold(self._withheld.reset(by_workers=by_workers.tolist(), by_disk=by_disk))
         self._metrics.cleared()
+
+    def on_reset_flushed(self) -> None:
+        """Use the memory again of copies that a reset forgot: the workers have reported all of them."""
+        self._index.give_back(self._withheld.workers_ended())
+
+    def left_by_disk(self, slots: Sequence[int]) -> None:
+        """Use the memory again of transfers to and from disk that a reset forgot."""
+        self._index.give_back(self._withheld.disk_ended(slots))
 
     @override
     def get_stats(self) -> OffloadingConnectorStats | None:
         """Return what changed since the last call, or None."""
         stats = self._metrics.take()
         return stats if self.disk is None else self.disk.add_stats(stats)
+
+    def config_info(self) -> Sequence[dict[str, str | int]]:
+        """Return what stays as it is, for one series of labels; vLLM 0.33 asks once."""
+        return [self._facts.labels() if self._facts is not None else {}]
 
     @override
     def shutdown(self) -> None:

@@ -116,10 +116,7 @@ class TierMetrics:
         stats.set_gauge(CAPACITY_BYTES, there.slots * geometry.chunk_bytes)
         stats.set_gauge(PINNED_BYTES, there.pinned_bytes)
         stats.set_gauge(GROWING, int(not there.is_over))
-        stats.set_gauge(
-            CAPACITY_TOKENS,
-            there.slots * max(self._tokens_per_chunk.values()) // len(self._tokens_per_chunk),
-        )
+        stats.set_gauge(CAPACITY_TOKENS, geometry.tokens(there.slots, self._tokens_per_chunk))
         stats.set_gauge(USED_BYTES, self._chunks.total() * geometry.chunk_bytes)
         stats.set_gauge(
             CACHED_TOKENS, max((self._chunks[group] * size for group, size in self._tokens_per_chunk.items()))

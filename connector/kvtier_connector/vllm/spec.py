@@ -30,6 +30,7 @@ from kvtier_connector.core.slots import tier_geometry
 from kvtier_connector.errors import ConnectorError, UnsupportedEngineError
 from kvtier_connector.vllm import metrics, metrics_disk
 from kvtier_connector.vllm.copier import Copier
+from kvtier_connector.vllm.config_info import LABELS, TierFacts
 from kvtier_connector.vllm.copier_memcpy import MemcpyCopier
 from kvtier_connector.vllm.layer_loads import LayerLoads
 from kvtier_connector.vllm.logger import log
@@ -74,6 +75,11 @@ class KVTierOffloadingSpec(OffloadingSpec):  # type: ignore[misc] # vLLM has no 
     def _manager(self) -> KVTierManager:
         tokens_per_chunk = {
             group.group_id: group.tokens_per_block * self.blocks_per_chunk for group in self.config.groups
+    @classmethod
+    def config_info_keys(cls, extra_config: dict[str, Any]) -> tuple[str, ...]:  # noqa: ARG003 - vLLM gives it
+        """Return the names of what `KVTierManager.config_info` tells; vLLM 0.33 asks."""
+        return LABELS
+
         }
         return KVTierManager(
             self.geometry,
@@ -84,6 +90,7 @@ class KVTierOffloadingSpec(OffloadingSpec):  # type: ignore[misc] # vLLM has no 
 
     @override
     def get_manager(self) -> OffloadingManager:
+            facts=TierFacts.of(self.settings, self.geometry, tokens_per_chunk),
         """Return the scheduler's side."""
         return self._manager
 

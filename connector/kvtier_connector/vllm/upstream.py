@@ -7,7 +7,8 @@ Source: vLLM 0.32 and 0.33, scheduler.py and worker.py in
 vllm/distributed/kv_transfer/kv_connector/v1/offloading.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from typing import Final
 
 from vllm import __version__ as vllm_version
@@ -31,6 +32,8 @@ SCHEDULER_PARTS: Final = (
     "_jobs",
     "_req_status",
 )
+LOCK_PARTS: Final = ("_acquire_step", "_manager_locked", "_release_step")
+"""Since 0.33, whose managers have a lock."""
 WORKER_PARTS: Final = ("_connector_worker_meta", "_load_jobs", "_unsubmitted_store_jobs")
 
 
@@ -43,6 +46,9 @@ class UpstreamScheduler:
 
     def __init__(self, scheduler: OffloadingConnectorScheduler) -> None:
         _require(scheduler, SCHEDULER_PARTS)
+        self._has_lock = hasattr(getattr(scheduler, "manager", None), "lock")
+        if self._has_lock:
+            _require(scheduler, LOCK_PARTS)
         self._scheduler = scheduler
 
     def request(self, request_id: str) -> RequestOffloadState | None:
@@ -77,6 +83,35 @@ class UpstreamScheduler:
             or self._scheduler._current_batch_jobs_to_flush
             or self._scheduler._current_batch_allocated_block_ids
         )
+
+    @property
+    def reports_due(self) -> dict[int, int]:
+        """Running transfers, and how many workers have to report each: a reset forgets them."""
+        return {job_id: job.pending_count for job_id, job in self._scheduler._jobs.items()}
+
+    @property
+    def tells_when_flushed(self) -> bool:
+        """Whether it tells the manager when all have been reported that a reset forgot: 0.33 does."""
+        return hasattr(self._scheduler, "_reset_fence")
+
+    @contextmanager
+    def manager_held(self) -> Iterator[None]:
+        """Hold the manager's lock in a hook that is no part of scheduling a step; 0.32 has no such lock."""
+        if not self._has_lock:
+            yield
+            return
+        with self._scheduler._manager_locked():
+            yield
+
+    def hold_manager_for_step(self) -> None:
+        """Hold the manager's lock until the step's orders are built, as its own hooks do."""
+        if self._has_lock:
+            self._scheduler._acquire_step()
+
+    def let_go_of_manager(self) -> None:
+        """End a step whose orders it did not build."""
+        if self._has_lock:
+            self._scheduler._release_step()
 
     @property
     def is_alone_with_one_request(self) -> bool:

@@ -23,6 +23,7 @@ _DEVICE: Final = b"vllm:cache_config_info"
 """v1/metrics/loggers.py; its labels are the fields of config/cache.py."""
 _OFFLOADED: Final = b"vllm:kv_offload_config_info"
 """vLLM 0.33, from its first scheduler step on."""
+_LABEL_OF_CPU: Final = "cpu_kv_cache_size_tokens"
 _KVTIER_CPU: Final = b"vllm:kvtier_cpu_capacity_tokens"
 _KVTIER_DISK: Final = b"vllm:kvtier_disk_capacity_tokens"
 _QUERIES: Final = b"vllm:prefix_cache_queries_total"
@@ -185,10 +186,11 @@ def _loras(samples: list[tuple[bytes, float]]) -> frozenset[str]:
 
 
 def _capacities(samples: _Samples) -> Mapping[Tier, int]:
-    cpu = int(_total(samples.get(_KVTIER_CPU, ())))
+    cpu = samples.get(_KVTIER_CPU)
     told = {
         Tier.GPU: _device_tokens(samples.get(_DEVICE, ())),
-        Tier.CPU: cpu or _sum_of_label(samples.get(_OFFLOADED, ()), "cpu_kv_cache_size_tokens"),
+        # kvtier's connector tells in the label what its tier will hold when it has grown.
+        Tier.CPU: int(_total(cpu)) if cpu else _sum_of_label(samples.get(_OFFLOADED, ()), _LABEL_OF_CPU),
         Tier.DISK: int(_total(samples.get(_KVTIER_DISK, ()))),
     }
     return {tier: tokens for tier, tokens in told.items() if tokens}

@@ -95,6 +95,7 @@ def test_what_the_engines_of_a_pod_say_is_added_up(engines: int) -> None:
             OFFLOADED % (b"4096", 0) + b'vllm:kvtier_cpu_capacity_tokens{engine="0"} 2.048e+03\n',
             {Tier.CPU: 2048},
         ),
+        (OFFLOADED % (b"4096", 0) + b'vllm:kvtier_cpu_capacity_tokens{engine="0"} 0.0\n', {}),
         (b'vllm:kvtier_disk_capacity_tokens{engine="0"} 0.0\n', {}),
         (OFFLOADED % (b"9" * 400, 0), {}),
     ],

@@ -1,0 +1,32 @@
+"""When the transfers have ended that a reset forgot, for a vLLM that does not tell the manager (0.32)."""
+
+from collections.abc import Callable, Mapping
+
+
+class ResetFence:
+    """Counts the workers' reports that are due since a reset.
+
+    Args:
+        on_flushed: is called when the last of them has come, at once where none is due.
+    """
+
+    def __init__(self, on_flushed: Callable[[], None]) -> None:
+        self._on_flushed = on_flushed
+        self._due: dict[int, int] = {}
+
+    def put_up(self, due: Mapping[int, int]) -> None:
+        """Begin to wait: transfers that a reset forgot, and how many workers have to report each."""
+        self._due |= due
+        if not self._due:
+            self._on_flushed()
+
+    def reported(self, completed: Mapping[int, int]) -> None:
+        """Take note of a step's reports: transfers, and how many workers have reported each."""
+        if not self._due:
+            return
+        for job_id in self._due.keys() & completed.keys():
+            self._due[job_id] -= completed[job_id]
+            if self._due[job_id] <= 0:
+                del self._due[job_id]
+        if not self._due:
+            self._on_flushed()
