@@ -1,1 +1,1 @@
-"""The vLLM KV connector: prefix-cache tiers beyond the device, first of all pinned CPU memory."""
+"""The vLLM KV connector: prefix-cache tiers beyond the device, first of all CPU memory."""

@@ -68,6 +68,8 @@ class ConnectorConfig:
         disk_direct_io: pass by the page cache, where the file system can.
         disk_write_bytes_per_hour: bound on the disk's wear; 0 for none.
         disk_timeout_s: a disk that needs longer for one chunk is given up until it answers again.
+        layered_loads: on a GPU, have a step compute with the first layers of what it loads while the others
+            are copied. No GPU has shown yet what that gains; vLLM's async scheduling has to be off.
         disk_break_even: read from and write to the disk only what comes back sooner than it is computed, by
             what is measured. Without it all is, which leaves a device that others wait for free meanwhile.
 
@@ -88,6 +90,7 @@ class ConnectorConfig:
     disk_write_bytes_per_hour: int = 0
     disk_timeout_s: float = 5.0
     disk_break_even: bool = True
+    layered_loads: bool = False
 
     def __post_init__(self) -> None:
         for name in ("cpu_capacity_bytes", "blocks_per_chunk"):
@@ -102,7 +105,13 @@ class ConnectorConfig:
             if value not in tuple(Policy):
                 raise _bad(name, value, "one of " + ", ".join(Policy))
             object.__setattr__(self, name, Policy(value))
-        for name in ("offload_prompt_only", "self_describing_kv_events", "disk_direct_io", "disk_break_even"):
+        for name in (
+            "offload_prompt_only",
+            "self_describing_kv_events",
+            "disk_direct_io",
+            "disk_break_even",
+            "layered_loads",
+        ):
             value = getattr(self, name)
             if not isinstance(value, bool):
                 raise _bad(name, value, "true or false")

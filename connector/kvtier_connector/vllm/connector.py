@@ -8,6 +8,7 @@ itself, and steps without work wait for copies.
 
 from typing import Any, Final
 
+import torch
 from typing_extensions import override
 from vllm.config import VllmConfig
 from vllm.distributed.kv_transfer.kv_connector.v1 import KVConnectorRole
@@ -33,13 +34,14 @@ from kvtier_connector.config import parse_extra_config
 from kvtier_connector.core.growth_words import GrowthWords, together
 from kvtier_connector.errors import SettingError
 from kvtier_connector.vllm.disk_side import DiskSide, KeptOffDisk
+from kvtier_connector.vllm.layer_places import layer_places
 from kvtier_connector.vllm.manager import KVTierManager
 from kvtier_connector.vllm.meaning import key_bytes
 from kvtier_connector.vllm.open_disk import open_disk
 from kvtier_connector.vllm.prefill_clock import PrefillClock
 from kvtier_connector.vllm.quiet_steps import NOTHING, busy_part, grain_tokens
 from kvtier_connector.vllm.reset_fence import ResetFence
-from kvtier_connector.vllm.step_loads import StepLoads, behind_disk, step_budget_tokens, within_step
+from kvtier_connector.vllm.step_loads import StepLoads, asks_for_layers, step_budget_tokens, within_step
 from kvtier_connector.vllm.transfer import KVTierWorkerMetadata, NumberedOrders, WorkerOffer, numbered
 from kvtier_connector.vllm.upstream import UpstreamScheduler, UpstreamWorker
 from kvtier_connector.vllm.worker import KVTierWorker
@@ -75,7 +77,8 @@ class KVTierConnector(OffloadingConnector):  # type: ignore[misc] # vLLM has no 
         # The scheduler's side.
         if self.connector_scheduler is not None:
             self._upstream = UpstreamScheduler(self.connector_scheduler)
-            budget_tokens = step_budget_tokens(vllm_config, kv_cache_config)
+            layered = self._settings.layered_loads
+            budget_tokens = step_budget_tokens(vllm_config, kv_cache_config, layered=layered)
             self._fence = ResetFence(self._manager.on_reset_flushed)
             self._step_loads = StepLoads(self.connector_scheduler, self._upstream, budget_tokens)
             self._growing: list[GrowthWords] = []
@@ -91,6 +94,12 @@ class KVTierConnector(OffloadingConnector):  # type: ignore[misc] # vLLM has no 
         return None if current_platform.is_cpu() else "BLHNC"
 
     # ---- in the workers ----
+
+    @override
+    def register_kv_caches(self, kv_caches: dict[str, torch.Tensor]) -> None:
+        """Take over the engine's caches, of whose layout vLLM's own worker keeps less."""
+        self.connector_worker.spec.layer_places = layer_places(kv_caches, self._kv_cache_config)
+        super().register_kv_caches(kv_caches)
 
     @override
     def handle_preemptions(self, kv_connector_metadata: OffloadingConnectorMetadata) -> None:
@@ -122,33 +131,31 @@ class KVTierConnector(OffloadingConnector):  # type: ignore[misc] # vLLM has no 
         for job_id in self._within_step:
             del metadata.load_jobs[job_id]
         super().start_load_kv(forward_context, **kwargs)
-        self._behind = behind_disk(self._within_step)
+        if asks_for_layers(forward_context):
+            self._behind = self._worker.in_parts(self._within_step)
         if not self._behind:
-            self._end_step_loads()
+            self._end_step_loads(has_computed=False)
 
     @override
     def wait_for_layer_load(self, layer_name: str) -> None:
-        """Have a layer wait for its part of what is still being read from disk."""
-        loads = self._worker.layer_loads if self._behind else None
-        if loads is None:
+        """Have a layer wait for its part of what is still being read from disk, or copied to a GPU."""
+        if not self._behind:
             return
         layer = self._kv_cache_config.kv_cache_groups[0].layer_names.index(layer_name)
-        for job_id in self._behind:
-            loads.wait(job_id, layer)
-        if loads.is_last(layer):
-            self._end_step_loads()
+        if self._worker.wait_for_layer(self._behind, layer):
+            self._end_step_loads(has_computed=True)
 
     @override
     def wait_for_save(self) -> None:
         """Plan the step's stores, of whose blocks all is known now."""
         if self._behind:
-            self._end_step_loads()
+            self._end_step_loads(has_computed=True)
         super().wait_for_save()
 
-    def _end_step_loads(self) -> None:
+    def _end_step_loads(self, *, has_computed: bool) -> None:
         self._behind = []
         if self._within_step:
-            for job_id in self._worker.settle(self._within_step):
+            for job_id in self._worker.settle(self._within_step, has_computed=has_computed):
                 self._take_back(self._connector_metadata, self._within_step[job_id])
 
     def _is_quiet(self, metadata: OffloadingConnectorMetadata) -> bool:
@@ -267,6 +274,7 @@ class KVTierConnector(OffloadingConnector):  # type: ignore[misc] # vLLM has no 
         """Tell how many more tokens the tier has, and whether the request has to wait for them."""
         if self._step_loads.shares_blocks(request):
             return None, False
+        self._upstream.hold_manager_for_step()
         disk = self._manager.disk
         if disk is not None:
             disk.settle()
@@ -276,7 +284,6 @@ class KVTierConnector(OffloadingConnector):  # type: ignore[misc] # vLLM has no 
             disk.scheduled(in_parts=True)
             tokens, apart = self._match_ahead(disk, request, num_computed_tokens)
             if tokens is None:
-        self._upstream.hold_manager_for_step()
                 disk.wait()
                 tokens, apart = super().get_num_new_matched_tokens(request, num_computed_tokens)
         if tokens is not None and num_computed_tokens:
@@ -319,6 +326,7 @@ class KVTierConnector(OffloadingConnector):  # type: ignore[misc] # vLLM has no 
     @override
     def build_connector_meta(self, scheduler_output: SchedulerOutput) -> KVConnectorMetadata:
         """Send the step's loads and stores to the workers."""
+        self._upstream.hold_manager_for_step()
         self._grow()
         self._step_loads.scheduled()
         number = 0
@@ -328,7 +336,6 @@ class KVTierConnector(OffloadingConnector):  # type: ignore[misc] # vLLM has no 
                 disk.wait()
             number = self._prefill.begin(scheduler_output)
         busy = busy_part(scheduler_output, self._upstream, self._grain_tokens)
-        self._upstream.hold_manager_for_step()
         orders = NOTHING
         if busy is not None:
             orders = super().build_connector_meta(busy)
@@ -353,15 +360,6 @@ class KVTierConnector(OffloadingConnector):  # type: ignore[misc] # vLLM has no 
                 self._take_failures(meta)
         super().update_connector_output(connector_output)
 
-    @property
-    def _manager(self) -> KVTierManager:
-        manager = self.scheduler.manager
-        if not isinstance(manager, KVTierManager):
-            raise TypeError(f"the manager is a {type(manager).__name__}, not kvtier's")
-        return manager
-
-    def _forget(self, job_id: int) -> None:
-        """Invalidate a failed job's chunks, and have its request offer them again once computed."""
     def _take_failures(self, meta: KVTierWorkerMetadata) -> None:
         if self._manager.disk is not None:
             self._manager.disk.settle()  # a load may have ended that was ahead of what is known here
@@ -379,6 +377,15 @@ class KVTierConnector(OffloadingConnector):  # type: ignore[misc] # vLLM has no 
             self._fence.put_up(due)
         return done
 
+    @property
+    def _manager(self) -> KVTierManager:
+        manager = self.scheduler.manager
+        if not isinstance(manager, KVTierManager):
+            raise TypeError(f"the manager is a {type(manager).__name__}, not kvtier's")
+        return manager
+
+    def _forget(self, job_id: int) -> None:
+        """Invalidate a failed job's chunks, and have its request offer them again once computed."""
         step_load = self._step_loads.find(job_id)
         job = step_load.status if step_load else self._upstream.job(job_id)
         if job is None:

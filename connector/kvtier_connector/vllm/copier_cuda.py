@@ -5,8 +5,8 @@ for the step that writes what it reads, a load for whatever was still to be writ
 """
 
 from collections import deque
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
 
 import torch
 from vllm import _custom_ops as ops
@@ -22,9 +22,13 @@ _MILLISECOND = 1e-3
 class _Job:
     job_id: int
     start: torch.cuda.Event
-    end: torch.cuda.Event
+    parts: list[torch.cuda.Event] = field(default_factory=list)
     # The driver may read the descriptors until the copies have ended.
-    descriptors: tuple[torch.Tensor, torch.Tensor, torch.Tensor]
+    descriptors: list[tuple[torch.Tensor, ...]] = field(default_factory=list)
+
+    @property
+    def end(self) -> torch.cuda.Event:
+        return self.parts[-1]
 
 
 class CudaCopier:
@@ -51,25 +55,46 @@ class CudaCopier:
 
     def start(self, job_id: int, plan: CopyPlan, *, to_device: bool) -> None:
         """Queue the job's copies behind the current stream and behind earlier jobs of the same direction."""
+        self._queue(job_id, [plan], to_device=to_device)
+
+    def start_load(self, job_id: int, plans: Sequence[CopyPlan]) -> None:
+        """Queue a load's parts, one after another."""
+        self._queue(job_id, plans, to_device=True)
+
+    def wait_on_device(self, job_id: int, part: int) -> None:
+        """Have what is queued for the step from now on begin when a part of a load has been copied."""
+        for job in self._jobs[True]:
+            if job.job_id == job_id:
+                torch.cuda.current_stream().wait_event(job.parts[part])
+
+    def _queue(self, job_id: int, plans: Sequence[CopyPlan], *, to_device: bool) -> None:
+        job = _Job(job_id, torch.cuda.Event(enable_timing=True))
+        stream = self._to_device if to_device else self._from_device
+        step = torch.cuda.current_stream()
+        stream.wait_stream(step)
+        try:
+            with torch.cuda.stream(stream):
+                job.start.record(stream)
+                for plan in plans:
+                    job.descriptors.append(self._copy(plan, to_device=to_device))
+                    job.parts.append(torch.cuda.Event(enable_timing=True))
+                    job.end.record(stream)
+        except BaseException:
+            step.wait_stream(stream)  # what was queued must not come later than what is computed in its place
+            raise
+        self._jobs[to_device].append(job)
+
+    def _copy(self, plan: CopyPlan, *, to_device: bool) -> tuple[torch.Tensor, ...]:
+        """Queue copies; returns what the driver reads meanwhile."""
         first = self._registered[0] if self._registered else 0
         copies = single_copies(plan, first, self._piece_bytes)
         source, target = (copies.region, copies.device) if to_device else (copies.device, copies.region)
-        job = _Job(
-            job_id,
-            torch.cuda.Event(enable_timing=True),
-            torch.cuda.Event(enable_timing=True),
-            (_tensor(source), _tensor(target), _tensor(copies.sizes)),
-        )
-        stream = self._to_device if to_device else self._from_device
-        stream.wait_stream(torch.cuda.current_stream())
-        with torch.cuda.stream(stream):
-            job.start.record(stream)
-            if len(copies.sizes):
-                # Host memory is not written by any stream, so a load's source may be read out of order; a
-                # store's source is the live KV cache and may not.
-                ops.swap_blocks_batch(*job.descriptors, is_src_access_order_any=to_device)
-            job.end.record(stream)
-        self._jobs[to_device].append(job)
+        descriptors = _tensor(source), _tensor(target), _tensor(copies.sizes)
+        if len(copies.sizes):
+            # Host memory is not written by any stream, so a load's source may be read out of order; a
+            # store's source is the live KV cache and may not.
+            ops.swap_blocks_batch(*descriptors, is_src_access_order_any=to_device)
+        return descriptors
 
     def finished(self) -> list[Outcome]:
         """Return the jobs that ended since the last call."""

@@ -20,6 +20,7 @@ from vllm.v1.kv_offload.config import OffloadingConfig
 
 from kvtier_connector.config import Policy, parse_extra_config
 from kvtier_connector.core import arrivals, numa, pin, region
+from kvtier_connector.core.copy_parts import LayerPlace, copy_parts
 from kvtier_connector.core.copyplan import Layout
 from kvtier_connector.core.growth import Growth
 from kvtier_connector.core.growth_words import Grown, GrowthWords
@@ -29,10 +30,11 @@ from kvtier_connector.core.pieces import pieces_of
 from kvtier_connector.core.slots import tier_geometry
 from kvtier_connector.errors import ConnectorError, UnsupportedEngineError
 from kvtier_connector.vllm import metrics, metrics_disk
-from kvtier_connector.vllm.copier import Copier
 from kvtier_connector.vllm.config_info import LABELS, TierFacts
+from kvtier_connector.vllm.copier import Copier
 from kvtier_connector.vllm.copier_memcpy import MemcpyCopier
 from kvtier_connector.vllm.layer_loads import LayerLoads
+from kvtier_connector.vllm.layered_copies import LayeredCopies, PartsCopier
 from kvtier_connector.vllm.logger import log
 from kvtier_connector.vllm.manager import KVTierManager
 from kvtier_connector.vllm.transfer import RegionOffer
@@ -56,6 +58,8 @@ class KVTierOffloadingSpec(OffloadingSpec):  # type: ignore[misc] # vLLM has no 
         self._grows = not insists and config.parallel.pcp_size == 1
         self.growth_path = ""
         self.region_offer: RegionOffer | None = None
+        self.layer_places: tuple[LayerPlace, ...] = ()
+        """Of the engine's layers, where a block has the pages of all of them together."""
         self.geometry = tier_geometry(
             self.settings,
             block_bytes=config.worker_kv_bytes_per_block,
@@ -71,26 +75,26 @@ class KVTierOffloadingSpec(OffloadingSpec):  # type: ignore[misc] # vLLM has no 
         on_disk = metrics_disk.DEFINITIONS if extra_config.get("disk_path") else {}
         return metrics.DEFINITIONS | on_disk
 
-    @cached_property
-    def _manager(self) -> KVTierManager:
-        tokens_per_chunk = {
-            group.group_id: group.tokens_per_block * self.blocks_per_chunk for group in self.config.groups
     @classmethod
     def config_info_keys(cls, extra_config: dict[str, Any]) -> tuple[str, ...]:  # noqa: ARG003 - vLLM gives it
         """Return the names of what `KVTierManager.config_info` tells; vLLM 0.33 asks."""
         return LABELS
 
+    @cached_property
+    def _manager(self) -> KVTierManager:
+        tokens_per_chunk = {
+            group.group_id: group.tokens_per_block * self.blocks_per_chunk for group in self.config.groups
         }
         return KVTierManager(
             self.geometry,
             tokens_per_chunk,
             with_events=self.kv_events_config.enable_kv_cache_events,
             slots_there=0,
+            facts=TierFacts.of(self.settings, self.geometry, tokens_per_chunk),
         )
 
     @override
     def get_manager(self) -> OffloadingManager:
-            facts=TierFacts.of(self.settings, self.geometry, tokens_per_chunk),
         """Return the scheduler's side."""
         return self._manager
 
@@ -106,8 +110,14 @@ class KVTierOffloadingSpec(OffloadingSpec):  # type: ignore[misc] # vLLM has no 
             slot_bytes=self.geometry.slot_bytes,
             region_address=memory.address,
         )
-        layer_loads = self._layer_loads(layout, copier)
-        return KVTierWorker(layout, memory, copier, layer_loads, self._growth(memory, pinning))
+        return KVTierWorker(
+            layout,
+            memory,
+            copier,
+            layer_loads=self._layer_loads(layout, copier),
+            growth=self._growth(memory, pinning),
+            layered_copies=self._layered_copies(layout, copier),
+        )
 
     def _growth(self, memory: region.Slice, pinning: pin.Pinning) -> Growth | None:
         """Have the slice grow beside the engine, or take and lock all of it now."""
@@ -170,6 +180,15 @@ class KVTierOffloadingSpec(OffloadingSpec):  # type: ignore[misc] # vLLM has no 
         ends = tuple(part.end_bytes for part in parts)
         self.region_offer = replace(self.region_offer, part_ends=ends, arrivals=words)
         return LayerLoads(parts, arrivals.attach(words), self.settings.disk_timeout_s)
+
+    def _layered_copies(self, layout: Layout, copier: Copier) -> LayeredCopies | None:
+        """Have layers wait for their own part of a load, where that is asked for and the device copies."""
+        if not self.settings.layered_loads or not isinstance(copier, PartsCopier):
+            return None
+        pages = layout.groups[0]
+        apart = tuple(LayerPlace(page.slot_offset_bytes, page.size_bytes) for page in pages)
+        parts = copy_parts(layout, apart if len(pages) > 1 else self.layer_places)
+        return LayeredCopies(parts, copier) if parts else None
 
     def _device(self, memory: region.Slice) -> tuple[Copier, pin.Pinning]:
         if current_platform.is_cpu():

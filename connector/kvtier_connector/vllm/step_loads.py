@@ -5,15 +5,17 @@ is gained by that, because copying and computing take the same cores, and the se
 costs more than a short load itself. So a step loads first and then computes.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
-from vllm.config import VllmConfig
+from vllm.config import CUDAGraphMode, VllmConfig
 from vllm.distributed.kv_transfer.kv_connector.v1.offloading.common import TransferJob
 from vllm.distributed.kv_transfer.kv_connector.v1.offloading.scheduler import (
     OffloadingConnectorScheduler,
     TransferJobStatus,
 )
+from vllm.forward_context import ForwardContext
 from vllm.platforms import current_platform
 from vllm.v1.core.kv_cache_manager import KVCacheBlocks
 from vllm.v1.core.kv_cache_utils import KVCacheBlock
@@ -21,31 +23,57 @@ from vllm.v1.kv_cache_interface import FullAttentionSpec, KVCacheConfig
 from vllm.v1.kv_offload.base import ReqContext
 from vllm.v1.request import Request
 
+from kvtier_connector.vllm.logger import log
 from kvtier_connector.vllm.transfer import SlotSpec
 from kvtier_connector.vllm.upstream import UpstreamScheduler
 
 BYTES_PER_STEP: Final = 256 << 20
-"""A rank's bytes that one step loads: some 15 ms, for which the step's other requests wait."""
+"""A rank's bytes that one step on a CPU loads: some 15 ms, for which the step's other requests wait."""
+BYTES_PER_LAYERED_STEP: Final = 4 << 30
+"""Those of a step on a GPU whose layers wait one by one: some 80 ms, beside which it computes."""
 
 
-def step_budget_tokens(vllm_config: VllmConfig, kv_cache_config: KVCacheConfig) -> int:
+def step_budget_tokens(vllm_config: VllmConfig, kv_cache_config: KVCacheConfig, *, layered: bool) -> int:
     """Return how many tokens one step may load; 0 where that gains nothing or a failure could not be mended.
+
+    Args:
+        vllm_config: vLLM's.
+        kv_cache_config: vLLM's.
+        layered: whether a GPU's layers are to wait one by one; a line of the log says why they do not.
+    """
+    if not current_platform.is_cpu() and not layered:
+        return 0
+    if reason := _why_not(vllm_config, kv_cache_config):
+        if layered:
+            log.warning("kvtier: layered_loads is off: %s", reason)
+        return 0
+    group = kv_cache_config.kv_cache_groups[0]
+    spec = group.kv_cache_spec
+    block_bytes: int = spec.page_size_bytes * len(group.layer_names)
+    most_bytes = BYTES_PER_STEP if current_platform.is_cpu() else BYTES_PER_LAYERED_STEP
+    return most_bytes // block_bytes * int(spec.block_size)
+
+
+def _why_not(vllm_config: VllmConfig, kv_cache_config: KVCacheConfig) -> str:
+    """Tell why a step must not load by itself.
 
     vLLM takes back a step whose load failed where no step is scheduled before the last one's result is known,
     and where a block's number says whose it is. Where it zeroes new blocks, it would zero what was loaded.
     """
-    if not current_platform.is_cpu() or vllm_config.scheduler_config.async_scheduling:
-        return 0
+    groups = kv_cache_config.kv_cache_groups
+    if vllm_config.scheduler_config.async_scheduling:
+        return "vLLM schedules steps ahead and cannot take one back; start it with --no-async-scheduling"
     if kv_cache_config.needs_kv_cache_zeroing:
-        return 0
-    if len(kv_cache_config.kv_cache_groups) != 1:
-        return 0
-    group = kv_cache_config.kv_cache_groups[0]
-    spec = group.kv_cache_spec
-    if not isinstance(spec, FullAttentionSpec):
-        return 0
-    block_bytes: int = spec.page_size_bytes * len(group.layer_names)
-    return BYTES_PER_STEP // block_bytes * int(spec.block_size)
+        return "vLLM zeroes new blocks of this model"
+    if len(groups) != 1 or not isinstance(groups[0].kv_cache_spec, FullAttentionSpec):
+        return "this model has layers without full attention"
+    return ""
+
+
+def asks_for_layers(forward_context: ForwardContext) -> bool:
+    """Tell whether a step asks for each layer's KV before it computes that: one CUDA graph does not."""
+    mode = getattr(forward_context, "cudagraph_runtime_mode", CUDAGraphMode.NONE)
+    return forward_context.attn_metadata is not None and mode is not CUDAGraphMode.FULL
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,7 +186,7 @@ def _with_unfilled(blocks: KVCacheBlocks, first: int) -> KVCacheBlocks:
     return KVCacheBlocks(([*group[:first], KVCacheBlock(group[first].block_id), *group[first + 1 :]],))
 
 
-def behind_disk(jobs: dict[int, TransferJob]) -> list[int]:
+def behind_disk(jobs: Mapping[int, TransferJob]) -> list[int]:
     """Return those of a step's loads whose chunks may still be being read from disk."""
     return [job_id for job_id, job in jobs.items() if job.src_spec.tickets is not None]
 

@@ -1,8 +1,10 @@
 """The worker's side: turns upstream's transfers into copies and keeps count of those that fail."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
+from dataclasses import replace
 
 from typing_extensions import override
+from vllm.distributed.kv_transfer.kv_connector.v1.offloading.common import TransferJob
 from vllm.v1.kv_offload.base import (
     CanonicalKVCaches,
     GPULoadStoreSpec,
@@ -14,9 +16,12 @@ from vllm.v1.kv_offload.base import (
 from kvtier_connector.core.copyplan import Layout, Page, plan_copies
 from kvtier_connector.core.growth import Growth
 from kvtier_connector.core.region import Slice
+from kvtier_connector.errors import ConnectorError
 from kvtier_connector.vllm.copier import Copier, Outcome
 from kvtier_connector.vllm.layer_loads import LayerLoads
+from kvtier_connector.vllm.layered_copies import LayeredCopies
 from kvtier_connector.vllm.logger import log
+from kvtier_connector.vllm.step_loads import behind_disk
 from kvtier_connector.vllm.transfer import SlotSpec
 
 
@@ -75,21 +80,25 @@ class KVTierWorker(OffloadingWorker):  # type: ignore[misc] # vLLM has no types
         copier: copies between them.
         layer_loads: loads of what is still being read; None where there are none.
         growth: has the slice grow; None where all of it is there.
+        layered_copies: loads of which each layer waits for its own part; None where there are none.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - its parts
         self,
         layout: Layout,
         memory: Slice,
         copier: Copier,
+        *,
         layer_loads: LayerLoads | None = None,
         growth: Growth | None = None,
+        layered_copies: LayeredCopies | None = None,
     ) -> None:
         self._layout = layout
         self.layer_loads = layer_loads
         self._memory: Slice | None = memory
         self._copier = copier
         self._growth = growth
+        self._layered_copies = layered_copies
         self._bytes: dict[int, int] = {}
         self._ended: list[Outcome] = []
         self._failed: set[int] = set()
@@ -151,10 +160,36 @@ class KVTierWorker(OffloadingWorker):  # type: ignore[misc] # vLLM has no types
         if self.layer_loads is not None:
             self.layer_loads.settle(job_ids)
 
-    def settle(self, job_ids: Collection[int]) -> set[int]:
-        """Return when these transfers have ended, and which of them failed; `get_finished` still has them."""
+    def in_parts(self, jobs: Mapping[int, TransferJob]) -> list[int]:
+        """Return those of a step's loads that its layers have to wait for, one by one."""
+        return behind_disk(jobs) if self._layered_copies is None else self._layered_copies.running(jobs)
+
+    def wait_for_layer(self, job_ids: Collection[int], layer: int) -> bool:
+        """Have a layer, counted from 0, wait for its part of loads; tells whether they end with that."""
+        loads = self._layered_copies or self.layer_loads
+        if loads is None:
+            return False
+        for job_id in job_ids:
+            loads.wait(job_id, layer)
+        return self.layer_loads is not None and self.layer_loads.is_last(layer)
+
+    def settle(self, job_ids: Collection[int], *, has_computed: bool) -> set[int]:
+        """Return when these transfers have ended, and which of them failed; `get_finished` still has them.
+
+        Args:
+            job_ids: of loads that a step computes with.
+            has_computed: whether it has done so, and each layer should have waited for its part.
+        """
         self.wait(set(job_ids))
         self._collect()
+        if self._layered_copies is not None:
+            unasked = self._layered_copies.end(job_ids)
+            if has_computed and unasked:
+                error = ConnectorError("a step has computed without asking for all layers of a load")
+                self._ended = [
+                    replace(each, error=each.error or error) if each.job_id in unasked else each
+                    for each in self._ended
+                ]
         return {outcome.job_id for outcome in self._ended if outcome.error and outcome.job_id in job_ids}
 
     @override
@@ -176,6 +211,9 @@ class KVTierWorker(OffloadingWorker):  # type: ignore[misc] # vLLM has no types
         try:
             if spec.tickets is not None and self.layer_loads is not None:
                 self._bytes[job_id] = self.layer_loads.start(job_id, blocks, spec.slots, spec.tickets)
+                return True
+            if spec.within_step and self._layered_copies is not None:
+                self._bytes[job_id] = self._layered_copies.start(job_id, blocks, spec.slots)
                 return True
             plan = plan_copies(
                 self._layout, blocks.block_ids, spec.slots, blocks.group_sizes, blocks.block_indices

@@ -1,4 +1,4 @@
-"""More of the prompt in pinned CPU memory scores higher: those blocks are loaded rather than computed.
+"""More of the prompt in CPU memory scores higher: those blocks are loaded rather than computed.
 
 The tiers are inclusive: what the device cache holds, this one holds too, so both scorers count it.
 """

@@ -140,7 +140,7 @@ def test_who_waits_for_a_load_finds_it_ended_though_its_layers_were_not_asked_fo
     load.tell(PARTS)
     copier = MemcpyCopier()
     memory = SimpleNamespace()  # nobody looks there
-    worker = KVTierWorker(load.layout, memory, copier, load.loads)  # type: ignore[arg-type] # see above
+    worker = KVTierWorker(load.layout, memory, copier, layer_loads=load.loads)  # type: ignore[arg-type] # see above
     worker.wait({1})
     assert load.copied() == rows(LAYERS, 2)
     worker.shutdown()
