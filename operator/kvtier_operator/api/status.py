@@ -26,6 +26,15 @@ class TierStatus(StatusModel):
     bytes: int | None = Field(None, description="Size in bytes.", json_schema_extra={"format": "int64"})
     tokens: int | None = Field(None, description="Tokens it holds.", json_schema_extra={"format": "int64"})
     source: Source = Field(Source.PLANNED, description="Planned, or Observed from the running engines.")
+    pinned_bytes: int | None = Field(
+        None,
+        description="Bytes locked in memory, on a GPU page-locked for DMA, as an engine says. CPU tier of KVTier.",
+        json_schema_extra={"format": "int64"},
+    )
+    pays: bool | None = Field(
+        None,
+        description="Whether reading is sooner than computing again, as an engine has measured. Disk tier of KVTier.",
+    )
 
 
 class TiersStatus(StatusModel):

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from kvtier_operator.planning.nodes.node import Node
 
@@ -43,6 +43,22 @@ class EngineTokens:
     gpu: int | None = None
     cpu: int | None = None
     disk: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class EngineFindings:
+    """What a running engine pod has found out of its tiers beside their sizes; None where it does not say.
+
+    Attributes:
+        pinned_bytes: Of the CPU tier: locked in memory, on a GPU page-locked for DMA.
+        disk_pays: Whether its disk is read sooner than it computes.
+    """
+
+    pinned_bytes: int | None = None
+    disk_pays: bool | None = None
+
+
+NOTHING_FOUND: Final = EngineFindings()
 
 
 @dataclass(frozen=True, slots=True)

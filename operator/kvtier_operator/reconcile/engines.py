@@ -9,11 +9,11 @@ from typing import Final
 import aiohttp
 
 from kvtier_operator.reconcile.facts.deployment import DeploymentFacts
-from kvtier_operator.reconcile.facts.engine_tokens import engine_tokens
+from kvtier_operator.reconcile.facts.engine_tokens import read_tiers
 from kvtier_operator.reconcile.planned import Planned
 from kvtier_operator.reconcile.pods import Pods
 from kvtier_operator.reconcile.queue import backoff_s
-from kvtier_operator.reconcile.sighting import merged
+from kvtier_operator.reconcile.sighting import Sighting, merged
 from kvtier_operator.reconcile.tiers import Key, Tier
 
 _LOG: Final = logging.getLogger(__name__)
@@ -62,6 +62,7 @@ class Engines:
             memory.sighting
             and memory.sighting.engine_hash == planned.engine_hash
             and memory.sighting.complete
+            and not memory.sighting.may_change
         ):
             return
         address = self._pods.engine_address(*key)
@@ -81,19 +82,23 @@ class Engines:
         memory = tier.memory
         try:
             async with self._turns:
-                tokens = engine_tokens(await self._metrics(address, planned.engine_port))
+                said = read_tiers(await self._metrics(address, planned.engine_port))
         except (aiohttp.ClientError, TimeoutError, ValueError, OSError) as error:
             _LOG.debug("%s: the engine at %s was not asked for its tiers: %s", key, address, error)
         else:
-            sighting = merged(memory.sighting, planned.engine_hash, tokens)
+            sighting = merged(memory.sighting, Sighting(planned.engine_hash, *said))
             if sighting != memory.sighting:
                 memory.sighting = sighting
                 self._again(key, 0.0)
             if sighting.complete:
+                if sighting.may_change:
+                    self._look_in(_LONGEST_S, key, tier)
                 return
         memory.looks += 1
-        wait_s = backoff_s(memory.looks, first_s=_FIRST_S, longest_s=_LONGEST_S)
-        memory.look_due = _now() + wait_s
+        self._look_in(backoff_s(memory.looks, first_s=_FIRST_S, longest_s=_LONGEST_S), key, tier)
+
+    def _look_in(self, wait_s: float, key: Key, tier: Tier) -> None:
+        tier.memory.look_due = _now() + wait_s
         self._again(key, wait_s)
 
     async def _metrics(self, address: str, port: int) -> str:

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from kvtier_operator.planning.observed import EngineTokens
+from kvtier_operator.planning.observed import NOTHING_FOUND, EngineFindings, EngineTokens
 from kvtier_operator.reconcile.desired import Wanted
 from kvtier_operator.reconcile.status.verdict import Verdict
 
@@ -22,7 +22,8 @@ class Planned:
         nodes_fit: Condition NodesFit.
         nodes_version: Of the nodes that `nodes_fit` speaks of.
         engine_hash: Hash of what the spec says of engines.
-        engine_tokens: What a running engine said, as far as it was known.
+        engine_tokens: What a running engine said of its tiers' sizes, as far as it was known.
+        engine_findings: What else it said of them.
         engine_port: Where engines serve HTTP.
         tiers: `status.tiers`.
         router: `status.router`.
@@ -39,6 +40,7 @@ class Planned:
     nodes_version: int
     engine_hash: str
     engine_tokens: EngineTokens | None = None
+    engine_findings: EngineFindings = NOTHING_FOUND
     engine_port: int = 0
     tiers: Mapping[str, Any] = field(default_factory=dict)
     router: Mapping[str, Any] = field(default_factory=dict)

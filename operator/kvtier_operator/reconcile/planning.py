@@ -11,7 +11,7 @@ from kvtier_operator.errors import InvalidInputError
 from kvtier_operator.planning.nodes.fit import nodes_fit
 from kvtier_operator.planning.objects import build_objects
 from kvtier_operator.planning.objects.names import Component, Names
-from kvtier_operator.planning.observed import Observed
+from kvtier_operator.planning.observed import NOTHING_FOUND, EngineFindings, Observed
 from kvtier_operator.planning.plan import Plan, TierPlan
 from kvtier_operator.planning.planner import make_plan
 from kvtier_operator.reconcile.desired import Wanted, wanted_objects
@@ -31,12 +31,14 @@ class View:
         nodes_version: Of the nodes in it.
         engine_hash: Hash of what the resource says of engines.
         nodes_unseen: Why the nodes are not known; empty where they are.
+        engine_findings: What a running engine said of its tiers beside their sizes.
     """
 
     observed: Observed
     nodes_version: int
     engine_hash: str
     nodes_unseen: str = ""
+    engine_findings: EngineFindings = NOTHING_FOUND
 
 
 def plan_tier(key: Key, tier: Tier, view: View) -> tuple[Planned, tuple[Wanted, ...]]:
@@ -62,8 +64,9 @@ def plan_tier(key: Key, tier: Tier, view: View) -> tuple[Planned, tuple[Wanted, 
         nodes_version=view.nodes_version,
         engine_hash=view.engine_hash,
         engine_tokens=view.observed.engine,
+        engine_findings=view.engine_findings,
         engine_port=plan.engine.port,
-        tiers={} if plan.rejected else _tiers(plan),
+        tiers={} if plan.rejected else _tiers(plan, view.engine_findings),
         router={} if plan.rejected else _router(plan),
         selector="" if plan.rejected else _selector(plan),
         startup_s=plan.budget.startup_s,
@@ -86,6 +89,7 @@ def _not_valid(error: InvalidInputError, generation: int, view: View) -> Planned
         nodes_version=view.nodes_version,
         engine_hash=view.engine_hash,
         engine_tokens=view.observed.engine,
+        engine_findings=view.engine_findings,
     )
 
 
@@ -94,9 +98,14 @@ def _selector(plan: Plan) -> str:
     return ",".join(f"{name}={labels[name]}" for name in sorted(labels))
 
 
-def _tiers(plan: Plan) -> dict[str, Any]:
+def _tiers(plan: Plan, findings: EngineFindings) -> dict[str, Any]:
     tiers = {"gpu": plan.tiers.gpu, "cpu": plan.tiers.cpu, "disk": plan.tiers.disk}
-    return {name: _tier(tier) for name, tier in tiers.items() if tier is not None}
+    found = {name: _tier(tier) for name, tier in tiers.items() if tier is not None}
+    if findings.pinned_bytes is not None:
+        found["cpu"] |= {"pinnedBytes": findings.pinned_bytes}
+    if findings.disk_pays is not None and "disk" in found:
+        found["disk"] |= {"pays": findings.disk_pays}
+    return found
 
 
 def _tier(tier: TierPlan) -> dict[str, Any]:

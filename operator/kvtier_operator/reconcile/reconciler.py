@@ -9,7 +9,7 @@ import orjson
 
 from kvtier_operator.errors import KvtierError
 from kvtier_operator.planning.objects.names import Component
-from kvtier_operator.planning.observed import Observed
+from kvtier_operator.planning.observed import NOTHING_FOUND, Observed
 from kvtier_operator.reconcile.apply import NAMESPACE_TERMINATING, Applier, Outcome
 from kvtier_operator.reconcile.children import Child, Children
 from kvtier_operator.reconcile.client import METADATA_ONLY, Api
@@ -93,11 +93,12 @@ class Reconciler:
     def _plan(self, key: Key, tier: Tier) -> tuple[Planned, Sequence[Wanted]]:
         """The plan of this generation and these nodes; objects with bodies only if it was made just now."""
         view, known = self._view(tier), tier.memory.planned
-        if known and (known.generation, known.nodes_version, known.engine_tokens) == (
-            tier.generation,
-            view.nodes_version,
-            view.observed.engine,
-        ):
+        if known and (
+            known.generation,
+            known.nodes_version,
+            known.engine_tokens,
+            known.engine_findings,
+        ) == (tier.generation, view.nodes_version, view.observed.engine, view.engine_findings):
             return known, ()
         planned, bodies = plan_tier(key, tier, view)
         tier.memory.planned = planned
@@ -115,7 +116,8 @@ class Reconciler:
         observed = Observed(
             nodes=nodes.all, engine=seen.tokens if seen else None, kvtier_repository=self.repository
         )
-        return View(observed, nodes.version, engine, self.watches.nodes_unseen)
+        findings = seen.findings if seen else NOTHING_FOUND
+        return View(observed, nodes.version, engine, self.watches.nodes_unseen, findings)
 
     async def _objects(
         self, key: Key, tier: Tier, planned: Planned, bodies: Sequence[Wanted]

@@ -9,7 +9,7 @@ import orjson
 
 from kvtier_operator.api.status import Source
 from kvtier_operator.planning.corrected import differs
-from kvtier_operator.planning.observed import EngineTokens
+from kvtier_operator.planning.observed import NOTHING_FOUND, EngineFindings, EngineTokens
 
 _NOT_THE_ENGINES: Final = ("replicas", "router", "observability")
 """Parts of the spec that leave the engines' pods as they are."""
@@ -17,20 +17,27 @@ _NOT_THE_ENGINES: Final = ("replicas", "router", "observability")
 
 @dataclass(frozen=True, slots=True)
 class Sighting:
-    """Sizes that an engine reported.
+    """What an engine reported.
 
     Attributes:
         engine_hash: Hash of what its resource says of engines.
-        tokens: What it said.
+        tokens: What it said of its tiers' sizes.
+        findings: What else it said of them.
     """
 
     engine_hash: str
     tokens: EngineTokens
+    findings: EngineFindings = NOTHING_FOUND
 
     @property
     def complete(self) -> bool:
-        """Whether there is nothing more to learn; a disk tier is told of together with the CPU tier."""
+        """Whether all sizes are known; a disk tier is told of together with the CPU tier."""
         return self.tokens.gpu is not None and self.tokens.cpu is not None
+
+    @property
+    def may_change(self) -> bool:
+        """Whether an engine may find out otherwise: whether a disk pays, it measures as long as it runs."""
+        return self.findings.disk_pays is not None
 
 
 def hash_engine(document: bytes) -> str:
@@ -44,17 +51,21 @@ def hash_engine(document: bytes) -> str:
     return hashlib.sha256(orjson.dumps(kept, option=orjson.OPT_SORT_KEYS)).hexdigest()[:16]
 
 
-def merged(before: Sighting | None, engine: str, now: EngineTokens) -> Sighting:
+def merged(before: Sighting | None, now: Sighting) -> Sighting:
     """The sighting after another look: engines of one spec differ a little from start to start."""
-    if before is None or before.engine_hash != engine:
-        return Sighting(engine, now)
-    tokens = before.tokens
+    if before is None or before.engine_hash != now.engine_hash:
+        return now
+    tokens, findings = before.tokens, before.findings
     return Sighting(
-        engine,
+        now.engine_hash,
         EngineTokens(
-            gpu=_kept(tokens.gpu, now.gpu),
-            cpu=_kept(tokens.cpu, now.cpu),
-            disk=_kept(tokens.disk, now.disk),
+            gpu=_kept(tokens.gpu, now.tokens.gpu),
+            cpu=_kept(tokens.cpu, now.tokens.cpu),
+            disk=_kept(tokens.disk, now.tokens.disk),
+        ),
+        EngineFindings(
+            pinned_bytes=_kept(findings.pinned_bytes, now.findings.pinned_bytes),
+            disk_pays=findings.disk_pays if now.findings.disk_pays is None else now.findings.disk_pays,
         ),
     )
 
@@ -65,7 +76,9 @@ def from_status(status: Mapping[str, Any], generation: int, engine: str) -> Sigh
         return None
     tiers = status.get("tiers") or {}
     tokens = EngineTokens(**{name: _observed(tiers.get(name)) for name in ("gpu", "cpu", "disk")})
-    return None if tokens == EngineTokens() else Sighting(engine, tokens)
+    cpu, disk = (tiers.get(name) or {} for name in ("cpu", "disk"))
+    findings = EngineFindings(pinned_bytes=cpu.get("pinnedBytes"), disk_pays=disk.get("pays"))
+    return None if tokens == EngineTokens() else Sighting(engine, tokens, findings)
 
 
 def _kept(before: int | None, now: int | None) -> int | None:

@@ -18,6 +18,7 @@ class FakeEngine:
     def __init__(self, port: int) -> None:
         self.port = port
         self.cpu_tokens = 0
+        self.pinned_bytes: int | None = None
         self.broken = False
         self.asked = Event()
 
@@ -38,6 +39,8 @@ def _serving(of: Callable[[], FakeEngine]) -> Iterator[int]:
                 self.send_error(503)
                 return
             text = f'vllm:kvtier_cpu_capacity_tokens{{engine="0"}} {of().cpu_tokens}.0\n'
+            if of().pinned_bytes is not None:
+                text += f'vllm:kvtier_cpu_pinned_bytes{{engine="0"}} {of().pinned_bytes}.0\n'
             text += 'vllm:cache_config_info{block_size="16",kv_cache_size_tokens="64000",engine="0"} 1.0\n'
             self.send_response(200)
             self.end_headers()
@@ -87,6 +90,14 @@ def test_a_size_near_the_plan_is_told_and_leaves_the_picker_alone(
     assert status["tiers"]["gpu"] == {"bytes": 64_000 * 262_144, "tokens": 64_000, "source": "Observed"}
     assert status["router"]["entries"]["cpuPrefix"] == ENTRIES
     assert status["router"]["entries"]["gpuPrefix"] == 1_000, "known for the first time"
+
+
+def test_what_is_not_locked_in_memory_is_said(world: World, engine: FakeEngine) -> None:
+    engine.cpu_tokens, engine.pinned_bytes = PLANNED_TOKENS, 20 << 30
+    status = _run(world, engine)["status"]
+    assert status["tiers"]["cpu"]["pinnedBytes"] == 20 << 30
+    [engines] = [each for each in status["conditions"] if each["type"] == "EnginesReady"]
+    assert "a CPU tier of 100 GiB, of which 20 GiB are locked in memory" in engines["message"]
 
 
 def test_the_picker_follows_a_size_that_is_clearly_another_and_a_new_spec_is_as_planned(

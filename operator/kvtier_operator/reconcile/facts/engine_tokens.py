@@ -1,4 +1,4 @@
-"""What an engine's metrics say of the sizes of its tiers."""
+"""What an engine's metrics say of its tiers."""
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
@@ -7,7 +7,7 @@ from typing import Final
 from prometheus_client.parser import text_string_to_metric_families
 from prometheus_client.samples import Sample
 
-from kvtier_operator.planning.observed import EngineTokens
+from kvtier_operator.planning.observed import EngineFindings, EngineTokens
 
 _DEVICE: Final = "vllm:cache_config_info"
 """vLLM 0.32 and 0.33, v1/metrics/loggers.py; labels are the fields of config/cache.py."""
@@ -19,10 +19,14 @@ _KVTIER_GROWING: Final = "vllm:kvtier_cpu_growing"
 """1 while the CPU tier is not what it will be."""
 _KVTIER_DISK: Final = "vllm:kvtier_disk_capacity_tokens"
 """kvtier_connector/vllm/metrics_disk.py, at the same time."""
-_READ: Final = (_DEVICE, _OFFLOADED, _KVTIER, _KVTIER_GROWING, _KVTIER_DISK)
+_KVTIER_PINNED: Final = "vllm:kvtier_cpu_pinned_bytes"
+_KVTIER_DISK_PAYS: Final = "vllm:kvtier_disk_pays"
+_READ: Final = (
+    _DEVICE, _OFFLOADED, _KVTIER, _KVTIER_GROWING, _KVTIER_DISK, _KVTIER_PINNED, _KVTIER_DISK_PAYS,
+)  # fmt: skip
 
 
-def engine_tokens(text: str) -> EngineTokens:
+def read_tiers(text: str) -> tuple[EngineTokens, EngineFindings]:
     """Reads one engine pod's /metrics; its data-parallel engines are added up.
 
     Raises:
@@ -33,10 +37,24 @@ def engine_tokens(text: str) -> EngineTokens:
     for family in text_string_to_metric_families("\n".join((*wanted, ""))):
         for sample in family.samples:
             found.get(sample.name, []).append(sample)
+    return _tokens(found), _findings(found)
+
+
+def _tokens(found: Mapping[str, Sequence[Sample]]) -> EngineTokens:
     told, told_disk = (sum(int(each.value) for each in found[name]) for name in (_KVTIER, _KVTIER_DISK))
-    cpu = told or _sum(each.labels.get("cpu_kv_cache_size_tokens") for each in found[_OFFLOADED])
+    aimed_at = _sum(each.labels.get("cpu_kv_cache_size_tokens") for each in found[_OFFLOADED])
+    cpu = told or None if found[_KVTIER] else aimed_at
     is_growing = any(each.value for each in found[_KVTIER_GROWING])
     return EngineTokens(gpu=_device(found[_DEVICE]), cpu=None if is_growing else cpu, disk=told_disk or None)
+
+
+def _findings(found: Mapping[str, Sequence[Sample]]) -> EngineFindings:
+    pinned, pays = found[_KVTIER_PINNED], found[_KVTIER_DISK_PAYS]
+    is_growing = any(each.value for each in found[_KVTIER_GROWING])
+    return EngineFindings(
+        pinned_bytes=sum(int(each.value) for each in pinned) if pinned and not is_growing else None,
+        disk_pays=any(each.value for each in pays) if pays else None,
+    )
 
 
 def _device(samples: Iterable[Sample]) -> int | None:

@@ -12,6 +12,7 @@ from kvtier_operator.reconcile.status.engines_ready import engines_ready
 from kvtier_operator.reconcile.status.failure import Failure
 from kvtier_operator.reconcile.status.ready import ready
 from kvtier_operator.reconcile.status.router_ready import router_ready
+from kvtier_operator.reconcile.status.tiers_in_use import tiers_in_use
 from kvtier_operator.reconcile.status.unserved import Unserved
 from kvtier_operator.reconcile.status.verdict import Verdict
 
@@ -76,7 +77,9 @@ def verdicts(given: StatusInput) -> tuple[Verdict, ...]:
         planned.accepted,
         planned.budget_fits,
         planned.nodes_fit,
-        engines_ready(given.engine, given.engine_troubles, engines, planned.startup_s),
+        engines_ready(
+            given.engine, given.engine_troubles, engines, planned.startup_s, tiers_in_use(planned.tiers)
+        ),
         router_ready(given.picker, given.picker_troubles, others, given.kinds),
     )
     return (*parts, ready(parts))

@@ -17,6 +17,7 @@ def engines_ready(
     troubles: Sequence[PodTrouble],
     failures: Sequence[Failure],
     startup_s: int = 0,
+    tiers: str = "",
 ) -> Verdict:
     """By the Deployment's status and the pods that are not ready.
 
@@ -25,6 +26,7 @@ def engines_ready(
         troubles: Engine pods that are not ready, the most telling first.
         failures: Objects of the engines that could not be applied.
         startup_s: Seconds an engine has to start.
+        tiers: What an engine said of its tiers.
     """
     if failures:
         return fails(TYPE, failures[0].reason, "; ".join(each.message for each in failures))
@@ -33,7 +35,7 @@ def engines_ready(
     count = counts(engine, "engine pods")
     if engine.complete:
         reason = "AllReady" if engine.wanted else "ScaledToZero"
-        return holds(TYPE, reason, count)
+        return holds(TYPE, reason, f"{count}; {tiers}" if engine.wanted and tiers else count)
     reason, said = hindrance(engine, troubles)
     if not said and startup_s:
         said = f"one has {startup_s} s to start"

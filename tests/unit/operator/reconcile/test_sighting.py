@@ -4,8 +4,8 @@ import orjson
 import pytest
 from tests.cases.kvcachetier import document
 
-from kvtier_operator.planning.observed import EngineTokens
-from kvtier_operator.reconcile.facts.engine_tokens import engine_tokens
+from kvtier_operator.planning.observed import EngineFindings, EngineTokens
+from kvtier_operator.reconcile.facts.engine_tokens import read_tiers
 from kvtier_operator.reconcile.sighting import Sighting, from_status, hash_engine, merged
 
 DEVICE = (
@@ -15,6 +15,8 @@ DEVICE = (
 OFFLOADED = 'vllm:kv_offload_config_info{{cpu_kv_cache_size_tokens="{0}",engine="{1}"}} 1.0\n'
 KVTIER = 'vllm:kvtier_cpu_capacity_tokens{{engine="{0}"}} {1}\n'
 GROWING = 'vllm:kvtier_cpu_growing{{engine="0"}} {0}.0\n'
+PINNED = 'vllm:kvtier_cpu_pinned_bytes{{engine="{0}"}} {1}.0\n'
+PAYS = 'vllm:kvtier_disk_pays{{engine="0"}} {0}.0\n'
 KVTIER_DISK = 'vllm:kvtier_disk_capacity_tokens{{engine="{0}"}} {1}\n'
 
 
@@ -31,6 +33,9 @@ KVTIER_DISK = 'vllm:kvtier_disk_capacity_tokens{{engine="{0}"}} {1}\n'
         (OFFLOADED.format("", 0), EngineTokens()),
         (KVTIER.format(0, "2.048e+03") + KVTIER.format(1, "2.048e+03"), EngineTokens(cpu=4096)),
         (KVTIER.format(0, "0.0"), EngineTokens()),
+        # kvtier's connector tells in vLLM's label what its tier will hold when it has grown.
+        (OFFLOADED.format(4096, 0) + KVTIER.format(0, "32.0"), EngineTokens(cpu=32)),
+        (OFFLOADED.format(4096, 0) + KVTIER.format(0, "0.0"), EngineTokens()),
         (KVTIER_DISK.format(0, "64.0") + KVTIER_DISK.format(1, "64.0"), EngineTokens(disk=128)),
         (KVTIER.format(0, "32.0") + KVTIER_DISK.format(0, "64.0"), EngineTokens(cpu=32, disk=64)),
         (KVTIER.format(0, "32.0") + GROWING.format(1), EngineTokens()),
@@ -39,29 +44,54 @@ KVTIER_DISK = 'vllm:kvtier_disk_capacity_tokens{{engine="{0}"}} {1}\n'
     ],
 )
 def test_sizes_are_read_from_an_engine_s_metrics(text: str, tokens: EngineTokens) -> None:
-    assert engine_tokens("# HELP x y\n# TYPE x gauge\nx 1\n" + text) == tokens
+    assert read_tiers("# HELP x y\n# TYPE x gauge\nx 1\n" + text)[0] == tokens
+
+
+@pytest.mark.parametrize(
+    ("text", "findings"),
+    [
+        ("", EngineFindings()),
+        (PINNED.format(0, 64) + PINNED.format(1, 32), EngineFindings(pinned_bytes=96)),
+        (PINNED.format(0, 0), EngineFindings(pinned_bytes=0)),
+        (PINNED.format(0, 64) + GROWING.format(1), EngineFindings()),
+        (PAYS.format(0), EngineFindings(disk_pays=False)),
+        (PAYS.format(1), EngineFindings(disk_pays=True)),
+    ],
+)
+def test_what_engines_found_out_is_read_from_their_metrics(text: str, findings: EngineFindings) -> None:
+    assert read_tiers(text)[1] == findings
 
 
 def test_what_is_no_metric_is_refused() -> None:
     with pytest.raises(ValueError, match=r"."):
-        engine_tokens("vllm:cache_config_info{ what\n")
+        read_tiers("vllm:cache_config_info{ what\n")
 
 
 def test_engines_of_one_spec_differ_a_little_and_that_changes_nothing() -> None:
-    first = merged(None, "a", EngineTokens(gpu=1000))
-    assert merged(first, "a", EngineTokens(gpu=1050)) == first
-    assert merged(first, "a", EngineTokens(gpu=None)) == first
-    assert merged(first, "a", EngineTokens(gpu=1051)).tokens.gpu == 1051
-    both = merged(first, "a", EngineTokens(gpu=990, cpu=5000, disk=9000))
+    first = merged(None, Sighting("a", EngineTokens(gpu=1000)))
+    assert merged(first, Sighting("a", EngineTokens(gpu=1050))) == first
+    assert merged(first, Sighting("a", EngineTokens(gpu=None))) == first
+    assert merged(first, Sighting("a", EngineTokens(gpu=1051))).tokens.gpu == 1051
+    both = merged(first, Sighting("a", EngineTokens(gpu=990, cpu=5000, disk=9000)))
     assert both.tokens == EngineTokens(gpu=1000, cpu=5000, disk=9000)
-    assert merged(both, "a", EngineTokens(disk=9400)) == both
-    assert merged(both, "a", EngineTokens(disk=4500)).tokens.disk == 4500
+    assert merged(both, Sighting("a", EngineTokens(disk=9400))) == both
+    assert merged(both, Sighting("a", EngineTokens(disk=4500))).tokens.disk == 4500
     assert (first.complete, both.complete) == (False, True)
+
+
+def test_whether_a_disk_pays_is_asked_again_and_sizes_are_not() -> None:
+    sizes = EngineTokens(gpu=1000, cpu=5000, disk=9000)
+    first = Sighting("a", sizes, EngineFindings(pinned_bytes=1000, disk_pays=True))
+    assert (first.complete, first.may_change) == (True, True)
+    again = merged(first, Sighting("a", sizes, EngineFindings(pinned_bytes=980, disk_pays=False)))
+    assert again == Sighting("a", sizes, EngineFindings(pinned_bytes=1000, disk_pays=False))
+    assert merged(again, Sighting("a", sizes)) == again, "an engine that has just started does not say yet"
+    assert not Sighting("a", sizes, EngineFindings(pinned_bytes=1000)).may_change
 
 
 def test_engines_of_another_spec_are_another_matter() -> None:
     first = Sighting("a", EngineTokens(gpu=1000, cpu=5000))
-    assert merged(first, "b", EngineTokens(gpu=1001)) == Sighting("b", EngineTokens(gpu=1001))
+    assert merged(first, Sighting("b", EngineTokens(gpu=1001))) == Sighting("b", EngineTokens(gpu=1001))
 
 
 @pytest.mark.parametrize(
@@ -82,10 +112,11 @@ def test_only_what_engines_are_made_of_counts(changes: dict[str, object], same: 
 def test_what_another_operator_saw_is_taken_over() -> None:
     tiers = {
         "gpu": {"tokens": 7, "source": "Planned"},
-        "cpu": {"tokens": 9, "source": "Observed"},
-        "disk": {"tokens": 11, "source": "Observed"},
+        "cpu": {"tokens": 9, "source": "Observed", "pinnedBytes": 900},
+        "disk": {"tokens": 11, "source": "Observed", "pays": False},
     }
     status = {"observedGeneration": 3, "tiers": tiers}
-    assert from_status(status, 3, "a") == Sighting("a", EngineTokens(cpu=9, disk=11))
+    findings = EngineFindings(pinned_bytes=900, disk_pays=False)
+    assert from_status(status, 3, "a") == Sighting("a", EngineTokens(cpu=9, disk=11), findings)
     assert from_status(status, 4, "a") is None, "of an older spec"
     assert from_status({"observedGeneration": 3}, 3, "a") is None

@@ -47,6 +47,39 @@ def test_all_is_well() -> None:
     assert found["Ready"]["message"] == "2 of 2 engine pods ready; 1 of 1 picker pods ready"
 
 
+_GIB = 1 << 30
+
+
+@pytest.mark.parametrize(
+    ("cpu", "disk", "said"),
+    [
+        ({}, {}, ""),
+        ({"pinnedBytes": 99 * _GIB}, {}, "; each has a CPU tier of 100 GiB, locked in memory"),
+        (
+            {"pinnedBytes": 20 * _GIB},
+            {"pays": True},
+            (
+                "; each has a CPU tier of 100 GiB, of which 20 GiB are locked in memory: "
+                "its log says what refused the rest"
+            ),
+        ),
+        (
+            {},
+            {"pays": False},
+            (
+                "; its disk tier is not used, because computing is sooner than reading from it: "
+                "give it a faster disk, or none"
+            ),
+        ),
+    ],
+)
+def test_what_engines_really_got_of_their_tiers(cpu: dict[str, Any], disk: dict[str, Any], said: str) -> None:
+    observed = {"bytes": 100 * _GIB, "tokens": 409_600, "source": "Observed"}
+    known = replace(_FULL.planned, tiers={"cpu": observed | cpu, "disk": observed | disk})
+    found = _conditions(replace(_FULL, planned=known))
+    assert found["EnginesReady"]["message"] == f"2 of 2 engine pods ready{said}"
+
+
 _ENGINES = [
     ({"engine": None}, "NotCreated", ""),
     ({"engine": replace(_READY, ready=1)}, "Progressing", "1 of 2 engine pods ready; one has"),
