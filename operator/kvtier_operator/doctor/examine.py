@@ -1,19 +1,24 @@
 """Looks at everything that an engine demands."""
 
 from collections.abc import Iterator
+from typing import Final
 
 from kvtier_operator.doctor.checks.hugepages import hugepages
 from kvtier_operator.doctor.checks.memlock import memlock
 from kvtier_operator.doctor.checks.memory import memory
+from kvtier_operator.doctor.checks.page_gain import huge_pages_unused
 from kvtier_operator.doctor.checks.shared_memory import shared_memory
 from kvtier_operator.doctor.checks.volume import volume
-from kvtier_operator.doctor.probes.hugepages import look_at_hugepages
+from kvtier_operator.doctor.probes.hugepages import look_at_hugepages, page_costs
 from kvtier_operator.doctor.probes.memlock import look_at_memlock
 from kvtier_operator.doctor.probes.memory import look_at_memory
 from kvtier_operator.doctor.probes.shared_memory import look_at_shared_memory
 from kvtier_operator.doctor.probes.volume import look_at_volume
 from kvtier_operator.doctor.verdict import Place, Verdict
 from kvtier_operator.planning.demands import Demands
+from kvtier_operator.planning.units import MIB
+
+_USUAL_PAGE_BYTES: Final = 2 * MIB
 
 
 def examine(demands: Demands, place: Place) -> Iterator[Verdict]:
@@ -27,6 +32,10 @@ def examine(demands: Demands, place: Place) -> Iterator[Verdict]:
     yield shared_memory(demands.shm_bytes, look_at_shared_memory(), place)
     if demands.hugepages:
         yield hugepages(demands.hugepages, look_at_hugepages(demands.hugepages), place)
+    elif demands.memlock and demands.memlock.bytes:
+        unused = huge_pages_unused(demands.memlock.bytes, page_costs(_USUAL_PAGE_BYTES), place)
+        if unused:
+            yield unused
     if demands.memlock:
         yield memlock(demands.memlock, look_at_memlock(demands.memlock), place)
     for wanted in demands.volumes:

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from typing import Final
 
+from kvtier_operator.doctor.checks.page_gain import PageCosts, page_gain
 from kvtier_operator.doctor.verdict import Place, Verdict
 from kvtier_operator.planning.demands import HugepagesDemand
 from kvtier_operator.planning.units import count, quantity, size
@@ -18,11 +19,13 @@ class HugepagesFacts:
         refusal: Why the kernel refused the pages, in its words; empty where they could be taken.
         free_pages: Free pages of that size that nobody has reserved; None where the kernel has no such size.
         limit_bytes: The control groups' hugetlb limit; None without one.
+        costs: What taking them costs, beside ordinary ones; None where that was not measured.
     """
 
     refusal: str
     free_pages: int | None
     limit_bytes: int | None
+    costs: PageCosts | None = None
 
 
 def hugepages(demand: HugepagesDemand, found: HugepagesFacts, place: Place) -> Verdict:
@@ -30,7 +33,10 @@ def hugepages(demand: HugepagesDemand, found: HugepagesFacts, place: Place) -> V
     numbers = f"{count(demand.pages)} pages of {size(demand.page_bytes)} needed ({size(demand.bytes)})"
     problem = _problem(demand, found, place)
     if problem is None:
-        return Verdict.passed(_CHECK, f"{numbers}, all of them could be taken")
+        gain = page_gain(demand.bytes, found.costs) if found.costs else ""
+        return Verdict.passed(
+            _CHECK, f"{numbers}, all of them could be taken" + (f"; {gain}" if gain else "")
+        )
     if not demand.required:
         return Verdict.warned(
             _CHECK, f"{numbers}, {problem[0]}: the tier falls back to ordinary pages (policy Prefer)"

@@ -6,7 +6,9 @@ from pathlib import Path
 from typing import Final
 
 from kvtier_operator.doctor.checks.hugepages import HugepagesFacts
+from kvtier_operator.doctor.checks.page_gain import PageCosts
 from kvtier_operator.doctor.probes.cgroup import lowest_limit
+from kvtier_operator.doctor.probes.page_cost import seconds_per_gib
 from kvtier_operator.planning.demands import HugepagesDemand
 from kvtier_operator.planning.units import GIB, KIB, MIB
 
@@ -25,7 +27,21 @@ def look_at_hugepages(demand: HugepagesDemand) -> HugepagesFacts:
     limit = lowest_limit(controller="hugetlb", v1=f"hugetlb.{unit}.limit_in_bytes", v2=f"hugetlb.{unit}.max")
     proof = demand.bytes if limit is None else demand.page_bytes
     free = _free_pages(demand.page_bytes)
-    return HugepagesFacts(refusal=_take(demand, proof), free_pages=free, limit_bytes=limit)
+    refusal = _take(demand, proof)
+    costs = None if refusal else page_costs(demand.page_bytes, free or 0)
+    return HugepagesFacts(refusal=refusal, free_pages=free, limit_bytes=limit, costs=costs)
+
+
+def page_costs(page_bytes: int, free_pages: int | None = None) -> PageCosts:
+    """Measures what pages of a size cost beside ordinary ones.
+
+    Args:
+        page_bytes: The size.
+        free_pages: How many are free, if that is known.
+    """
+    free = (_free_pages(page_bytes) or 0) if free_pages is None else free_pages
+    huge_s = seconds_per_gib(page_bytes) if free else None
+    return PageCosts(seconds_per_gib() if huge_s is not None else None, huge_s, page_bytes, free)
 
 
 def _take(demand: HugepagesDemand, proof_bytes: int) -> str:
