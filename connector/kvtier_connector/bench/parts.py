@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from kvtier_connector.bench.disk import bench_disk
 from kvtier_connector.bench.given import Given
+from kvtier_connector.bench.growth import bench_growth
 from kvtier_connector.bench.hit_rate.compare import bench_hit_rate
 from kvtier_connector.bench.index import bench_index
 from kvtier_connector.bench.model import write_bench_config, write_bench_model
@@ -31,6 +32,7 @@ PARTS: Final = (
     "workloads",
     "overhead",
     "never_slower",
+    "growth",
 )
 GPU: Final = "gpu"
 """Only where it is asked for: the other parts need none."""
@@ -111,6 +113,7 @@ def parts(options: Options, say: Callable[[str], None]) -> dict[str, Callable[[]
         "overhead": lambda: bench_overhead(
             weights(), TIER, pairs=options.pairs, log=log("overhead"), say=say
         ),
+        "growth": lambda: bench_growth(weights(), log=log("growth"), say=say),
         "never_slower": lambda: _never_slower(options.folder, say),
         GPU: _copies,
         **(_on_a_gpu if options.gpu else _on_a_cpu)(options, weights, log, say),

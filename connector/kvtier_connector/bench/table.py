@@ -154,6 +154,16 @@ def _never_slower(found: list[dict[str, Any]]) -> Iterator[Row]:
         )
 
 
+def _growth(growth: dict[str, Any]) -> Iterator[Row]:
+    for what, name in (("median", "s"), ("99th percentile", "p99_s"), ("longest", "longest_s")):
+        yield (
+            f"a short request while {growth['gib']:g} GiB are taken and locked beside it, {what}, ms",
+            f"{1000 * growth[f'while_growing_{name}']:.1f}",
+            f"afterwards {1000 * growth[f'grown_{name}']:.1f}",
+            "",
+        )
+
+
 _ROWS: Final[dict[str, Callable[[Any], Any]]] = {
     "index": _index,
     "hit_rate": _hit_rate,
@@ -165,5 +175,6 @@ _ROWS: Final[dict[str, Callable[[Any], Any]]] = {
     "workloads": _workloads,
     "overhead": _overhead,
     "never_slower": _never_slower,
+    "growth": _growth,
     "gpu": _gpu,
 }
