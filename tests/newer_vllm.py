@@ -5,7 +5,7 @@ import os
 import shutil
 import subprocess
 import sys
-from importlib.metadata import distribution, version
+from importlib.metadata import Distribution, distribution, version
 from pathlib import Path, PurePosixPath
 from tempfile import TemporaryDirectory
 from typing import Final
@@ -66,6 +66,12 @@ def newer_vllm(say: Say) -> Path:
     return target
 
 
+def newer_vllm_says(say: Say) -> Distribution:
+    """What it says of itself: its version, and what it requires."""
+    (about,) = newer_vllm(say).glob("*.dist-info")
+    return Distribution.at(about)
+
+
 def _wheel(folder: Path) -> Path:
     command = [sys.executable, "-m", "pip", "download", "--quiet", "--disable-pip-version-check"]
     only = ["--no-deps", "--only-binary", ":all:", "--platform", _PLATFORM, "--require-hashes"]
@@ -84,6 +90,8 @@ def _make(folder: Path, wheel: Path) -> None:
         if file.parent == PurePosixPath("vllm") and file.name.endswith(".abi3.so"):
             shutil.copy2(str(installed.locate_file(file)), folder / "vllm")
     # Its platform is the CPU if the version of the distribution `vllm` says so.
+    with ZipFile(wheel) as archive:
+        said = archive.read(f"vllm-{_NEWER}.dist-info/METADATA").decode()
     about = folder / f"vllm-{_NEWER}+cpu.dist-info"
     about.mkdir()
-    (about / "METADATA").write_text(f"Metadata-Version: 2.1\nName: vllm\nVersion: {_NEWER}+cpu\n")
+    (about / "METADATA").write_text(said.replace(f"\nVersion: {_NEWER}\n", f"\nVersion: {_NEWER}+cpu\n", 1))

@@ -101,7 +101,7 @@ def _resource(tokens: int) -> dict[str, Any]:
     document = fitted(resource, DEMO_MODEL.name, tokens, per_token).manifest()
     document["spec"]["model"]["geometry"] = model_geometry(shape)
     document["spec"]["engine"]["env"] = model_environment()
-    document["spec"]["tiers"]["cpu"] |= {"hugepages": {"policy": "Require"}, "memlock": {"policy": "Require"}}
+    document["spec"]["tiers"]["cpu"] |= {"hugepages": {"policy": "Require"}}
     document["spec"]["router"] = {"flavor": "gaie", "version": "1.5"}
     return document
 

@@ -45,7 +45,7 @@ def engine_mounts(say: Say) -> Mapping[Path, str]:
         fcntl.flock(lock, fcntl.LOCK_EX)  # another test run may be making the same
         for model in (DEMO_MODEL, SMALL_MODEL):
             _put_into_hub(model, say)
-    return {vllm_packages(): VLLM_PACKAGES, _hub(): HUB}
+    return {vllm_packages(say): VLLM_PACKAGES, _hub(): HUB}
 
 
 def model_environment() -> list[dict[str, str]]:

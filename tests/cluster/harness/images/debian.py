@@ -19,8 +19,8 @@ from tests.cluster.harness.tools import MissingToolError, Say, cache_folder
 # Debian's releases by the Python that they have: engines run with this machine's packages for it.
 _RELEASES: Final = {(3, 11): "bookworm", (3, 13): "trixie"}
 _MIRROR: Final = "http://deb.debian.org/debian"
-# Python as its public image has it, and what vLLM and torch load.
-_PACKAGES: Final = ("ca-certificates", "libgomp1", "libnuma1", "libstdc++6", "python3", "python3-venv")
+# Python as its public image has it.
+_PACKAGES: Final = ("ca-certificates", "libstdc++6", "python3", "python3-venv")
 
 
 def debian_base(say: Say) -> str:

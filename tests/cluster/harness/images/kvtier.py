@@ -42,7 +42,7 @@ def engine_archive(say: Say) -> Path:
     It is thin: vLLM's packages are links to this checkout's, which the build sees and the node shows to all
     containers (see `engines`).
     """
-    base, packages = debian_base(say), vllm_packages()
+    base, packages = debian_base(say), vllm_packages(say)
     thin = "kvtier.test/engine-base:1"
 
     def make(archive: Path) -> None:
