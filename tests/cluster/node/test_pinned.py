@@ -11,6 +11,7 @@ def test_tier_is_in_memory_as_asked_for(engines: Engines) -> None:
         locked = sum(each.locked_bytes for each in processes)
         if engines.has_hugepages:
             assert hugetlb == CAPACITY_BYTES  # hugetlbfs pages are never swapped: nothing is left to lock
+            assert not any(each.may_lock for each in processes), "more rights than the default asks for"
         else:
             assert hugetlb == 0
             assert locked >= CAPACITY_BYTES
