@@ -15,7 +15,7 @@ from kvtier_connector.bench.llm import make_llm
 from kvtier_connector.config import GIB, ConnectorConfig, Policy, kv_transfer_config
 from kvtier_connector.errors import ConnectorError
 
-_TIER: Final = ConnectorConfig(cpu_capacity_bytes=6 * GIB, hugepages=Policy.OFF)
+_TIER: Final = ConnectorConfig(cpu_capacity_bytes=2 * GIB, hugepages=Policy.OFF)
 """On ordinary pages, which take longest."""
 _PROMPT_TOKENS: Final = 32
 _OUTPUT_TOKENS: Final = 1
@@ -48,7 +48,7 @@ def bench_growth(model: Path, *, log: Path, say: Callable[[str], None]) -> dict[
         growing += found["growing"]
         grown += found["grown"]
         took.append(found["took_s"])
-        say(f"growth: life {life + 1} of {_LIVES}: {len(growing)} requests, {took[-1]:.1f} s")
+        say(f"growth: life {life + 1} of {_LIVES}: {len(found['growing'])} requests, {took[-1]:.1f} s")
     return {
         "gib": _TIER.cpu_capacity_bytes / GIB,
         "lives": _LIVES,

@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Final
 
+from kvtier_connector.config import MIB
 from kvtier_connector.core import pages
 from kvtier_connector.core.cores import use_every_core
 from kvtier_connector.core.growth_words import Grown, GrowthWords
@@ -21,10 +22,15 @@ from kvtier_connector.core.region import Slice
 
 _NICENESS: Final = 10
 """The engine's own threads go first, and leave a tenth of a core: setpriority(2) is of threads on Linux."""
+_AT_ONCE_BYTES: Final = 2 * MIB
+"""Memory that one call takes. Meanwhile the kernel lets nobody else change the process's memory, and a thread
+that others keep from a core has it wait for ten times as long: with 32 MiB, a request took 0.3 s."""
+_CORES_A_THREAD: Final = 4
+"""That there have to be for another thread: those that a CPU's engine computes on are not to be taken."""
 
 
 class Growth:
-    """Grows one slice on a thread of its own, which rests after each piece for as long as that took.
+    """Grows one slice on a thread of its own, which rests after each piece for as long as the first one took.
 
     Args:
         memory: mapped, nothing of it taken.
@@ -54,7 +60,7 @@ class Growth:
         self._taken_bytes = 0
         self._unlocked = self._refused = ""  # why the rest is not locked; why there is no more
         self._grown = Grown(0, 0, is_over=False)
-        self._begun_s = 0.0
+        self._begun_s = self._undisturbed_s = 0.0
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name="kvtier-growth", daemon=True)
 
@@ -64,6 +70,7 @@ class Growth:
             return
         self._begun_s = time.monotonic()
         if self._take(self._pieces[0]):
+            self._undisturbed_s = time.monotonic() - self._begun_s
             self._thread.start()
         else:
             self._end()
@@ -84,7 +91,8 @@ class Growth:
             begun_s = time.monotonic()
             if not self._take(piece):
                 break
-            if self._stopping.wait(time.monotonic() - begun_s):
+            # Longer, it had to give way already.
+            if self._stopping.wait(min(time.monotonic() - begun_s, self._undisturbed_s)):
                 return
         self._end()
 
@@ -99,7 +107,12 @@ class Growth:
         try:
             start, size_bytes = self._memory.address + self._taken_bytes, until_bytes - self._taken_bytes
             if size_bytes:  # a huge page may have come with the piece before
-                pages.populate([pages.Range(start, size_bytes, self._memory.node)], self._page_bytes)
+                pages.populate(
+                    [pages.Range(start, size_bytes, self._memory.node)],
+                    self._page_bytes,
+                    threads=max(1, len(os.sched_getaffinity(0)) // _CORES_A_THREAD),
+                    at_once_bytes=_AT_ONCE_BYTES,
+                )
         except OSError as error:
             self._refused = pages.refusal(error)
             return False

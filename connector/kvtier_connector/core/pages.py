@@ -112,27 +112,33 @@ def transparent_obstacle(*, shared: bool) -> str:
     return f"transparent huge pages: {_MODES / name} is {mode}" if mode in ("never", "deny") else ""
 
 
-def populate(ranges: Iterable[Range], page_bytes: int) -> None:
-    """Take all pages of some ranges, on as many threads as CPUs may be used, each on its range's NUMA node.
+def populate(
+    ranges: Iterable[Range],
+    page_bytes: int,
+    *,
+    threads: int | None = None,
+    at_once_bytes: int = _POPULATE_PIECE_BYTES,
+) -> None:
+    """Take all pages of some ranges, each on its range's NUMA node.
 
     Args:
         ranges: of this process.
         page_bytes: size of their pages.
+        threads: how many at most; None for as many as CPUs may be used.
+        at_once_bytes: taken in one call, for which whoever else changes this process's memory waits.
 
     Raises:
         OSError: the kernel has no memory for it, or a control group allows no more. What was taken stays so.
     """
     pieces: defaultdict[int | None, list[tuple[int, int]]] = defaultdict(list)
     for part in ranges:
-        pieces[part.node] += _pieces(part, max(_POPULATE_PIECE_BYTES, page_bytes))
+        pieces[part.node] += _pieces(part, max(at_once_bytes, page_bytes))
     with ExitStack() as pools:
         taken = []
         for node, of_node in pieces.items():
             cpus = (numa.cpus_of_node(node) if node is not None else None) or os.sched_getaffinity(0)
-            threads = min(len(cpus), len(of_node))
-            pool = pools.enter_context(
-                ThreadPoolExecutor(threads, "kvtier-populate", partial(_stay_on, cpus))
-            )
+            count = min(threads or len(cpus), len(cpus), len(of_node))
+            pool = pools.enter_context(ThreadPoolExecutor(count, "kvtier-populate", partial(_stay_on, cpus)))
             taken += [pool.submit(_populate_piece, *piece) for piece in of_node]
         try:
             for piece in taken:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import Final
 
-from kvtier_connector.config import Policy
+from kvtier_connector.config import MIB, Policy
 from kvtier_connector.core.locklimit import LockLimit, lock_limit, raised
 from kvtier_connector.core.mappings import range_state
 from kvtier_connector.core.memory import format_bytes, tightest_bound
@@ -16,6 +16,8 @@ from kvtier_connector.core.region_report import RegionReport
 from kvtier_connector.errors import PinError
 
 _LIBC: Final = ctypes.CDLL(None, use_errno=True)
+_AT_ONCE_BYTES: Final = 2 * MIB
+"""Locked by one call, for which whoever else changes this process's memory waits."""
 
 Register = Callable[[int, int], str | None]
 """Page-locks (address, bytes); returns None, or why it could not."""
@@ -138,7 +140,12 @@ def by_kernel(memory: Slice, policy: Policy) -> Pinning:
 
     def mlock(address: int, size_bytes: int) -> str | None:
         limit = raised(lock_limit(), size_bytes)
-        if _LIBC.mlock(ctypes.c_void_p(address), ctypes.c_size_t(size_bytes)) == 0:
+        parts = range(address, address + size_bytes, _AT_ONCE_BYTES)
+        ends = (min(part + _AT_ONCE_BYTES, address + size_bytes) for part in parts)
+        if all(
+            _LIBC.mlock(ctypes.c_void_p(part), ctypes.c_size_t(end - part)) == 0
+            for part, end in zip(parts, ends, strict=True)
+        ):
             return None
         reason = os.strerror(ctypes.get_errno())
         return f"mlock of {format_bytes(size_bytes)}: {reason}; {_shortage(size_bytes, limit)}"

@@ -1,5 +1,6 @@
 """A slice that grows beside the engine: all of it, or as much as can be had, and what is said of that."""
 
+import ctypes
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -21,9 +22,14 @@ class Scene:
     """A slice of eight slots of 1 MiB, in pieces of two."""
 
     def __init__(
-        self, make_pinning: Callable[[region.Slice], pin.Pinning], policy: Policy = Policy.OFF
+        self,
+        make_pinning: Callable[[region.Slice], pin.Pinning],
+        policy: Policy = Policy.OFF,
+        *,
+        slots: int = SLOTS,
+        piece_bytes: int = 2 * MIB,
     ) -> None:
-        request = region.RegionRequest(1, SLOTS * MIB, True, policy, 2 * MIB, grows=True)  # noqa: FBT003
+        request = region.RegionRequest(1, slots * MIB, True, policy, 2 * MIB, grows=True)  # noqa: FBT003
         handle, descriptor = region.create(request)
         self.memory = region.map_slice(handle, 0)
         os.close(descriptor)
@@ -31,7 +37,7 @@ class Scene:
         self.said: list[tuple[str, bool]] = []
         self.growth = Growth(
             self.memory,
-            tuple(pieces_of(SLOTS, MIB, most_bytes=2 * MIB)),
+            tuple(pieces_of(slots, MIB, most_bytes=piece_bytes)),
             page_bytes=2 * MIB if policy is Policy.REQUIRE else pages.SMALL_PAGE_BYTES,
             pinning=make_pinning(self.memory),
             words=self.words,
@@ -75,6 +81,29 @@ def test_nothing_is_taken_before_it_begins_and_all_of_it_is_in_the_end() -> None
     ((line, is_short),) = scene.said
     assert "; locked (page-locked for DMA); all there after " in line
     assert not is_short
+
+
+def test_no_call_takes_or_locks_much_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever else changes this process's memory waits for it, and the thread has to wait for a core."""
+    taken, locked = list[int](), list[int]()
+    real = pages._populate_piece
+
+    def take(address: int, size_bytes: int) -> None:
+        taken.append(size_bytes)
+        real(address, size_bytes)
+
+    class Libc:
+        def mlock(self, _address: object, size: ctypes.c_size_t) -> int:
+            locked.append(size.value)
+            return 0
+
+    monkeypatch.setattr(pages, "_populate_piece", take)
+    monkeypatch.setattr(pin, "_LIBC", Libc())
+    slots, piece_bytes = 16, 8 * MIB
+    scene = Scene(lambda memory: pin.by_kernel(memory, Policy.PREFER), slots=slots, piece_bytes=piece_bytes)
+    scene.grown()
+    assert (sum(taken), max(taken)) == (slots * MIB, 2 * MIB)
+    assert (sum(locked), max(locked)) == (slots * MIB, 2 * MIB)
 
 
 def test_a_driver_that_refuses_ends_the_growth_with_what_was_page_locked() -> None:
