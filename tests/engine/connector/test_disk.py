@@ -82,7 +82,7 @@ def test_killed_at_any_moment_while_it_stores(
     file = tmp_path / "chunks"
     file.write_bytes(pickle.dumps((replace(request, capacity_bytes=capacity_bytes), chunks)))
     moments = random.Random(1)  # noqa: S311 - not for secrets
-    warm = 0
+    warm = survived = 0
     for kill in range(kills):
         disk_engine.leave()
         with subprocess.Popen(  # noqa: S603 - our own interpreter
@@ -96,11 +96,14 @@ def test_killed_at_any_moment_while_it_stores(
             sleep(moments.uniform(0, 0.05))  # the moment is the test's, not a wait for anything
             writer.send_signal(signal.SIGKILL)
         disk_engine.enter(tmp_path / "killed", capacity_bytes)
+        survived += any(map(disk_engine.disk.holds, chunks))
         tokens, cached = disk_engine.ask(PROMPTS[:5] if kill % 4 else PROMPTS)
         assert tokens == cold[: len(tokens)], f"wrong tokens after kill {kill}"
         warm += sum(cached) > 0
-    print(f"{kills} kills, {warm} starts found chunks, 0 wrong tokens")  # noqa: T201 - figures, seen with -s
-    assert warm > kills // 5
+    found = f"{survived} starts found chunks, {warm} the beginnings of prompts"
+    print(f"{kills} kills, {found}, 0 wrong tokens")  # noqa: T201 - figures, seen with -s
+    # Which are there is chance: a prompt's first ones are among them in nearly half of the starts.
+    assert survived > kills // 2
     assert metric(disk_engine.llm, "vllm:kvtier_disk_degraded") == 0
 
 
