@@ -11,17 +11,24 @@ from tests.newer_vllm import older_vllm
 pytestmark = pytest.mark.engine
 
 _ENGINE = Path(__file__).parent
-_CONNECTOR = {
-    "memory": ("manager", "quiet_steps", "resets", "refusals", "tier", "tier_faults", "layer_loads"),
-    "disk": ("promotions", "disk", "secondary_settings", "secondary_tier", "secondary_faults"),
-}
-_PATHS = {
-    **{name: [f"connector/test_{file}.py" for file in files] for name, files in _CONNECTOR.items()},
-    "arguments": ["planning"],
-}
+_CONNECTOR = ("manager", "quiet_steps", "resets", "refusals", "tier", "tier_faults", "secondary_tier")
+_LONG = (
+    "secondary_faults",
+    "secondary_settings",
+    "promotions",
+    "layer_loads",
+    "disk",
+    "disk_kinds",
+    "tier_kinds",
+)
+_PATHS = [
+    pytest.param(["planning"], id="arguments"),
+    pytest.param([f"connector/test_{file}.py" for file in _CONNECTOR], id="connector"),
+    pytest.param([f"connector/test_{file}.py" for file in _LONG], id="more", marks=pytest.mark.long),
+]
 
 
-@pytest.mark.parametrize("paths", _PATHS.values(), ids=_PATHS)
+@pytest.mark.parametrize("paths", _PATHS)
 def test_under_the_older_vllm(paths: list[str]) -> None:
     own = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
     where = [_ENGINE / path for path in paths]

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from tests.engine.connector.late_device import LateDevice
 from tests.engine.connector.memory_tier import KNOWN, TIER, TOGETHER
+from tests.engine.connector.offloading import offloading_config
 from tests.engine.connector.prompts import (
     BLOCKS,
     PROMPTS,
@@ -20,6 +21,7 @@ from tests.engine.connector.prompts import (
 )
 
 from kvtier_connector.config import kv_transfer_config
+from kvtier_connector.core.copyplan import Layout, Page
 
 pytestmark = [pytest.mark.engine, pytest.mark.filterwarnings("ignore")]
 
@@ -41,30 +43,39 @@ def cold(engine: Callable[..., Any], model_folder: Callable[..., Any]) -> list[l
         return tokens_of([answers(llm, [ids])[0] for ids in [LONG, *TOGETHER]])
 
 
-@pytest.fixture
-def device(monkeypatch: pytest.MonkeyPatch) -> LateDevice:
+@pytest.fixture(scope="module")
+def device() -> Iterator[LateDevice]:
     """Have engines take the device's memory for a GPU's."""
     from kvtier_connector.core import pin  # noqa: PLC0415 - as below
     from kvtier_connector.vllm import copier_cuda, spec  # noqa: PLC0415 - imports vLLM
 
     late = LateDevice()
-    late.put_in(monkeypatch)
 
     def cuda(self: spec.KVTierOffloadingSpec, memory: Any) -> Any:  # noqa: ANN401 - a slice and a pair
         return copier_cuda.CudaCopier(), pin.by_kernel(memory, self.settings.memlock)
 
-    monkeypatch.setattr(spec.KVTierOffloadingSpec, "_device", cuda)
-    return late
+    with pytest.MonkeyPatch.context() as patch:
+        late.put_in(patch)
+        patch.setattr(spec.KVTierOffloadingSpec, "_device", cuda)
+        yield late
 
 
-@pytest.fixture
-def layered(
+@pytest.fixture(scope="module")
+def of_all(
     engine: Callable[..., Any], model_folder: Callable[..., Any], cold: list[list[int]], device: LateDevice
 ) -> Iterator[Any]:
+    """An engine for all tests of this file."""
     del cold, device
     transfer = kv_transfer_config(TIER_OF_SIX)
     with engine(transfer, model=model_folder(**SIX_LAYERS), **SMALL_DEVICE) as llm:
         yield llm
+
+
+@pytest.fixture
+def layered(of_all: "LLM") -> "LLM":
+    """The same, with nothing in any cache."""
+    assert of_all.reset_prefix_cache(reset_connector=True)
+    return of_all
 
 
 def worker() -> Any:  # noqa: ANN401 - a mock's target
@@ -94,13 +105,14 @@ def test_each_layer_waits_for_its_own_part(
 
 
 def test_several_requests_in_one_step(layered: "LLM", cold: list[list[int]]) -> None:
+    failed = metric(layered, "vllm:kvtier_cpu_failed_chunks")
     answers(layered, [KNOWN])
     overwrite(layered)
     assert tokens_of(answers(layered, TOGETHER)) == cold[1:]
     overwrite(layered)
     again = [answers(layered, [ids])[0] for ids in TOGETHER]
     assert tokens_of(again) == cold[1:]
-    assert metric(layered, "vllm:kvtier_cpu_failed_chunks") == 0
+    assert metric(layered, "vllm:kvtier_cpu_failed_chunks") == failed
 
 
 @pytest.mark.parametrize("part", [0, 3, LAYERS - 1])
@@ -110,8 +122,9 @@ def test_a_part_that_is_refused_is_computed(
     answers(layered, [LONG])
     overwrite(layered)
     device.fails_at = device.loads + part
+    failed = metric(layered, "vllm:kvtier_cpu_failed_chunks")
     assert answers(layered, [LONG])[0] == (cold[0], 0)
-    assert metric(layered, "vllm:kvtier_cpu_failed_chunks") == CACHED // 32
+    assert metric(layered, "vllm:kvtier_cpu_failed_chunks") == failed + CACHED // 32
     device.fails_at = None
     answers(layered, [PROMPTS[1]])  # the engine lives, and has stored the chunks again
     overwrite(layered)
@@ -165,7 +178,14 @@ def test_who_asks_for_layers(mode: str, asks: bool) -> None:
     assert not asks_for_layers(step)
 
 
-def test_without_the_setting_nothing_is_in_parts(engine: Callable[..., Any], device: LateDevice) -> None:
+@pytest.mark.parametrize("is_set", [False, True])
+def test_nothing_is_in_parts_without_the_setting(device: LateDevice, is_set: bool) -> None:
+    from kvtier_connector.vllm.copier_cuda import CudaCopier  # noqa: PLC0415 - imports vLLM
+    from kvtier_connector.vllm.spec import KVTierOffloadingSpec  # noqa: PLC0415 - as above
+
     del device
-    with engine(kv_transfer_config(TIER), **SMALL_DEVICE):
-        assert worker()._layered_copies is None
+    spec = KVTierOffloadingSpec(offloading_config())
+    spec.settings = replace(spec.settings, layered_loads=is_set)
+    pages = tuple(Page(layer << 30, 4096, layer * 4096, 4096) for layer in range(LAYERS))
+    layout = Layout((pages,), 1, LAYERS * 4096, 1 << 40)
+    assert (spec._layered_copies(layout, CudaCopier()) is not None) is is_set
