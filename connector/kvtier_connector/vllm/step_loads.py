@@ -43,6 +43,8 @@ def step_budget_tokens(vllm_config: VllmConfig, kv_cache_config: KVCacheConfig, 
     """
     if not current_platform.is_cpu() and not layered:
         return 0
+    if current_platform.is_cpu() and layered:
+        log.warning("kvtier: layered_loads is off: a CPU's copies take the cores from what it computes")
     if reason := _why_not(vllm_config, kv_cache_config):
         if layered:
             log.warning("kvtier: layered_loads is off: %s", reason)

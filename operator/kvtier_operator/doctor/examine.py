@@ -32,8 +32,8 @@ def examine(demands: Demands, place: Place) -> Iterator[Verdict]:
     yield shared_memory(demands.shm_bytes, look_at_shared_memory(), place)
     if demands.hugepages:
         yield hugepages(demands.hugepages, look_at_hugepages(demands.hugepages), place)
-    elif demands.memlock and demands.memlock.bytes:
-        unused = huge_pages_unused(demands.memlock.bytes, page_costs(_USUAL_PAGE_BYTES), place)
+    elif demands.ordinary_tier_bytes:
+        unused = huge_pages_unused(demands.ordinary_tier_bytes, page_costs(_USUAL_PAGE_BYTES), place)
         if unused:
             yield unused
     if demands.memlock:

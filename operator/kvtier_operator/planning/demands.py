@@ -71,6 +71,7 @@ class Demands:
         hugepages: Explicit huge pages; None where none are wanted.
         memlock: Locked memory; None where the engine starts without.
         volumes: Volumes of the disk tier.
+        ordinary_tier_bytes: What of the CPU tier is on ordinary pages.
     """
 
     memory_bytes: int
@@ -78,6 +79,7 @@ class Demands:
     hugepages: HugepagesDemand | None = None
     memlock: MemlockDemand | None = None
     volumes: tuple[VolumeDemand, ...] = ()
+    ordinary_tier_bytes: int = 0
 
     def to_json(self) -> str:
         """The demands as one line; the same text for the same demands."""
@@ -99,6 +101,7 @@ class Demands:
                 hugepages=HugepagesDemand(**hugepages) if hugepages else None,
                 memlock=MemlockDemand(**memlock) if memlock else None,
                 volumes=tuple(VolumeDemand(**volume) for volume in given["volumes"]),
+                ordinary_tier_bytes=given["ordinary_tier_bytes"],
             )
         except (KeyError, TypeError) as error:
             raise ValueError(f"not the demands of an engine: {error}") from error

@@ -23,6 +23,7 @@ def plan_doctor(
             hugepages=hugepages,
             memlock=_memlock(spec, hugepages),
             volumes=_volumes(spec, engine),
+            ordinary_tier_bytes=_ordinary_bytes(spec, hugepages),
         ),
     )
 
@@ -53,6 +54,11 @@ def _memlock(spec: Spec, hugepages: HugepagesDemand | None) -> MemlockDemand | N
         bytes=0 if on_hugepages else cpu.capacity.bytes // spec.engine.data_parallel_size,
         required=True,
     )
+
+
+def _ordinary_bytes(spec: Spec, hugepages: HugepagesDemand | None) -> int:
+    """What huge pages could hold: the other backends decide on their memory themselves."""
+    return 0 if hugepages or spec.backend is not Backend.KVTIER else spec.tiers.cpu.capacity.bytes
 
 
 def _volumes(spec: Spec, engine: EnginePlan) -> tuple[VolumeDemand, ...]:

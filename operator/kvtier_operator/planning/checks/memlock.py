@@ -26,7 +26,7 @@ def memlock(given: CheckInput) -> CheckResult:
     if policy is Policy.PREFER and on_cuda:
         return _VERDICTS.passed(
             "the engine asks the driver to page-lock the tier for DMA, which RLIMIT_MEMLOCK does not bound; "
-            "its first lines say whether it did",
+            "a line of its log, and EnginesReady, say whether it did",
             reason="LeftToDriver",
         )
     return _limit(given, policy)
@@ -77,7 +77,7 @@ def _limit(given: CheckInput, policy: Policy) -> CheckResult:
     if required:
         return _VERDICTS.reject("MemlockTooLow", f"{numbers}; raise the limit, or set policy to Prefer")
     return _VERDICTS.passed(
-        f"{numbers}: at most {size(limit)} is locked, the rest may be swapped; the engine's first lines say "
-        "what it got",
+        f"{numbers}: at most {size(limit)} is locked, the rest may be swapped; a line of the engine's log, "
+        "and EnginesReady, say what it got",
         reason="LockedInPart",
     )

@@ -137,7 +137,9 @@ def _tier_small(plan: Plan, queries: Queries) -> dict[str, Any]:
     return _alert(
         plan,
         "KVCacheTierSmallerThanPlanned",
-        f"{queries.gauge('vllm:kvtier_cpu_capacity_bytes', by='pod')} < {1 - TOLERANCE} * {planned_bytes}",
+        f"{queries.gauge('vllm:kvtier_cpu_capacity_bytes', by='pod')} < {1 - TOLERANCE} * {planned_bytes}"
+        # an idle engine's figures stand still: it has said last that it grows
+        f" and on (pod) {queries.gauge('vllm:kvtier_cpu_growing', by='pod')} == 0",
         minutes=10,
         severity="warning",
         summary="a CPU tier is smaller than planned",
