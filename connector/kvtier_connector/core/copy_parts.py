@@ -55,6 +55,9 @@ def copy_parts(layout: Layout, layers: Sequence[LayerPlace]) -> tuple[CopyPart, 
     (pages,) = layout.groups
     if sum(page.size_bytes for page in pages) < sum(layer.size_bytes for layer in layers):
         return ()
+    ordered = sorted(layers, key=lambda layer: layer.offset_bytes)
+    if any(before.end_bytes > after.offset_bytes for before, after in pairwise(ordered)):
+        return ()  # a layer's bytes do not lie together: heads come before layers
     parts = list[CopyPart]()
     for first, last in pairwise(round(part * len(layers) / _PARTS) for part in range(_PARTS + 1)):
         cut = tuple(piece for begin, end in _ranges(layers[first:last]) for piece in _cut(pages, begin, end))

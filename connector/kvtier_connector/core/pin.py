@@ -148,6 +148,7 @@ def by_kernel(memory: Slice, policy: Policy) -> Pinning:
         ):
             return None
         reason = os.strerror(ctypes.get_errno())
+        _LIBC.munlock(ctypes.c_void_p(address), ctypes.c_size_t(size_bytes))  # a piece is locked or it is not
         return f"mlock of {format_bytes(size_bytes)}: {reason}; {_shortage(size_bytes, limit)}"
 
     return Pinning(policy, "mlock", call=mlock, check=_not_locked)

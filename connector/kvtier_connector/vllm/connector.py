@@ -191,6 +191,8 @@ class KVTierConnector(OffloadingConnector):  # type: ignore[misc] # vLLM has no 
     def get_transfer_results(self, finished_req_ids: set[str]) -> KVConnectorTransferResults:
         """Report the transfers that ended, and the requests whose load failed."""
         worker = self._worker
+        if self._behind:  # with speculative decoding, vLLM waits for the step's stores later
+            self._end_step_loads(has_computed=True)
         if not worker.busy:
             return KVConnectorTransferResults()
         if self._idle_step:

@@ -80,7 +80,7 @@ class CudaCopier:
                     job.parts.append(torch.cuda.Event(enable_timing=True))
                     job.end.record(stream)
         except BaseException:
-            step.wait_stream(stream)  # what was queued must not come later than what is computed in its place
+            stream.synchronize()  # what was queued must not come later than what is computed in its place
             raise
         self._jobs[to_device].append(job)
 

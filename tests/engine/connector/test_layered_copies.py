@@ -60,14 +60,23 @@ def device() -> Iterator[LateDevice]:
         yield late
 
 
-@pytest.fixture(scope="module")
+SPECULATION = {"method": "ngram", "num_speculative_tokens": 2, "prompt_lookup_max": 3, "prompt_lookup_min": 2}
+
+
+@pytest.fixture(
+    scope="module", params=[{}, {"speculative_config": SPECULATION}], ids=["plain", "speculative"]
+)
 def of_all(
-    engine: Callable[..., Any], model_folder: Callable[..., Any], cold: list[list[int]], device: LateDevice
+    request: pytest.FixtureRequest,
+    engine: Callable[..., Any],
+    model_folder: Callable[..., Any],
+    cold: list[list[int]],
+    device: LateDevice,
 ) -> Iterator[Any]:
-    """An engine for all tests of this file."""
+    """Engines for all tests of this file; one that speculates ends its steps in another order."""
     del cold, device
     transfer = kv_transfer_config(TIER_OF_SIX)
-    with engine(transfer, model=model_folder(**SIX_LAYERS), **SMALL_DEVICE) as llm:
+    with engine(transfer, model=model_folder(**SIX_LAYERS), **SMALL_DEVICE, **request.param) as llm:
         yield llm
 
 
@@ -113,6 +122,17 @@ def test_several_requests_in_one_step(layered: "LLM", cold: list[list[int]]) -> 
     again = [answers(layered, [ids])[0] for ids in TOGETHER]
     assert tokens_of(again) == cold[1:]
     assert metric(layered, "vllm:kvtier_cpu_failed_chunks") == failed
+
+
+def test_one_of_several_loads_of_a_step_is_refused(
+    layered: "LLM", cold: list[list[int]], device: LateDevice
+) -> None:
+    for ids in [KNOWN, *TOGETHER]:
+        answers(layered, [ids])
+    overwrite(layered)
+    device.fails_at = device.loads
+    assert tokens_of(answers(layered, TOGETHER)) == cold[1:]
+    device.fails_at = None
 
 
 @pytest.mark.parametrize("part", [0, 3, LAYERS - 1])

@@ -87,6 +87,10 @@ def test_numbers_of_layers_that_cannot_be_divided() -> None:
         (replace(apart(), groups=apart().groups * 2), places()),
         (together(), []),
         (together(), places(LAYERS + 1)),  # pages that are not there
+        (
+            together(),
+            [LayerPlace(layer * PAGE // 4, PAGE) for layer in range(LAYERS)],
+        ),  # four heads before layers
     ],
 )
 def test_others_are_copied_as_a_whole(layout: Layout, layers: list[LayerPlace]) -> None:
