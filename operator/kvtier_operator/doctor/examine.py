@@ -32,7 +32,7 @@ def examine(demands: Demands, place: Place) -> Iterator[Verdict]:
     yield shared_memory(demands.shm_bytes, look_at_shared_memory(), place)
     if demands.hugepages:
         yield hugepages(demands.hugepages, look_at_hugepages(demands.hugepages), place)
-    elif demands.ordinary_tier_bytes:
+    elif demands.ordinary_tier_bytes and not place.in_pod:  # a pod that asks for none gets none
         unused = huge_pages_unused(demands.ordinary_tier_bytes, page_costs(_USUAL_PAGE_BYTES), place)
         if unused:
             yield unused

@@ -7,6 +7,7 @@ import orjson
 
 from kvtier_operator.api.parse import parse_resource
 from kvtier_operator.api.status import RouterEntries, RouterStatus, Source, TierStatus
+from kvtier_operator.api.tiers import Policy
 from kvtier_operator.errors import InvalidInputError
 from kvtier_operator.planning.nodes.fit import nodes_fit
 from kvtier_operator.planning.objects import build_objects
@@ -101,7 +102,8 @@ def _selector(plan: Plan) -> str:
 def _tiers(plan: Plan, findings: EngineFindings) -> dict[str, Any]:
     tiers = {"gpu": plan.tiers.gpu, "cpu": plan.tiers.cpu, "disk": plan.tiers.disk}
     found = {name: _tier(tier) for name, tier in tiers.items() if tier is not None}
-    if findings.pinned_bytes is not None:
+    asks_for_locking = plan.resource.spec.tiers.cpu.memlock.policy is not Policy.OFF
+    if findings.pinned_bytes is not None and asks_for_locking:
         found["cpu"] |= {"pinnedBytes": findings.pinned_bytes}
     if findings.disk_pays is not None and "disk" in found:
         found["disk"] |= {"pays": findings.disk_pays}

@@ -8,11 +8,14 @@ from typing import Final
 from kvtier_operator.doctor.checks.hugepages import HugepagesFacts
 from kvtier_operator.doctor.checks.page_gain import PageCosts
 from kvtier_operator.doctor.probes.cgroup import lowest_limit
-from kvtier_operator.doctor.probes.page_cost import seconds_per_gib
+from kvtier_operator.doctor.probes.memory import look_at_memory
+from kvtier_operator.doctor.probes.page_cost import SAMPLE_BYTES, seconds_per_gib
 from kvtier_operator.planning.demands import HugepagesDemand
 from kvtier_operator.planning.units import GIB, KIB, MIB
 
 _POOLS: Final = Path("/sys/kernel/mm/hugepages")
+_ROOM_BYTES: Final = 8 * SAMPLE_BYTES
+"""Of memory: whoever takes a sample in a full control group is killed."""
 _SIZE_SHIFT: Final = 26
 """MFD_HUGE_SHIFT of linux/memfd.h: log2 of the page size goes into the flags from this bit."""
 
@@ -40,7 +43,8 @@ def page_costs(page_bytes: int, free_pages: int | None = None) -> PageCosts:
         free_pages: How many are free, if that is known.
     """
     free = (_free_pages(page_bytes) or 0) if free_pages is None else free_pages
-    huge_s = seconds_per_gib(page_bytes) if free else None
+    has_room = look_at_memory().limit_bytes >= _ROOM_BYTES
+    huge_s = seconds_per_gib(page_bytes) if free and has_room else None
     return PageCosts(seconds_per_gib() if huge_s is not None else None, huge_s, page_bytes, free)
 
 

@@ -21,6 +21,8 @@ _KVTIER_DISK: Final = "vllm:kvtier_disk_capacity_tokens"
 """kvtier_connector/vllm/metrics_disk.py, at the same time."""
 _KVTIER_PINNED: Final = "vllm:kvtier_cpu_pinned_bytes"
 _KVTIER_DISK_PAYS: Final = "vllm:kvtier_disk_pays"
+_TOO_MANY: Final = 1 << 63
+"""The status's fields are of 64 bits."""
 _READ: Final = (
     _DEVICE, _OFFLOADED, _KVTIER, _KVTIER_GROWING, _KVTIER_DISK, _KVTIER_PINNED, _KVTIER_DISK_PAYS,
 )  # fmt: skip
@@ -41,7 +43,7 @@ def read_tiers(text: str) -> tuple[EngineTokens, EngineFindings]:
 
 
 def _tokens(found: Mapping[str, Sequence[Sample]]) -> EngineTokens:
-    told, told_disk = (sum(int(each.value) for each in found[name]) for name in (_KVTIER, _KVTIER_DISK))
+    told, told_disk = (_total(found[name]) for name in (_KVTIER, _KVTIER_DISK))
     aimed_at = _sum(each.labels.get("cpu_kv_cache_size_tokens") for each in found[_OFFLOADED])
     cpu = told or None if found[_KVTIER] else aimed_at
     is_growing = any(each.value for each in found[_KVTIER_GROWING])
@@ -52,9 +54,21 @@ def _findings(found: Mapping[str, Sequence[Sample]]) -> EngineFindings:
     pinned, pays = found[_KVTIER_PINNED], found[_KVTIER_DISK_PAYS]
     is_growing = any(each.value for each in found[_KVTIER_GROWING])
     return EngineFindings(
-        pinned_bytes=sum(int(each.value) for each in pinned) if pinned and not is_growing else None,
-        disk_pays=any(each.value for each in pays) if pays else None,
+        pinned_bytes=_total(pinned) if pinned and not is_growing else None,
+        disk_pays=_total(pays) > 0 if pays else None,
     )
+
+
+def _total(samples: Iterable[Sample]) -> int:
+    """A gauge of all engines.
+
+    Raises:
+        ValueError: It is not a number that a status can have.
+    """
+    total = math.fsum(each.value for each in samples)
+    if not 0 <= total < _TOO_MANY:
+        raise ValueError(f"{total} is no number of bytes or tokens")
+    return int(total)
 
 
 def _device(samples: Iterable[Sample]) -> int | None:
@@ -75,4 +89,8 @@ def _sum(values: Iterable[str | None]) -> int | None:
 def _known(values: Iterable[str | None]) -> list[int]:
     """All of them, or none where one is not known."""
     texts = [value or "" for value in values]
-    return [int(text) for text in texts] if all(text.isdecimal() for text in texts) else []
+    return [int(text) for text in texts] if all(map(_is_number, texts)) else []
+
+
+def _is_number(text: str) -> bool:
+    return text.isascii() and text.isdigit() and int(text[:20]) < _TOO_MANY and len(text) < 20  # noqa: PLR2004

@@ -16,6 +16,7 @@ OFFLOADED = 'vllm:kv_offload_config_info{{cpu_kv_cache_size_tokens="{0}",engine=
 KVTIER = 'vllm:kvtier_cpu_capacity_tokens{{engine="{0}"}} {1}\n'
 GROWING = 'vllm:kvtier_cpu_growing{{engine="0"}} {0}.0\n'
 PINNED = 'vllm:kvtier_cpu_pinned_bytes{{engine="{0}"}} {1}.0\n'
+METRICS = ("cpu_capacity_tokens", "cpu_pinned_bytes", "disk_capacity_tokens", "disk_pays")
 PAYS = 'vllm:kvtier_disk_pays{{engine="0"}} {0}.0\n'
 KVTIER_DISK = 'vllm:kvtier_disk_capacity_tokens{{engine="{0}"}} {1}\n'
 
@@ -31,6 +32,7 @@ KVTIER_DISK = 'vllm:kvtier_disk_capacity_tokens{{engine="{0}"}} {1}\n'
         (OFFLOADED.format(4096, 0), EngineTokens(cpu=4096)),
         (OFFLOADED.format(4096, 0) + OFFLOADED.format(4096, 1), EngineTokens(cpu=8192)),
         (OFFLOADED.format("", 0), EngineTokens()),
+        (OFFLOADED.format("9" * 400, 0), EngineTokens()),
         (KVTIER.format(0, "2.048e+03") + KVTIER.format(1, "2.048e+03"), EngineTokens(cpu=4096)),
         (KVTIER.format(0, "0.0"), EngineTokens()),
         # kvtier's connector tells in vLLM's label what its tier will hold when it has grown.
@@ -62,9 +64,20 @@ def test_what_engines_found_out_is_read_from_their_metrics(text: str, findings: 
     assert read_tiers(text)[1] == findings
 
 
-def test_what_is_no_metric_is_refused() -> None:
+@pytest.mark.parametrize(
+    "text",
+    [
+        "vllm:cache_config_info{ what\n",
+        *(
+            f"vllm:kvtier_{name} {value}\n"
+            for name in METRICS
+            for value in ("NaN", "+Inf", "-Inf", "1e30", "-5")
+        ),
+    ],
+)
+def test_what_is_no_metric_of_a_tier_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match=r"."):
-        read_tiers("vllm:cache_config_info{ what\n")
+        read_tiers(text)
 
 
 def test_engines_of_one_spec_differ_a_little_and_that_changes_nothing() -> None:
