@@ -1,9 +1,9 @@
 {{- /* Generated from operator/kvtier_operator/install, do not edit: run `make generate`. */ -}}
 {{- define "kvtier.namespacedRules" }}
-# what is wanted
+# what is wanted; and whether it is still, before a child that has vanished is made again
 - apiGroups: [kvtier.dev]
   resources: [kvcachetiers]
-  verbs: [list, watch]
+  verbs: [get, list, watch]
 # what was done about it: conditions, replicas, tiers
 - apiGroups: [kvtier.dev]
   resources: [kvcachetiers/status]

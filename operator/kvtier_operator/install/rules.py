@@ -35,7 +35,12 @@ class Rule:
 
 
 NAMESPACED: Final = (
-    Rule("kvtier.dev", ("kvcachetiers",), _SEE, "what is wanted"),
+    Rule(
+        "kvtier.dev",
+        ("kvcachetiers",),
+        _READ,
+        "what is wanted; and whether it is still, before a child that has vanished is made again",
+    ),
     Rule(
         "kvtier.dev",
         ("kvcachetiers/status",),

@@ -61,6 +61,10 @@ def test_its_rights_are_enough_and_nothing_stays_behind(  # noqa: PLR0913, PLR09
         eventually(lambda: _are_there(kubectl, namespace), "children")
         # what the operator may not do stands in its log or in a condition
         told = eventually(lambda: _conditions(kubectl, namespace), "conditions")
+        # repairing asks for more rights than making did
+        before = _uids(kubectl, namespace)
+        kubectl("delete", *CHILDREN, "--namespace", namespace, "--wait=false")
+        eventually(lambda: (now := _uids(kubectl, namespace)) and not before & now, "the deleted children")
         assert "orbidden" not in log.read_text()
         assert [each for each in told if "orbidden" in told[each]["message"]] == (
             ["NodesFit"] if places else []
@@ -163,6 +167,15 @@ def _are_there(kubectl: Command, namespace: str) -> bool:
     except CommandError:
         return False
     return True
+
+
+def _uids(kubectl: Command, namespace: str) -> set[str]:
+    """Of all children; none as long as one is missing."""
+    jsonpath = "jsonpath={.items[*].metadata.uid}"
+    try:
+        return set(kubectl("get", *CHILDREN, "--namespace", namespace, "--output", jsonpath).split())
+    except CommandError:
+        return set()
 
 
 def _any_there(kubectl: Command, namespace: str) -> str:
