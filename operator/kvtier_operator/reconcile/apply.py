@@ -100,7 +100,7 @@ class Applier:
             outcome.failed(wanted, error)
             return
         outcome.written += 1
-        self._children.seen(wanted.kind, document).settle(wanted.digest)
+        self._children.written(wanted.kind, document, wanted.digest)
 
     async def _prune(self, diff: Diff, outcome: Outcome) -> None:
         for child in diff.surplus:

@@ -87,6 +87,15 @@ class Children:
             self._notify(new, content=not same)
         return new
 
+    def written(self, kind: Kind, document: Mapping[str, Any], digest: str) -> None:
+        """Takes a write's answer, which is as wanted.
+
+        Whatever is newer is not: someone's change after ours, which a watch may show before the answer comes.
+        """
+        child = self.seen(kind, document)
+        if child.version == int(document["metadata"]["resourceVersion"]):
+            child.settle(digest)
+
     def gone(self, kind: Kind, document: Mapping[str, Any]) -> None:
         """An object is no longer there; that of an object since made anew is ignored."""
         known = self._by_ref.get(_ref(kind, document))

@@ -1,9 +1,11 @@
 """The store of live objects: what is news, and what is not."""
 
+import pytest
 from tests.unit.operator.reconcile.objects import UID, live, planned
 
 from kvtier_operator.reconcile.children import Children
 from kvtier_operator.reconcile.desired import Wanted
+from kvtier_operator.reconcile.diff import diff
 from kvtier_operator.reconcile.kinds import BY_NAME
 
 _DEPLOYMENT = BY_NAME["Deployment"]
@@ -43,6 +45,32 @@ def test_an_older_version_is_ignored() -> None:
     assert child.version == 12
     assert child.facts
     assert child.facts.wanted == 1
+
+
+@pytest.mark.parametrize("seen_before_the_answer", [False, True])
+def test_someones_change_after_our_write_is_not_taken_for_ours(seen_before_the_answer: bool) -> None:
+    told, engine = _Told(), _engine()
+    ours, theirs = live(engine, version=11), live(engine, version=12)
+    theirs["spec"]["replicas"] = 9
+    if seen_before_the_answer:
+        told.children.seen(_DEPLOYMENT, theirs)
+    told.children.written(_DEPLOYMENT, ours, engine.digest)
+    told.children.seen(_DEPLOYMENT, theirs)
+    child = told.children.get(engine.ref)
+    assert child
+    assert child.version == 12
+    assert not child.matched
+    found = diff([engine], [child], told.children.get, lambda _: True, UID)
+    assert found.differing == (engine,)
+
+
+def test_our_write_is_as_wanted_also_if_a_watch_shows_it_first() -> None:
+    told, engine = _Told(), _engine()
+    told.children.seen(_DEPLOYMENT, live(engine, version=11))
+    told.children.written(_DEPLOYMENT, live(engine, version=11), engine.digest)
+    child = told.children.get(engine.ref)
+    assert child
+    assert child.matched == engine.digest
 
 
 def test_a_status_is_news_of_another_urgency() -> None:
