@@ -8,6 +8,8 @@ from typing import Final, cast
 
 import click
 
+from kvtier_operator.cli.extras import missing_package
+from kvtier_operator.cli.summaries import SUMMARIES
 from kvtier_operator.errors import InvalidInputError, KvtierError
 
 EXIT_REJECTED: Final = 1
@@ -41,6 +43,12 @@ class EntryPointGroup(click.Group):
                 return cast("click.Command", entry_point.load())
         return None
 
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """List the sub-commands without importing them: that may take packages that are not installed."""
+        summaries = SUMMARIES[self._entry_point_group]
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, summaries.get(name, "")) for name in sorted(self.list_commands(ctx))])
+
 
 @click.group(cls=EntryPointGroup, entry_point_group="kvtier.commands")
 @click.version_option(package_name="kvtier")
@@ -61,6 +69,11 @@ def main() -> None:
         sys.exit(EXIT_BAD_INPUT)
     except KvtierError as error:
         click.echo(f"kvtier: {error}", err=True)
+        sys.exit(EXIT_FAILED)
+    except ModuleNotFoundError as error:
+        if (line := missing_package(error, sys.argv[1:])) is None:
+            raise
+        click.echo(f"kvtier: {line}", err=True)
         sys.exit(EXIT_FAILED)
 
 
