@@ -338,9 +338,7 @@ class KVTierConnector(OffloadingConnector):  # type: ignore[misc] # vLLM has no 
                 disk.wait()
             number = self._prefill.begin(scheduler_output)
         busy = busy_part(scheduler_output, self._upstream, self._grain_tokens)
-        orders = NOTHING
-        if busy is not None:
-            orders = super().build_connector_meta(busy)
+        orders = NOTHING if busy is None else super().build_connector_meta(busy)
         self._upstream.let_go_of_manager()
         if not number or self._prefill is None:
             return orders

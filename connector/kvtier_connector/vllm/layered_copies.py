@@ -6,7 +6,6 @@ has shown yet what it gains, so it is off unless `layered_loads` is set.
 
 from bisect import bisect_left
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
 from vllm.v1.kv_offload.base import GPULoadStoreSpec
@@ -27,13 +26,6 @@ class PartsCopier(Protocol):
         """Have what is queued for the step from now on begin when a part has been copied."""
 
 
-@dataclass(slots=True)
-class _Load:
-    """A load of the step that is running: how many of its parts the step has waited for."""
-
-    waited_parts: int = 0
-
-
 class LayeredCopies:
     """The loads of the step that is running.
 
@@ -46,7 +38,8 @@ class LayeredCopies:
         self._parts = parts
         self._last_layers = [part.last_layer for part in parts]
         self._copier = copier
-        self._loads = dict[int, _Load]()
+        self._waited_parts = dict[int, int]()
+        """For each load, how many of its parts the step has waited for."""
 
     def start(self, job_id: int, blocks: GPULoadStoreSpec, slots: Slots) -> int:
         """Begin a load; returns its bytes.
@@ -59,23 +52,21 @@ class LayeredCopies:
         asked = blocks.block_ids, slots, blocks.group_sizes, blocks.block_indices
         plans = [plan_copies(part.layout, *asked) for part in self._parts]
         self._copier.start_load(job_id, plans)
-        self._loads[job_id] = _Load()
+        self._waited_parts[job_id] = 0
         return sum(plan.total_bytes for plan in plans)
 
     def running(self, job_ids: Iterable[int]) -> list[int]:
         """Return those of some loads that were begun here."""
-        return [job_id for job_id in job_ids if job_id in self._loads]
+        return [job_id for job_id in job_ids if job_id in self._waited_parts]
 
     def wait(self, job_id: int, layer: int) -> None:
         """Have a layer, counted from 0, and what comes after it wait for its part."""
-        load = self._loads.get(job_id)
         wanted = min(bisect_left(self._last_layers, layer) + 1, len(self._parts))
-        if load is None or load.waited_parts >= wanted:
-            return
-        self._copier.wait_on_device(job_id, wanted - 1)
-        load.waited_parts = wanted
+        if self._waited_parts.get(job_id, wanted) < wanted:
+            self._copier.wait_on_device(job_id, wanted - 1)
+            self._waited_parts[job_id] = wanted
 
     def end(self, job_ids: Collection[int]) -> set[int]:
         """Forget loads; returns those of which a step has not waited for all parts."""
-        ended = {job_id: self._loads.pop(job_id) for job_id in self._loads.keys() & set(job_ids)}
-        return {job_id for job_id, load in ended.items() if load.waited_parts < len(self._parts)}
+        ended = self._waited_parts.keys() & set(job_ids)
+        return {job_id for job_id in ended if self._waited_parts.pop(job_id) < len(self._parts)}

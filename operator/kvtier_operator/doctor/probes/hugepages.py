@@ -8,6 +8,7 @@ from typing import Final
 from kvtier_operator.doctor.checks.hugepages import HugepagesFacts
 from kvtier_operator.doctor.checks.page_gain import PageCosts
 from kvtier_operator.doctor.probes.cgroup import lowest_limit
+from kvtier_operator.doctor.probes.memfd import memfd
 from kvtier_operator.doctor.probes.memory import look_at_memory
 from kvtier_operator.doctor.probes.page_cost import SAMPLE_BYTES, seconds_per_gib
 from kvtier_operator.planning.demands import HugepagesDemand
@@ -16,8 +17,6 @@ from kvtier_operator.planning.units import GIB, KIB, MIB
 _POOLS: Final = Path("/sys/kernel/mm/hugepages")
 _ROOM_BYTES: Final = 8 * SAMPLE_BYTES
 """Of memory: whoever takes a sample in a full control group is killed."""
-_SIZE_SHIFT: Final = 26
-"""MFD_HUGE_SHIFT of linux/memfd.h: log2 of the page size goes into the flags from this bit."""
 
 
 def look_at_hugepages(demand: HugepagesDemand) -> HugepagesFacts:
@@ -54,9 +53,8 @@ def _take(demand: HugepagesDemand, proof_bytes: int) -> str:
     Mapping a memfd of huge pages reserves them; fallocate(2) takes them before anything touches them. Both
     answer an error where a touch would be a SIGBUS.
     """
-    flags = os.MFD_CLOEXEC | os.MFD_HUGETLB | (demand.page_bytes.bit_length() - 1) << _SIZE_SHIFT
     try:
-        descriptor = os.memfd_create("kvtier-doctor", flags)
+        descriptor = memfd(demand.page_bytes)
     except OSError as error:
         return os.strerror(error.errno or 0)
     try:

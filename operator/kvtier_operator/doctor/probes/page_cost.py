@@ -7,13 +7,12 @@ import time
 from statistics import median
 from typing import Final
 
+from kvtier_operator.doctor.probes.memfd import memfd
 from kvtier_operator.planning.units import GIB, MIB
 
 SAMPLE_BYTES: Final = 64 * MIB
 """Some 20 ms of ordinary pages."""
 _ROUNDS: Final = 3
-_SIZE_SHIFT: Final = 26
-"""MFD_HUGE_SHIFT of linux/memfd.h: log2 of the page size goes into the flags from this bit."""
 
 
 def seconds_per_gib(page_bytes: int | None = None) -> float | None:
@@ -25,19 +24,16 @@ def seconds_per_gib(page_bytes: int | None = None) -> float | None:
     Returns:
         The median of a few rounds; None where the kernel does not give so much.
     """
-    flags = os.MFD_CLOEXEC
-    if page_bytes:
-        flags |= os.MFD_HUGETLB | (page_bytes.bit_length() - 1) << _SIZE_SHIFT
     size_bytes = max(SAMPLE_BYTES, page_bytes or 0)
     try:
-        return median(_seconds(flags, size_bytes) for _ in range(_ROUNDS)) * GIB / size_bytes
+        return median(_seconds(page_bytes, size_bytes) for _ in range(_ROUNDS)) * GIB / size_bytes
     except OSError:
         return None
 
 
-def _seconds(flags: int, size_bytes: int) -> float:
+def _seconds(page_bytes: int | None, size_bytes: int) -> float:
     libc = ctypes.CDLL(None, use_errno=True)
-    descriptor = os.memfd_create("kvtier-doctor", flags)
+    descriptor = memfd(page_bytes)
     try:
         os.ftruncate(descriptor, size_bytes)
         begun_s = time.perf_counter()

@@ -46,17 +46,21 @@ def _tokens(found: Mapping[str, Sequence[Sample]]) -> EngineTokens:
     told, told_disk = (_total(found[name]) for name in (_KVTIER, _KVTIER_DISK))
     aimed_at = _sum(each.labels.get("cpu_kv_cache_size_tokens") for each in found[_OFFLOADED])
     cpu = told or None if found[_KVTIER] else aimed_at
-    is_growing = any(each.value for each in found[_KVTIER_GROWING])
-    return EngineTokens(gpu=_device(found[_DEVICE]), cpu=None if is_growing else cpu, disk=told_disk or None)
+    return EngineTokens(
+        gpu=_device(found[_DEVICE]), cpu=None if _is_growing(found) else cpu, disk=told_disk or None
+    )
 
 
 def _findings(found: Mapping[str, Sequence[Sample]]) -> EngineFindings:
     pinned, pays = found[_KVTIER_PINNED], found[_KVTIER_DISK_PAYS]
-    is_growing = any(each.value for each in found[_KVTIER_GROWING])
     return EngineFindings(
-        pinned_bytes=_total(pinned) if pinned and not is_growing else None,
+        pinned_bytes=_total(pinned) if pinned and not _is_growing(found) else None,
         disk_pays=_total(pays) > 0 if pays else None,
     )
+
+
+def _is_growing(found: Mapping[str, Sequence[Sample]]) -> bool:
+    return any(each.value for each in found[_KVTIER_GROWING])
 
 
 def _total(samples: Iterable[Sample]) -> int:
@@ -93,4 +97,4 @@ def _known(values: Iterable[str | None]) -> list[int]:
 
 
 def _is_number(text: str) -> bool:
-    return text.isascii() and text.isdigit() and int(text[:20]) < _TOO_MANY and len(text) < 20  # noqa: PLR2004
+    return text.isascii() and text.isdigit() and len(text) < 20 and int(text) < _TOO_MANY  # noqa: PLR2004
