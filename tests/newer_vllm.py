@@ -1,6 +1,5 @@
 """vLLM's newer minor, of which there is no build for the CPU: its Python over the installed one's kernels."""
 
-import fcntl
 import os
 import shutil
 import subprocess
@@ -11,6 +10,7 @@ from tempfile import TemporaryDirectory
 from typing import Final
 from zipfile import ZipFile
 
+from tests.cluster.harness.locked import locked
 from tests.cluster.harness.tools import Say, cache_folder
 
 _PINNED: Final = Path(__file__).with_name("vllm-0.33.txt")
@@ -55,9 +55,7 @@ def use_newer_vllm(say: Say) -> None:
 def newer_vllm(say: Say) -> Path:
     """The folder with it, made the first time."""
     target = cache_folder() / f"vllm-{_NEWER}-over-{version(_KERNELS)}"
-    target.parent.mkdir(parents=True, exist_ok=True)
-    with target.with_suffix(".lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)  # another of the tests' workers may be making the same
+    with locked(target.with_suffix(".lock")):  # another of the tests' workers may be making the same
         if not target.exists():
             say(f"vLLM {_NEWER}: its Python (a download of 340 MB, once)")
             with TemporaryDirectory(dir=target.parent) as scratch:

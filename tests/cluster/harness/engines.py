@@ -5,7 +5,6 @@ its Plan says, and its image has what kvtier's Containerfile puts there. What is
 vLLM's image.
 """
 
-import fcntl
 import os
 import shutil
 from collections.abc import Mapping
@@ -13,6 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
+from tests.cluster.harness.locked import locked
 from tests.cluster.harness.tools import Say, cache_folder
 from tests.cluster.harness.vllm_packages import vllm_packages
 
@@ -40,9 +40,7 @@ SMALL_MODEL: Final = RandomModel(
 
 def engine_mounts(say: Say) -> Mapping[Path, str]:
     """Folders of this machine and where containers see them: Python packages with vLLM, models."""
-    cache_folder().mkdir(parents=True, exist_ok=True)
-    with (cache_folder() / ".hub.lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)  # another test run may be making the same
+    with locked(cache_folder() / ".hub.lock"):  # another test run may be making the same
         for model in (DEMO_MODEL, SMALL_MODEL):
             _put_into_hub(model, say)
     return {vllm_packages(say): VLLM_PACKAGES, _hub(): HUB}

@@ -1,6 +1,5 @@
 """Programs that the tests need, built once from Go modules and kept in the user's cache."""
 
-import fcntl
 import hashlib
 import os
 import re
@@ -12,6 +11,8 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
+
+from tests.cluster.harness.locked import locked
 
 _TOOLS: Final = Path(__file__).resolve().parents[2] / "tools"
 # How often to say that a build goes on.
@@ -166,9 +167,7 @@ def _given(name: str) -> Path | None:
 
 
 def _built(module: Module, names: list[str], say: Say) -> dict[str, Path]:
-    module.cache.mkdir(parents=True, exist_ok=True)
-    with (module.cache / ".lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)  # another test run may be building the same
+    with locked(module.cache / ".lock"):  # another test run may be building the same
         if missing := [name for name in names if not (module.cache / name).is_file()]:
             _build(module, missing, say)
     return {name: module.cache / name for name in names}

@@ -3,7 +3,6 @@
 A registry build begins with a public image; the Containerfiles are the same, their BASE_IMAGE is not.
 """
 
-import fcntl
 import shutil
 import subprocess
 import sys
@@ -13,6 +12,7 @@ from pathlib import Path
 from typing import Final
 
 from tests.cluster.harness.images.buildah import Containerfile, build, is_built
+from tests.cluster.harness.locked import locked
 from tests.cluster.harness.node.packages import install_packages
 from tests.cluster.harness.tools import MissingToolError, Say, cache_folder
 
@@ -39,9 +39,7 @@ def debian_base(say: Say) -> str:
     identity = sha256(" ".join((release, *_PACKAGES)).encode()).hexdigest()[:12]
     image = f"kvtier.test/base:{release}-{identity}"
     folder = cache_folder() / "images"
-    folder.mkdir(parents=True, exist_ok=True)
-    with (folder / ".lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)  # another test run may be making the same
+    with locked(folder / ".lock"):  # another test run may be making the same
         if not is_built(image):
             _make(image, release, say)
     return image

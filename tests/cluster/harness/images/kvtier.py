@@ -1,6 +1,5 @@
 """kvtier's own images and another picker's, under the names of Plans, as archives in the cache."""
 
-import fcntl
 import shutil
 from collections.abc import Callable, Iterable, Mapping
 from hashlib import sha256
@@ -11,6 +10,7 @@ from tests.cluster.harness.engines import VLLM_PACKAGES
 from tests.cluster.harness.images.buildah import Containerfile, build, export
 from tests.cluster.harness.images.debian import debian_base
 from tests.cluster.harness.images.single_layer import write_image
+from tests.cluster.harness.locked import locked
 from tests.cluster.harness.tools import Say, cache_folder, program
 from tests.cluster.harness.vllm_packages import vllm_packages
 
@@ -111,8 +111,7 @@ def _cached(name: str, inputs: Iterable[str | bytes], make: Callable[[Path], Non
     folder = cache_folder() / "images" / name
     folder.mkdir(parents=True, exist_ok=True)
     archive = folder / f"{identity.hexdigest()[:12]}.tar"
-    with (folder.parent / f".{name}.lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)  # another test run may be building the same
+    with locked(folder.parent / f".{name}.lock"):  # another test run may be building the same
         if not archive.exists():
             shutil.rmtree(folder)
             folder.mkdir()

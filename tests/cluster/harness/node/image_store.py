@@ -1,6 +1,5 @@
 """What containerd made of images, kept for the next node: to unpack a gigabyte takes it half a minute."""
 
-import fcntl
 import shutil
 import subprocess
 from collections.abc import Iterator, Sequence
@@ -9,6 +8,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Final
 
+from tests.cluster.harness.locked import locked
 from tests.cluster.harness.tools import cache_folder
 
 _DATABASES: Final = "io.containerd.*/*.db"
@@ -28,8 +28,7 @@ def image_store(images: Sequence[Path]) -> Iterator[Path]:
     stores.mkdir(parents=True, exist_ok=True)
     identity = sha256("\0".join(f"{each.parent.name}/{each.name}" for each in images).encode())
     store = stores / identity.hexdigest()[:12]
-    with (stores.parent / ".unpacked.lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+    with locked(stores.parent / ".unpacked.lock"):
         for other in set(stores.iterdir()) - {store}:
             shutil.rmtree(other)
         yield store

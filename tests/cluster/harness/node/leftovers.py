@@ -3,7 +3,6 @@
 Its processes, mounts, links and chains go by themselves (see `sandbox`).
 """
 
-import fcntl
 import json
 import os
 import shutil
@@ -12,6 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
+from tests.cluster.harness.locked import locked
 from tests.cluster.harness.node.cgroups import remove_cgroup
 from tests.cluster.harness.node.hugepages import return_hugepages
 
@@ -22,9 +22,7 @@ _STARTED: Final = 18  # of what follows the state in /proc/PID/stat: starttime, 
 @contextmanager
 def one_at_a_time() -> Iterator[None]:
     """Keeps other test runs from starting a node meanwhile: two would choose the same network."""
-    _LEDGER.mkdir(exist_ok=True)
-    with (_LEDGER / ".lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+    with locked(_LEDGER / ".lock"):
         yield
 
 
