@@ -3,11 +3,13 @@
 from collections.abc import Iterator
 
 import pytest
+from tests.cluster.harness.account import Account
 from tests.cluster.harness.custom_resources import install
 from tests.cluster.harness.kwok import Shape, add_nodes, running_kwok
 from tests.cluster.harness.modules import published_crds
 from tests.cluster.harness.providers.fixtures import made, need
 from tests.cluster.harness.providers.provider import Ability, Cluster, Provider
+from tests.cluster.harness.shipped import shipped_account
 from tests.cluster.harness.tools import Say
 
 from kvtier_operator.api.crd import crd
@@ -22,3 +24,10 @@ def busy_cluster(provider: Provider, say: Say) -> Iterator[Cluster]:
             install(api, definition)
         add_nodes(api, 3, Shape())
         yield cluster
+
+
+@pytest.fixture(scope="session")
+def account(busy_cluster: Cluster, say: Say) -> Iterator[Account]:
+    """Who operators are there."""
+    with made(shipped_account(busy_cluster, say)) as shipped:
+        yield shipped

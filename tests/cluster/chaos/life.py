@@ -10,6 +10,7 @@ from typing import Any, Final, TypeVar
 from tests.cluster.chaos.snapshot import snapshot
 from tests.cluster.harness.conditions import is_ready
 from tests.cluster.harness.connection import Connection, collection
+from tests.cluster.harness.shipped import RESTRICTED
 
 _DEADLINE_S: Final = 60.0
 _POLL_S: Final = 0.1
@@ -50,7 +51,9 @@ class Life:
 
     async def create(self) -> None:
         """Creates namespace and resource."""
-        await self._connection.request("POST", "/api/v1/namespaces", {"metadata": {"name": self.namespace}})
+        await self._connection.request(
+            "POST", "/api/v1/namespaces", {"metadata": {"name": self.namespace, "labels": RESTRICTED}}
+        )
         await self._connection.request("POST", self._path, _resource(self.namespace))
 
     async def change(self) -> None:

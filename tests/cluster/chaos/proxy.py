@@ -72,7 +72,7 @@ class Proxy:
         self.calls: list[Call] = []
         self.url = ""
         self._upstream = configuration.host
-        self._token = configuration.get_api_key_with_prefix("authorization")
+        self._token = configuration.get_api_key_with_prefix("BearerToken")
         self._writes = 0
 
     @property

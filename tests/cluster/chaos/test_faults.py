@@ -3,6 +3,7 @@
 import asyncio
 import random
 import time
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
@@ -10,6 +11,7 @@ import pytest
 from kubernetes import client
 from tests.cluster.chaos.life import Life
 from tests.cluster.chaos.proxy import NONE, Call, Fault, operator_through, running_proxy
+from tests.cluster.harness.account import Account
 from tests.cluster.harness.connection import connected
 from tests.cluster.harness.providers.provider import Cluster
 from tests.cluster.harness.tools import Say
@@ -35,21 +37,29 @@ class _SomeFaults:
         return self._numbers.choice(_FAULTS)
 
 
-async def _expected(configuration: client.Configuration, folder: Path, namespace: str) -> tuple[str, str]:
+@dataclass(frozen=True, slots=True)
+class _Stage:
+    """Whom tests and operators are to the API server."""
+
+    administrator: client.Configuration
+    operator: client.Configuration
+
+
+async def _expected(stage: _Stage, folder: Path, namespace: str) -> tuple[str, str]:
     """What an undisturbed operator makes of the life's two states."""
-    async with connected(configuration) as connection:
+    async with connected(stage.administrator) as connection:
         life = Life(connection, namespace)
-        async with running_proxy(configuration) as proxy, operator_through(proxy, folder, namespace):
+        async with running_proxy(stage.operator) as proxy, operator_through(proxy, folder, namespace):
             await life.create()
             first = await life.settled()
             await life.change()
             return first, await life.settled()
 
 
-async def _through_faults(configuration: client.Configuration, folder: Path, say: Say) -> None:
-    expected = await _expected(configuration, folder, "calm")
+async def _through_faults(stage: _Stage, folder: Path, say: Say) -> None:
+    expected = await _expected(stage, folder, "calm")
     choose = _SomeFaults(seed=1)
-    async with connected(configuration) as connection, running_proxy(configuration) as proxy:
+    async with connected(stage.administrator) as connection, running_proxy(stage.operator) as proxy:
         proxy.choose = choose
         start = time.monotonic()
         async with operator_through(proxy, folder, "faulty"):
@@ -68,10 +78,10 @@ async def _through_faults(configuration: client.Configuration, folder: Path, say
     assert len(proxy.calls) <= max(minutes, 1) * _MOST_CALLS_A_MINUTE
 
 
-async def _silent(configuration: client.Configuration, folder: Path, say: Say) -> None:
+async def _silent(stage: _Stage, folder: Path, say: Say) -> None:
     """All watches open once and say nothing; the changes they would have told of are seen all the same."""
-    expected = await _expected(configuration, folder, "heard")
-    async with connected(configuration) as connection, running_proxy(configuration) as proxy:
+    expected = await _expected(stage, folder, "heard")
+    async with connected(stage.administrator) as connection, running_proxy(stage.operator) as proxy:
         silenced: set[str] = set()
 
         def choose(call: Call) -> Fault:
@@ -89,14 +99,16 @@ async def _silent(configuration: client.Configuration, folder: Path, say: Say) -
             say(f"{len(silenced)} silent watches; converged after {time.monotonic() - start:.0f} s")
 
 
-def test_it_converges_when_three_calls_in_ten_go_wrong(
-    busy_cluster: Cluster, tmp_path: Path, say: Say
-) -> None:
+@pytest.fixture
+def stage(busy_cluster: Cluster, account: Account) -> _Stage:
     with busy_cluster.client() as api:
-        asyncio.run(_through_faults(api.configuration, tmp_path, say))
+        return _Stage(api.configuration, account.configuration())
+
+
+def test_it_converges_when_three_calls_in_ten_go_wrong(stage: _Stage, tmp_path: Path, say: Say) -> None:
+    asyncio.run(_through_faults(stage, tmp_path, say))
 
 
 @pytest.mark.long
-def test_silent_watches_are_noticed(busy_cluster: Cluster, tmp_path: Path, say: Say) -> None:
-    with busy_cluster.client() as api:
-        asyncio.run(_silent(api.configuration, tmp_path, say))
+def test_silent_watches_are_noticed(stage: _Stage, tmp_path: Path, say: Say) -> None:
+    asyncio.run(_silent(stage, tmp_path, say))

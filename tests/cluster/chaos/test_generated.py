@@ -8,6 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from kubernetes import client
 from tests.cases.generated import resources
+from tests.cluster.harness.account import Account
 from tests.cluster.harness.kvcachetiers import KVCacheTiers, RefusedError
 from tests.cluster.harness.operator import Operator, running_operator
 from tests.cluster.harness.providers.provider import Cluster
@@ -25,10 +26,10 @@ def tiers(busy_cluster: Cluster) -> Iterator[KVCacheTiers]:
 
 
 @pytest.fixture(scope="module")
-def operator(busy_cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Operator]:
+def operator(account: Account, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Operator]:
     folder = tmp_path_factory.mktemp("generated")
     with running_operator(
-        busy_cluster.kubeconfig(folder), folder / "operator.log", namespaces=(NAMESPACE,)
+        account.kubeconfig(folder), folder / "operator.log", namespaces=(NAMESPACE,)
     ) as running:
         yield running
 

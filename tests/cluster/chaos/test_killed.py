@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from kubernetes import client
 from tests.cluster.chaos.life import Life
 from tests.cluster.chaos.proxy import NONE, Call, Fault, Proxy, running_proxy
+from tests.cluster.harness.account import Account
 from tests.cluster.harness.connection import Connection, connected
 from tests.cluster.harness.operator import Operator, start_operator
 from tests.cluster.harness.providers.provider import Cluster
@@ -60,10 +60,10 @@ class _Supervisor:
 
 @dataclass(frozen=True)
 class _Stage:
-    """Where lives happen: a cluster, files, and what their namespaces' names begin with."""
+    """Where lives happen: a cluster, who operators are there, files, what namespaces' names begin with."""
 
     connection: Connection
-    configuration: client.Configuration
+    account: Account
     folder: Path
     lives: str
 
@@ -75,7 +75,7 @@ async def _live(
     namespace = f"{stage.lives}-{write}"
     folder = stage.folder / namespace
     folder.mkdir()
-    async with running_proxy(stage.configuration) as proxy:
+    async with running_proxy(stage.account.configuration()) as proxy:
         life, supervisor = Life(stage.connection, namespace), _Supervisor(proxy, namespace, folder)
         await asyncio.to_thread(supervisor.start)
         try:
@@ -96,13 +96,15 @@ async def _live(
         return (seen[0], seen[1], seen[2]), proxy.writes
 
 
-async def _all_lives(configuration: client.Configuration, folder: Path, say: Say, most: int) -> None:
+async def _all_lives(cluster: Cluster, account: Account, folder: Path, say: Say, most: int) -> None:
     """An undisturbed life, and others in which the operator is killed once, after any of its writes.
 
     Of those, `most` that are drawn, or all.
     """
-    async with connected(configuration) as connection:
-        stage = _Stage(connection, configuration, folder, f"life-{most}")
+    with cluster.client() as api:
+        administrator = api.configuration
+    async with connected(administrator) as connection:
+        stage = _Stage(connection, account, folder, f"life-{most}")
         undisturbed, writes = await _live(stage)
         assert '"HTTPRoute/' in undisturbed[0]
         assert '"HTTPRoute/' not in undisturbed[1]
@@ -121,7 +123,6 @@ async def _all_lives(configuration: client.Configuration, folder: Path, say: Say
 
 @pytest.mark.parametrize("most", [6, pytest.param(10_000, marks=pytest.mark.long)], ids=["some", "all"])
 def test_killed_after_any_write_it_ends_where_an_undisturbed_one_does(
-    busy_cluster: Cluster, tmp_path: Path, say: Say, most: int
+    busy_cluster: Cluster, account: Account, tmp_path: Path, say: Say, most: int
 ) -> None:
-    with busy_cluster.client() as api:
-        asyncio.run(_all_lives(api.configuration, tmp_path, say, most))
+    asyncio.run(_all_lives(busy_cluster, account, tmp_path, say, most))

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from tests.cluster.harness.audit import AUDIT_LOG, write_policy
 from tests.cluster.harness.certificates import Certificates
 from tests.cluster.harness.healthz import answers_ok
 from tests.cluster.harness.ports import free_ports
@@ -66,6 +67,8 @@ def start_api_server(
             f"--service-cluster-ip-range={addresses.services_cidr}",
             "--authorization-mode=Node,RBAC",
             "--allow-privileged=true",
+            f"--audit-policy-file={write_policy(folder)}",
+            f"--audit-log-path={folder / AUDIT_LOG}",
             # A loopback address may not be an endpoint; nobody is there to use it either.
             f"--endpoint-reconciler-type={'none' if on_loopback else 'lease'}",
         ],

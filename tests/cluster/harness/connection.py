@@ -110,7 +110,7 @@ async def connected(configuration: Configuration) -> AsyncIterator[Connection]:
     """A connection with a client's rights."""
     connector = aiohttp.TCPConnector(ssl=tls(configuration), limit=0)
     headers = (
-        {"Authorization": token} if (token := configuration.get_api_key_with_prefix("authorization")) else {}
+        {"Authorization": token} if (token := configuration.get_api_key_with_prefix("BearerToken")) else {}
     )
     async with aiohttp.ClientSession(connector=connector, headers=headers) as session:
         yield Connection(session, configuration.host)

@@ -9,6 +9,7 @@ from typing import Final
 
 from kubernetes import client
 from tests.cluster.harness.apiserver import LOOPBACK, Addresses, start_api_server
+from tests.cluster.harness.audit import AUDIT_LOG
 from tests.cluster.harness.certificates import Certificates, KeyPair, make_certificates
 from tests.cluster.harness.etcd import start_etcd
 from tests.cluster.harness.kubeconfig import (
@@ -36,6 +37,11 @@ class ControlPlane:
     certificates: Certificates
     folder: Path
     addresses: Addresses
+
+    @property
+    def audit_log(self) -> Path:
+        """What its service accounts asked so far."""
+        return self.folder / AUDIT_LOG
 
     def client(self) -> client.ApiClient:
         """A new client with the administrator's rights."""

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from kubernetes import client
-from tests.cluster.install.places import OPERATOR, SYSTEM
+from tests.cluster.harness.places import OPERATOR, SYSTEM
 
 from kvtier_operator.install.rules import Rule
 

@@ -10,8 +10,8 @@ from tests.cluster.harness.commands import Command, command
 from tests.cluster.harness.control_plane import ControlPlane
 from tests.cluster.harness.custom_resources import install
 from tests.cluster.harness.modules import published_crds
+from tests.cluster.harness.places import CRD, SYSTEM
 from tests.cluster.harness.tools import MissingToolError, Say, programs
-from tests.cluster.install.places import CRD, SYSTEM
 
 
 @pytest.fixture(scope="package")

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import yaml
 from tests.cluster.harness.commands import Command, CommandError
-from tests.cluster.install.places import CHART, CI_VALUES, CRD, MANIFESTS, OPERATOR, SYSTEM
+from tests.cluster.harness.places import CHART, CI_VALUES, CRD, MANIFESTS, OPERATOR, SYSTEM
 
 EVERYTHING = CHART / "ci" / "everything-values.yaml"
 # What only a chart says of its objects.

@@ -12,7 +12,7 @@ import pytest
 from tests.cluster.harness.commands import Command, CommandError
 from tests.cluster.harness.control_plane import ControlPlane
 from tests.cluster.harness.operator import Operator, running_operator
-from tests.cluster.install.places import CHART, OPERATOR, ROOT, SYSTEM
+from tests.cluster.harness.places import CHART, OPERATOR, ROOT, SYSTEM
 from tests.waiting import eventually
 
 # Everything that asks for a right of its own: replicated pickers, a route, Istio's rule, monitoring.

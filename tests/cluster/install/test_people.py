@@ -3,7 +3,7 @@
 import pytest
 from kubernetes import client
 from tests.cluster.harness.commands import Command
-from tests.cluster.install.places import CHART
+from tests.cluster.harness.places import CHART
 from tests.waiting import eventually
 
 

@@ -7,7 +7,7 @@ import pytest
 import yaml
 from kubernetes import client
 from tests.cluster.harness.commands import Command
-from tests.cluster.install.places import CHART, MANIFESTS, ROOT, SYSTEM
+from tests.cluster.harness.places import CHART, MANIFESTS, ROOT, SYSTEM
 
 GOLDEN = ROOT / "tests" / "unit" / "operator" / "golden" / "output"
 NAMESPACE = "restricted"

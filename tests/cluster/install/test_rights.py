@@ -8,8 +8,8 @@ import pytest
 from kubernetes import client
 from tests.cluster.harness.commands import Command, CommandError
 from tests.cluster.harness.control_plane import ControlPlane
+from tests.cluster.harness.places import CHART, OPERATOR, ROOT, SYSTEM
 from tests.cluster.install.authorizer import Right, may, rights
-from tests.cluster.install.places import CHART, OPERATOR, ROOT, SYSTEM
 
 from kvtier_operator.cli.yaml_documents import read_documents
 from kvtier_operator.install.rules import CLUSTER, NAMESPACED, PICKER_LEADER_ELECTION

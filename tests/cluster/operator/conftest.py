@@ -5,10 +5,12 @@ from itertools import count
 from pathlib import Path
 
 import pytest
+from tests.cluster.harness.account import Account
 from tests.cluster.harness.custom_resources import install
 from tests.cluster.harness.operator import Operator, running_operator
 from tests.cluster.harness.providers.fixtures import made, need
 from tests.cluster.harness.providers.provider import Ability, Cluster, Provider
+from tests.cluster.harness.shipped import shipped_account
 from tests.cluster.harness.tools import Say
 from tests.cluster.operator.world import World, create_namespace
 
@@ -28,13 +30,20 @@ def server(provider: Provider, say: Say) -> Iterator[Cluster]:
 
 
 @pytest.fixture(scope="package")
+def account(server: Cluster, say: Say) -> Iterator[Account]:
+    """Who the operator is."""
+    with made(shipped_account(server, say)) as shipped:
+        yield shipped
+
+
+@pytest.fixture(scope="package")
 def log(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("operator") / "operator.log"
 
 
 @pytest.fixture(scope="package")
-def operator(server: Cluster, log: Path) -> Iterator[Operator]:
-    with running_operator(server.kubeconfig(), log) as running:
+def operator(account: Account, log: Path) -> Iterator[Operator]:
+    with running_operator(account.kubeconfig(), log) as running:
         yield running
 
 

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 from kubernetes import client
+from tests.cluster.harness.account import Account
 from tests.cluster.harness.custom_resources import install
 from tests.cluster.harness.modules import published_crds
 from tests.cluster.harness.operator import Operator, running_operator
@@ -14,10 +15,10 @@ from tests.waiting import eventually
 _ROUTES = {"inferencepools.inference.networking.k8s.io", "httproutes.gateway.networking.k8s.io"}
 
 
-def test_a_restart_writes_nothing(server: Cluster, tmp_path: Path) -> None:
+def test_a_restart_writes_nothing(server: Cluster, account: Account, tmp_path: Path) -> None:
     with server.client() as api:
         world = World(api, create_namespace(api, "restarted"))
-        options = {"kubeconfig": server.kubeconfig(), "namespaces": (world.namespace,)}
+        options = {"kubeconfig": account.kubeconfig(), "namespaces": (world.namespace,)}
         with running_operator(**options, log=tmp_path / "first.log") as first:  # type: ignore[arg-type]
             world.create(resource())
             world.create(resource("rejected", engine={"tensorParallelSize": 3}))

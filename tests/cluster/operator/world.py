@@ -6,6 +6,7 @@ from typing import Any, Final
 import pytest
 from kubernetes import client, dynamic, watch
 from kubernetes.dynamic.exceptions import NotFoundError
+from tests.cluster.harness.shipped import RESTRICTED
 
 from kvtier_operator.api.crd import PLURAL
 from kvtier_operator.api.resource import GROUP, VERSION
@@ -24,7 +25,7 @@ CHILDREN: Final = (
 
 
 def create_namespace(api: client.ApiClient, name: str) -> str:
-    client.CoreV1Api(api).create_namespace({"metadata": {"name": name}})
+    client.CoreV1Api(api).create_namespace({"metadata": {"name": name, "labels": RESTRICTED}})
     return name
 
 
@@ -155,19 +156,11 @@ class World:
             )
 
     def add_pod(self, name: str, status: Document, *, owner: str = "qwen", component: str = "engine") -> None:
-        """A pod of an engine or picker, with a status that a kubelet would write."""
-        labels = {
-            "app.kubernetes.io/name": "kvtier",
-            "app.kubernetes.io/instance": owner,
-            "app.kubernetes.io/component": component,
-            "app.kubernetes.io/managed-by": "kvtier",
-        }
-        spec = {
-            "containers": [{"name": "engine", "image": "x"}],
-            "serviceAccountName": f"{owner}-{component}",
-            "automountServiceAccountToken": False,
-        }
-        pod = {"metadata": {"name": name, "labels": labels}, "spec": spec}
+        """A pod of an engine or picker as its Deployment has it, with a status that a kubelet would write."""
+        template = self.find("apps/v1", "Deployment", f"{owner}-{component}")
+        assert template
+        pod = template["spec"]["template"]
+        pod["metadata"]["name"] = name
         self.core.create_namespaced_pod(self.namespace, pod)
         self.core.patch_namespaced_pod_status(name, self.namespace, {"status": status})
 

@@ -14,6 +14,7 @@ from tests.cluster.harness.kwok import Shape, add_nodes, running_kwok
 from tests.cluster.harness.modules import published_crds
 from tests.cluster.harness.operator import Operator
 from tests.cluster.harness.providers.provider import Provider
+from tests.cluster.harness.shipped import RESTRICTED, shipped_account
 from tests.cluster.harness.tools import Say
 from tests.cluster.scale import fleet
 from tests.cluster.scale.following import follow_until
@@ -29,16 +30,21 @@ _SETTLE_S: Final = 30
 
 @asynccontextmanager
 async def fleet_cluster(provider: Provider, say: Say) -> AsyncIterator[tuple[Connection, Path]]:
-    """A fresh cluster with nodes that are only said to be there, and an administrator's kubeconfig."""
-    with provider.cluster(say) as cluster, running_kwok(cluster, say):
+    """A fresh cluster with nodes that are only said to be there, and the operator's kubeconfig."""
+    with (
+        provider.cluster(say) as cluster,
+        running_kwok(cluster, say),
+        shipped_account(cluster, say) as account,
+    ):
         with cluster.client() as api:
             for definition in (crd(), *published_crds()):
                 install(api, definition)
             add_nodes(api, _NODES, Shape())
             configuration = api.configuration
         async with connected(configuration) as connection:
-            await connection.request("POST", "/api/v1/namespaces", {"metadata": {"name": fleet.NAMESPACE}})
-            yield connection, cluster.kubeconfig()
+            namespace = {"metadata": {"name": fleet.NAMESPACE, "labels": RESTRICTED}}
+            await connection.request("POST", "/api/v1/namespaces", namespace)
+            yield connection, account.kubeconfig()
 
 
 async def until_ready(connection: Connection, count: int) -> float:

@@ -16,6 +16,8 @@ from tests.cluster.harness.tools import Say, program
 from tests.picker.harness.health import is_serving
 from tests.picker.harness.pool import Pool
 
+from kvtier_operator.api.router import Flavor
+
 PROGRAMS: Final[Mapping[str, str]] = {"1.2": "epp-1.2", "1.4": "epp-1.4", "1.5": "epp"}
 """Minor version to the program of `tools.MODULES`."""
 
@@ -110,7 +112,7 @@ def running_gaie(start: Start, pool: Pool, pods: int, folder: Path, say: Say) ->
         env={
             **os.environ,
             **(start.environment or {}),
-            "KUBECONFIG": str(pool.cluster.kubeconfig(folder)),
+            "KUBECONFIG": str(pool.pickers[Flavor.GAIE].kubeconfig(folder)),
         },
     )
     picker = Gaie(process, grpc_port, metrics_port)

@@ -12,6 +12,8 @@ from tests.cluster.harness.process import Process
 from tests.picker.harness.health import is_serving
 from tests.picker.harness.pool import Pool
 
+from kvtier_operator.api.router import Flavor
+
 
 @dataclass(frozen=True, slots=True)
 class OwnStart:
@@ -79,7 +81,7 @@ def running_own(start: OwnStart, pods: Sequence[tuple[str, int]] | Pool, folder:
     environment = {**os.environ, **start.environment}
     if isinstance(pods, Pool):
         source = [f"--pool-name={pods.name}", f"--pool-namespace={pods.name}"]
-        environment["KUBECONFIG"] = str(pods.cluster.kubeconfig(folder))
+        environment["KUBECONFIG"] = str(pods.pickers[Flavor.BUILTIN].kubeconfig(folder))
     else:
         source = [f"--endpoints={','.join(f'{ip}:{serving}' for ip, serving in pods)}"]
     process = Process(

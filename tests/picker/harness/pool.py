@@ -4,17 +4,21 @@ No node runs the Pods: their status says that they are ready at addresses where 
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import Any, Final
 
 import yaml
 from kubernetes import client
+from tests.cluster.harness.account import Account, nothing_refused
 from tests.cluster.harness.connection import Connection, connected
 from tests.cluster.harness.custom_resources import install
 from tests.cluster.harness.modules import module_folder
 from tests.cluster.harness.providers.provider import Cluster
+from tests.picker.harness.picker_account import made_accounts
+
+from kvtier_operator.api.router import Flavor
 
 _GAIE: Final = "sigs.k8s.io/gateway-api-inference-extension"
 # What pickers of all versions watch; 1.2 ends where one is missing.
@@ -34,11 +38,13 @@ class Pool:
         cluster: Where it is.
         name: Its name, that of its namespace, and the value of its pods' label `app`.
         port: Port of its pods.
+        pickers: Who a picker of each flavour is to the API server.
     """
 
     cluster: Cluster
     name: str
     port: int
+    pickers: Mapping[Flavor, Account]
 
     def put(self, ips: Iterable[str]) -> None:
         """Makes ready Pods at these addresses."""
@@ -124,10 +130,13 @@ def made_pool(cluster: Cluster, name: str, port: int, ips: Iterable[str] = ()) -
         pools = client.CustomObjectsApi(api)
         chosen = ("inference.networking.k8s.io", "v1", name, "inferencepools")
         pools.create_namespaced_custom_object(*chosen, _pool(name, port))
-        pool = Pool(cluster, name, port)
+        pool = Pool(cluster, name, port, made_accounts(cluster, name))
         try:
             pool.put(ips)
-            yield pool
+            with ExitStack() as checks:
+                for each in pool.pickers.values():
+                    checks.enter_context(nothing_refused(each))
+                yield pool
         finally:
             core.delete_collection_namespaced_pod(name, grace_period_seconds=0)
             pools.delete_namespaced_custom_object(*chosen, name)

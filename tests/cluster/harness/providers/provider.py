@@ -25,6 +25,10 @@ class Cluster(Protocol):
     def url(self) -> str:
         """Where this machine reaches its API server."""
 
+    @property
+    def audit_log(self) -> Path | None:
+        """What service accounts asked of it so far; None where that is not recorded."""
+
     def client(self) -> client.ApiClient:
         """A new client with all rights."""
 

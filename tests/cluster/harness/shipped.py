@@ -1,0 +1,48 @@
+"""The operator's account as the chart makes it: who an operator is in these tests, with no more rights."""
+
+import json
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Final
+
+import yaml
+from tests.cluster.harness.account import Account, nothing_refused
+from tests.cluster.harness.commands import Command, command
+from tests.cluster.harness.places import CHART, OPERATOR, SYSTEM
+from tests.cluster.harness.providers.provider import Cluster
+from tests.cluster.harness.tools import Say
+
+RESTRICTED: Final = {"pod-security.kubernetes.io/enforce": "restricted"}
+"""Labels of a namespace that admits the least."""
+_KINDS: Final = ("ServiceAccount", "ClusterRole", "ClusterRoleBinding")
+
+
+@contextmanager
+def shipped_account(cluster: Cluster, say: Say) -> Iterator[Account]:
+    """Makes the account with the chart's rights; at the end nothing that it asked was refused.
+
+    Raises:
+        AssertionError: It asked what no rule lets it.
+    """
+    with tempfile.TemporaryDirectory(prefix="kvtier-shipped-") as folder:
+        place = Path(folder)
+        kubeconfig = cluster.kubeconfig(place)
+        helm, kubectl = (command(name, kubeconfig, place, say) for name in ("helm", "kubectl"))
+        kubectl("apply", "--filename", "-", stdin=json.dumps(_listed(helm)))
+    account = Account(cluster, SYSTEM, OPERATOR)
+    with nothing_refused(account):
+        yield account
+
+
+def _listed(helm: Command) -> dict[str, Any]:
+    """The operator's namespace, its account and what it is bound to, as the chart renders them."""
+    namespace = {
+        "apiVersion": "v1",
+        "kind": "Namespace",
+        "metadata": {"name": SYSTEM, "labels": RESTRICTED},
+    }
+    rendered = yaml.safe_load_all(helm("template", "kvtier", CHART, "--namespace", SYSTEM))
+    own = [each for each in rendered if each and each["kind"] in _KINDS]
+    return {"apiVersion": "v1", "kind": "List", "items": [namespace, *own]}
