@@ -11,64 +11,76 @@
 # children: configuration, identities and addresses of engines and picker
 - apiGroups: [""]
   resources: [configmaps, serviceaccounts, services]
-  verbs: [get, list, watch, create, patch, delete]
+  verbs: [list, watch, create, patch, delete]
 # children: engines and picker, and how many of them are ready
 - apiGroups: [apps]
   resources: [deployments]
-  verbs: [get, list, watch, create, patch, delete]
+  verbs: [list, watch, create, patch, delete]
 # child: a drain takes one engine at a time
 - apiGroups: [policy]
   resources: [poddisruptionbudgets]
-  verbs: [get, list, watch, create, patch, delete]
+  verbs: [list, watch, create, patch, delete]
 # children: what the picker may read, in its namespace; the API server lets nobody grant more than they hold
 - apiGroups: [rbac.authorization.k8s.io]
   resources: [rolebindings, roles]
-  verbs: [get, list, watch, create, patch, delete]
-# child: the pool that a route sends to; the picker reads it
+  verbs: [list, watch, create, patch, delete]
+# child: the pool that a route sends to
 - apiGroups: [inference.networking.k8s.io]
   resources: [inferencepools]
-  verbs: [get, list, watch, create, patch, delete]
+  verbs: [list, watch, create, patch, delete]
 # child: the route, with spec.router.gateway
 - apiGroups: [gateway.networking.k8s.io]
   resources: [httproutes]
-  verbs: [get, list, watch, create, patch, delete]
+  verbs: [list, watch, create, patch, delete]
 # child: TLS from Istio to the picker, with spec.router.gateway.provider istio
 - apiGroups: [networking.istio.io]
   resources: [destinationrules]
-  verbs: [get, list, watch, create, patch, delete]
+  verbs: [list, watch, create, patch, delete]
 # children: health check and timeout of GKE's load balancer, with provider gke
 - apiGroups: [networking.gke.io]
   resources: [gcpbackendpolicies, healthcheckpolicies]
-  verbs: [get, list, watch, create, patch, delete]
+  verbs: [list, watch, create, patch, delete]
 # children: monitoring objects, with spec.observability
 - apiGroups: [monitoring.coreos.com]
   resources: [prometheusrules, servicemonitors]
-  verbs: [get, list, watch, create, patch, delete]
+  verbs: [list, watch, create, patch, delete]
 # children: what GKE's managed Prometheus scrapes, with spec.observability and provider gke
 - apiGroups: [monitoring.googleapis.com]
   resources: [podmonitorings]
-  verbs: [get, list, watch, create, patch, delete]
-# why an engine is not ready (its containers' messages); the picker reads pods too
+  verbs: [list, watch, create, patch, delete]
+# why an engine is not ready (its containers' messages)
 - apiGroups: [""]
   resources: [pods]
-  verbs: [get, list, watch]
-# what changed, for kubectl describe; the picker's leader election too
+  verbs: [list, watch]
+# what changed, for kubectl describe
 - apiGroups: [""]
   resources: [events]
-  verbs: [create, patch]
-# held only to be granted to pickers: upstream's watch them
+  verbs: [create]
+# what pickers choose among
+- apiGroups: [""]
+  resources: [pods]
+  verbs: [get]
+# the pool that a picker picks for
+- apiGroups: [inference.networking.k8s.io]
+  resources: [inferencepools]
+  verbs: [get]
+# upstream's pickers watch them
 - apiGroups: [inference.networking.x-k8s.io]
   resources: [inferencemodelrewrites, inferenceobjectives]
   verbs: [get, list, watch]
-# held only to be granted to llm-d's picker, which watches them under its own group
+# llm-d's picker watches them under its own group
 - apiGroups: [llm-d.ai]
   resources: [inferencemodelrewrites, inferenceobjectives]
   verbs: [get, list, watch]
 {{- if $.Values.rbac.pickerLeaderElection }}
-# held only to be granted to pickers with spec.router.replicas above 1, which elect a leader
+# pickers with spec.router.replicas above 1 elect a leader
 - apiGroups: [coordination.k8s.io]
   resources: [leases]
   verbs: [get, list, watch, create, update, patch, delete]
+# leader election reports its changes as events
+- apiGroups: [""]
+  resources: [events]
+  verbs: [patch]
 {{- end }}
 {{- end }}
 {{- define "kvtier.clusterRules" }}

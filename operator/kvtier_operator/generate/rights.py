@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Final
 
 from kvtier_operator.generate.notice import notice
-from kvtier_operator.install.rules import CLUSTER, NAMESPACED, PICKER_LEADER_ELECTION, Rule
+from kvtier_operator.install.rules import CLUSTER, NAMESPACED, PICKER_LEADER_ELECTION, PICKERS, Rule
 
 _PAGE: Final = Path(__file__).with_name("rights.md")
 
@@ -15,7 +15,8 @@ def rights_page() -> str:
     return f"<!-- {notice('operator/kvtier_operator/install/rules.py')} -->\n" + _PAGE.read_text(
         encoding="utf-8"
     ).format(
-        namespaced=_table((*NAMESPACED, PICKER_LEADER_ELECTION)),
+        namespaced=_table(NAMESPACED),
+        pickers=_table((*PICKERS, *PICKER_LEADER_ELECTION)),
         cluster=_table(CLUSTER),
     )
 

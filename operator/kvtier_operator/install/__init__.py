@@ -6,7 +6,7 @@ from kvtier_operator.install.cluster_role import cluster_role
 from kvtier_operator.install.cluster_role_binding import cluster_role_binding
 from kvtier_operator.install.deployment import deployment
 from kvtier_operator.install.namespace import namespace
-from kvtier_operator.install.rules import CLUSTER, NAMESPACED, PICKER_LEADER_ELECTION
+from kvtier_operator.install.rules import CLUSTER, NAMESPACED, PICKER_LEADER_ELECTION, PICKERS
 from kvtier_operator.install.service import service
 from kvtier_operator.install.service_account import service_account
 from kvtier_operator.install.settings import Install
@@ -18,7 +18,7 @@ def install_objects(install: Install) -> tuple[dict[str, Any], ...]:
     return (
         namespace(install),
         service_account(install),
-        cluster_role(install, (*NAMESPACED, PICKER_LEADER_ELECTION, *CLUSTER)),
+        cluster_role(install, (*NAMESPACED, *PICKERS, *PICKER_LEADER_ELECTION, *CLUSTER)),
         cluster_role_binding(install),
         view_role(install),
         edit_role(install),

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 _SEE: Final = ("list", "watch")
 _READ: Final = ("get", *_SEE)
-_OWN: Final = (*_READ, "create", "patch", "delete")
+_OWN: Final = (*_SEE, "create", "patch", "delete")
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +66,7 @@ NAMESPACED: Final = (
         "inference.networking.k8s.io",
         ("inferencepools",),
         _OWN,
-        "child: the pool that a route sends to; the picker reads it",
+        "child: the pool that a route sends to",
     ),
     Rule("gateway.networking.k8s.io", ("httproutes",), _OWN, "child: the route, with spec.router.gateway"),
     Rule(
@@ -93,40 +93,39 @@ NAMESPACED: Final = (
         _OWN,
         "children: what GKE's managed Prometheus scrapes, with spec.observability and provider gke",
     ),
-    Rule(
-        "",
-        ("pods",),
-        _READ,
-        "why an engine is not ready (its containers' messages); the picker reads pods too",
-    ),
-    Rule(
-        "",
-        ("events",),
-        ("create", "patch"),
-        "what changed, for kubectl describe; the picker's leader election too",
-    ),
+    Rule("", ("pods",), _SEE, "why an engine is not ready (its containers' messages)"),
+    Rule("", ("events",), ("create",), "what changed, for kubectl describe"),
+)
+"""What it asks itself, in each namespace that it serves."""
+
+PICKERS: Final = (
+    Rule("", ("pods",), ("get",), "what pickers choose among"),
+    Rule("inference.networking.k8s.io", ("inferencepools",), ("get",), "the pool that a picker picks for"),
     Rule(
         "inference.networking.x-k8s.io",
         ("inferencemodelrewrites", "inferenceobjectives"),
         _READ,
-        "held only to be granted to pickers: upstream's watch them",
+        "upstream's pickers watch them",
     ),
     Rule(
         "llm-d.ai",
         ("inferencemodelrewrites", "inferenceobjectives"),
         _READ,
-        "held only to be granted to llm-d's picker, which watches them under its own group",
+        "llm-d's picker watches them under its own group",
     ),
 )
-"""In each namespace that the operator serves."""
+"""Held only to be granted to pickers, in each of those namespaces."""
 
-PICKER_LEADER_ELECTION: Final = Rule(
-    "coordination.k8s.io",
-    ("leases",),
-    (*_READ, "create", "update", "patch", "delete"),
-    "held only to be granted to pickers with spec.router.replicas above 1, which elect a leader",
+PICKER_LEADER_ELECTION: Final = (
+    Rule(
+        "coordination.k8s.io",
+        ("leases",),
+        (*_READ, "create", "update", "patch", "delete"),
+        "pickers with spec.router.replicas above 1 elect a leader",
+    ),
+    Rule("", ("events",), ("patch",), "leader election reports its changes as events"),
 )
-"""Apart from the rest, so that an installation without replicated pickers can do without it."""
+"""The same, apart from the rest, so that an installation without replicated pickers can do without it."""
 
 CLUSTER: Final = (
     Rule(

@@ -12,8 +12,8 @@ import orjson
 
 from kvtier_operator.planning.objects.names import MANAGED_BY, MANAGED_BY_LABEL
 from kvtier_operator.reconcile.children import owner_of
-from kvtier_operator.reconcile.client import METADATA_LIST, METADATA_ONLY, Api
-from kvtier_operator.reconcile.errors import MomentaryError, NotFoundError, ServerError
+from kvtier_operator.reconcile.client import METADATA_LIST, Api
+from kvtier_operator.reconcile.errors import MomentaryError, ServerError
 from kvtier_operator.reconcile.kinds import BY_NAME, Ref
 from kvtier_operator.reconcile.queue import backoff_s
 
@@ -80,14 +80,10 @@ class Taken:
         return {each["metadata"]["name"]: owner_of(each["metadata"])[0] for each in page["items"] or ()}
 
     async def _one(self, ref: Ref) -> str | None:
-        try:
-            # any version that the server has at hand: what is not kvtier's was there before
-            found = await self.api.get(
-                BY_NAME[ref.kind].path(ref.namespace, ref.name), {"resourceVersion": "0"}, METADATA_ONLY
-            )
-        except NotFoundError:
-            return None
-        return owner_of(orjson.loads(found)["metadata"])[0]
+        # any version that the server has at hand: what is not kvtier's was there before
+        query = {"fieldSelector": f"metadata.name={ref.name}", "resourceVersion": "0"}
+        page = orjson.loads(await self.api.get(BY_NAME[ref.kind].path(ref.namespace), query, METADATA_LIST))
+        return next((owner_of(each["metadata"])[0] for each in page["items"] or ()), None)
 
     def _forget(self, now: float) -> None:
         for key in [key for key, (at, _) in self._lists.items() if now - at > _FRESH_S]:

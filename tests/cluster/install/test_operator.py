@@ -1,18 +1,15 @@
 """An installed operator at work with nothing but its own rights, and its removal before its resources."""
 
 import json
-import os
 import subprocess
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.cluster.harness.commands import Command, CommandError
 from tests.cluster.harness.control_plane import ControlPlane
-from tests.cluster.harness.operator import Operator, running_operator
-from tests.cluster.harness.places import CHART, OPERATOR, ROOT, SYSTEM
+from tests.cluster.harness.places import CHART, ROOT, SYSTEM
+from tests.cluster.install.running import installed
 from tests.waiting import eventually
 
 # Everything that asks for a right of its own: replicated pickers, a route, Istio's rule, monitoring.
@@ -29,7 +26,6 @@ RESOURCE = {
         "observability": {"serviceMonitor": True, "prometheusRule": True, "dashboard": True},
     },
 }
-_LOG_CHARACTERS = 4000
 CHILDREN = (
     "serviceaccount/all-engine",
     "role/all-picker",
@@ -55,7 +51,7 @@ def test_its_rights_are_enough_and_nothing_stays_behind(  # noqa: PLR0913, PLR09
     values = ["--set", "image.repository=mirror.example/kvtier"]
     values += ["--set", places % namespace] if places else []
     helm("install", "kvtier", CHART, "--namespace", SYSTEM, *values)
-    with _installed(site, kubectl, tmp_path) as operator:
+    with installed(site, kubectl, tmp_path) as operator:
         log = operator.process.log
         kubectl("apply", "--namespace", namespace, "--filename", "-", stdin=json.dumps(RESOURCE))
         eventually(lambda: _are_there(kubectl, namespace), "children")
@@ -90,13 +86,13 @@ def test_upgrade_restarts_no_engine(
     chart = "charts/tiered-prefix-cache"
     at = ("--namespace", SYSTEM)
     helm("install", "kvtier", before / chart, *at)
-    with _installed(site, kubectl, tmp_path, sources=released):
+    with installed(site, kubectl, tmp_path, sources=released):
         kubectl("apply", "--namespace", namespace, "--filename", "-", stdin=json.dumps(RESOURCE))
         eventually(lambda: _are_there(kubectl, namespace), "children")
     engine = _engine(kubectl, namespace)
 
     helm("upgrade", "kvtier", CHART, *at, "--set", "operator.logFormat=plain,networkPolicy.enabled=true")
-    with _installed(site, kubectl, tmp_path):
+    with installed(site, kubectl, tmp_path):
         kubectl(
             "patch",
             "kvct",
@@ -110,32 +106,6 @@ def test_upgrade_restarts_no_engine(
         eventually(lambda: _engine(kubectl, namespace)["spec"]["replicas"] == 3, "3 engines")
     assert _engine(kubectl, namespace)["spec"]["template"] == engine["spec"]["template"]
     kubectl("delete", "kvct", "all", "--namespace", namespace)
-
-
-@contextmanager
-def _installed(
-    site: ControlPlane, kubectl: Command, folder: Path, *, sources: Path | None = None
-) -> Iterator[Operator]:
-    """The operator as a process with the environment and the rights of the installed Deployment.
-
-    Args:
-        site: The cluster.
-        kubectl: For it.
-        folder: For the kubeconfig and the log.
-        sources: A checkout whose operator to run; this one's when empty.
-    """
-    pod = kubectl.json("get", "deployment", OPERATOR, "--namespace", SYSTEM)["spec"]["template"]["spec"]
-    environment = {each["name"]: each.get("value", "") for each in pod["containers"][0]["env"]}
-    if sources:
-        packages = (sources / part for part in ("operator", "connector", "scorer"))
-        environment["PYTHONPATH"] = os.pathsep.join(map(str, packages))
-    kubeconfig = site.kubeconfig_for_service_account(SYSTEM, pod["serviceAccountName"], folder)
-    with running_operator(kubeconfig, folder / "operator.log", env=environment) as operator:
-        try:
-            yield operator
-        except Exception as error:
-            error.add_note(operator.process.log.read_text()[-_LOG_CHARACTERS:])
-            raise
 
 
 def _released(target: Path) -> Path | None:

@@ -12,7 +12,7 @@ from tests.cluster.harness.places import CHART, OPERATOR, ROOT, SYSTEM
 from tests.cluster.install.authorizer import Right, may, rights
 
 from kvtier_operator.cli.yaml_documents import read_documents
-from kvtier_operator.install.rules import CLUSTER, NAMESPACED, PICKER_LEADER_ELECTION
+from kvtier_operator.install.rules import CLUSTER, NAMESPACED, PICKER_LEADER_ELECTION, PICKERS
 
 GOLDEN = sorted((ROOT / "tests" / "unit" / "operator" / "golden" / "output").glob("*/objects.yaml"))
 UNPUBLISHED = {"networking.gke.io/v1", "monitoring.googleapis.com/v1"}
@@ -44,7 +44,7 @@ def installed(helm: Command, system: str) -> None:
 
 @pytest.mark.usefixtures("installed")
 def test_it_may_what_it_must(site_api: client.ApiClient) -> None:
-    needed = rights((*NAMESPACED, *CLUSTER, PICKER_LEADER_ELECTION))
+    needed = rights((*NAMESPACED, *PICKERS, *CLUSTER, *PICKER_LEADER_ELECTION))
     assert [right for right in needed if not may(site_api, right)] == []
 
 

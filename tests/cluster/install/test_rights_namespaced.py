@@ -8,7 +8,7 @@ from tests.cluster.harness.commands import Command
 from tests.cluster.harness.places import CHART, OPERATOR
 from tests.cluster.install.authorizer import may, rights
 
-from kvtier_operator.install.rules import CLUSTER, NAMESPACED, PICKER_LEADER_ELECTION
+from kvtier_operator.install.rules import CLUSTER, NAMESPACED, PICKER_LEADER_ELECTION, PICKERS
 
 SERVED = ("models", "staging")
 
@@ -24,8 +24,8 @@ def namespaced(kubectl: Command, helm: Command, clean_system: str) -> Iterator[N
 
 
 def test_rights(site_api: client.ApiClient) -> None:
-    for right in rights(NAMESPACED):
+    for right in rights((*NAMESPACED, *PICKERS)):
         assert all(may(site_api, right, namespace) for namespace in SERVED), right
         assert not may(site_api, right, "default"), right
     assert not [right for right in rights(CLUSTER) if may(site_api, right)]
-    assert not [right for right in rights([PICKER_LEADER_ELECTION]) if may(site_api, right, SERVED[0])]
+    assert not [right for right in rights(PICKER_LEADER_ELECTION) if may(site_api, right, SERVED[0])]

@@ -15,7 +15,7 @@ from kvtier_operator.install.pod_disruption_budget import pod_disruption_budget
 from kvtier_operator.install.prometheus_rule import prometheus_rule
 from kvtier_operator.install.role import role
 from kvtier_operator.install.role_binding import role_binding
-from kvtier_operator.install.rules import CLUSTER, NAMESPACED, PICKER_LEADER_ELECTION
+from kvtier_operator.install.rules import CLUSTER, NAMESPACED, PICKER_LEADER_ELECTION, PICKERS
 from kvtier_operator.install.service import service
 from kvtier_operator.install.service_account import service_account
 from kvtier_operator.install.service_monitor import service_monitor
@@ -183,8 +183,8 @@ def _text(template: _Template) -> str:
 
 
 def _rules() -> str:
-    election = _block("if $.Values.rbac.pickerLeaderElection", rules_text([PICKER_LEADER_ELECTION]))
-    namespaced, cluster = rules_text(NAMESPACED) + election, rules_text(CLUSTER)
+    election = _block("if $.Values.rbac.pickerLeaderElection", rules_text(PICKER_LEADER_ELECTION))
+    namespaced, cluster = rules_text((*NAMESPACED, *PICKERS)) + election, rules_text(CLUSTER)
     return (
         _NOTICE
         + _block('define "kvtier.namespacedRules"', namespaced)

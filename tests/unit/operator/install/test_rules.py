@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 
 from kvtier_operator.cli.yaml_documents import read_documents
-from kvtier_operator.install.rules import CLUSTER, NAMESPACED, PICKER_LEADER_ELECTION, Rule
+from kvtier_operator.install.rules import CLUSTER, NAMESPACED, PICKER_LEADER_ELECTION, PICKERS, Rule
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "output"
-ALL = (*NAMESPACED, PICKER_LEADER_ELECTION, *CLUSTER)
+ALL = (*NAMESPACED, *PICKERS, *PICKER_LEADER_ELECTION, *CLUSTER)
 OBJECTS = [
     each
     for path in sorted(GOLDEN.glob("*/objects.yaml"))
@@ -20,6 +20,12 @@ OBJECTS = [
 
 def allowed(group: str, resource: str, verb: str, rules: tuple[Rule, ...] = ALL) -> bool:
     return any(rule.group == group and resource in rule.resources and verb in rule.verbs for rule in rules)
+
+
+def rights(rules: tuple[Rule, ...]) -> list[tuple[str, str, str]]:
+    return [
+        (rule.group, resource, verb) for rule in rules for resource in rule.resources for verb in rule.verbs
+    ]
 
 
 def resource_of(document: dict[str, Any]) -> tuple[str, str]:
@@ -39,7 +45,7 @@ def test_every_kind_that_is_rendered_can_be_kept(resource: tuple[str, str]) -> N
     assert missing == [], f"install/rules.py lets the operator not {missing} {resource}"
 
 
-def test_what_is_granted_is_held() -> None:
+def test_what_is_granted_is_held_and_nothing_else_is_held_for_that() -> None:
     granted = {
         (group, resource, verb)
         for each in OBJECTS
@@ -49,8 +55,9 @@ def test_what_is_granted_is_held() -> None:
         for resource in rule["resources"]
         for verb in rule["verbs"]
     }
-    assert granted
     assert [right for right in sorted(granted) if not allowed(*right)] == []
+    only_for_that = rights((*PICKERS, *PICKER_LEADER_ELECTION))
+    assert [right for right in only_for_that if right not in granted] == []
 
 
 @pytest.mark.parametrize(
@@ -82,6 +89,6 @@ def test_each_has_a_reason_of_one_line() -> None:
         assert "\n" not in rule.reason
 
 
-def test_no_resource_twice() -> None:
-    names = [(rule.group, resource) for rule in ALL for resource in rule.resources]
-    assert sorted(set(names)) == sorted(names)
+def test_no_right_twice() -> None:
+    each = rights(ALL)
+    assert sorted(set(each)) == sorted(each)

@@ -32,13 +32,14 @@ class _Server(Api):
         self.asked: list[str] = []
 
     async def get(self, path: str, query: Mapping[str, str] | None = None, accept: str = "") -> bytes:
-        del query, accept
+        del accept
         self.asked.append(path)
         if self.errors:
             raise self.errors.pop(0)
-        if path not in self.answers:
-            raise NotFoundError(path)
-        return orjson.dumps(self.answers[path])
+        named = (query or {}).get("fieldSelector", "")
+        if path + named not in self.answers:
+            raise NotFoundError(path + named)
+        return orjson.dumps(self.answers[path + named])
 
 
 _SERVICES = "/api/v1/namespaces/default/services"
@@ -66,7 +67,9 @@ async def test_one_list_serves_all_who_ask_together() -> None:
 
 async def test_names_are_looked_up_one_by_one_where_there_are_many() -> None:
     page = {"metadata": {"continue": "more"}, "items": []}
-    server = _Server({_SERVICES: page, f"{_SERVICES}/theirs": {"metadata": {"name": "theirs"}}})
+    found = {"metadata": {}, "items": [{"metadata": {"name": "theirs"}}]}
+    answers = {f"{_SERVICES}metadata.name=theirs": found, f"{_SERVICES}metadata.name=free": {"items": None}}
+    server = _Server({_SERVICES: page, **answers})
     names = Taken(server)
     assert await names.owner(_ref("theirs")) == ""
     assert await names.owner(_ref("free")) is None

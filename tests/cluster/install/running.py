@@ -1,0 +1,40 @@
+"""An installed operator as a process: it has no node to run on."""
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+from tests.cluster.harness.commands import Command
+from tests.cluster.harness.control_plane import ControlPlane
+from tests.cluster.harness.operator import Operator, running_operator
+from tests.cluster.harness.places import OPERATOR, SYSTEM
+
+_LOG_CHARACTERS: Final = 4000
+
+
+@contextmanager
+def installed(
+    site: ControlPlane, kubectl: Command, folder: Path, *, sources: Path | None = None
+) -> Iterator[Operator]:
+    """The operator with the environment and the rights of the installed Deployment.
+
+    Args:
+        site: The cluster.
+        kubectl: For it.
+        folder: For the kubeconfig and the log.
+        sources: A checkout whose operator to run; this one's when empty.
+    """
+    pod = kubectl.json("get", "deployment", OPERATOR, "--namespace", SYSTEM)["spec"]["template"]["spec"]
+    environment = {each["name"]: each.get("value", "") for each in pod["containers"][0]["env"]}
+    if sources:
+        packages = (sources / part for part in ("operator", "connector", "scorer"))
+        environment["PYTHONPATH"] = os.pathsep.join(map(str, packages))
+    kubeconfig = site.kubeconfig_for_service_account(SYSTEM, pod["serviceAccountName"], folder)
+    with running_operator(kubeconfig, folder / "operator.log", env=environment) as operator:
+        try:
+            yield operator
+        except Exception as error:
+            error.add_note(operator.process.log.read_text()[-_LOG_CHARACTERS:])
+            raise

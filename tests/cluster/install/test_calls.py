@@ -1,0 +1,125 @@
+"""What the operator asks of the API server in all that it does, and its rules: neither has more."""
+
+import json
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from kubernetes import client
+from tests.cluster.harness.audit import Asked, asked
+from tests.cluster.harness.commands import Command
+from tests.cluster.harness.control_plane import ControlPlane
+from tests.cluster.harness.custom_resources import install
+from tests.cluster.harness.places import CHART, OPERATOR, SYSTEM
+from tests.cluster.install.authorizer import Right, rights
+from tests.cluster.install.running import installed
+from tests.waiting import eventually
+
+from kvtier_operator.install.rules import CLUSTER, NAMESPACED
+from kvtier_operator.planning.objects.names import INSTANCE_LABEL
+from kvtier_operator.reconcile.kinds import KINDS, Kind
+
+# Google publishes no CRDs to install; what the operator asks about an object does not depend on its fields.
+UNPUBLISHED = [
+    each for each in KINDS if each.api_version.split("/")[0].endswith(("gke.io", "googleapis.com"))
+]
+PROVIDERS = ("istio", "gke")
+
+
+def resource(provider: str) -> dict[str, Any]:
+    """One that has every kind of object that this provider can need."""
+    return {
+        "apiVersion": "kvtier.dev/v1alpha1",
+        "kind": "KVCacheTier",
+        "metadata": {"name": provider},
+        "spec": {
+            "model": {"name": "Qwen/Qwen3-32B"},
+            "replicas": 2,
+            "engine": {"tensorParallelSize": 2, "gpuMemory": "80Gi"},
+            "tiers": {"cpu": {"capacity": "100Gi"}},
+            "router": {"gateway": {"parentRef": {"name": "front"}, "provider": provider}},
+            "observability": {"serviceMonitor": True, "prometheusRule": True, "dashboard": True},
+        },
+    }
+
+
+@pytest.mark.usefixtures("clean_system", "gke_kinds")
+def test_every_call_has_its_rule_and_every_rule_its_call(
+    site: ControlPlane, kubectl: Command, helm: Command, namespace: str, tmp_path: Path
+) -> None:
+    helm("install", "kvtier", CHART, "--namespace", SYSTEM)
+    before = len([*asked(site.audit_log, SYSTEM, OPERATOR)])
+    place = ("--namespace", namespace)
+    with installed(site, kubectl, tmp_path):
+        listed = {"apiVersion": "v1", "kind": "List", "items": [resource(each) for each in PROVIDERS]}
+        kubectl("apply", *place, "--filename", "-", stdin=json.dumps(listed))
+        made = eventually(lambda: _of_every_kind(kubectl, namespace), "objects of every kind")
+
+        # someone takes one of them away, which makes it ask whether the resource is still there
+        kubectl("delete", "service", "istio-engine", *place)
+        eventually(
+            lambda: kubectl("get", "service", "istio-engine", *place, "--ignore-not-found"), "that Service"
+        )
+
+        # an earlier release named its objects in another way
+        earlier = [_renamed(each) for each in made]
+        stream = json.dumps({"apiVersion": "v1", "kind": "List", "items": earlier})
+        kubectl("create", *place, "--filename", "-", stdin=stream)
+        names = [f"{each['kind']}.{_suffix(each)}/{each['metadata']['name']}" for each in earlier]
+        eventually(
+            lambda: not kubectl("get", *names, *place, "--ignore-not-found", "--output", "name"),
+            "end of what an earlier release made",
+        )
+    calls = [*asked(site.audit_log, SYSTEM, OPERATOR)][before:]
+    assert [str(each) for each in calls if each.refused] == []
+    assert _used(calls) == set(rights((*NAMESPACED, *CLUSTER)))
+
+
+@pytest.fixture(scope="module")
+def gke_kinds(site_api: client.ApiClient) -> None:
+    for kind in UNPUBLISHED:
+        install(site_api, _definition(kind))
+
+
+def _used(calls: Iterable[Asked]) -> set[Right]:
+    """The rights that the operator's role had to give for these."""
+    own = [each for each in calls if OPERATOR in each.why]
+    created = {(*each.right[:2], "create") for each in own if each.created}
+    return created | {each.right for each in own}
+
+
+def _of_every_kind(kubectl: Command, namespace: str) -> list[dict[str, Any]]:
+    """One object of each kind there is; empty as long as one is missing."""
+    chosen = ("--namespace", namespace, "--selector", INSTANCE_LABEL)
+    kinds = ",".join(f"{each.plural}.{each.api_version.rpartition('/')[0]}".rstrip(".") for each in KINDS)
+    found = {each["kind"]: each for each in kubectl.json("get", kinds, *chosen)["items"]}
+    return [*found.values()] if len(found) == len(KINDS) else []
+
+
+def _renamed(document: dict[str, Any]) -> dict[str, Any]:
+    """The same object under another name: its owner and labels are the same."""
+    kept = {key: document["metadata"][key] for key in ("labels", "ownerReferences")}
+    copied = {key: value for key, value in document.items() if key != "status"}
+    if copied["kind"] == "Service":
+        copied["spec"] = {key: value for key, value in copied["spec"].items() if "lusterIP" not in key}
+    return copied | {"metadata": kept | {"name": f"earlier-{document['metadata']['name']}"}}
+
+
+def _suffix(document: dict[str, Any]) -> str:
+    group, _, version = document["apiVersion"].rpartition("/")
+    return f"{version}.{group}"
+
+
+def _definition(kind: Kind) -> dict[str, Any]:
+    """A CRD of that name whose objects may hold anything."""
+    group, _, version = kind.api_version.rpartition("/")
+    anything = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+    names = {"kind": kind.kind, "plural": kind.plural, "singular": kind.kind.lower()}
+    served = {"name": version, "served": True, "storage": True, "schema": {"openAPIV3Schema": anything}}
+    return {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": kind.crd},
+        "spec": {"group": group, "scope": "Namespaced", "names": names, "versions": [served]},
+    }
