@@ -13,6 +13,7 @@ from kvtier_operator.reconcile.client import Api
 from kvtier_operator.reconcile.clock import Clock
 from kvtier_operator.reconcile.dispatch import Dispatcher
 from kvtier_operator.reconcile.engines import Engines
+from kvtier_operator.reconcile.failed_rounds import FailedRounds
 from kvtier_operator.reconcile.metrics import RESOURCES
 from kvtier_operator.reconcile.nodes import Nodes
 from kvtier_operator.reconcile.options import Options
@@ -20,6 +21,7 @@ from kvtier_operator.reconcile.pods import Pods
 from kvtier_operator.reconcile.reconciler import Reconciler
 from kvtier_operator.reconcile.tiers import Key, Tiers, key_of
 from kvtier_operator.reconcile.watches import Watches
+from kvtier_operator.reconcile.writer import Writer
 
 _LOG: Final = logging.getLogger(__name__)
 _CONTENT_S: Final = 0.02
@@ -52,7 +54,8 @@ class Controller:
             clock=Clock(),
             repository=options.repository,
         )
-        self._dispatcher = Dispatcher(reconciler.reconcile)
+        failed_rounds = FailedRounds(Writer(api), self.tiers, reconciler.clock)
+        self._dispatcher = Dispatcher(reconciler.reconcile, failed_rounds.tell)
 
     async def run(self) -> None:
         """Watches and reconciles until cancelled."""

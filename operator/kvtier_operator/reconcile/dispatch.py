@@ -33,10 +33,12 @@ class Dispatcher:
 
     Attributes:
         work: Reconciles one key.
+        tell: Tells of a round that came to no end: its key, what stopped it, how many in a row did.
         workers: How many at a time.
     """
 
     work: Callable[[Key], Awaitable[Result]]
+    tell: Callable[[Key, Exception, int], Awaitable[None]]
     workers: int = 16
     queue: KeyedQueue[Key] = field(default_factory=KeyedQueue)
     beat_at: float = 0.0
@@ -84,13 +86,10 @@ class Dispatcher:
         least_s = 0.0
         try:
             result = await self.work(key)
-        except KvtierError as error:
-            _LOG.warning("%s: %s; trying again", key, error)
+        except Exception as error:  # noqa: BLE001 - a mistake of ours about one resource must not stop the others
             result = Result.FAILED
-            least_s = (error.retry_after_s or 0.0) if isinstance(error, ServerError) else 0.0
-        except Exception:  # noqa: BLE001 - a mistake of ours about one resource must not stop the others
-            _LOG.exception("%s: this is a bug in kvtier", key)
-            result = Result.FAILED
+            least_s = (isinstance(error, ServerError) and error.retry_after_s) or 0.0
+            await self._tell(key, error)
         finally:
             del self._since[key]
         RECONCILES.labels(result.value).inc()
@@ -100,6 +99,16 @@ class Dispatcher:
         else:
             self.queue.done(key)
         self._woken.set()
+
+    async def _tell(self, key: Key, error: Exception) -> None:
+        if isinstance(error, KvtierError):
+            _LOG.warning("%s: %s; trying again", key, error)
+        else:
+            _LOG.error("%s: this is a bug in kvtier", key, exc_info=error)
+        try:
+            await self.tell(key, error, self.queue.failures(key) + 1)
+        except Exception:  # noqa: BLE001 - as above
+            _LOG.exception("%s: telling of it is another", key)
 
 
 def _now() -> float:

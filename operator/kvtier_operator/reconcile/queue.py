@@ -60,6 +60,10 @@ class KeyedQueue(Generic[KeyT]):
         self._drop_stale()
         return self._heap[0][0] if self._heap else None
 
+    def failures(self, key: KeyT) -> int:
+        """How often in a row the work on a key has failed."""
+        return self._failures.get(key, 0)
+
     def done(self, key: KeyT) -> None:
         """The work on a key ended well."""
         self._failures.pop(key, None)

@@ -80,7 +80,7 @@ class Reconciler:
             if done is None:
                 return Result.UNCHANGED
             outcome = done
-        tier.memory.namespace_ends = outcome.namespace_ends
+        tier.memory.namespace_ends, tier.memory.told = outcome.namespace_ends, ""
         self.engines.look(key, tier, planned, self._deployment(key, tier, Component.ENGINE))
         changed = await self._status(key, tier, planned, outcome, kinds)
         latest = self.tiers.get(key)

@@ -32,6 +32,7 @@ class Memory:
         looked_for: Hash of the engines that were last looked for.
         looks: How often in vain.
         look_due: When to look again, by the loop's clock.
+        told: What was last told of a round that came to no end; empty since one did.
     """
 
     planned: Planned | None = None
@@ -41,6 +42,7 @@ class Memory:
     looked_for: str = ""
     looks: int = 0
     look_due: float = 0.0
+    told: str = ""
 
 
 @dataclass(frozen=True, slots=True)
