@@ -1,0 +1,162 @@
+"""Which route is served: against the rule as Gateway API words it, one request at a time."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any, Final
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.cases.routes import route
+
+from kvtier_operator.planning.route_claims import EVERY_HOST, Claim, Listeners, claim_of, hidden, listeners_of
+
+_SECTIONS: Final = ("http", "https")
+_HOSTS: Final = ("a.example.com", "b.example.com", "*.example.com", "*.com", "example.com")
+
+
+def _claim(name: str = "team/qwen", **more: Any) -> Claim:  # noqa: ANN401 - the route's fields
+    claim = claim_of(route(name, **more))
+    assert claim
+    return claim
+
+
+def _by(claim: Claim, *others: Claim) -> str:
+    found = hidden(claim, sorted((claim, *others), key=lambda each: each.turn))
+    return found.by.route if found else ""
+
+
+@pytest.mark.parametrize(
+    ("older", "younger", "is_hidden"),
+    [
+        ({}, {}, True),
+        ({"gateway": "infra/other"}, {}, False),
+        ({"gateway": "team/front"}, {}, False),
+        ({"section": "http"}, {"section": "http"}, True),
+        ({"section": "http"}, {"section": "https"}, False),
+        ({"section": "http"}, {}, True),
+        ({}, {"section": "http"}, True),
+        ({"hosts": ["a.example.com"]}, {"hosts": ["a.example.com", "b.example.com"]}, True),
+        ({"hosts": ["*.example.com"]}, {"hosts": ["*.example.com"]}, True),
+        ({"hosts": ["a.example.com"]}, {"hosts": ["b.example.com"]}, False),
+        # the more specific name goes first, so each has requests of its own
+        ({"hosts": ["*.example.com"]}, {"hosts": ["a.example.com"]}, False),
+        ({"hosts": ["a.example.com"]}, {"hosts": ["*.example.com"]}, False),
+        ({}, {"hosts": ["a.example.com"]}, False),
+        ({"hosts": ["a.example.com"]}, {}, False),
+        ({"matches": [{"path": {"type": "PathPrefix", "value": "/v1"}}]}, {}, False),
+        ({"matches": [{"path": {"type": "Exact", "value": "/"}}]}, {}, False),
+        ({"matches": [{"headers": [{"name": "x-model", "value": "a"}]}]}, {}, False),
+        ({"matches": [{"method": "POST"}]}, {}, False),
+        ({"matches": [{"method": "POST"}, {}]}, {}, True),
+        ({"matches": []}, {}, True),
+    ],
+)
+def test_the_older_route_hides_the_younger_one_of_the_same_requests(
+    older: dict[str, Any], younger: dict[str, Any], is_hidden: bool
+) -> None:
+    first = claim_of(route("team/zzz", created="2026-01-01T00:00:00Z", **older))
+    second = _claim("team/aaa", created="2026-01-02T00:00:00Z", **younger)
+    assert _by(second, *filter(None, [first])) == ("team/zzz" if is_hidden else "")
+    if first:
+        assert not _by(first, second)
+
+
+def test_of_the_same_age_the_first_by_name_goes_first() -> None:
+    one, two = _claim("a/z"), _claim("b/a")
+    assert (_by(one, two), _by(two, one)) == ("", "a/z")
+
+
+def test_which_requests_are_lost_and_where() -> None:
+    first = _claim("a/first", hosts=["a.example.com", "c.example.com"])
+    found = hidden(_claim(hosts=["a.example.com", "b.example.com"]), [first])
+    assert found
+    assert (found.gateway, found.requests) == ("infra/front", "all requests for a.example.com")
+    everything = hidden(_claim(), [_claim("a/first")])
+    assert everything
+    assert everything.requests == "all requests for every host"
+
+
+def test_listeners_that_do_not_take_a_route_are_none_of_its() -> None:
+    document = route(section="http")
+    assert claim_of(document)
+    assert claim_of(document, {Listeners("infra/front", "http")}) is None
+
+
+def test_only_gateways_count_and_their_namespace_is_the_routes_own_by_default() -> None:
+    assert listeners_of({"name": "front"}, "team") == Listeners("team/front")
+    assert listeners_of({"name": "front", "sectionName": "a", "port": 80}, "t") == Listeners(
+        "t/front", "a", 80
+    )
+    assert listeners_of({"name": "x", "kind": "Service", "group": ""}, "team") is None
+    assert listeners_of({"name": "default", "kind": "Status"}, "team") is None
+    assert listeners_of({}, "team") is None
+
+
+def test_ports_part_listeners_too() -> None:
+    at_80, at_81, anywhere = (replace(Listeners("g/g"), port=port) for port in (80, 81, 0))
+    assert at_80.meet(anywhere)
+    assert anywhere.meet(at_81)
+    assert not at_80.meet(at_81)
+
+
+def _matches(pattern: str, host: str) -> bool:
+    if pattern == EVERY_HOST:
+        return True
+    if pattern.startswith("*."):
+        return host.endswith(pattern[1:]) and host != pattern[1:]
+    return pattern == host
+
+
+def _served(claims: list[Claim], section: str, host: str) -> Claim | None:
+    """The route that takes a request, as the specification words it."""
+
+    def rank(each: Claim) -> tuple[int, int, str, str]:
+        fitting = [pattern for pattern in each.hosts if _matches(pattern, host)]
+        exact = max((len(pattern) for pattern in fitting if "*" not in pattern), default=0)
+        longest = max(len(pattern) if pattern != EVERY_HOST else 0 for pattern in fitting)
+        return -exact, -longest, each.created, each.route
+
+    there = [
+        each
+        for each in claims
+        if any(listener.section in ("", section) for listener in each.listeners)
+        and any(_matches(pattern, host) for pattern in each.hosts)
+    ]
+    return min(there, key=rank, default=None)
+
+
+def _only_of(pattern: str) -> str:
+    """A host that no pattern matches which is more specific than this one."""
+    return "other.test" if pattern == EVERY_HOST else pattern.replace("*", "nobody-elses")
+
+
+def _requests(claim: Claim) -> Iterator[tuple[str, str]]:
+    for section in _SECTIONS:
+        if any(listener.section in ("", section) for listener in claim.listeners):
+            yield from ((section, _only_of(pattern)) for pattern in claim.hosts)
+
+
+_claims = st.lists(
+    st.builds(
+        Claim,
+        created=st.sampled_from(["2026-01-01T00:00:00Z", "2026-01-01T00:00:01Z"]),
+        route=st.sampled_from([f"team/{letter}" for letter in "abcdef"]),
+        listeners=st.sampled_from(["", *_SECTIONS]).map(lambda section: (Listeners("g/g", section),)),
+        hosts=st.lists(st.sampled_from(_HOSTS), unique=True, max_size=3).map(
+            lambda hosts: tuple(hosts) or (EVERY_HOST,)
+        ),
+    ),
+    unique_by=lambda each: each.route,
+    max_size=6,
+)
+
+
+@given(claims=_claims)
+def test_a_route_is_hidden_exactly_if_a_request_that_is_its_own_goes_elsewhere(claims: list[Claim]) -> None:
+    in_turn = sorted(claims, key=lambda each: each.turn)
+    for claim in claims:
+        served = {_served(claims, *request) for request in _requests(claim)}
+        found = hidden(claim, in_turn)
+        assert (found is not None) == (served != {claim})
+        assert found is None or found.by in served
