@@ -25,12 +25,14 @@ def plan(paths: tuple[str, ...], model_config: str | None, output: str, *, local
 
     Exit status: 0 fine, 1 rejected by a check (the report says which), 2 bad input.
     """
-    from kvtier_operator.planning.planner import make_plan  # noqa: PLC0415 - after the files have been read
+    from kvtier_operator.cli.collisions import tell_collisions  # noqa: PLC0415 - after the files have been read
+    from kvtier_operator.planning.planner import make_plan  # noqa: PLC0415 - as above
 
     plans = [
         make_plan(resource, observe(resource, model_config=model_config, local=local, hub=hub))
         for _, resource in load_resources(paths)
     ]
+    tell_collisions(plans)
     if output == "json":
         from kvtier_operator.planning.report import report  # noqa: PLC0415 - Jinja2 is not needed for it
 

@@ -5,6 +5,7 @@ import sys
 import click
 
 from kvtier_operator.cli import options
+from kvtier_operator.cli.collisions import tell_collisions
 from kvtier_operator.cli.load import load_resources
 from kvtier_operator.cli.main import EXIT_REJECTED
 from kvtier_operator.cli.observe import observe
@@ -31,4 +32,5 @@ def render(paths: tuple[str, ...], model_config: str | None, *, hub: bool) -> No
     if refused:
         click.echo("\n".join(refused), err=True)
         sys.exit(EXIT_REJECTED)
+    tell_collisions(plan for _, plan in plans)
     click.echo(to_yaml(built for _, plan in plans for built in build_objects(plan)), nl=False)

@@ -156,3 +156,11 @@ def test_it_loads_no_engine_and_no_client(tmp_path: Path, output: str) -> None:
         text=True,
     )
     assert done.stderr.strip() == "[]"
+
+
+def test_routes_that_would_hide_each_other_are_told_beside_the_report(tmp_path: Path) -> None:
+    router = {"gateway": {"parentRef": {"name": "front"}}}
+    paths = [write(tmp_path, name, router=router) for name in ("a", "b")]
+    result = run("-f", paths[0], "-f", paths[1], "-o", "json")
+    assert (result.exit_code, len(json.loads(result.stdout))) == (0, 2)
+    assert "default/a and default/b" in result.stderr

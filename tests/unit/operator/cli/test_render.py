@@ -91,3 +91,20 @@ def test_a_model_config(tmp_path: Path) -> None:
     assert result.exit_code == 0
     # 2 x 8 layers x 2 heads x 64 x 2 B = 4,096 B a token: 100 GiB are 26,214,400 tokens
     assert "lruCapacityPerServer: 409600" in result.stdout
+
+
+def test_routes_that_would_hide_each_other_are_told(tmp_path: Path) -> None:
+    def gateway(*hosts: str) -> dict[str, object]:
+        return {"spec.router.gateway": {"parentRef": {"name": "front"}, "hostnames": [*hosts]}}
+
+    for name, hosts in (("a", []), ("b", []), ("c", ["c.example.com"]), ("d", ["c.example.com"])):
+        write(tmp_path, name, gateway(*hosts))
+    result = rendered("-f", str(tmp_path))
+    assert (result.exit_code, names(result)) == (0, ["a", "b", "c", "d"])
+    first, second = result.stderr.splitlines()
+    assert first.startswith(
+        "default/a and default/b: both ask Gateway default/front for all requests for every"
+    )
+    assert "default/c and default/d" in second
+    assert "c.example.com" in second
+    assert rendered("-f", str(tmp_path / "b.yaml"), "-f", str(tmp_path / "c.yaml")).stderr == ""
