@@ -28,7 +28,7 @@
 - apiGroups: [inference.networking.k8s.io]
   resources: [inferencepools]
   verbs: [list, watch, create, patch, delete]
-# child: the route, with spec.router.gateway
+# child: the route, with spec.router.gateway; others, to tell which of them gets its requests
 - apiGroups: [gateway.networking.k8s.io]
   resources: [httproutes]
   verbs: [list, watch, create, patch, delete]

@@ -68,7 +68,12 @@ NAMESPACED: Final = (
         _OWN,
         "child: the pool that a route sends to",
     ),
-    Rule("gateway.networking.k8s.io", ("httproutes",), _OWN, "child: the route, with spec.router.gateway"),
+    Rule(
+        "gateway.networking.k8s.io",
+        ("httproutes",),
+        _OWN,
+        "child: the route, with spec.router.gateway; others, to tell which of them gets its requests",
+    ),
     Rule(
         "networking.istio.io",
         ("destinationrules",),

@@ -10,11 +10,13 @@ import orjson
 
 from kvtier_operator.reconcile.desired import APPLIED_HASH
 from kvtier_operator.reconcile.facts.deployment import DeploymentFacts, deployment_facts
+from kvtier_operator.reconcile.facts.parents import ParentFacts, pool_parents, route_parents
 from kvtier_operator.reconcile.kinds import TIER, Kind, Ref
 from kvtier_operator.reconcile.reflector import Place
 
 _NOT_CONTENT: Final = frozenset({"status", "metadata", "apiVersion", "kind"})
 _OTHERS_ANNOTATIONS: Final = ("deployment.kubernetes.io/", "kubectl.kubernetes.io/")
+_PARENTS: Final = {"HTTPRoute": route_parents, "InferencePool": pool_parents}
 
 
 @dataclass(slots=True)
@@ -33,6 +35,7 @@ class Child:
         applied: The hash in its annotation.
         matched: Hash of the wanted object that its content was found to match.
         facts: What its status says, for a Deployment.
+        parents: What its Gateways say of it, for an HTTPRoute and an InferencePool.
     """
 
     ref: Ref
@@ -46,6 +49,12 @@ class Child:
     applied: str
     matched: str = ""
     facts: DeploymentFacts | None = None
+    parents: tuple[ParentFacts, ...] = ()
+
+    @property
+    def reported(self) -> object:
+        """What others say of it: news, though not of its content."""
+        return self.facts, self.parents, self.deleting
 
     def settle(self, digest: str) -> None:
         """The content is as wanted: it need not be kept to be compared again."""
@@ -83,7 +92,7 @@ class Children:
         if known is not None and same:
             new.matched, new.content = known.matched, new.content if not known.matched else None
         self._put(new, known)
-        if not same or (known is not None and (known.facts, known.deleting) != (new.facts, new.deleting)):
+        if not same or (known is not None and known.reported != new.reported):
             self._notify(new, content=not same)
         return new
 
@@ -172,6 +181,7 @@ def _child(kind: Kind, document: Mapping[str, Any]) -> Child:
     annotations = metadata.get("annotations", {})
     content = orjson.dumps(_content(document), option=orjson.OPT_SORT_KEYS)
     owner_uid, owner_name = owner_of(metadata)
+    parents = _PARENTS.get(kind.kind)
     return Child(
         ref=_ref(kind, document),
         uid=metadata["uid"],
@@ -183,6 +193,7 @@ def _child(kind: Kind, document: Mapping[str, Any]) -> Child:
         content=zlib.compress(content, 1),
         applied=annotations.get(APPLIED_HASH, ""),
         facts=deployment_facts(document) if kind.kind == "Deployment" else None,
+        parents=parents(document) if parents else (),
     )
 
 

@@ -19,6 +19,7 @@ from kvtier_operator.reconcile.nodes import Nodes
 from kvtier_operator.reconcile.options import Options
 from kvtier_operator.reconcile.pods import Pods
 from kvtier_operator.reconcile.reconciler import Reconciler
+from kvtier_operator.reconcile.routes import Routes
 from kvtier_operator.reconcile.tiers import Key, Tiers, key_of
 from kvtier_operator.reconcile.watches import Watches
 from kvtier_operator.reconcile.writer import Writer
@@ -39,15 +40,19 @@ class Controller:
     def __init__(self, api: Api, options: Options) -> None:
         self.tiers = Tiers()
         self._children = Children(self._child_changed)
+        routes = Routes(self._route_changed)
         pods = Pods(self._pod_changed)
         nodes = Nodes(self._nodes_changed)
-        self._watches = Watches(api, self._children, pods, nodes, options.namespaces, self._kinds_changed)
+        self._watches = Watches(
+            api, self._children, routes, pods, nodes, options.namespaces, self._kinds_changed
+        )
         self._engines = Engines(pods, self._again)
         reconciler = Reconciler(
             api=api,
             tiers=self.tiers,
             children=self._children,
             applier=Applier(api, self._children),
+            routes=routes,
             pods=pods,
             watches=self._watches,
             engines=self._engines,
@@ -93,6 +98,9 @@ class Controller:
 
     def _child_changed(self, namespace: str, name: str, content: bool) -> None:
         self._again(Key(namespace, name), _CONTENT_S if content else _FACTS_S)
+
+    def _route_changed(self, namespace: str, name: str) -> None:
+        self._again(Key(namespace, name), _FACTS_S)
 
     def _pod_changed(self, namespace: str, name: str) -> None:
         self._again(Key(namespace, name), _FACTS_S)

@@ -25,8 +25,10 @@ from kvtier_operator.reconcile.kinds import BY_NAME, TIER, Ref
 from kvtier_operator.reconcile.planned import Planned
 from kvtier_operator.reconcile.planning import View, plan_tier
 from kvtier_operator.reconcile.pods import Pods
+from kvtier_operator.reconcile.routes import Routes
 from kvtier_operator.reconcile.sighting import from_status, hash_engine
 from kvtier_operator.reconcile.status.build import StatusInput, build_status
+from kvtier_operator.reconcile.status.route import Route
 from kvtier_operator.reconcile.status.unserved import Unserved, unserved
 from kvtier_operator.reconcile.tiers import Key, Tier, Tiers
 from kvtier_operator.reconcile.watches import Watches
@@ -44,6 +46,7 @@ class Reconciler:
         tiers: The resources.
         children: Their objects.
         applier: Writes them.
+        routes: The HTTPRoutes beside theirs.
         pods: Their pods.
         watches: What the cluster serves, and its nodes.
         engines: Asks running engines what their tiers hold.
@@ -55,6 +58,7 @@ class Reconciler:
     tiers: Tiers
     children: Children
     applier: Applier
+    routes: Routes
     pods: Pods
     watches: Watches
     engines: Engines
@@ -162,6 +166,7 @@ class Reconciler:
             failures=outcome.failures,
             kinds=kinds,
             now=self.clock.now(),
+            route=self._route(key, tier),
         )
         status = build_status(given, previous)
         if status == previous:
@@ -176,8 +181,20 @@ class Reconciler:
         return True
 
     def _deployment(self, key: Key, tier: Tier, component: Component) -> DeploymentFacts | None:
-        child = self.children.get(Ref("Deployment", key.namespace, f"{key.name}-{component.value}"))
-        return child.facts if isinstance(child, Child) and child.owner_uid == tier.uid else None
+        child = self._own(tier, Ref("Deployment", key.namespace, f"{key.name}-{component.value}"))
+        return child.facts if child else None
+
+    def _route(self, key: Key, tier: Tier) -> Route | None:
+        """As it is, not as it is wanted: beside a rejected spec the one of before goes on."""
+        route, pool = (self._own(tier, Ref(kind, *key)) for kind in ("HTTPRoute", "InferencePool"))
+        if route is None:
+            return None
+        pool_parents = pool.parents if pool else ()
+        return Route(str(key), route.parents, pool_parents, self.routes.hidden_by(*key))
+
+    def _own(self, tier: Tier, ref: Ref) -> Child | None:
+        child = self.children.get(ref)
+        return child if child and child.owner_uid == tier.uid else None
 
     async def _tell(self, key: Key, previous: Mapping[str, Any], document: Mapping[str, Any]) -> None:
         """Events are best effort: what they say stands in the status too."""

@@ -16,6 +16,7 @@ from kvtier_operator.reconcile.metrics import WATCH_RESTARTS
 from kvtier_operator.reconcile.nodes import Nodes
 from kvtier_operator.reconcile.pods import Pods, PodSink
 from kvtier_operator.reconcile.reflector import Reflector, Sink
+from kvtier_operator.reconcile.routes import Routes, RouteSink
 
 _LOG: Final = logging.getLogger(__name__)
 _OURS: Final = f"{MANAGED_BY_LABEL}={MANAGED_BY}"
@@ -31,6 +32,7 @@ class Watches:
     Attributes:
         api: The API server.
         children: Takes the objects that kvtier made.
+        routes: Takes HTTPRoutes, whoever made them.
         pods: Takes their pods.
         nodes: Takes the nodes.
         namespaces: Where to look; none for everywhere.
@@ -39,6 +41,7 @@ class Watches:
 
     api: Api
     children: Children
+    routes: Routes
     pods: Pods
     nodes: Nodes
     namespaces: Sequence[str]
@@ -126,7 +129,8 @@ class Watches:
             for reflector in reflectors:
                 self._reflectors.remove(reflector)
             self._set(kind, NOT_INSTALLED)
-            self.children.only(kind, None, set())
+            for reflector in reflectors:
+                reflector.sink.only(set())
 
     async def _why_unserved(self, kind: Kind) -> str:
         path = kind.path(next(iter(self._places())))
@@ -150,10 +154,13 @@ class Watches:
         self._asked[kind.kind].set()
 
     def _of_kind(self, kind: Kind) -> list[Reflector]:
-        return [
-            self._reflector(kind, namespace, _OURS, KindSink(self.children, kind, namespace))
-            for namespace in self._places()
-        ]
+        return [self._in(namespace, kind) for namespace in self._places()]
+
+    def _in(self, namespace: str | None, kind: Kind) -> Reflector:
+        children = KindSink(self.children, kind, namespace)
+        if kind.kind == "HTTPRoute":  # a route's requests may go to anybody's
+            return self._reflector(kind, namespace, "", RouteSink(children, self.routes))
+        return self._reflector(kind, namespace, _OURS, children)
 
     def _reflector(self, kind: Kind, namespace: str | None, selector: str, sink: Sink) -> Reflector:
         name = kind.kind if namespace is None else f"{kind.kind} in {namespace}"

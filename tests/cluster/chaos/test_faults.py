@@ -13,6 +13,7 @@ from tests.cluster.chaos.life import Life
 from tests.cluster.chaos.proxy import NONE, Call, Fault, operator_through, running_proxy
 from tests.cluster.harness.account import Account
 from tests.cluster.harness.connection import connected
+from tests.cluster.harness.gateway_controller import running_gateway_controller
 from tests.cluster.harness.providers.provider import Cluster
 from tests.cluster.harness.tools import Say
 
@@ -47,7 +48,7 @@ class _Stage:
 
 async def _expected(stage: _Stage, folder: Path, namespace: str) -> tuple[str, str]:
     """What an undisturbed operator makes of the life's two states."""
-    async with connected(stage.administrator) as connection:
+    async with connected(stage.administrator) as connection, running_gateway_controller(connection):
         life = Life(connection, namespace)
         async with running_proxy(stage.operator) as proxy, operator_through(proxy, folder, namespace):
             await life.create()
@@ -59,7 +60,11 @@ async def _expected(stage: _Stage, folder: Path, namespace: str) -> tuple[str, s
 async def _through_faults(stage: _Stage, folder: Path, say: Say) -> None:
     expected = await _expected(stage, folder, "calm")
     choose = _SomeFaults(seed=1)
-    async with connected(stage.administrator) as connection, running_proxy(stage.operator) as proxy:
+    async with (
+        connected(stage.administrator) as connection,
+        running_gateway_controller(connection),
+        running_proxy(stage.operator) as proxy,
+    ):
         proxy.choose = choose
         start = time.monotonic()
         async with operator_through(proxy, folder, "faulty"):
@@ -81,7 +86,11 @@ async def _through_faults(stage: _Stage, folder: Path, say: Say) -> None:
 async def _silent(stage: _Stage, folder: Path, say: Say) -> None:
     """All watches open once and say nothing; the changes they would have told of are seen all the same."""
     expected = await _expected(stage, folder, "heard")
-    async with connected(stage.administrator) as connection, running_proxy(stage.operator) as proxy:
+    async with (
+        connected(stage.administrator) as connection,
+        running_gateway_controller(connection),
+        running_proxy(stage.operator) as proxy,
+    ):
         silenced: set[str] = set()
 
         def choose(call: Call) -> Fault:

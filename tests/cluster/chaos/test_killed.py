@@ -10,6 +10,7 @@ from tests.cluster.chaos.life import Life
 from tests.cluster.chaos.proxy import NONE, Call, Fault, Proxy, running_proxy
 from tests.cluster.harness.account import Account
 from tests.cluster.harness.connection import Connection, connected
+from tests.cluster.harness.gateway_controller import running_gateway_controller
 from tests.cluster.harness.operator import Operator, start_operator
 from tests.cluster.harness.providers.provider import Cluster
 from tests.cluster.harness.tools import Say
@@ -103,7 +104,7 @@ async def _all_lives(cluster: Cluster, account: Account, folder: Path, say: Say,
     """
     with cluster.client() as api:
         administrator = api.configuration
-    async with connected(administrator) as connection:
+    async with connected(administrator) as connection, running_gateway_controller(connection):
         stage = _Stage(connection, account, folder, f"life-{most}")
         undisturbed, writes = await _live(stage)
         assert '"HTTPRoute/' in undisturbed[0]

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from prometheus_client.parser import text_string_to_metric_families
+from prometheus_client.samples import Sample
 from tests.cluster.harness.healthz import answers_ok
 from tests.cluster.harness.ports import free_ports
 from tests.cluster.harness.process import Process
@@ -32,17 +33,20 @@ class Operator:
 
     def metrics(self) -> dict[str, float]:
         """Its metrics by name, all labels added up."""
-        with urllib.request.urlopen(self.metrics_url, timeout=10) as answer:  # noqa: S310 - loopback
-            text = answer.read().decode()
         totals: dict[str, float] = {}
-        for family in text_string_to_metric_families(text):
-            for sample in family.samples:
-                totals[sample.name] = totals.get(sample.name, 0.0) + sample.value
+        for sample in self._samples():
+            totals[sample.name] = totals.get(sample.name, 0.0) + sample.value
         return totals
 
-    def writes(self) -> int:
-        """Writes sent to the API server so far."""
-        return int(self.metrics().get("kvtier_api_writes_total", 0))
+    def writes(self, kind: str = "") -> int:
+        """Writes sent to the API server so far, of objects of a kind or of all; a status is its object's."""
+        written = (each for each in self._samples() if each.name == "kvtier_api_writes_total")
+        return int(sum(each.value for each in written if kind in ("", each.labels["kind"])))
+
+    def _samples(self) -> list[Sample]:
+        with urllib.request.urlopen(self.metrics_url, timeout=10) as answer:  # noqa: S310 - loopback
+            text = answer.read().decode()
+        return [sample for family in text_string_to_metric_families(text) for sample in family.samples]
 
     def resident_bytes(self) -> int:
         """Its resident memory now."""

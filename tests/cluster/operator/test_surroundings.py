@@ -4,12 +4,13 @@ from pathlib import Path
 
 import pytest
 from kubernetes import client
+from tests.cases.routes import condition
 from tests.cluster.harness.account import Account
-from tests.cluster.harness.custom_resources import install
+from tests.cluster.harness.custom_resources import installed
 from tests.cluster.harness.modules import published_crds
 from tests.cluster.harness.operator import Operator, running_operator
 from tests.cluster.harness.providers.provider import Cluster
-from tests.cluster.operator.world import World, create_namespace, resource
+from tests.cluster.operator.world import POOL, ROUTE, World, create_namespace, resource
 from tests.waiting import eventually
 
 _ROUTES = {"inferencepools.inference.networking.k8s.io", "httproutes.gateway.networking.k8s.io"}
@@ -34,19 +35,7 @@ def test_a_restart_writes_nothing(server: Cluster, account: Account, tmp_path: P
             new_objects = len(world.children("new"))
             told = len([each for each in world.events() if each[0] == "Warning"])
             assert second.writes() <= new_objects + 1 + told
-            assert _writes(second, "Deployment") == 2
-
-
-def _writes(operator: Operator, kind: str) -> float:
-    import urllib.request  # noqa: PLC0415 - only here
-
-    with urllib.request.urlopen(operator.metrics_url, timeout=10) as answer:  # noqa: S310 - loopback
-        lines = answer.read().decode().splitlines()
-    return sum(
-        float(line.split()[-1])
-        for line in lines
-        if line.startswith("kvtier_api_writes_total{") and f'kind="{kind}"' in line
-    )
+            assert second.writes("Deployment") == 2
 
 
 def test_kinds_that_are_installed_later(world: World) -> None:
@@ -55,16 +44,13 @@ def test_kinds_that_are_installed_later(world: World) -> None:
     world.make_ready()
     said = world.until_condition("RouterReady", reason="CRDsMissing")["message"]
     assert all(name in said for name in _ROUTES)
-    for definition in published_crds():
-        if definition["metadata"]["name"] in _ROUTES:
-            install(world.api, definition)
-    try:
+    definitions = (each for each in published_crds() if each["metadata"]["name"] in _ROUTES)
+    with installed(world.api, definitions):
+        world.until_condition("RouterReady", reason="RouteUnanswered")
+        world.gateway_says(condition())
         world.until_condition("Ready", status="True")
-        assert world.find("inference.networking.k8s.io/v1", "InferencePool", "qwen")
-        assert world.find("gateway.networking.k8s.io/v1", "HTTPRoute", "qwen")
-    finally:
-        for name in _ROUTES:
-            client.ApiextensionsV1Api(world.api).delete_custom_resource_definition(name)
+        assert world.find(*POOL, "qwen")
+        assert world.find(*ROUTE, "qwen")
     world.until_condition("RouterReady", reason="CRDsMissing")
 
 

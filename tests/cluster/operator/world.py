@@ -6,6 +6,7 @@ from typing import Any, Final
 import pytest
 from kubernetes import client, dynamic, watch
 from kubernetes.dynamic.exceptions import NotFoundError
+from tests.cases.routes import parent_status
 from tests.cluster.harness.shipped import RESTRICTED
 
 from kvtier_operator.api.crd import PLURAL
@@ -22,6 +23,8 @@ CHILDREN: Final = (
     ("policy/v1", "PodDisruptionBudget"),
     ("apps/v1", "Deployment"),
 )
+ROUTE: Final = ("gateway.networking.k8s.io/v1", "HTTPRoute")
+POOL: Final = ("inference.networking.k8s.io/v1", "InferencePool")
 
 
 def create_namespace(api: client.ApiClient, name: str) -> str:
@@ -117,6 +120,15 @@ class World:
             return None
         return document
 
+    def make(self, api_version: str, kind: str, document: Document) -> None:
+        """An object that is nobody's but the user's."""
+        found = self._dynamic.resources.get(api_version=api_version, kind=kind)
+        body = {"apiVersion": api_version, "kind": kind, **document}
+        found.create(body=body, namespace=self.namespace)
+
+    def delete(self, api_version: str, kind: str, name: str) -> None:
+        self._dynamic.resources.get(api_version=api_version, kind=kind).delete(name, self.namespace)
+
     def children(self, name: str = "qwen") -> dict[tuple[str, str], Document]:
         """Objects that name the resource as their owner, by kind and name."""
         return {
@@ -154,6 +166,21 @@ class World:
             self.deployment_says(
                 each, replicas=wanted, updatedReplicas=wanted, readyReplicas=wanted, availableReplicas=wanted
             )
+
+    def gateway_says(
+        self, *conditions: Document, of: tuple[str, str] = ROUTE, name: str = "qwen", gateway: str = "gateway"
+    ) -> None:
+        """What the controller of a Gateway here would write of a route or pool as it is now."""
+        live = self.find(*of, name)
+        assert live
+        current = {"observedGeneration": live["metadata"]["generation"]}
+        entry = parent_status(*(each | current for each in conditions), gateway=f"{self.namespace}/{gateway}")
+        self._dynamic.resources.get(api_version=of[0], kind=of[1]).status.patch(
+            name=name,
+            namespace=self.namespace,
+            body={"status": {"parents": [entry]}},
+            content_type="application/merge-patch+json",
+        )
 
     def add_pod(self, name: str, status: Document, *, owner: str = "qwen", component: str = "engine") -> None:
         """A pod of an engine or picker as its Deployment has it, with a status that a kubelet would write."""

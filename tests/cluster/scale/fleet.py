@@ -16,7 +16,7 @@ def name_of(number: int) -> str:
 
 
 def resource(number: int) -> dict[str, Any]:
-    """One of them: a known model, one replica, a picker, a route."""
+    """One of them: a known model, one replica, a picker, a route for a host of its own."""
     return {
         "apiVersion": "kvtier.dev/v1alpha1",
         "kind": "KVCacheTier",
@@ -25,7 +25,9 @@ def resource(number: int) -> dict[str, Any]:
             "model": {"name": "Qwen/Qwen3-32B"},
             "engine": {"tensorParallelSize": 2},
             "tiers": {"cpu": {"capacity": "100Gi"}},
-            "router": {"gateway": {"parentRef": {"name": "gateway"}}},
+            "router": {
+                "gateway": {"parentRef": {"name": "gateway"}, "hostnames": [f"{name_of(number)}.example.com"]}
+            },
         },
     }
 

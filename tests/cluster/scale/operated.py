@@ -10,6 +10,7 @@ from typing import Any, Final
 from tests.cluster.harness.conditions import is_ready
 from tests.cluster.harness.connection import Connection, collection, connected
 from tests.cluster.harness.custom_resources import install
+from tests.cluster.harness.gateway_controller import running_gateway_controller
 from tests.cluster.harness.kwok import Shape, add_nodes, running_kwok
 from tests.cluster.harness.modules import published_crds
 from tests.cluster.harness.operator import Operator
@@ -41,7 +42,7 @@ async def fleet_cluster(provider: Provider, say: Say) -> AsyncIterator[tuple[Con
                 install(api, definition)
             add_nodes(api, _NODES, Shape())
             configuration = api.configuration
-        async with connected(configuration) as connection:
+        async with connected(configuration) as connection, running_gateway_controller(connection):
             namespace = {"metadata": {"name": fleet.NAMESPACE, "labels": RESTRICTED}}
             await connection.request("POST", "/api/v1/namespaces", namespace)
             yield connection, account.kubeconfig()

@@ -11,6 +11,7 @@ from kvtier_operator.reconcile.planned import Planned
 from kvtier_operator.reconcile.status.engines_ready import engines_ready
 from kvtier_operator.reconcile.status.failure import Failure
 from kvtier_operator.reconcile.status.ready import ready
+from kvtier_operator.reconcile.status.route import Route
 from kvtier_operator.reconcile.status.router_ready import router_ready
 from kvtier_operator.reconcile.status.tiers_in_use import tiers_in_use
 from kvtier_operator.reconcile.status.unserved import Unserved
@@ -33,6 +34,7 @@ class StatusInput:
         failures: Objects that could not be applied.
         kinds: Kinds of wanted objects that the cluster does not serve.
         now: The time, RFC 3339 in UTC.
+        route: The route; None where there is none.
     """
 
     generation: int
@@ -44,6 +46,7 @@ class StatusInput:
     failures: Sequence[Failure]
     kinds: Unserved
     now: str
+    route: Route | None = None
 
 
 def build_status(given: StatusInput, previous: Mapping[str, Any]) -> Status:
@@ -80,7 +83,7 @@ def verdicts(given: StatusInput) -> tuple[Verdict, ...]:
         engines_ready(
             given.engine, given.engine_troubles, engines, planned.startup_s, tiers_in_use(planned.tiers)
         ),
-        router_ready(given.picker, given.picker_troubles, others, given.kinds),
+        router_ready(given.picker, given.picker_troubles, others, given.kinds, given.route),
     )
     return (*parts, ready(parts))
 

@@ -6,6 +6,7 @@ from typing import Final
 from kvtier_operator.reconcile.facts.deployment import DeploymentFacts
 from kvtier_operator.reconcile.facts.pod import PodTrouble
 from kvtier_operator.reconcile.status.failure import Failure
+from kvtier_operator.reconcile.status.route import Route, route_trouble
 from kvtier_operator.reconcile.status.unserved import Unserved
 from kvtier_operator.reconcile.status.verdict import Verdict, fails, holds
 from kvtier_operator.reconcile.status.workload import counts, hindrance
@@ -18,14 +19,16 @@ def router_ready(
     troubles: Sequence[PodTrouble],
     failures: Sequence[Failure],
     kinds: Unserved,
+    route: Route | None = None,
 ) -> Verdict:
-    """By the picker's Deployment, and by what could not be made.
+    """By the picker's Deployment, by what could not be made, and by what is said of the route.
 
     Args:
         picker: The picker's Deployment; None where there is none yet.
         troubles: Picker pods that are not ready, the most telling first.
         failures: Objects of picker and route that could not be applied.
         kinds: Kinds of objects that the cluster does not serve.
+        route: The resource's route; None where there is none.
     """
     failures = (*failures, *kinds.failures)
     if failures:
@@ -35,11 +38,15 @@ def router_ready(
     if picker is None:
         return fails(TYPE, "NotCreated", "the picker's Deployment is not there yet")
     count = counts(picker, "picker pods")
-    if picker.complete:
-        without = f"; not made, for want of its CRD: {', '.join(kinds.left_out)}" if kinds.left_out else ""
-        return holds(TYPE, "AllReady", count + without)
-    reason, said = hindrance(picker, troubles)
-    return fails(TYPE, reason, f"{count}; {said}" if said else count)
+    if not picker.complete:
+        reason, said = hindrance(picker, troubles)
+        return fails(TYPE, reason, f"{count}; {said}" if said else count)
+    if route and (trouble := route_trouble(route)):
+        reason, said = trouble
+        return fails(TYPE, reason, f"{count}; {said}")
+    through = f"; its route is taken by Gateway {route.gateways}" if route else ""
+    without = f"; not made, for want of its CRD: {', '.join(kinds.left_out)}" if kinds.left_out else ""
+    return holds(TYPE, "AllReady", count + through + without)
 
 
 def _missing(names: Sequence[str]) -> str:

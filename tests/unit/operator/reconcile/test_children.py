@@ -1,6 +1,7 @@
 """The store of live objects: what is news, and what is not."""
 
 import pytest
+from tests.cases.routes import condition, parent_status
 from tests.unit.operator.reconcile.objects import UID, live, planned
 
 from kvtier_operator.reconcile.children import Children
@@ -79,6 +80,20 @@ def test_a_status_is_news_of_another_urgency() -> None:
     told.news()
     told.children.seen(_DEPLOYMENT, live(engine, version=11) | {"status": {"readyReplicas": 1}})
     assert told.news() == [("default", "qwen3-32b", False)]
+
+
+def test_what_a_gateway_says_of_a_route_is_news() -> None:
+    told = _Told()
+    gateway: dict[str, object] = {"spec.router": {"gateway": {"parentRef": {"name": "front"}}}}
+    for kind in ("HTTPRoute", "InferencePool"):
+        (wanted,) = (each for each in planned(gateway)[1] if each.ref.kind == kind)
+        told.children.seen(BY_NAME[kind], live(wanted))
+        told.news()
+        answered = {"status": {"parents": [parent_status(condition(), gateway="default/front")]}}
+        told.children.seen(BY_NAME[kind], live(wanted, version=11) | answered)
+        assert told.news() == [("default", "qwen3-32b", False)]
+        told.children.seen(BY_NAME[kind], live(wanted, version=12) | answered)
+        assert not told.news()
 
 
 def test_only_the_object_that_was_known_goes() -> None:

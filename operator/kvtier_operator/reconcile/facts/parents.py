@@ -1,0 +1,126 @@
+"""What gateways' controllers say of an HTTPRoute or an InferencePool in its `status.parents`."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Any, Final
+
+from kvtier_operator.planning.route_claims import Listeners, listeners_of
+
+_ACCEPTED: Final = "Accepted"
+_OF_ROUTES: Final[Mapping[str, str]] = {
+    _ACCEPTED: "True",
+    "ResolvedRefs": "True",
+    "PartiallyInvalid": "False",
+    "Programmed": "True",
+    "Reconciled": "True",
+}
+"""What must be so where it is said at all. The first three are Gateway API's (v1, apis/v1/shared_types.go),
+`Programmed` is Kong's, `Reconciled` GKE's (inference extension, issue 806). Of others nobody knows which way
+round they are."""
+_OF_POOLS: Final[Mapping[str, str]] = {_ACCEPTED: "True", "ResolvedRefs": "True"}
+"""inference extension v1, api/v1/inferencepool_types.go. `Exported` is False where nobody asked for it."""
+_MOST_CHARACTERS: Final = 1024
+
+
+class Answer(IntEnum):
+    """What a Gateway makes of an object, from the best to the worst."""
+
+    TAKEN = 0
+    NONE = 1
+    """Its controller has not said anything."""
+    WAITING = 2
+    """It has yet to look at the object as it is now."""
+    REFUSED = 3
+
+
+@dataclass(frozen=True, slots=True)
+class ParentFacts:
+    """An object as one of its parents sees it.
+
+    Attributes:
+        listeners: The parent.
+        answer: What it makes of the object.
+        reason: The first reason that it gives where that is not good.
+        said: Its own words, where that is not good.
+        attached: False where it does not take the object at all.
+    """
+
+    listeners: Listeners
+    answer: Answer = Answer.NONE
+    reason: str = ""
+    said: str = ""
+    attached: bool = True
+
+
+def route_parents(document: Mapping[str, Any]) -> tuple[ParentFacts, ...]:
+    """One for each Gateway that an HTTPRoute names; of several controllers' words the worst counts."""
+    namespace = document["metadata"].get("namespace", "")
+    told = _told(document, _OF_ROUTES)
+    wanted = (listeners_of(each, namespace) for each in document["spec"].get("parentRefs") or ())
+    return tuple(
+        max(
+            (each for each in told if each.listeners == listeners),
+            key=lambda each: each.answer,
+            default=ParentFacts(listeners),
+        )
+        for listeners in wanted
+        if listeners is not None
+    )
+
+
+def pool_parents(document: Mapping[str, Any]) -> tuple[ParentFacts, ...]:
+    """One for each Gateway that speaks of an InferencePool: not all do (kgateway, issue 13456)."""
+    return _told(document, _OF_POOLS)
+
+
+def _told(document: Mapping[str, Any], must: Mapping[str, str]) -> tuple[ParentFacts, ...]:
+    namespace = document["metadata"].get("namespace", "")
+    generation = document["metadata"].get("generation", 1)
+    parents = (document.get("status") or {}).get("parents") or ()
+    found = ((listeners_of(each.get("parentRef") or {}, namespace), each) for each in parents)
+    return tuple(
+        _judged(listeners, entry, must, generation) for listeners, entry in found if listeners is not None
+    )
+
+
+def _judged(
+    listeners: Listeners, entry: Mapping[str, Any], must: Mapping[str, str], generation: int
+) -> ParentFacts:
+    conditions = {each["type"]: each for each in entry.get("conditions") or () if each["type"] in must}
+    current = {name: each for name, each in conditions.items() if not _is_old(each, generation)}
+    wrong = [each for name, each in current.items() if each["status"] not in (must[name], "Unknown")]
+    if wrong:
+        attached = current.get(_ACCEPTED, {}).get("status") != "False"
+        return _speaking(listeners, Answer.REFUSED, entry, wrong, attached=attached)
+    undecided = [each for each in current.values() if each["status"] == "Unknown"]
+    if undecided or len(current) < len(conditions) or _ACCEPTED not in current:
+        return _speaking(listeners, Answer.WAITING, entry, undecided, attached=True)
+    return ParentFacts(listeners, Answer.TAKEN)
+
+
+def _is_old(condition: Mapping[str, Any], generation: int) -> bool:
+    """One without `observedGeneration`, which may be left out, is taken for current."""
+    return bool(condition.get("observedGeneration", generation) < generation)
+
+
+def _speaking(
+    listeners: Listeners,
+    answer: Answer,
+    entry: Mapping[str, Any],
+    conditions: list[Mapping[str, Any]],
+    *,
+    attached: bool,
+) -> ParentFacts:
+    lines = "; ".join(
+        f"{each['type']}={each['status']}, {each['reason']}: {each['message']}" for each in conditions
+    )
+    said = " ".join(lines.split())[:_MOST_CHARACTERS]
+    speaker = entry.get("controllerName", "")
+    return ParentFacts(
+        listeners=listeners,
+        answer=answer,
+        reason=conditions[0]["reason"] if conditions else "",
+        said=f"{said} ({speaker})" if said and speaker else said,
+        attached=attached,
+    )

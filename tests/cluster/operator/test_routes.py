@@ -1,0 +1,102 @@
+"""Routes: what gateways' controllers say of them, and routes that take each other's requests."""
+
+from collections.abc import Iterator
+
+import pytest
+from tests.cases.routes import condition, route
+from tests.cluster.harness.custom_resources import installed
+from tests.cluster.harness.modules import published_crds
+from tests.cluster.harness.operator import Operator
+from tests.cluster.harness.providers.provider import Cluster
+from tests.cluster.operator.world import POOL, ROUTE, World, resource
+
+_CRDS = {"inferencepools.inference.networking.k8s.io", "httproutes.gateway.networking.k8s.io"}
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _served(server: Cluster) -> Iterator[None]:
+    definitions = (each for each in published_crds() if each["metadata"]["name"] in _CRDS)
+    with server.client() as api, installed(api, definitions):
+        yield
+
+
+def _routed(world: World, name: str = "qwen", *, hosts: tuple[str, ...] = ()) -> None:
+    """A resource with a route, whose pods are ready."""
+    gateway = {"parentRef": {"name": "gateway"}, "hostnames": [*hosts]}
+    world.create(resource(name, router={"gateway": gateway}))
+    world.until_object(*ROUTE, name, lambda live: live)
+    world.until_settled(name)
+    world.make_ready(name)
+
+
+def test_a_gateway_that_is_not_there(world: World) -> None:
+    _routed(world)
+    said = world.until_condition("RouterReady", reason="RouteUnanswered")["message"]
+    assert f"Gateway {world.namespace}/gateway" in said
+    assert f"kubectl get gateway -n {world.namespace} gateway" in said
+    assert world.until_condition("Ready", status="False")["reason"] == "RouteUnanswered"
+
+
+def test_what_the_gateways_controller_says_is_told_in_its_words(world: World, operator: Operator) -> None:
+    _routed(world)
+    world.gateway_says(condition("Accepted", "False", "NotAllowedByListeners", "no listener allows team"))
+    said = world.until_condition("RouterReady", reason="RouteRefused")["message"]
+    assert "NotAllowedByListeners: no listener allows team" in said
+    world.gateway_says(condition(), condition("ResolvedRefs", "False", "InvalidKind", "no pools here"))
+    world.until(lambda each: "no pools here" in str(each["status"]), "words about the pool")
+    world.gateway_says(condition(), condition("ResolvedRefs"))
+    said = world.until_condition("Ready", status="True")["message"]
+    assert f"its route is taken by Gateway {world.namespace}/gateway" in said
+    world.gateway_says(condition("Accepted", "False", "InvalidExtensionRef", "no picker there"), of=POOL)
+    assert "no picker there" in world.until_condition("RouterReady", reason="PoolRefused")["message"]
+    world.gateway_says(condition(), of=POOL)
+    world.until_condition("Ready", status="True")
+
+    written = operator.writes("KVCacheTier")
+    world.gateway_says(condition(message="the same in other words"))
+    world.gateway_says(condition("Accepted", "Unknown", "Pending", "wait"))
+    world.until_condition("RouterReady", reason="Progressing")
+    assert operator.writes("KVCacheTier") == written + 1
+
+
+def test_what_was_said_of_a_route_before_it_changed_does_not_count(world: World) -> None:
+    _routed(world)
+    world.gateway_says(condition())
+    world.until_condition("Ready", status="True")
+    world.change(router={"gateway": {"hostnames": ["qwen.example.com"]}})
+    said = world.until_condition("RouterReady", reason="Progressing")["message"]
+    assert "has yet to look at HTTPRoute" in said
+    world.gateway_says(condition())
+    world.until_condition("Ready", status="True")
+
+
+def test_two_resources_that_ask_for_the_same_requests(world: World) -> None:
+    for name in ("first", "second"):
+        _routed(world, name)
+        world.gateway_says(condition(), name=name)
+    said = world.until_condition("RouterReady", reason="RouteHidden", name="second")["message"]
+    assert f"HTTPRoute {world.namespace}/first" in said
+    assert f"HTTPRoute {world.namespace}/second" in said
+    assert "spec.router.gateway.hostnames" in said
+    world.until_condition("Ready", status="True", name="first")
+    world.change("second", router={"gateway": {"hostnames": ["second.example.com"]}})
+    world.until_condition("RouterReady", reason="Progressing", name="second")
+    world.gateway_says(condition(), name="second")
+    world.until_condition("Ready", status="True", name="second")
+
+
+def test_a_route_of_somebody_else(world: World) -> None:
+    # of the same second the first by name is served
+    theirs = route(f"{world.namespace}/another", gateway=f"{world.namespace}/gateway")
+    world.make(*ROUTE, theirs)
+    _routed(world)
+    world.gateway_says(condition())
+    said = world.until_condition("RouterReady", reason="RouteHidden")["message"]
+    assert f"HTTPRoute {world.namespace}/another" in said
+    refused = condition("Accepted", "False", "NotAllowedByListeners")
+    world.gateway_says(refused, name="another")
+    world.until_condition("Ready", status="True")
+    world.gateway_says(condition(), name="another")
+    world.until_condition("RouterReady", reason="RouteHidden")
+    world.delete(*ROUTE, "another")
+    world.until_condition("Ready", status="True")
