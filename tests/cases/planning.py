@@ -49,7 +49,7 @@ def check_input(one: KVCacheTier, observed: Observed | None = None) -> CheckInpu
         backend=backend,
         tiers=tiers,
         budget=plan_budget(one.spec, geometry, tiers, backend),
-        router=plan_router(one, geometry, tiers),
+        router=plan_router(one, geometry, tiers, observed.images),
     )
 
 

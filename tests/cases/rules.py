@@ -56,6 +56,18 @@ RULES: Final = (
         {"spec.engine.resources": {"requests": {"cpu": "-1"}}},
     ),
     RuleCase(
+        "a request is more than the limit of the same name: raise the limit or lower the request",
+        "spec.engine.resources.requests",
+        {"spec.engine.resources": {"requests": {"cpu": 1, "memory": "1Gi"}, "limits": {"cpu": "1000m"}}},
+        {"spec.engine.resources": {"requests": {"cpu": 2}, "limits": {"cpu": "1500m"}}},
+    ),
+    RuleCase(
+        "a request is more than the limit of the same name: raise the limit or lower the request",
+        "spec.router.resources.requests",
+        {"spec.router.resources": {"requests": {"memory": "1Gi"}, "limits": {"memory": "1024Mi"}}},
+        {"spec.router.resources": {"requests": {"memory": "1G"}, "limits": {"memory": 999999999}}},
+    ),
+    RuleCase(
         "must be a quantity from 0 to 1Ei, such as 8, 500m or 100Gi",
         "spec.engine.resources.limits[memory]",
         {"spec.engine.resources": {"limits": {"memory": "1Ei"}}},

@@ -6,7 +6,14 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from kvtier_operator.api.base import ApiModel, rule
-from kvtier_operator.api.quantity import ByteQuantity, Quantity
+from kvtier_operator.api.quantity import ByteQuantity
+from kvtier_operator.api.scheduling import (
+    Affinity,
+    NodeSelector,
+    PriorityClassName,
+    ResourceRequirements,
+    Tolerations,
+)
 
 
 class Device(StrEnum):
@@ -58,67 +65,6 @@ class EnvVar(ApiModel):
     def is_not_removed(self) -> bool:
         """A switch that is gone only misleads."""
         return self.name != "LMCACHE_USE_EXPERIMENTAL"
-
-
-class TolerationOperator(StrEnum):
-    """How a toleration's key and value are compared with a taint's."""
-
-    EXISTS = "Exists"
-    EQUAL = "Equal"
-
-
-class TaintEffect(StrEnum):
-    """What a taint does to pods that do not tolerate it."""
-
-    NO_SCHEDULE = "NoSchedule"
-    PREFER_NO_SCHEDULE = "PreferNoSchedule"
-    NO_EXECUTE = "NoExecute"
-
-
-class Toleration(ApiModel):
-    """A taint the engine's pods tolerate, as in a pod."""
-
-    key: str | None = Field(
-        None, description="Taint key; all keys when empty (operator Exists only).", max_length=316
-    )
-    operator: TolerationOperator | None = Field(None, description="Exists or Equal; Equal when empty.")
-    value: str | None = Field(None, description="Taint value, with Equal.", max_length=63)
-    effect: TaintEffect | None = Field(None, description="Effect to tolerate; all effects when empty.")
-    toleration_seconds: int | None = Field(
-        None,
-        description="How long a NoExecute taint is tolerated, in seconds; for ever when empty.",
-        ge=-(2**31),
-        le=2**31 - 1,
-    )
-
-    @rule(
-        "has(self.key) || (has(self.operator) && self.operator == 'Exists')",
-        "a toleration without key must have operator Exists",
-    )
-    def has_key_or_exists(self) -> bool:
-        """Kubernetes' own rule for pods, said before there is a pod."""
-        return self.key is not None or self.operator is TolerationOperator.EXISTS
-
-    @rule(
-        "!has(self.value) || !has(self.operator) || self.operator == 'Equal'",
-        "a toleration with operator Exists has no value",
-    )
-    def value_means_equal(self) -> bool:
-        """Kubernetes' own rule for pods."""
-        return self.value is None or self.operator is not TolerationOperator.EXISTS
-
-
-class ResourceRequirements(ApiModel):
-    """Compute resources of the engine's own, before the tiers; the planner adds what the tiers need."""
-
-    requests: dict[str, Quantity] = Field(
-        default_factory=dict,
-        description="Requests, as in a pod. Memory here is the engine's own working set, without the tiers.",
-        max_length=32,
-    )
-    limits: dict[str, Quantity] = Field(
-        default_factory=dict, description="Limits, as in a pod. GPUs go here.", max_length=32
-    )
 
 
 class EngineSpec(ApiModel):
@@ -177,18 +123,12 @@ class EngineSpec(ApiModel):
     )
     resources: ResourceRequirements = Field(
         default_factory=ResourceRequirements,
-        description="The engine's own compute resources, before the tiers.",
+        description="The engine's own compute resources, before the tiers: memory here is its working set without them. GPUs go into the limits.",
     )
-    node_selector: dict[str, Annotated[str, Field(max_length=63)]] = Field(
-        default_factory=dict, description="Labels a node must have to run an engine.", max_length=64
-    )
-    tolerations: list[Toleration] = Field(
-        default_factory=list,
-        description="Taints the engine's pods tolerate.",
-        max_length=64,
-        json_schema_extra={"x-kubernetes-list-type": "atomic"},
-    )
-    affinity: dict[str, Any] | None = Field(None, description="Affinity of the engine's pods, as in a pod.")
+    node_selector: NodeSelector = Field(default_factory=dict)
+    tolerations: Tolerations = Field(default_factory=list)
+    affinity: Affinity = None
+    priority_class_name: PriorityClassName = None
     shm_size: ByteQuantity | None = Field(
         None, description="Size of /dev/shm; computed from backend and tiers when empty."
     )

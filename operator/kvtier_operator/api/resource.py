@@ -31,6 +31,12 @@ class Backend(StrEnum):
     LMCACHE_MP = "LMCacheMP"
 
 
+class ImagePullSecret(ApiModel):
+    """A Secret to pull images with, in the resource's namespace."""
+
+    name: str = Field(description="Name of the Secret.", min_length=1, max_length=253)
+
+
 class Observability(ApiModel):
     """Objects for a Prometheus operator and Grafana, each only if its CRD is there."""
 
@@ -58,6 +64,12 @@ class Spec(ApiModel):
     engine: EngineSpec = Field(default_factory=EngineSpec, description="How vLLM runs.")
     tiers: Tiers = Field(description="Where the prefix cache goes beyond the device.")
     router: RouterSpec = Field(default_factory=RouterSpec, description="The endpoint picker.")
+    image_pull_secrets: list[ImagePullSecret] = Field(
+        default_factory=list,
+        description="Secrets of this namespace that engines and picker pull their images with; those that the operator was installed with are named after them.",
+        max_length=16,
+        json_schema_extra={"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["name"]},
+    )
     observability: Observability = Field(default_factory=Observability, description="Monitoring objects.")
 
     @rule(

@@ -6,6 +6,13 @@ from typing import Annotated
 from pydantic import Field
 
 from kvtier_operator.api.base import ApiModel, rule
+from kvtier_operator.api.scheduling import (
+    Affinity,
+    NodeSelector,
+    PriorityClassName,
+    ResourceRequirements,
+    Tolerations,
+)
 
 
 class Flavor(StrEnum):
@@ -119,6 +126,14 @@ class RouterSpec(ApiModel):
     failure_mode: FailureMode = Field(
         FailureMode.FAIL_OPEN, description="What the gateway does when the picker does not answer."
     )
+    resources: ResourceRequirements = Field(
+        default_factory=ResourceRequirements,
+        description="The picker's compute resources, over kvtier's own: one CPU and what its index needs of memory as requests, twice that memory as a limit. A value given here stands; what is left out stays within it.",
+    )
+    node_selector: NodeSelector = Field(default_factory=dict)
+    tolerations: Tolerations = Field(default_factory=list)
+    affinity: Affinity = None
+    priority_class_name: PriorityClassName = None
     gateway: Gateway | None = Field(
         None, description="Makes the HTTPRoute; leave out to bring your own route."
     )

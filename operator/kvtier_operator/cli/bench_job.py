@@ -24,8 +24,10 @@ from kvtier_operator.planning.bench import (
     with_room_for,
     without_shared_disk,
 )
+from kvtier_operator.planning.image_source import ImageSource
 from kvtier_operator.planning.manifest import to_yaml
 from kvtier_operator.planning.objects.bench_job import bench_job
+from kvtier_operator.planning.observed import Observed
 from kvtier_operator.planning.plan import Plan
 from kvtier_operator.planning.planner import make_plan
 
@@ -47,6 +49,7 @@ def _namespace(_context: click.Context, _option: click.Parameter, value: str | N
 @options.filenames
 @options.model_config
 @options.hub
+@options.images
 @click.option("-n", "--namespace", callback=_namespace, help="Of the Job; by default the resource's.")
 @click.option(
     "--only", multiple=True, callback=names_of(PARTS), metavar=names_shown(PARTS), help="Leave out the other."
@@ -78,6 +81,7 @@ def job(  # noqa: PLR0913, PLR0917 - one parameter an option
     paths: tuple[str, ...],
     model_config: str | None,
     hub: bool,
+    images: ImageSource,
     namespace: str | None,
     only: tuple[str, ...],
     shape: str | None,
@@ -100,7 +104,7 @@ def job(  # noqa: PLR0913, PLR0917 - one parameter an option
             turns=turns,
             deadline_s=deadline_s,
         )
-        plan = _planned(resource, run, model_config=model_config, hub=hub)
+        plan = _planned(resource, run, observe(resource, model_config=model_config, hub=hub, images=images))
         refused += refusals(source, plan)
         if left_out:
             click.echo(f"{source}: {left_out}", err=True)
@@ -111,8 +115,7 @@ def job(  # noqa: PLR0913, PLR0917 - one parameter an option
     click.echo(to_yaml(jobs), nl=False)
 
 
-def _planned(resource: KVCacheTier, run: BenchRun, *, model_config: str | None, hub: bool) -> Plan:
-    observed = observe(resource, model_config=model_config, hub=hub)
+def _planned(resource: KVCacheTier, run: BenchRun, observed: Observed) -> Plan:
     plan = make_plan(resource, observed)
     if VLLM not in run.sides:
         return plan

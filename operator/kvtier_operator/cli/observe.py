@@ -13,6 +13,7 @@ from kvtier_operator.api.resource import KVCacheTier
 from kvtier_operator.doctor.probes.memlock import has_ipc_lock
 from kvtier_operator.doctor.probes.volume import used_bytes
 from kvtier_operator.errors import InvalidInputError, Problem
+from kvtier_operator.planning.image_source import ImageSource
 from kvtier_operator.planning.observed import Machine, Observed
 from kvtier_operator.runtime.folders import state_folder, volume_folders
 
@@ -21,13 +22,14 @@ _HUGEPAGES: Final = Path("/sys/kernel/mm/hugepages")
 _HUB_TIMEOUT_S: Final = 5
 
 
-def observe(
+def observe(  # noqa: PLR0913 - facts of six kinds
     resource_: KVCacheTier,
     *,
     model_config: str | None = None,
     local: bool = False,
     hub: bool = False,
     run_folder: Path | None = None,
+    images: ImageSource | None = None,
 ) -> Observed:
     """Facts for one plan.
 
@@ -38,6 +40,7 @@ def observe(
         hub: Whether Hugging Face may be asked for a config.json that neither the file system nor the
             catalogue has.
         run_folder: Folder of a local run; a new one when empty.
+        images: Where images come from; where they are published when empty.
 
     Raises:
         InvalidInputError: A config.json cannot be read, or is not one.
@@ -59,6 +62,7 @@ def observe(
         model_config_source=source,
         machine=_machine(resource_, run_folder) if local else None,
         weights_bytes=weights_bytes,
+        images=images or ImageSource(),
     )
 
 

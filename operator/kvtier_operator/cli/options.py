@@ -1,8 +1,12 @@
 """Options that every command which plans resources takes alike."""
 
-from typing import Final
+import functools
+from collections.abc import Callable
+from typing import Any, Final
 
 import click
+
+from kvtier_operator.planning.image_source import image_source
 
 filenames: Final = click.option(
     "-f",
@@ -18,3 +22,25 @@ model_config: Final = click.option(
 hub: Final = click.option(
     "--hub/--no-hub", default=True, help="Ask Hugging Face for a config.json that nothing else has."
 )
+
+
+def images(command: Callable[..., None]) -> Callable[..., None]:
+    """The options that say where images come from, which the command gets as one `images`."""
+
+    @click.option(
+        "--image-registry",
+        metavar="REGISTRY",
+        help="Takes the place of each image's own registry: HOST[:PORT][/PATH].",
+    )
+    @click.option(
+        "--image",
+        "references",
+        metavar="NAME=REFERENCE",
+        multiple=True,
+        help="An image in place of the published one, such as engine=...@sha256:...; may be repeated.",
+    )
+    @functools.wraps(command)
+    def with_images(*, image_registry: str | None, references: tuple[str, ...], **values: Any) -> None:  # noqa: ANN401 - the command's own
+        command(images=image_source(registry=image_registry, references=references), **values)
+
+    return with_images

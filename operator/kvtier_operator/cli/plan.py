@@ -10,6 +10,7 @@ from kvtier_operator.cli import options
 from kvtier_operator.cli.load import load_resources
 from kvtier_operator.cli.main import EXIT_REJECTED
 from kvtier_operator.cli.observe import observe
+from kvtier_operator.planning.image_source import ImageSource
 
 
 @click.command()
@@ -17,10 +18,19 @@ from kvtier_operator.cli.observe import observe
 @options.model_config
 @click.option("--local", is_flag=True, help="Check against this machine's memory, pages, limits and disk.")
 @options.hub
+@options.images
 @click.option(
     "-o", "--output", type=click.Choice(["text", "json"]), default="text", help="For a reader or a program."
 )
-def plan(paths: tuple[str, ...], model_config: str | None, output: str, *, local: bool, hub: bool) -> None:
+def plan(  # noqa: PLR0913 - one parameter an option
+    paths: tuple[str, ...],
+    model_config: str | None,
+    output: str,
+    *,
+    local: bool,
+    hub: bool,
+    images: ImageSource,
+) -> None:
     """Size the tiers of a KVCacheTier and say how each number came about.
 
     Exit status: 0 fine, 1 rejected by a check (the report says which), 2 bad input.
@@ -29,7 +39,7 @@ def plan(paths: tuple[str, ...], model_config: str | None, output: str, *, local
     from kvtier_operator.planning.planner import make_plan  # noqa: PLC0415 - as above
 
     plans = [
-        make_plan(resource, observe(resource, model_config=model_config, local=local, hub=hub))
+        make_plan(resource, observe(resource, model_config=model_config, local=local, hub=hub, images=images))
         for _, resource in load_resources(paths)
     ]
     tell_collisions(plans)

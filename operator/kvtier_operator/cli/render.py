@@ -10,6 +10,7 @@ from kvtier_operator.cli.load import load_resources
 from kvtier_operator.cli.main import EXIT_REJECTED
 from kvtier_operator.cli.observe import observe
 from kvtier_operator.cli.verdicts import refusals
+from kvtier_operator.planning.image_source import ImageSource
 from kvtier_operator.planning.manifest import to_yaml
 from kvtier_operator.planning.objects import build_objects
 from kvtier_operator.planning.planner import make_plan
@@ -19,13 +20,14 @@ from kvtier_operator.planning.planner import make_plan
 @options.filenames
 @options.model_config
 @options.hub
-def render(paths: tuple[str, ...], model_config: str | None, *, hub: bool) -> None:
+@options.images
+def render(paths: tuple[str, ...], model_config: str | None, *, hub: bool, images: ImageSource) -> None:
     """Print the Kubernetes objects of KVCacheTiers, in the order to apply them.
 
     Nothing is printed where a check refuses one of the resources: standard error says why, exit code 1.
     """
     plans = [
-        (source, make_plan(resource, observe(resource, model_config=model_config, hub=hub)))
+        (source, make_plan(resource, observe(resource, model_config=model_config, hub=hub, images=images)))
         for source, resource in load_resources(paths)
     ]
     refused = [line for source, plan in plans for line in refusals(source, plan)]

@@ -2,7 +2,6 @@
 
 from kvtier_operator.api.resource import Backend, Spec
 from kvtier_operator.api.tiers import Policy
-from kvtier_operator.planning import images
 from kvtier_operator.planning.backends.pages import preferred_pages
 from kvtier_operator.planning.demands import Demands, HugepagesDemand, MemlockDemand, VolumeDemand
 from kvtier_operator.planning.observed import Observed
@@ -16,7 +15,7 @@ def plan_doctor(
     """The doctor's image, and what the pod must find."""
     hugepages = _hugepages(spec, tiers)
     return DoctorPlan(
-        image=images.doctor(observed.kvtier_repository),
+        image=observed.images.doctor(),
         demands=Demands(
             memory_bytes=sum(line.bytes for line in budget.memory),
             shm_bytes=budget.shm_bytes,

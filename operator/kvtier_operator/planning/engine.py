@@ -8,26 +8,26 @@ from kvtier_operator.api.engine import Device, EngineSpec, KVCacheDtype
 from kvtier_operator.api.resource import KVCacheTier, Spec
 from kvtier_operator.api.router import RouterSpec
 from kvtier_operator.planning import images
-from kvtier_operator.planning.observed import Machine
+from kvtier_operator.planning.observed import Machine, Observed
 from kvtier_operator.planning.plan import BackendPlan, EnginePlan
 from kvtier_operator.planning.tiers import CPU_DEVICE_KV_CACHE_BYTES
 from kvtier_scorer.config.kv_events import EVENTS_PORT, REPLAY_PORT
 
 
-def plan_engine(resource: KVCacheTier, backend: BackendPlan, machine: Machine | None) -> EnginePlan:
+def plan_engine(resource: KVCacheTier, backend: BackendPlan, observed: Observed) -> EnginePlan:
     """The engine as a container or a process.
 
     Args:
         resource: What is wanted.
         backend: What the backend needs.
-        machine: The machine of a local run; None for a cluster.
+        observed: The machine of a local run, and where images come from.
 
     Returns:
         Image, all vLLM arguments (the model first), environment, files, volumes and sidecars.
     """
-    engine = resource.spec.engine
+    engine, machine = resource.spec.engine, observed.machine
     return EnginePlan(
-        image=engine.image or backend.image or images.vllm(engine.device),
+        image=engine.image or observed.images.engine(backend.image or images.vllm(engine.device)),
         args=_args(resource, backend, machine),
         env=_env(resource.spec, backend, machine),
         env_from_resource=_env_from_resource(resource),

@@ -1,5 +1,6 @@
-"""Images by what runs in them, where the resource names none. The tags are the tested versions."""
+"""Images by what runs in them, as their projects publish them. The tags are the tested versions."""
 
+from enum import StrEnum
 from typing import Final
 
 from kvtier_operator.api.engine import Device
@@ -11,31 +12,58 @@ KVTIER_VERSION: Final = "0.1.0"
 KVTIER_REPOSITORY: Final = "kvtier/operator"
 """kvtier itself: the operator, and the doctor in the engines' pods."""
 
-_DOCTOR_VERSION: Final = "0.1.0"
+DOCTOR_VERSION: Final = "0.1.0"
 """The release whose doctor looks at the engines' pods. It rises only when the doctor changes: a new image in
 the pod's template restarts every engine, which an upgrade of the operator alone must not."""
-
-LMCACHE: Final = "lmcache/vllm-openai:v0.5.6"
-"""vLLM with LMCache, of which the settings here are."""
 
 _VLLM_VERSION: Final = "v0.33.0"
 
 
-def vllm(device: Device) -> str:
+class ImageName(StrEnum):
+    """What an installation calls an image that it gives a reference of its own."""
+
+    DOCTOR = "doctor"
+    ENGINE = "engine"
+    ENGINE_CPU = "engineCpu"
+    VLLM = "vllm"
+    VLLM_CPU = "vllmCpu"
+    LMCACHE = "lmcache"
+    PICKER_LLM_D = "pickerLlmD"
+    PICKER_GAIE = "pickerGaie"
+    PICKER_BUILTIN = "pickerBuiltin"
+
+
+PUBLISHED: Final = {
+    ImageName.ENGINE: f"kvtier/engine:{KVTIER_VERSION}",
+    ImageName.ENGINE_CPU: f"kvtier/engine-cpu:{KVTIER_VERSION}",
+    ImageName.VLLM: f"vllm/vllm-openai:{_VLLM_VERSION}",
+    ImageName.VLLM_CPU: f"vllm/vllm-openai-cpu:{_VLLM_VERSION}",
+    # vLLM with LMCache, of which the settings here are
+    ImageName.LMCACHE: "lmcache/vllm-openai:v0.5.6",
+}
+"""Those of engines: the doctor's and the pickers' are put together."""
+
+PICKERS: Final = {
+    Flavor.LLM_D: ImageName.PICKER_LLM_D,
+    Flavor.GAIE: ImageName.PICKER_GAIE,
+    Flavor.BUILTIN: ImageName.PICKER_BUILTIN,
+}
+"""Name of each flavour's picker."""
+
+
+def vllm(device: Device) -> ImageName:
     """The image of vLLM itself."""
-    repository = "vllm/vllm-openai-cpu" if device is Device.CPU else "vllm/vllm-openai"
-    return f"{repository}:{_VLLM_VERSION}"
+    return ImageName.VLLM_CPU if device is Device.CPU else ImageName.VLLM
 
 
-def kvtier_engine(device: Device) -> str:
+def kvtier_engine(device: Device) -> ImageName:
     """The image of vLLM with kvtier's connector."""
-    repository = "kvtier/engine-cpu" if device is Device.CPU else "kvtier/engine"
-    return f"{repository}:{KVTIER_VERSION}"
+    return ImageName.ENGINE_CPU if device is Device.CPU else ImageName.ENGINE
 
 
-def doctor(repository: str | None = None) -> str:
-    """The image with the doctor, from where this cluster gets it if that is another place."""
-    return f"{repository or KVTIER_REPOSITORY}:{_DOCTOR_VERSION}"
+def doctor(repository: str = KVTIER_REPOSITORY) -> str:
+    """The image with the doctor."""
+    return f"{repository}:{DOCTOR_VERSION}"
 
 
 def picker(flavor: Flavor, version: str) -> str:

@@ -1,9 +1,10 @@
 """What the world looks like, as far as the planner may know it. Filled at the edges, read here."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final
 
+from kvtier_operator.planning.image_source import ImageSource
 from kvtier_operator.planning.nodes.node import Node
 
 
@@ -72,8 +73,7 @@ class Observed:
         weights_bytes: Size of the model's weight files; None if they were not seen.
         nodes: The cluster's nodes; None when planning without a cluster.
         engine: What a running engine of this very spec says; None where none was asked.
-        kvtier_repository: Where this cluster gets kvtier's own image from, such as a mirror's
-            `registry.example/kvtier/operator`; None for the published one.
+        images: Where this cluster gets the images from that no resource names.
     """
 
     model_config: Mapping[str, Any] | None = None
@@ -82,4 +82,4 @@ class Observed:
     weights_bytes: int | None = None
     nodes: tuple[Node, ...] | None = None
     engine: EngineTokens | None = None
-    kvtier_repository: str | None = None
+    images: ImageSource = field(default_factory=ImageSource)

@@ -8,6 +8,7 @@ from typing import Any
 from kvtier_operator.api.resource import KVCacheTier
 from kvtier_operator.planning.demands import Demands
 from kvtier_operator.planning.geometry import Geometry
+from kvtier_operator.planning.images import ImageName
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,7 +164,7 @@ class BackendPlan:
     files: tuple[ConfigFile, ...] = ()
     mounts: tuple[Mount, ...] = ()
     sidecars: tuple[Sidecar, ...] = ()
-    image: str | None = None
+    image: ImageName | None = None
     shm_bytes: int = 0
     tier_memory_bytes: int = 0
     page_locked: bool = False
@@ -255,6 +256,21 @@ class RouterEntries:
 
 
 @dataclass(frozen=True, slots=True)
+class PickerResources:
+    """The picker's compute resources.
+
+    Attributes:
+        requests: As quantities.
+        limits: As quantities.
+        memory_bytes: What its index may take with everything around it.
+    """
+
+    requests: Mapping[str, str]
+    limits: Mapping[str, str]
+    memory_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
 class RouterPlan:
     """The endpoint picker.
 
@@ -266,6 +282,7 @@ class RouterPlan:
         entries: LRU capacities.
         config: EndpointPickerConfig, as YAML.
         config_hash: Hash of `config`; the picker restarts when it changes.
+        resources: Its requests and limits.
     """
 
     flavor: str
@@ -275,6 +292,7 @@ class RouterPlan:
     entries: RouterEntries
     config: str
     config_hash: str
+    resources: PickerResources
 
 
 class Outcome(StrEnum):
@@ -315,6 +333,7 @@ class Plan:
     engine: EnginePlan
     doctor: DoctorPlan
     router: RouterPlan
+    pull_secrets: tuple[str, ...]
     checks: tuple[CheckResult, ...]
     figures: tuple[Figure, ...]
     notes: tuple[str, ...]

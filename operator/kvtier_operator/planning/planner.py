@@ -34,11 +34,11 @@ def make_plan(resource: KVCacheTier, observed: Observed) -> Plan:
     backend = plan_backend(spec, geometry)
     tiers = plan_tiers(spec, geometry, backend)
     budget = plan_budget(spec, geometry, tiers, backend)
-    engine = plan_engine(resource, backend, observed.machine)
+    engine = plan_engine(resource, backend, observed)
     # What a running engine says corrects the picker and the status, never the engine's own pod: that would
     # restart it.
     corrected = correct_tiers(tiers, geometry, observed.engine)
-    router = plan_router(resource, geometry, corrected)
+    router = plan_router(resource, geometry, corrected, observed.images)
     checks = run_checks(
         CheckInput(
             resource=resource,
@@ -58,6 +58,7 @@ def make_plan(resource: KVCacheTier, observed: Observed) -> Plan:
         engine=engine,
         doctor=plan_doctor(spec, tiers, budget, engine, observed),
         router=router,
+        pull_secrets=observed.images.secrets(spec),
         checks=checks,
         figures=plan_figures(spec, geometry, tiers, backend, budget),
         notes=(*geometry.notes, *backend.notes),

@@ -5,37 +5,41 @@ import hashlib
 from kvtier_operator.api.resource import KVCacheTier
 from kvtier_operator.api.router import Flavor
 from kvtier_operator.errors import InvalidInputError, Problem
-from kvtier_operator.planning import images
 from kvtier_operator.planning.corrected import picker_tokens
 from kvtier_operator.planning.geometry import Geometry
+from kvtier_operator.planning.image_source import ImageSource
+from kvtier_operator.planning.picker_resources import plan_picker_resources
 from kvtier_operator.planning.plan import Plan, RouterEntries, RouterPlan, TierPlan, Tiers
 from kvtier_scorer.config import picker_config
 from kvtier_scorer.config.errors import PickerConfigError, UnsupportedVersionError
 from kvtier_scorer.config.model import PickerConfig, PickerInput, ScorerWeights, TierTokens
 
 
-def plan_router(resource: KVCacheTier, geometry: Geometry, tiers: Tiers) -> RouterPlan:
+def plan_router(resource: KVCacheTier, geometry: Geometry, tiers: Tiers, images: ImageSource) -> RouterPlan:
     """The picker's configuration, image and LRU capacities.
 
     Args:
         resource: What is wanted.
         geometry: KV geometry of the model.
         tiers: The tiers in tokens.
+        images: Where images come from.
 
     Raises:
         InvalidInputError: The flavour's version is not supported, or the weights leave no scorer.
     """
     router = resource.spec.router
     config = _config(resource, geometry, tiers)
-    entries = config.entries
+    found = config.entries
+    entries = RouterEntries(found.gpu_prefix, found.cpu_prefix, found.disk_prefix)
     return RouterPlan(
         flavor=router.flavor,
         version=config.version,
-        image=router.image or images.picker(router.flavor, config.version),
+        image=router.image or images.picker(router.flavor, config.version, tested=router.version is None),
         tokens_per_entry=config.tokens_per_entry,
-        entries=RouterEntries(entries.gpu_prefix, entries.cpu_prefix, entries.disk_prefix),
+        entries=entries,
         config=config.text,
         config_hash=hashlib.sha256(config.text.encode()).hexdigest()[:16],
+        resources=plan_picker_resources(resource.spec, entries),
     )
 
 

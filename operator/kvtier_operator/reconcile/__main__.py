@@ -9,6 +9,7 @@ from typing import Final
 import click
 
 from kvtier_operator.errors import KvtierError
+from kvtier_operator.planning.image_source import image_source
 from kvtier_operator.reconcile.client import Api
 from kvtier_operator.reconcile.connect import connection
 from kvtier_operator.reconcile.controller import Controller
@@ -33,22 +34,54 @@ _CRD_POLL_S: Final = 2.0
 @click.option("--metrics-port", default=8080, show_default=True, help="Prometheus metrics at /metrics.")
 @click.option("--health-port", default=8081, show_default=True, help="Liveness at /healthz.")
 @click.option("--log-format", type=click.Choice(["plain", "json"]), default="plain", show_default=True)
-@click.option("--repository", help="Where this cluster gets kvtier's own image from, if not published.")
-def main(
-    namespaces: tuple[str, ...], metrics_port: int, health_port: int, log_format: str, repository: str | None
+@click.option("--image-registry", help="Takes the place of each image's own registry: HOST[:PORT][/PATH].")
+@click.option(
+    "--repository", help="kvtier's own image in this cluster, without its tag; with a host as it is."
+)
+@click.option(
+    "--image",
+    "images",
+    multiple=True,
+    help="NAME=REFERENCE, an image in place of the published one; repeatable. KVTIER_IMAGES, by commas.",
+)
+@click.option(
+    "--image-pull-secret",
+    "image_pull_secrets",
+    multiple=True,
+    help="A Secret that pods pull with, in their namespace; repeatable. KVTIER_IMAGE_PULL_SECRETS by commas.",
+)
+def main(  # noqa: PLR0913, PLR0917 - one parameter an option
+    namespaces: tuple[str, ...],
+    metrics_port: int,
+    health_port: int,
+    log_format: str,
+    image_registry: str | None,
+    repository: str | None,
+    images: tuple[str, ...],
+    image_pull_secrets: tuple[str, ...],
 ) -> None:
     """Turn KVCacheTiers into running engines and pickers.
 
     The cluster is that of the pod's service account, else that of KUBECONFIG.
     """
     set_up_logs(log_format)
-    named = tuple(name for each in namespaces for name in each.replace(",", " ").split())
     try:
-        asyncio.run(_run(Options(named, repository or None), metrics_port, health_port))
+        source = image_source(
+            registry=image_registry,
+            repository=repository,
+            references=_separated(images),
+            pull_secrets=_separated(image_pull_secrets),
+        )
+        asyncio.run(_run(Options(_separated(namespaces), source), metrics_port, health_port))
     except asyncio.CancelledError:
         _LOG.info("stopped")
     except (KvtierError, OSError) as error:
         sys.exit(f"kvtier-operator: {error}")
+
+
+def _separated(values: tuple[str, ...]) -> tuple[str, ...]:
+    """Values of an option that may be repeated, and that has commas in the environment."""
+    return tuple(name for each in values for name in each.replace(",", " ").split())
 
 
 async def _run(options: Options, metrics_port: int, health_port: int) -> None:

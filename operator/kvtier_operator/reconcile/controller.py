@@ -57,7 +57,7 @@ class Controller:
             watches=self._watches,
             engines=self._engines,
             clock=Clock(),
-            repository=options.repository,
+            images=options.images,
         )
         failed_rounds = FailedRounds(Writer(api), self.tiers, reconciler.clock)
         self._dispatcher = Dispatcher(reconciler.reconcile, failed_rounds.tell)

@@ -1,6 +1,8 @@
 """What the operator is told when it starts."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+
+from kvtier_operator.planning.image_source import ImageSource
 
 
 @dataclass(frozen=True, slots=True)
@@ -9,8 +11,8 @@ class Options:
 
     Attributes:
         namespaces: What it serves; none for the whole cluster.
-        repository: Where this cluster gets kvtier's own image from; None for the published one.
+        images: Where this cluster gets the images from that no resource names.
     """
 
     namespaces: tuple[str, ...] = ()
-    repository: str | None = None
+    images: ImageSource = field(default_factory=ImageSource)

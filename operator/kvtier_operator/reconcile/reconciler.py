@@ -8,6 +8,7 @@ from typing import Any, Final
 import orjson
 
 from kvtier_operator.errors import KvtierError
+from kvtier_operator.planning.image_source import ImageSource
 from kvtier_operator.planning.objects.names import Component
 from kvtier_operator.planning.observed import NOTHING_FOUND, Observed
 from kvtier_operator.reconcile.apply import NAMESPACE_TERMINATING, Applier, Outcome
@@ -51,7 +52,7 @@ class Reconciler:
         watches: What the cluster serves, and its nodes.
         engines: Asks running engines what their tiers hold.
         clock: The time of day.
-        repository: Where this cluster gets kvtier's own image from; None for the published one.
+        images: Where this cluster gets the images from that no resource names.
     """
 
     api: Api
@@ -63,7 +64,7 @@ class Reconciler:
     watches: Watches
     engines: Engines
     clock: Clock
-    repository: str | None = None
+    images: ImageSource
 
     async def reconcile(self, key: Key) -> Result:
         """Brings objects and status of one resource to where they should be.
@@ -117,9 +118,7 @@ class Reconciler:
         if known is None and memory.sighting is None:
             memory.sighting = from_status(orjson.loads(tier.status), tier.generation, engine)
         seen = memory.sighting if memory.sighting and memory.sighting.engine_hash == engine else None
-        observed = Observed(
-            nodes=nodes.all, engine=seen.tokens if seen else None, kvtier_repository=self.repository
-        )
+        observed = Observed(nodes=nodes.all, engine=seen.tokens if seen else None, images=self.images)
         findings = seen.findings if seen else NOTHING_FOUND
         return View(observed, nodes.version, engine, self.watches.nodes_unseen, findings)
 

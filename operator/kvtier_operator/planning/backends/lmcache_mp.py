@@ -6,13 +6,13 @@ from typing import Any, Final
 from kvtier_operator.api.engine import Device
 from kvtier_operator.api.resource import Spec
 from kvtier_operator.api.tiers import Policy
-from kvtier_operator.planning import images
 from kvtier_operator.planning.backends.disk import disk_mounts, shared_volume_notes
 from kvtier_operator.planning.backends.lmcache_settings import CHUNK_TOKENS
 from kvtier_operator.planning.backends.pages import required_pages
 from kvtier_operator.planning.backends.share import Share, gib, gib_text, round_down
 from kvtier_operator.planning.backends.transfer import transfer_args
 from kvtier_operator.planning.geometry import Geometry
+from kvtier_operator.planning.images import ImageName
 from kvtier_operator.planning.plan import BackendPlan, Mount, Sidecar
 from kvtier_operator.planning.units import GIB, MIB, round_up
 
@@ -68,7 +68,7 @@ def plan_lmcache_mp(spec: Spec, geometry: Geometry) -> BackendPlan:
         env={"LMCACHE_TRACK_USAGE": "false"},
         mounts=mounts,
         sidecars=(server,),
-        image=images.LMCACHE,
+        image=ImageName.LMCACHE,
         cpu_bytes_per_rank=cpu_bytes // share.ranks,
         disk_bytes_per_rank=disk_bytes // share.ranks,
         hugepages=hugepages,

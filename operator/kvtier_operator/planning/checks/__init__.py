@@ -26,6 +26,7 @@ from kvtier_operator.planning.checks.machine_memory import machine_memory
 from kvtier_operator.planning.checks.memlock import memlock
 from kvtier_operator.planning.checks.picker_entries import picker_entries
 from kvtier_operator.planning.checks.picker_gpu_entries import picker_gpu_entries
+from kvtier_operator.planning.checks.picker_memory import picker_memory
 from kvtier_operator.planning.checks.picker_replicas import picker_replicas
 from kvtier_operator.planning.checks.pinned_allocation import pinned_allocation
 from kvtier_operator.planning.checks.reserved_arguments import reserved_arguments
@@ -65,6 +66,7 @@ CHECKS: Final[tuple[Check, ...]] = (
     host_path,
     picker_entries,
     picker_gpu_entries,
+    picker_memory,
     picker_replicas,
     gateway_provider,
 )

@@ -7,28 +7,18 @@ from kvtier_operator.planning.objects.engine_doctor import engine_doctor
 from kvtier_operator.planning.objects.engine_security import engine_pod_security
 from kvtier_operator.planning.objects.engine_sidecar import engine_sidecars
 from kvtier_operator.planning.objects.engine_volumes import engine_volumes
+from kvtier_operator.planning.objects.placement import placement
 from kvtier_operator.planning.plan import Plan
 
 
 def engine_pod(plan: Plan, container: Mapping[str, Any]) -> dict[str, Any]:
     """A pod's spec: where it may run, who it runs as, its volumes, and the doctor before its container."""
-    engine = plan.resource.spec.engine
-    pod: dict[str, Any] = {
+    return {
         "automountServiceAccountToken": False,
         # vLLM reads VLLM_* variables; a Service called vllm would inject some
         "enableServiceLinks": False,
         "securityContext": engine_pod_security(plan.resource.spec),
-    }
-    if engine.node_selector:
-        pod["nodeSelector"] = dict(engine.node_selector)
-    if engine.tolerations:
-        pod["tolerations"] = [
-            toleration.model_dump(mode="json", by_alias=True, exclude_none=True)
-            for toleration in engine.tolerations
-        ]
-    if engine.affinity:
-        pod["affinity"] = dict(engine.affinity)
-    return pod | {
+        **placement(plan, plan.resource.spec.engine),
         "initContainers": [engine_doctor(plan), *engine_sidecars(plan)],
         "containers": [dict(container)],
         "volumes": engine_volumes(plan),

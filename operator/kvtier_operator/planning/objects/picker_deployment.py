@@ -7,21 +7,12 @@ from kvtier_operator.planning.objects.inference_pool import GROUP as POOL_GROUP
 from kvtier_operator.planning.objects.names import CONFIG_HASH, Component, Names
 from kvtier_operator.planning.objects.picker_config_map import FILE_NAME
 from kvtier_operator.planning.objects.picker_ports import EXT_PROC_PORT, HEALTH_PORT, METRICS_PORT
+from kvtier_operator.planning.objects.placement import placement
 from kvtier_operator.planning.plan import Plan
-from kvtier_operator.planning.units import MIB, quantity, round_up
 
 _CONFIG_FOLDER: Final = "/config"
 _USER: Final = 65532
 """The unprivileged user of distroless images, which upstream's pickers are built on."""
-_BASE_BYTES: Final = 512 * MIB
-_BYTES_PER_ENTRY: Final = 512
-"""Upstream's pickers: an allowance for an LRU element, its map slot and the hash's pods; not measured."""
-_BUILTIN_BYTES_PER_ENTRY: Final = 32
-"""kvtier's own: what kvtier_scorer.index takes at most (a test of it measures 10 million entries)."""
-_DEFAULT_ENTRIES: Final = 31250
-"""Entries a pod where the picker takes them from the engine: upstream's default."""
-_LEAST_PODS: Final = 8
-"""Engines that the picker's memory allows for at least."""
 _LAST_S: Final = 5
 """Of the pod's grace, what is left for the picker to end after its last call."""
 _SCRATCH: Final = {"name": "scratch", "emptyDir": {"sizeLimit": "64Mi"}}
@@ -43,6 +34,7 @@ def picker_deployment(plan: Plan) -> dict[str, Any]:
             "runAsGroup": _USER,
             "seccompProfile": {"type": "RuntimeDefault"},
         },
+        **placement(plan, plan.resource.spec.router),
         "containers": [_container(plan)],
         "volumes": [
             {"name": "config", "configMap": {"name": names.picker}},
@@ -79,7 +71,10 @@ def _container(plan: Plan) -> dict[str, Any]:
         ],
         "ports": [{"name": name, "containerPort": port, "protocol": "TCP"} for name, port in ports.items()],
         **_probes(plan),
-        "resources": _resources(plan),
+        "resources": {
+            "requests": dict(plan.router.resources.requests),
+            "limits": dict(plan.router.resources.limits),
+        },
         "securityContext": {
             "allowPrivilegeEscalation": False,
             "capabilities": {"drop": ["ALL"]},
@@ -144,21 +139,3 @@ def _args(plan: Plan) -> list[str]:
     if router.replicas > 1:
         args.append("--ha-enable-leader-election")
     return args
-
-
-def _resources(plan: Plan) -> dict[str, Any]:
-    """Memory for the index of every engine; processor time may burst.
-
-    The number of engines is rounded up to a power of two: other resources are another pod, and a picker that
-    restarts forgets its index, which scaling the engines must not cost each time.
-    """
-    entries = plan.router.entries
-    known = [size for size in (entries.gpu_prefix, entries.cpu_prefix, entries.disk_prefix) if size]
-    per_pod = sum(known) + (_DEFAULT_ENTRIES if entries.gpu_prefix is None else 0)
-    pods = max(_LEAST_PODS, 1 << (plan.resource.spec.replicas - 1).bit_length())
-    index = per_pod * pods * (_BUILTIN_BYTES_PER_ENTRY if _builtin(plan) else _BYTES_PER_ENTRY)
-    memory = round_up(_BASE_BYTES + index, 64 * MIB)
-    return {
-        "requests": {"cpu": "1", "memory": quantity(memory)},
-        "limits": {"memory": quantity(2 * memory)},
-    }

@@ -48,7 +48,7 @@ def engine_archive(say: Say) -> Path:
     def make(archive: Path) -> None:
         build(thin, Containerfile(_ENGINE_BASE / "Containerfile", _ENGINE_BASE, {"BASE_IMAGE": base}), say)
         arguments = {"BASE_IMAGE": thin, "BUILD_IMAGE": base}
-        image = images.kvtier_engine(Device.CPU)
+        image = images.PUBLISHED[images.kvtier_engine(Device.CPU)]
         mounts = {packages: VLLM_PACKAGES}
         build(image, Containerfile(_ROOT / "connector" / "Containerfile", _ROOT, arguments, mounts), say)
         export(image, archive)

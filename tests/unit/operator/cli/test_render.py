@@ -1,5 +1,6 @@
 import json
 from pathlib import Path
+from typing import Any
 
 import yaml
 from click.testing import CliRunner, Result
@@ -108,3 +109,21 @@ def test_routes_that_would_hide_each_other_are_told(tmp_path: Path) -> None:
     assert "default/c and default/d" in second
     assert "c.example.com" in second
     assert rendered("-f", str(tmp_path / "b.yaml"), "-f", str(tmp_path / "c.yaml")).stderr == ""
+
+
+def test_images_from_another_registry_and_one_of_its_own(tmp_path: Path) -> None:
+    result = rendered(
+        *("-f", write(tmp_path, "one", {})),
+        *("--image-registry", "mirror.example", "--image", "pickerLlmD=own.example/picker:1"),
+    )
+    pods = [each["spec"]["template"]["spec"] for each in yaml.safe_load_all(result.stdout) if _is_pods(each)]
+    images = [box["image"] for pod in pods for box in [*pod.get("initContainers", ()), *pod["containers"]]]
+    assert images == [
+        "mirror.example/kvtier/operator:0.1.0",
+        "mirror.example/kvtier/engine:0.1.0",
+        "own.example/picker:1",
+    ]
+
+
+def _is_pods(document: dict[str, Any]) -> bool:
+    return bool(document["kind"] == "Deployment")

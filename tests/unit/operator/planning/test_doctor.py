@@ -6,6 +6,7 @@ import pytest
 from tests.cases.planning import resource
 
 from kvtier_operator.planning.demands import Demands, HugepagesDemand, MemlockDemand, VolumeDemand
+from kvtier_operator.planning.image_source import ImageSource
 from kvtier_operator.planning.nodes.pod_needs import pod_requests
 from kvtier_operator.planning.objects.engine_deployment import engine_deployment
 from kvtier_operator.planning.observed import Observed
@@ -119,5 +120,5 @@ def test_it_comes_before_a_server_whose_pages_it_tries_and_costs_the_pod_nothing
 
 def test_the_image_is_the_published_one_or_the_mirror_s() -> None:
     assert plan().doctor.image.startswith("kvtier/operator:")
-    mirror = Observed(kvtier_repository="registry.example/kvtier")
+    mirror = Observed(images=ImageSource(repository="registry.example/kvtier"))
     assert plan(observed=mirror).doctor.image.startswith("registry.example/kvtier:")

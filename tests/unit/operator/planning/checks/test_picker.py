@@ -1,10 +1,11 @@
-"""Checks of the picker: picker-entries, picker-gpu-entries, picker-replicas."""
+"""Checks of the picker: picker-entries, picker-gpu-entries, picker-memory, picker-replicas."""
 
 from tests.cases.checks import PASS, WARN, says, verdict
 from tests.cases.planning import resource
 
 from kvtier_operator.planning.checks.picker_entries import picker_entries
 from kvtier_operator.planning.checks.picker_gpu_entries import picker_gpu_entries
+from kvtier_operator.planning.checks.picker_memory import picker_memory
 from kvtier_operator.planning.checks.picker_replicas import picker_replicas
 
 
@@ -34,3 +35,16 @@ def test_pickers_do_not_share_their_index() -> None:
     says(verdict(picker_replicas, resource()), PASS, "Passed")
     result = verdict(picker_replicas, resource(router={"replicas": 3}))
     says(result, WARN, "IndexDivided", "3 pickers", "1/3")
+
+
+def test_the_pickers_memory_holds_a_full_index() -> None:
+    says(verdict(picker_memory, resource()), PASS, "Passed", "704 MiB of 1408Mi")
+    enough = resource(router={"resources": {"limits": {"memory": "704Mi"}}})
+    says(verdict(picker_memory, enough), PASS, "Passed")
+
+
+def test_a_limit_below_it_is_said() -> None:
+    one = resource(router={"resources": {"limits": {"memory": "512Mi"}}})
+    result = verdict(picker_memory, one)
+    says(result, WARN, "PickerMemoryShort", "512Mi is less than the 704 MiB")
+    assert result.field == "spec.router.resources.limits.memory"
