@@ -6,10 +6,32 @@
 {{ $.Values.serviceAccount.name | default (include "kvtier.name" $) }}
 {{- end }}
 
+{{- /* A repository without a host is under global.imageRegistry, as in kvtier_operator/planning/image_source.py. */ -}}
 {{- define "kvtier.image" -}}
+{{- $first := regexFind "^[^/]+/" $.Values.image.repository -}}
+{{- $registry := ternary "" $.Values.global.imageRegistry (regexMatch "[.:]|^localhost/" $first) -}}
+{{- with $registry }}{{ . }}/{{ end }}
 {{- with $.Values.image }}
 {{- if .digest }}{{ .repository }}@{{ .digest }}{{ else }}{{ .repository }}:{{ .tag | default $.Chart.AppVersion }}{{ end }}
 {{- end }}
+{{- end }}
+
+{{- define "kvtier.images" -}}
+{{- $given := list -}}
+{{- range $name, $reference := $.Values.images }}{{ if $reference }}{{ $given = append $given (printf "%s=%s" $name $reference) }}{{ end }}{{ end -}}
+{{- join "," $given }}
+{{- end }}
+
+{{- define "kvtier.pullSecretNames" -}}
+{{- $names := list -}}
+{{- range $.Values.global.imagePullSecrets }}{{ if kindIs "map" . }}{{ $names = append $names .name }}{{ else }}{{ $names = append $names . }}{{ end }}{{ end -}}
+{{- join "," $names }}
+{{- end }}
+
+{{- define "kvtier.pullSecrets" -}}
+{{- $secrets := $.Values.image.pullSecrets -}}
+{{- with include "kvtier.pullSecretNames" $ }}{{ range splitList "," . }}{{ $secrets = append $secrets (dict "name" .) }}{{ end }}{{ end -}}
+{{- toYaml (uniq $secrets) }}
 {{- end }}
 
 {{- define "kvtier.podLabels" -}}

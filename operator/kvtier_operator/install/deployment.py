@@ -56,6 +56,10 @@ def _container(install: Install) -> dict[str, Any]:
         "KVTIER_LOG_FORMAT": "json",
         # where this cluster gets kvtier's image from: engines' pods begin with it too
         "KVTIER_REPOSITORY": IMAGE_REPOSITORY,
+        # the rest of them, with commas: NAME=REFERENCE, names of Secrets; empty: where they are published
+        "KVTIER_IMAGE_REGISTRY": "",
+        "KVTIER_IMAGES": "",
+        "KVTIER_IMAGE_PULL_SECRETS": "",
     }
     return {
         "name": "operator",

@@ -9,6 +9,10 @@ import yaml
 from tests.cluster.harness.commands import Command, CommandError
 from tests.cluster.harness.places import CHART, CI_VALUES, CRD, MANIFESTS, OPERATOR, SYSTEM
 
+from kvtier_operator.planning.image_source import image_source
+from kvtier_operator.planning.images import ImageName
+
+MIRROR = CHART / "ci" / "mirror-values.yaml"
 EVERYTHING = CHART / "ci" / "everything-values.yaml"
 # What only a chart says of its objects.
 OF_CHARTS = {"app.kubernetes.io/version", "app.kubernetes.io/managed-by", "helm.sh/chart"}
@@ -46,6 +50,11 @@ def test_defaults_are_the_manifests(helm: Command) -> None:
         ({"tiers": [{"name": "x", "spec": {"tiers": {"cpu": {"capacity": "1Gi"}}}}]}, "model"),
         ({"tiers": [TIER | {"spec": SPEC | {"backends": "Native"}}]}, "backends"),
         ({"picker": {"flavor": "envoy"}}, "flavor"),
+        ({"picker": {"resources": {"limits": {"cpu": True}}}}, "cpu"),
+        ({"images": {"engines": "a/b:1"}}, "engines"),
+        ({"images": {"engine": "a/b:1,doctor=a/c:1"}}, "engine"),
+        ({"global": {"imageRegistry": "https://registry.example"}}, "imageRegistry"),
+        ({"global": {"imagePullSecrets": ["a,b"]}}, "imagePullSecrets"),
         ({"watchNamespaces": ["other"], "tiers": [TIER]}, "watchNamespaces"),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
@@ -57,6 +66,88 @@ def test_wrong_values_are_refused_by_name(
     file.write_text(yaml.safe_dump(values))
     with pytest.raises(CommandError, match=names):
         helm("template", "kvtier", CHART, "--namespace", SYSTEM, "--values", file)
+
+
+def test_images_from_elsewhere_reach_the_operator_s_pod_and_its_process(helm: Command) -> None:
+    pod = _operator_pod(helm, "--values", MIRROR)
+    [container] = pod["containers"]
+    assert container["image"] == f"registry.example:5000/mirror/kvtier/operator@sha256:{'0' * 64}"
+    assert pod["imagePullSecrets"] == [{"name": "mirror"}, {"name": "more"}]
+    environment = {each["name"]: each["value"] for each in container["env"]}
+    source = image_source(
+        registry=environment["KVTIER_IMAGE_REGISTRY"],
+        repository=environment["KVTIER_REPOSITORY"],
+        references=environment["KVTIER_IMAGES"].split(","),
+        pull_secrets=environment["KVTIER_IMAGE_PULL_SECRETS"].split(","),
+    )
+    assert source.registry == "registry.example:5000/mirror"
+    assert source.references == yaml.safe_load(MIRROR.read_text())["images"]
+    assert set(source.references) == set(ImageName)
+    assert source.pull_secrets == ("mirror", "more")
+
+
+@pytest.mark.parametrize(
+    "repository", ["kvtier/operator", "op", "mirror.example/op", "localhost/op", "m:5000/op"]
+)
+def test_operator_and_doctor_agree_on_the_registry(helm: Command, repository: str) -> None:
+    given = ("--set", f"global.imageRegistry=registry.example,image.repository={repository}")
+    image = _operator_pod(helm, *given)["containers"][0]["image"]
+    doctor = image_source(registry="registry.example", repository=repository).doctor()
+    assert image.rpartition(":")[0] == doctor.rpartition(":")[0]
+
+
+def test_values_kept_from_a_release_without_images_are_enough(helm: Command) -> None:
+    """What helm upgrade --reuse-values leaves: none of the new chart's defaults."""
+    kept = ("--set", f"images=null,image.digest=sha256:{'0' * 64}")
+    said = helm("install", "kvtier", CHART, "--namespace", SYSTEM, "--dry-run=client", *kept)
+    assert "the first container of engines' pods is pulled by its tag (images.doctor)" in said
+
+
+def _operator_pod(helm: Command, *values: str | Path) -> dict[str, Any]:
+    rendered = helm("template", "kvtier", CHART, "--namespace", SYSTEM, *values)
+    [pod] = [
+        each["spec"]["template"]["spec"]
+        for each in yaml.safe_load_all(rendered)
+        if each and each["kind"] == "Deployment"
+    ]
+    found: dict[str, Any] = pod
+    return found
+
+
+def test_a_namespace_that_is_not_there_is_refused_before_anything_changes(
+    helm: Command, kubectl: Command, clean_system: str, namespace: str
+) -> None:
+    at = ("--namespace", clean_system)
+    served = f"watchNamespaces={{{namespace},{clean_system}}}"
+    nope = f"watchNamespaces={{{namespace},nope}}"
+    refusal = (
+        r"watchNamespaces: namespace nope does not exist: make it first \(kubectl create namespace nope\)"
+    )
+    with pytest.raises(CommandError, match=refusal):
+        helm("install", "kvtier", CHART, *at, "--set", nope)
+    assert _names(kubectl, "deployment") == []
+
+    helm("install", "kvtier", CHART, *at, "--set", served)
+    before = kubectl.json("get", "deployment", OPERATOR, *at)["metadata"]["generation"]
+    with pytest.raises(CommandError, match=refusal):
+        helm("upgrade", "kvtier", CHART, *at, "--set", nope)
+    assert kubectl.json("get", "deployment", OPERATOR, *at)["metadata"]["generation"] == before
+
+    # nothing of the cluster is known there, or rights are somebody else's
+    for offline in (["template"], ["upgrade", "--dry-run=client"]):
+        assert "namespace: nope" in helm(*offline, "kvtier", CHART, *at, "--set", nope)
+    helm("upgrade", "kvtier", CHART, *at, "--set", f"{nope},rbac.create=false")
+
+
+def test_the_release_s_namespace_may_be_made_with_it(helm: Command, kubectl: Command) -> None:
+    at = ("--namespace", "made-by-helm")
+    values = ("--set", "watchNamespaces={made-by-helm},crds.enabled=false")
+    try:
+        helm("install", "kvtier", CHART, *at, "--create-namespace", *values)
+        assert kubectl("get", "role", OPERATOR, *at)
+    finally:
+        helm("uninstall", "kvtier", *at, "--ignore-not-found")
+        kubectl("delete", "namespace", "made-by-helm", "--ignore-not-found", "--wait=false")
 
 
 def test_offline_the_tiers_are_rendered(helm: Command) -> None:

@@ -24,11 +24,6 @@ def schema_text() -> str:
     schema["properties"]["picker"] |= spec["properties"]["router"] | {
         "description": schema["properties"]["picker"]["description"]
     }
-    # Helm itself passes these to every chart.
-    schema["properties"]["global"] = {
-        "type": "object",
-        "description": "Values that charts share; none are read.",
-    }
     document = {"$comment": notice(SOURCE), "$schema": _DRAFT, **schema}
     return json.dumps(document, indent=2, ensure_ascii=False) + "\n"
 

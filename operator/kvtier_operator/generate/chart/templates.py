@@ -149,13 +149,16 @@ def _deployment_texts() -> dict[str, Text]:
         "KVTIER_NAMESPACES": '{{ join "," $.Values.watchNamespaces | quote }}',
         "KVTIER_LOG_FORMAT": "{{ $.Values.operator.logFormat }}",
         "KVTIER_REPOSITORY": "{{ $.Values.image.repository }}",
+        "KVTIER_IMAGE_REGISTRY": "{{ $.Values.global.imageRegistry | quote }}",
+        "KVTIER_IMAGES": '{{ include "kvtier.images" $ | quote }}',
+        "KVTIER_IMAGE_PULL_SECRETS": '{{ include "kvtier.pullSecretNames" $ | quote }}',
     }
     return {
         **{f"{_ENV} {names.index(name)} value": Inline(value) for name, value in environment.items()},
         "spec template metadata labels": _labels("$.Values.operator.podLabels", of="podLabels"),
         "spec template metadata annotations": With("$.Values.operator.podAnnotations"),
         f"{_POD} serviceAccountName": _ACCOUNT,
-        f"{_POD} imagePullSecrets": With("$.Values.image.pullSecrets"),
+        f"{_POD} imagePullSecrets": With('include "kvtier.pullSecrets" $ | fromYamlArray'),
         f"{_POD} priorityClassName": With("$.Values.operator.priorityClassName"),
         f"{_POD} nodeSelector": With("$.Values.operator.nodeSelector"),
         f"{_POD} tolerations": With("$.Values.operator.tolerations"),

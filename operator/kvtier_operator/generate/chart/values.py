@@ -2,19 +2,13 @@
 
 from typing import Any, Final
 
-from pydantic import BaseModel, ConfigDict, Field
-from pydantic.alias_generators import to_camel
+from pydantic import Field
 
+from kvtier_operator.generate.chart.image_values import Global, Image, Images
+from kvtier_operator.generate.chart.model import ChartModel
 from kvtier_operator.install.deployment import RESOURCES
-from kvtier_operator.install.settings import IMAGE_REPOSITORY
 
 SOURCE: Final = "operator/kvtier_operator/generate/chart/values.py"
-
-
-class ChartModel(BaseModel):
-    """A part of the values: camelCase outside, refuses what it does not know."""
-
-    model_config = ConfigDict(alias_generator=to_camel, populate_by_name=True, extra="forbid", frozen=True)
 
 
 class Crds(ChartModel):
@@ -25,26 +19,6 @@ class Crds(ChartModel):
         default=True,
         description="Keep the CRD, and with it every KVCacheTier, when the chart is uninstalled. With false, "
         "uninstalling deletes all KVCacheTiers of the cluster and what runs for them.",
-    )
-
-
-class Image(ChartModel):
-    """The operator's image."""
-
-    repository: str = Field(
-        IMAGE_REPOSITORY,
-        description="Image without its tag; the engines' pods begin with it too.",
-        min_length=1,
-    )
-    tag: str = Field("", description="Tag; the chart's appVersion when empty.")
-    digest: str = Field(
-        "", description="Digest such as sha256:...; wins over the tag.", pattern="^(sha256:[0-9a-f]{64})?$"
-    )
-    pull_policy: str = Field(
-        "IfNotPresent", description="Image pull policy.", pattern="^(Always|IfNotPresent|Never)$"
-    )
-    pull_secrets: list[dict[str, str]] = Field(
-        default_factory=list, description="Secrets to pull it with, as in a pod: [{name: ...}]."
     )
 
 
@@ -145,8 +119,10 @@ class Values(ChartModel):
         default_factory=list,
         description="Namespaces to serve, which must exist, with a Role in each. Empty: all of them.",
     )
+    global_: Global = Field(default_factory=Global, alias="global", description=Global.__doc__)
     crds: Crds = Field(default_factory=Crds, description=Crds.__doc__)
     image: Image = Field(default_factory=Image, description=Image.__doc__)
+    images: Images = Field(default_factory=Images, description=Images.__doc__)
     operator: Operator = Field(default_factory=Operator, description=Operator.__doc__)
     service_account: ServiceAccount = Field(
         default_factory=ServiceAccount, description=ServiceAccount.__doc__

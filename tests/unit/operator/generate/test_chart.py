@@ -11,6 +11,7 @@ import yaml
 
 from kvtier_operator.generate.chart.values import Values
 from kvtier_operator.install.settings import Install
+from kvtier_operator.planning.images import ImageName
 
 ROOT = Path(__file__).parents[4]
 CHART = ROOT / "charts" / "tiered-prefix-cache"
@@ -48,7 +49,11 @@ def _has(values: dict[str, Any], path: str) -> bool:
 
 def test_every_value_is_read() -> None:
     text = "".join(path.read_text() for path in (CHART / "templates").iterdir())
-    sections = {name: value for name, value in Values().model_dump(by_alias=True).items() if name != "image"}
+    sections = {
+        name: value
+        for name, value in Values().model_dump(by_alias=True).items()
+        if name not in {"image", "images"}
+    }
     leaves = [
         f"{name}.{key}" if isinstance(value, dict) and value else name
         for name, value in sections.items()
@@ -68,3 +73,7 @@ def test_a_tier_s_schema_is_the_crd_s() -> None:
     assert spec["properties"]["engine"]["properties"]["affinity"].get("additionalProperties", True)
     assert SCHEMA["properties"]["picker"]["properties"]["flavor"]["enum"] == ["llm-d", "gaie", "builtin"]
     assert "x-kubernetes" not in json.dumps(SCHEMA)
+
+
+def test_every_image_has_a_value() -> None:
+    assert set(SCHEMA["$defs"]["Images"]["properties"]) == set(ImageName)
