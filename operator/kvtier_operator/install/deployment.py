@@ -13,6 +13,7 @@ RESOURCES: Final = {
     "limits": {"memory": "256Mi"},
 }
 _HEALTH: Final = {"httpGet": {"path": "/healthz", "port": "health"}, "timeoutSeconds": 5}
+_READY: Final = {"httpGet": {"path": "/readyz", "port": "health"}, "timeoutSeconds": 5}
 
 
 def deployment(install: Install) -> dict[str, Any]:
@@ -72,7 +73,7 @@ def _container(install: Install) -> dict[str, Any]:
         ],
         # a slow API server may take a minute to answer the first lists
         "startupProbe": _HEALTH | {"periodSeconds": 2, "failureThreshold": 60},
-        "readinessProbe": _HEALTH | {"periodSeconds": 10, "failureThreshold": 3},
+        "readinessProbe": _READY | {"periodSeconds": 10, "failureThreshold": 3},
         "livenessProbe": _HEALTH | {"periodSeconds": 20, "failureThreshold": 6},
         "resources": RESOURCES,
         "securityContext": {

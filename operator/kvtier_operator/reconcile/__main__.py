@@ -10,18 +10,16 @@ import click
 
 from kvtier_operator.errors import KvtierError
 from kvtier_operator.planning.image_source import image_source
+from kvtier_operator.reconcile.access import Access
 from kvtier_operator.reconcile.client import Api
 from kvtier_operator.reconcile.connect import connection
 from kvtier_operator.reconcile.controller import Controller
 from kvtier_operator.reconcile.endpoints import endpoints
-from kvtier_operator.reconcile.errors import NotFoundError
 from kvtier_operator.reconcile.handlers import ResourceWatch
-from kvtier_operator.reconcile.kinds import TIER
 from kvtier_operator.reconcile.logs import set_up_logs
 from kvtier_operator.reconcile.options import Options
 
 _LOG: Final = logging.getLogger(__name__)
-_CRD_POLL_S: Final = 2.0
 
 
 @click.command(context_settings={"auto_envvar_prefix": "KVTIER"})
@@ -32,7 +30,9 @@ _CRD_POLL_S: Final = 2.0
     help="Serve this namespace only; repeatable. None: all. KVTIER_NAMESPACES, separated by commas.",
 )
 @click.option("--metrics-port", default=8080, show_default=True, help="Prometheus metrics at /metrics.")
-@click.option("--health-port", default=8081, show_default=True, help="Liveness at /healthz.")
+@click.option(
+    "--health-port", default=8081, show_default=True, help="Liveness at /healthz, readiness at /readyz."
+)
 @click.option("--log-format", type=click.Choice(["plain", "json"]), default="plain", show_default=True)
 @click.option("--image-registry", help="Takes the place of each image's own registry: HOST[:PORT][/PATH].")
 @click.option(
@@ -92,28 +92,12 @@ async def _run(options: Options, metrics_port: int, health_port: int) -> None:
     async with Api(configuration) as api:
         controller = Controller(api, options)
         watch = ResourceWatch(configuration, options.namespaces, controller.resource_event)
-        async with endpoints(controller, metrics_port=metrics_port, health_port=health_port):
-            await _crd(api, options.namespaces)
+        access = Access(api, options.namespaces)
+        async with endpoints(controller, access, metrics_port=metrics_port, health_port=health_port):
+            await access.wait()
             async with asyncio.TaskGroup() as group:
                 group.create_task(controller.run(), name="controller")
                 group.create_task(watch.run(), name="kopf")
-
-
-async def _crd(api: Api, namespaces: tuple[str, ...]) -> None:
-    """Waits until the API server knows KVCacheTiers."""
-    said = ""
-    while True:
-        try:
-            await api.get(TIER.path(next(iter(namespaces), None)), {"limit": "1"})
-        except KvtierError as error:
-            missing = isinstance(error, NotFoundError)
-            says = f"the CRD {TIER.crd} is not installed: install it" if missing else str(error)
-            if says != said:
-                _LOG.warning("%s; waiting", says)
-            said = says
-            await asyncio.sleep(_CRD_POLL_S)
-        else:
-            return
 
 
 if __name__ == "__main__":

@@ -61,6 +61,7 @@ class Controller:
         )
         failed_rounds = FailedRounds(Writer(api), self.tiers, reconciler.clock)
         self._dispatcher = Dispatcher(reconciler.reconcile, failed_rounds.tell)
+        self._serving = False
 
     async def run(self) -> None:
         """Watches and reconciles until cancelled."""
@@ -69,6 +70,7 @@ class Controller:
             await self._watches.ready()
             _LOG.info("everything was seen once, %d objects of ours: reconciling", len(self._children))
             group.create_task(self._dispatcher.run(), name="dispatcher")
+            self._serving = True
 
     def resource_event(self, type_: str | None, document: Mapping[str, Any]) -> None:
         """A KVCacheTier was listed (no type), ADDED, MODIFIED or DELETED."""
@@ -84,6 +86,11 @@ class Controller:
             *self._dispatcher.stuck(now, _STUCK_S),
             *(f"the watch of {name}" for name in self._watches.stuck(now, _STUCK_S)),
         ]
+
+    def unready(self) -> list[str]:
+        """Why it does not serve what it should; nothing while it does, the API server down or not."""
+        refused = [*self._watches.refused()]
+        return refused or ([] if self._serving else ["not everything was seen yet"])
 
     def count_resources(self) -> None:
         """Sets the metric of resources by condition Ready; called when someone asks for it."""

@@ -35,13 +35,14 @@ class Dispatcher:
         work: Reconciles one key.
         tell: Tells of a round that came to no end: its key, what stopped it, how many in a row did.
         workers: How many at a time.
+        beat_at: When it last looked at the queue, by the loop's clock; None while it has not begun.
     """
 
     work: Callable[[Key], Awaitable[Result]]
     tell: Callable[[Key, Exception, int], Awaitable[None]]
     workers: int = 16
     queue: KeyedQueue[Key] = field(default_factory=KeyedQueue)
-    beat_at: float = 0.0
+    beat_at: float | None = None
     _woken: asyncio.Event = field(default_factory=asyncio.Event)
     _since: dict[Key, float] = field(default_factory=dict)
 
@@ -62,8 +63,9 @@ class Dispatcher:
     def stuck(self, now: float, longest_s: float) -> list[str]:
         """What did not get on for so long."""
         stuck = [f"reconciling {key}" for key, since in self._since.items() if now - since > longest_s]
-        busy = len(self._since) >= self.workers
-        return stuck if busy or now - self.beat_at < longest_s else [*stuck, "the queue"]
+        if self.beat_at is None or len(self._since) >= self.workers or now - self.beat_at < longest_s:
+            return stuck
+        return [*stuck, "the queue"]
 
     async def _next(self) -> Key:
         while True:

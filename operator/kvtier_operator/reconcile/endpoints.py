@@ -1,11 +1,12 @@
-"""What the operator answers over HTTP: metrics, and whether it is alive."""
+"""What the operator answers over HTTP: metrics, whether it is alive, and whether it serves."""
 
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 
 from aiohttp import web
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 
+from kvtier_operator.reconcile.access import Access
 from kvtier_operator.reconcile.controller import Controller
 from kvtier_operator.reconcile.metrics import REGISTRY
 
@@ -13,8 +14,10 @@ _Handler = Callable[[web.Request], Awaitable[web.Response]]
 
 
 @asynccontextmanager
-async def endpoints(controller: Controller, *, metrics_port: int, health_port: int) -> AsyncIterator[None]:
-    """Serves /metrics and /healthz, each on its own port of every address, while the context lasts.
+async def endpoints(
+    controller: Controller, access: Access, *, metrics_port: int, health_port: int
+) -> AsyncIterator[None]:
+    """Serves /metrics, and on another port /healthz and /readyz, on every address while the context lasts.
 
     Raises:
         OSError: A port is taken.
@@ -30,14 +33,20 @@ async def endpoints(controller: Controller, *, metrics_port: int, health_port: i
             text="stuck: " + ", ".join(troubles) if troubles else "ok", status=503 if troubles else 200
         )
 
-    async with _serving(metrics_port, "/metrics", metrics), _serving(health_port, "/healthz", health):
+    async def readiness(_: web.Request) -> web.Response:
+        troubles = access.refusals() or controller.unready()
+        text = "\n".join([*controller.troubles(), *troubles])
+        return web.Response(text=text or "ok", status=503 if text else 200)
+
+    probes = {"/healthz": health, "/readyz": readiness}
+    async with _serving(metrics_port, {"/metrics": metrics}), _serving(health_port, probes):
         yield
 
 
 @asynccontextmanager
-async def _serving(port: int, path: str, handler: _Handler) -> AsyncIterator[None]:
+async def _serving(port: int, handlers: Mapping[str, _Handler]) -> AsyncIterator[None]:
     app = web.Application()
-    app.add_routes([web.get(path, handler)])
+    app.add_routes([web.get(path, handler) for path, handler in handlers.items()])
     runner = web.AppRunner(app, access_log=None)
     await runner.setup()
     try:

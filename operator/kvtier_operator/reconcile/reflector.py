@@ -11,7 +11,7 @@ import orjson
 
 from kvtier_operator.errors import KvtierError
 from kvtier_operator.reconcile.client import Api, api_error
-from kvtier_operator.reconcile.errors import ExpiredError, NotFoundError
+from kvtier_operator.reconcile.errors import ExpiredError, ForbiddenError, NotFoundError
 from kvtier_operator.reconcile.queue import backoff_s
 
 _LOG: Final = logging.getLogger(__name__)
@@ -52,6 +52,8 @@ class Reflector:
         restarted: Called with the reason each time the watch has to start anew for trouble.
         synced: Set while the sink has at least one complete list.
         alive_at: When something last came from the server, in seconds of the loop's clock.
+        trouble: What the server said when it last failed; empty while it goes well.
+        refused: Whether that was for want of rights.
     """
 
     api: Api
@@ -64,6 +66,7 @@ class Reflector:
     synced: asyncio.Event = field(default_factory=asyncio.Event)
     alive_at: float = 0.0
     trouble: str = ""
+    refused: bool = False
 
     async def run(self) -> None:
         """Lists and watches until cancelled.
@@ -76,7 +79,6 @@ class Reflector:
             started = self._touch()
             try:
                 version = version or await self._list()
-                self.trouble = ""
                 async for line in self.api.watch(self.path, self._query(version)):
                     version = self._take(line) or version
             except ExpiredError:
@@ -96,7 +98,7 @@ class Reflector:
         self.restarted(self.name, type(error).__name__.removesuffix("Error").lower())
         if self.trouble != str(error):
             _LOG.warning("watching %s: %s; trying again", self.name, error)
-        self.trouble = str(error)
+        self.trouble, self.refused = str(error), isinstance(error, ForbiddenError)
 
     async def _list(self) -> str:
         """Everything, page by page; returns the resource version to watch from."""
@@ -117,6 +119,7 @@ class Reflector:
             query["continue"] = following
         self.sink.only(places)
         self.synced.set()
+        self.trouble, self.refused = "", False
         return str(page["metadata"]["resourceVersion"])
 
     def _query(self, version: str) -> dict[str, str]:
@@ -141,6 +144,7 @@ class Reflector:
                 self.sink.gone(document)
             case "ERROR":
                 raise api_error(document.get("code", 500), document, document.get("message", "watch failed"))
+        self.trouble, self.refused = "", False
         version: str | None = document["metadata"].get("resourceVersion")
         return version
 

@@ -49,6 +49,7 @@ class Watches:
     nodes_unseen: str = "they were not listed yet"
     _unserved: dict[str, str] = field(default_factory=dict)
     _reflectors: list[Reflector] = field(default_factory=list)
+    _needed: list[Reflector] = field(default_factory=list)
     _asked: dict[str, asyncio.Event] = field(default_factory=dict)
     _turns: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(2))
 
@@ -69,10 +70,13 @@ class Watches:
                 group.create_task(self._while_served(kind), name=f"watch {kind.kind}")
             else:
                 self._asked[kind.kind].set()
-                for reflector in self._of_kind(kind):
+                reflectors = self._of_kind(kind)
+                self._needed += reflectors
+                for reflector in reflectors:
                     group.create_task(reflector.run(), name=f"watch {kind.kind}")
         for namespace in self._places():
             pods = self._reflector(POD, namespace, _OURS, PodSink(self.pods, namespace))
+            self._needed.append(pods)
             group.create_task(pods.run(), name="watch Pod")
         group.create_task(self._watch_nodes(), name="watch Node")
 
@@ -86,6 +90,10 @@ class Watches:
     def stuck(self, now: float, longest_s: float) -> Iterator[str]:
         """Names of watches that did nothing for so long, by the loop's clock; they at least try again."""
         return (each.name for each in self._reflectors if now - each.alive_at > longest_s)
+
+    def refused(self) -> Iterator[str]:
+        """What may not be watched although nothing can be done without, and what the server said."""
+        return (f"watching {each.name}: {each.trouble}" for each in self._needed if each.refused)
 
     async def _watch_nodes(self) -> None:
         """Nodes belong to no namespace: an operator of some namespaces may not be allowed to see them."""

@@ -25,11 +25,13 @@ class Operator:
         process: Its process and log.
         metrics_url: Its Prometheus metrics.
         health_url: Whether it is alive.
+        ready_url: Whether it serves.
     """
 
     process: Process
     metrics_url: str
     health_url: str
+    ready_url: str
 
     def metrics(self) -> dict[str, float]:
         """Its metrics by name, all labels added up."""
@@ -89,8 +91,9 @@ def start_operator(
         # kubernetes writes the kubeconfig's key into a temporary file, which stays if the operator is killed.
         env=os.environ | {"KUBECONFIG": str(kubeconfig), "TMPDIR": str(log.parent)} | dict(env or {}),
     )
+    health = f"http://127.0.0.1:{health_port}"
     operator = Operator(
-        process, f"http://127.0.0.1:{metrics_port}/metrics", f"http://127.0.0.1:{health_port}/healthz"
+        process, f"http://127.0.0.1:{metrics_port}/metrics", f"{health}/healthz", f"{health}/readyz"
     )
     process.wait_until(lambda: answers_ok(operator.health_url))
     return operator

@@ -1,7 +1,7 @@
 """An installed operator as a process: it has no node to run on."""
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
@@ -16,7 +16,12 @@ _LOG_CHARACTERS: Final = 4000
 
 @contextmanager
 def installed(
-    site: ControlPlane, kubectl: Command, folder: Path, *, sources: Path | None = None
+    site: ControlPlane,
+    kubectl: Command,
+    folder: Path,
+    *,
+    sources: Path | None = None,
+    env: Mapping[str, str] | None = None,
 ) -> Iterator[Operator]:
     """The operator with the environment and the rights of the installed Deployment.
 
@@ -25,9 +30,11 @@ def installed(
         kubectl: For it.
         folder: For the kubeconfig and the log.
         sources: A checkout whose operator to run; this one's when empty.
+        env: Environment in place of the Deployment's.
     """
     pod = kubectl.json("get", "deployment", OPERATOR, "--namespace", SYSTEM)["spec"]["template"]["spec"]
-    environment = {each["name"]: each.get("value", "") for each in pod["containers"][0]["env"]}
+    given = {each["name"]: each.get("value", "") for each in pod["containers"][0]["env"]}
+    environment = {**given, **(env or {})}
     if sources:
         packages = (sources / part for part in ("operator", "connector", "scorer"))
         environment["PYTHONPATH"] = os.pathsep.join(map(str, packages))

@@ -2,13 +2,15 @@
 
 import json
 import subprocess
+import urllib.error
+import urllib.request
 from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.cluster.harness.commands import Command, CommandError
 from tests.cluster.harness.control_plane import ControlPlane
-from tests.cluster.harness.places import CHART, ROOT, SYSTEM
+from tests.cluster.harness.places import CHART, OPERATOR, ROOT, SYSTEM
 from tests.cluster.install.running import installed
 from tests.waiting import eventually
 
@@ -55,6 +57,7 @@ def test_its_rights_are_enough_and_nothing_stays_behind(  # noqa: PLR0913, PLR09
         log = operator.process.log
         kubectl("apply", "--namespace", namespace, "--filename", "-", stdin=json.dumps(RESOURCE))
         eventually(lambda: _are_there(kubectl, namespace), "children")
+        assert _asked(operator.ready_url) == (200, "ok")
         # what the operator may not do stands in its log or in a condition
         told = eventually(lambda: _conditions(kubectl, namespace), "conditions")
         # repairing asks for more rights than making did
@@ -106,6 +109,62 @@ def test_upgrade_restarts_no_engine(
         eventually(lambda: _engine(kubectl, namespace)["spec"]["replicas"] == 3, "3 engines")
     assert _engine(kubectl, namespace)["spec"]["template"] == engine["spec"]["template"]
     kubectl("delete", "kvct", "all", "--namespace", namespace)
+
+
+@pytest.mark.usefixtures("clean_system")
+def test_a_namespace_without_rights_makes_it_unready_until_it_has_them(
+    site: ControlPlane, kubectl: Command, helm: Command, namespace: str, tmp_path: Path
+) -> None:
+    missing = f"{namespace}-later"
+    both = f"{namespace},{missing}"
+    chart = (CHART, "--namespace", SYSTEM, "--set")
+    helm("install", "kvtier", *chart, f"watchNamespaces={{{namespace}}},rbac.clusterReads=false")
+    with installed(site, kubectl, tmp_path, env={"KVTIER_NAMESPACES": both}) as operator:
+        said = f"namespace {missing} does not exist, or the operator has no rights there: make the namespace"
+        eventually(lambda: said in operator.process.log.read_text(), "the namespace's line in the log")
+        code, answer = _asked(operator.ready_url)
+        assert (code, answer.startswith(said), len(answer.splitlines())) == (503, True, 1)
+        assert _asked(operator.health_url) == (200, "ok"), "a restart would not help"
+
+        kubectl("create", "namespace", missing)
+        helm("upgrade", "kvtier", *chart, f"watchNamespaces={{{both}}},rbac.clusterReads=false")
+        eventually(lambda: _asked(operator.ready_url) == (200, "ok"), "readiness")
+        kubectl("apply", "--namespace", missing, "--filename", "-", stdin=json.dumps(RESOURCE))
+        eventually(lambda: _are_there(kubectl, missing), "children")
+        assert operator.process.log.read_text().count(said) == 1
+    kubectl("delete", "namespace", missing, "--wait=false")
+
+
+@pytest.mark.usefixtures("clean_system")
+def test_a_right_that_is_missing_makes_it_unready(
+    site: ControlPlane, kubectl: Command, helm: Command, namespace: str, tmp_path: Path
+) -> None:
+    helm("install", "kvtier", CHART, "--namespace", SYSTEM, "--set", f"watchNamespaces={{{namespace}}}")
+    at = ("--namespace", namespace)
+    whole = kubectl.json("get", "role", OPERATOR, *at)
+    less = whole | {"rules": [each for each in whole["rules"] if "deployments" not in each["resources"]]}
+    kubectl("apply", "--server-side", "--force-conflicts", "--filename", "-", stdin=_appliable(less))
+    with installed(site, kubectl, tmp_path) as operator:
+        line = f"watching Deployment in {namespace}: "
+        eventually(lambda: _asked(operator.ready_url)[1].startswith(line), "the missing right")
+        assert _asked(operator.ready_url)[0] == 503
+        kubectl("apply", "--server-side", "--force-conflicts", "--filename", "-", stdin=_appliable(whole))
+        eventually(lambda: _asked(operator.ready_url) == (200, "ok"), "readiness")
+
+
+def _appliable(document: dict[str, Any]) -> str:
+    """An object that was read, without what the server keeps of it."""
+    kept = {key: document["metadata"][key] for key in ("name", "namespace", "labels")}
+    return json.dumps(document | {"metadata": kept})
+
+
+def _asked(url: str) -> tuple[int, str]:
+    """Status and body of a probe's answer."""
+    try:
+        with urllib.request.urlopen(url, timeout=10) as answer:  # noqa: S310 - loopback
+            return answer.status, answer.read().decode()
+    except urllib.error.HTTPError as error:
+        return error.code, error.read().decode()
 
 
 def _released(target: Path) -> Path | None:

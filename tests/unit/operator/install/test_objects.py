@@ -66,8 +66,9 @@ def test_ports_by_name() -> None:
     environment = {variable["name"]: variable["value"] for variable in container["env"]}
     assert environment["KVTIER_METRICS_PORT"] == str(ports["metrics"]) == "8080"
     assert environment["KVTIER_HEALTH_PORT"] == str(ports["health"]) == "8081"
-    for probe in ("startupProbe", "readinessProbe", "livenessProbe"):
+    for probe in ("startupProbe", "livenessProbe"):
         assert container[probe]["httpGet"] == {"path": "/healthz", "port": "health"}
+    assert container["readinessProbe"]["httpGet"] == {"path": "/readyz", "port": "health"}
     assert [port["targetPort"] for port in OBJECTS["Service"]["spec"]["ports"]] == ["metrics"]
 
 
