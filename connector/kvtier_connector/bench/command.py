@@ -1,34 +1,51 @@
-"""``kvtier bench connector``: measures what is asked for, prints it and adds it to a JSON file."""
+"""`kvtier bench connector`: the command line. What it runs is loaded when it runs: help needs no vLLM."""
 
-import json
-import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
-from importlib.metadata import version
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import click
-from rich.console import Console
 
-from kvtier_connector.bench.given import Given
 from kvtier_connector.bench.names import names_of, names_shown
-from kvtier_connector.bench.parts import GPU, PARTS, Options, parts
+from kvtier_connector.bench.part_names import GPU, PARTS
 from kvtier_connector.bench.shapes import DEMO, SHAPES
-from kvtier_connector.bench.sides.comparison import TURNS
-from kvtier_connector.bench.sides.names import PARTS as COMPARED
-from kvtier_connector.bench.sides.names import SIDES
-from kvtier_connector.bench.summary import termination_message
-from kvtier_connector.bench.table import table
-from kvtier_connector.errors import ConnectorError
+from kvtier_connector.bench.sides.names import SIDES, TURNS
 
 _ONLY: Final = (*PARTS, GPU)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """The options; None or empty where one was left out.
+
+    Attributes are named as the options are.
+    """
+
+    model: Path | None
+    shape: str | None
+    out: Path
+    only: tuple[str, ...]
+    folder: Path | None
+    prompt_tokens: int
+    repeats: int
+    pairs: int
+    rounds: int
+    sides: tuple[str, ...]
+    turns: int
+    termination_log: Path | None
+    vllm_args: tuple[str, ...]
 
 
 @click.command()
 @click.option("--model", type=click.Path(exists=True, file_okay=False, path_type=Path), help="Model folder.")
 @click.option("--shape", type=click.Choice([*SHAPES]), help=f"Sizes of a random model.  [default: {DEMO}]")
-@click.option("--out", type=click.Path(path_type=Path), default=Path("build/bench/connector.json"))
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path),
+    default=Path("build/bench/connector.json"),
+    show_default=True,
+    help="JSON to which the figures are added.",
+)
 @click.option(
     "--only",
     multiple=True,
@@ -65,90 +82,14 @@ _ONLY: Final = (*PARTS, GPU)
     help="Also write the figures here, as JSON of at most 4096 bytes.",
 )
 @click.argument("vllm_args", nargs=-1, type=click.UNPROCESSED)
-def connector(  # noqa: PLR0913, PLR0917 - one parameter for each option
-    model: Path | None,
-    shape: str | None,
-    out: Path,
-    only: tuple[str, ...],
-    folder: Path | None,
-    prompt_tokens: int,
-    repeats: int,
-    pairs: int,
-    rounds: int,
-    sides: tuple[str, ...],
-    turns: int,
-    termination_log: Path | None,
-    vllm_args: tuple[str, ...],
-) -> None:
+def connector(**options: object) -> None:
     """Measure the connector: memory, index, eviction, disk, time to first token, and what it costs unused.
 
     VLLM_ARGS, after --, are arguments of `vllm serve` for the engines of ttft and workloads.
     """
-    console = Console()
-    if model and shape:
+    asked = Asked(**options)  # type: ignore[arg-type]
+    if asked.model and asked.shape:
         raise click.UsageError("give --model or --shape: a model has its own sizes")
-    measured = only or PARTS
-    out.parent.mkdir(parents=True, exist_ok=True)
-    done: dict[str, Any] = {}
-    about = {"shape": model.name if model else shape or DEMO}
-    with _left_behind(termination_log, done, about), tempfile.TemporaryDirectory() as scratch:
-        gpu = _gpu() if {*COMPARED} & {*measured} else ""
-        if sides and not gpu:
-            raise click.UsageError(
-                "--sides needs a GPU: on a CPU one engine has its connector in and out, in turns"
-            )
-        about["device"] = gpu or "cpu"
-        options = Options(
-            model=model,
-            shape=shape or DEMO,
-            scratch=Path(scratch),
-            out=out,
-            folder=(folder or out.parent).resolve(),
-            prompt_tokens=prompt_tokens,
-            repeats=repeats,
-            pairs=pairs,
-            rounds=rounds,
-            gpu=gpu,
-            sides=sides or SIDES,
-            turns=turns,
-            given=Given.read(vllm_args),
-        )
-        runs = parts(options, console.print)
-        report: dict[str, Any] = json.loads(out.read_text()) if out.exists() else {}
-        for name in measured:
-            with console.status(f"measuring {name}"):
-                report[name] = done[name] = runs[name]()
-            out.write_text(json.dumps(report, indent=2) + "\n")
-    console.print(table(done))
-    console.print(f"[dim]{out}[/dim]")
+    from kvtier_connector.bench.measure import measure  # noqa: PLC0415 - loads vLLM
 
-
-@contextmanager
-def _left_behind(path: Path | None, done: dict[str, Any], about: dict[str, str]) -> Iterator[None]:
-    """Write what has been measured, and what ended it before all was, where Kubernetes looks."""
-    error = "ended before all was measured"
-    try:
-        yield
-        error = ""
-    except ConnectorError as caught:
-        error = str(caught)
-        raise click.ClickException(error) from caught
-    except click.ClickException as caught:
-        error = caught.message
-        raise
-    finally:
-        if path is not None:
-            path.write_text(termination_message(done, about | _versions(), error), encoding="utf-8")
-
-
-def _gpu() -> str:
-    """Return the name of the GPU on which vLLM computes; empty where it is built for CPUs."""
-    from vllm.platforms import current_platform  # noqa: PLC0415 - takes seconds, for two parts
-
-    return str(current_platform.get_device_name()) if current_platform.is_cuda_alike() else ""
-
-
-def _versions() -> dict[str, str]:
-    from vllm import __version__  # noqa: PLC0415 - takes seconds
-
-    return {"kvtier": version("kvtier"), "vllm": str(__version__)}
+    measure(asked)

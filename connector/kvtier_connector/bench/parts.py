@@ -1,4 +1,4 @@
-"""What `kvtier bench connector` can measure, by name, and with which options."""
+"""What measures each part of `kvtier bench connector`, and with which options."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -13,6 +13,7 @@ from kvtier_connector.bench.hit_rate.compare import bench_hit_rate
 from kvtier_connector.bench.index import bench_index
 from kvtier_connector.bench.model import write_bench_config, write_bench_model
 from kvtier_connector.bench.overhead import bench_overhead
+from kvtier_connector.bench.part_names import GPU
 from kvtier_connector.bench.region import bench_region
 from kvtier_connector.bench.sides.comparison import Comparison
 from kvtier_connector.bench.sides.ttft import compare_ttft
@@ -21,21 +22,6 @@ from kvtier_connector.bench.ttft import TIER, bench_ttft
 from kvtier_connector.bench.ttft_disk import bench_ttft_disk
 from kvtier_connector.bench.workloads.compare import bench_workloads
 
-PARTS: Final = (
-    "index",
-    "hit_rate",
-    "region",
-    "disk",
-    "disk_memory",
-    "ttft",
-    "ttft_disk",
-    "workloads",
-    "overhead",
-    "never_slower",
-    "growth",
-)
-GPU: Final = "gpu"
-"""Only where it is asked for: the other parts need none."""
 _MEMORY: Final = Path("/dev/shm")  # noqa: S108 - a device that is not the limit
 
 

@@ -8,13 +8,24 @@ from typing import Final, cast
 
 import click
 
-from kvtier_operator.cli.extras import missing_package
 from kvtier_operator.cli.summaries import SUMMARIES
 from kvtier_operator.errors import InvalidInputError, KvtierError
+from kvtier_operator.extras import missing_package
 
 EXIT_REJECTED: Final = 1
 EXIT_BAD_INPUT: Final = 2
 EXIT_FAILED: Final = 3
+
+_EXTRAS: Final = {
+    "run": "engine-cpu",
+    "demo": "engine-cpu",
+    "offline": "engine-cpu",
+    "picker": "scorer",
+    "simulate": "scorer",
+    "shared-prefix": "scorer",
+    "connector": "connector",
+}
+"""What a command needs as a whole: whoever lacks one of its packages lacks others."""
 
 
 class EntryPointGroup(click.Group):
@@ -71,7 +82,9 @@ def main() -> None:
         click.echo(f"kvtier: {error}", err=True)
         sys.exit(EXIT_FAILED)
     except ModuleNotFoundError as error:
-        if (line := missing_package(error, sys.argv[1:])) is None:
+        typed = sys.argv[2:0:-1]
+        wanted = next((_EXTRAS[word] for word in typed if word in _EXTRAS), "")
+        if (line := missing_package(error, wanted)) is None:
             raise
         click.echo(f"kvtier: {line}", err=True)
         sys.exit(EXIT_FAILED)

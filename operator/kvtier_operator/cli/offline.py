@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from kvtier_operator.errors import RuntimeFailedError
+
 if TYPE_CHECKING:
     from kvtier_operator.api.resource import KVCacheTier
     from kvtier_operator.planning.plan import Plan
@@ -27,7 +29,14 @@ if TYPE_CHECKING:
 @click.option(
     "--log-dir", type=click.Path(file_okay=False, path_type=Path), help="Folder for logs and files."
 )
-@click.option("-o", "--output", type=click.Choice(["text", "json"]), default="text", show_default=True)
+@click.option(
+    "-o",
+    "--output",
+    type=click.Choice(["text", "json"]),
+    default="text",
+    show_default=True,
+    help="For a reader or a program.",
+)
 @click.option(
     "--write", type=click.Path(dir_okay=False, path_type=Path), help="Also write JSON to this file."
 )
@@ -46,8 +55,11 @@ def offline(  # noqa: PLR0913 - one parameter an option
     here has an engine and a process of its own; so has vLLM with the tiers off.
     """
     from kvtier_operator.runtime.folders import run_folder  # noqa: PLC0415 - only here
+    from kvtier_operator.runtime.runnable import NO_VLLM, Abilities  # noqa: PLC0415 - as above
     from kvtier_operator.runtime.stop import INTERRUPTED, until_signalled  # noqa: PLC0415 - as above
 
+    if Abilities.of_this_machine().vllm_version is None:
+        raise RuntimeFailedError(NO_VLLM)
     folder = model.absolute() if model else _random_model()
     plans = _plans(folder, num_prompts, num_tokens)
     times = asyncio.run(
@@ -73,7 +85,11 @@ def _random_model() -> Path:
 
 
 def _plans(model: Path, num_prompts: int, num_tokens: int) -> "dict[str, Plan]":
-    """A plan for each backend that can run here; why the others cannot is said on standard error."""
+    """A plan for each backend that can run here; why the others cannot is said on standard error.
+
+    Raises:
+        RuntimeFailedError: None can.
+    """
     from kvtier_operator.api.parse import parse_resource  # noqa: PLC0415 - after the model has been made
     from kvtier_operator.api.resource import Backend  # noqa: PLC0415 - as above
     from kvtier_operator.cli.load import load_resources  # noqa: PLC0415 - as above
@@ -88,16 +104,20 @@ def _plans(model: Path, num_prompts: int, num_tokens: int) -> "dict[str, Plan]":
     per_token = resolve_geometry(base.spec, observed).kv_bytes_per_token_per_rank
     base = fitted(base, model.name, num_tokens, per_token, prompts=num_prompts)
     abilities = Abilities.of_this_machine()
-    plans = {}
+    plans, left_out = {}, {}
     for backend in Backend:
         document = base.manifest()
         document["spec"]["backend"] = str(backend)
         resource: KVCacheTier = parse_resource(document, "the bench's resource")
         plan = make_plan(resource, observed)
         if reason := why_not(resource.spec, plan.budget.shm_bytes, abilities):
-            click.echo(f"{backend}: left out: {reason}", err=True)
+            left_out[str(backend)] = reason
         else:
             plans[str(backend)] = plan
+    if not plans:
+        raise RuntimeFailedError("; ".join(dict.fromkeys(left_out.values())))
+    for name, reason in left_out.items():
+        click.echo(f"{name}: left out: {reason}", err=True)
     return plans
 
 

@@ -6,8 +6,6 @@ from typing import Any, Final
 
 import click
 
-from kvtier_operator.planning.image_source import image_source
-
 filenames: Final = click.option(
     "-f",
     "--filename",
@@ -41,6 +39,8 @@ def images(command: Callable[..., None]) -> Callable[..., None]:
     )
     @functools.wraps(command)
     def with_images(*, image_registry: str | None, references: tuple[str, ...], **values: Any) -> None:  # noqa: ANN401 - the command's own
+        from kvtier_operator.planning.image_source import image_source  # noqa: PLC0415 - help needs none of it
+
         command(images=image_source(registry=image_registry, references=references), **values)
 
     return with_images

@@ -3,14 +3,15 @@
 import json
 import os
 import sys
+from typing import TYPE_CHECKING
 
 import click
 
 from kvtier_operator.cli import options
-from kvtier_operator.cli.load import load_resources
 from kvtier_operator.cli.main import EXIT_REJECTED
-from kvtier_operator.cli.observe import observe
-from kvtier_operator.planning.image_source import ImageSource
+
+if TYPE_CHECKING:
+    from kvtier_operator.planning.image_source import ImageSource
 
 
 @click.command()
@@ -29,13 +30,15 @@ def plan(  # noqa: PLR0913 - one parameter an option
     *,
     local: bool,
     hub: bool,
-    images: ImageSource,
+    images: "ImageSource",
 ) -> None:
     """Size the tiers of a KVCacheTier and say how each number came about.
 
     Exit status: 0 fine, 1 rejected by a check (the report says which), 2 bad input.
     """
-    from kvtier_operator.cli.collisions import tell_collisions  # noqa: PLC0415 - after the files have been read
+    from kvtier_operator.cli.collisions import tell_collisions  # noqa: PLC0415 - help needs none of it
+    from kvtier_operator.cli.load import load_resources  # noqa: PLC0415 - as above
+    from kvtier_operator.cli.observe import observe  # noqa: PLC0415 - as above
     from kvtier_operator.planning.planner import make_plan  # noqa: PLC0415 - as above
 
     plans = [

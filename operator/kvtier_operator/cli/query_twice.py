@@ -24,7 +24,14 @@ if TYPE_CHECKING:
 @click.option("--max-tokens", default=16, show_default=True, type=click.IntRange(1), help="Answer's length.")
 @click.option("--chat/--completion", default=True, show_default=True, help="Which API to use.")
 @click.option("--api-key", envvar="OPENAI_API_KEY", help="Bearer token; $OPENAI_API_KEY by default.")
-@click.option("-o", "--output", type=click.Choice(["text", "json"]), default="text", show_default=True)
+@click.option(
+    "-o",
+    "--output",
+    type=click.Choice(["text", "json"]),
+    default="text",
+    show_default=True,
+    help="For a reader or a program.",
+)
 @click.option(
     "--write", type=click.Path(dir_okay=False, path_type=Path), help="Also write JSON to this file."
 )

@@ -1,19 +1,15 @@
 """`kvtier render`: the Kubernetes objects of one or more resources, as YAML."""
 
 import sys
+from typing import TYPE_CHECKING
 
 import click
 
 from kvtier_operator.cli import options
-from kvtier_operator.cli.collisions import tell_collisions
-from kvtier_operator.cli.load import load_resources
 from kvtier_operator.cli.main import EXIT_REJECTED
-from kvtier_operator.cli.observe import observe
-from kvtier_operator.cli.verdicts import refusals
-from kvtier_operator.planning.image_source import ImageSource
-from kvtier_operator.planning.manifest import to_yaml
-from kvtier_operator.planning.objects import build_objects
-from kvtier_operator.planning.planner import make_plan
+
+if TYPE_CHECKING:
+    from kvtier_operator.planning.image_source import ImageSource
 
 
 @click.command()
@@ -21,11 +17,19 @@ from kvtier_operator.planning.planner import make_plan
 @options.model_config
 @options.hub
 @options.images
-def render(paths: tuple[str, ...], model_config: str | None, *, hub: bool, images: ImageSource) -> None:
+def render(paths: tuple[str, ...], model_config: str | None, *, hub: bool, images: "ImageSource") -> None:
     """Print the Kubernetes objects of KVCacheTiers, in the order to apply them.
 
     Nothing is printed where a check refuses one of the resources: standard error says why, exit code 1.
     """
+    from kvtier_operator.cli.collisions import tell_collisions  # noqa: PLC0415 - help needs none of it
+    from kvtier_operator.cli.load import load_resources  # noqa: PLC0415 - as above
+    from kvtier_operator.cli.observe import observe  # noqa: PLC0415 - as above
+    from kvtier_operator.cli.verdicts import refusals  # noqa: PLC0415 - as above
+    from kvtier_operator.planning.manifest import to_yaml  # noqa: PLC0415 - as above
+    from kvtier_operator.planning.objects import build_objects  # noqa: PLC0415 - as above
+    from kvtier_operator.planning.planner import make_plan  # noqa: PLC0415 - as above
+
     plans = [
         (source, make_plan(resource, observe(resource, model_config=model_config, hub=hub, images=images)))
         for source, resource in load_resources(paths)

@@ -7,9 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from kvtier_operator.cli.load import load_resources
 from kvtier_operator.cli.main import EXIT_REJECTED
-from kvtier_operator.cli.observe import observe
 from kvtier_operator.errors import InvalidInputError, Problem, RuntimeFailedError
 
 if TYPE_CHECKING:
@@ -79,7 +77,9 @@ def run(  # noqa: PLR0913 - one parameter an option
 
 def _plan(path: str, model: Path | None, log_dir: Path | None) -> "Plan":
     """The one Plan to run; ends the program where a check rejects it or this machine cannot run it."""
-    from kvtier_operator.cli.verdicts import remarks  # noqa: PLC0415 - after the file has been read
+    from kvtier_operator.cli.load import load_resources  # noqa: PLC0415 - help needs none of it
+    from kvtier_operator.cli.observe import observe  # noqa: PLC0415 - as above
+    from kvtier_operator.cli.verdicts import remarks  # noqa: PLC0415 - as above
     from kvtier_operator.planning.planner import make_plan  # noqa: PLC0415 - as above
     from kvtier_operator.runtime.runnable import Abilities, why_not  # noqa: PLC0415 - as above
 

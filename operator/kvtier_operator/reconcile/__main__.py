@@ -1,25 +1,21 @@
-"""`python -m kvtier_operator.reconcile`: runs the operator until it is told to stop."""
+"""`python -m kvtier_operator.reconcile`: runs the operator until it is told to stop.
+
+What it runs is loaded when it runs: help needs neither Kopf nor a client.
+"""
 
 import asyncio
 import logging
-import signal
 import sys
 from typing import Final
 
 import click
 
 from kvtier_operator.errors import KvtierError
-from kvtier_operator.planning.image_source import image_source
-from kvtier_operator.reconcile.access import Access
-from kvtier_operator.reconcile.client import Api
-from kvtier_operator.reconcile.connect import connection
-from kvtier_operator.reconcile.controller import Controller
-from kvtier_operator.reconcile.endpoints import endpoints
-from kvtier_operator.reconcile.handlers import ResourceWatch
+from kvtier_operator.extras import missing_package
 from kvtier_operator.reconcile.logs import set_up_logs
-from kvtier_operator.reconcile.options import Options
 
 _LOG: Final = logging.getLogger(__name__)
+_PORT: Final = click.IntRange(1, 65535)
 
 
 @click.command(context_settings={"auto_envvar_prefix": "KVTIER"})
@@ -29,11 +25,23 @@ _LOG: Final = logging.getLogger(__name__)
     multiple=True,
     help="Serve this namespace only; repeatable. None: all. KVTIER_NAMESPACES, separated by commas.",
 )
-@click.option("--metrics-port", default=8080, show_default=True, help="Prometheus metrics at /metrics.")
 @click.option(
-    "--health-port", default=8081, show_default=True, help="Liveness at /healthz, readiness at /readyz."
+    "--metrics-port", type=_PORT, default=8080, show_default=True, help="Prometheus metrics at /metrics."
 )
-@click.option("--log-format", type=click.Choice(["plain", "json"]), default="plain", show_default=True)
+@click.option(
+    "--health-port",
+    type=_PORT,
+    default=8081,
+    show_default=True,
+    help="Liveness at /healthz, readiness at /readyz.",
+)
+@click.option(
+    "--log-format",
+    type=click.Choice(["plain", "json"]),
+    default="plain",
+    show_default=True,
+    help="For people or for programs.",
+)
 @click.option("--image-registry", help="Takes the place of each image's own registry: HOST[:PORT][/PATH].")
 @click.option(
     "--repository", help="kvtier's own image in this cluster, without its tag; with a host as it is."
@@ -64,6 +72,14 @@ def main(  # noqa: PLR0913, PLR0917 - one parameter an option
 
     The cluster is that of the pod's service account, else that of KUBECONFIG.
     """
+    try:
+        from kvtier_operator.planning.image_source import image_source  # noqa: PLC0415 - see the module
+        from kvtier_operator.reconcile.options import Options  # noqa: PLC0415 - as above
+        from kvtier_operator.reconcile.serve import serve  # noqa: PLC0415 - as above
+    except ModuleNotFoundError as error:
+        if (line := missing_package(error, "operator")) is None:
+            raise
+        sys.exit(f"kvtier-operator: {line}")
     set_up_logs(log_format)
     try:
         source = image_source(
@@ -72,7 +88,7 @@ def main(  # noqa: PLR0913, PLR0917 - one parameter an option
             references=_separated(images),
             pull_secrets=_separated(image_pull_secrets),
         )
-        asyncio.run(_run(Options(_separated(namespaces), source), metrics_port, health_port))
+        asyncio.run(serve(Options(_separated(namespaces), source), metrics_port, health_port))
     except asyncio.CancelledError:
         _LOG.info("stopped")
     except (KvtierError, OSError) as error:
@@ -82,22 +98,6 @@ def main(  # noqa: PLR0913, PLR0917 - one parameter an option
 def _separated(values: tuple[str, ...]) -> tuple[str, ...]:
     """Values of an option that may be repeated, and that has commas in the environment."""
     return tuple(name for each in values for name in each.replace(",", " ").split())
-
-
-async def _run(options: Options, metrics_port: int, health_port: int) -> None:
-    me = asyncio.current_task()
-    for stop in (signal.SIGTERM, signal.SIGINT):
-        asyncio.get_running_loop().add_signal_handler(stop, me.cancel if me else lambda: None)
-    configuration = await connection()
-    async with Api(configuration) as api:
-        controller = Controller(api, options)
-        watch = ResourceWatch(configuration, options.namespaces, controller.resource_event)
-        access = Access(api, options.namespaces)
-        async with endpoints(controller, access, metrics_port=metrics_port, health_port=health_port):
-            await access.wait()
-            async with asyncio.TaskGroup() as group:
-                group.create_task(controller.run(), name="controller")
-                group.create_task(watch.run(), name="kopf")
 
 
 if __name__ == "__main__":

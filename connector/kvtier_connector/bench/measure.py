@@ -1,0 +1,100 @@
+"""Measures what `kvtier bench connector` is asked for, prints it and adds it to a JSON file."""
+
+import json
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import click
+from rich.console import Console
+
+from kvtier_connector.bench.command import Asked
+from kvtier_connector.bench.given import Given
+from kvtier_connector.bench.part_names import PARTS
+from kvtier_connector.bench.parts import Options, parts
+from kvtier_connector.bench.shapes import DEMO
+from kvtier_connector.bench.sides.names import PARTS as COMPARED
+from kvtier_connector.bench.sides.names import SIDES
+from kvtier_connector.bench.summary import termination_message
+from kvtier_connector.bench.table import table
+from kvtier_connector.errors import ConnectorError
+
+
+def measure(asked: Asked) -> None:
+    """Measure part by part: what is done is in the file, whatever becomes of the next.
+
+    Raises:
+        click.ClickException: Something cannot be measured as asked; the message is one line.
+    """
+    console = Console()
+    measured = asked.only or PARTS
+    asked.out.parent.mkdir(parents=True, exist_ok=True)
+    done: dict[str, Any] = {}
+    about = {"shape": asked.model.name if asked.model else asked.shape or DEMO}
+    with _left_behind(asked.termination_log, done, about), tempfile.TemporaryDirectory() as scratch:
+        gpu = _gpu() if {*COMPARED} & {*measured} else ""
+        if asked.sides and not gpu:
+            raise click.UsageError(
+                "--sides needs a GPU: on a CPU one engine has its connector in and out, in turns"
+            )
+        about["device"] = gpu or "cpu"
+        runs = parts(_options(asked, Path(scratch), gpu), console.print)
+        report: dict[str, Any] = json.loads(asked.out.read_text()) if asked.out.exists() else {}
+        for name in measured:
+            with console.status(f"measuring {name}"):
+                report[name] = done[name] = runs[name]()
+            asked.out.write_text(json.dumps(report, indent=2) + "\n")
+    console.print(table(done))
+    console.print(f"[dim]{asked.out}[/dim]")
+
+
+def _options(asked: Asked, scratch: Path, gpu: str) -> Options:
+    return Options(
+        model=asked.model,
+        shape=asked.shape or DEMO,
+        scratch=scratch,
+        out=asked.out,
+        folder=(asked.folder or asked.out.parent).resolve(),
+        prompt_tokens=asked.prompt_tokens,
+        repeats=asked.repeats,
+        pairs=asked.pairs,
+        rounds=asked.rounds,
+        gpu=gpu,
+        sides=asked.sides or SIDES,
+        turns=asked.turns,
+        given=Given.read(asked.vllm_args),
+    )
+
+
+@contextmanager
+def _left_behind(path: Path | None, done: dict[str, Any], about: dict[str, str]) -> Iterator[None]:
+    """Write what has been measured, and what ended it before all was, where Kubernetes looks."""
+    error = "ended before all was measured"
+    try:
+        yield
+        error = ""
+    except ConnectorError as caught:
+        error = str(caught)
+        raise click.ClickException(error) from caught
+    except click.ClickException as caught:
+        error = caught.message
+        raise
+    finally:
+        if path is not None:
+            path.write_text(termination_message(done, about | _versions(), error), encoding="utf-8")
+
+
+def _gpu() -> str:
+    """Return the name of the GPU on which vLLM computes; empty where it is built for CPUs."""
+    from vllm.platforms import current_platform  # noqa: PLC0415 - takes seconds, for two parts
+
+    return str(current_platform.get_device_name()) if current_platform.is_cuda_alike() else ""
+
+
+def _versions() -> dict[str, str]:
+    from vllm import __version__  # noqa: PLC0415 - takes seconds
+
+    return {"kvtier": version("kvtier"), "vllm": str(__version__)}

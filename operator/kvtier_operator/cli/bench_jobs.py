@@ -1,0 +1,125 @@
+"""The Jobs that `kvtier bench job` is asked for, and why one cannot be made."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from kvtier_connector.bench.shapes import DEMO, SHAPES, shape_of
+from kvtier_connector.bench.sides.names import PARTS, SIDES, VLLM
+from kvtier_operator.api.engine import Device
+from kvtier_operator.api.resource import Backend, KVCacheTier, Spec
+from kvtier_operator.cli.bench_job import Asked
+from kvtier_operator.cli.load import load_resources
+from kvtier_operator.cli.observe import observe
+from kvtier_operator.cli.verdicts import refusals
+from kvtier_operator.errors import InvalidInputError, Problem
+from kvtier_operator.planning.bench import (
+    BenchRun,
+    as_native,
+    in_namespace,
+    with_room_for,
+    without_shared_disk,
+)
+from kvtier_operator.planning.objects.bench_job import bench_job
+from kvtier_operator.planning.observed import Observed
+from kvtier_operator.planning.plan import Plan
+from kvtier_operator.planning.planner import make_plan
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """The Jobs of all resources.
+
+    Attributes:
+        jobs: One a resource.
+        remarks: What is left out of them, a line each.
+        refusals: What checks say against them, a line each: there is then nothing to apply.
+    """
+
+    jobs: tuple[dict[str, Any], ...]
+    remarks: tuple[str, ...]
+    refusals: tuple[str, ...]
+
+
+def jobs_of(asked: Asked) -> Made:
+    """A Job for each resource.
+
+    Raises:
+        InvalidInputError: A resource cannot be read, planned or measured.
+    """
+    jobs, remarks, refused = [], list[str](), list[str]()
+    for source, read in load_resources(asked.paths):
+        resource, left_out = without_shared_disk(in_namespace(read, asked.namespace))
+        run = BenchRun(
+            shape=_shape(source, resource.spec, asked.shape),
+            parts=asked.only or PARTS,
+            sides=_sides(source, resource.spec, asked.sides),
+            turns=asked.turns,
+            deadline_s=asked.deadline_s,
+        )
+        observed = observe(resource, model_config=asked.model_config, hub=asked.hub, images=asked.images)
+        plan = _planned(resource, run, observed)
+        refused += refusals(source, plan)
+        if left_out:
+            remarks.append(f"{source}: {left_out}")
+        jobs.append(bench_job(plan, run))
+    return Made(tuple(jobs), tuple(remarks), tuple(refused))
+
+
+def _planned(resource: KVCacheTier, run: BenchRun, observed: Observed) -> Plan:
+    plan = make_plan(resource, observed)
+    if VLLM not in run.sides:
+        return plan
+    return with_room_for(plan, make_plan(as_native(resource), observed))
+
+
+def _shape(source: str, spec: Spec, wanted: str | None) -> str:
+    """The shape to draw, which its backend and its GPUs have to be able to serve.
+
+    Raises:
+        InvalidInputError: They are not, or no shape is known for the model.
+    """
+    if spec.backend is not Backend.KVTIER:
+        raise _problem(
+            source,
+            "spec.backend",
+            f"{spec.backend}: the bench measures KVTier's connector beside vLLM's own and none; "
+            f"give a resource with backend {Backend.KVTIER}, such as this one with that changed",
+        )
+    default = DEMO if spec.engine.device is Device.CPU else shape_of(spec.model.name)
+    shape = wanted or default
+    if shape is None:
+        known = ", ".join(SHAPES)
+        raise _problem(
+            source,
+            "spec.model.name",
+            f"the bench has no sizes of {spec.model.name}; choose the nearest with --shape: {known}",
+        )
+    heads, ranks = SHAPES[shape].config["num_attention_heads"], spec.engine.tensor_parallel_size
+    if heads % ranks:
+        raise _problem(
+            source,
+            "spec.engine.tensorParallelSize",
+            f"{ranks} ranks cannot share the {heads} heads of {shape}; choose another --shape",
+        )
+    return shape
+
+
+def _sides(source: str, spec: Spec, wanted: tuple[str, ...]) -> tuple[str, ...]:
+    """What is compared; nothing on a CPU, where one engine has its connector in and out.
+
+    Raises:
+        InvalidInputError: Something was asked for there.
+    """
+    if spec.engine.device is not Device.CPU:
+        return wanted or SIDES
+    if wanted:
+        raise _problem(
+            source,
+            "spec.engine.device",
+            "cpu: --sides compares engines on a GPU; without it one engine has its connector in and out",
+        )
+    return ()
+
+
+def _problem(source: str, field: str, message: str) -> InvalidInputError:
+    return InvalidInputError(source, Problem(field, message))

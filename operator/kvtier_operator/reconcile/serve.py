@@ -1,0 +1,39 @@
+"""The operator at work: its watches, its controller and what asks after them, in one event loop."""
+
+import asyncio
+import signal
+
+from kvtier_operator.reconcile.access import Access
+from kvtier_operator.reconcile.client import Api
+from kvtier_operator.reconcile.connect import connection
+from kvtier_operator.reconcile.controller import Controller
+from kvtier_operator.reconcile.endpoints import endpoints
+from kvtier_operator.reconcile.handlers import ResourceWatch
+from kvtier_operator.reconcile.options import Options
+
+
+async def serve(options: Options, metrics_port: int, health_port: int) -> None:
+    """Serve KVCacheTiers until SIGTERM or SIGINT, which cancel it.
+
+    Args:
+        options: What to serve.
+        metrics_port: Of Prometheus metrics.
+        health_port: Of liveness and readiness.
+
+    Raises:
+        KvtierError: No cluster, or one that cannot be asked.
+        OSError: A port is in use.
+    """
+    me = asyncio.current_task()
+    for stop in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(stop, me.cancel if me else lambda: None)
+    configuration = await connection()
+    async with Api(configuration) as api:
+        controller = Controller(api, options)
+        watch = ResourceWatch(configuration, options.namespaces, controller.resource_event)
+        access = Access(api, options.namespaces)
+        async with endpoints(controller, access, metrics_port=metrics_port, health_port=health_port):
+            await access.wait()
+            async with asyncio.TaskGroup() as group:
+                group.create_task(controller.run(), name="controller")
+                group.create_task(watch.run(), name="kopf")

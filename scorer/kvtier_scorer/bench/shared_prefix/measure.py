@@ -1,0 +1,106 @@
+"""Asks what `kvtier bench shared-prefix` is told to, and shows it beside earlier runs."""
+
+import asyncio
+import json
+import random
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Final
+
+import click
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+from kvtier_scorer.bench.shared_prefix.client import Answer, Server
+from kvtier_scorer.bench.shared_prefix.command import Asked
+from kvtier_scorer.bench.shared_prefix.engines import read_engines
+from kvtier_scorer.bench.shared_prefix.errors import ServerError
+from kvtier_scorer.bench.shared_prefix.figures import Figures
+from kvtier_scorer.bench.shared_prefix.load import Served, constant_concurrency
+from kvtier_scorer.bench.shared_prefix.plot import write_plot
+from kvtier_scorer.bench.shared_prefix.table import table
+from kvtier_scorer.bench.shared_prefix.workload import WORKLOADS, Question, Workload, questions, text
+
+_SAMPLE_WORDS: Final = 400
+
+
+def measure(asked: Asked) -> None:
+    """Ask, print, and write what was asked for.
+
+    Raises:
+        ServerError: The server does not answer, or refused a request.
+        click.BadParameter: An earlier run's file is none.
+    """
+    shape = _shape(asked)
+    earlier = [_read(path) for path in asked.beside]
+    figures = asyncio.run(_measure(asked, shape))
+    runs = [*earlier, figures]
+    document = json.dumps({"shared_prefix": figures.to_json()}, indent=2)
+    if asked.write is not None:
+        asked.write.parent.mkdir(parents=True, exist_ok=True)
+        asked.write.write_text(document + "\n", encoding="utf-8")
+    if asked.plot is not None:
+        write_plot(runs, asked.plot)
+    if asked.output == "json":
+        click.echo(document)
+    else:
+        Console().print(table(runs))
+    if figures.failed:
+        raise ServerError(
+            f"{figures.failed} of {shape.requests} requests failed; the first: {figures.failure}"
+        )
+
+
+def _shape(asked: Asked) -> Workload:
+    changed = {
+        "groups": asked.num_groups,
+        "prompts_per_group": asked.prompts_per_group,
+        "system_tokens": asked.system_prompt_len,
+        "question_tokens": asked.question_len,
+        "output_tokens": asked.output_len,
+        "concurrency": asked.concurrency,
+    }
+    given = {key: value for key, value in changed.items() if value is not None}
+    return replace(WORKLOADS[asked.workload], **given)
+
+
+async def _measure(asked: Asked, shape: Workload) -> Figures:
+    connecting = Server(
+        asked.url, api_key=asked.api_key, timeout_s=asked.timeout_s, connections=shape.concurrency
+    )
+    async with connecting as server:
+        model = asked.model or await server.first_model()
+        sample = text(random.Random(asked.seed), _SAMPLE_WORDS)  # noqa: S311 - not for secrets
+        prompts = questions(shape, await server.words_per_token(model, sample), asked.seed)
+        before = await read_engines(asked.engines)
+
+        async def ask(question: Question) -> Answer:
+            return await server.ask(model, question, shape.output_tokens)
+
+        served = await _shown(ask, prompts, shape.concurrency)
+        return Figures.of(asked.name, shape, served, before, await read_engines(asked.engines))
+
+
+async def _shown(
+    ask: Callable[[Question], Awaitable[Answer]], prompts: list[Question], concurrency: int
+) -> Served:
+    columns = (TextColumn("requests"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
+        task = progress.add_task("requests", total=len(prompts))
+        return await constant_concurrency(
+            ask,
+            prompts,
+            concurrency,
+            lambda _: progress.advance(task),
+        )
+
+
+def _read(path: Path) -> Figures:
+    try:
+        return Figures.from_json(json.loads(path.read_text(encoding="utf-8"))["shared_prefix"])
+    except (ValueError, KeyError, TypeError) as error:
+        raise click.BadParameter(
+            f"{path} is not a result of `kvtier bench shared-prefix --write`: {error!r}",
+            param_hint="--beside",
+        ) from error
