@@ -1,0 +1,78 @@
+"""The wheel in an empty environment: help and planning work, the rest says what it needs."""
+
+import json
+
+import pytest
+import yaml
+from tests.unit.operator.cli.test_help import COMMANDS
+from tests.wheel.environment import ROOT, Environment
+
+from kvtier_operator.cli.summaries import SUMMARIES
+
+FIRST = ROOT / "docs" / "user-guide" / "examples" / "first.yaml"
+BEYOND_PIP = "uv pip install --override <(echo torch==2.13.0) 'kvtier[engine-cpu]'"
+
+
+@pytest.mark.parametrize("path", COMMANDS, ids=" ".join)
+def test_help(base: Environment, path: tuple[str, ...]) -> None:
+    done = base.run(*path, "--help")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith(f"Usage: {' '.join(path)} ")
+
+
+@pytest.mark.parametrize("group", SUMMARIES)
+def test_help_lists_the_commands(base: Environment, group: str) -> None:
+    said = base.run(
+        *group.replace("kvtier.bench", "kvtier bench").removesuffix(".commands").split(), "--help"
+    )
+    for name in SUMMARIES[group]:
+        assert f"  {name} " in said.stdout
+
+
+def test_planning(base: Environment) -> None:
+    done = base.run("kvtier", "plan", "-f", FIRST)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "409,600" in done.stdout
+    assert json.loads(base.run("kvtier", "plan", "-f", FIRST, "-o", "json").stdout)
+
+
+@pytest.mark.parametrize("command", ["render", "bench job"])
+def test_objects(base: Environment, command: str) -> None:
+    done = base.run("kvtier", *command.split(), "-f", FIRST)
+    assert (done.returncode, done.stderr) == (0, "")
+    kinds = [each["kind"] for each in yaml.safe_load_all(done.stdout)]
+    assert kinds[-1] == "Job" if command == "bench job" else "Deployment" in kinds
+
+
+def test_the_doctor(base: Environment) -> None:
+    done = base.run("kvtier", "doctor", "-f", FIRST)
+    assert done.returncode in {0, 1}
+    assert (done.stderr, done.stdout.splitlines()[0]) == ("", f"{FIRST}: qwen3-32b")
+
+
+def test_a_server_that_does_not_answer(base: Environment) -> None:
+    done = base.run("kvtier", "bench", "query-twice", "--url", "http://127.0.0.1:9", "--context", FIRST)
+    assert done.returncode == 3
+    assert "the server does not answer" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("typed", "how"),
+    [
+        ("kvtier run -f FIRST", BEYOND_PIP),
+        ("kvtier demo", BEYOND_PIP),
+        ("kvtier bench offline", BEYOND_PIP),
+        ("kvtier bench connector", "pip install 'kvtier[connector]'"),
+        ("kvtier bench shared-prefix --url http://127.0.0.1:9", "pip install 'kvtier[scorer]'"),
+        ("kvtier picker --config-file FIRST", "pip install 'kvtier[scorer]'"),
+        ("kvtier simulate --trace high-cache", "pip install 'kvtier[scorer]'"),
+        ("kvtier-operator", "pip install 'kvtier[operator]'"),
+    ],
+)
+def test_what_needs_an_extra_says_so_in_a_line(base: Environment, typed: str, how: str) -> None:
+    done = base.run(*typed.replace("FIRST", str(FIRST)).split())
+    (line,) = done.stderr.splitlines()
+    assert done.returncode == (1 if typed == "kvtier-operator" else 3)
+    assert line.startswith(f"{typed.split(maxsplit=1)[0]}: ")
+    assert " not installed" in line
+    assert how in line
