@@ -7,16 +7,16 @@ from pathlib import Path
 from typing import Final
 
 from tests.cluster.harness.commands import Command
-from tests.cluster.harness.control_plane import ControlPlane
 from tests.cluster.harness.operator import Operator, running_operator
 from tests.cluster.harness.places import OPERATOR, SYSTEM
+from tests.cluster.harness.providers.provider import Cluster
 
 _LOG_CHARACTERS: Final = 4000
 
 
 @contextmanager
 def installed(
-    site: ControlPlane,
+    site: Cluster,
     kubectl: Command,
     folder: Path,
     *,

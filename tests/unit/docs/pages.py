@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
@@ -21,6 +22,29 @@ def name(page: Path) -> str:
 def fenced(page: Path, language: str) -> list[str]:
     """Blocks of one language, such as `yaml`."""
     return [text for found, text in _FENCE.findall(page.read_text(encoding="utf-8")) if found == language]
+
+
+@dataclass(frozen=True, slots=True)
+class Typed:
+    """A command of a page.
+
+    Attributes:
+        command: As it is typed, comment included.
+        shown: Lines that the page shows of its output; `...` stands for any that it leaves out.
+    """
+
+    command: str
+    shown: tuple[str, ...]
+
+
+def typed(page: Path) -> list[Typed]:
+    """The commands of all `console` blocks, in order."""
+    found: list[Typed] = []
+    for block in fenced(page, "console"):
+        for part in re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]:
+            command, shown = re.split(r"(?<!\\)\n", part, maxsplit=1)
+            found.append(Typed(command, tuple(shown.rstrip("\n").splitlines())))
+    return found
 
 
 def documents(page: Path) -> Iterator[Any]:

@@ -1,0 +1,101 @@
+"""README's commands, typed in its order by somebody who has nothing of kvtier's yet, on a new cluster."""
+
+import re
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+from tests.cluster.harness.commands import command
+from tests.cluster.harness.kwok import Shape, add_nodes, running_kwok
+from tests.cluster.harness.modules import module_folder
+from tests.cluster.harness.places import ROOT
+from tests.cluster.harness.providers.fixtures import made, need
+from tests.cluster.harness.providers.provider import Ability, Cluster, Provider
+from tests.cluster.harness.tools import Say
+from tests.cluster.install.running import installed
+from tests.cluster.newcomer.belongings import checkout, variables
+from tests.cluster.newcomer.shell import open_shell
+from tests.unit.docs.pages import Typed, fenced, typed
+
+README = ROOT / "README.md"
+OF_OTHERS = {
+    "make demo": "vLLM and its 5 GB; tests/engine and tests/picker hold what it does",
+    "make test": "this is a part of it",
+}
+EXTENSION = "sigs.k8s.io/gateway-api-inference-extension"
+PUBLISHED = "https://raw.githubusercontent.com/kubernetes-sigs/gateway-api-inference-extension/"
+INSTALL = "helm install"
+# How long ago something was made.
+AGE = re.compile(r"\d+(ms|s|m|h)\b$")
+
+
+@pytest.fixture(scope="module")
+def new_cluster(provider: Provider, say: Say) -> Iterator[Cluster]:
+    """With nodes on which engines and pickers are Ready at once, and nothing else."""
+    need(provider, Ability.CONTROL_PLANE)
+    with made(provider.cluster(say)) as cluster, cluster.client() as api, running_kwok(cluster, say):
+        add_nodes(api, 2, Shape())
+        yield cluster
+
+
+def test_what_is_left_to_others_is_there() -> None:
+    assert [plain for each in typed(README) if (plain := _plain(each)) in OF_OTHERS] == [*OF_OTHERS]
+
+
+def test_its_commands_do_what_it_says(new_cluster: Cluster, tmp_path: Path, say: Say) -> None:
+    sources, home = checkout(tmp_path / "kvtier"), tmp_path / "home"
+    kubeconfig = new_cluster.kubeconfig(tmp_path)
+    environment = variables(home, kubeconfig, say)
+    [resource] = fenced(README, "yaml")
+    (sources / "cr.yaml").write_text(resource, encoding="utf-8")
+    with open_shell(sources, environment) as shell, ExitStack() as stack:
+        for each in typed(README):
+            if _plain(each) in OF_OTHERS:
+                continue
+            status, shown = shell.type(_from_here(each.command))
+            assert status == 0, f"{each.command}\n{shown}"
+            _hold(each, shown)
+            if each.command.startswith(INSTALL):
+                # Its pod's node only says that it runs it.
+                kubectl = command("kubectl", kubeconfig, tmp_path, say)
+                stack.enter_context(installed(new_cluster, kubectl, tmp_path))
+
+
+def _plain(each: Typed) -> str:
+    return each.command.partition(" #")[0].strip()
+
+
+def _from_here(line: str) -> str:
+    """The same file of the same version, without the network."""
+    if PUBLISHED not in line:
+        return line
+    folder = module_folder(EXTENSION)
+    version = folder.name.partition("@")[2]
+    assert f"{PUBLISHED}{version}/" in line
+    return line.replace(f"{PUBLISHED}{version}", str(folder))
+
+
+def _hold(each: Typed, shown: str) -> None:
+    """What the page shows is there in its order, and nothing between lines but where it says `...`."""
+    lines = [_ageless(line) for line in shown.splitlines()]
+    at = 0
+    for part in _parts(each.shown):
+        places = range(at, len(lines) - len(part) + 1)
+        found = next((place for place in places if lines[place : place + len(part)] == part), None)
+        assert found is not None, "\n".join((each.command, "does not show", *part, "but", *lines))
+        at = found + len(part)
+
+
+def _parts(shown: Iterable[str]) -> list[list[str]]:
+    parts: list[list[str]] = [[]]
+    for line in shown:
+        if line == "...":
+            parts.append([])
+        else:
+            parts[-1].append(_ageless(line))
+    return parts
+
+
+def _ageless(line: str) -> str:
+    return AGE.sub("AGE", line.rstrip())
