@@ -38,7 +38,6 @@ def test_fills_in_every_default(kvcachetiers: KVCacheTiers) -> None:
             "device": "cuda",
             "tensorParallelSize": 1,
             "dataParallelSize": 1,
-            "blockSize": 16,
             "kvCacheDtype": "auto",
             "port": 8000,
             "resources": {},

@@ -122,11 +122,10 @@ def engine(model_folder: Callable[..., Path]) -> Engine:
                 dtype="float32",
                 enforce_eager=True,
                 max_model_len=1024,
-                block_size=32,
                 max_num_seqs=8,
                 disable_log_stats=False,
                 kv_transfer_config=transfer,
-                **settings,
+                **({"block_size": 32} | settings),
             )
             try:
                 yield llm

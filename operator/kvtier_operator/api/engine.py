@@ -89,8 +89,11 @@ class EngineSpec(ApiModel):
         ge=1,
         le=2**31 - 1,
     )
-    block_size: int = Field(
-        16, description="Tokens in one KV block of the device cache (vLLM's --block-size).", ge=1, le=1024
+    block_size: int | None = Field(
+        None,
+        description="Tokens in one KV block of the device cache (vLLM's --block-size). Empty: vLLM's own choice, 16 on cuda and 128 on cpu.",
+        ge=1,
+        le=1024,
     )
     gpu_memory_utilization: float | None = Field(
         None,

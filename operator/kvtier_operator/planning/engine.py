@@ -8,6 +8,7 @@ from kvtier_operator.api.engine import Device, EngineSpec, KVCacheDtype
 from kvtier_operator.api.resource import KVCacheTier, Spec
 from kvtier_operator.api.router import RouterSpec
 from kvtier_operator.planning import images
+from kvtier_operator.planning.block_tokens import engine_block_tokens
 from kvtier_operator.planning.observed import Machine, Observed
 from kvtier_operator.planning.plan import BackendPlan, EnginePlan
 from kvtier_operator.planning.tiers import CPU_DEVICE_KV_CACHE_BYTES
@@ -49,7 +50,7 @@ def _args(resource: KVCacheTier, backend: BackendPlan, machine: Machine | None) 
         *("--tensor-parallel-size", str(engine.tensor_parallel_size)),
         *("--data-parallel-size", str(engine.data_parallel_size)),
         *_option("--max-model-len", engine.max_model_len),
-        *("--block-size", str(engine.block_size)),
+        *("--block-size", str(engine_block_tokens(engine))),
         "--enable-prefix-caching",
         *_device_cache_args(engine),
         *backend.args,

@@ -33,7 +33,7 @@ class Geometry:
         attention_heads: Query heads of one layer; None if not known.
         bytes_per_prefix: What each cached prefix takes beside its tokens, all ranks of one engine: the
             windows of sliding-window layers and the states of linear-attention layers.
-        block_tokens: Tokens of one KV block as vLLM uses it; larger than spec.engine.blockSize where a
+        block_tokens: Tokens of one KV block as vLLM uses it; larger than what it is given where a
             linear-attention state needs a larger page.
         hybrid: Whether layers differ in what they keep, so that vLLM needs its hybrid cache manager.
     """

@@ -21,6 +21,7 @@ from typing import Final
 from kvtier_operator.api.engine import EngineSpec, KVCacheDtype
 from kvtier_operator.api.resource import Backend, Spec
 from kvtier_operator.errors import InvalidInputError, Problem
+from kvtier_operator.planning.block_tokens import engine_block_tokens
 from kvtier_operator.planning.geometry import Geometry, LayerGroup, LayerKind, ModelShape
 from kvtier_operator.planning.units import ceil_div, count, size
 
@@ -171,12 +172,13 @@ def _block_tokens(
     engine: EngineSpec, whole: tuple[LayerGroup, ...], partial: tuple[LayerGroup, ...], split: _Split
 ) -> int:
     """vLLM, platforms/interface.py, _align_hybrid_block_size: a page must hold a whole state."""
+    tokens = engine_block_tokens(engine)
     state_bytes = max((group.state_bytes for group in partial), default=0)
     page_bytes = max((split.rank_bytes(group) for group in whole), default=0)
     if not state_bytes or not page_bytes:
-        return engine.block_size
+        return tokens
     mla = any(group.kind is LayerKind.MLA for group in whole)
-    alignment = max(engine.block_size, _MLA_STATE_BLOCK_ALIGNMENT if mla else 1)
+    alignment = max(tokens, _MLA_STATE_BLOCK_ALIGNMENT if mla else 1)
     return alignment * max(1, ceil_div(ceil_div(state_bytes, split.ranks), alignment * page_bytes))
 
 

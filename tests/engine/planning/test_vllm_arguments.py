@@ -10,6 +10,7 @@ import yaml
 from kvtier_connector.bench.given import Given
 from kvtier_connector.bench.llm import read_arguments, serve_parser
 from kvtier_operator.cli.load import load_resources
+from kvtier_operator.planning.block_tokens import engine_block_tokens
 from kvtier_operator.planning.observed import Observed
 from kvtier_operator.planning.planner import make_plan
 
@@ -50,7 +51,7 @@ def test_vllm_reads_what_the_resource_says(path: Path, parse: Parse) -> None:
     assert args.revision == spec.model.revision
     assert args.tensor_parallel_size == spec.engine.tensor_parallel_size
     assert args.data_parallel_size == spec.engine.data_parallel_size
-    assert args.block_size == spec.engine.block_size
+    assert args.block_size == engine_block_tokens(spec.engine)
     assert args.kv_cache_dtype == spec.engine.kv_cache_dtype
     assert args.enable_prefix_caching is True
     assert args.kv_offloading_size is None

@@ -7,6 +7,7 @@ from kvtier_operator.api.resource import Spec
 from kvtier_operator.planning.backends.disk import disk_mounts
 from kvtier_operator.planning.backends.share import Share, index_bytes_per_rank
 from kvtier_operator.planning.backends.transfer import transfer_args
+from kvtier_operator.planning.block_tokens import engine_block_tokens
 from kvtier_operator.planning.geometry import Geometry
 from kvtier_operator.planning.plan import BackendPlan
 from kvtier_operator.planning.units import round_up
@@ -70,7 +71,7 @@ def _namespace(spec: Spec) -> str:
         engine.image or "",
         engine.kv_cache_dtype,
         str(engine.tensor_parallel_size),
-        str(engine.block_size),
+        str(engine_block_tokens(engine)),
         *engine.extra_args,
     ]
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:12]

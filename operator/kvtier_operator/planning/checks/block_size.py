@@ -3,6 +3,7 @@
 from typing import Final
 
 from kvtier_operator.api.engine import Device
+from kvtier_operator.planning.block_tokens import DEFAULT_BLOCK_TOKENS, engine_block_tokens
 from kvtier_operator.planning.checks.check import CheckInput, Verdicts
 from kvtier_operator.planning.plan import CheckResult
 from kvtier_operator.planning.units import round_up
@@ -14,7 +15,7 @@ _CUDA_MULTIPLE: Final = 16  # vLLM 0.32, v1/attention/backends/flash_attn.py, ge
 
 def block_size(given: CheckInput) -> CheckResult:
     """CPU attention of vLLM needs multiples of 32 tokens, CUDA attention multiples of 16."""
-    tokens = given.spec.engine.block_size
+    tokens = engine_block_tokens(given.spec.engine)
     if given.spec.engine.device is Device.CPU:
         if given.geometry.mla:
             return _VERDICTS.warn(
@@ -27,13 +28,14 @@ def block_size(given: CheckInput) -> CheckResult:
             return _VERDICTS.reject(
                 "BlockSizeNotSupported",
                 f"{tokens} tokens: vLLM's CPU attention needs a multiple of {_CPU_MULTIPLE}; "
-                f"set {round_up(tokens, _CPU_MULTIPLE)}, or 128, vLLM's own choice",
+                f"set it to {round_up(tokens, _CPU_MULTIPLE)}, or to "
+                f"{DEFAULT_BLOCK_TOKENS[Device.CPU]}, vLLM's own choice",
             )
     elif tokens % _CUDA_MULTIPLE:
         return _VERDICTS.reject(
             "BlockSizeNotSupported",
             f"{tokens} tokens: vLLM's CUDA attention needs a multiple of {_CUDA_MULTIPLE}; "
-            f"set {round_up(tokens, _CUDA_MULTIPLE)}",
+            f"set it to {round_up(tokens, _CUDA_MULTIPLE)}",
         )
     if given.geometry.block_tokens != tokens:
         return _VERDICTS.warn(

@@ -6,6 +6,7 @@ from typing import Final
 from kvtier_operator.api.parse import parse_resource
 from kvtier_operator.api.resource import KVCacheTier
 from kvtier_operator.errors import RuntimeFailedError
+from kvtier_operator.planning.block_tokens import engine_block_tokens
 from kvtier_operator.runtime.demo.corpus import documents
 from kvtier_operator.runtime.demo.routing_load import ENGINES, RoutingLoad
 
@@ -35,7 +36,7 @@ def fitted(
         prompts: How many documents the CPU tier holds.
     """
     longest = tokens + _BESIDE_TOKENS
-    block = resource.spec.engine.block_size
+    block = engine_block_tokens(resource.spec.engine)
     device_kib = -(-(longest // block + _SPARE_BLOCKS) * block * kv_bytes_per_token // _KIB)
     document = resource.manifest()
     document["spec"]["model"]["name"] = name
@@ -55,7 +56,7 @@ def fitted_for_routing(
         load: What will be asked at most.
         kv_bytes_per_token: What a token costs in the device cache.
     """
-    block = resource.spec.engine.block_size
+    block = engine_block_tokens(resource.spec.engine)
     longest = load.system_tokens + load.question_tokens + load.output_tokens + _AROUND_TOKENS
     longest_blocks = -(-longest // block)
     device_blocks = _PROMPTS_ON_DEVICE * longest_blocks + _SPARE_BLOCKS

@@ -54,6 +54,17 @@ def test_weights_that_leave_no_scorer_are_refused_by_field() -> None:
     assert refused.value.problems[0].field == "spec.router.weights"
 
 
+@pytest.mark.parametrize(
+    ("engine", "block"),
+    [({"device": "cpu"}, 128), ({"device": "cpu", "blockSize": 32}, 32), ({"device": "cuda"}, 16)],
+    ids=str,
+)
+def test_entries_follow_the_block_that_the_engine_is_given(engine: dict[str, object], block: int) -> None:
+    plan = router({"spec.router.flavor": "builtin", "spec.engine": engine})
+    assert (plan.tokens_per_entry, plan.entries.cpu_prefix) == (block, 409_600 // block)
+    assert f"blockSizeTokens: {block}\n" in plan.config
+
+
 def test_the_hash_follows_the_configuration_alone() -> None:
     assert router({}).config_hash == router({"spec.replicas": 9}).config_hash
     assert router({}).config_hash != router({"spec.tiers.cpu.capacity": "200Gi"}).config_hash

@@ -10,17 +10,21 @@ def test_16_tokens_on_cuda() -> None:
 
 def test_cuda_needs_multiples_of_16() -> None:
     result = verdict(block_size, resource(engine={"blockSize": 24}))
-    says(result, REJECT, "BlockSizeNotSupported", "24 tokens", "set 32")
+    says(result, REJECT, "BlockSizeNotSupported", "24 tokens", "set it to 32")
     assert result.field == "spec.engine.blockSize"
 
 
 def test_the_cpu_needs_multiples_of_32() -> None:
-    result = verdict(block_size, resource(engine={"device": "cpu"}))
-    says(result, REJECT, "BlockSizeNotSupported", "16 tokens", "set 32")
+    result = verdict(block_size, resource(engine={"device": "cpu", "blockSize": 16}))
+    says(result, REJECT, "BlockSizeNotSupported", "16 tokens", "set it to 32, or to 128")
 
 
 def test_32_tokens_on_the_cpu() -> None:
     says(verdict(block_size, resource(engine={"device": "cpu", "blockSize": 32})), PASS, "Passed")
+
+
+def test_the_cpu_has_a_block_of_its_own_where_none_is_given() -> None:
+    says(verdict(block_size, resource(engine={"device": "cpu"})), PASS, "Passed", "128 tokens")
 
 
 def test_mla_on_the_cpu_has_no_prefix_cache() -> None:
