@@ -173,7 +173,7 @@ RULES: Final = (
         {_GEOMETRY: {"layers": 4, "kvHeads": 8, "headDim": 64, "linearLayers": 8}},
     ),
     RuleCase(
-        "gpuMemory and gpuMemoryUtilization have no meaning on device cpu; use kvCacheMemory",
+        "gpuMemory and gpuMemoryUtilization have no meaning on device cpu; leave them out",
         "spec.engine",
         {"spec.engine": {"device": "cpu", "kvCacheMemory": "4Gi"}},
         {"spec.engine": {"device": "cpu", "gpuMemoryUtilization": 0.9}},

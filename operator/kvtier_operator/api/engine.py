@@ -138,7 +138,7 @@ class EngineSpec(ApiModel):
 
     @rule(
         "self.device != 'cpu' || (!has(self.gpuMemoryUtilization) && !has(self.gpuMemory))",
-        "gpuMemory and gpuMemoryUtilization have no meaning on device cpu; use kvCacheMemory",
+        "gpuMemory and gpuMemoryUtilization have no meaning on device cpu; leave them out",
     )
     def gpu_settings_need_a_gpu(self) -> bool:
         """Nothing that is written has no effect."""

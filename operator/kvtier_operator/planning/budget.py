@@ -28,6 +28,8 @@ HEADROOM_DIVISOR: Final = 10
 """A tenth of all but the tier and /dev/shm: working sets are estimates, those two are exact."""
 LOGS_AND_SCRATCH_BYTES: Final = GIB
 """Ephemeral storage of the container itself: logs and compile cache."""
+DEVICE_CACHE_LINE: Final = "device KV cache"
+"""Of the pod's memory, where vLLM computes on the CPU."""
 
 PIN_S_PER_GIB: Final = 0.56
 """Slow end of what is reported for taking and page-locking memory: 0.1 s (vLLM #51080) to 0.56 s a GiB."""
@@ -117,7 +119,7 @@ def _working_set(spec: Spec, geometry: Geometry, ranks: int) -> tuple[MemoryLine
             "model weights", weights * engines, f"{many(engines, 'engine')} x {size(weights)} on device cpu"
         ),
         MemoryLine(
-            "device KV cache",
+            DEVICE_CACHE_LINE,
             cache * ranks,
             f"{many(ranks, 'rank')} x {size(cache)} of kvCacheMemory, in memory on device cpu",
         ),

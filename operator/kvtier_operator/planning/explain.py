@@ -184,7 +184,7 @@ def _entry_rows(plan: Plan) -> list[tuple[str, str, str]]:
             exact = value == ceil_div(tier.tokens, router.tokens_per_entry)
             how = f"ceil({division})" if exact else "fixed by this picker, whatever the tier"
             rows.append((name, count(value), how))
-        elif name == "gpu prefix entries":
+        elif name == "gpu prefix entries" and router.gpu_from_metrics:
             rows.append((name, "-", "from the engine's metrics after start"))
     return rows
 

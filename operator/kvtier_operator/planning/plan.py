@@ -280,6 +280,7 @@ class RouterPlan:
         image: Its image.
         tokens_per_entry: Tokens one LRU entry stands for.
         entries: LRU capacities.
+        gpu_from_metrics: Whether the picker asks the engine for the size of the device's cache.
         config: EndpointPickerConfig, as YAML.
         config_hash: Hash of `config`; the picker restarts when it changes.
         resources: Its requests and limits.
@@ -290,6 +291,7 @@ class RouterPlan:
     image: str
     tokens_per_entry: int
     entries: RouterEntries
+    gpu_from_metrics: bool
     config: str
     config_hash: str
     resources: PickerResources

@@ -37,6 +37,7 @@ def plan_router(resource: KVCacheTier, geometry: Geometry, tiers: Tiers, images:
         image=router.image or images.picker(router.flavor, config.version, tested=router.version is None),
         tokens_per_entry=config.tokens_per_entry,
         entries=entries,
+        gpu_from_metrics=config.gpu_from_metrics,
         config=config.text,
         config_hash=hashlib.sha256(config.text.encode()).hexdigest()[:16],
         resources=plan_picker_resources(resource.spec, entries),

@@ -10,7 +10,7 @@ from typing import Final
 
 from kvtier_scorer.config.document import APPROX_PREFIX_PRODUCER, PREFIX, Plugin, load_plugins, render
 from kvtier_scorer.config.model import Entries, PickerConfig, PickerInput
-from kvtier_scorer.config.tiers import PrefixTier, prefix_tiers
+from kvtier_scorer.config.tiers import PrefixTier, prefix_tiers, unknown_gpu
 
 FIXED_ENTRIES: Final = 31250
 """v1.5.0 approximateprefix/types.go, defaultLRUCapacityPerServer."""
@@ -56,6 +56,7 @@ def gaie_single_config(given: PickerInput, version: str, api_version: str) -> Pi
         entries=entries,
         text=render(api_version, plugins, warnings),
         warnings=warnings,
+        gpu_from_metrics=unknown_gpu(tiers[-1:]),
     )
 
 

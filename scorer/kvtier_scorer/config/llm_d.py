@@ -9,7 +9,7 @@ from typing import Any, Final
 from kvtier_scorer.config.document import APPROX_PREFIX_PRODUCER, PREFIX, Plugin, load_plugins, render
 from kvtier_scorer.config.errors import UnsupportedVersionError
 from kvtier_scorer.config.model import PickerConfig, PickerInput
-from kvtier_scorer.config.tiers import PrefixTier, entries_of, prefix_tiers
+from kvtier_scorer.config.tiers import PrefixTier, entries_of, prefix_tiers, unknown_gpu
 from kvtier_scorer.config.version import minor_version
 
 API_VERSION: Final = "llm-d.ai/v1alpha1"
@@ -37,14 +37,11 @@ def llm_d_config(given: PickerInput) -> PickerConfig:
     for tier in tiers:
         plugins += _tier_plugins(tier, block_tokens, given.max_prefix_tokens)
     warnings = []
-    if (
-        any(tier.name == "gpu" and tier.entries is None for tier in tiers)
-        and block_tokens != given.engine_block_tokens
-    ):
+    if unknown_gpu(tiers) and block_tokens != given.engine_block_tokens:
         warnings.append(
             "the size of the device cache is not known, so llm-d-router takes the engine's number of "
             f"{given.engine_block_tokens}-token blocks as a number of {block_tokens}-token entries: its GPU "
-            f"index is {block_tokens / given.engine_block_tokens:g} times too large; give engine.gpuMemory"
+            f"index is {block_tokens / given.engine_block_tokens:g} times too large"
         )
     return PickerConfig(
         version=version,
@@ -52,6 +49,7 @@ def llm_d_config(given: PickerInput) -> PickerConfig:
         entries=entries_of(tiers),
         text=render(API_VERSION, plugins, warnings),
         warnings=tuple(warnings),
+        gpu_from_metrics=unknown_gpu(tiers),
     )
 
 

@@ -69,6 +69,7 @@ class PickerConfig:
         entries: LRU capacities.
         text: The EndpointPickerConfig, as YAML.
         warnings: What does not work as the resource asks in this version, one line each.
+        gpu_from_metrics: Whether the picker asks the engine for the size of its device cache.
     """
 
     version: str
@@ -76,6 +77,7 @@ class PickerConfig:
     entries: Entries
     text: str
     warnings: tuple[str, ...] = ()
+    gpu_from_metrics: bool = False
 
 
 def entries_for(tokens: int | None, tokens_per_entry: int) -> int | None:

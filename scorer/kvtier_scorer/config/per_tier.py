@@ -6,7 +6,7 @@ from typing import Any
 
 from kvtier_scorer.config.document import PREFIX, Plugin, load_plugins, render
 from kvtier_scorer.config.model import PickerConfig, PickerInput
-from kvtier_scorer.config.tiers import PrefixTier, entries_of, prefix_tiers
+from kvtier_scorer.config.tiers import PrefixTier, entries_of, prefix_tiers, unknown_gpu
 
 
 def per_tier_config(
@@ -39,4 +39,5 @@ def per_tier_config(
         tokens_per_entry=given.engine_block_tokens,
         entries=entries_of(tiers),
         text=render(api_version, plugins, sections=sections),
+        gpu_from_metrics=unknown_gpu(tiers),
     )

@@ -35,6 +35,11 @@ def prefix_tiers(given: PickerInput, tokens_per_entry: int) -> tuple[PrefixTier,
     )
 
 
+def unknown_gpu(tiers: tuple[PrefixTier, ...]) -> bool:
+    """Whether a scorer stands for a device cache whose size the picker has to ask for."""
+    return any(tier.name == "gpu" and tier.entries is None for tier in tiers)
+
+
 def entries_of(tiers: tuple[PrefixTier, ...]) -> Entries:
     """The capacities of `tiers`, by name."""
     by_name = {tier.name: tier.entries for tier in tiers}

@@ -5,6 +5,8 @@ from dataclasses import dataclass
 
 from kvtier_operator.api.resource import KVCacheTier, Spec
 from kvtier_operator.planning.geometry import Geometry
+from kvtier_operator.planning.nodes.pod_needs import keeps_away_its_like
+from kvtier_operator.planning.objects.names import Component, Names
 from kvtier_operator.planning.observed import Machine, Observed
 from kvtier_operator.planning.plan import BackendPlan, Budget, CheckResult, Outcome, RouterPlan, Tiers
 
@@ -30,6 +32,12 @@ class CheckInput:
     def machine(self) -> Machine:
         """The machine of a local run; all unknown when planning for a cluster."""
         return self.observed.machine or Machine()
+
+    @property
+    def one_engine_a_node(self) -> bool:
+        """Whether the resource's own anti-affinity keeps its engines on nodes of their own."""
+        labels = Names.of_resource(self.resource).labels(Component.ENGINE)
+        return keeps_away_its_like(self.spec.engine.affinity or {}, labels)
 
     @property
     def ranks(self) -> int:

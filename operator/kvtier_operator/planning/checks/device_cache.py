@@ -2,6 +2,7 @@
 
 from typing import Final
 
+from kvtier_operator.api.engine import Device
 from kvtier_operator.planning.checks.check import CheckInput, Verdicts
 from kvtier_operator.planning.plan import CheckResult
 from kvtier_operator.planning.units import count, round_up, size
@@ -31,9 +32,15 @@ def device_cache(given: CheckInput) -> CheckResult:
     needed = round_up(longest, given.geometry.block_tokens) * given.geometry.kv_bytes_per_token_per_rank
     message = (
         f"the device's cache holds {count(tokens)} tokens, the longest sequence has {count(longest)}: "
-        f"vLLM will not start; set spec.engine.maxModelLen to at most {count(tokens)}, or give each rank "
-        f"{size(needed)}"
+        "vLLM will not start; "
+        + (f"set spec.engine.maxModelLen to at most {count(tokens)}, or " if tokens else "")
     )
-    if engine.kv_cache_memory is None and engine.gpu_memory is not None:
-        return _VERDICTS.warn("SequenceMayNotFit", f"by estimate, {message}", field="spec.engine.gpuMemory")
-    return _VERDICTS.reject("SequenceDoesNotFit", message)
+    if engine.kv_cache_memory is None and engine.device is Device.CUDA:
+        return _VERDICTS.warn(
+            "SequenceMayNotFit",
+            f"by estimate, {message}raise spec.engine.tensorParallelSize until each rank has {size(needed)}",
+            field="spec.engine.gpuMemory",
+        )
+    return _VERDICTS.reject(
+        "SequenceDoesNotFit", f"{message}set spec.engine.kvCacheMemory to at least {size(needed)} a rank"
+    )

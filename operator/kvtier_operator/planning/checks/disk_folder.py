@@ -21,7 +21,8 @@ def disk_folder(given: CheckInput) -> CheckResult:
         return _VERDICTS.passed("backend KVTier alone needs its folder to itself", reason="NotAskedFor")
     here = given.observed.machine is not None
     claim, host = disk.volume.persistent_volume_claim, disk.volume.host_path
-    if replicas <= 1 or not (host or (claim and not here)):
+    kept_apart = host and not here and given.one_engine_a_node
+    if replicas <= 1 or kept_apart or not (host or (claim and not here)):
         return _VERDICTS.passed("each engine pod has a folder of its own")
     if claim:
         return _VERDICTS.reject(
@@ -39,6 +40,6 @@ def disk_folder(given: CheckInput) -> CheckResult:
     return _VERDICTS.warn(
         "OneEngineOfANode",
         f"an engine needs its folder to itself: of {replicas} replicas a second one on a node does not "
-        "start; keep them apart with a required anti-affinity in spec.engine.affinity",
+        "start; keep them apart with a required anti-affinity by host name in spec.engine.affinity",
         field="spec.tiers.disk.volume.hostPath",
     )

@@ -21,9 +21,11 @@ def host_path(given: CheckInput) -> CheckResult:
     if not disk or not folders:
         return _VERDICTS.passed("no hostPath", reason="NoHostPath")
     shared = (
-        f"; {given.spec.replicas} replicas on one node would share it, so spread them with "
-        "spec.engine.affinity"
-        if given.spec.replicas > 1 and given.spec.backend is not Backend.KVTIER
+        f"; {given.spec.replicas} replicas on one node would share it, so keep them "
+        "apart with a required anti-affinity by host name in spec.engine.affinity"
+        if given.spec.replicas > 1
+        and given.spec.backend is not Backend.KVTIER
+        and not given.one_engine_a_node
         else ""
     )
     return _VERDICTS.warn(

@@ -2,8 +2,10 @@
 
 from typing import Final
 
+from kvtier_operator.planning.budget import DEVICE_CACHE_LINE
 from kvtier_operator.planning.checks.check import CheckInput, Verdicts
 from kvtier_operator.planning.plan import CheckResult
+from kvtier_operator.planning.tiers import CPU_DEVICE_KV_CACHE_BYTES
 from kvtier_operator.planning.units import size, size_exact
 
 _VERDICTS: Final = Verdicts("machine-memory", "spec.tiers.cpu.capacity")
@@ -30,10 +32,27 @@ def machine_memory(given: CheckInput) -> CheckResult:
         return _VERDICTS.reject(
             "BudgetLargerThanMachine",
             f"the engine with its tiers needs {size(total)}{_times(replicas)}, this machine has "
-            f"{size(memory)}; lower the capacity ({size(tier)}) by {size(total - memory)}, or "
-            "spec.engine.kvCacheMemory",
+            f"{size(memory)}; {_ways(given, tier, total - memory)}",
         )
     return _VERDICTS.passed(f"{size(total)} needed, {size(memory)} in this machine")
+
+
+def _ways(given: CheckInput, tier_bytes: int, over_bytes: int) -> str:
+    """What makes the pods smaller, and by enough where one figure tells."""
+    engine = given.spec.engine
+    ways = []
+    if over_bytes < tier_bytes:
+        ways.append(f"lower the capacity ({size(tier_bytes)}) by {size(over_bytes)}")
+    if given.spec.replicas > 1:
+        ways.append("lower spec.replicas")
+    if any(line.what == DEVICE_CACHE_LINE for line in given.budget.memory):
+        default = f" to less than {size(CPU_DEVICE_KV_CACHE_BYTES)}, its default"
+        ways.append(
+            "lower spec.engine.kvCacheMemory"
+            if engine.kv_cache_memory
+            else f"set spec.engine.kvCacheMemory{default}"
+        )
+    return ", or ".join(ways or ["serve a smaller model here"])
 
 
 def _times(replicas: int) -> str:

@@ -18,13 +18,17 @@ def pinned_allocation(given: CheckInput) -> CheckResult:
     """LMCache pins each rank's tier in one call."""
     one_call = given.spec.backend in {Backend.LMCACHE, Backend.LMCACHE_MP}
     rank_bytes = given.tiers.cpu.bytes_per_rank
+    more_ranks = "raise spec.engine.tensorParallelSize, "
     if given.spec.backend is Backend.LMCACHE_MP:
         rank_bytes *= given.ranks  # the server pins all of it
+        more_ranks = ""
+    elif given.geometry.mla:
+        rank_bytes *= given.spec.engine.tensor_parallel_size  # the first rank of an engine does
+        more_ranks = ""
     if given.spec.engine.device is Device.CUDA and one_call and rank_bytes > _ONE_CALL_BYTES:
         return _VERDICTS.warn(
             "PinningMayFail",
             f"LMCache pins {size(rank_bytes)} in one call; calls above {size(_ONE_CALL_BYTES)} are "
-            "reported to fail; lower the capacity, raise spec.engine.tensorParallelSize, or set "
-            "spec.backend to KVTier",
+            f"reported to fail; lower the capacity, {more_ranks}or set spec.backend to KVTier",
         )
     return _VERDICTS.passed("no single pinning call is larger than drivers take")

@@ -8,13 +8,13 @@ from kvtier_operator.planning.plan import CheckResult
 _VERDICTS: Final = Verdicts("reserved-environment", "spec.engine.env")
 _RESERVED: Final = {
     "PYTHONHASHSEED": "block hashes of all ranks and restarts must agree",
-    "VLLM_CPU_KVCACHE_SPACE": "set spec.engine.kvCacheMemory",
+    "VLLM_CPU_KVCACHE_SPACE": "spec.engine.kvCacheMemory makes it",
     "LMCACHE_CONFIG_FILE": "kvtier writes that file",
     "LMCACHE_LOCAL_CPU": "spec.tiers.cpu decides it",
-    "LMCACHE_MAX_LOCAL_CPU_SIZE": "set spec.tiers.cpu.capacity",
-    "LMCACHE_LOCAL_DISK": "set spec.tiers.disk.volume",
-    "LMCACHE_MAX_LOCAL_DISK_SIZE": "set spec.tiers.disk.capacity",
-    "LMCACHE_LOCAL_CPU_USE_HUGEPAGES": "set spec.tiers.cpu.hugepages",
+    "LMCACHE_MAX_LOCAL_CPU_SIZE": "spec.tiers.cpu.capacity makes it",
+    "LMCACHE_LOCAL_DISK": "spec.tiers.disk.volume makes it",
+    "LMCACHE_MAX_LOCAL_DISK_SIZE": "spec.tiers.disk.capacity makes it",
+    "LMCACHE_LOCAL_CPU_USE_HUGEPAGES": "spec.tiers.cpu.hugepages makes it",
     "LMCACHE_CHUNK_SIZE": "the tiers' tokens are counted in these chunks",
 }
 

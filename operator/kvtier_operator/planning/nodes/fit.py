@@ -53,7 +53,7 @@ def nodes_fit(plan: Plan, nodes: Sequence[Node]) -> NodesFit:
     rooms = [_Room.of(node, needs) for node, fault in faults if fault is None]
     away = [(node.name, fault) for node, fault in faults if fault is not None]
     total = sum(room.holds for room in rooms)
-    reason, message = _verdict(needs, wanted, rooms, away)
+    reason, message = _verdict(plan, needs, rooms, away)
     return NodesFit(
         fits=total >= wanted,
         matching_nodes=len(rooms),
@@ -99,9 +99,10 @@ class _Closest:
 
 
 def _verdict(
-    needs: PodNeeds, wanted: int, rooms: Sequence[_Room], away: Sequence[tuple[str, Mismatch]]
+    plan: Plan, needs: PodNeeds, rooms: Sequence[_Room], away: Sequence[tuple[str, Mismatch]]
 ) -> tuple[str, str]:
     """Reason and message."""
+    wanted = plan.resource.spec.replicas
     total, seen = sum(room.holds for room in rooms), len(rooms) + len(away)
     numbers = (
         f"room for {many(total, 'engine')}, {wanted} wanted "
@@ -120,7 +121,7 @@ def _verdict(
     sentences = [
         numbers,
         f"Node {closest.name}, closest to holding one more, {lack}{too}",
-        _alternatives((*lack.advice, *add, "add nodes")),
+        _alternatives((*lack.advice(plan), *add, "add nodes")),
     ]
     if away:
         sentences.append(f"Not matching: {_why_away(away)}")

@@ -81,7 +81,7 @@ def pod_needs(template: Mapping[str, Any]) -> PodNeeds:
         template: A pod template: its labels in `metadata`, the pod's spec in `spec`.
     """
     pod = template["spec"]
-    alone = _keeps_away_its_like(pod.get("affinity", {}), template["metadata"]["labels"])
+    alone = keeps_away_its_like(pod.get("affinity", {}), template["metadata"]["labels"])
     return PodNeeds(
         requests=pod_requests(pod) | ({ONE_PER_NODE: 1} if alone else {}),
         node_selector=pod.get("nodeSelector", {}),
@@ -98,8 +98,13 @@ def _required_terms(affinity: Mapping[str, Any]) -> tuple[Mapping[str, Any], ...
     return tuple(mappings(mapping(required).get("nodeSelectorTerms")))
 
 
-def _keeps_away_its_like(affinity: Mapping[str, Any], labels: Mapping[str, str]) -> bool:
-    """Whether required anti-affinity by host name selects the pod's own labels."""
+def keeps_away_its_like(affinity: Mapping[str, Any], labels: Mapping[str, str]) -> bool:
+    """Whether required anti-affinity by host name selects the pod's own labels.
+
+    Args:
+        affinity: A pod's, as nobody has checked it yet.
+        labels: The pod's own.
+    """
     terms = mappings(mapping(affinity.get("podAntiAffinity")).get(_REQUIRED))
     return any(
         term.get("topologyKey") == _HOSTNAME and selects(mapping(term.get("labelSelector")), labels)

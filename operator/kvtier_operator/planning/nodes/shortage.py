@@ -4,8 +4,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from kvtier_operator.api.quantity import parse_bytes
 from kvtier_operator.planning.nodes.node import CPU
 from kvtier_operator.planning.nodes.pod_needs import ONE_PER_NODE, PODS
+from kvtier_operator.planning.plan import Plan
 from kvtier_operator.planning.units import GIB, MIB, ceil_div, count, many, size
 
 _MEMORY: Final = "memory"
@@ -48,10 +50,10 @@ class Shortage:
         left, needed = amount(self.resource, self.left), amount(self.resource, self.needed)
         return f"has {left} of {self.resource} {where}, {needed} needed"
 
-    @property
-    def advice(self) -> tuple[str, ...]:
-        """What a person can do, each a way of its own."""
-        return next((advise(self) for applies, _, advise in _KINDS if applies(self.resource)), _offer(self))
+    def advice(self, plan: Plan) -> tuple[str, ...]:
+        """What a person can do of whose engines these are, each a way of its own."""
+        advise = next((advise for applies, _, advise in _KINDS if applies(self.resource)), _offer)
+        return advise(self, plan)
 
 
 def shortages(needs: Mapping[str, int], available: Mapping[str, int], held: int) -> tuple[Shortage, ...]:
@@ -82,7 +84,8 @@ def amount(resource: str, number: int) -> str:
     return count(number)
 
 
-def _reserve(short: Shortage) -> tuple[str, ...]:
+def _reserve(short: Shortage, plan: Plan) -> tuple[str, ...]:
+    del plan
     page_bytes = _PAGE_BYTES.get(short.resource)
     if page_bytes is None:
         return (f"reserve {size(short.missing)} more of {short.resource} there",)
@@ -90,38 +93,57 @@ def _reserve(short: Shortage) -> tuple[str, ...]:
     return f"reserve {pages} there (nr_hugepages, then restart its kubelet)", "lower spec.tiers.cpu.capacity"
 
 
-def _lower_memory(short: Shortage) -> tuple[str, ...]:
-    return f"lower spec.tiers.cpu.capacity by {size(short.missing)}", "use nodes with more memory"
+def _lower_memory(short: Shortage, plan: Plan) -> tuple[str, ...]:
+    """The tier, where it is in ordinary memory and large enough to make the difference."""
+    larger = "use nodes with more memory"
+    if plan.tiers.cpu.hugepages is not None or short.missing >= plan.tiers.cpu.capacity_bytes:
+        return (larger,)
+    return f"lower spec.tiers.cpu.capacity by {size(short.missing)}", larger
 
 
-def _lower_storage(short: Shortage) -> tuple[str, ...]:
-    lower = f"lower spec.tiers.disk.capacity by {size(short.missing)}"
-    return lower, "use another spec.tiers.disk.volume than emptyDir"
+def _lower_storage(short: Shortage, plan: Plan) -> tuple[str, ...]:
+    """Of all that is counted what is large enough."""
+    ways = []
+    own = plan.resource.spec.engine.resources.requests.get(_STORAGE)
+    if own is not None and short.missing < parse_bytes(own):
+        ways.append(f"lower spec.engine.resources.requests.{_STORAGE} by {size(short.missing)}")
+    if any("emptyDir" in mount.source for mount in plan.engine.mounts):
+        if plan.tiers.disk is not None and short.missing < plan.tiers.disk.capacity_bytes:
+            ways.append(f"lower spec.tiers.disk.capacity by {size(short.missing)}")
+        ways.append("use another spec.tiers.disk.volume than emptyDir")
+    return (*ways, "use nodes with a larger disk")
 
 
-def _lower_cpu(short: Shortage) -> tuple[str, ...]:
-    return (f"lower spec.engine.resources.requests.cpu by {amount(CPU, short.missing)}",)
+def _lower_cpu(short: Shortage, plan: Plan) -> tuple[str, ...]:
+    resources = plan.resource.spec.engine.resources
+    where = "requests" if CPU in resources.requests else "limits"
+    return (f"lower spec.engine.resources.{where}.cpu by {amount(CPU, short.missing)}",)
 
 
-def _more_pods(short: Shortage) -> tuple[str, ...]:
-    del short
+def _more_pods(short: Shortage, plan: Plan) -> tuple[str, ...]:
+    del short, plan
     return ("raise its kubelet's maxPods",)
 
 
-def _loosen(short: Shortage) -> tuple[str, ...]:
-    del short
+def _loosen(short: Shortage, plan: Plan) -> tuple[str, ...]:
+    del short, plan
     return ("loosen spec.engine.affinity.podAntiAffinity",)
 
 
-def _offer(short: Shortage) -> tuple[str, ...]:
+def _offer(short: Shortage, plan: Plan) -> tuple[str, ...]:
     """GPUs and other devices: a node that has none at all may lack only the device plugin."""
     if not short.left and not short.held:
         return (f"see that {short.resource}'s device plugin runs there",)
-    return "lower spec.engine.tensorParallelSize or dataParallelSize", "use nodes with more of them"
+    engine, larger = plan.resource.spec.engine, "use nodes with more of them"
+    if short.resource in {*engine.resources.requests, *engine.resources.limits}:
+        return f"ask for fewer {short.resource} in spec.engine.resources", larger
+    sizes = {"tensorParallelSize": engine.tensor_parallel_size, "dataParallelSize": engine.data_parallel_size}
+    several = [f"spec.engine.{name}" for name, ranks in sizes.items() if ranks > 1]
+    return (*((f"lower {' or '.join(several)}",) if several else ()), larger)
 
 
 _OTHER: Final = "InsufficientDevices"
-_KINDS: Final[tuple[tuple[Callable[[str], bool], str, Callable[[Shortage], tuple[str, ...]]], ...]] = (
+_KINDS: Final[tuple[tuple[Callable[[str], bool], str, Callable[[Shortage, Plan], tuple[str, ...]]], ...]] = (
     (lambda name: name.startswith(_HUGEPAGES), "InsufficientHugepages", _reserve),
     (lambda name: "gpu" in name, "InsufficientGPUs", _offer),
     (lambda name: name == _MEMORY, "InsufficientMemory", _lower_memory),

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Final, Self
 
+from kvtier_operator.api.resource import KVCacheTier
 from kvtier_operator.planning.plan import Plan
 
 MANAGED_BY: Final = "kvtier"
@@ -46,10 +47,15 @@ class Names:
     @classmethod
     def of(cls, plan: Plan) -> Self:
         """Names of `plan`'s objects."""
-        name = plan.resource.metadata.name
+        return cls.of_resource(plan.resource)
+
+    @classmethod
+    def of_resource(cls, resource: KVCacheTier) -> Self:
+        """Names of the objects of `resource`."""
+        name = resource.metadata.name
         return cls(
             resource=name,
-            namespace=plan.resource.metadata.namespace,
+            namespace=resource.metadata.namespace,
             bench=f"{name}-bench",
             engine=f"{name}-engine",
             picker=f"{name}-picker",

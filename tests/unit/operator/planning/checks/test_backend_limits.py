@@ -1,5 +1,7 @@
 """Checks of what a backend can serve: hybrid-models, lmcache-deprecated, pinned-allocation."""
 
+from typing import Any
+
 import pytest
 from tests.cases.checks import PASS, REJECT, WARN, says, verdict
 from tests.cases.planning import resource
@@ -8,6 +10,7 @@ from kvtier_operator.planning.checks.hybrid_models import hybrid_models
 from kvtier_operator.planning.checks.lmcache_deprecated import lmcache_deprecated
 from kvtier_operator.planning.checks.pinned_allocation import pinned_allocation
 
+MLA = "deepseek-ai/DeepSeek-V3"
 NEXT = "Qwen/Qwen3-Next-80B-A3B-Instruct"
 
 
@@ -45,6 +48,22 @@ def test_lmcache_pins_in_one_call(backend: str) -> None:
 def test_ranks_pin_their_share() -> None:
     one = resource(backend="LMCache", cpu="600Gi", engine={"tensorParallelSize": 2})
     says(verdict(pinned_allocation, one), PASS, "Passed")
+
+
+@pytest.mark.parametrize(
+    ("spec", "helps"),
+    [
+        ({"backend": "LMCache"}, True),
+        # neither is shared out over the ranks: the server holds all, and of a latent an engine's first rank
+        ({"backend": "LMCacheMP", "engine": {"tensorParallelSize": 2}}, False),
+        ({"model": MLA, "backend": "LMCache", "engine": {"tensorParallelSize": 8}}, False),
+    ],
+    ids=str,
+)
+def test_more_ranks_pin_less_each(spec: dict[str, Any], helps: bool) -> None:
+    result = verdict(pinned_allocation, resource(cpu="600Gi", **spec))
+    says(result, WARN, "PinningMayFail", "600 GiB", "spec.backend to KVTier")
+    assert ("tensorParallelSize" in result.message) == helps
 
 
 @pytest.mark.parametrize("backend", ["KVTier", "Native"])

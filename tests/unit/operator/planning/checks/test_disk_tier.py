@@ -1,5 +1,7 @@
 """Checks of the disk tier: disk-restart, disk-behind-memory, disk-folder, host-path, machine-disk."""
 
+from typing import Any
+
 import pytest
 from tests.cases.checks import PASS, REJECT, WARN, says, verdict
 from tests.cases.planning import on, resource
@@ -96,6 +98,17 @@ def test_a_volume_of_its_own_is_each_engines(observed: Observed | None) -> None:
 def test_a_folder_of_the_node() -> None:
     result = verdict(host_path, resource(backend="LMCache", tiers=FOLDER, replicas=2))
     says(result, WARN, "HostPathNotAccounted", "/mnt/nvme0", "100 GiB", "2 replicas")
+
+
+@pytest.mark.parametrize(("key", "apart"), [("kubernetes.io/hostname", True), ("zone", False)])
+def test_engines_that_are_kept_apart_already(key: str, apart: bool) -> None:
+    like = {"matchLabels": {"app.kubernetes.io/component": "engine"}}
+    term = {"topologyKey": key, "labelSelector": like}
+    anti = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
+    cases: dict[str, Any] = {"tiers": FOLDER, "replicas": 2, "engine": {"affinity": anti}}
+    assert verdict(disk_folder, resource(**cases)).outcome is (PASS if apart else WARN)
+    said = verdict(host_path, resource(backend="LMCache", **cases)).message
+    assert ("keep them apart" in said) != apart
 
 
 def test_one_replica_shares_with_nobody() -> None:

@@ -1,5 +1,7 @@
 """Checks against the machine of a local run: machine-memory, shared-memory."""
 
+from typing import Any
+
 import pytest
 from tests.cases.checks import PASS, REJECT, says, verdict
 from tests.cases.planning import check_input, on, resource
@@ -18,7 +20,29 @@ def test_a_tier_larger_than_the_machine() -> None:
 
 def test_a_tier_that_fits_beside_an_engine_that_does_not() -> None:
     result = verdict(machine_memory, resource(), on(memory_bytes=101 * GIB))
-    says(result, REJECT, "BudgetLargerThanMachine", "101 GiB", "spec.engine.kvCacheMemory")
+    says(result, REJECT, "BudgetLargerThanMachine", "lower the capacity (100 GiB) by 7.00 GiB")
+    # on a GPU it takes none of this memory
+    assert "kvCacheMemory" not in result.message
+
+
+@pytest.mark.parametrize(
+    ("spec", "cpu_gib", "memory_gib", "ways"),
+    [
+        ({}, 60, 90, "; lower the capacity (60 GiB) by"),
+        ({}, 1, 70, "; set spec.engine.kvCacheMemory to less than 4 GiB, its default"),
+        ({"engine": {"kvCacheMemory": "80Gi"}}, 1, 70, "; lower spec.engine.kvCacheMemory"),
+        ({"engine": {"resources": {"requests": {"memory": "90Gi"}}}}, 1, 70, "; serve a smaller model here"),
+        ({"replicas": 9}, 1, 70, "; lower spec.replicas, or set spec.engine.kvCacheMemory"),
+    ],
+    ids=str,
+)
+def test_what_makes_a_local_run_smaller(
+    spec: dict[str, Any], cpu_gib: int, memory_gib: int, ways: str
+) -> None:
+    one = resource(cpu=f"{cpu_gib}Gi", **(spec | {"engine": {"device": "cpu"} | spec.get("engine", {})}))
+    result = verdict(machine_memory, one, on(memory_bytes=memory_gib * GIB))
+    says(result, REJECT, "BudgetLargerThanMachine", ways)
+    assert ("capacity" in result.message) == (cpu_gib == 60)
 
 
 @pytest.mark.parametrize("policy", ["Off", "Require"])

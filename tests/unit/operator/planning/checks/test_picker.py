@@ -1,5 +1,8 @@
 """Checks of the picker: picker-entries, picker-gpu-entries, picker-memory, picker-replicas."""
 
+from typing import Any
+
+import pytest
 from tests.cases.checks import PASS, WARN, says, verdict
 from tests.cases.planning import resource
 
@@ -23,6 +26,44 @@ def test_the_devices_cache_is_not_known() -> None:
     result = verdict(picker_gpu_entries, resource())
     says(result, WARN, "DeviceCacheUnknown", "spec.engine.kvCacheMemory")
     assert result.field == "spec.engine.gpuMemory"
+
+
+@pytest.mark.parametrize(
+    ("spec", "ways", "field"),
+    [
+        ({}, "set spec.engine.gpuMemory, or spec.engine.kvCacheMemory", "spec.engine.gpuMemory"),
+        (
+            {"model": "deepseek-ai/DeepSeek-V3"},
+            "set spec.engine.gpuMemory with spec.model.weights, or spec.engine.kvCacheMemory",
+            "spec.engine.gpuMemory",
+        ),
+        (
+            {"model": "deepseek-ai/DeepSeek-V3", "engine": {"gpuMemory": "80Gi"}},
+            "set spec.model.weights, or spec.engine.kvCacheMemory",
+            "spec.model.weights",
+        ),
+    ],
+    ids=str,
+)
+def test_what_is_missing_to_know_the_devices_cache(spec: dict[str, Any], ways: str, field: str) -> None:
+    result = verdict(picker_gpu_entries, resource(**spec))
+    says(result, WARN, "DeviceCacheUnknown", f"{ways}, to plan it")
+    assert result.field == field
+
+
+@pytest.mark.parametrize(
+    "router",
+    [
+        {"flavor": "gaie", "version": "1.5.0"},  # its one index stands for the CPU tier
+        {"weights": {"gpuPrefix": 0}},
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("engine", [{}, {"kvCacheMemory": "20Gi"}], ids=str)
+def test_pickers_without_an_index_of_the_devices_cache(
+    router: dict[str, Any], engine: dict[str, Any]
+) -> None:
+    says(verdict(picker_gpu_entries, resource(router=router, engine=engine)), PASS, "NotAskedFor")
 
 
 def test_the_devices_cache_is_known() -> None:

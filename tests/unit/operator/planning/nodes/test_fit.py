@@ -14,11 +14,14 @@ from kvtier_operator.planning.observed import Observed
 from kvtier_operator.planning.plan import Plan
 from kvtier_operator.planning.planner import make_plan
 
+ON_ORDINARY_PAGES = {"cpu": {"capacity": "2000Gi"}}
+
 
 def plan(**spec: Any) -> Plan:  # noqa: ANN401 - as in YAML
     cpu = {"capacity": "100Gi", "hugepages": {"policy": "Require"}}
     engine = {"tensorParallelSize": 2} | dict(spec.pop("engine", {}))
-    return make_plan(resource(engine=engine, tiers={"cpu": cpu}, **({"replicas": 4} | spec)), Observed())
+    tiers = {"cpu": cpu} | spec.pop("tiers", {})
+    return make_plan(resource(engine=engine, tiers=tiers, **({"replicas": 4} | spec)), Observed())
 
 
 def fit(*nodes: Node, **spec: object) -> NodesFit:
@@ -61,7 +64,7 @@ def test_enough_nodes() -> None:
         (
             {"memory": 10 * GIB},
             "InsufficientMemory",
-            "has 10 GiB of memory allocatable, 13.10 GiB needed. Lower spec.tiers.cpu.capacity by 3.10 GiB",
+            "has 10 GiB of memory allocatable, 13.10 GiB needed. Use nodes with more memory",
         ),
         ({"pods": 0}, "TooManyPods", "has 0 of pods allocatable, 1 needed"),
         (
@@ -89,7 +92,23 @@ def test_the_first_thing_that_is_missing(allocatable: dict[str, int], reason: st
         (
             {"engine": {"resources": {"requests": {"ephemeral-storage": "9Ti"}}}},
             "InsufficientEphemeralStorage",
-            "8 TiB of ephemeral-storage allocatable, 9 TiB needed. Lower spec.tiers.disk.capacity by 1 TiB",
+            "9 TiB needed. Lower spec.engine.resources.requests.ephemeral-storage by 1 TiB, use nodes with",
+        ),
+        (
+            {"tiers": {"disk": {"capacity": "8Ti", "volume": {"emptyDir": {}}}}},
+            "InsufficientEphemeralStorage",
+            " Lower spec.tiers.disk.capacity by 820.20 GiB, use another spec.tiers.disk.volume than emptyDir",
+        ),
+        ({"tiers": ON_ORDINARY_PAGES}, "InsufficientMemory", "Lower spec.tiers.cpu.capacity by 989.11 GiB"),
+        (
+            {"engine": {"resources": {"limits": {"nvidia.com/gpu": 9}}}},
+            "InsufficientGPUs",
+            "9 needed. Ask for fewer nvidia.com/gpu in spec.engine.resources, use nodes with more of them",
+        ),
+        (
+            {"engine": {"dataParallelSize": 5}},
+            "InsufficientGPUs",
+            "Lower spec.engine.tensorParallelSize or spec.engine.dataParallelSize, use nodes",
         ),
         (
             {"engine": {"resources": {"limits": {"example.com/fpga": 1}}}},
