@@ -39,7 +39,7 @@ REFUSED: Final = {
     "missing name of the model": Refused(
         {"spec.model": {}},
         "spec.model.name: is required (Model as vLLM takes it: a Hugging Face id such as "
-        "Qwen/Qwen3-32B, or a folder in the engine's image or on this machine)",
+        "Qwen/Qwen3-32B, or a folder in the engine's image, in spec.model.volume or on this machine)",
     ),
     "no tier": Refused(
         {"spec.tiers": {}}, "spec.tiers.cpu: is required (CPU memory; give at least its capacity)"

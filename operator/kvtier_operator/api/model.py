@@ -4,6 +4,7 @@ from pydantic import Field
 
 from kvtier_operator.api.base import VALIDATIONS, ApiModel, cel_validation, rule
 from kvtier_operator.api.quantity import ByteQuantity
+from kvtier_operator.api.volume import Volume
 
 
 class SecretKeyRef(ApiModel):
@@ -146,7 +147,7 @@ class ModelSpec(ApiModel):
     """The model that the engines serve."""
 
     name: str = Field(
-        description="Model as vLLM takes it: a Hugging Face id such as Qwen/Qwen3-32B, or a folder in the engine's image or on this machine.",
+        description="Model as vLLM takes it: a Hugging Face id such as Qwen/Qwen3-32B, or a folder in the engine's image, in spec.model.volume or on this machine.",
         min_length=1,
         max_length=512,
         json_schema_extra={
@@ -169,5 +170,9 @@ class ModelSpec(ApiModel):
     )
     weights: ByteQuantity | None = Field(
         None,
-        description="Size of the model's weights, all ranks together; sizes the engine's memory where the catalogue does not know it.",
+        description="Size of the model's weights, all ranks together; sizes the engine's memory and disk where the catalogue does not know it.",
+    )
+    volume: Volume | None = Field(
+        None,
+        description="Where pods keep the weights that they download (HF_HOME). Empty: an emptyDir, so each pod downloads them. A local run takes this machine's own cache.",
     )

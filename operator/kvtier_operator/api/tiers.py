@@ -1,12 +1,13 @@
 """`spec.tiers`: where the prefix cache goes beyond the device."""
 
 from enum import StrEnum
-from typing import Annotated, Any
+from typing import Annotated
 
 from pydantic import BeforeValidator, Field
 
 from kvtier_operator.api.base import ApiModel, rule
 from kvtier_operator.api.quantity import ByteBound, ByteQuantity
+from kvtier_operator.api.volume import Volume
 
 
 class Policy(StrEnum):
@@ -78,52 +79,6 @@ class CpuTier(ApiModel):
         default_factory=Hugepages, description="Explicit huge pages under this tier."
     )
     memlock: Memlock = Field(default_factory=Memlock, description="Locking this tier in memory.")
-
-
-class EphemeralVolume(ApiModel):
-    """A volume made with each pod and gone with it."""
-
-    storage_class_name: str | None = Field(
-        None, description="Storage class; the cluster's default when empty.", min_length=1, max_length=253
-    )
-
-
-class PersistentVolumeClaim(ApiModel):
-    """A claim that exists already."""
-
-    claim_name: str = Field(description="Name of the PersistentVolumeClaim.", min_length=1, max_length=253)
-
-
-class HostPath(ApiModel):
-    """A folder of the node."""
-
-    path: str = Field(description="Absolute path on the node.", min_length=1, max_length=4096, pattern="^/")
-
-
-class Volume(ApiModel):
-    """Where a disk tier lives: exactly one of its fields."""
-
-    empty_dir: dict[str, Any] | None = Field(
-        None, description="The node's own disk, gone with the pod; write {}.", max_length=0
-    )
-    ephemeral: EphemeralVolume | None = Field(
-        None, description="A volume made with each pod from a storage class."
-    )
-    persistent_volume_claim: PersistentVolumeClaim | None = Field(
-        None, description="A claim that exists already."
-    )
-    host_path: HostPath | None = Field(
-        None, description="A folder of the node, such as a mounted local NVMe."
-    )
-
-    @rule(
-        "[has(self.emptyDir), has(self.ephemeral), has(self.persistentVolumeClaim), has(self.hostPath)].filter(x, x).size() == 1",
-        "give exactly one of emptyDir, ephemeral, persistentVolumeClaim, hostPath",
-    )
-    def has_one_source(self) -> bool:
-        """One volume is one place."""
-        sources = (self.empty_dir, self.ephemeral, self.persistent_volume_claim, self.host_path)
-        return sum(source is not None for source in sources) == 1
 
 
 class DiskTier(ApiModel):

@@ -17,6 +17,7 @@ from kvtier_operator.planning.bench import (
     as_native,
     in_namespace,
     with_room_for,
+    without_download,
     without_shared_disk,
 )
 from kvtier_operator.planning.objects.bench_job import bench_job
@@ -66,7 +67,7 @@ def jobs_of(asked: Asked) -> Made:
 
 
 def _planned(resource: KVCacheTier, run: BenchRun, observed: Observed) -> Plan:
-    plan = make_plan(resource, observed)
+    plan = without_download(make_plan(resource, observed))
     if VLLM not in run.sides:
         return plan
     return with_room_for(plan, make_plan(as_native(resource), observed))

@@ -4,6 +4,7 @@ from dataclasses import dataclass, replace
 
 from kvtier_operator.api.resource import Backend, KVCacheTier
 from kvtier_operator.planning.plan import Budget, Plan
+from kvtier_operator.planning.storage import EPHEMERAL_STORAGE, storage_bytes, without_weights
 from kvtier_operator.planning.units import quantity
 
 
@@ -73,6 +74,15 @@ def with_room_for(plan: Plan, other: Plan) -> Plan:
     )
     demands = replace(plan.doctor.demands, memory_bytes=_memory_bytes(largest), shm_bytes=budget.shm_bytes)
     return replace(plan, budget=budget, doctor=replace(plan.doctor, demands=demands))
+
+
+def without_download(plan: Plan) -> Plan:
+    """A plan whose pod downloads no model: that of a benchmark has random weights."""
+    storage = without_weights(plan.budget.storage)
+    requests = {name: value for name, value in plan.budget.requests.items() if name != EPHEMERAL_STORAGE}
+    if storage:
+        requests[EPHEMERAL_STORAGE] = quantity(storage_bytes(storage))
+    return replace(plan, weights=None, budget=replace(plan.budget, storage=storage, requests=requests))
 
 
 def _memory_bytes(budget: Budget) -> int:

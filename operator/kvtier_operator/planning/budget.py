@@ -7,9 +7,11 @@ from kvtier_operator.api.engine import Device
 from kvtier_operator.api.quantity import parse_bytes
 from kvtier_operator.api.resource import Spec
 from kvtier_operator.planning.geometry import Geometry
-from kvtier_operator.planning.plan import BackendPlan, Budget, MemoryLine, Tiers
+from kvtier_operator.planning.plan import BackendPlan, Budget, BudgetLine, Tiers
+from kvtier_operator.planning.storage import EPHEMERAL_STORAGE, plan_storage, storage_bytes, tier_bytes
 from kvtier_operator.planning.tiers import CPU_DEVICE_KV_CACHE_BYTES
 from kvtier_operator.planning.units import GIB, MIB, ceil_div, many, quantity, round_up, size
+from kvtier_operator.planning.weights import plan_weights
 
 API_SERVER_BYTES: Final = GIB
 """vLLM's API server process: 0.9 GiB resident after importing vLLM 0.32 and torch (measured), and room
@@ -26,8 +28,6 @@ ENGINE_SHM_BYTES: Final = GIB
 rank (vLLM, distributed/device_communicators/shm_broadcast.py) and NCCL's buffers."""
 HEADROOM_DIVISOR: Final = 10
 """A tenth of all but the tier and /dev/shm: working sets are estimates, those two are exact."""
-LOGS_AND_SCRATCH_BYTES: Final = GIB
-"""Ephemeral storage of the container itself: logs and compile cache."""
 DEVICE_CACHE_LINE: Final = "device KV cache"
 """Of the pod's memory, where vLLM computes on the CPU."""
 
@@ -50,11 +50,12 @@ def plan_budget(spec: Spec, geometry: Geometry, tiers: Tiers, backend: BackendPl
     limit = quantity(sum(line.bytes for line in memory))
     resources = spec.engine.resources
     extra = _gpus(spec) | _hugepages(backend)
-    storage = _ephemeral_storage(spec, backend)
+    storage = plan_storage(spec, backend.mounts, plan_weights(spec, geometry))
     return Budget(
         memory=memory,
-        requests=_text(resources.requests) | extra | storage | {"memory": limit},
-        limits=_text(resources.limits) | extra | {"memory": limit},
+        storage=storage,
+        requests=_text(resources.requests) | extra | _storage_request(storage) | {"memory": limit},
+        limits=_text(resources.limits) | extra | _storage_limit(spec, storage) | {"memory": limit},
         shm_bytes=shm_bytes,
         startup_s=START_S + load_s(geometry) + pin_s(spec, tiers) + read_s(backend),
         drain_s=DRAIN_S,
@@ -63,10 +64,10 @@ def plan_budget(spec: Spec, geometry: Geometry, tiers: Tiers, backend: BackendPl
 
 def _memory_lines(
     spec: Spec, geometry: Geometry, backend: BackendPlan, shm_bytes: int
-) -> tuple[MemoryLine, ...]:
+) -> tuple[BudgetLine, ...]:
     ranks = spec.engine.tensor_parallel_size * spec.engine.data_parallel_size
     working = _working_set(spec, geometry, ranks)
-    overhead = MemoryLine(
+    overhead = BudgetLine(
         "backend's own",
         backend.per_rank_overhead_bytes * ranks,
         f"{many(ranks, 'rank')} x {size(backend.per_rank_overhead_bytes)}: index, buffers and threads",
@@ -75,15 +76,15 @@ def _memory_lines(
     tier = "CPU tier, page-locked" if backend.page_locked else "CPU tier"
     tier_shm = min(backend.shm_bytes, shm_bytes)
     fixed = (
-        MemoryLine(tier, backend.tier_memory_bytes, "spec.tiers.cpu.capacity in each rank's share"),
-        MemoryLine("CPU tier in /dev/shm", tier_shm, "spec.tiers.cpu.capacity, where this backend keeps it"),
-        MemoryLine("rest of /dev/shm", shm_bytes - tier_shm, _shm_why(spec)),
+        BudgetLine(tier, backend.tier_memory_bytes, "spec.tiers.cpu.capacity in each rank's share"),
+        BudgetLine("CPU tier in /dev/shm", tier_shm, "spec.tiers.cpu.capacity, where this backend keeps it"),
+        BudgetLine("rest of /dev/shm", shm_bytes - tier_shm, _shm_why(spec)),
     )
     lines = [line for line in (*working, *fixed, overhead) if line.bytes]
     without = sum(line.bytes for line in lines)
     headroom = round_up(without + max(GIB, ceil_div(elastic, HEADROOM_DIVISOR)), MIB) - without
     lines.append(
-        MemoryLine(
+        BudgetLine(
             "headroom", headroom, "a tenth of all but the tier and /dev/shm, at least 1 GiB, to a whole MiB"
         )
     )
@@ -96,29 +97,29 @@ def _shm_why(spec: Spec) -> str:
     return "message queues between vLLM's processes, NCCL"
 
 
-def _working_set(spec: Spec, geometry: Geometry, ranks: int) -> tuple[MemoryLine, ...]:
+def _working_set(spec: Spec, geometry: Geometry, ranks: int) -> tuple[BudgetLine, ...]:
     """The engine without tiers: as the resource says, or computed."""
     given = spec.engine.resources.limits.get("memory") or spec.engine.resources.requests.get("memory")
     if given is not None:
         where = "limits" if "memory" in spec.engine.resources.limits else "requests"
-        return (MemoryLine("engine working set", parse_bytes(given), f"{given} of resources.{where}.memory"),)
-    server = MemoryLine("API server", API_SERVER_BYTES, f"{size(API_SERVER_BYTES)}: vLLM and torch, resident")
+        return (BudgetLine("engine working set", parse_bytes(given), f"{given} of resources.{where}.memory"),)
+    server = BudgetLine("API server", API_SERVER_BYTES, f"{size(API_SERVER_BYTES)}: vLLM and torch, resident")
     if spec.engine.device is Device.CUDA:
         why = f"{many(ranks, 'rank')} x {size(CUDA_RANK_BYTES)}: CUDA context, staging, loading shards"
-        return (server, MemoryLine("engine processes", CUDA_RANK_BYTES * ranks, why))
+        return (server, BudgetLine("engine processes", CUDA_RANK_BYTES * ranks, why))
     cache = spec.engine.kv_cache_memory.bytes if spec.engine.kv_cache_memory else CPU_DEVICE_KV_CACHE_BYTES
     weights, engines = geometry.weights_bytes or 0, spec.engine.data_parallel_size
     return (
         server,
-        MemoryLine(
+        BudgetLine(
             "engine processes",
             CPU_RANK_BYTES * ranks,
             f"{many(ranks, 'rank')} x {size(CPU_RANK_BYTES)}: vLLM, torch, activations",
         ),
-        MemoryLine(
+        BudgetLine(
             "model weights", weights * engines, f"{many(engines, 'engine')} x {size(weights)} on device cpu"
         ),
-        MemoryLine(
+        BudgetLine(
             DEVICE_CACHE_LINE,
             cache * ranks,
             f"{many(ranks, 'rank')} x {size(cache)} of kvCacheMemory, in memory on device cpu",
@@ -144,18 +145,14 @@ def _hugepages(backend: BackendPlan) -> dict[str, str]:
     return {f"hugepages-{quantity(pages.page_bytes)}": quantity(pages.bytes)}
 
 
-def _ephemeral_storage(spec: Spec, backend: BackendPlan) -> dict[str, str]:
-    """What the kubelet counts: emptyDir volumes on disk, logs and the writable layer."""
-    volumes = 0
-    for mount in backend.mounts:
-        source = mount.source.get("emptyDir")
-        if source is not None and source.get("medium") != "Memory":
-            volumes += parse_bytes(source.get("sizeLimit", 0))
-    own = spec.engine.resources.requests.get("ephemeral-storage")
-    if not volumes and own is None:
-        return {}
-    base = parse_bytes(own) if own is not None else LOGS_AND_SCRATCH_BYTES
-    return {"ephemeral-storage": quantity(base + volumes)}
+def _storage_request(storage: tuple[BudgetLine, ...]) -> dict[str, str]:
+    return {EPHEMERAL_STORAGE: quantity(storage_bytes(storage))} if storage else {}
+
+
+def _storage_limit(spec: Spec, storage: tuple[BudgetLine, ...]) -> dict[str, str]:
+    """A limit only where the resource has one, which is the engine's without the tier."""
+    own = spec.engine.resources.limits.get(EPHEMERAL_STORAGE)
+    return {} if own is None else {EPHEMERAL_STORAGE: quantity(parse_bytes(own) + tier_bytes(storage))}
 
 
 def load_s(geometry: Geometry) -> int:

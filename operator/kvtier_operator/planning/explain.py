@@ -8,14 +8,15 @@ from typing import Any, Final
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
-from kvtier_operator.planning.plan import CheckResult, Outcome, Plan, TierPlan
+from kvtier_operator.planning.plan import BudgetLine, CheckResult, Outcome, Plan, TierPlan
+from kvtier_operator.planning.storage import EPHEMERAL_STORAGE, storage_bytes
 from kvtier_operator.planning.units import ceil_div, count, size
 
 _BAR_CELLS: Final = 16
 _EIGHTHS: Final = " ▏▎▍▌▋▊▉"
 _ARGUMENT_COLUMNS: Final = 94
 _MESSAGE_COLUMNS: Final = 71
-_IDLE_REASONS: Final = {"NotLooked", "NotAskedFor", "NoDiskTier", "NoHostPath"}
+_IDLE_REASONS: Final = {"NotLooked", "NotAskedFor", "NoDiskTier", "NoHostPath", "NoModelVolume"}
 # SGR parameters (ECMA-48, 8.3.117).
 _STYLES: Final = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", "cyan": "36"}
 _MARKS: Final = {Outcome.PASS: ("✓", "green"), Outcome.WARN: ("!", "yellow"), Outcome.REJECT: ("✗", "red")}
@@ -63,7 +64,10 @@ def explain(plan: Plan, *, colour: bool = False) -> str:
         figures=[figure for figure in plan.figures if figure.name not in _GEOMETRY_FIGURES],
         tiers=_tier_rows(plan),
         limit=size(sum(line.bytes for line in plan.budget.memory)),
-        memory=_memory_rows(plan),
+        memory=_rows(plan.budget.memory),
+        storage=_rows(plan.budget.storage),
+        storage_bytes=storage_bytes(plan.budget.storage),
+        volumes=(*((plan.weights,) if plan.weights else ()), *plan.engine.mounts),
         resources=_resources(plan),
         arguments=_fold_arguments(plan.engine.args),
         entries=_entry_rows(plan),
@@ -131,17 +135,18 @@ def _tier_row(name: str, tier: TierPlan) -> tuple[str, ...]:
     return (name, size(tier.capacity_bytes), count(tier.capacity_bytes), per_rank, count(tier.tokens), pages)
 
 
-def _memory_rows(plan: Plan) -> list[dict[str, Any]]:
-    whole = sum(line.bytes for line in plan.budget.memory)
+def _rows(lines: tuple[BudgetLine, ...]) -> list[dict[str, Any]]:
+    whole = sum(line.bytes for line in lines)
     return [
         {"what": line.what, "bytes": line.bytes, "bar": bar(line.bytes, whole), "why": line.why}
-        for line in plan.budget.memory
+        for line in lines
     ]
 
 
 def _resources(plan: Plan) -> list[tuple[str, str]]:
+    """Those that have no lines of their own."""
     both = {**plan.budget.requests, **plan.budget.limits}
-    return [(name, value) for name, value in both.items() if name != "memory"]
+    return [(name, value) for name, value in both.items() if name not in {"memory", EPHEMERAL_STORAGE}]
 
 
 def _fold_arguments(arguments: tuple[str, ...]) -> list[str]:

@@ -88,11 +88,13 @@ class Mount:
         name: Volume name, unique in the pod.
         mount_path: Absolute path in the container.
         source: The volume's source as it stands in a pod, such as `{"emptyDir": {}}`.
+        payload_bytes: What it is to hold, without what a filesystem needs beside it; 0 where not known.
     """
 
     name: str
     mount_path: str
     source: Mapping[str, Any]
+    payload_bytes: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,8 +179,8 @@ class BackendPlan:
 
 
 @dataclass(frozen=True, slots=True)
-class MemoryLine:
-    """One line of the pod's memory: what takes `bytes`, and why that many."""
+class BudgetLine:
+    """One line of the pod's memory or disk: what takes `bytes`, and why that many."""
 
     what: str
     bytes: int
@@ -192,6 +194,7 @@ class Budget:
     Attributes:
         memory: The lines whose sum is the memory limit. Explicit huge pages are not among them: the
             kernel accounts them apart.
+        storage: The lines whose sum is the request for the node's own disk; empty where there is none.
         requests: The engine pod's requests, as quantities.
         limits: Its limits.
         shm_bytes: Size of /dev/shm.
@@ -200,7 +203,8 @@ class Budget:
         drain_s: Seconds it gets to finish requests on termination.
     """
 
-    memory: tuple[MemoryLine, ...]
+    memory: tuple[BudgetLine, ...]
+    storage: tuple[BudgetLine, ...]
     requests: Mapping[str, str]
     limits: Mapping[str, str]
     shm_bytes: int
@@ -326,13 +330,17 @@ class CheckResult:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """One KVCacheTier, worked out. Rendered to YAML, applied to a cluster or run as processes."""
+    """One KVCacheTier, worked out. Rendered to YAML, applied to a cluster or run as processes.
+
+    `weights` is the volume that a pod keeps the model in; None where it makes none.
+    """
 
     resource: KVCacheTier
     geometry: Geometry
     tiers: Tiers
     budget: Budget
     engine: EnginePlan
+    weights: Mount | None
     doctor: DoctorPlan
     router: RouterPlan
     pull_secrets: tuple[str, ...]

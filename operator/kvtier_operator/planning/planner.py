@@ -14,6 +14,7 @@ from kvtier_operator.planning.observed import Observed
 from kvtier_operator.planning.plan import Plan
 from kvtier_operator.planning.router import plan_router
 from kvtier_operator.planning.tiers import plan_tiers
+from kvtier_operator.planning.weights import plan_weights
 
 
 def make_plan(resource: KVCacheTier, observed: Observed) -> Plan:
@@ -56,6 +57,7 @@ def make_plan(resource: KVCacheTier, observed: Observed) -> Plan:
         tiers=corrected,
         budget=budget,
         engine=engine,
+        weights=plan_weights(spec, geometry),
         doctor=plan_doctor(spec, tiers, budget, engine, observed),
         router=router,
         pull_secrets=observed.images.secrets(spec),

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from kvtier_operator.planning.plan import EnginePlan, Plan, TierPlan
+from kvtier_operator.planning.plan import BudgetLine, EnginePlan, Plan, TierPlan
 from kvtier_operator.planning.units import quantity
 
 
@@ -41,9 +41,8 @@ def report(plan: Plan) -> dict[str, Any]:
             "shmBytes": plan.budget.shm_bytes,
             "startupSeconds": plan.budget.startup_s,
             "drainSeconds": plan.budget.drain_s,
-            "memory": [
-                {"what": line.what, "bytes": line.bytes, "why": line.why} for line in plan.budget.memory
-            ],
+            "memory": _lines(plan.budget.memory),
+            "storage": _lines(plan.budget.storage),
         },
         "figures": [
             {"name": figure.name, "value": figure.value, "how": figure.how} for figure in plan.figures
@@ -60,6 +59,10 @@ def report(plan: Plan) -> dict[str, Any]:
         ],
         "notes": list(plan.notes),
     }
+
+
+def _lines(lines: tuple[BudgetLine, ...]) -> list[dict[str, Any]]:
+    return [{"what": line.what, "bytes": line.bytes, "why": line.why} for line in lines]
 
 
 def _tier(tier: TierPlan | None) -> dict[str, Any] | None:

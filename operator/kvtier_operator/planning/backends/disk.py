@@ -1,11 +1,12 @@
 """The volumes of a disk tier: their names, where the container sees them, and their sources in a pod."""
 
-from collections.abc import Mapping
-from typing import Any, Final
+from typing import Final
 
-from kvtier_operator.api.tiers import DiskTier, Volume
+from kvtier_operator.api.tiers import DiskTier
+from kvtier_operator.api.volume import Volume
 from kvtier_operator.planning.plan import Mount
-from kvtier_operator.planning.units import MIB, ceil_div, quantity
+from kvtier_operator.planning.units import MIB, ceil_div
+from kvtier_operator.planning.volumes import volume_source
 
 VOLUME_NAME: Final = "kv-disk"
 MOUNT_ROOT: Final = "/var/lib/kvtier/disk"
@@ -31,7 +32,8 @@ def disk_mounts(disk: DiskTier | None, payload_bytes: int | None = None) -> tupl
         Mount(
             name=f"{VOLUME_NAME}-{index}",
             mount_path=f"{MOUNT_ROOT}/{index}",
-            source=_source(volume, volume_bytes(size)),
+            source=volume_source(volume, volume_bytes(size)),
+            payload_bytes=size,
         )
         for index, volume in enumerate(volumes)
     )
@@ -53,19 +55,3 @@ def volume_bytes(payload_bytes: int) -> int:
     inode_size and inode_ratio); the rest is for directories and for files rounded up to 4 KiB blocks.
     """
     return ceil_div(payload_bytes * 11, 10 * MIB) * MIB
-
-
-def _source(volume: Volume, size_bytes: int) -> Mapping[str, Any]:
-    if volume.ephemeral is not None:
-        claim: dict[str, Any] = {
-            "accessModes": ["ReadWriteOnce"],
-            "resources": {"requests": {"storage": quantity(size_bytes)}},
-        }
-        if volume.ephemeral.storage_class_name:
-            claim["storageClassName"] = volume.ephemeral.storage_class_name
-        return {"ephemeral": {"volumeClaimTemplate": {"spec": claim}}}
-    if volume.persistent_volume_claim is not None:
-        return {"persistentVolumeClaim": {"claimName": volume.persistent_volume_claim.claim_name}}
-    if volume.host_path is not None:
-        return {"hostPath": {"path": volume.host_path.path, "type": "DirectoryOrCreate"}}
-    return {"emptyDir": {"sizeLimit": quantity(size_bytes)}}

@@ -24,6 +24,7 @@ from kvtier_operator.planning.checks.lmcache_deprecated import lmcache_deprecate
 from kvtier_operator.planning.checks.machine_disk import machine_disk
 from kvtier_operator.planning.checks.machine_memory import machine_memory
 from kvtier_operator.planning.checks.memlock import memlock
+from kvtier_operator.planning.checks.model_volume import model_volume
 from kvtier_operator.planning.checks.picker_entries import picker_entries
 from kvtier_operator.planning.checks.picker_gpu_entries import picker_gpu_entries
 from kvtier_operator.planning.checks.picker_memory import picker_memory
@@ -49,6 +50,7 @@ CHECKS: Final[tuple[Check, ...]] = (
     cache_dtype,
     device_cache,
     weights_known,
+    model_volume,
     cpu_request,
     machine_memory,
     shared_memory,

@@ -3,7 +3,7 @@
 from typing import Final
 
 from kvtier_operator.api.resource import Backend
-from kvtier_operator.api.tiers import Volume
+from kvtier_operator.api.volume import Volume
 from kvtier_operator.planning.checks.check import CheckInput, Verdicts
 from kvtier_operator.planning.plan import CheckResult
 

@@ -32,12 +32,14 @@ _RESERVED: Final = {
     "--served-model-name": "the picker and the route know the model as spec.model.name",
     "--revision": "spec.model.revision makes it",
 }
+_WITH_VOLUME: Final = {"--download-dir": "weights are kept in spec.model.volume"}
 _WITH_EVENTS: Final = {"--kv-events-config": "spec.router.kvEvents makes it"}
 
 
 def reserved_arguments(given: CheckInput) -> CheckResult:
     """The last one on a command line wins, and the plan would no longer be what runs."""
     reserved = _RESERVED | (_WITH_EVENTS if given.spec.router.kv_events else {})
+    reserved |= _WITH_VOLUME if given.spec.model.volume else {}
     for position, argument in enumerate(given.spec.engine.extra_args):
         name = argument.partition("=")[0].partition(".")[0]
         name = name.replace("_", "-") if name.startswith("--") else name

@@ -4,6 +4,7 @@ from typing import Final
 
 from kvtier_operator.planning.checks.check import CheckInput, Verdicts
 from kvtier_operator.planning.plan import CheckResult
+from kvtier_operator.planning.weights import CACHE_VARIABLES
 
 _VERDICTS: Final = Verdicts("reserved-environment", "spec.engine.env")
 _RESERVED: Final = {
@@ -22,12 +23,14 @@ _RESERVED: Final = {
 def reserved_environment(given: CheckInput) -> CheckResult:
     """Variables that would make the engine run with other sizes than planned; LMCache's others only warn."""
     unplanned = []
+    volume = "weights are kept in spec.model.volume"
+    reserved = _RESERVED | (dict.fromkeys(CACHE_VARIABLES, volume) if given.spec.model.volume else {})
     for variable in given.spec.engine.env:
         field = f"spec.engine.env[{variable.name}]"
-        if variable.name in _RESERVED:
+        if variable.name in reserved:
             return _VERDICTS.reject(
                 "ReservedVariable",
-                f"{variable.name} is kvtier's to set: {_RESERVED[variable.name]}; remove it",
+                f"{variable.name} is kvtier's to set: {reserved[variable.name]}; remove it",
                 field=field,
             )
         if variable.name in given.backend.env:

@@ -8,10 +8,11 @@ from kvtier_operator.api.quantity import parse_bytes
 from kvtier_operator.planning.nodes.node import CPU
 from kvtier_operator.planning.nodes.pod_needs import ONE_PER_NODE, PODS
 from kvtier_operator.planning.plan import Plan
+from kvtier_operator.planning.storage import EPHEMERAL_STORAGE, without_weights
 from kvtier_operator.planning.units import GIB, MIB, ceil_div, count, many, size
 
 _MEMORY: Final = "memory"
-_STORAGE: Final = "ephemeral-storage"
+_STORAGE: Final = EPHEMERAL_STORAGE
 _HUGEPAGES: Final = "hugepages-"
 _PAGE_BYTES: Final = {"hugepages-2Mi": 2 * MIB, "hugepages-1Gi": GIB}
 _MILLI: Final = 1000
@@ -104,13 +105,16 @@ def _lower_memory(short: Shortage, plan: Plan) -> tuple[str, ...]:
 def _lower_storage(short: Shortage, plan: Plan) -> tuple[str, ...]:
     """Of all that is counted what is large enough."""
     ways = []
-    own = plan.resource.spec.engine.resources.requests.get(_STORAGE)
-    if own is not None and short.missing < parse_bytes(own):
-        ways.append(f"lower spec.engine.resources.requests.{_STORAGE} by {size(short.missing)}")
+    resources = plan.resource.spec.engine.resources
+    for where, given in (("requests", resources.requests), ("limits", resources.limits)):
+        if _STORAGE in given and short.missing < parse_bytes(given[_STORAGE]):
+            ways.append(f"lower spec.engine.resources.{where}.{_STORAGE} by {size(short.missing)}")
     if any("emptyDir" in mount.source for mount in plan.engine.mounts):
         if plan.tiers.disk is not None and short.missing < plan.tiers.disk.capacity_bytes:
             ways.append(f"lower spec.tiers.disk.capacity by {size(short.missing)}")
         ways.append("use another spec.tiers.disk.volume than emptyDir")
+    if without_weights(plan.budget.storage) != plan.budget.storage:
+        ways.append("keep the weights on another spec.model.volume than emptyDir")
     return (*ways, "use nodes with a larger disk")
 
 

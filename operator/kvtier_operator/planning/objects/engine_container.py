@@ -55,6 +55,7 @@ def _env(plan: Plan) -> list[dict[str, Any]]:
         "HOME": HOME,
         # the user has no entry in the image's passwd; torch and vLLM ask for its name
         "USER": "kvtier",
+        **({"HF_HOME": plan.weights.mount_path} if plan.weights else {}),
         **plan.engine.env,
     }
     pod_name = {"name": "POD_NAME", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}}

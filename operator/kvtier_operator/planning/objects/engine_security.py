@@ -16,9 +16,9 @@ def runs_as_root(spec: Spec) -> bool:
     effective for root alone (capabilities(7), execve: ambient ones are not set). A hostPath folder belongs
     to root: fsGroup does not apply to it.
     """
-    disk = spec.tiers.disk
-    folders_of_root = disk is not None and any(volume.host_path for volume in disk_volumes(disk))
-    return wants_ipc_lock(spec) or folders_of_root
+    disk, model = spec.tiers.disk, spec.model.volume
+    volumes = (*(disk_volumes(disk) if disk else ()), *((model,) if model else ()))
+    return wants_ipc_lock(spec) or any(volume.host_path for volume in volumes)
 
 
 def wants_ipc_lock(spec: Spec) -> bool:

@@ -9,7 +9,7 @@ from kvtier_operator.planning.plan import Mount, Plan
 from kvtier_operator.planning.units import quantity
 
 HOME: Final = "/var/lib/kvtier/home"
-"""Home of the engine's user: model files, compile caches."""
+"""Home of the engine's user: compile caches."""
 _SHM: Final = "shm"
 _HOME: Final = "home"
 _CONFIG: Final = "config"
@@ -18,7 +18,7 @@ _POD_OWNED_FOLDERS: Final = (Backend.LMCACHE, Backend.LMCACHE_MP)
 
 
 def engine_volumes(plan: Plan) -> list[dict[str, Any]]:
-    """Shared memory, the home, the engine's files and the disk tier.
+    """Shared memory, the home, the model, the engine's files and the disk tier.
 
     No hugetlbfs volume: kvtier's connector maps huge pages through memfd_create(2), LMCache through
     mmap(2) with MAP_HUGETLB; the request in the container's resources is what both need.
@@ -27,6 +27,8 @@ def engine_volumes(plan: Plan) -> list[dict[str, Any]]:
         {"name": _SHM, "emptyDir": {"medium": "Memory", "sizeLimit": quantity(plan.budget.shm_bytes)}},
         {"name": _HOME, "emptyDir": {}},
     ]
+    if plan.weights:
+        volumes.append({"name": plan.weights.name, **plan.weights.source})
     if plan.engine.files:
         volumes.append({"name": _CONFIG, "configMap": {"name": Names.of(plan).engine}})
     volumes += [{"name": mount.name, **mount.source} for mount in plan.engine.mounts]
@@ -36,6 +38,9 @@ def engine_volumes(plan: Plan) -> list[dict[str, Any]]:
 def engine_volume_mounts(plan: Plan) -> list[dict[str, Any]]:
     """What the engine's container sees."""
     mounts: list[dict[str, Any]] = [shared_memory_mount(), {"name": _HOME, "mountPath": HOME}]
+    if plan.weights:
+        # the same folder for all pods: what one of them has downloaded is the others', too
+        mounts.append({"name": plan.weights.name, "mountPath": plan.weights.mount_path})
     mounts += [
         {"name": _CONFIG, "mountPath": file.path, "subPath": file_key(file), "readOnly": True}
         for file in plan.engine.files

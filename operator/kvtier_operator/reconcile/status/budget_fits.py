@@ -28,10 +28,10 @@ def budget_fits(plan: Plan) -> Verdict:
         return fails(TYPE, refused[0].reason, said)
     lines = ", ".join(f"{line.what} {size(line.bytes)}" for line in plan.budget.memory if line.bytes)
     total = size(sum(line.bytes for line in plan.budget.memory))
+    # a request is all that most pods have of their node's disk
+    asked = {**plan.budget.requests, **plan.budget.limits}
     others = ", ".join(
-        f"{name} {quantity}"
-        for name, quantity in sorted(plan.budget.limits.items())
-        if name not in ("memory", "cpu")
+        f"{name} {quantity}" for name, quantity in sorted(asked.items()) if name not in ("memory", "cpu")
     )
     return holds(
         TYPE,

@@ -94,11 +94,17 @@ def test_the_pod_is_the_engine_s(tmp_path: Path) -> None:
     }
     mine = pod(made(tmp_path, changes, "--sides", "none,kvtier"))
     theirs = deployment(write(tmp_path, changes))["spec"]["template"]["spec"]
-    alike = ("initContainers", "volumes", "securityContext", "nodeSelector", "tolerations", "affinity")
+    alike = ("initContainers", "securityContext", "nodeSelector", "tolerations", "affinity")
     assert {field: mine[field] for field in alike} == {field: theirs[field] for field in alike}
     [bench], [engine] = mine["containers"], theirs["containers"]
-    for field in ("image", "resources", "securityContext", "volumeMounts"):
+    for field in ("image", "securityContext"):
         assert bench[field] == engine[field]
+    # its model is drawn, not downloaded
+    assert mine["volumes"] == [each for each in theirs["volumes"] if each["name"] != "weights"]
+    assert bench["volumeMounts"] == [each for each in engine["volumeMounts"] if each["name"] != "weights"]
+    assert engine["resources"]["requests"].pop("ephemeral-storage") == "69762Mi"
+    assert bench["resources"] == engine["resources"]
+    engine["env"].remove({"name": "HF_HOME", "value": "/var/lib/kvtier/huggingface"})
     assert [each for each in bench["env"] if each["name"] != "COLUMNS"] == engine["env"]
     assert bench["args"][bench["args"].index("--") + 1 :] == engine["args"][1:]
     assert bench["resources"]["limits"]["nvidia.com/gpu"] == "2"

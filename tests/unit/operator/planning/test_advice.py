@@ -99,7 +99,9 @@ def cases(draw: st.DrawFn) -> dict[str, Any]:
     tiers: dict[str, Any] = {"cpu": cpu}
     if draw(st.booleans()):
         tiers["disk"] = {"capacity": draw(sizes), "volume": draw(st.sampled_from(_VOLUMES))}
-    weights = {"weights": draw(sizes)} if draw(st.booleans()) else {}
+    weights: dict[str, Any] = {"weights": draw(sizes)} if draw(st.booleans()) else {}
+    if draw(st.booleans()):
+        weights["volume"] = draw(st.sampled_from(_VOLUMES))
     geometry = {"geometry": {"kvBytesPerToken": 65536}} if model == "x/y" else {}
     flavor, version = draw(
         st.sampled_from([("llm-d", None), ("gaie", "1.4.0"), ("gaie", "1.5.0"), ("builtin", None)])

@@ -1,16 +1,14 @@
-"""The pod's memory and disk, line by line."""
+"""The pod's memory, line by line."""
 
 from typing import Any
 
 import pytest
 from tests.cases.planning import resource, sized
 
-from kvtier_operator.api.quantity import parse_bytes
 from kvtier_operator.planning.observed import Observed
 from kvtier_operator.planning.plan import Budget
 
 GIB = 1024**3
-EMPTY_DIR = {"disk": {"capacity": "100Gi", "volume": {"emptyDir": {}}}}
 
 
 def lines(budget: Budget) -> dict[str, int]:
@@ -94,30 +92,6 @@ def test_gpus(engine: dict[str, Any], gpus: dict[str, str]) -> None:
     _, budget, _ = sized(resource(engine=engine))
     for resources in (budget.requests, budget.limits):
         assert {name: value for name, value in resources.items() if "gpu" in name} == gpus
-
-
-@pytest.mark.parametrize(
-    ("volume", "requested"),
-    [
-        # 100 GiB and a tenth for the filesystem, 1 GiB of logs
-        ({"emptyDir": {}}, 111 * GIB),
-        ({"hostPath": {"path": "/mnt/nvme0"}}, None),
-        ({"persistentVolumeClaim": {"claimName": "kv"}}, None),
-    ],
-)
-@pytest.mark.parametrize("backend", ["KVTier", "LMCache"])
-def test_ephemeral_storage(volume: dict[str, Any], requested: int | None, backend: str) -> None:
-    disk = {"disk": {"capacity": "100Gi", "volume": volume}}
-    _, budget, _ = sized(resource(backend=backend, tiers=disk))
-    found = budget.requests.get("ephemeral-storage")
-    assert (parse_bytes(found) if found else None) == requested
-    assert "ephemeral-storage" not in budget.limits
-
-
-def test_ephemeral_storage_of_its_own_is_kept() -> None:
-    engine = {"resources": {"requests": {"ephemeral-storage": "20Gi"}}}
-    _, budget, _ = sized(resource(backend="LMCache", tiers=EMPTY_DIR, engine=engine))
-    assert parse_bytes(budget.requests["ephemeral-storage"]) == 130 * GIB
 
 
 def test_a_start_waits_for_weights_and_memory() -> None:

@@ -95,13 +95,13 @@ def test_the_cpu_computes_slowly() -> None:
 def test_weights_decide_a_cpu_engines_memory() -> None:
     one = resource("x/y", engine={"device": "cpu", "blockSize": 32})
     result = verdict(weights_known, one, Observed(model_config=TINY))
-    says(result, WARN, "WeightsUnknown", "spec.engine.resources.requests.memory")
+    says(result, WARN, "WeightsUnknown", "memory limit")
     assert result.field == "spec.model.weights"
 
 
 def test_a_working_set_given_by_hand_needs_no_weights() -> None:
-    engine = {"device": "cpu", "blockSize": 32, "resources": {"requests": {"memory": "30Gi"}}}
-    one = resource("x/y", engine=engine)
+    asked = {"memory": "30Gi", "ephemeral-storage": "30Gi"}
+    one = resource("x/y", engine={"device": "cpu", "blockSize": 32, "resources": {"requests": asked}})
     says(verdict(weights_known, one, Observed(model_config=TINY)), PASS, "Unknown")
 
 

@@ -39,7 +39,8 @@ def test_enough_nodes() -> None:
         replicas_that_fit=4,
         reason="EnoughNodes",
         message="room for 4 engines, 4 wanted (nodes: 3, matching 2, with room 2); one takes 2 "
-        "nvidia.com/gpu, 13.10 GiB memory, 100 GiB hugepages-2Mi; other pods are not counted",
+        "nvidia.com/gpu, 13.10 GiB memory, 100 GiB hugepages-2Mi, 68.13 GiB ephemeral-storage; other pods "
+        "are not counted",
     )
 
 
@@ -97,7 +98,10 @@ def test_the_first_thing_that_is_missing(allocatable: dict[str, int], reason: st
         (
             {"tiers": {"disk": {"capacity": "8Ti", "volume": {"emptyDir": {}}}}},
             "InsufficientEphemeralStorage",
-            " Lower spec.tiers.disk.capacity by 820.20 GiB, use another spec.tiers.disk.volume than emptyDir",
+            (
+                " Lower spec.tiers.disk.capacity by 887.33 GiB, use another spec.tiers.disk.volume than "
+                "emptyDir, keep the weights on another spec.model.volume than emptyDir, use nodes with a "
+            ),
         ),
         ({"tiers": ON_ORDINARY_PAGES}, "InsufficientMemory", "Lower spec.tiers.cpu.capacity by 989.11 GiB"),
         (
