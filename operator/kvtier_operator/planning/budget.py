@@ -108,6 +108,7 @@ def _working_set(spec: Spec, geometry: Geometry, ranks: int) -> tuple[BudgetLine
         why = f"{many(ranks, 'rank')} x {size(CUDA_RANK_BYTES)}: CUDA context, staging, loading shards"
         return (server, BudgetLine("engine processes", CUDA_RANK_BYTES * ranks, why))
     cache = spec.engine.kv_cache_memory.bytes if spec.engine.kv_cache_memory else CPU_DEVICE_KV_CACHE_BYTES
+    default = "" if spec.engine.kv_cache_memory else ", its default"
     weights, engines = geometry.weights_bytes or 0, spec.engine.data_parallel_size
     return (
         server,
@@ -122,7 +123,7 @@ def _working_set(spec: Spec, geometry: Geometry, ranks: int) -> tuple[BudgetLine
         BudgetLine(
             DEVICE_CACHE_LINE,
             cache * ranks,
-            f"{many(ranks, 'rank')} x {size(cache)} of kvCacheMemory, in memory on device cpu",
+            f"{many(ranks, 'rank')} x {size(cache)} of kvCacheMemory{default}, in memory on device cpu",
         ),
     )
 

@@ -65,6 +65,13 @@ def test_a_cpu_engine_holds_weights_and_cache_in_memory() -> None:
     assert "nvidia.com/gpu" not in budget.limits
 
 
+@pytest.mark.parametrize("given", [{}, {"kvCacheMemory": "4Gi"}], ids=str)
+def test_a_device_cache_says_whether_anyone_chose_it(given: dict[str, Any]) -> None:
+    _, budget, _ = sized(resource("Qwen/Qwen3-0.6B", engine={"device": "cpu"} | given))
+    [line] = [line for line in budget.memory if line.what == "device KV cache"]
+    assert ("its default" in line.why) != bool(given)
+
+
 def test_a_working_set_given_by_hand_replaces_the_estimate() -> None:
     _, budget, _ = sized(resource(engine={"resources": {"requests": {"memory": "30Gi", "cpu": "8"}}}))
     assert lines(budget)["engine working set"] == 30 * GIB
