@@ -10,6 +10,8 @@ from kvtier_operator.api.quantity import parse_quantity
 _NOTHING: Final[tuple[object, ...]] = (None, "", [], {})
 _KEYS: Final = ("name", "mountPath", "containerPort", "port", "key")
 """Fields by which the server merges lists of objects (k8s.io/api, x-kubernetes-list-map-keys)."""
+_WHEN_ABSENT: Final[Mapping[str, object]] = {"paused": False, "minReadySeconds": 0}
+"""Fields that the server leaves out where they are zero (k8s.io/api/apps/v1, DeploymentSpec, omitempty)."""
 
 
 def says(live: object, wanted: object) -> bool:
@@ -19,7 +21,7 @@ def says(live: object, wanted: object) -> bool:
     """
     if isinstance(wanted, Mapping):
         there = live if isinstance(live, Mapping) else {}
-        return all(says(there.get(key), value) for key, value in wanted.items())
+        return all(says(there.get(key, _WHEN_ABSENT.get(key)), value) for key, value in wanted.items())
     if isinstance(wanted, Sequence) and not isinstance(wanted, str):
         return _says_all(live if isinstance(live, list) else [], wanted)
     if (live == wanted and type(live) is type(wanted)) or (live in _NOTHING and wanted in _NOTHING):

@@ -75,6 +75,55 @@ def test_an_edited_object_is_repaired_and_a_deleted_one_comes_back(world: World)
     assert new["data"] == old["data"]
 
 
+@pytest.mark.parametrize("name", ["qwen-engine", "qwen-picker"])
+@pytest.mark.parametrize(
+    ("field", "theirs"),
+    [
+        ("paused", True),
+        ("minReadySeconds", 500),
+        ("progressDeadlineSeconds", 4000),
+        ("revisionHistoryLimit", 0),
+    ],
+)
+def test_what_would_hold_up_a_rollout_is_put_back(
+    world: World, name: str, field: str, theirs: object
+) -> None:
+    world.create(resource())
+    world.until_settled()
+    before = world.find("apps/v1", "Deployment", name)
+    assert before
+    world.apps.patch_namespaced_deployment(name, world.namespace, {"spec": {field: theirs}})
+    after = world.until_object(
+        "apps/v1",
+        "Deployment",
+        name,
+        lambda live: live and live["metadata"]["generation"] > before["metadata"]["generation"] + 1,
+    )
+    assert after
+    assert after["spec"] == before["spec"]
+
+
+def test_what_others_add_to_the_pods_stays(world: World) -> None:
+    world.create(resource())
+    world.until_settled()
+    toleration = {"key": "spot", "operator": "Exists"}
+    added = {
+        "nodeSelector": {"zone": "a"},
+        "tolerations": [toleration],
+        "containers": [{"name": "mesh", "image": "mesh"}],
+    }
+    world.apps.patch_namespaced_deployment(
+        "qwen-engine", world.namespace, {"spec": {"template": {"spec": added}}}
+    )
+    world.change(replicas=3)
+    world.until_settled()
+    spec = world.children()["Deployment", "qwen-engine"]["spec"]
+    assert spec["replicas"] == 3
+    pod = spec["template"]["spec"]
+    assert (pod["nodeSelector"], pod["tolerations"]) == ({"zone": "a"}, [toleration])
+    assert {each["name"] for each in pod["containers"]} == {"engine", "mesh"}
+
+
 def test_an_own_object_that_lost_its_label_is_repaired(world: World) -> None:
     world.create(resource())
     world.until_settled()

@@ -6,6 +6,7 @@ from kvtier_operator.planning.objects.engine_config_map import files_hash
 from kvtier_operator.planning.objects.engine_container import PRE_STOP_S, engine_container
 from kvtier_operator.planning.objects.engine_pod import engine_pod
 from kvtier_operator.planning.objects.names import CONFIG_HASH, Component, Names
+from kvtier_operator.planning.objects.rollout import ROLLOUT
 from kvtier_operator.planning.plan import Plan
 
 
@@ -22,7 +23,7 @@ def engine_deployment(plan: Plan) -> dict[str, Any]:
             # GPUs, huge pages and local disks of a node cannot be had twice, so no pod comes in excess
             "strategy": {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 0, "maxUnavailable": 1}},
             "progressDeadlineSeconds": plan.budget.startup_s + 600,
-            "revisionHistoryLimit": 3,
+            **ROLLOUT,
             "template": {"metadata": _template_metadata(plan), "spec": _pod(plan)},
         },
     }

@@ -8,6 +8,7 @@ from kvtier_operator.planning.objects.names import CONFIG_HASH, Component, Names
 from kvtier_operator.planning.objects.picker_config_map import FILE_NAME
 from kvtier_operator.planning.objects.picker_ports import EXT_PROC_PORT, HEALTH_PORT, METRICS_PORT
 from kvtier_operator.planning.objects.placement import placement
+from kvtier_operator.planning.objects.rollout import ROLLOUT
 from kvtier_operator.planning.plan import Plan
 
 _CONFIG_FOLDER: Final = "/config"
@@ -15,6 +16,8 @@ _USER: Final = 65532
 """The unprivileged user of distroless images, which upstream's pickers are built on."""
 _LAST_S: Final = 5
 """Of the pod's grace, what is left for the picker to end after its last call."""
+_PROGRESS_DEADLINE_S: Final = 600
+"""Kubernetes' default."""
 _SCRATCH: Final = {"name": "scratch", "emptyDir": {"sizeLimit": "64Mi"}}
 """Where kvtier's own picker may write: its image copies the compiled kernels there, for numba takes no cache
 that it cannot write to. The root file system stays read-only."""
@@ -53,7 +56,8 @@ def picker_deployment(plan: Plan) -> dict[str, Any]:
             "replicas": plan.resource.spec.router.replicas,
             "selector": {"matchLabels": names.selector(Component.PICKER)},
             "strategy": {"type": "Recreate"},
-            "revisionHistoryLimit": 3,
+            "progressDeadlineSeconds": _PROGRESS_DEADLINE_S,
+            **ROLLOUT,
             "template": {"metadata": metadata, "spec": pod},
         },
     }

@@ -13,12 +13,15 @@ _SAME = [
     ([{"name": "a", "image": "x", "pullPolicy": "Always"}], [{"name": "a", "image": "x"}]),
     ([{"name": "b"}, {"name": "a"}, {"name": "c"}], [{"name": "a"}, {"name": "b"}]),
     (0, 0),
+    ({}, {"paused": False, "minReadySeconds": 0}),
 ]
 _DIFFERENT = [
     ({"a": 1}, {"a": 2}),
     ({}, {"a": False}),
     ({"a": True}, {"a": 1}),
     ({}, {"replicas": 0}),
+    ({"paused": True}, {"paused": False}),
+    ({"minReadySeconds": 1}, {"minReadySeconds": 0}),
     ([{"name": "a"}], [{"name": "a"}, {"name": "b"}]),
     (["x", "y"], ["y", "x"]),
     (["x", "y", "z"], ["x", "y"]),
