@@ -3,6 +3,7 @@
 import json
 import os
 import sys
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import click
@@ -12,12 +13,19 @@ from kvtier_operator.cli.main import EXIT_REJECTED
 
 if TYPE_CHECKING:
     from kvtier_operator.planning.image_source import ImageSource
+    from kvtier_operator.planning.plan import Plan
 
 
 @click.command()
 @options.filenames
 @options.model_config
 @click.option("--local", is_flag=True, help="Check against this machine's memory, pages, limits and disk.")
+@click.option(
+    "--against-namespace",
+    "namespace",
+    metavar="NAMESPACE",
+    help="Say what limits, quotas and storage of this namespace of KUBECONFIG's cluster refuse.",
+)
 @options.hub
 @options.images
 @click.option(
@@ -26,6 +34,7 @@ if TYPE_CHECKING:
 def plan(  # noqa: PLR0913 - one parameter an option
     paths: tuple[str, ...],
     model_config: str | None,
+    namespace: str | None,
     output: str,
     *,
     local: bool,
@@ -45,6 +54,8 @@ def plan(  # noqa: PLR0913 - one parameter an option
         make_plan(resource, observe(resource, model_config=model_config, local=local, hub=hub, images=images))
         for _, resource in load_resources(paths)
     ]
+    if namespace is not None:
+        plans = [_against(namespace, one) for one in plans]
     tell_collisions(plans)
     if output == "json":
         from kvtier_operator.planning.report import report  # noqa: PLC0415 - Jinja2 is not needed for it
@@ -58,3 +69,11 @@ def plan(  # noqa: PLR0913 - one parameter an option
         click.echo("\n".join(explain(one, colour=colour) for one in plans), nl=False, color=colour)
     if any(one.rejected for one in plans):
         sys.exit(EXIT_REJECTED)
+
+
+def _against(namespace: str, one: "Plan") -> "Plan":
+    """The plan with what a namespace says of it among its checks."""
+    from kvtier_operator.cli.namespace import look_at  # noqa: PLC0415 - loads the cluster's client
+    from kvtier_operator.planning.namespace.namespace import refusals  # noqa: PLC0415 - as above
+
+    return replace(one, checks=(*one.checks, *refusals(one, look_at(namespace, one))))

@@ -1,6 +1,6 @@
 """What a pod needs of a node, counted as the scheduler counts it."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -19,34 +19,52 @@ Needs = dict[str, int]
 def pod_requests(pod: Mapping[str, Any]) -> Needs:
     """Requests of a whole pod, zero ones left out; `pods` is 1.
 
+    Args:
+        pod: A pod's spec.
+    """
+    needs = pod_total(pod, container_requests)
+    return {PODS: 1} | {name: needs[name] for name in sorted(needs) if needs[name]}
+
+
+def pod_total(pod: Mapping[str, Any], of: Callable[[Mapping[str, Any]], Needs]) -> Needs:
+    """What a whole pod takes, counted as Kubernetes counts requests and limits.
+
     Containers and restartable init containers (sidecars) add up, since they run together. Any other init
     container runs alone, beside the sidecars started before it; the pod needs the larger of both.
     Source: k8s.io/component-helpers/resource, PodRequests and AggregateContainerRequests.
 
     Args:
         pod: A pod's spec.
+        of: What one container takes.
     """
     sidecars: Needs = {}
     starting: Needs = {}
     for container in pod.get("initContainers", ()):
-        requests = _requests(container)
+        needs = of(container)
         if container.get("restartPolicy") == "Always":
-            sidecars = _sum(sidecars, requests)
+            sidecars = _sum(sidecars, needs)
             starting = _largest(starting, sidecars)
         else:
-            starting = _largest(starting, _sum(sidecars, requests))
+            starting = _largest(starting, _sum(sidecars, needs))
     running = sidecars
     for container in pod.get("containers", ()):
-        running = _sum(running, _requests(container))
-    needs = _largest(running, starting)
-    return {PODS: 1} | {name: needs[name] for name in sorted(needs) if needs[name]}
+        running = _sum(running, of(container))
+    return _largest(running, starting)
 
 
-def _requests(container: Mapping[str, Any]) -> Needs:
+def container_requests(container: Mapping[str, Any]) -> Needs:
     """A container's requests; its limit where it gives only that, as the API server's defaulting has it."""
     resources = container.get("resources", {})
-    given = {**resources.get("limits", {}), **resources.get("requests", {})}
-    return {name: whole(name, quantity, round_up=True) for name, quantity in given.items()}
+    return _whole({**resources.get("limits", {}), **resources.get("requests", {})})
+
+
+def container_limits(container: Mapping[str, Any]) -> Needs:
+    """A container's limits."""
+    return _whole(container.get("resources", {}).get("limits", {}))
+
+
+def _whole(quantities: Mapping[str, str]) -> Needs:
+    return {name: whole(name, quantity, round_up=True) for name, quantity in quantities.items()}
 
 
 def _sum(one: Needs, other: Needs) -> Needs:

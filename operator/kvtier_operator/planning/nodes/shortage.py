@@ -13,6 +13,7 @@ from kvtier_operator.planning.units import GIB, MIB, ceil_div, count, many, size
 
 _MEMORY: Final = "memory"
 _STORAGE: Final = EPHEMERAL_STORAGE
+_BYTES: Final = frozenset({_MEMORY, _STORAGE, "storage"})
 _HUGEPAGES: Final = "hugepages-"
 _PAGE_BYTES: Final = {"hugepages-2Mi": 2 * MIB, "hugepages-1Gi": GIB}
 _MILLI: Final = 1000
@@ -78,7 +79,7 @@ def shortages(needs: Mapping[str, int], available: Mapping[str, int], held: int)
 
 def amount(resource: str, number: int) -> str:
     """So much of a resource, for a reader."""
-    if resource in (_MEMORY, _STORAGE) or resource.startswith(_HUGEPAGES):
+    if resource in _BYTES or resource.startswith(_HUGEPAGES):
         return size(number)
     if resource == CPU:
         return count(number // _MILLI) if number % _MILLI == 0 else f"{number}m"

@@ -7,6 +7,9 @@ import pytest
 from tests.cases.planning import check_input, resource
 
 from kvtier_operator.planning.checks import run_checks
+from kvtier_operator.planning.namespace.namespace import Namespace, refusals
+from kvtier_operator.planning.observed import Observed
+from kvtier_operator.planning.planner import make_plan
 
 PAGE = (Path(__file__).parents[4] / "docs" / "reference" / "sizing.md").read_text(encoding="utf-8")
 EXAMPLES = re.findall(r"^\| ([\w.-]+) \| [^|]+ \| ([\d,]+) \| ([\d,]+)", PAGE, re.MULTILINE)
@@ -29,4 +32,6 @@ def test_every_check_is_described() -> None:
     assert len(EXAMPLES) == len(REPOSITORIES)
     names = [check.name for check in run_checks(check_input(resource()))]
     described = re.findall(r"^\| ([a-z0-9-]+) \|", PAGE.partition("## Checks")[2], re.MULTILINE)
-    assert described == names
+    plan = make_plan(resource(), Observed())
+    of_namespaces = [check.name for check in refusals(plan, Namespace(unseen=("anything",)))]
+    assert described == [*names, *of_namespaces]

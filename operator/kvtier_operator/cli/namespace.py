@@ -1,0 +1,135 @@
+"""Looks at a namespace with the rights of whoever asks, as far as they go."""
+
+import json
+import os
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from http import HTTPStatus
+from typing import Any, Final
+
+from kubernetes import client
+from kubernetes.config import ConfigException, new_client_from_config
+from urllib3.exceptions import HTTPError
+
+from kvtier_operator.errors import InvalidInputError, PermanentError, Problem, RetryableError
+from kvtier_operator.planning.namespace.limit_range import limit_range_from_object
+from kvtier_operator.planning.namespace.namespace import Namespace
+from kvtier_operator.planning.namespace.quota import quota_from_object
+from kvtier_operator.planning.namespace.storage import storage_class_from_object
+from kvtier_operator.planning.namespace.workload import DEPLOYMENT, Workload, workload
+from kvtier_operator.planning.objects import build_objects
+from kvtier_operator.planning.objects.names import MANAGED_BY, MANAGED_BY_LABEL
+from kvtier_operator.planning.plan import Plan
+
+_OPTION: Final = "--against-namespace"
+_TIMEOUT_S: Final = 10
+
+
+class ClusterError(PermanentError):
+    """There is no cluster to look at."""
+
+
+class ClusterFailedError(RetryableError):
+    """The cluster does not answer, or not with what was asked for."""
+
+
+def look_at(name: str, plan: Plan) -> Namespace:
+    """What bounds a Plan's pods in a namespace of the kubeconfig's current cluster.
+
+    Args:
+        name: The namespace.
+        plan: The Plan, whose own objects there are not counted against it.
+
+    Raises:
+        InvalidInputError: There is no such namespace.
+        ClusterError: There is no kubeconfig to use.
+        ClusterFailedError: The cluster does not answer.
+    """
+    try:
+        api = new_client_from_config(os.environ.get("KUBECONFIG"))
+    except (ConfigException, OSError) as error:
+        why = str(error).rstrip(".")
+        raise ClusterError(f"{_OPTION}: no cluster to look at: {why}; set KUBECONFIG") from error
+    with api:
+        try:
+            return _Look(api, name).at(plan)
+        except (client.ApiException, HTTPError, OSError, ValueError) as error:
+            said = getattr(error, "reason", None) or error
+            raise ClusterFailedError(f"{_OPTION}: the cluster does not answer: {said}") from error
+
+
+@dataclass(slots=True)
+class _Look:
+    """One look.
+
+    Attributes:
+        api: The API server.
+        namespace: Where.
+        unseen: What it did not let us see.
+    """
+
+    api: client.ApiClient
+    namespace: str
+    unseen: list[str] = field(default_factory=list)
+
+    def at(self, plan: Plan) -> Namespace:
+        core, storage = client.CoreV1Api(self.api), client.StorageV1Api(self.api)
+        self._exists(core)
+        planned = [workload(each) for each in build_objects(plan) if each["kind"] == DEPLOYMENT]
+        ranges = self._list("LimitRanges", core.list_namespaced_limit_range, self.namespace) or ()
+        quotas = self._list("ResourceQuotas", core.list_namespaced_resource_quota, self.namespace) or ()
+        classes = None
+        if any(each.claims for each in planned):
+            classes = self._list("StorageClasses", storage.list_storage_class)
+        return Namespace(
+            limit_ranges=tuple(map(limit_range_from_object, ranges)),
+            quotas=tuple(map(quota_from_object, quotas)),
+            storage_classes=None if classes is None else tuple(map(storage_class_from_object, classes)),
+            claims=self._claims(core, planned),
+            present=tuple(self._present(planned)),
+            unseen=tuple(self.unseen),
+        )
+
+    def _exists(self, core: client.CoreV1Api) -> None:
+        found = self._get("the namespace", core.read_namespace, self.namespace)
+        if found is None and not self.unseen:
+            problem = Problem(
+                _OPTION, f"the cluster has no namespace {self.namespace}; make it, or name another"
+            )
+            raise InvalidInputError("kvtier plan", problem)
+        self.unseen.clear()  # what is in it is asked for all the same
+
+    def _claims(self, core: client.CoreV1Api, planned: Iterable[Workload]) -> frozenset[str] | None:
+        names = {name for each in planned for name in each.named_claims.values()}
+        read = core.read_namespaced_persistent_volume_claim
+        before = len(self.unseen)
+        there = {
+            name
+            for name in names
+            if self._get("PersistentVolumeClaims", read, name, self.namespace) is not None
+        }
+        return frozenset(there) if len(self.unseen) == before else None
+
+    def _present(self, planned: Iterable[Workload]) -> Iterable[Workload]:
+        read = client.AppsV1Api(self.api).read_namespaced_deployment
+        for each in planned:
+            live = self._get("Deployments", read, each.name, self.namespace)
+            if live is not None and live["metadata"].get("labels", {}).get(MANAGED_BY_LABEL) == MANAGED_BY:
+                yield workload(live, (live.get("status") or {}).get("replicas", 0))
+
+    def _list(self, what: str, call: Callable[..., Any], *place: str) -> list[dict[str, Any]] | None:
+        found = self._get(what, call, *place)
+        return None if found is None else found["items"]
+
+    def _get(self, what: str, call: Callable[..., Any], *place: str) -> dict[str, Any] | None:
+        """What the API server has, as parsed from JSON; None for what is not there or may not be seen."""
+        try:
+            answer = call(*place, _preload_content=False, _request_timeout=_TIMEOUT_S)
+        except client.ApiException as error:
+            if error.status == HTTPStatus.FORBIDDEN:
+                self.unseen.append(f"{what} were not looked at: your kubeconfig may not read them")
+            elif error.status != HTTPStatus.NOT_FOUND:
+                raise
+            return None
+        document: dict[str, Any] = json.loads(answer.data)
+        return document

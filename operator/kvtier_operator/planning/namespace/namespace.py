@@ -1,0 +1,81 @@
+"""What is known of a namespace, and everything that it would refuse of a Plan."""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+from kvtier_operator.planning.checks.check import Verdicts
+from kvtier_operator.planning.namespace.limit_range import LimitRange, admitted
+from kvtier_operator.planning.namespace.limit_ranges import limit_ranges
+from kvtier_operator.planning.namespace.quota import Quota, claim_usage, object_usage, pod_usage
+from kvtier_operator.planning.namespace.quotas import Demand, quotas
+from kvtier_operator.planning.namespace.storage import StorageClass, storage
+from kvtier_operator.planning.namespace.workload import DEPLOYMENT, Workload, workload
+from kvtier_operator.planning.objects import build_objects
+from kvtier_operator.planning.plan import CheckResult, Plan
+
+_UNSEEN: Final = Verdicts("namespace", "metadata.namespace")
+
+
+@dataclass(frozen=True, slots=True)
+class Namespace:
+    """A namespace and what is around it.
+
+    Attributes:
+        limit_ranges: Its LimitRanges.
+        quotas: Its ResourceQuotas.
+        storage_classes: The cluster's; None where they are not known.
+        claims: Those of its claims that matter; None where they are not known.
+        present: Deployments of this very resource that run in it already, with the pods that there are.
+        unseen: What could not be looked at, and why.
+    """
+
+    limit_ranges: tuple[LimitRange, ...] = ()
+    quotas: tuple[Quota, ...] = ()
+    storage_classes: tuple[StorageClass, ...] | None = None
+    claims: frozenset[str] | None = None
+    present: tuple[Workload, ...] = ()
+    unseen: tuple[str, ...] = ()
+
+
+def refusals(plan: Plan, namespace: Namespace) -> tuple[CheckResult, ...]:
+    """What the namespace would refuse, and what a reader should know of it.
+
+    Nothing of it makes a plan wrong: bounds may change, so the operator applies it all the same.
+    """
+    objects = build_objects(plan)
+    workloads = [workload(each) for each in objects if each["kind"] == DEPLOYMENT]
+    return (
+        *limit_ranges(workloads, namespace.limit_ranges),
+        *quotas(_demand(workloads, objects, namespace), namespace.quotas),
+        *storage(workloads, namespace.storage_classes, namespace.claims),
+        *(_UNSEEN.warn("NamespaceNotSeen", each) for each in namespace.unseen),
+    )
+
+
+def _demand(
+    workloads: Iterable[Workload], objects: Iterable[Mapping[str, Any]], namespace: Namespace
+) -> Demand:
+    counted = _counted(workloads, namespace)
+    there = _counted(namespace.present, namespace)
+    made = object_usage(objects)
+    present: Counter[str] = Counter(made) if there else Counter()
+    for each, usage in there:
+        present += Counter({name: value * each.pods for name, value in usage.items()})
+    return Demand(counted, made, present)
+
+
+def _counted(
+    workloads: Iterable[Workload], namespace: Namespace
+) -> tuple[tuple[Workload, Counter[str]], ...]:
+    """Pods as the LimitRanges leave them, and what each counts for with the volumes that come with it."""
+    default = next((each.name for each in namespace.storage_classes or () if each.default), None)
+    found = []
+    for each in workloads:
+        pod = admitted(each.pod, namespace.limit_ranges)
+        usage = pod_usage(pod)
+        for claim in each.claims:
+            usage += claim_usage(claim, default)
+        found.append((replace(each, pod=pod), usage))
+    return tuple(found)

@@ -1,0 +1,71 @@
+"""Whether the storage classes and claims that a Plan's volumes name are there."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from kvtier_operator.planning.checks.check import Verdicts
+from kvtier_operator.planning.namespace.names import volume_field
+from kvtier_operator.planning.namespace.workload import Workload
+from kvtier_operator.planning.plan import CheckResult
+
+_VERDICTS: Final = Verdicts("storage", "spec.tiers.disk.volume")
+_DEFAULT: Final = (
+    "storageclass.kubernetes.io/is-default-class",
+    "storageclass.beta.kubernetes.io/is-default-class",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class StorageClass:
+    """A storage class of the cluster, and whether it is the default."""
+
+    name: str
+    default: bool
+
+
+def storage_class_from_object(document: Mapping[str, Any]) -> StorageClass:
+    """A StorageClass as the API server has it (storage.k8s.io/v1)."""
+    metadata = document["metadata"]
+    annotations = metadata.get("annotations") or {}
+    return StorageClass(metadata["name"], any(annotations.get(name) == "true" for name in _DEFAULT))
+
+
+def storage(
+    workloads: Sequence[Workload], classes: Sequence[StorageClass] | None, claims: frozenset[str] | None
+) -> tuple[CheckResult, ...]:
+    """What is missing.
+
+    Args:
+        workloads: The Deployments.
+        classes: The cluster's storage classes; None where they are not known.
+        claims: Those claims that the volumes name and that are there; None where they are not known.
+    """
+    missing = [result for each in workloads for result in _missing(each, classes, claims)]
+    return tuple(missing) or (_VERDICTS.passed("storage classes and claims are there, as far as known"),)
+
+
+def _missing(
+    workload: Workload, classes: Sequence[StorageClass] | None, claims: frozenset[str] | None
+) -> Iterator[CheckResult]:
+    for claim in workload.claims if classes is not None else ():
+        where = f"{volume_field(claim.volume)}.ephemeral.storageClassName"
+        there = sorted(each.name for each in classes or ())
+        choice = f"name one of {', '.join(there)}" if there else "have one made"
+        if claim.storage_class is None and not any(each.default for each in classes or ()):
+            yield _reject("StorageClassMissing", "the cluster has no default storage class", choice, where)
+        elif claim.storage_class is not None and claim.storage_class not in there:
+            lacks = f"the cluster has no storage class {claim.storage_class}"
+            yield _reject("StorageClassMissing", lacks, choice, where)
+    for volume, name in workload.named_claims.items() if claims is not None else ():
+        if name not in (claims or ()):
+            where = f"{volume_field(volume)}.persistentVolumeClaim.claimName"
+            yield _reject(
+                "ClaimMissing", f"the namespace has no PersistentVolumeClaim {name}", "make it", where
+            )
+
+
+def _reject(reason: str, lacks: str, choice: str, where: str) -> CheckResult:
+    return _VERDICTS.reject(
+        reason, f"{lacks}, so the engines' pods would wait for their disk: {choice}", field=where
+    )

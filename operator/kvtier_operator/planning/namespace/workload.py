@@ -1,0 +1,83 @@
+"""What one Deployment asks its namespace for."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from kvtier_operator.planning.namespace.names import STORAGE
+from kvtier_operator.planning.nodes.node import whole
+from kvtier_operator.planning.objects.names import COMPONENT_LABEL, Component
+
+DEPLOYMENT: Final = "Deployment"
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """A volume that is made with each pod.
+
+    Attributes:
+        volume: The pod's volume.
+        storage_class: Its storage class; None for the cluster's default.
+        storage_bytes: Its size.
+    """
+
+    volume: str
+    storage_class: str | None
+    storage_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Workload:
+    """A Deployment's pods.
+
+    Attributes:
+        name: The Deployment.
+        component: Whose it is.
+        pods: How many there are at most at one time.
+        pod: The spec of one.
+        claims: Volumes that are made with each.
+        named_claims: Claims that must be there, by the volumes that name them.
+    """
+
+    name: str
+    component: Component
+    pods: int
+    pod: Mapping[str, Any]
+    claims: tuple[Claim, ...]
+    named_claims: Mapping[str, str]
+
+
+def workload(deployment: Mapping[str, Any], pods: int | None = None) -> Workload:
+    """Reads a Deployment that kvtier makes.
+
+    Args:
+        deployment: apps/v1, as the planner builds it or as it is live.
+        pods: How many of its pods there are; as many as it may have at one time where None.
+    """
+    metadata, spec = deployment["metadata"], deployment["spec"]
+    pod = spec["template"]["spec"]
+    volumes = pod.get("volumes", ())
+    return Workload(
+        name=metadata["name"],
+        component=Component(metadata["labels"][COMPONENT_LABEL]),
+        pods=_most_pods(spec) if pods is None else pods,
+        pod=pod,
+        claims=tuple(_claim(each) for each in volumes if "ephemeral" in each),
+        named_claims={
+            each["name"]: each["persistentVolumeClaim"]["claimName"]
+            for each in volumes
+            if "persistentVolumeClaim" in each
+        },
+    )
+
+
+def _most_pods(spec: Mapping[str, Any]) -> int:
+    """Replicas, and those that a rollout makes beside them: kvtier's own Deployments give a number."""
+    surge: int = spec["strategy"].get("rollingUpdate", {}).get("maxSurge", 0)
+    return surge + int(spec["replicas"])
+
+
+def _claim(volume: Mapping[str, Any]) -> Claim:
+    spec = volume["ephemeral"]["volumeClaimTemplate"]["spec"]
+    size = whole(STORAGE, spec["resources"]["requests"][STORAGE], round_up=True)
+    return Claim(volume["name"], spec.get("storageClassName"), size)

@@ -1,0 +1,77 @@
+from typing import Any
+
+import pytest
+from tests.unit.operator.planning.namespace.refused import said
+
+from kvtier_operator.planning.namespace.namespace import Namespace
+from kvtier_operator.planning.namespace.storage import StorageClass, storage_class_from_object
+from kvtier_operator.planning.plan import Outcome
+
+_FAST, _SLOW = StorageClass("fast", default=False), StorageClass("slow", default=True)
+_EPHEMERAL = {"ephemeral": {"storageClassName": "fast"}}
+_DEFAULT: dict[str, Any] = {"ephemeral": {}}
+_CLAIM = {"persistentVolumeClaim": {"claimName": "cache"}}
+
+
+def _said(namespace: Namespace, volume: dict[str, Any]) -> list[tuple[str, str, str]]:
+    found = said(namespace, replicas=1, tiers={"disk": {"capacity": "1Ti", "volume": volume}})
+    return [(each.reason, each.field, each.message) for each in found]
+
+
+def test_a_class_that_is_missing() -> None:
+    [(reason, field, message)] = _said(Namespace(storage_classes=(_SLOW,)), _EPHEMERAL)
+    assert reason == "StorageClassMissing"
+    assert field == "spec.tiers.disk.volume.ephemeral.storageClassName"
+    assert message == (
+        "the cluster has no storage class fast, so the engines' pods would wait for their disk: "
+        "name one of slow"
+    )
+
+
+def test_no_default_class() -> None:
+    [(_, _, message)] = _said(Namespace(storage_classes=()), _DEFAULT)
+    assert "no default storage class" in message
+    assert "have one made" in message
+
+
+@pytest.mark.parametrize(
+    ("classes", "volume"),
+    [
+        ((_FAST,), _EPHEMERAL),
+        ((_SLOW,), _DEFAULT),
+        (None, _EPHEMERAL),
+        (None, _DEFAULT),
+        ((), _CLAIM),
+        ((), {"emptyDir": {}}),
+    ],
+)
+def test_nothing_is_missing_or_known_to_be(
+    classes: tuple[StorageClass, ...] | None, volume: dict[str, Any]
+) -> None:
+    assert _said(Namespace(storage_classes=classes), volume) == []
+
+
+def test_a_claim() -> None:
+    [(reason, field, message)] = _said(Namespace(claims=frozenset()), _CLAIM)
+    assert (reason, field) == ("ClaimMissing", "spec.tiers.disk.volume.persistentVolumeClaim.claimName")
+    assert "no PersistentVolumeClaim cache" in message
+    assert _said(Namespace(claims=frozenset({"cache"})), _CLAIM) == []
+    assert _said(Namespace(), _CLAIM) == []
+
+
+def test_a_further_volume_has_its_own_field() -> None:
+    disk = {"capacity": "1Ti", "volume": {"emptyDir": {}}, "extraVolumes": [_EPHEMERAL]}
+    [found] = said(Namespace(storage_classes=()), backend="LMCache", tiers={"disk": disk})
+    assert found.field == "spec.tiers.disk.extraVolumes[0].ephemeral.storageClassName"
+
+
+@pytest.mark.parametrize("prefix", ["storageclass.kubernetes.io", "storageclass.beta.kubernetes.io"])
+def test_the_default_is_annotated(prefix: str) -> None:
+    metadata = {"name": "fast", "annotations": {f"{prefix}/is-default-class": "true"}}
+    assert storage_class_from_object({"metadata": metadata}) == StorageClass("fast", default=True)
+    assert storage_class_from_object({"metadata": {"name": "fast"}}) == _FAST
+
+
+def test_what_could_not_be_looked_at_is_said() -> None:
+    [found] = said(Namespace(unseen=("LimitRanges: forbidden",)), Outcome.WARN)
+    assert (found.reason, found.message) == ("NamespaceNotSeen", "LimitRanges: forbidden")
