@@ -52,6 +52,10 @@
 - apiGroups: [""]
   resources: [pods]
   verbs: [list, watch]
+# BudgetFits: what the namespace would refuse of the pods of engines and picker
+- apiGroups: [""]
+  resources: [limitranges, resourcequotas]
+  verbs: [list, watch]
 # what changed, for kubectl describe
 - apiGroups: [""]
   resources: [events]
@@ -87,5 +91,9 @@
 # NodesFit: labels, taints and allocatable memory, huge pages, disk and GPUs
 - apiGroups: [""]
   resources: [nodes]
+  verbs: [list, watch]
+# BudgetFits: whether the storage class of a disk tier is there
+- apiGroups: [storage.k8s.io]
+  resources: [storageclasses]
   verbs: [list, watch]
 {{- end }}

@@ -99,6 +99,12 @@ NAMESPACED: Final = (
         "children: what GKE's managed Prometheus scrapes, with spec.observability and provider gke",
     ),
     Rule("", ("pods",), _SEE, "why an engine is not ready (its containers' messages)"),
+    Rule(
+        "",
+        ("limitranges", "resourcequotas"),
+        _SEE,
+        "BudgetFits: what the namespace would refuse of the pods of engines and picker",
+    ),
     Rule("", ("events",), ("create",), "what changed, for kubectl describe"),
 )
 """What it asks itself, in each namespace that it serves."""
@@ -138,6 +144,12 @@ CLUSTER: Final = (
         ("nodes",),
         _SEE,
         "NodesFit: labels, taints and allocatable memory, huge pages, disk and GPUs",
+    ),
+    Rule(
+        "storage.k8s.io",
+        ("storageclasses",),
+        _SEE,
+        "BudgetFits: whether the storage class of a disk tier is there",
     ),
 )
 """Kinds that belong to no namespace."""

@@ -8,6 +8,7 @@ from typing import Any, Final
 import orjson
 
 from kvtier_operator.reconcile.apply import Applier
+from kvtier_operator.reconcile.bounds import Bounds
 from kvtier_operator.reconcile.children import Children
 from kvtier_operator.reconcile.client import Api
 from kvtier_operator.reconcile.clock import Clock
@@ -43,8 +44,9 @@ class Controller:
         routes = Routes(self._route_changed)
         pods = Pods(self._pod_changed)
         nodes = Nodes(self._nodes_changed)
+        bounds = Bounds(self._bounds_changed)
         self._watches = Watches(
-            api, self._children, routes, pods, nodes, options.namespaces, self._kinds_changed
+            api, self._children, routes, pods, nodes, bounds, options.namespaces, self._kinds_changed
         )
         self._engines = Engines(pods, self._again)
         reconciler = Reconciler(
@@ -115,6 +117,11 @@ class Controller:
     def _nodes_changed(self) -> None:
         for key in self.tiers:
             self._again(key, _NODES_S)
+
+    def _bounds_changed(self, namespace: str) -> None:
+        for key in self.tiers:
+            if namespace in ("", key.namespace):
+                self._again(key, _NODES_S)
 
     def _kinds_changed(self) -> None:
         for key in self.tiers:

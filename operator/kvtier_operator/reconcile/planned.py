@@ -21,6 +21,7 @@ class Planned:
         budget_fits: Condition BudgetFits.
         nodes_fit: Condition NodesFit.
         nodes_version: Of the nodes that `nodes_fit` speaks of.
+        namespace_version: Of what bounds the namespace, of which `budget_fits` speaks.
         engine_hash: Hash of what the spec says of engines.
         engine_tokens: What a running engine said of its tiers' sizes, as far as it was known.
         engine_findings: What else it said of them.
@@ -38,6 +39,7 @@ class Planned:
     budget_fits: Verdict
     nodes_fit: Verdict
     nodes_version: int
+    namespace_version: int
     engine_hash: str
     engine_tokens: EngineTokens | None = None
     engine_findings: EngineFindings = NOTHING_FOUND

@@ -9,6 +9,7 @@ from kvtier_operator.api.parse import parse_resource
 from kvtier_operator.api.status import RouterEntries, RouterStatus, Source, TierStatus
 from kvtier_operator.api.tiers import Policy
 from kvtier_operator.errors import InvalidInputError
+from kvtier_operator.planning.namespace.namespace import UNBOUNDED, Namespace, refusals
 from kvtier_operator.planning.nodes.fit import nodes_fit
 from kvtier_operator.planning.objects import build_objects
 from kvtier_operator.planning.objects.names import Component, Names
@@ -33,6 +34,8 @@ class View:
         engine_hash: Hash of what the resource says of engines.
         nodes_unseen: Why the nodes are not known; empty where they are.
         engine_findings: What a running engine said of its tiers beside their sizes.
+        namespace: What bounds the pods of the resource's namespace.
+        namespace_version: Of that.
     """
 
     observed: Observed
@@ -40,6 +43,8 @@ class View:
     engine_hash: str
     nodes_unseen: str = ""
     engine_findings: EngineFindings = NOTHING_FOUND
+    namespace: Namespace = UNBOUNDED
+    namespace_version: int = 0
 
 
 def plan_tier(key: Key, tier: Tier, view: View) -> tuple[Planned, tuple[Wanted, ...]]:
@@ -60,9 +65,10 @@ def plan_tier(key: Key, tier: Tier, view: View) -> tuple[Planned, tuple[Wanted, 
         rejected=plan.rejected,
         wanted=tuple(each.without_body() for each in wanted),
         accepted=accepted(plan),
-        budget_fits=budget_fits(plan),
+        budget_fits=budget_fits(plan, refusals(plan, view.namespace)),
         nodes_fit=nodes,
         nodes_version=view.nodes_version,
+        namespace_version=view.namespace_version,
         engine_hash=view.engine_hash,
         engine_tokens=view.observed.engine,
         engine_findings=view.engine_findings,
@@ -88,6 +94,7 @@ def _not_valid(error: InvalidInputError, generation: int, view: View) -> Planned
         budget_fits=no_budget(),
         nodes_fit=no_pod(),
         nodes_version=view.nodes_version,
+        namespace_version=view.namespace_version,
         engine_hash=view.engine_hash,
         engine_tokens=view.observed.engine,
         engine_findings=view.engine_findings,

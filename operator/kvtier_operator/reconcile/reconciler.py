@@ -96,21 +96,28 @@ class Reconciler:
         return Result.CHANGED if changed or outcome.written else Result.UNCHANGED
 
     def _plan(self, key: Key, tier: Tier) -> tuple[Planned, Sequence[Wanted]]:
-        """The plan of this generation and these nodes; objects with bodies only if it was made just now."""
-        view, known = self._view(tier), tier.memory.planned
+        """The plan of this generation and surroundings; objects with bodies only if it was made just now."""
+        view, known = self._view(key, tier), tier.memory.planned
         if known and (
             known.generation,
             known.nodes_version,
+            known.namespace_version,
             known.engine_tokens,
             known.engine_findings,
-        ) == (tier.generation, view.nodes_version, view.observed.engine, view.engine_findings):
+        ) == (
+            tier.generation,
+            view.nodes_version,
+            view.namespace_version,
+            view.observed.engine,
+            view.engine_findings,
+        ):
             return known, ()
         planned, bodies = plan_tier(key, tier, view)
         tier.memory.planned = planned
         return planned, bodies
 
-    def _view(self, tier: Tier) -> View:
-        nodes, memory = self.watches.nodes, tier.memory
+    def _view(self, key: Key, tier: Tier) -> View:
+        nodes, bounds, memory = self.watches.nodes, self.watches.bounds, tier.memory
         known = memory.planned
         engine = (
             known.engine_hash if known and known.generation == tier.generation else hash_engine(tier.spec)
@@ -120,7 +127,15 @@ class Reconciler:
         seen = memory.sighting if memory.sighting and memory.sighting.engine_hash == engine else None
         observed = Observed(nodes=nodes.all, engine=seen.tokens if seen else None, images=self.images)
         findings = seen.findings if seen else NOTHING_FOUND
-        return View(observed, nodes.version, engine, self.watches.nodes_unseen, findings)
+        return View(
+            observed=observed,
+            nodes_version=nodes.version,
+            engine_hash=engine,
+            nodes_unseen=self.watches.nodes_unseen,
+            engine_findings=findings,
+            namespace=bounds.of(key.namespace),
+            namespace_version=bounds.version(key.namespace),
+        )
 
     async def _objects(
         self, key: Key, tier: Tier, planned: Planned, bodies: Sequence[Wanted]
@@ -129,7 +144,7 @@ class Reconciler:
         owned = [*self.children.of(tier.uid)]
         if is_settled(planned.wanted, owned, self.watches.serves):
             return Outcome()
-        wanted = bodies or plan_tier(key, tier, self._view(tier))[1]
+        wanted = bodies or plan_tier(key, tier, self._view(key, tier))[1]
         work = diff(wanted, owned, self.children.get, self.watches.serves, tier.uid)
         if tier.memory.complete and work.missing and not await self._is_there(key, tier):
             self.tiers.gone(key, tier.uid)

@@ -1,4 +1,4 @@
-"""The operator's own watches: children, pods and nodes; the KVCacheTiers are kopf's."""
+"""The operator's own watches: children, pods, nodes and bounds; the KVCacheTiers are kopf's."""
 
 import asyncio
 import logging
@@ -8,10 +8,11 @@ from typing import Final
 
 from kvtier_operator.errors import KvtierError
 from kvtier_operator.planning.objects.names import MANAGED_BY, MANAGED_BY_LABEL
+from kvtier_operator.reconcile.bounds import Bounds, BoundSink
 from kvtier_operator.reconcile.children import Children, KindSink
 from kvtier_operator.reconcile.client import Api
 from kvtier_operator.reconcile.errors import ForbiddenError, NotFoundError
-from kvtier_operator.reconcile.kinds import KINDS, NODE, POD, Kind
+from kvtier_operator.reconcile.kinds import KINDS, NODE, POD, STORAGE_CLASS, Kind
 from kvtier_operator.reconcile.metrics import WATCH_RESTARTS
 from kvtier_operator.reconcile.nodes import Nodes
 from kvtier_operator.reconcile.pods import Pods, PodSink
@@ -22,6 +23,8 @@ _LOG: Final = logging.getLogger(__name__)
 _OURS: Final = f"{MANAGED_BY_LABEL}={MANAGED_BY}"
 _ASK_AGAIN_S: Final = 10.0
 """How soon a CRD that was installed is noticed. Asked for, not watched: that takes no rights to CRDs."""
+_ALLOWED_AGAIN_S: Final = 60.0
+"""How soon a right that was given is noticed."""
 NOT_INSTALLED: Final = "not installed"
 
 
@@ -35,6 +38,7 @@ class Watches:
         routes: Takes HTTPRoutes, whoever made them.
         pods: Takes their pods.
         nodes: Takes the nodes.
+        bounds: Takes what bounds the pods of namespaces.
         namespaces: Where to look; none for everywhere.
         kinds_changed: Called when the cluster begins or ceases to serve a kind.
     """
@@ -44,6 +48,7 @@ class Watches:
     routes: Routes
     pods: Pods
     nodes: Nodes
+    bounds: Bounds
     namespaces: Sequence[str]
     kinds_changed: Callable[[], None]
     nodes_unseen: str = "they were not listed yet"
@@ -78,7 +83,11 @@ class Watches:
             pods = self._reflector(POD, namespace, _OURS, PodSink(self.pods, namespace))
             self._needed.append(pods)
             group.create_task(pods.run(), name="watch Pod")
-        group.create_task(self._watch_nodes(), name="watch Node")
+            for kind, sink in self.bounds.in_namespaces(namespace):
+                self._start_allowed(group, kind, namespace, sink, _not_said)
+        classes = BoundSink(self.bounds.storage_classes, None)
+        self._start_allowed(group, STORAGE_CLASS, None, classes, _not_said)
+        self._start_allowed(group, NODE, None, self.nodes, self._nodes_unseen)
 
     async def ready(self) -> None:
         """Waits until everything that is there has been seen once."""
@@ -95,25 +104,54 @@ class Watches:
         """What may not be watched although nothing can be done without, and what the server said."""
         return (f"watching {each.name}: {each.trouble}" for each in self._needed if each.refused)
 
-    async def _watch_nodes(self) -> None:
-        """Nodes belong to no namespace: an operator of some namespaces may not be allowed to see them."""
+    def _start_allowed(
+        self,
+        group: asyncio.TaskGroup,
+        kind: Kind,
+        namespace: str | None,
+        sink: Sink,
+        unseen: Callable[[str], None],
+    ) -> None:
+        """Starts a watch that the operator can do without."""
+        asked = self._asked[f"{kind.kind} {namespace}"] = asyncio.Event()
+        watch = self._watch_allowed(kind, namespace, sink, unseen, asked)
+        group.create_task(watch, name=f"watch {kind.kind}")
+
+    async def _watch_allowed(
+        self,
+        kind: Kind,
+        namespace: str | None,
+        sink: Sink,
+        unseen: Callable[[str], None],
+        asked: asyncio.Event,
+    ) -> None:
+        """Watches what the operator may not be allowed to see, such as what belongs to no namespace.
+
+        `unseen` is called with why it does not, and with nothing once everything was seen.
+        """
         while True:
             try:
-                await self.api.get(NODE.path(), {"limit": "1"})
+                await self.api.get(kind.path(namespace), {"limit": "1"})
             except ForbiddenError as error:
-                self.nodes_unseen = f"the operator may not list nodes: {error}"
-                await asyncio.sleep(60)
-                continue
+                unseen(f"the operator may not list {kind.plural}: {error}")
+                wait_s = _ALLOWED_AGAIN_S
             except KvtierError as error:
-                _LOG.warning("listing nodes: %s; trying again", error)
-                await asyncio.sleep(_ASK_AGAIN_S)
-                continue
-            break
-        reflector = self._reflector(NODE, None, "", self.nodes)
+                _LOG.warning("listing %s: %s; trying again", kind.plural, error)
+                wait_s = _ASK_AGAIN_S
+            else:
+                break
+            asked.set()
+            await asyncio.sleep(wait_s)
+        reflector = self._reflector(kind, namespace, "", sink)
+        asked.set()
         async with asyncio.TaskGroup() as group:
             group.create_task(reflector.run())
             await reflector.synced.wait()
-            self.nodes_unseen = ""
+            unseen("")
+
+    def _nodes_unseen(self, why: str) -> None:
+        self.nodes_unseen = why
+        if not why:
             self.nodes.touch()
 
     async def _while_served(self, kind: Kind) -> None:
@@ -180,6 +218,11 @@ class Watches:
 
     def _places(self) -> tuple[str | None, ...]:
         return tuple(self.namespaces) or (None,)
+
+
+def _not_said(why: str) -> None:
+    """What bounds a namespace and cannot be seen is not spoken of."""
+    del why
 
 
 def _count_restart(name: str, cause: str) -> None:

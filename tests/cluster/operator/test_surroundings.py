@@ -87,6 +87,43 @@ def test_a_quota_that_leaves_no_room_for_objects_and_is_raised(world: World) -> 
     world.until_object("apps/v1", "Deployment", "qwen-engine", lambda live: live)
 
 
+def test_bounds_that_come_and_go(world: World) -> None:
+    world.create(resource(engine={"resources": {"limits": {"cpu": "8"}}}))
+    world.until_condition("BudgetFits", status="True")
+    item = {"type": "Container", "max": {"cpu": "500m"}}
+    limits = {"metadata": {"name": "team"}, "spec": {"limits": [item]}}
+    world.core.create_namespaced_limit_range(world.namespace, limits)
+    said = world.until_condition("BudgetFits", reason="LimitRangeRefuses")["message"]
+    assert "container picker of qwen-picker requests 1 cpu, at most 500m allowed" in said
+    assert ("Deployment", "qwen-picker") in world.children()  # it holds nothing up
+    world.core.delete_namespaced_limit_range("team", world.namespace)
+    world.until_condition("BudgetFits", status="True")
+    quota = {"metadata": {"name": "team"}, "spec": {"hard": {"requests.cpu": "16"}}}
+    world.core.create_namespaced_resource_quota(world.namespace, quota)
+    said = world.until_condition("BudgetFits", reason="QuotaExceeded")["message"]
+    assert "allows 16 of requests.cpu; 17 needed" in said
+    world.core.patch_namespaced_resource_quota(
+        "team", world.namespace, {"spec": {"hard": {"requests.cpu": "17"}}}
+    )
+    world.until_condition("BudgetFits", status="True")
+
+
+def test_a_storage_class_that_is_missing_and_made(world: World) -> None:
+    disk = {"capacity": "1Ti", "volume": {"ephemeral": {"storageClassName": world.namespace}}}
+    world.create(resource(tiers={"cpu": {"capacity": "100Gi"}, "disk": disk}))
+    said = world.until_condition("BudgetFits", reason="StorageClassMissing")["message"]
+    assert f"the cluster has no storage class {world.namespace}" in said
+    storage = client.StorageV1Api(world.api)
+    storage.create_storage_class(
+        {"metadata": {"name": world.namespace}, "provisioner": "kubernetes.io/no-provisioner"}
+    )
+    try:
+        world.until_condition("BudgetFits", status="True")
+    finally:
+        storage.delete_storage_class(world.namespace)
+    world.until_condition("BudgetFits", reason="StorageClassMissing")
+
+
 @pytest.mark.parametrize("gpus", [2])
 def test_nodes_that_come_and_go(world: World, gpus: int) -> None:
     world.create(

@@ -58,8 +58,8 @@ class Rbac(ChartModel):
     )
     cluster_reads: bool = Field(
         default=True,
-        description="May see nodes, which belong to no namespace: a small ClusterRole also with "
-        "watchNamespaces. With false, condition NodesFit is Unknown.",
+        description="May see nodes and storage classes, which belong to no namespace: a small ClusterRole "
+        "also with watchNamespaces. With false, condition NodesFit is Unknown, and a missing class unnamed.",
     )
     picker_leader_election: bool = Field(
         default=True,

@@ -32,12 +32,13 @@ class _Fault:
 
     limit_range: str
     field: str
-    resource: str
     words: str
 
 
 def limit_ranges(workloads: Sequence[Workload], ranges: Sequence[LimitRange]) -> tuple[CheckResult, ...]:
     """Refusals, one for each thing that is wrong; then the limits that containers get without asking."""
+    if not ranges:
+        return (_VERDICTS.passed("no LimitRange"),)
     refusals = tuple(_refusals(workloads, ranges))
     remarks = tuple(_remarks(workloads, ranges))
     if refusals or remarks:
@@ -52,10 +53,10 @@ def _refusals(workloads: Sequence[Workload], ranges: Sequence[LimitRange]) -> It
         for one in ranges:
             for who, fault in _of_range(one, workload, pod):
                 found[fault].append(who)
-    for fault, whos in found.items():
+    for fault, places in found.items():
         yield _VERDICTS.reject(
             "LimitRangeRefuses",
-            f"LimitRange {fault.limit_range}: {', '.join(dict.fromkeys(whos))} {fault.words}: set "
+            f"LimitRange {fault.limit_range}: {', '.join(dict.fromkeys(places))} {fault.words}: set "
             f"{fault.field} within that, or ask the namespace's owner for other bounds",
             field=fault.field,
         )
@@ -83,7 +84,7 @@ def _faults(
     one: LimitRange, workload: Workload, who: str, found: Iterable[tuple[str, str]]
 ) -> Iterator[tuple[str, _Fault]]:
     for resource, words in found:
-        yield who, _Fault(one.name, field(workload.component, resource), resource, words)
+        yield who, _Fault(one.name, field(workload.component, resource), words)
 
 
 def _remarks(workloads: Sequence[Workload], ranges: Sequence[LimitRange]) -> Iterator[CheckResult]:

@@ -9,7 +9,7 @@ from kvtier_operator.planning.checks.check import Verdicts
 from kvtier_operator.planning.namespace.limit_range import LimitRange, admitted
 from kvtier_operator.planning.namespace.limit_ranges import limit_ranges
 from kvtier_operator.planning.namespace.quota import Quota, claim_usage, object_usage, pod_usage
-from kvtier_operator.planning.namespace.quotas import Demand, quotas
+from kvtier_operator.planning.namespace.quotas import NO_QUOTA, Demand, quotas
 from kvtier_operator.planning.namespace.storage import StorageClass, storage
 from kvtier_operator.planning.namespace.workload import DEPLOYMENT, Workload, workload
 from kvtier_operator.planning.objects import build_objects
@@ -39,6 +39,10 @@ class Namespace:
     unseen: tuple[str, ...] = ()
 
 
+UNBOUNDED: Final = Namespace()
+"""A namespace of which nothing is known."""
+
+
 def refusals(plan: Plan, namespace: Namespace) -> tuple[CheckResult, ...]:
     """What the namespace would refuse, and what a reader should know of it.
 
@@ -48,10 +52,19 @@ def refusals(plan: Plan, namespace: Namespace) -> tuple[CheckResult, ...]:
     workloads = [workload(each) for each in objects if each["kind"] == DEPLOYMENT]
     return (
         *limit_ranges(workloads, namespace.limit_ranges),
-        *quotas(_demand(workloads, objects, namespace), namespace.quotas),
+        *_quotas(workloads, objects, namespace),
         *storage(workloads, namespace.storage_classes, namespace.claims),
         *(_UNSEEN.warn("NamespaceNotSeen", each) for each in namespace.unseen),
     )
+
+
+def _quotas(
+    workloads: Iterable[Workload], objects: Iterable[Mapping[str, Any]], namespace: Namespace
+) -> tuple[CheckResult, ...]:
+    """Nothing is counted where nobody counts: the operator asks for every resource."""
+    if not namespace.quotas:
+        return (NO_QUOTA,)
+    return quotas(_demand(workloads, objects, namespace), namespace.quotas)
 
 
 def _demand(

@@ -15,6 +15,7 @@ from kvtier_operator.planning.plan import CheckResult
 from kvtier_operator.planning.units import many
 
 _VERDICTS: Final = Verdicts("quota", "metadata.namespace")
+NO_QUOTA: Final = _VERDICTS.passed("no ResourceQuota")
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,13 +82,15 @@ def _exceeded(quota: Quota, demand: Demand) -> Iterator[CheckResult]:
 
 def _unset(quota: Quota, demand: Demand) -> Iterator[CheckResult]:
     for workload, _ in demand.workloads:
+        sidecars = {each["name"] for each in workload.pod["initContainers"] if "restartPolicy" in each}
         for resource, containers in unset(quota, workload.pod):
             where = _section(workload.component, resource)
+            way = f"set {where}, or ask" if sidecars.isdisjoint(containers) else "ask"
             yield _VERDICTS.reject(
                 "QuotaUnspecified",
-                f"ResourceQuota {quota.name} counts {resource}, so every container has to set it: "
-                f"{', '.join(containers)} of {workload.name} does not: set {where}, or ask the "
-                "namespace's owner for a LimitRange with a default",
+                f"ResourceQuota {quota.name} counts {resource}, so every container has to set it, which "
+                f"{', '.join(containers)} of {workload.name} does not: {way} the namespace's owner for a "
+                "LimitRange with a default",
                 field=where,
             )
 

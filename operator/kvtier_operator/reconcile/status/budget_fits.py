@@ -1,8 +1,9 @@
-"""BudgetFits: whether the pod's memory and disk add up, and to what."""
+"""BudgetFits: whether the pod's memory and disk add up, and to what, and whether the namespace allows it."""
 
+from collections.abc import Sequence
 from typing import Final
 
-from kvtier_operator.planning.plan import Outcome, Plan
+from kvtier_operator.planning.plan import CheckResult, Outcome, Plan
 from kvtier_operator.planning.units import size
 from kvtier_operator.reconcile.status.verdict import Verdict, fails, holds, unknown
 
@@ -20,9 +21,15 @@ _CHECKS: Final = frozenset(
 """The checks that are about sizes."""
 
 
-def budget_fits(plan: Plan) -> Verdict:
-    """By the checks that are about sizes; the message has every line of the pod's memory."""
-    refused = [check for check in plan.checks if check.name in _CHECKS and check.outcome is Outcome.REJECT]
+def budget_fits(plan: Plan, namespace: Sequence[CheckResult] = ()) -> Verdict:
+    """By the checks that are about sizes; the message has every line of the pod's memory.
+
+    Args:
+        plan: The Plan.
+        namespace: What its namespace says of it.
+    """
+    checks = (*(check for check in plan.checks if check.name in _CHECKS), *namespace)
+    refused = [check for check in checks if check.outcome is Outcome.REJECT]
     if refused:
         said = "; ".join(f"{check.field}: {check.message}" for check in refused)
         return fails(TYPE, refused[0].reason, said)

@@ -7,7 +7,9 @@ from kvtier_operator.reconcile.status.verdict import Verdict, fails, holds
 
 TYPE: Final = "Ready"
 _NEEDED: Final = ("Accepted", "EnginesReady", "RouterReady")
-"""BudgetFits is part of Accepted; NodesFit speaks of pods to come, which EnginesReady misses."""
+"""Sizes that contradict each other are part of Accepted. What namespace and nodes refuse is of pods to come,
+which the other two miss: that is said beside them."""
+_BESIDE: Final = {"EnginesReady": ("BudgetFits", "NodesFit"), "RouterReady": ("BudgetFits",)}
 
 
 def ready(verdicts: Sequence[Verdict]) -> Verdict:
@@ -17,8 +19,6 @@ def ready(verdicts: Sequence[Verdict]) -> Verdict:
     if not failing:
         return holds(TYPE, "Ready", f"{by_type['EnginesReady'].message}; {by_type['RouterReady'].message}")
     first = failing[0]
-    hint = ""
-    nodes = by_type.get("NodesFit")
-    if first.type == "EnginesReady" and nodes is not None and nodes.status == "False":
-        hint = f"; NodesFit: {nodes.message}"
-    return fails(TYPE, first.reason, f"{first.type}: {first.message}{hint}")
+    beside = [by_type[name] for name in _BESIDE.get(first.type, ()) if by_type[name].status == "False"]
+    hints = "".join(f"; {each.type}: {each.message}" for each in beside)
+    return fails(TYPE, first.reason, f"{first.type}: {first.message}{hints}")

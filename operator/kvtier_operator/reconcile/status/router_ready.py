@@ -34,7 +34,7 @@ def router_ready(
     if failures:
         return fails(TYPE, failures[0].reason, "; ".join(each.message for each in failures))
     if kinds.missing_crds:
-        return fails(TYPE, "CRDsMissing", _missing(kinds.missing_crds))
+        return fails(TYPE, "CRDsMissing", _missing(kinds.missing_crds) + _beside(picker, troubles))
     if picker is None:
         return fails(TYPE, "NotCreated", "the picker's Deployment is not there yet")
     count = counts(picker, "picker pods")
@@ -47,6 +47,12 @@ def router_ready(
     through = f"; its route is taken by Gateway {route.gateways}" if route else ""
     without = f"; not made, for want of its CRD: {', '.join(kinds.left_out)}" if kinds.left_out else ""
     return holds(TYPE, "AllReady", count + through + without)
+
+
+def _beside(picker: DeploymentFacts | None, troubles: Sequence[PodTrouble]) -> str:
+    """What keeps the picker's pods as well: whoever installs a CRD need not come back for that."""
+    said = "" if picker is None or picker.complete else hindrance(picker, troubles)[1]
+    return f"; picker pods: {said}" if said else ""
 
 
 def _missing(names: Sequence[str]) -> str:

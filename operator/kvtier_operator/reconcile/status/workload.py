@@ -12,8 +12,12 @@ _ADVICE: Final[Mapping[str, str]] = {
     "ErrImagePull": "correct the image's name, or give the nodes access to its registry",
     "InvalidImageName": "correct the image's name",
     "CreateContainerConfigError": "make the Secret or ConfigMap that it names",
+    "CreateContainerError": "look at the node: its container runtime refuses the container",
+    "Evicted": "the node ran short of what it says: ask for as much in the spec, or give the node more",
     "OOMKilled": "raise the container's memory limit, or lower spec.tiers.cpu.capacity",
     "ContainerCrashed": "read its log with kubectl logs --previous",
+    "FailedCreate": "the namespace's LimitRanges, quotas, Pod Security or an admission webhook refuse it: "
+    "correct the spec as it says, or ask the namespace's owner",
     "QuotaExceeded": "raise the namespace's ResourceQuota, or ask for less",
 }
 

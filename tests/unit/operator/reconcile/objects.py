@@ -1,10 +1,12 @@
 """Objects as an API server would hand them out, made from what the operator wants."""
 
 import copy
+from dataclasses import replace
 from typing import Any
 
 from tests.cases.kvcachetier import document
 
+from kvtier_operator.planning.namespace.namespace import UNBOUNDED, Namespace
 from kvtier_operator.planning.observed import Observed
 from kvtier_operator.reconcile.children import Children
 from kvtier_operator.reconcile.desired import Wanted
@@ -30,14 +32,16 @@ def stored(
     return one
 
 
-def planned(changes: dict[str, object] | None = None) -> tuple[Planned, tuple[Wanted, ...]]:
-    """What is made of it."""
+def planned(
+    changes: dict[str, object] | None = None, namespace: Namespace = UNBOUNDED
+) -> tuple[Planned, tuple[Wanted, ...]]:
+    """What is made of it in a namespace."""
     tiers = Tiers()
     key = tiers.seen(stored(changes))
     assert key
     tier = tiers.get(key)
     assert tier
-    return plan_tier(Key(*key), tier, VIEW)
+    return plan_tier(Key(*key), tier, replace(VIEW, namespace=namespace))
 
 
 def live(wanted: Wanted, version: int = 10, **metadata: object) -> dict[str, Any]:

@@ -4,9 +4,11 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from tests.cases.namespaces import limit_range, quota
 from tests.cases.routes import condition, parent_status, route
 from tests.unit.operator.reconcile.objects import planned
 
+from kvtier_operator.planning.namespace.namespace import Namespace
 from kvtier_operator.planning.objects.names import Component
 from kvtier_operator.planning.route_claims import claim_of, hidden
 from kvtier_operator.reconcile.events import transitions
@@ -102,7 +104,7 @@ _ENGINES = [
     (
         {"engine": replace(_READY, exist=0, failed_reason="FailedCreate", failed_message="webhook says no")},
         "FailedCreate",
-        "webhook says no",
+        "webhook says no; the namespace's LimitRanges",
     ),
     ({"failures": (Failure(Component.ENGINE, "Forbidden", "because"),)}, "Forbidden", "because"),
 ]
@@ -128,6 +130,30 @@ def test_the_most_telling_pod_is_named_with_how_many_are_alike_and_what_to_do() 
     assert "access to its registry" in said
 
 
+@pytest.mark.parametrize(
+    ("bound", "reason"),
+    [
+        (Namespace(limit_ranges=(limit_range(max={"cpu": "500m"}),)), "LimitRangeRefuses"),
+        (Namespace(quotas=(quota({"pods": "1"}),)), "QuotaExceeded"),
+        (Namespace(quotas=(quota({"limits.cpu": "9"}),)), "QuotaUnspecified"),
+    ],
+)
+def test_what_the_namespace_refuses_is_said_and_holds_nothing_up(bound: Namespace, reason: str) -> None:
+    known, wanted = planned({"spec.replicas": 2}, bound)
+    assert wanted
+    found = _conditions(replace(_FULL, planned=known))
+    assert (found["BudgetFits"]["status"], found["BudgetFits"]["reason"]) == ("False", reason)
+    assert found["Accepted"]["status"] == found["Ready"]["status"] == "True"
+    for part in ("engine", "picker"):
+        waiting = replace(_FULL, planned=known, **{part: replace(_READY, ready=0)})  # type: ignore[arg-type]
+        assert f"; BudgetFits: {found['BudgetFits']['message']}" in _conditions(waiting)["Ready"]["message"]
+
+
+def test_a_remark_on_the_namespace_is_no_refusal() -> None:
+    known, _ = planned({}, Namespace(limit_ranges=(limit_range(default={"cpu": "4"}),)))
+    assert _conditions(replace(_FULL, planned=known))["BudgetFits"]["reason"] == "Fits"
+
+
 def test_why_no_node_takes_the_engines_stands_beside_their_not_being_ready() -> None:
     said = _conditions(replace(_FULL, engine=replace(_READY, ready=0)))["Ready"]["message"]
     assert said.startswith("EnginesReady: 0 of 2")
@@ -138,6 +164,16 @@ _ROUTERS = [
     ({"picker": None}, "NotCreated", ""),
     ({"picker": replace(_READY, ready=0)}, "Progressing", "0 of 2 picker pods ready"),
     ({"kinds": Unserved(missing_crds=("a.x", "b.x"))}, "CRDsMissing", "a.x, b.x: install them"),
+    (
+        {
+            "kinds": Unserved(missing_crds=("a.x",)),
+            "picker": replace(
+                _READY, failed_reason="FailedCreate", failed_message="webhook says no", ready=0
+            ),
+        },
+        "CRDsMissing",
+        "; picker pods: a pod cannot be made: webhook says no",
+    ),
     ({"failures": (Failure(Component.PICKER, "NameTaken", "Service x"),)}, "NameTaken", "Service x"),
     ({"kinds": Unserved(failures=(Failure(Component.ROUTER, "Forbidden", "no"),))}, "Forbidden", "no"),
 ]

@@ -83,8 +83,15 @@ def test_a_disk_on_the_node() -> None:
 def test_what_every_container_has_to_set() -> None:
     first, second = said(_namespace(quota({"limits.cpu": "99"})))
     assert (first.reason, first.field) == ("QuotaUnspecified", "spec.engine.resources.limits.cpu")
-    assert "doctor, engine of case-engine does not" in first.message
+    assert "which doctor, engine of case-engine does not: set spec.engine.resources.limits.cpu, or ask" in (
+        first.message
+    )
     assert second.field == "spec.router.resources.limits.cpu"
+
+
+def test_what_no_field_sets() -> None:
+    [refusal, _] = said(_namespace(quota({"limits.cpu": "99"})), backend="LMCacheMP", engine=_CPU)
+    assert "lmcache of case-engine does not: ask the namespace's owner for a LimitRange" in refusal.message
 
 
 def test_a_default_sets_it() -> None:
