@@ -1,0 +1,74 @@
+"""Every reason of a condition stands in a table of the failure modes, and nothing else does."""
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from tests.unit.docs.pages import DOCS, ROOT, quoted, rows
+
+from kvtier_operator.errors import KvtierError
+from kvtier_operator.reconcile import errors
+
+FAILURES = DOCS / "operations/failure-modes.md"
+_CODE = ROOT / "operator" / "kvtier_operator"
+_SOURCES = (
+    *(_CODE / "reconcile" / "status").glob("*.py"),
+    *(_CODE / "reconcile" / "facts").glob("*.py"),
+    _CODE / "reconcile" / "apply.py",
+    *(_CODE / "planning" / "nodes").glob("*.py"),
+    *(_CODE / "planning" / "namespace").glob("*.py"),
+)
+"""Whatever gives a condition a reason; those of a plan's checks are in their messages."""
+_OTHER_WORDS = {
+    *("BudgetFits", "EnginesReady", "NodesFit", "RouterReady"),  # conditions
+    *("True", "False", "Error", "Failed", "Always"),
+    *("Container", "Deployment", "LimitRange", "PersistentVolumeClaim", "Pod", "ResourceQuota"),
+    *("DoesNotExist", "Exists", "Gt", "In", "Lt", "NotIn"),  # operators of selectors
+    *("NoExecute", "NoSchedule"),
+    *("BestEffort", "NotBestEffort", "NotTerminating", "Terminating"),
+    *("PodScheduled", "ReplicaFailure"),
+    *("PartiallyInvalid", "Programmed", "Reconciled", "ResolvedRefs", "Unknown"),  # of routes and pools
+    *("InvalidKind", "NoMatchingListenerHostname", "NoMatchingParent", "NotAllowedByListeners"),
+    *("ContainerCreating", "CrashLoopBackOff", "PodInitializing"),  # of a pod that is told of by more
+}
+"""What looks like a reason there and is none."""
+_NOT_OF_A_WRITE = {"Momentary", "Expired"}
+
+
+def _reasons() -> set[str]:
+    words = {word for source in _SOURCES for word in _words(source)}
+    assert words >= _OTHER_WORDS, "some of _OTHER_WORDS are in the code no more"
+    return words - _OTHER_WORDS | {each for each in _errors() if each not in _NOT_OF_A_WRITE}
+
+
+def _words(source: Path) -> Iterator[str]:
+    for node in ast.walk(ast.parse(source.read_text(encoding="utf-8"))):
+        value = node.value if isinstance(node, ast.Constant) else None
+        if isinstance(value, str) and re.fullmatch(r"[A-Z][A-Za-z]+", value):
+            yield value
+
+
+def _errors() -> Iterator[str]:
+    """What reconcile/apply.py makes of an error's name."""
+    for each in vars(errors).values():
+        if isinstance(each, type) and issubclass(each, KvtierError) and each.__module__ == errors.__name__:
+            yield each.__name__.removesuffix("Error")
+
+
+def test_every_reason_is_documented() -> None:
+    documented = {word for row in rows(FAILURES, "## On a cluster") for word in quoted(" ".join(row[:2]))}
+    assert _reasons() - documented == set()
+
+
+def test_tables_of_reasons_have_no_others() -> None:
+    sections = ("### The namespace", "### Nodes", "### Engines", "### Router", "### When all is well")
+    listed = {
+        word
+        for section in sections
+        for row in rows(FAILURES, section)
+        for word in quoted(row[0])
+        if re.fullmatch(r"[A-Z][A-Za-z]+", word)
+    }
+    assert len(listed) > 30
+    assert listed - _reasons() == set()
