@@ -8,16 +8,22 @@ from tests.cluster.harness.custom_resources import installed
 from tests.cluster.harness.modules import published_crds
 from tests.cluster.harness.operator import Operator
 from tests.cluster.harness.providers.provider import Cluster
-from tests.cluster.operator.world import POOL, ROUTE, World, resource
+from tests.cluster.operator.world import POOL, ROUTE, World, create_namespace, resource
 
 _CRDS = {"inferencepools.inference.networking.k8s.io", "httproutes.gateway.networking.k8s.io"}
 
 
 @pytest.fixture(scope="module", autouse=True)
-def _served(server: Cluster) -> Iterator[None]:
+def _served(server: Cluster, operator: Operator) -> Iterator[None]:
+    del operator
     definitions = (each for each in published_crds() if each["metadata"]["name"] in _CRDS)
-    with server.client() as api, installed(api, definitions):
-        yield
+    with server.client() as api:
+        with installed(api, definitions):
+            yield
+        # the next test's resource is not to be the one by which the operator learns that they are gone
+        world = World(api, create_namespace(api, "after-routes"))
+        world.create(resource())
+        world.until_condition("RouterReady", reason="CRDsMissing")
 
 
 def _routed(world: World, name: str = "qwen", *, hosts: tuple[str, ...] = ()) -> None:

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 
 from tests.cluster.operator.world import World, condition, resource
+from tests.waiting import eventually
 
 _GIB = 1 << 30
 
@@ -124,8 +125,11 @@ def test_events_tell_of_transitions_only(world: World) -> None:
     world.until_condition("EnginesReady", status="True")
     world.change(engine={"tensorParallelSize": 3})
     world.until_condition("Accepted", status="False")
+    # it comes after the status
+    news = ("Warning", "AcceptedHeadsNotDivisible")
+    eventually(lambda: news in world.events(), "an Event of the rejection")
     told = world.events()
-    assert told.count(("Warning", "AcceptedHeadsNotDivisible")) == 1
+    assert told.count(news) == 1
     assert ("Warning", "EnginesReadyProgressing") not in told
     assert len(told) == len(set(told))
 
