@@ -115,8 +115,9 @@ class BoundSink(Generic[BoundT]):
         """As reflector.Sink."""
         self._store.drop(_place(document))
 
-    def only(self, places: set[Place]) -> None:
+    def only(self, places: set[Place], version: int) -> None:
         """As reflector.Sink."""
+        del version
         self._store.only(self._namespace, places)
 
 

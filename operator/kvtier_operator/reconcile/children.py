@@ -1,64 +1,12 @@
-"""The objects that carry kvtier's label, as the watches show them, in as few bytes as that takes."""
+"""The objects that carry kvtier's label, as the watches show them."""
 
-import zlib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from sys import intern
-from typing import Any, Final
+from typing import Any
 
-import orjson
-
-from kvtier_operator.reconcile.desired import APPLIED_HASH
-from kvtier_operator.reconcile.facts.deployment import DeploymentFacts, deployment_facts
-from kvtier_operator.reconcile.facts.parents import ParentFacts, pool_parents, route_parents
-from kvtier_operator.reconcile.kinds import TIER, Kind, Ref
+from kvtier_operator.reconcile.child import Child, child_of, live_ref, version_of
+from kvtier_operator.reconcile.kinds import Kind, Ref
 from kvtier_operator.reconcile.reflector import Place
-
-_NOT_CONTENT: Final = frozenset({"status", "metadata", "apiVersion", "kind"})
-_OTHERS_ANNOTATIONS: Final = ("deployment.kubernetes.io/", "kubectl.kubernetes.io/")
-_PARENTS: Final = {"HTTPRoute": route_parents, "InferencePool": pool_parents}
-
-
-@dataclass(slots=True)
-class Child:
-    """One live object.
-
-    Attributes:
-        ref: Which.
-        uid: Its uid.
-        owner_uid: Uid of the KVCacheTier that controls it; empty where none does.
-        owner_name: That one's name.
-        version: Its resource version.
-        deleting: Whether it is on its way out.
-        digest: Hash of its content, of this process.
-        content: Its content, compressed JSON, until it was found to match what is wanted; None after that.
-        applied: The hash in its annotation.
-        matched: Hash of the wanted object that its content was found to match.
-        facts: What its status says, for a Deployment.
-        parents: What its Gateways say of it, for an HTTPRoute and an InferencePool.
-    """
-
-    ref: Ref
-    uid: str
-    owner_uid: str
-    owner_name: str
-    version: int
-    deleting: bool
-    digest: int
-    content: bytes | None
-    applied: str
-    matched: str = ""
-    facts: DeploymentFacts | None = None
-    parents: tuple[ParentFacts, ...] = ()
-
-    @property
-    def reported(self) -> object:
-        """What others say of it: news, though not of its content."""
-        return self.facts, self.parents, self.deleting
-
-    def settle(self, digest: str) -> None:
-        """The content is as wanted: it need not be kept to be compared again."""
-        self.matched, self.content = digest, None
 
 
 class Children:
@@ -71,6 +19,8 @@ class Children:
         self._changed = changed
         self._by_ref: dict[Ref, Child] = {}
         self._by_owner: dict[str, set[Ref]] = {}
+        self._gone: dict[str, int] = {}
+        """By kind: the version up to which it was heard what is gone."""
 
     def __len__(self) -> int:
         return len(self._by_ref)
@@ -84,40 +34,62 @@ class Children:
         return (self._by_ref[ref] for ref in self._by_owner.get(owner_uid, ()))
 
     def seen(self, kind: Kind, document: Mapping[str, Any]) -> Child:
-        """Takes an object from a list, a watch or a write's answer; an older version is ignored."""
-        new, known = _child(kind, document), self._by_ref.get(_ref(kind, document))
-        if known is not None and known.uid == new.uid and known.version >= new.version:
+        """Takes an object from a list, a watch or a write's answer; an older version is ignored.
+
+        Of two objects that had one name after each other, the later one's versions are the higher ones.
+        """
+        new, known = child_of(kind, document), self._by_ref.get(live_ref(kind, document))
+        if known is not None and known.version >= new.version:
             return known
+        if known is not None and new.lost and known.uid == new.uid:
+            new.owner_uid, new.owner_name = known.owner_uid, known.owner_name
         same = known is not None and known.uid == new.uid and known.digest == new.digest
         if known is not None and same:
             new.matched, new.content = known.matched, new.content if not known.matched else None
         self._put(new, known)
         if not same or (known is not None and known.reported != new.reported):
-            self._notify(new, content=not same)
+            self._notify(new, known, content=not same)
         return new
 
     def written(self, kind: Kind, document: Mapping[str, Any], digest: str) -> None:
         """Takes a write's answer, which is as wanted.
 
         Whatever is newer is not: someone's change after ours, which a watch may show before the answer comes.
+        So may it someone's deletion: what was written is not there any more. Where that is not certain, as
+        with several namespaces' watches, the object's own watch will show it.
         """
+        version = version_of(document)
+        if self.get(live_ref(kind, document)) is None and version < self._gone.get(kind.kind, 0):
+            return
         child = self.seen(kind, document)
-        if child.version == int(document["metadata"]["resourceVersion"]):
+        if child.version == version:
             child.settle(digest)
 
     def gone(self, kind: Kind, document: Mapping[str, Any]) -> None:
-        """An object is no longer there; that of an object since made anew is ignored."""
-        known = self._by_ref.get(_ref(kind, document))
-        if known is not None and known.uid == document["metadata"]["uid"]:
+        """An object is no longer there, or without its label; what was written since is there."""
+        known, version = self._by_ref.get(live_ref(kind, document)), version_of(document)
+        self._heard_gone(kind, version)
+        if known is not None and known.uid == document["metadata"]["uid"] and known.version <= version:
             self._drop(known)
 
-    def only(self, kind: Kind, namespace: str | None, places: set[Place]) -> None:
-        """A list of a kind (in a namespace, or in all) is complete: others are gone."""
-        for child in [*self._by_ref.values()]:
-            ref = child.ref
-            here = ref.kind == kind.kind and namespace in (None, ref.namespace)
-            if here and (ref.namespace, ref.name) not in places:
+    def only(self, kind: Kind, namespace: str | None, places: set[Place], version: int) -> None:
+        """A list of a kind (in a namespace, or in all) is complete: others, unless newer, are gone."""
+        self._heard_gone(kind, version)
+        for child in [*self._of_kind(kind)]:
+            here = namespace in (None, child.ref.namespace)
+            if here and child.version <= version and (child.ref.namespace, child.ref.name) not in places:
                 self._drop(child)
+
+    def unserved(self, kind: Kind) -> None:
+        """A whole kind is gone."""
+        for child in [*self._of_kind(kind)]:
+            self._drop(child)
+
+    def _of_kind(self, kind: Kind) -> Iterator[Child]:
+        return (child for child in self._by_ref.values() if child.ref.kind == kind.kind)
+
+    def _heard_gone(self, kind: Kind, version: int) -> None:
+        self._gone[kind.kind] = max(version, self._gone.get(kind.kind, 0))
 
     def _put(self, new: Child, known: Child | None) -> None:
         if known is not None and known.owner_uid != new.owner_uid:
@@ -137,9 +109,11 @@ class Children:
         if not refs:
             self._by_owner.pop(child.owner_uid, None)
 
-    def _notify(self, child: Child, *, content: bool) -> None:
-        if child.owner_name:
-            self._changed(child.ref.namespace, child.owner_name, content)
+    def _notify(self, child: Child, before: Child | None = None, *, content: bool) -> None:
+        """Whose object it is, and whose it was."""
+        names = {each.owner_name: None for each in (child, before) if each is not None and each.owner_name}
+        for name in names:
+            self._changed(child.ref.namespace, name, content)
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,58 +132,6 @@ class KindSink:
         """As reflector.Sink."""
         self.children.gone(self.kind, document)
 
-    def only(self, places: set[Place]) -> None:
+    def only(self, places: set[Place], version: int) -> None:
         """As reflector.Sink."""
-        self.children.only(self.kind, self.namespace, places)
-
-
-def owner_of(metadata: Mapping[str, Any]) -> tuple[str, str]:
-    """Uid and name of the KVCacheTier that controls an object; empty where none does."""
-    for owner in metadata.get("ownerReferences", ()):
-        if owner.get("controller") and owner["kind"] == TIER.kind and owner["apiVersion"] == TIER.api_version:
-            return intern(owner["uid"]), intern(owner["name"])
-    return "", ""
-
-
-def _ref(kind: Kind, document: Mapping[str, Any]) -> Ref:
-    metadata = document["metadata"]
-    return Ref(kind.kind, intern(metadata.get("namespace", "")), metadata["name"])
-
-
-def _child(kind: Kind, document: Mapping[str, Any]) -> Child:
-    metadata = document["metadata"]
-    annotations = metadata.get("annotations", {})
-    content = orjson.dumps(_content(document), option=orjson.OPT_SORT_KEYS)
-    owner_uid, owner_name = owner_of(metadata)
-    parents = _PARENTS.get(kind.kind)
-    return Child(
-        ref=_ref(kind, document),
-        uid=metadata["uid"],
-        owner_uid=owner_uid,
-        owner_name=owner_name,
-        version=int(metadata["resourceVersion"]),
-        deleting="deletionTimestamp" in metadata,
-        digest=hash(content),
-        content=zlib.compress(content, 1),
-        applied=annotations.get(APPLIED_HASH, ""),
-        facts=deployment_facts(document) if kind.kind == "Deployment" else None,
-        parents=parents(document) if parents else (),
-    )
-
-
-def _content(document: Mapping[str, Any]) -> dict[str, Any]:
-    """What someone may have edited: not the status, nor what the server and its controllers note down."""
-    metadata = document["metadata"]
-    annotations = {
-        key: value
-        for key, value in metadata.get("annotations", {}).items()
-        if not key.startswith(_OTHERS_ANNOTATIONS)
-    }
-    kept = {
-        "labels": metadata.get("labels", {}),
-        "annotations": annotations,
-        "ownerReferences": metadata.get("ownerReferences", []),
-        "name": metadata["name"],
-        "namespace": metadata.get("namespace", ""),
-    }
-    return {"metadata": kept} | {key: value for key, value in document.items() if key not in _NOT_CONTENT}
+        self.children.only(self.kind, self.namespace, places, version)

@@ -32,6 +32,11 @@ class Wanted:
         """Its kind."""
         return BY_NAME[self.ref.kind]
 
+    def over(self, uid: str) -> "Wanted":
+        """The same, for this very object: what someone has since made in its place is left alone."""
+        body = self.body or {}
+        return Wanted(self.ref, self.digest, {**body, "metadata": {**body["metadata"], "uid": uid}})
+
     def without_body(self) -> "Wanted":
         """The same, small enough to keep for thousands of resources."""
         return Wanted(self.ref, self.digest)

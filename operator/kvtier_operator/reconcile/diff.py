@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import orjson
 
-from kvtier_operator.reconcile.children import Child
+from kvtier_operator.reconcile.child import Child
 from kvtier_operator.reconcile.desired import Wanted
 from kvtier_operator.reconcile.kinds import Ref
 from kvtier_operator.reconcile.matching import says
@@ -69,10 +69,10 @@ def diff(
             unserved.append(each)
         elif child is None:
             missing.append(each)
-        elif child.owner_uid != owner_uid:
+        elif child.owner_uid != owner_uid and not child.lost:
             foreign.append(each)
         elif not child.deleting and not _as_wanted(child, each):
-            differing.append(each)
+            differing.append(each.over(child.uid))
     names = {each.ref for each in wanted}
     surplus = [child for child in owned if child.ref not in names and not child.deleting]
     return Diff(tuple(missing), tuple(differing), tuple(foreign), tuple(unserved), tuple(surplus))

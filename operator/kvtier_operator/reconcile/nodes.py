@@ -35,8 +35,9 @@ class Nodes:
         if self._by_name.pop(document["metadata"]["name"], None) is not None:
             self._bump()
 
-    def only(self, places: set[Place]) -> None:
+    def only(self, places: set[Place], version: int) -> None:
         """As reflector.Sink."""
+        del version  # nobody else tells of nodes
         names = {name for _, name in places}
         for name in [name for name in self._by_name if name not in names]:
             del self._by_name[name]

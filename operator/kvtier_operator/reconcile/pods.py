@@ -88,8 +88,9 @@ class PodSink:
         """As reflector.Sink."""
         self.pods.gone(document)
 
-    def only(self, places: set[Place]) -> None:
+    def only(self, places: set[Place], version: int) -> None:
         """As reflector.Sink."""
+        del version  # nobody else tells of pods
         self.pods.only(self.namespace, places)
 
 

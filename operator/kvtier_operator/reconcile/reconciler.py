@@ -12,7 +12,8 @@ from kvtier_operator.planning.image_source import ImageSource
 from kvtier_operator.planning.objects.names import Component
 from kvtier_operator.planning.observed import NOTHING_FOUND, Observed
 from kvtier_operator.reconcile.apply import NAMESPACE_TERMINATING, Applier, Outcome
-from kvtier_operator.reconcile.children import Child, Children
+from kvtier_operator.reconcile.child import Child
+from kvtier_operator.reconcile.children import Children
 from kvtier_operator.reconcile.client import METADATA_ONLY, Api
 from kvtier_operator.reconcile.clock import Clock
 from kvtier_operator.reconcile.desired import Wanted

@@ -34,8 +34,8 @@ class Sink(Protocol):
     def gone(self, document: dict[str, Any]) -> None:
         """An object was deleted, or no longer has the labels that were asked for."""
 
-    def only(self, places: set[Place]) -> None:
-        """A list is complete: there are these and no others."""
+    def only(self, places: set[Place], version: int) -> None:
+        """A list is complete: at its resource version there were these and no others."""
 
 
 @dataclass(slots=True)
@@ -117,10 +117,11 @@ class Reflector:
             if not following:
                 break
             query["continue"] = following
-        self.sink.only(places)
+        version: str = page["metadata"]["resourceVersion"]
+        self.sink.only(places, int(version))
         self.synced.set()
         self.trouble, self.refused = "", False
-        return str(page["metadata"]["resourceVersion"])
+        return version
 
     def _query(self, version: str) -> dict[str, str]:
         spread = random.randint(0, _WATCH_S // 10)  # noqa: S311 - spreads load, no secret

@@ -105,9 +105,9 @@ class RouteSink:
         self.children.gone(document)
         self.routes.gone(document)
 
-    def only(self, places: set[Place]) -> None:
+    def only(self, places: set[Place], version: int) -> None:
         """As reflector.Sink."""
-        self.children.only(places)
+        self.children.only(places, version)
         self.routes.only(self.children.namespace, places)
 
 

@@ -11,7 +11,7 @@ from typing import Final
 import orjson
 
 from kvtier_operator.planning.objects.names import MANAGED_BY, MANAGED_BY_LABEL
-from kvtier_operator.reconcile.children import owner_of
+from kvtier_operator.reconcile.child import is_lost, owner_of
 from kvtier_operator.reconcile.client import METADATA_LIST, Api
 from kvtier_operator.reconcile.errors import MomentaryError, ServerError
 from kvtier_operator.reconcile.kinds import BY_NAME, Ref
@@ -42,7 +42,8 @@ class Taken:
         come holds up everything: each is asked for several times.
 
         Returns:
-            Empty for an object that none controls, None where there is no such object.
+            Empty for an object that none controls; None where there is no such object, or kvtier's own that
+            lost its owner.
 
         Raises:
             KvtierError: The server did not say.
@@ -77,13 +78,15 @@ class Taken:
         page = orjson.loads(await self.api.get(BY_NAME[kind].path(namespace), query, METADATA_LIST))
         if page["metadata"].get("continue"):
             return None
-        return {each["metadata"]["name"]: owner_of(each["metadata"])[0] for each in page["items"] or ()}
+        others = (each["metadata"] for each in page["items"] or ())
+        return {each["name"]: owner_of(each)[0] for each in others if not is_lost(each)}
 
     async def _one(self, ref: Ref) -> str | None:
         # any version that the server has at hand: what is not kvtier's was there before
         query = {"fieldSelector": f"metadata.name={ref.name}", "resourceVersion": "0"}
         page = orjson.loads(await self.api.get(BY_NAME[ref.kind].path(ref.namespace), query, METADATA_LIST))
-        return next((owner_of(each["metadata"])[0] for each in page["items"] or ()), None)
+        others = (each["metadata"] for each in page["items"] or ())
+        return next((owner_of(each)[0] for each in others if not is_lost(each)), None)
 
     def _forget(self, now: float) -> None:
         for key in [key for key, (at, _) in self._lists.items() if now - at > _FRESH_S]:

@@ -21,6 +21,7 @@ from kvtier_operator.reconcile.routes import Routes, RouteSink
 
 _LOG: Final = logging.getLogger(__name__)
 _OURS: Final = f"{MANAGED_BY_LABEL}={MANAGED_BY}"
+_ROUTE: Final = "HTTPRoute"
 _ASK_AGAIN_S: Final = 10.0
 """How soon a CRD that was installed is noticed. Asked for, not watched: that takes no rights to CRDs."""
 _ALLOWED_AGAIN_S: Final = 60.0
@@ -175,8 +176,9 @@ class Watches:
             for reflector in reflectors:
                 self._reflectors.remove(reflector)
             self._set(kind, NOT_INSTALLED)
-            for reflector in reflectors:
-                reflector.sink.only(set())
+            self.children.unserved(kind)
+            if kind.kind == _ROUTE:
+                self.routes.only(None, set())
 
     async def _why_unserved(self, kind: Kind) -> str:
         path = kind.path(next(iter(self._places())))
@@ -204,7 +206,7 @@ class Watches:
 
     def _in(self, namespace: str | None, kind: Kind) -> Reflector:
         children = KindSink(self.children, kind, namespace)
-        if kind.kind == "HTTPRoute":  # a route's requests may go to anybody's
+        if kind.kind == _ROUTE:  # a route's requests may go to anybody's
             return self._reflector(kind, namespace, "", RouteSink(children, self.routes))
         return self._reflector(kind, namespace, _OURS, children)
 

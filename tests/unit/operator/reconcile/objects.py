@@ -53,7 +53,7 @@ def live(wanted: Wanted, version: int = 10, **metadata: object) -> dict[str, Any
         "generation": 1,
         **metadata,
     }
-    one["metadata"]["managedFields"] = [{"manager": "kvtier"}]
+    one["metadata"]["managedFields"] = [{"manager": "kvtier", "operation": "Apply"}]
     return one
 
 

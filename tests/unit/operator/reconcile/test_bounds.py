@@ -60,7 +60,7 @@ def test_what_is_gone() -> None:
     kept.quotas.gone(_quota("also"))
     kept.quotas.gone(_quota("never"))
     assert kept.names() == ["team"]
-    kept.quotas.only(set())
+    kept.quotas.only(set(), 9)
     assert kept.names() == []
 
 
@@ -69,7 +69,7 @@ def test_a_list_of_one_namespace_says_nothing_of_others() -> None:
     kept.quotas.seen(_quota())
     kept.quotas.seen(_quota(namespace="b"))
     [_, (_, of_b)] = kept.bounds.in_namespaces("b")
-    of_b.only(set())
+    of_b.only(set(), 9)
     assert (kept.names("a"), kept.names("b")) == (["team"], [])
 
 
@@ -78,7 +78,7 @@ def test_storage_classes_are_unknown_until_they_were_listed() -> None:
     kept.classes.seen(_class("fast"))
     assert kept.bounds.of("a").storage_classes is None
     before = kept.bounds.version("a")
-    kept.classes.only({("", "fast")})
+    kept.classes.only({("", "fast")}, 9)
     assert [each.name for each in kept.bounds.of("a").storage_classes or ()] == ["fast"]
     assert kept.bounds.version("a") > before
     assert set(kept.told) == {""}

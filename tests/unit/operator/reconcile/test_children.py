@@ -62,7 +62,7 @@ def test_someones_change_after_our_write_is_not_taken_for_ours(seen_before_the_a
     assert child.version == 12
     assert not child.matched
     found = diff([engine], [child], told.children.get, lambda _: True, UID)
-    assert found.differing == (engine,)
+    assert found.differing == (engine.over(child.uid),)
 
 
 def test_our_write_is_as_wanted_also_if_a_watch_shows_it_first() -> None:
@@ -72,6 +72,53 @@ def test_our_write_is_as_wanted_also_if_a_watch_shows_it_first() -> None:
     child = told.children.get(engine.ref)
     assert child
     assert child.matched == engine.digest
+
+
+@pytest.mark.parametrize("listed", [False, True])
+def test_an_object_that_went_before_its_writes_answer_came_does_not_come_back(listed: bool) -> None:
+    told, engine = _Told(), _engine()
+    if listed:
+        told.children.only(_DEPLOYMENT, None, set(), version=12)
+    else:
+        told.children.gone(_DEPLOYMENT, live(engine, version=12))
+    told.children.written(_DEPLOYMENT, live(engine, version=11), engine.digest)
+    assert told.children.get(engine.ref) is None
+    told.children.written(_DEPLOYMENT, live(engine, version=13, uid="made anew"), engine.digest)
+    assert told.children.get(engine.ref)
+
+
+def test_what_was_written_since_is_not_gone() -> None:
+    told, engine = _Told(), _engine()
+    told.children.written(_DEPLOYMENT, live(engine, version=12), engine.digest)
+    told.children.gone(_DEPLOYMENT, live(engine, version=11))  # its label was away for a moment
+    assert told.children.get(engine.ref)
+
+
+def test_news_of_one_that_was_there_before_is_old() -> None:
+    told, engine = _Told(), _engine()
+    told.children.written(_DEPLOYMENT, live(engine, version=12, uid="new"), engine.digest)
+    told.children.seen(_DEPLOYMENT, live(engine, version=11, uid="old"))
+    child = told.children.get(engine.ref)
+    assert child
+    assert child.uid == "new"
+
+
+def test_an_object_that_lost_its_owner_is_still_pruned() -> None:
+    told, engine = _Told(), _engine()
+    told.children.seen(_DEPLOYMENT, live(engine))
+    told.children.seen(_DEPLOYMENT, live(engine, version=11, ownerReferences=[]))
+    assert [child.ref for child in told.children.of(UID)] == [engine.ref]
+
+
+@pytest.mark.parametrize("owners", [[], [{"name": "other", "uid": "other", "controller": True}]])
+def test_who_loses_an_object_is_told(owners: list[dict[str, object]]) -> None:
+    told, engine = _Told(), _engine()
+    told.children.seen(_DEPLOYMENT, live(engine))
+    told.news()
+    for owner in owners:
+        owner |= {"kind": "KVCacheTier", "apiVersion": "kvtier.dev/v1alpha1"}
+    told.children.seen(_DEPLOYMENT, live(engine, version=11, ownerReferences=owners))
+    assert ("default", "qwen3-32b", True) in told.news()
 
 
 def test_a_status_is_news_of_another_urgency() -> None:
@@ -112,7 +159,10 @@ def test_a_list_drops_what_is_not_in_it_of_its_kind_and_namespace() -> None:
     for each in planned()[1]:
         told.children.seen(each.kind, live(each))
     count = len(told.children)
-    told.children.only(_DEPLOYMENT, "elsewhere", set())
+    told.children.only(_DEPLOYMENT, "elsewhere", set(), version=10)
+    told.children.only(_DEPLOYMENT, None, set(), version=9)  # they are newer
     assert len(told.children) == count
-    told.children.only(_DEPLOYMENT, None, {("default", "qwen3-32b-engine")})
+    told.children.only(_DEPLOYMENT, None, {("default", "qwen3-32b-engine")}, version=10)
     assert len(told.children) == count - 1
+    told.children.unserved(_DEPLOYMENT)
+    assert len(told.children) == count - 2

@@ -76,7 +76,7 @@ def test_an_edit_is_seen(wanted: tuple[Wanted, ...], edit: Edit) -> None:
     edit(edited)
     children.seen(engine.kind, edited)
     assert not is_settled(wanted, children.of(UID), lambda _: True)
-    assert _diff(wanted, children) == Diff(differing=(engine,))
+    assert _diff(wanted, children) == Diff(differing=(engine.over(f"uid of {engine.ref}"),))
 
 
 def _defaulted(one: dict[str, Any]) -> object:
@@ -121,6 +121,7 @@ def test_an_object_of_someone_else_is_foreign(wanted: tuple[Wanted, ...], owner:
     children = children_of()
     picker = _one(wanted, "ConfigMap", "-picker")
     theirs = live(picker)
+    theirs["metadata"]["managedFields"][0]["manager"] = "kubectl"
     if owner:
         theirs["metadata"]["ownerReferences"][0]["uid"] = owner
     else:
@@ -129,6 +130,19 @@ def test_an_object_of_someone_else_is_foreign(wanted: tuple[Wanted, ...], owner:
     found = _diff(wanted, children)
     assert found.foreign == (picker,)
     assert picker not in found.missing
+
+
+@pytest.mark.parametrize(
+    "left", [[], [{"uid": UID, "name": "qwen3-32b"}], [{"uid": UID, "name": "x", "controller": True}]]
+)
+def test_an_own_object_that_nobody_controls_any_more_is_repaired(
+    wanted: tuple[Wanted, ...], left: list[dict[str, Any]]
+) -> None:
+    children = children_of(*wanted)
+    picker = _one(wanted, "ConfigMap", "-picker")
+    children.seen(picker.kind, live(picker, version=11, ownerReferences=left))
+    assert not is_settled(wanted, children.of(UID), lambda _: True)
+    assert [each.ref for each in _diff(wanted, children).differing] == [picker.ref]
 
 
 def test_kinds_that_are_not_served_wait(wanted: tuple[Wanted, ...]) -> None:

@@ -128,5 +128,5 @@ def test_only_routes_with_kvtiers_label_are_children() -> None:
         route("b/two") | {"metadata": {**route("b/two")["metadata"], "uid": "v", "resourceVersion": "9"}}
     )
     assert routes.hidden_by("team", "qwen")
-    sink.only({("team", "qwen")})
+    sink.only({("team", "qwen")}, 9)
     assert not routes.hidden_by("team", "qwen")

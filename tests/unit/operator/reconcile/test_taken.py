@@ -65,6 +65,15 @@ async def test_one_list_serves_all_who_ask_together() -> None:
     assert server.asked == [_SERVICES]
 
 
+async def test_an_own_object_that_lost_its_owner_and_its_label_is_no_one_elses() -> None:
+    lost = {"metadata": {"name": "lost", "managedFields": [{"manager": "kvtier", "operation": "Apply"}]}}
+    few = Taken(_Server({_SERVICES: {"metadata": {}, "items": [lost]}}))
+    page = {"metadata": {"continue": "more"}, "items": []}
+    found = {"metadata": {}, "items": [lost]}
+    many = Taken(_Server({_SERVICES: page, f"{_SERVICES}metadata.name=lost": found}))
+    assert [await each.owner(_ref("lost")) for each in (few, many)] == [None, None]
+
+
 async def test_names_are_looked_up_one_by_one_where_there_are_many() -> None:
     page = {"metadata": {"continue": "more"}, "items": []}
     found = {"metadata": {}, "items": [{"metadata": {"name": "theirs"}}]}
