@@ -191,7 +191,7 @@ class Reconciler:
         except NotFoundError:
             self.tiers.gone(key, tier.uid)
             return False
-        self.tiers.seen(document)
+        self.tiers.written(document)
         await self._tell(key, previous, document)
         return True
 

@@ -85,16 +85,20 @@ class Tiers:
         return self._by_key.get(key)
 
     def seen(self, document: Mapping[str, Any]) -> Key | None:
-        """Takes a resource from a list, a watch or a write's answer; None where it was known so or newer."""
+        """Takes a resource from a list or a watch; None where it was known so or newer."""
         key, metadata = key_of(document), document["metadata"]
         known = self._by_key.get(key)
-        if known is None or known.uid != metadata["uid"]:
-            self._by_key[key] = _tier(document, Memory())
-        elif known.version < int(metadata["resourceVersion"]):
-            self._by_key[key] = _tier(document, known.memory)
-        else:
+        if known is not None and known.version >= int(metadata["resourceVersion"]):
             return None
+        same = known is not None and known.uid == metadata["uid"]
+        self._by_key[key] = _tier(document, known.memory if known is not None and same else Memory())
         return key
+
+    def written(self, document: Mapping[str, Any]) -> None:
+        """Takes a write's answer; a resource that went meanwhile does not come back by it."""
+        known = self._by_key.get(key_of(document))
+        if known is not None and known.uid == document["metadata"]["uid"]:
+            self.seen(document)
 
     def gone(self, key: Key, uid: str) -> None:
         """A resource was deleted."""
