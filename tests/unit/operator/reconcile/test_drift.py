@@ -1,0 +1,212 @@
+"""Whatever others do to a resource's objects, and in whatever order it is heard of, ends as it is wanted."""
+
+import copy
+from contextlib import closing
+from itertools import permutations
+from typing import Final
+
+import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
+from tests.unit.operator.reconcile.model_api import Call, Stream
+from tests.unit.operator.reconcile.model_cluster import RESOURCE, Cluster
+from tests.unit.operator.reconcile.model_deeds import DEEDS, do
+
+from kvtier_operator.planning.objects.names import MANAGED_BY_LABEL
+from kvtier_operator.reconcile.errors import ConflictError, ServerError
+from kvtier_operator.reconcile.kinds import BY_NAME, KINDS, Ref
+
+_ANY: Final = st.integers(0, 999)
+_QUIET_S: Final = 130.0
+"""Longer than two of the queue's longest waits."""
+_MOST_WRITES: Final = 4
+"""Per object, after whatever happened before."""
+_LOOKS: Final = 5
+_STEPS: Final = ("arrives", "then", "told", "answered")
+_ORDERS: Final = [each for each in permutations(_STEPS) if each.index("arrives") < each.index("answered")]
+_KINDS: Final = {each.kind for each in KINDS}
+
+
+class Drift(RuleBasedStateMachine):
+    """Somebody writes, requests and events are late, answers are lost, operators die.
+
+    One object is in focus: three deeds in four are about it, so that they meet.
+    """
+
+    @initialize(number=_ANY)
+    def begins(self, number: int) -> None:
+        self.cluster = Cluster()
+        self.cluster.calm(1)
+        self.stray: list[Call] = []
+        children = self.cluster.children()
+        self.focus = children[number % len(children)]
+
+    # how requests and events come about
+
+    def _call(self, number: int) -> Call | None:
+        calls = self.cluster.api.calls
+        about = _about(self.cluster, self.focus)
+        calls = about if about and number % 4 else calls
+        return calls[number % len(calls)] if calls else None
+
+    @rule(number=_ANY)
+    def arrives(self, number: int) -> None:
+        call = self._call(number)
+        if call and call.outcome is None:
+            call.arrive(self.cluster.server)
+
+    @rule(number=_ANY, lost=st.booleans())
+    def answered(self, number: int, lost: bool) -> None:
+        if call := self._call(number):
+            self.cluster.answer(call, lost=lost)
+
+    @rule(number=_ANY, error=st.sampled_from([ConflictError("changed"), ServerError("no")]))
+    def refused(self, number: int, error: ConflictError | ServerError) -> None:
+        call = self._call(number)
+        if call and call.outcome is None:
+            call.outcome = error
+            self.cluster.answer(call)
+
+    @rule()
+    def all_answered(self) -> None:
+        while calls := self.cluster.api.calls:
+            self.cluster.answer(calls[0])
+
+    def _stream(self, number: int) -> Stream | None:
+        streams = [each for each in self.cluster.api.streams if each.kind in _KINDS]
+        about = [each for each in streams if each.kind == self.focus.kind]
+        streams = about if about and number % 4 else streams
+        return streams[number % len(streams)] if streams else None
+
+    @rule(number=_ANY, most=st.integers(1, 3))
+    def told(self, number: int, most: int) -> None:
+        if stream := self._stream(number):
+            self.cluster.say(stream, most)
+
+    @rule()
+    def all_told(self) -> None:
+        self.cluster.say_all()
+
+    @rule(most=st.integers(1, 2))
+    def resource_told(self, most: int) -> None:
+        self.cluster.tell_resource(most)
+
+    @rule(number=_ANY, expires=st.booleans())
+    def watch_ends(self, number: int, expires: bool) -> None:
+        if stream := self._stream(number):
+            stream.expire() if expires else stream.end()
+            self.cluster.loop.run_ready()
+
+    @rule(seconds=st.sampled_from([0.03, 0.5, 5.0]))
+    def time_passes(self, seconds: float) -> None:
+        self.cluster.loop.pass_time(seconds)
+
+    @rule()
+    def operator_dies(self) -> None:
+        self.stray += [call for call in self.cluster.stop() if call.outcome is None]
+        self.cluster.start()
+
+    @precondition(lambda self: self.stray)
+    @rule(number=_ANY)
+    def stray_request_arrives(self, number: int) -> None:
+        self.stray.pop(number % len(self.stray)).arrive(self.cluster.server)
+
+    # what others do
+
+    @rule(number=_ANY, which=_ANY, deed=st.sampled_from(DEEDS))
+    def others(self, number: int, which: int, deed: str) -> None:
+        refs = self.cluster.children()
+        ref = self.focus if which % 4 or not refs else refs[which % len(refs)]
+        do(self.cluster, deed, ref, number)
+
+    @rule(replicas=st.integers(1, 2), weight=st.integers(1, 2))
+    def spec_changed(self, replicas: int, weight: int) -> None:
+        resource = copy.deepcopy(self.cluster.server.objects[RESOURCE])
+        resource["spec"] |= {"replicas": replicas, "router": {"weights": {"queue": weight}}}
+        self.cluster.server.put(RESOURCE, resource)
+
+    @rule()
+    def resource_made_anew(self) -> None:
+        self.cluster.server.delete(RESOURCE)
+        self.cluster.create_resource()
+
+    # what has to come of it
+
+    @rule()
+    def settles(self) -> None:
+        cluster = self.cluster
+        cluster.calm(_QUIET_S)
+        if someones := cluster.someones():
+            said = str(cluster.server.objects[RESOURCE]["status"]["conditions"])
+            assert any(f"{ref} is there already" in said for ref in someones), (someones, said)
+            for ref in someones:
+                cluster.server.delete(ref)
+        ends_as_wanted(cluster)
+
+    def teardown(self) -> None:
+        if not hasattr(self, "cluster"):
+            return
+        try:
+            self.settles()
+        finally:
+            self.cluster.close()
+
+
+def ends_as_wanted(cluster: Cluster) -> None:
+    """It does, in few writes, and then there are none."""
+    before = len(cluster.api.writes)
+    cluster.calm(_QUIET_S)
+    assert not (wrong := cluster.drifted()), wrong
+    assert len(cluster.api.writes) - before <= _MOST_WRITES * len(cluster.children())
+    before = len(cluster.api.writes)
+    cluster.calm(_QUIET_S)
+    assert not (idle := cluster.api.writes[before:]), idle
+
+
+def _path(ref: Ref) -> str:
+    return BY_NAME[ref.kind].path(ref.namespace, ref.name)
+
+
+@pytest.mark.parametrize("first", ["edit", "delete", f"strip {MANAGED_BY_LABEL}", "strip ownerReferences"])
+@pytest.mark.parametrize("then", DEEDS)
+def test_a_write_of_ours_and_someones_meet_in_every_order(first: str, then: str) -> None:
+    with closing(Cluster()) as cluster:
+        cluster.calm(1)
+        for number, order in enumerate(_ORDERS):
+            ref = cluster.children()[number % len(cluster.children())]
+            do(cluster, first, ref, number)
+            cluster.say_all()
+            call = _write_under_way(cluster, ref)
+            for step in order:
+                if step == "arrives" and call and call.outcome is None:
+                    call.arrive(cluster.server)
+                elif step == "then":
+                    do(cluster, then, ref, number)
+                elif step == "told":
+                    cluster.say_all()
+                elif step == "answered" and call:
+                    cluster.answer(call)
+            for someones in cluster.someones():
+                cluster.prompt()
+                cluster.server.delete(someones)
+            ends_as_wanted(cluster)
+
+
+def _write_under_way(cluster: Cluster, ref: Ref) -> Call | None:
+    """The operator's next write to an object, not yet arrived; None where it has no reason for one."""
+    for _ in range(_LOOKS):
+        if calls := _about(cluster, ref):
+            return calls[0]
+        cluster.loop.pass_time(0.03)
+        for call in [each for each in cluster.api.calls if each.request.method == "GET"]:
+            cluster.answer(call)
+    return None
+
+
+def _about(cluster: Cluster, ref: Ref) -> list[Call]:
+    return [call for call in cluster.api.calls if call.request.path == _path(ref)]
+
+
+TestDrift = Drift.TestCase
+TestDrift.settings = settings(max_examples=30, stateful_step_count=20, deadline=None)
