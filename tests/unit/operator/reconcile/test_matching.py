@@ -11,7 +11,12 @@ _SAME = [
     ({}, {"env": []}),
     ({"x": None}, {"x": {}}),
     ([{"name": "a", "image": "x", "pullPolicy": "Always"}], [{"name": "a", "image": "x"}]),
-    ([{"name": "b"}, {"name": "a"}, {"name": "c"}], [{"name": "a"}, {"name": "b"}]),
+    (
+        {"containers": [{"name": "b"}, {"name": "a"}, {"name": "c"}]},
+        {"containers": [{"name": "a"}, {"name": "b"}]},
+    ),
+    ({"ports": [{"port": 1}, {"port": 2}]}, {"ports": [{"port": 2}]}),
+    ({"ownerReferences": [{"uid": "b", "name": "x"}, {"uid": "a", "name": "x"}]},) * 2,
     (0, 0),
     ({}, {"paused": False, "minReadySeconds": 0}),
 ]
@@ -26,6 +31,13 @@ _DIFFERENT = [
     (["x", "y"], ["y", "x"]),
     (["x", "y", "z"], ["x", "y"]),
     ({"memory": "1Gi"}, {"memory": "1G"}),
+    ({"selector": {"a": "b", "c": "d"}}, {"selector": {"a": "b"}}),
+    (
+        {"labelSelector": {"matchLabels": {"a": "b", "c": "d"}}},
+        {"labelSelector": {"matchLabels": {"a": "b"}}},
+    ),
+    ({"subjects": [{"name": "a"}, {"name": "b"}]}, {"subjects": [{"name": "a"}]}),
+    ({"parentRefs": [{"name": "a"}, {"name": "b"}]}, {"parentRefs": [{"name": "a"}]}),
     ("a", ["a"]),
     ({"a": {"b": 1}}, {"a": "b"}),
 ]

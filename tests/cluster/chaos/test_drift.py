@@ -1,0 +1,110 @@
+"""Others write to a resource's objects as fast as the operator does, and it ends as it is wanted."""
+
+import asyncio
+import random
+from collections.abc import Mapping
+from itertools import chain
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+from kubernetes import client
+from tests.cluster.chaos.deeds import FieldPath, Others, objects, own_fields, tried
+from tests.cluster.chaos.life import Life
+from tests.cluster.chaos.proxy import operator_through, running_proxy
+from tests.cluster.harness.connection import AT_A_TIME, connected
+from tests.cluster.harness.providers.provider import Cluster
+from tests.cluster.harness.tools import Say
+
+from kvtier_operator.planning.observed import Observed
+from kvtier_operator.reconcile.children import Children
+from kvtier_operator.reconcile.desired import Wanted
+from kvtier_operator.reconcile.diff import diff
+from kvtier_operator.reconcile.kinds import BY_NAME, TIER, Ref
+from kvtier_operator.reconcile.planning import View, plan_tier
+from kvtier_operator.reconcile.tiers import Key, Tiers
+
+_WRITES_A_DEED: Final = 6
+"""A deed may meet several rounds, and a round all objects; a status and an Event follow."""
+
+
+async def _drift(configuration: client.Configuration, folder: Path, say: Say, deeds: int) -> None:
+    async with connected(configuration) as connection, running_proxy(configuration) as proxy:
+        async with operator_through(proxy, folder, "undrifted"):
+            calm = Life(connection, "undrifted")
+            await calm.create()
+            await calm.settled()
+            await calm.change()
+            expected = await calm.settled()
+        undisturbed = proxy.writes
+        async with operator_through(proxy, folder, f"drifted-{deeds}") as operator:
+            life = Life(connection, f"drifted-{deeds}")
+            await life.create()
+            others = Others(connection, life.namespace, seed=deeds)
+            pause = random.Random(deeds)  # noqa: S311 - not for secrets
+            for deed in range(deeds):
+                if deed == deeds // 2:
+                    await life.change()
+                await others.do_something()
+                await asyncio.sleep(pause.uniform(0.005, 0.06))
+            await life.becomes(expected)
+            writes = proxy.writes - 2 * undisturbed
+            say(f"{others.done} of {deeds} deeds of others were repaired by {writes} writes")
+            assert others.done > deeds / 3
+            assert writes < _WRITES_A_DEED * others.done
+            assert "Traceback" not in operator.process.log.read_text()
+
+
+async def _see_all(configuration: client.Configuration, folder: Path) -> None:
+    async with connected(configuration) as connection, running_proxy(configuration) as proxy:
+        async with operator_through(proxy, folder, "seen"):
+            life = Life(connection, "seen")
+            await life.create()
+            await life.settled()
+        tiers, key = Tiers(), Key("seen", "life")
+        tiers.seen(await connection.request("GET", TIER.path(*key)))
+        tier = tiers.get(key)
+        assert tier
+        wanted = {each.ref: each for each in plan_tier(key, tier, View(Observed(nodes=()), 0, ""))[1]}
+        live = await objects(connection, "seen")
+        assert len(live) == len(wanted)
+        turns = asyncio.Semaphore(AT_A_TIME)
+
+        async def unseen(kind: str, each: dict[str, Any], path: FieldPath, *, remove: bool) -> list[str]:
+            async with turns:
+                changed = await tried(connection, kind, each, path, remove=remove)
+            if changed is None or _would_be_repaired(kind, changed, wanted, tier.uid):
+                return []
+            what = "removed from" if remove else "changed in"
+            return [f"{path} {what} {kind} {each['metadata']['name']}"]
+
+        found = await asyncio.gather(
+            *(
+                unseen(kind, each, path, remove=remove)
+                for kind, each in live
+                for path in own_fields(each)
+                for remove in (False, True)
+            )
+        )
+        lines = "\n".join(chain(*found))
+        assert not lines, lines
+
+
+def _would_be_repaired(
+    kind: str, changed: dict[str, Any], wanted: Mapping[Ref, Wanted], owner_uid: str
+) -> bool:
+    children = Children(lambda *_: None)
+    child = children.seen(BY_NAME[kind], changed)
+    work = diff([wanted[child.ref]], [child], children.get, lambda _: True, owner_uid)
+    return bool(work.differing)
+
+
+def test_every_change_to_a_field_of_kvtiers_is_seen(busy_cluster: Cluster, tmp_path: Path) -> None:
+    with busy_cluster.client() as api:
+        asyncio.run(_see_all(api.configuration, tmp_path))
+
+
+@pytest.mark.parametrize("deeds", [100, pytest.param(2000, marks=pytest.mark.long)])
+def test_whatever_others_do_is_repaired(busy_cluster: Cluster, tmp_path: Path, say: Say, deeds: int) -> None:
+    with busy_cluster.client() as api:
+        asyncio.run(_drift(api.configuration, tmp_path, say, deeds))
