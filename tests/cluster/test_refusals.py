@@ -14,6 +14,7 @@ from tests.cases.planning import resource
 from kvtier_operator.planning.namespace.limit_range import limit_range_from_object
 from kvtier_operator.planning.namespace.namespace import Namespace, refusals
 from kvtier_operator.planning.namespace.quota import quota_from_object
+from kvtier_operator.planning.namespace.workload import workload
 from kvtier_operator.planning.objects import build_objects
 from kvtier_operator.planning.observed import Observed
 from kvtier_operator.planning.plan import CheckResult, Outcome, Plan
@@ -46,11 +47,11 @@ def _plan(**spec: Any) -> Plan:  # noqa: ANN401 - as in YAML
 
 
 def _pods(plan: Plan) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Every pod of a plan's Deployments, with the Deployment's name."""
+    """Every pod that a plan's Deployments have at most at one time, with the Deployment's name."""
     for each in build_objects(plan):
         if each["kind"] == "Deployment":
             template = each["spec"]["template"]
-            for _ in range(each["spec"]["replicas"]):
+            for _ in range(workload(each).pods):
                 metadata = {**template["metadata"], "generateName": "pod-"}
                 yield each["metadata"]["name"], {"metadata": metadata, "spec": template["spec"]}
 
@@ -190,7 +191,6 @@ def test_quotas(  # noqa: PLR0913, PLR0917 - that many things differ
 def _needed(plan: Plan, name: str) -> int:
     """All of a resource that a plan asks for, as a quota that allows nothing of it says."""
     from kvtier_operator.planning.namespace.namespace import _demand  # noqa: PLC0415 - the figure itself
-    from kvtier_operator.planning.namespace.workload import workload  # noqa: PLC0415 - as above
 
     objects = build_objects(plan)
     workloads = [workload(each) for each in objects if each["kind"] == "Deployment"]

@@ -46,15 +46,15 @@ def world(served: Cluster) -> Iterator[World]:
 
 
 def test_a_limit_range(world: World) -> None:
-    item = {"type": "Container", "max": {"cpu": "500m"}}
+    item = {"type": "Container", "max": {"cpu": "250m"}}
     world.core.create_namespaced_limit_range(
         world.namespace, {"metadata": {"name": "team"}, "spec": {"limits": [item]}}
     )
     world.create(resource(engine=_CPU))
     # of the picker, which sets no limit, the server does not say where the limit comes from
     for type_, words in (
-        ("EnginesReady", ("qwen-engine", "maximum cpu usage per Container is 500m, but limit is 2")),
-        ("RouterReady", ("qwen-picker", "must be less than or equal to cpu limit of 500m")),
+        ("EnginesReady", ("qwen-engine", "maximum cpu usage per Container is 250m, but limit is 2")),
+        ("RouterReady", ("qwen-picker", "must be less than or equal to cpu limit of 250m")),
     ):
         said = world.until_condition(type_, reason="FailedCreate")["message"]
         assert all(each in said for each in words)

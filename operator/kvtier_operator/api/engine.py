@@ -112,6 +112,12 @@ class EngineSpec(ApiModel):
         KVCacheDtype.AUTO, description="Element type of the KV cache (vLLM's --kv-cache-dtype)."
     )
     port: int = Field(8000, description="Port of the OpenAI-compatible server.", ge=1, le=65535)
+    drain_seconds: int = Field(
+        120,
+        description="How long requests under way may take once their pod has to go (vLLM's --shutdown-timeout); what takes longer is cut off. The pods' grace periods follow, the picker's too.",
+        ge=0,
+        le=86400,
+    )
     extra_args: list[Annotated[str, Field(max_length=4096)]] = Field(
         default_factory=list,
         description="Further vLLM arguments, last on the command line. Arguments that kvtier computes are refused here.",

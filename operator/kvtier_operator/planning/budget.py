@@ -39,8 +39,6 @@ START_S: Final = 300
 """Imports, profiling, torch.compile and CUDA graphs of a first start with an empty compile cache."""
 UNKNOWN_WEIGHTS_LOAD_S: Final = 900
 """Allowance where the size of the weights is not known; llm-d's guide allows 3,615 s for all of the start."""
-DRAIN_S: Final = 130
-"""terminationGracePeriodSeconds of llm-d's tiered-prefix-cache guide (guides/.../gpu/vllm/base)."""
 
 
 def plan_budget(spec: Spec, geometry: Geometry, tiers: Tiers, backend: BackendPlan) -> Budget:
@@ -58,7 +56,6 @@ def plan_budget(spec: Spec, geometry: Geometry, tiers: Tiers, backend: BackendPl
         limits=_text(resources.limits) | extra | _storage_limit(spec, storage) | {"memory": limit},
         shm_bytes=shm_bytes,
         startup_s=START_S + load_s(geometry) + pin_s(spec, tiers) + read_s(backend),
-        drain_s=DRAIN_S,
     )
 
 

@@ -9,18 +9,22 @@ from kvtier_operator.api.resource import KVCacheTier, Spec
 from kvtier_operator.api.router import RouterSpec
 from kvtier_operator.planning import images
 from kvtier_operator.planning.block_tokens import engine_block_tokens
+from kvtier_operator.planning.ending import Ending
 from kvtier_operator.planning.observed import Machine, Observed
 from kvtier_operator.planning.plan import BackendPlan, EnginePlan
 from kvtier_operator.planning.tiers import CPU_DEVICE_KV_CACHE_BYTES
 from kvtier_scorer.config.kv_events import EVENTS_PORT, REPLAY_PORT
 
 
-def plan_engine(resource: KVCacheTier, backend: BackendPlan, observed: Observed) -> EnginePlan:
+def plan_engine(
+    resource: KVCacheTier, backend: BackendPlan, ending: Ending, observed: Observed
+) -> EnginePlan:
     """The engine as a container or a process.
 
     Args:
         resource: What is wanted.
         backend: What the backend needs.
+        ending: How its pod ends.
         observed: The machine of a local run, and where images come from.
 
     Returns:
@@ -29,7 +33,7 @@ def plan_engine(resource: KVCacheTier, backend: BackendPlan, observed: Observed)
     engine, machine = resource.spec.engine, observed.machine
     return EnginePlan(
         image=engine.image or observed.images.engine(backend.image or images.vllm(engine.device)),
-        args=_args(resource, backend, machine),
+        args=_args(resource, backend, ending, machine),
         env=_env(resource.spec, backend, machine),
         env_from_resource=_env_from_resource(resource),
         files=backend.files,
@@ -39,7 +43,9 @@ def plan_engine(resource: KVCacheTier, backend: BackendPlan, observed: Observed)
     )
 
 
-def _args(resource: KVCacheTier, backend: BackendPlan, machine: Machine | None) -> tuple[str, ...]:
+def _args(
+    resource: KVCacheTier, backend: BackendPlan, ending: Ending, machine: Machine | None
+) -> tuple[str, ...]:
     """Source: vllm/engine/arg_utils.py and vllm/entrypoints/openai/cli_args.py, 0.32 and 0.33."""
     model, engine = resource.spec.model, resource.spec.engine
     return (
@@ -55,6 +61,7 @@ def _args(resource: KVCacheTier, backend: BackendPlan, machine: Machine | None) 
         *_device_cache_args(engine),
         *backend.args,
         *_events_args(resource.spec.router, machine),
+        *_ending_args(ending, machine),
         *engine.extra_args,
     )
 
@@ -73,6 +80,11 @@ def _events_args(router: RouterSpec, machine: Machine | None) -> tuple[str, ...]
         "replay_endpoint": f"tcp://*:{REPLAY_PORT}",
     }
     return "--kv-events-config", json.dumps(config)
+
+
+def _ending_args(ending: Ending, machine: Machine | None) -> tuple[str, ...]:
+    """At SIGTERM vLLM aborts what is under way, by default; who ends a local run means to."""
+    return () if machine is not None else ("--shutdown-timeout", str(ending.drain_s))
 
 
 def _option(name: str, value: object | None) -> tuple[str, ...]:

@@ -3,6 +3,7 @@
 from kvtier_operator.api.engine import Device
 from kvtier_operator.api.resource import Spec
 from kvtier_operator.planning.budget import START_S, load_s, pin_s, read_s
+from kvtier_operator.planning.ending import plan_ending
 from kvtier_operator.planning.geometry import Geometry
 from kvtier_operator.planning.plan import BackendPlan, Budget, Figure, Tiers
 from kvtier_operator.planning.tiers import ACTIVATION_RESERVE_BYTES, GPU_MEMORY_UTILIZATION, chunk_bytes
@@ -25,8 +26,17 @@ def plan_figures(
             f"+ {pin_s(spec, tiers)} s to take the CPU tier's memory"
             + (f" + {read_s(backend)} s to read the disk's index" if backend.disk_chunks else ""),
         ),
-        Figure("drain seconds", budget.drain_s, "to finish requests on termination"),
+        _drain_figure(spec),
     )
+
+
+def _drain_figure(spec: Spec) -> Figure:
+    ending = plan_ending(spec)
+    how = (
+        f"for requests under way when the pod has to go; after {ending.pre_stop_s} s in which who sends them "
+        f"takes note, and before {ending.exit_s} s to end: {ending.grace_s} s of grace"
+    )
+    return Figure("drain seconds", ending.drain_s, how)
 
 
 def _geometry_figures(spec: Spec, geometry: Geometry) -> tuple[Figure, ...]:

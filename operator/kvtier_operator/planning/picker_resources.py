@@ -8,7 +8,8 @@ from kvtier_operator.api.router import Flavor
 from kvtier_operator.planning.plan import PickerResources, RouterEntries
 from kvtier_operator.planning.units import MIB, quantity, round_up
 
-_CPU: Final = "1"
+_CPU: Final = "500m"
+"""It may burst; at a change, the next picker starts beside it."""
 _BASE_BYTES: Final = 512 * MIB
 _BYTES_PER_ENTRY: Final = 512
 """Upstream's pickers: an allowance for an LRU element, its map slot and the hash's pods; not measured."""

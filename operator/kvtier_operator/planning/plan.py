@@ -7,6 +7,7 @@ from typing import Any
 
 from kvtier_operator.api.resource import KVCacheTier
 from kvtier_operator.planning.demands import Demands
+from kvtier_operator.planning.ending import Ending
 from kvtier_operator.planning.geometry import Geometry
 from kvtier_operator.planning.images import ImageName
 
@@ -200,7 +201,6 @@ class Budget:
         shm_bytes: Size of /dev/shm.
         startup_s: Seconds until the engine must be ready: loading weights, taking the tier's memory, reading
             the disk's index.
-        drain_s: Seconds it gets to finish requests on termination.
     """
 
     memory: tuple[BudgetLine, ...]
@@ -209,7 +209,6 @@ class Budget:
     limits: Mapping[str, str]
     shm_bytes: int
     startup_s: int
-    drain_s: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -339,6 +338,7 @@ class Plan:
     geometry: Geometry
     tiers: Tiers
     budget: Budget
+    ending: Ending
     engine: EnginePlan
     weights: Mount | None
     doctor: DoctorPlan

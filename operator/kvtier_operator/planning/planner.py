@@ -7,6 +7,7 @@ from kvtier_operator.planning.checks import run_checks
 from kvtier_operator.planning.checks.check import CheckInput
 from kvtier_operator.planning.corrected import correct_tiers
 from kvtier_operator.planning.doctor import plan_doctor
+from kvtier_operator.planning.ending import plan_ending
 from kvtier_operator.planning.engine import plan_engine
 from kvtier_operator.planning.figures import plan_figures
 from kvtier_operator.planning.geometry import resolve_geometry
@@ -35,7 +36,8 @@ def make_plan(resource: KVCacheTier, observed: Observed) -> Plan:
     backend = plan_backend(spec, geometry)
     tiers = plan_tiers(spec, geometry, backend)
     budget = plan_budget(spec, geometry, tiers, backend)
-    engine = plan_engine(resource, backend, observed)
+    ending = plan_ending(spec)
+    engine = plan_engine(resource, backend, ending, observed)
     # What a running engine says corrects the picker and the status, never the engine's own pod: that would
     # restart it.
     corrected = correct_tiers(tiers, geometry, observed.engine)
@@ -56,6 +58,7 @@ def make_plan(resource: KVCacheTier, observed: Observed) -> Plan:
         geometry=geometry,
         tiers=corrected,
         budget=budget,
+        ending=ending,
         engine=engine,
         weights=plan_weights(spec, geometry),
         doctor=plan_doctor(spec, tiers, budget, engine, observed),

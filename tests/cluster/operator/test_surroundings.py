@@ -90,11 +90,11 @@ def test_a_quota_that_leaves_no_room_for_objects_and_is_raised(world: World) -> 
 def test_bounds_that_come_and_go(world: World) -> None:
     world.create(resource(engine={"resources": {"limits": {"cpu": "8"}}}))
     world.until_condition("BudgetFits", status="True")
-    item = {"type": "Container", "max": {"cpu": "500m"}}
+    item = {"type": "Container", "max": {"cpu": "250m"}}
     limits = {"metadata": {"name": "team"}, "spec": {"limits": [item]}}
     world.core.create_namespaced_limit_range(world.namespace, limits)
     said = world.until_condition("BudgetFits", reason="LimitRangeRefuses")["message"]
-    assert "container picker of qwen-picker requests 1 cpu, at most 500m allowed" in said
+    assert "container picker of qwen-picker requests 500m cpu, at most 250m allowed" in said
     assert ("Deployment", "qwen-picker") in world.children()  # it holds nothing up
     world.core.delete_namespaced_limit_range("team", world.namespace)
     world.until_condition("BudgetFits", status="True")

@@ -166,7 +166,8 @@ def test_a_backend_that_cannot_run_here_is_refused(resource: WriteResource, tiny
 
 def test_a_dry_run_prints_the_plans_own_arguments(resource: WriteResource, tiny_model: Path) -> None:
     path = str(resource(replicas=2))
-    planned = kvtier("plan", "-f", path, "--model-config", str(tiny_model / "config.json"), "-o", "json")
+    config = str(tiny_model / "config.json")
+    planned = kvtier("plan", "-f", path, "--local", "--model-config", config, "-o", "json")
     printed = kvtier("run", "-f", path, "--model", str(tiny_model), "--dry-run")
     assert printed.returncode == 0, printed.stderr
     lines = printed.stdout.splitlines()

@@ -27,6 +27,7 @@ _RESERVED: Final = {
     "--kv-cache-dtype": "spec.engine.kvCacheDtype makes it",
     "--enable-prefix-caching": "the tiers need it; it is always on",
     "--no-enable-prefix-caching": "the tiers hold the prefix cache; it is always on",
+    "--shutdown-timeout": "spec.engine.drainSeconds makes it, and the pod's grace period follows",
     "--port": "spec.engine.port makes it",
     "--model": "spec.model.name makes it",
     "--served-model-name": "the picker and the route know the model as spec.model.name",

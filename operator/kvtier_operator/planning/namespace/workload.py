@@ -7,6 +7,7 @@ from typing import Any, Final
 from kvtier_operator.planning.namespace.names import STORAGE
 from kvtier_operator.planning.nodes.node import whole
 from kvtier_operator.planning.objects.names import COMPONENT_LABEL, Component
+from kvtier_operator.planning.units import ceil_div
 
 DEPLOYMENT: Final = "Deployment"
 
@@ -72,9 +73,11 @@ def workload(deployment: Mapping[str, Any], pods: int | None = None) -> Workload
 
 
 def _most_pods(spec: Mapping[str, Any]) -> int:
-    """Replicas, and those that a rollout makes beside them: kvtier's own Deployments give a number."""
-    surge: int = spec["strategy"].get("rollingUpdate", {}).get("maxSurge", 0)
-    return surge + int(spec["replicas"])
+    """Replicas, and those that a rollout makes beside them: so many, or a share of them, rounded up."""
+    replicas = int(spec["replicas"])
+    surge = str(spec["strategy"].get("rollingUpdate", {}).get("maxSurge", 0))
+    beside = ceil_div(replicas * int(surge.removesuffix("%")), 100) if surge.endswith("%") else int(surge)
+    return replicas + beside
 
 
 def _claim(volume: Mapping[str, Any]) -> Claim:

@@ -10,8 +10,6 @@ from kvtier_operator.planning.objects.resources import engine_resources
 from kvtier_operator.planning.plan import Plan
 from kvtier_operator.planning.units import ceil_div
 
-PRE_STOP_S: Final = 10
-"""Requests still arrive until picker and gateway have seen that the pod terminates."""
 _PROBE_PERIOD_S: Final = 10
 _SERVE: Final = ("vllm", "serve")
 
@@ -33,7 +31,7 @@ def engine_container(plan: Plan) -> dict[str, Any]:
         },
         "readinessProbe": health | {"periodSeconds": 5, "failureThreshold": 2},
         "livenessProbe": health | {"periodSeconds": _PROBE_PERIOD_S, "failureThreshold": 6},
-        "lifecycle": {"preStop": {"exec": {"command": ["sleep", str(PRE_STOP_S)]}}},
+        "lifecycle": {"preStop": {"sleep": {"seconds": plan.ending.pre_stop_s}}},
         "resources": engine_resources(plan),
         "securityContext": engine_container_security(plan.resource.spec),
         "volumeMounts": engine_volume_mounts(plan),

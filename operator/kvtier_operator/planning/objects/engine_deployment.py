@@ -3,7 +3,7 @@
 from typing import Any
 
 from kvtier_operator.planning.objects.engine_config_map import files_hash
-from kvtier_operator.planning.objects.engine_container import PRE_STOP_S, engine_container
+from kvtier_operator.planning.objects.engine_container import engine_container
 from kvtier_operator.planning.objects.engine_pod import engine_pod
 from kvtier_operator.planning.objects.names import CONFIG_HASH, Component, Names
 from kvtier_operator.planning.objects.rollout import ROLLOUT
@@ -40,7 +40,7 @@ def _pod(plan: Plan) -> dict[str, Any]:
     names = Names.of(plan)
     return engine_pod(plan, engine_container(plan)) | {
         "serviceAccountName": names.engine,
-        "terminationGracePeriodSeconds": plan.budget.drain_s + PRE_STOP_S,
+        "terminationGracePeriodSeconds": plan.ending.grace_s,
         "topologySpreadConstraints": [
             {
                 "maxSkew": 1,

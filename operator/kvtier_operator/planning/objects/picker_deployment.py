@@ -6,6 +6,7 @@ from kvtier_operator.api.router import Flavor
 from kvtier_operator.planning.objects.inference_pool import GROUP as POOL_GROUP
 from kvtier_operator.planning.objects.names import CONFIG_HASH, Component, Names
 from kvtier_operator.planning.objects.picker_config_map import FILE_NAME
+from kvtier_operator.planning.objects.picker_ending import picker_ending, picker_strategy
 from kvtier_operator.planning.objects.picker_ports import EXT_PROC_PORT, HEALTH_PORT, METRICS_PORT
 from kvtier_operator.planning.objects.placement import placement
 from kvtier_operator.planning.objects.rollout import ROLLOUT
@@ -14,8 +15,6 @@ from kvtier_operator.planning.plan import Plan
 _CONFIG_FOLDER: Final = "/config"
 _USER: Final = 65532
 """The unprivileged user of distroless images, which upstream's pickers are built on."""
-_LAST_S: Final = 5
-"""Of the pod's grace, what is left for the picker to end after its last call."""
 _PROGRESS_DEADLINE_S: Final = 600
 """Kubernetes' default."""
 _SCRATCH: Final = {"name": "scratch", "emptyDir": {"sizeLimit": "64Mi"}}
@@ -24,13 +23,13 @@ that it cannot write to. The root file system stays read-only."""
 
 
 def picker_deployment(plan: Plan) -> dict[str, Any]:
-    """Recreated, never rolled: two pickers would each know half of what the engines hold."""
+    """One picker, which a new one follows without a gap."""
     names = Names.of(plan)
     pod = {
         "serviceAccountName": names.picker,
         "automountServiceAccountToken": True,
         "enableServiceLinks": False,
-        "terminationGracePeriodSeconds": plan.budget.drain_s,
+        "terminationGracePeriodSeconds": plan.ending.grace_s,
         "securityContext": {
             "runAsNonRoot": True,
             "runAsUser": _USER,
@@ -55,7 +54,7 @@ def picker_deployment(plan: Plan) -> dict[str, Any]:
         "spec": {
             "replicas": plan.resource.spec.router.replicas,
             "selector": {"matchLabels": names.selector(Component.PICKER)},
-            "strategy": {"type": "Recreate"},
+            "strategy": picker_strategy(plan),
             "progressDeadlineSeconds": _PROGRESS_DEADLINE_S,
             **ROLLOUT,
             "template": {"metadata": metadata, "spec": pod},
@@ -75,6 +74,7 @@ def _container(plan: Plan) -> dict[str, Any]:
         ],
         "ports": [{"name": name, "containerPort": port, "protocol": "TCP"} for name, port in ports.items()],
         **_probes(plan),
+        "lifecycle": {"preStop": {"sleep": {"seconds": picker_ending(plan).pre_stop_s}}},
         "resources": {
             "requests": dict(plan.router.resources.requests),
             "limits": dict(plan.router.resources.limits),
@@ -136,9 +136,10 @@ def _args(plan: Plan) -> list[str]:
         *("--grpc-port", str(EXT_PROC_PORT)),
         *("--grpc-health-port", str(HEALTH_PORT)),
         *("--metrics-port", str(METRICS_PORT)),
+        *picker_ending(plan).args,
     ]
     if _builtin(plan):
-        return [*args, "--grace-period", str(plan.budget.drain_s - _LAST_S)]
+        return args
     args += ["--metrics-endpoint-auth=false", "--tracing=false"]
     if router.replicas > 1:
         args.append("--ha-enable-leader-election")

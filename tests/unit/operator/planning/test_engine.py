@@ -149,3 +149,9 @@ def test_only_engines_of_a_cluster_publish_events_and_what_the_user_adds_stays()
     assert json.loads(config)["enable_kv_cache_events"]
     assert "--kv-events-config" not in make_plan(follows, here).engine.args
     assert make_plan(own, here).engine.args[-1] == added
+
+
+def test_only_engines_of_a_cluster_drain() -> None:
+    here = Observed(machine=Machine(cores=(0, 1)))
+    assert value(engine({"spec.engine.drainSeconds": 60}), "--shutdown-timeout") == "60"
+    assert "--shutdown-timeout" not in make_plan(resource({}), here).engine.args

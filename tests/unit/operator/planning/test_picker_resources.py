@@ -12,7 +12,7 @@ from kvtier_operator.planning.planner import make_plan
 
 # 409,600 tokens of the CPU tier / 64 = 6,400 entries, and 31,250 of a device's cache that is not known:
 # x 8 engines x 512 B on top of 512 MiB, to 64 MiB
-OWN = {"requests": {"cpu": "1", "memory": "704Mi"}, "limits": {"memory": "1408Mi"}}
+OWN = {"requests": {"cpu": "500m", "memory": "704Mi"}, "limits": {"memory": "1408Mi"}}
 
 
 def found(given: dict[str, Any]) -> dict[str, dict[str, str]]:
@@ -36,17 +36,17 @@ def found(given: dict[str, Any]) -> dict[str, dict[str, str]]:
         ),
         (
             {"limits": {"memory": "512Mi"}},
-            {"requests": {"cpu": "1", "memory": "512Mi"}, "limits": {"memory": "512Mi"}},
+            {"requests": {"cpu": "500m", "memory": "512Mi"}, "limits": {"memory": "512Mi"}},
         ),
         # a request raises the limit that nobody set
         (
             {"requests": {"memory": "2Gi"}},
-            {"requests": {"cpu": "1", "memory": "2Gi"}, "limits": {"memory": "2Gi"}},
+            {"requests": {"cpu": "500m", "memory": "2Gi"}, "limits": {"memory": "2Gi"}},
         ),
         (
             {"requests": {"memory": "1Gi"}, "limits": {"memory": "4Gi", "ephemeral-storage": "1Gi"}},
             {
-                "requests": {"cpu": "1", "memory": "1Gi"},
+                "requests": {"cpu": "500m", "memory": "1Gi"},
                 "limits": {"memory": "4Gi", "ephemeral-storage": "1Gi"},
             },
         ),

@@ -22,6 +22,7 @@ from kvtier_operator.planning.checks.reserved_environment import reserved_enviro
         "--no-enable-prefix-caching",
         "--gpu-memory-utilization=0.5",
         "--port",
+        "--shutdown-timeout",
         "--served-model-name",
     ],
 )

@@ -26,23 +26,23 @@ def test_more_than_it_allows() -> None:
     [refusal] = said(_namespace(quota({"requests.cpu": "8"})), engine=_CPU)
     assert (refusal.reason, refusal.field) == ("QuotaExceeded", "spec.engine.resources")
     assert refusal.message == (
-        "ResourceQuota team allows 8 of requests.cpu; 9 needed (2 engine pods of 4, 1 picker pod of 1): "
+        "ResourceQuota team allows 8 of requests.cpu; 9 needed (2 engine pods of 4, 2 picker pods of 500m): "
         "lower spec.engine.resources, or ask the namespace's owner for 1 more"
     )
 
 
 def test_more_than_others_leave() -> None:
     [refusal] = said(_namespace(quota({"pods": "4"}, {"pods": "2"})))
-    assert "allows 4 of pods, 2 of it used by others; 3 needed" in refusal.message
+    assert "allows 4 of pods, 2 of it used by others; 4 needed" in refusal.message
     assert refusal.field == "spec.replicas"
-    assert said(_namespace(quota({"pods": "5"}, {"pods": "2"}))) == []
+    assert said(_namespace(quota({"pods": "6"}, {"pods": "2"}))) == []
 
 
 @pytest.mark.parametrize(
     ("hard", "field", "words"),
     [
         ({"requests.nvidia.com/gpu": "3"}, "spec.engine.tensorParallelSize", "4 needed (2 engine pods of 2)"),
-        ({"limits.memory": "20Gi"}, "spec.tiers.cpu.capacity", "1 picker pod of 1.38 GiB"),
+        ({"limits.memory": "20Gi"}, "spec.tiers.cpu.capacity", "2 picker pods of 1.38 GiB"),
         ({"memory": "20Gi"}, "spec.tiers.cpu.capacity", "20 GiB of memory"),
         ({"hugepages-2Mi": "100Gi"}, "spec.tiers.cpu.capacity", "200 GiB needed"),
         ({"requests.hugepages-2Mi": "100Gi"}, "spec.tiers.cpu.capacity", "100 GiB more"),
@@ -58,7 +58,7 @@ def test_more_than_others_leave() -> None:
             "metadata.namespace",
             "2 needed: ask the namespace's owner for 1 more",
         ),
-        ({"count/pods": "2"}, "spec.replicas", "3 needed (2 engine pods of 1, 1 picker pod of 1)"),
+        ({"count/pods": "2"}, "spec.replicas", "4 needed (2 engine pods of 1, 2 picker pods of 1)"),
         ({"services": "1"}, "metadata.namespace", "2 needed"),
     ],
 )
@@ -96,20 +96,25 @@ def test_what_no_field_sets() -> None:
 
 def test_a_default_sets_it() -> None:
     given = limit_range(default={"cpu": "2"}, defaultRequest={"cpu": "1"})
-    namespace = Namespace(limit_ranges=(given,), quotas=(quota({"limits.cpu": "6"}),))
+    namespace = Namespace(limit_ranges=(given,), quotas=(quota({"limits.cpu": "8"}),))
     assert said(namespace) == []
-    namespace = replace(namespace, quotas=(quota({"limits.cpu": "5"}),))
-    assert "2 engine pods of 2, 1 picker pod of 2" in said(namespace)[0].message
+    namespace = replace(namespace, quotas=(quota({"limits.cpu": "7"}),))
+    assert "2 engine pods of 2, 2 picker pods of 2" in said(namespace)[0].message
+
+
+def test_pickers_that_elect_a_leader_are_all_replaced_at_once() -> None:
+    [refusal] = said(_namespace(quota({"pods": "5"})), router={"replicas": 2})
+    assert "6 needed (2 engine pods of 1, 4 picker pods of 1)" in refusal.message
 
 
 def test_what_runs_already_is_not_counted_twice() -> None:
     one = plan(engine=_CPU)
     there = (workload(engine_deployment(one), 2), workload(picker_deployment(one), 1))
-    full = quota({"pods": "3", "services": "2"}, {"pods": "3", "services": "2"})
+    full = quota({"pods": "4", "services": "2"}, {"pods": "3", "services": "2"})
     assert len(said(_namespace(full), engine=_CPU)) == 2
     assert said(replace(_namespace(full), present=there), engine=_CPU) == []
     [refusal] = said(replace(_namespace(full), present=there), engine=_CPU, replicas=3)
-    assert "allows 3 of pods; 4 needed" in refusal.message
+    assert "allows 4 of pods; 5 needed" in refusal.message
 
 
 @pytest.mark.parametrize(

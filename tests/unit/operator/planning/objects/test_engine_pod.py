@@ -91,8 +91,15 @@ def test_time_to_start_and_to_stop() -> None:
     container = engine_container({})
     startup = container["startupProbe"]
     assert startup["periodSeconds"] * startup["failureThreshold"] >= plan.budget.startup_s
-    assert pod({})["terminationGracePeriodSeconds"] == plan.budget.drain_s + 10
-    assert container["lifecycle"]["preStop"]["exec"]["command"] == ["sleep", "10"]
+    assert pod({})["terminationGracePeriodSeconds"] == 140
+    assert container["lifecycle"]["preStop"] == {"sleep": {"seconds": 10}}
+    assert container["args"][-2:] == ["--shutdown-timeout", "120"]
+
+
+def test_the_pods_grace_follows_the_drain() -> None:
+    drain = {"spec.engine.drainSeconds": 300}
+    assert pod(drain)["terminationGracePeriodSeconds"] == 320
+    assert engine_container(drain)["args"][-2:] == ["--shutdown-timeout", "300"]
 
 
 def test_volumes_that_pods_share_are_divided_for_lmcache() -> None:

@@ -60,13 +60,26 @@ def test_what_is_referred_to_comes_first() -> None:
     assert kinds[-1] == "HTTPRoute"
 
 
-def test_engines_are_replaced_one_at_a_time_pickers_at_once() -> None:
+def test_engines_are_replaced_one_at_a_time() -> None:
     built = objects({"spec.replicas": 3})
     assert one(built, "Deployment", "engine")["spec"]["strategy"] == {
         "type": "RollingUpdate",
         "rollingUpdate": {"maxSurge": 0, "maxUnavailable": 1},
     }
-    assert one(built, "Deployment", "picker")["spec"]["strategy"] == {"type": "Recreate"}
+
+
+def test_a_picker_goes_when_the_next_one_is_ready() -> None:
+    """But for one that waits to be the leader, and is not ready before the others are gone."""
+
+    def bounds(changes: Mapping[str, object]) -> Object:
+        found: Object = one(objects(changes), "Deployment", "picker")["spec"]["strategy"]["rollingUpdate"]
+        return found
+
+    for flavor in ("llm-d", "gaie", "builtin"):
+        assert bounds({"spec.router.flavor": flavor}) == {"maxSurge": 1, "maxUnavailable": 0}
+    for flavor in ("llm-d", "gaie"):
+        several = {"spec.router.flavor": flavor, "spec.router.replicas": 2}
+        assert bounds(several) == {"maxSurge": "100%", "maxUnavailable": "100%"}
 
 
 def annotations(built: tuple[Object, ...], component: str) -> Object:

@@ -33,6 +33,7 @@ def templates(images: ImageSource | None = None, **spec: Any) -> dict[str, Any]:
         ({"tiers": {"cpu": {"capacity": "100Gi", "hugepages": {"policy": "Require"}}}}, [ENGINE]),
         ({"tiers": {"cpu": {"capacity": "100Gi", "memlock": {"policy": "Require"}}}}, [ENGINE]),
         ({"engine": {**BASE["engine"], "extraArgs": ["--enforce-eager"]}}, [ENGINE]),
+        ({"engine": {**BASE["engine"], "drainSeconds": 300}}, [ENGINE, PICKER]),
         ({"engine": {**BASE["engine"], "gpuMemory": "141Gi"}}, [PICKER]),
         ({"engine": {**BASE["engine"], "kvCacheMemory": "30Gi"}}, [ENGINE, PICKER]),
         ({"router": {"weights": {"cpuPrefix": 3}}}, [PICKER]),

@@ -1,0 +1,40 @@
+"""A call that is open when a picker has to go may last for the drain, whatever the flavour."""
+
+from collections.abc import Mapping
+
+import pytest
+from tests.unit.operator.planning.objects.built import pod
+
+OURS = {"spec.router.flavor": "builtin"}
+LLM_D = {"spec.router.flavor": "llm-d"}
+OLDER = {"spec.router.flavor": "llm-d", "spec.router.version": "0.9"}
+GAIE = {"spec.router.flavor": "gaie"}
+
+
+@pytest.mark.parametrize(
+    ("flavor", "pre_stop_s", "args"),
+    [
+        (OURS, 10, ["--grace-period", "120"]),
+        (LLM_D, 10, ["--drain-timeout=0s"]),
+        (OLDER, 100, []),
+        (GAIE, 100, []),
+    ],
+    ids=str,
+)
+def test_what_the_process_does_not_give_comes_before(
+    flavor: Mapping[str, object], pre_stop_s: int, args: list[str]
+) -> None:
+    built = pod(flavor, "picker")
+    [container] = built["containers"]
+    assert built["terminationGracePeriodSeconds"] == 140
+    assert container["lifecycle"]["preStop"] == {"sleep": {"seconds": pre_stop_s}}
+    told = " ".join(container["args"])
+    assert " ".join(args) in told
+    assert ("--grace-period" in told, "--drain-timeout" in told) == (flavor is OURS, flavor is LLM_D)
+
+
+def test_a_short_drain_is_upstreams_own() -> None:
+    short = {**GAIE, "spec.engine.drainSeconds": 20}
+    built = pod(short, "picker")
+    assert built["containers"][0]["lifecycle"]["preStop"] == {"sleep": {"seconds": 10}}
+    assert built["terminationGracePeriodSeconds"] == 40
