@@ -91,6 +91,7 @@ class DiskThread:
         self._told = threading.Event()
         self._turned_at_s = time.monotonic()
         self._closing = self._probe_due = False
+        self._write_until_s = 0.0
         self._thread = threading.Thread(target=self._run, name="kvtier-disk", daemon=True)
         self._thread.start()
 
@@ -123,7 +124,8 @@ class DiskThread:
         return time.monotonic() - self._turned_at_s > self._timeout_s + _CHECK_S
 
     def close(self, timeout_s: float) -> None:
-        """End the thread; a disk that hangs is waited for no longer than the timeout."""
+        """End the thread once it has written what waits to be; a disk that takes longer is not waited for."""
+        self._write_until_s = time.monotonic() + timeout_s - 2 * _CHECK_S
         self._closing = True
         self._engine.wake()
         self._thread.join(timeout_s)
@@ -390,10 +392,18 @@ class DiskThread:
         if self._events and (not reading or len(self._events) >= _TOLD_AT_ONCE):
             self._told.set()
 
+    def _write_out(self) -> None:
+        """Write what waits to be written, for the next engine."""
+        with suppress(DiskError, OSError):
+            while self._store is not None and self._writes and time.monotonic() < self._write_until_s:
+                self._feed(self._store)
+                self._settle(self._landed(self._engine.ended(_LOOK_S)))
+
     def _finish(self) -> None:
         while self._inbox:
             with suppress(DiskError):
                 self._take_messages()
+        self._write_out()
         self._refuse(DiskError("the disk tier is closed"))
         until = time.monotonic() + _CHECK_S
         while self._flights and time.monotonic() < until:

@@ -19,6 +19,7 @@ from tests.unit.connector.disk.rig import (
     request_for,
     rig_in,
 )
+from tests.waiting import eventually
 
 from kvtier_connector.core.disk import health, thread
 from kvtier_connector.core.disk.journal import Entries, Journal
@@ -162,6 +163,19 @@ def test_closing_ends_every_order_and_lets_the_folder_go(tmp_path: Path) -> None
         rig.quiet()
         Store.open(rig.request).close()
         rig.tier._store = None  # nobody serves it any more
+
+
+def test_closing_writes_what_waits_to_be_written(tmp_path: Path) -> None:
+    rig = Rig(request_for(tmp_path, capacity_for(64)))
+    rig.engine.fault(lambda _io: Keep())
+    rig.begin_store(range(40))
+    rig.engine.await_kept(rig.engine.depth)
+    closing = threading.Thread(target=rig.disk.close, args=(SOON_S,))
+    closing.start()
+    eventually(lambda: rig.disk.within._closing, "a thread that has to end")
+    rig.engine.release()
+    closing.join()
+    assert sorted(found_by_the_next(tmp_path, 64)) == list(range(40))
 
 
 def test_closing_a_disk_that_hangs_keeps_the_folder_until_the_process_ends(
