@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 import pytest
+from tests.cluster.chaos.stage import Stage
 from tests.cluster.harness.account import Account
 from tests.cluster.harness.custom_resources import install
 from tests.cluster.harness.kwok import Shape, add_nodes, running_kwok
@@ -31,3 +32,9 @@ def account(busy_cluster: Cluster, say: Say) -> Iterator[Account]:
     """Who operators are there."""
     with made(shipped_account(busy_cluster, say)) as shipped:
         yield shipped
+
+
+@pytest.fixture
+def stage(busy_cluster: Cluster, account: Account) -> Stage:
+    with busy_cluster.client() as api:
+        return Stage(api.configuration, account.configuration())

@@ -12,6 +12,7 @@ from tests.cluster.harness.connection import Connection, collection
 from kvtier_operator.planning.objects.names import MANAGED_BY_LABEL
 
 FieldPath = tuple[str | int, ...]
+DEEDS: Final = ("delete", "take label", "take owner", "edit")
 _KINDS: Final = (
     "ServiceAccount",
     "ConfigMap",
@@ -42,19 +43,26 @@ class Others:
         self.done = 0
 
     async def do_something(self) -> None:
-        """To some object, somewhere; what validation or a conflict refuses was not done."""
+        """To some object, somewhere."""
+        if place := await self.pick():
+            await self.do(self._random.choices(DEEDS, (3, 4, 4, 12))[0], *place)
+
+    async def pick(self) -> tuple[str, str] | None:
+        """Kind and name of an object of kvtier's; None where there is none of a kind."""
         kind = self._random.choice(_KINDS)
         items = (await self._connection.request("GET", collection(kind, self._namespace)))["items"]
-        owned = [each for each in items if "managedFields" in each["metadata"]]
-        if not owned:
-            return
-        one = self._random.choice(owned)
-        path = f"{collection(kind, self._namespace)}/{one['metadata']['name']}"
+        owned = [each["metadata"]["name"] for each in items if "managedFields" in each["metadata"]]
+        return (kind, self._random.choice(owned)) if owned else None
+
+    async def do(self, deed: str, kind: str, name: str) -> None:
+        """Does one thing to one object; what validation or a conflict refuses was not done."""
+        path = f"{collection(kind, self._namespace)}/{name}"
         try:
-            if self._random.random() < 0.15:
+            if deed == "delete":
                 await self._connection.request("DELETE", path)
             else:
-                self._edit(kind, one)
+                one = await self._connection.request("GET", path)
+                self._edit(deed, one)
                 await self._connection.request("PUT", path, one)
         except aiohttp.ClientResponseError as error:
             if error.status not in _REFUSED:
@@ -62,16 +70,14 @@ class Others:
             return
         self.done += 1
 
-    def _edit(self, kind: str, one: dict[str, Any]) -> None:
-        metadata, chance = one["metadata"], self._random.random()
-        if chance < 0.2 and kind not in _COME_AND_GO:
+    def _edit(self, deed: str, one: dict[str, Any]) -> None:
+        metadata = one["metadata"]
+        if deed == "take label" and one["kind"] not in _COME_AND_GO:
             metadata.get("labels", {}).pop(MANAGED_BY_LABEL, None)
-        elif chance < 0.4:
+        elif deed == "take owner":
             metadata.pop("ownerReferences", None)
-        else:
-            for _ in range(self._random.randint(1, 3)):
-                if paths := [*own_fields(one)]:
-                    change(one, self._random.choice(paths), remove=self._random.random() < 0.3)
+        elif paths := [*own_fields(one)]:
+            change(one, self._random.choice(paths), remove=self._random.random() < 0.3)
 
 
 def own_fields(one: dict[str, Any]) -> Iterator[FieldPath]:

@@ -48,12 +48,14 @@ class Fault:
         after: Called when the server has acted and its answer is not yet on its way back.
         reset: The connection breaks instead of that answer.
         silent: A watch that is open and says nothing, whatever happens.
+        late_s: How long that answer takes; not of watches.
     """
 
     status: int = 0
     after: Callable[[], None] | None = None
     reset: bool = False
     silent: bool = False
+    late_s: float = 0.0
 
 
 NONE: Final = Fault()
@@ -121,6 +123,7 @@ class Proxy:
             body = await answer.read()
             if fault.after is not None:
                 fault.after()
+            await asyncio.sleep(fault.late_s)
             if fault.reset and request.transport is not None:
                 request.transport.abort()
             kept = {k: v for k, v in answer.headers.items() if k.lower() not in _OF_ONE_CONNECTION}

@@ -3,18 +3,15 @@
 import asyncio
 import random
 import time
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 import pytest
-from kubernetes import client
 from tests.cluster.chaos.life import Life
 from tests.cluster.chaos.proxy import NONE, Call, Fault, operator_through, running_proxy
-from tests.cluster.harness.account import Account
+from tests.cluster.chaos.stage import Stage
 from tests.cluster.harness.connection import connected
 from tests.cluster.harness.gateway_controller import running_gateway_controller
-from tests.cluster.harness.providers.provider import Cluster
 from tests.cluster.harness.tools import Say
 
 _SHARE_OF_FAULTS: Final = 0.3
@@ -38,15 +35,7 @@ class _SomeFaults:
         return self._numbers.choice(_FAULTS)
 
 
-@dataclass(frozen=True, slots=True)
-class _Stage:
-    """Whom tests and operators are to the API server."""
-
-    administrator: client.Configuration
-    operator: client.Configuration
-
-
-async def _expected(stage: _Stage, folder: Path, namespace: str) -> tuple[str, str]:
+async def _expected(stage: Stage, folder: Path, namespace: str) -> tuple[str, str]:
     """What an undisturbed operator makes of the life's two states."""
     async with connected(stage.administrator) as connection, running_gateway_controller(connection):
         life = Life(connection, namespace)
@@ -57,7 +46,7 @@ async def _expected(stage: _Stage, folder: Path, namespace: str) -> tuple[str, s
             return first, await life.settled()
 
 
-async def _through_faults(stage: _Stage, folder: Path, say: Say) -> None:
+async def _through_faults(stage: Stage, folder: Path, say: Say) -> None:
     expected = await _expected(stage, folder, "calm")
     choose = _SomeFaults(seed=1)
     async with (
@@ -83,7 +72,7 @@ async def _through_faults(stage: _Stage, folder: Path, say: Say) -> None:
     assert len(proxy.calls) <= max(minutes, 1) * _MOST_CALLS_A_MINUTE
 
 
-async def _silent(stage: _Stage, folder: Path, say: Say) -> None:
+async def _silent(stage: Stage, folder: Path, say: Say) -> None:
     """All watches open once and say nothing; the changes they would have told of are seen all the same."""
     expected = await _expected(stage, folder, "heard")
     async with (
@@ -108,16 +97,10 @@ async def _silent(stage: _Stage, folder: Path, say: Say) -> None:
             say(f"{len(silenced)} silent watches; converged after {time.monotonic() - start:.0f} s")
 
 
-@pytest.fixture
-def stage(busy_cluster: Cluster, account: Account) -> _Stage:
-    with busy_cluster.client() as api:
-        return _Stage(api.configuration, account.configuration())
-
-
-def test_it_converges_when_three_calls_in_ten_go_wrong(stage: _Stage, tmp_path: Path, say: Say) -> None:
+def test_it_converges_when_three_calls_in_ten_go_wrong(stage: Stage, tmp_path: Path, say: Say) -> None:
     asyncio.run(_through_faults(stage, tmp_path, say))
 
 
 @pytest.mark.long
-def test_silent_watches_are_noticed(stage: _Stage, tmp_path: Path, say: Say) -> None:
+def test_silent_watches_are_noticed(stage: Stage, tmp_path: Path, say: Say) -> None:
     asyncio.run(_silent(stage, tmp_path, say))
