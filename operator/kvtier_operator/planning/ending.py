@@ -7,8 +7,7 @@ from kvtier_operator.api.resource import Spec
 
 PRE_STOP_S: Final = 10
 """Until pickers, gateways and kube-proxy have seen that the pod goes. The engine serves as before meanwhile:
-what comes once it drains, vLLM answers with 200 and no text (0.32 and 0.33: v1/engine/core.py,
-_reject_add_in_shutdown, finish_reason `abort`)."""
+what comes once it drains, vLLM answers with 500 (seen with 0.33; v1/engine/async_llm.py, shutdown)."""
 EXIT_S: Final = 10
 """For processes to end after their last request; the connector lets go of a disk within 5 s
 (kvtier_connector.core.disk.tier). What is not written by then is computed again."""

@@ -61,7 +61,7 @@ def _args(
         *_device_cache_args(engine),
         *backend.args,
         *_events_args(resource.spec.router, machine),
-        *_ending_args(ending, machine),
+        *_ending_args(engine, ending, machine),
         *engine.extra_args,
     )
 
@@ -82,9 +82,17 @@ def _events_args(router: RouterSpec, machine: Machine | None) -> tuple[str, ...]
     return "--kv-events-config", json.dumps(config)
 
 
-def _ending_args(ending: Ending, machine: Machine | None) -> tuple[str, ...]:
-    """At SIGTERM vLLM aborts what is under way, by default; who ends a local run means to."""
-    return () if machine is not None else ("--shutdown-timeout", str(ending.drain_s))
+def _ending_args(engine: EngineSpec, ending: Ending, machine: Machine | None) -> tuple[str, ...]:
+    """At SIGTERM vLLM aborts what is under way, by default; who ends a local run means to.
+
+    Of several API servers, by default one for each data-parallel engine, each lets go of the engines at once
+    and leaves its streams hanging (seen with 0.33; vllm/v1/engine/core_client.py, MPClient.shutdown). One
+    alone has the engines drain first.
+    """
+    if machine is not None:
+        return ()
+    servers = ("--api-server-count", "1") if engine.data_parallel_size > 1 else ()
+    return (*servers, "--shutdown-timeout", str(ending.drain_s))
 
 
 def _option(name: str, value: object | None) -> tuple[str, ...]:

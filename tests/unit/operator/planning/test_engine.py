@@ -155,3 +155,13 @@ def test_only_engines_of_a_cluster_drain() -> None:
     here = Observed(machine=Machine(cores=(0, 1)))
     assert value(engine({"spec.engine.drainSeconds": 60}), "--shutdown-timeout") == "60"
     assert "--shutdown-timeout" not in make_plan(resource({}), here).engine.args
+
+
+def test_several_engines_of_a_pod_have_one_api_server() -> None:
+    """vLLM drains behind one alone."""
+    several = engine(
+        {"spec.engine.dataParallelSize": 2, "spec.engine.extraArgs": ["--api-server-count", "2"]}
+    )
+    assert value(several, "--api-server-count") == "1"
+    assert several.args[-2:] == ("--api-server-count", "2"), "what the user adds wins"
+    assert value(engine({}), "--api-server-count") is None
