@@ -5,42 +5,21 @@ from typing import Any
 
 import pytest
 from tests.cases.namespaces import limit_range, quota
-from tests.cases.routes import condition, parent_status, route
 from tests.unit.operator.reconcile.objects import planned
+from tests.unit.operator.reconcile.statuses import FULL, READY, conditions
 
 from kvtier_operator.planning.namespace.namespace import Namespace
 from kvtier_operator.planning.objects.names import Component
-from kvtier_operator.planning.route_claims import claim_of, hidden
 from kvtier_operator.reconcile.events import transitions
-from kvtier_operator.reconcile.facts.deployment import DeploymentFacts
-from kvtier_operator.reconcile.facts.parents import pool_parents, route_parents
 from kvtier_operator.reconcile.facts.pod import PodTrouble
 from kvtier_operator.reconcile.kinds import BY_NAME
 from kvtier_operator.reconcile.status.build import StatusInput, build_status
 from kvtier_operator.reconcile.status.failure import Failure
-from kvtier_operator.reconcile.status.route import Route
 from kvtier_operator.reconcile.status.unserved import Unserved, unserved
-
-_READY = DeploymentFacts(wanted=2, exist=2, updated=2, ready=2, current=True)
-_FULL = StatusInput(
-    generation=3,
-    planned=planned({"spec.replicas": 2})[0],
-    engine=_READY,
-    picker=replace(_READY, wanted=1, exist=1, updated=1, ready=1),
-    engine_troubles=(),
-    picker_troubles=(),
-    failures=(),
-    kinds=Unserved(),
-    now="2026-01-02T03:04:05Z",
-)
-
-
-def _conditions(given: StatusInput, previous: dict[str, Any] | None = None) -> dict[str, dict[str, Any]]:
-    return {each["type"]: each for each in build_status(given, previous or {})["conditions"]}
 
 
 def test_all_is_well() -> None:
-    found = _conditions(_FULL)
+    found = conditions(FULL)
     assert {name: each["status"] for name, each in found.items()} == {
         "Accepted": "True",
         "BudgetFits": "True",
@@ -81,28 +60,24 @@ _GIB = 1 << 30
 )
 def test_what_engines_really_got_of_their_tiers(cpu: dict[str, Any], disk: dict[str, Any], said: str) -> None:
     observed = {"bytes": 100 * _GIB, "tokens": 409_600, "source": "Observed"}
-    known = replace(_FULL.planned, tiers={"cpu": observed | cpu, "disk": observed | disk})
-    found = _conditions(replace(_FULL, planned=known))
+    known = replace(FULL.planned, tiers={"cpu": observed | cpu, "disk": observed | disk})
+    found = conditions(replace(FULL, planned=known))
     assert found["EnginesReady"]["message"] == f"2 of 2 engine pods ready{said}"
 
 
 _ENGINES = [
     ({"engine": None}, "NotCreated", ""),
-    ({"engine": replace(_READY, ready=1)}, "Progressing", "1 of 2 engine pods ready; one has"),
-    ({"engine": replace(_READY, exist=3)}, "Progressing", "3 exist (1 of an older spec)"),
-    ({"engine": replace(_READY, current=False)}, "Progressing", ""),
-    ({"engine": replace(_READY, ready=0, stalled=True)}, "ProgressDeadlineExceeded", "logs"),
+    ({"engine": replace(READY, ready=1)}, "Progressing", "1 of 2 engine pods ready; one has"),
+    ({"engine": replace(READY, exist=3)}, "Progressing", "3 exist (1 of an older spec)"),
+    ({"engine": replace(READY, current=False)}, "Progressing", ""),
+    ({"engine": replace(READY, ready=0, stalled=True)}, "ProgressDeadlineExceeded", "logs"),
     (
-        {
-            "engine": replace(
-                _READY, exist=0, failed_reason="FailedCreate", failed_message="exceeded quota: q"
-            )
-        },
+        {"engine": replace(READY, exist=0, failed_reason="FailedCreate", failed_message="exceeded quota: q")},
         "QuotaExceeded",
         "exceeded quota: q; raise the namespace's ResourceQuota",
     ),
     (
-        {"engine": replace(_READY, exist=0, failed_reason="FailedCreate", failed_message="webhook says no")},
+        {"engine": replace(READY, exist=0, failed_reason="FailedCreate", failed_message="webhook says no")},
         "FailedCreate",
         "webhook says no; the namespace's LimitRanges",
     ),
@@ -112,7 +87,7 @@ _ENGINES = [
 
 @pytest.mark.parametrize(("change", "reason", "words"), _ENGINES)
 def test_engines_are_not_ready(change: dict[str, Any], reason: str, words: str) -> None:
-    found = _conditions(replace(_FULL, **change))
+    found = conditions(replace(FULL, **change))
     assert (found["EnginesReady"]["status"], found["EnginesReady"]["reason"]) == ("False", reason)
     assert words in found["EnginesReady"]["message"]
     assert (found["Ready"]["status"], found["Ready"]["reason"]) == ("False", reason)
@@ -124,7 +99,7 @@ def test_the_most_telling_pod_is_named_with_how_many_are_alike_and_what_to_do() 
         PodTrouble("pod-b", "", "ImagePullBackOff", "no such image", 1),
         PodTrouble("pod-c", "", "", "", 9),
     ]
-    found = _conditions(replace(_FULL, engine=replace(_READY, ready=0), engine_troubles=troubles))
+    found = conditions(replace(FULL, engine=replace(READY, ready=0), engine_troubles=troubles))
     said = found["EnginesReady"]["message"]
     assert "pod pod-a on node node-1 (and 1 more like it): ImagePullBackOff: no such image" in said
     assert "access to its registry" in said
@@ -141,35 +116,33 @@ def test_the_most_telling_pod_is_named_with_how_many_are_alike_and_what_to_do() 
 def test_what_the_namespace_refuses_is_said_and_holds_nothing_up(bound: Namespace, reason: str) -> None:
     known, wanted = planned({"spec.replicas": 2}, bound)
     assert wanted
-    found = _conditions(replace(_FULL, planned=known))
+    found = conditions(replace(FULL, planned=known))
     assert (found["BudgetFits"]["status"], found["BudgetFits"]["reason"]) == ("False", reason)
     assert found["Accepted"]["status"] == found["Ready"]["status"] == "True"
     for part in ("engine", "picker"):
-        waiting = replace(_FULL, planned=known, **{part: replace(_READY, ready=0)})  # type: ignore[arg-type]
-        assert f"; BudgetFits: {found['BudgetFits']['message']}" in _conditions(waiting)["Ready"]["message"]
+        waiting = replace(FULL, planned=known, **{part: replace(READY, ready=0)})  # type: ignore[arg-type]
+        assert f"; BudgetFits: {found['BudgetFits']['message']}" in conditions(waiting)["Ready"]["message"]
 
 
 def test_a_remark_on_the_namespace_is_no_refusal() -> None:
     known, _ = planned({}, Namespace(limit_ranges=(limit_range(default={"cpu": "4"}),)))
-    assert _conditions(replace(_FULL, planned=known))["BudgetFits"]["reason"] == "Fits"
+    assert conditions(replace(FULL, planned=known))["BudgetFits"]["reason"] == "Fits"
 
 
 def test_why_no_node_takes_the_engines_stands_beside_their_not_being_ready() -> None:
-    said = _conditions(replace(_FULL, engine=replace(_READY, ready=0)))["Ready"]["message"]
+    said = conditions(replace(FULL, engine=replace(READY, ready=0)))["Ready"]["message"]
     assert said.startswith("EnginesReady: 0 of 2")
     assert "NodesFit: room for 0 engines" in said
 
 
 _ROUTERS = [
     ({"picker": None}, "NotCreated", ""),
-    ({"picker": replace(_READY, ready=0)}, "Progressing", "0 of 2 picker pods ready"),
+    ({"picker": replace(READY, ready=0)}, "Progressing", "0 of 2 picker pods ready"),
     ({"kinds": Unserved(missing_crds=("a.x", "b.x"))}, "CRDsMissing", "a.x, b.x: install them"),
     (
         {
             "kinds": Unserved(missing_crds=("a.x",)),
-            "picker": replace(
-                _READY, failed_reason="FailedCreate", failed_message="webhook says no", ready=0
-            ),
+            "picker": replace(READY, failed_reason="FailedCreate", failed_message="webhook says no", ready=0),
         },
         "CRDsMissing",
         "; picker pods: a pod cannot be made: webhook says no",
@@ -181,87 +154,26 @@ _ROUTERS = [
 
 @pytest.mark.parametrize(("change", "reason", "words"), _ROUTERS)
 def test_the_router_is_not_ready(change: dict[str, Any], reason: str, words: str) -> None:
-    found = _conditions(replace(_FULL, **change))
+    found = conditions(replace(FULL, **change))
     assert (found["RouterReady"]["status"], found["RouterReady"]["reason"]) == ("False", reason)
     assert words in found["RouterReady"]["message"]
     assert found["EnginesReady"]["status"] == "True"
     assert found["Ready"]["reason"] == reason
 
 
-_ACCEPTED = parent_status(condition(), condition("ResolvedRefs"))
-_FIRST, _OURS = (claim_of(route(name)) for name in ("a/first", "team/qwen"))
-assert _FIRST
-assert _OURS
-
-
-def _route(*parents: dict[str, Any], pool: tuple[dict[str, Any], ...] = ()) -> Route:
-    document = route(status={"parents": [*parents]})
-    return Route("team/qwen", route_parents(document), pool_parents(document | {"status": {"parents": pool}}))
-
-
-_ROUTES = [
-    (_route(), "RouteUnanswered", "kubectl get gateway -n infra front"),
-    (_route(parent_status()), "Progressing", "Gateway infra/front has yet to look at HTTPRoute team/qwen"),
-    (
-        _route(parent_status(condition("Accepted", "False", "NotAllowedByListeners", "not from here"))),
-        "RouteRefused",
-        "not from here (example.com/gateway); allow routes of this namespace",
-    ),
-    (
-        _route(_ACCEPTED, pool=(parent_status(condition("Accepted", "False", "No", "no pools")),)),
-        "PoolRefused",
-        "Gateway infra/front on InferencePool team/qwen: Accepted=False, No: no pools",
-    ),
-    (
-        _route(_ACCEPTED, pool=(parent_status(condition("Accepted", "Unknown", "Pending", "soon")),)),
-        "Progressing",
-        "InferencePool team/qwen as it is now: Accepted=Unknown, Pending: soon",
-    ),
-    (
-        replace(_route(_ACCEPTED), hidden=hidden(_OURS, [_FIRST])),
-        "RouteHidden",
-        "go to HTTPRoute a/first, which comes first by age or name, and none to HTTPRoute team/qwen",
-    ),
-]
-
-
-@pytest.mark.parametrize(("is_so", "reason", "words"), _ROUTES)
-def test_requests_do_not_reach_the_route(is_so: Route, reason: str, words: str) -> None:
-    found = _conditions(replace(_FULL, route=is_so))
-    assert (found["RouterReady"]["status"], found["RouterReady"]["reason"]) == ("False", reason)
-    assert found["RouterReady"]["message"].startswith("1 of 1 picker pods ready; ")
-    assert words in found["RouterReady"]["message"]
-    assert found["Ready"]["reason"] == reason
-
-
-def test_a_route_that_is_taken() -> None:
-    elsewhere = parent_status(condition("Accepted", "False"), gateway="infra/other")
-    for pool in ((), (_ACCEPTED,), (elsewhere,)):
-        found = _conditions(replace(_FULL, route=_route(_ACCEPTED, pool=pool)))
-        assert found["Ready"]["status"] == "True"
-        assert found["RouterReady"]["message"] == (
-            "1 of 1 picker pods ready; its route is taken by Gateway infra/front"
-        )
-
-
-def test_a_picker_that_is_not_ready_speaks_before_the_route() -> None:
-    found = _conditions(replace(_FULL, picker=replace(_READY, ready=0), route=_route()))
-    assert found["RouterReady"]["reason"] == "Progressing"
-
-
 def test_monitoring_without_its_crds_is_told_and_no_failure() -> None:
     kinds = unserved([BY_NAME["ServiceMonitor"], BY_NAME["HTTPRoute"]], lambda _: "not installed")
     assert kinds.missing_crds == ("httproutes.gateway.networking.k8s.io",)
     assert kinds.left_out == ("servicemonitors.monitoring.coreos.com",)
-    found = _conditions(replace(_FULL, kinds=replace(kinds, missing_crds=())))
+    found = conditions(replace(FULL, kinds=replace(kinds, missing_crds=())))
     assert found["RouterReady"]["status"] == "True"
     assert "servicemonitors.monitoring.coreos.com" in found["RouterReady"]["message"]
 
 
 def test_a_rejected_spec_keeps_the_figures_of_what_runs() -> None:
-    before = build_status(_FULL, {})
+    before = build_status(FULL, {})
     rejected = planned({"spec.engine.tensorParallelSize": 3})[0]
-    after = build_status(replace(_FULL, generation=4, planned=rejected), before)
+    after = build_status(replace(FULL, generation=4, planned=rejected), before)
     assert {name: after[name] for name in ("tiers", "router", "selector")} == {
         name: before[name] for name in ("tiers", "router", "selector")
     }
@@ -274,27 +186,27 @@ def test_a_rejected_spec_keeps_the_figures_of_what_runs() -> None:
 
 def test_a_default_of_before_that_is_stored_is_kept_and_the_remedy_told() -> None:
     before = planned({"spec.tiers.cpu.memlock": {"policy": "Off"}})[0]
-    found = _conditions(replace(_FULL, planned=before))["Accepted"]
+    found = conditions(replace(FULL, planned=before))["Accepted"]
     assert (found["status"], found["reason"]) == ("True", "AcceptedWithWarnings")
     assert "spec.tiers.cpu.memlock.policy: Off: the tier is not page-locked" in found["message"]
     assert "set Prefer, which needs no rights. Off was the default once" in found["message"]
-    assert "memlock" not in _conditions(_FULL)["Accepted"]["message"]
+    assert "memlock" not in conditions(FULL)["Accepted"]["message"]
 
 
 def test_a_spec_that_is_no_spec() -> None:
     invalid, objects = planned({"spec.model.name": 7})
     assert not objects
-    found = _conditions(replace(_FULL, planned=invalid))
+    found = conditions(replace(FULL, planned=invalid))
     assert found["Accepted"]["reason"] == "Invalid"
     assert "spec.model.name" in found["Accepted"]["message"]
     assert {found[name]["status"] for name in ("BudgetFits", "NodesFit")} == {"Unknown"}
 
 
 def test_times_change_with_status_or_reason_alone() -> None:
-    before = build_status(_FULL, {})
-    same = build_status(replace(_FULL, now="2027-01-01T00:00:00Z"), before)
+    before = build_status(FULL, {})
+    same = build_status(replace(FULL, now="2027-01-01T00:00:00Z"), before)
     assert same == before
-    worse = _conditions(replace(_FULL, engine=replace(_READY, ready=1), now="2027-01-01T00:00:00Z"), before)
+    worse = conditions(replace(FULL, engine=replace(READY, ready=1), now="2027-01-01T00:00:00Z"), before)
     changed = {name for name, each in worse.items() if each["lastTransitionTime"].startswith("2027")}
     assert changed == {"EnginesReady", "Ready"}
 
@@ -307,15 +219,15 @@ def _told(before: StatusInput | None, after: StatusInput) -> list[tuple[str, str
 
 
 def test_coming_up_is_no_event_and_being_ready_is_one() -> None:
-    rising = replace(_FULL, engine=replace(_READY, ready=1))
+    rising = replace(FULL, engine=replace(READY, ready=1))
     assert _told(None, rising) == [("NodesFit", "False")]
     assert _told(rising, rising) == []
-    assert _told(rising, replace(rising, engine=replace(_READY, ready=0))) == []
-    assert _told(rising, _FULL) == [("Ready", "True")]
-    assert _told(_FULL, rising) == [("EnginesReady", "False")]
+    assert _told(rising, replace(rising, engine=replace(READY, ready=0))) == []
+    assert _told(rising, FULL) == [("Ready", "True")]
+    assert _told(FULL, rising) == [("EnginesReady", "False")]
 
 
 def test_what_was_wrong_and_is_right_again_is_an_event() -> None:
-    missing = replace(_FULL, kinds=Unserved(missing_crds=("a.x",)))
-    assert _told(_FULL, missing) == [("RouterReady", "False")]
-    assert _told(missing, _FULL) == [("RouterReady", "True"), ("Ready", "True")]
+    missing = replace(FULL, kinds=Unserved(missing_crds=("a.x",)))
+    assert _told(FULL, missing) == [("RouterReady", "False")]
+    assert _told(missing, FULL) == [("RouterReady", "True"), ("Ready", "True")]
