@@ -16,7 +16,8 @@ import click
 from rich.console import Console
 from rich.table import Table
 from tests.cluster.harness.engines import DEMO_MODEL, model_environment, model_folder, model_geometry
-from tests.cluster.harness.installed import NAMESPACE, Site, running_site
+from tests.cluster.harness.installed import Site, running_site
+from tests.cluster.harness.places import SYSTEM
 from tests.cluster.harness.providers.chosen import chosen_provider
 from tests.cluster.harness.providers.provider import Ability, lacking
 from tests.cluster.harness.tools import MissingToolError
@@ -121,9 +122,7 @@ def _apply(site: Site, resource: Path, console: Console) -> None:
         with suppress(Exception):
             console.print(site.kubectl("describe", "kvct", "demo"), markup=False)
             console.print(site.kubectl("get", "pods", "--output", "wide"), markup=False)
-            console.print(
-                site.kubectl("logs", "--namespace", NAMESPACE, "deploy/kvtier-operator"), markup=False
-            )
+            console.print(site.kubectl("logs", "--namespace", SYSTEM, "deploy/kvtier-operator"), markup=False)
         raise
 
 

@@ -5,23 +5,21 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
 
 from tests.cluster.harness.commands import Command, command
 from tests.cluster.harness.custom_resources import install
 from tests.cluster.harness.engines import engine_mounts
 from tests.cluster.harness.images.kvtier import ARCHIVES
 from tests.cluster.harness.modules import published_crds
+from tests.cluster.harness.places import CHART, SYSTEM
 from tests.cluster.harness.providers.provider import Node, Provider
+from tests.cluster.harness.shipped import RESTRICTED
 from tests.cluster.harness.tools import Say
-
-_CHART: Final = Path(__file__).resolve().parents[3] / "charts" / "tiered-prefix-cache"
-NAMESPACE: Final = "kvtier-system"
 
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """A cluster with one node where kvtier is installed and its operator Ready.
+    """A cluster with one node where kvtier is installed, its operator Ready where the least is admitted.
 
     Attributes:
         node: The node.
@@ -55,6 +53,7 @@ def running_site(provider: Provider, say: Say, *, hugepages: int) -> Iterator[Si
             for definition in published_crds():
                 install(api, definition)
         say("helm install kvtier charts/tiered-prefix-cache")
-        chosen = ("--namespace", NAMESPACE, "--create-namespace")
-        helm("install", "kvtier", _CHART, *chosen, "--wait", "--timeout", "180s")
+        kubectl("create", "namespace", SYSTEM)
+        kubectl("label", "namespace", SYSTEM, *(f"{key}={value}" for key, value in RESTRICTED.items()))
+        helm("install", "kvtier", CHART, "--namespace", SYSTEM, "--wait", "--timeout", "180s")
         yield Site(node, kubectl, helm)
