@@ -166,6 +166,11 @@ REFUSED: Final = {
         {"spec.router.gateway": {"parentRef": {"name": "g"}, "hostnames": ["a", "a"]}},
         "spec.router.gateway.hostnames[1]: 'a' is there twice, first at index 0; keep one",
     ),
+    "a URL for a host": Refused(
+        {"spec.router.gateway": {"parentRef": {"name": "g"}, "hostnames": ["http://a.example"]}},
+        "spec.router.gateway.hostnames[0]: 'http://a.example' does not have the right form (Host names the "
+        "route serves, such as llm.example.com or *.example.com; all when empty)",
+    ),
     "mapping for a list": Refused(
         {"spec.engine.env": {"A": "1"}}, "spec.engine.env: expected a list, not a mapping"
     ),

@@ -1,7 +1,7 @@
 """`spec.router`: the endpoint picker and the way to it."""
 
 from enum import StrEnum
-from typing import Annotated
+from typing import Annotated, Final
 
 from pydantic import Field
 
@@ -13,6 +13,10 @@ from kvtier_operator.api.scheduling import (
     ResourceRequirements,
     Tolerations,
 )
+
+_LABEL: Final = "[a-z0-9]([-a-z0-9]*[a-z0-9])?"
+_HOST: Final = rf"^(\*\.)?{_LABEL}(\.{_LABEL})*$"
+"""As Gateway API's (v1, apis/v1/shared_types.go, Hostname), which would refuse the route."""
 
 
 class Flavor(StrEnum):
@@ -71,9 +75,14 @@ class ParentRef(ApiModel):
         description="Namespace of the Gateway; the resource's own when empty.",
         min_length=1,
         max_length=63,
+        pattern=f"^{_LABEL}$",
     )
     section_name: str | None = Field(
-        None, description="Listener of the Gateway; all when empty.", min_length=1, max_length=253
+        None,
+        description="Listener of the Gateway; all when empty.",
+        min_length=1,
+        max_length=253,
+        pattern=rf"^{_LABEL}(\.{_LABEL})*$",
     )
 
 
@@ -81,9 +90,9 @@ class Gateway(ApiModel):
     """Makes the HTTPRoute and what the provider needs beside it."""
 
     parent_ref: ParentRef = Field(description="The Gateway that takes the requests.")
-    hostnames: list[Annotated[str, Field(min_length=1, max_length=253)]] = Field(
+    hostnames: list[Annotated[str, Field(min_length=1, max_length=253, pattern=_HOST)]] = Field(
         default_factory=list,
-        description="Host names the route serves; all when empty.",
+        description="Host names the route serves, such as llm.example.com or *.example.com; all when empty.",
         max_length=16,
         json_schema_extra={"x-kubernetes-list-type": "set"},
     )

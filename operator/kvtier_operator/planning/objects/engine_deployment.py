@@ -22,7 +22,8 @@ def engine_deployment(plan: Plan) -> dict[str, Any]:
             "selector": {"matchLabels": names.selector(Component.ENGINE)},
             # GPUs, huge pages and local disks of a node cannot be had twice, so no pod comes in excess
             "strategy": {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 0, "maxUnavailable": 1}},
-            "progressDeadlineSeconds": plan.budget.startup_s + 600,
+            # the next one may have to wait for the room of one that drains
+            "progressDeadlineSeconds": plan.ending.grace_s + plan.budget.startup_s + 600,
             **ROLLOUT,
             "template": {"metadata": _template_metadata(plan), "spec": _pod(plan)},
         },

@@ -8,11 +8,13 @@ from kvtier_operator.planning.objects.engine_doctor import NAME as DOCTOR_NAME
 
 _IDLE: Final = frozenset({"ContainerCreating", "PodInitializing", ""})
 _MAX_CHARACTERS: Final = 600
+_LAST: Final = 9
+"""Rank of a pod of which there is nothing to tell."""
 
 
 @dataclass(frozen=True, slots=True)
 class PodTrouble:
-    """A pod that is not ready.
+    """A pod that is not ready, or on its way out.
 
     Attributes:
         name: The pod.
@@ -20,6 +22,7 @@ class PodTrouble:
         reason: CamelCase, such as Unschedulable or ImagePullBackOff; empty where it is merely starting.
         message: What was said of it.
         rank: Which of several pods' troubles to tell first: the lowest.
+        leaving: Whether it is on its way out: it drains, and holds its room until then.
     """
 
     name: str
@@ -27,22 +30,25 @@ class PodTrouble:
     reason: str
     message: str
     rank: int
+    leaving: bool = False
 
 
 def pod_trouble(pod: Mapping[str, Any]) -> PodTrouble | None:
-    """What keeps a pod from being ready; None for one that is, or is on its way out.
+    """What keeps a pod from being ready; None for one that is.
 
     Args:
         pod: A v1 Pod.
     """
     metadata, status = pod["metadata"], pod.get("status") or {}
     conditions = {each["type"]: each for each in status.get("conditions", ())}
-    if "deletionTimestamp" in metadata or conditions.get("Ready", {}).get("status") == "True":
-        return None
     node = pod.get("spec", {}).get("nodeName", "")
+    if "deletionTimestamp" in metadata:
+        return PodTrouble(metadata["name"], node, "", "", _LAST, leaving=True)
+    if conditions.get("Ready", {}).get("status") == "True":
+        return None
     for rank, reason, message in sorted(_findings(status, conditions), key=lambda found: found[0]):
         return PodTrouble(metadata["name"], node, reason, _one_line(message), rank)
-    return PodTrouble(metadata["name"], node, "", "", 9)
+    return PodTrouble(metadata["name"], node, "", "", _LAST)
 
 
 def ready_address(pod: Mapping[str, Any]) -> str | None:

@@ -3,13 +3,14 @@
 from collections.abc import Mapping, Sequence
 from typing import Final
 
+from kvtier_operator.planning.units import many
 from kvtier_operator.reconcile.facts.deployment import DeploymentFacts
 from kvtier_operator.reconcile.facts.pod import PodTrouble
 
 _ADVICE: Final[Mapping[str, str]] = {
     "DoctorFailed": "the pod checked itself before vLLM started: correct the node or the spec as it says",
-    "ImagePullBackOff": "correct the image's name, or give the nodes access to its registry",
-    "ErrImagePull": "correct the image's name, or give the nodes access to its registry",
+    "ImagePullBackOff": "correct the image's name, or name what pulls it in spec.imagePullSecrets",
+    "ErrImagePull": "correct the image's name, or name what pulls it in spec.imagePullSecrets",
     "InvalidImageName": "correct the image's name",
     "CreateContainerConfigError": "make the Secret or ConfigMap that it names",
     "CreateContainerError": "look at the node: its container runtime refuses the container",
@@ -18,6 +19,8 @@ _ADVICE: Final[Mapping[str, str]] = {
     "ContainerCrashed": "read its log with kubectl logs --previous",
     "FailedCreate": "the namespace's LimitRanges, quotas, Pod Security or an admission webhook refuse it: "
     "correct the spec as it says, or ask the namespace's owner",
+    "Unschedulable": "if NodesFit is True, other pods hold the room: free it or add nodes; make a claim that "
+    "is not found",
     "QuotaExceeded": "raise the namespace's ResourceQuota, or ask for less",
 }
 
@@ -30,22 +33,28 @@ def counts(facts: DeploymentFacts, what: str) -> str:
 
 
 def hindrance(facts: DeploymentFacts, troubles: Sequence[PodTrouble]) -> tuple[str, str]:
-    """Reason and words for the first thing that keeps the pods; Progressing and nothing while they come up.
+    """Reason and words for the first thing that keeps the pods; Progressing while they come up.
 
     Args:
         facts: The Deployment, not complete.
-        troubles: Its pods that are not ready, the most telling first.
+        troubles: Its pods that are not ready or on their way out, the most telling first.
     """
     if facts.failed_reason:
         quota = "exceeded quota" in facts.failed_message
         reason = "QuotaExceeded" if quota else facts.failed_reason
         return reason, _advised(reason, f"a pod cannot be made: {facts.failed_message}")
     telling = [each for each in troubles if each.reason]
+    leaving = sum(each.leaving for each in troubles)
+    if telling and telling[0].reason == "Unschedulable" and leaving:
+        return (
+            "Progressing",
+            f"pod {telling[0].name} waits for the room of {many(leaving, 'pod')} still draining",
+        )
     if telling:
         return telling[0].reason, _advised(telling[0].reason, _tell(telling))
     if facts.stalled:
         return "ProgressDeadlineExceeded", "the rollout ran out of time: read the pods' logs"
-    return "Progressing", ""
+    return "Progressing", "a change is being rolled out" if facts.ready >= facts.wanted else ""
 
 
 def _tell(troubles: Sequence[PodTrouble]) -> str:

@@ -110,6 +110,9 @@ def test_the_doctor_speaks_first() -> None:
     assert trouble.reason == "DoctorFailed"
 
 
-def test_a_ready_pod_and_one_that_is_going_are_no_trouble() -> None:
-    assert pod_trouble(_pod({"conditions": [{"type": "Ready", "status": "True"}]})) is None
-    assert pod_trouble(_pod({}, deletionTimestamp="now")) is None
+def test_a_ready_pod_is_no_trouble_and_one_that_goes_holds_its_room() -> None:
+    ready = {"conditions": [{"type": "Ready", "status": "True"}]}
+    assert pod_trouble(_pod(ready)) is None
+    going = pod_trouble(_pod(ready, deletionTimestamp="now"))
+    assert going
+    assert (going.reason, going.leaving) == ("", True)

@@ -65,6 +65,8 @@ def test_what_engines_really_got_of_their_tiers(cpu: dict[str, Any], disk: dict[
     assert found["EnginesReady"]["message"] == f"2 of 2 engine pods ready{said}"
 
 
+_WAITS = PodTrouble("new", "", "Unschedulable", "1 Insufficient nvidia.com/gpu", rank=3)
+_DRAINS = PodTrouble("old", "node", "", "", rank=9, leaving=True)
 _ENGINES = [
     ({"engine": None}, "NotCreated", ""),
     ({"engine": replace(READY, ready=1)}, "Progressing", "1 of 2 engine pods ready; one has"),
@@ -82,6 +84,16 @@ _ENGINES = [
         "webhook says no; the namespace's LimitRanges",
     ),
     ({"failures": (Failure(Component.ENGINE, "Forbidden", "because"),)}, "Forbidden", "because"),
+    (
+        {"engine": replace(READY, ready=1), "engine_troubles": (_WAITS,)},
+        "Unschedulable",
+        "Insufficient nvidia.com/gpu; if NodesFit is True, other pods hold the room",
+    ),
+    (
+        {"engine": replace(READY, ready=1), "engine_troubles": (_WAITS, _DRAINS)},
+        "Progressing",
+        "pod new waits for the room of 1 pod still draining",
+    ),
 ]
 
 
@@ -102,7 +114,7 @@ def test_the_most_telling_pod_is_named_with_how_many_are_alike_and_what_to_do() 
     found = conditions(replace(FULL, engine=replace(READY, ready=0), engine_troubles=troubles))
     said = found["EnginesReady"]["message"]
     assert "pod pod-a on node node-1 (and 1 more like it): ImagePullBackOff: no such image" in said
-    assert "access to its registry" in said
+    assert "spec.imagePullSecrets" in said
 
 
 @pytest.mark.parametrize(
