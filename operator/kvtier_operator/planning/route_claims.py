@@ -30,12 +30,12 @@ class Listeners:
     section: str = ""
     port: int = 0
 
-    def meet(self, other: "Listeners") -> bool:
-        """Whether both may have a listener in common."""
+    def cover(self, other: "Listeners") -> bool:
+        """Whether all that another one names are among these."""
         return (
             self.gateway == other.gateway
-            and (not self.section or other.section in ("", self.section))
-            and (not self.port or other.port in (0, self.port))
+            and self.section in ("", other.section)
+            and self.port in (0, other.port)
         )
 
 
@@ -60,6 +60,10 @@ class Claim:
         """What decides between equals: the lower one is served."""
         return self.created, self.route
 
+    def cover(self, other: "Claim") -> bool:
+        """Whether it attaches wherever another one does."""
+        return all(any(mine.cover(theirs) for mine in self.listeners) for theirs in other.listeners)
+
 
 @dataclass(frozen=True, slots=True)
 class Hidden:
@@ -69,11 +73,13 @@ class Hidden:
         by: The route that gets them.
         gateway: On which Gateway.
         hosts: Requests for which hosts.
+        wholly: Whether others get all that the route asks for.
     """
 
     by: Claim
     gateway: str
     hosts: tuple[str, ...]
+    wholly: bool
 
     @property
     def requests(self) -> str:
@@ -82,22 +88,27 @@ class Hidden:
 
 
 def hidden(claim: Claim, in_turn: Iterable[Claim]) -> Hidden | None:
-    """What hides a route; None if all that it asks for reaches it.
+    """What hides a route or part of it; None if all that it asks for reaches it.
+
+    A route that attaches to a listener more than the others gets that one's requests, such as those for https
+    beside a route that sends http there.
 
     Args:
         claim: What it asks for.
         in_turn: What there is, itself too, sorted by `turn`.
     """
+    left, found = {*claim.hosts}, list[tuple[Claim, tuple[str, ...]]]()
     for other in in_turn:
-        if other.turn >= claim.turn:
-            return None
-        hosts = tuple(each for each in claim.hosts if each in other.hosts)
-        met = next(
-            (mine for mine in claim.listeners if any(mine.meet(theirs) for theirs in other.listeners)), None
-        )
-        if hosts and met:
-            return Hidden(other, met.gateway, hosts)
-    return None
+        if not left or other.turn >= claim.turn:
+            break
+        hosts = tuple(host for host in claim.hosts if host in left and host in other.hosts)
+        if hosts and other.cover(claim):
+            found.append((other, hosts))
+            left -= {*hosts}
+    if not found:
+        return None
+    by, hosts = found[0]
+    return Hidden(by, claim.listeners[0].gateway, hosts, wholly=not left)
 
 
 def claim_of(document: Mapping[str, Any], refused: AbstractSet[Listeners] = frozenset()) -> Claim | None:

@@ -3,6 +3,7 @@
 from bisect import bisect_left, insort
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from heapq import merge
 from operator import attrgetter
 from typing import Any, Final
 
@@ -62,8 +63,8 @@ class Routes:
                 self._changed(*each.split("/", 1))
 
     def _hidden(self, claim: Claim) -> Hidden | None:
-        found = (hidden(claim, self._in_turn[key]) for key in _keys(claim))
-        return min((each for each in found if each), key=lambda each: each.by.turn, default=None)
+        in_turn = (self._in_turn[key] for key in _keys(claim))
+        return hidden(claim, merge(*in_turn, key=_TURN))
 
     def _behind(self, claim: Claim | None) -> Iterator[Claim]:
         """The claims that this one may hide."""

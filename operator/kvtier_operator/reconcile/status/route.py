@@ -51,7 +51,9 @@ def route_trouble(route: Route) -> tuple[str, str] | None:
             found := _trouble("PoolRefused", f"InferencePool {route.name}", parent)
         ):
             return found
-    return ("RouteHidden", _hidden(route.name, route.hidden)) if route.hidden else None
+    if route.hidden and route.hidden.wholly:
+        return "RouteHidden", hidden_words(route.name, route.hidden)
+    return None
 
 
 def _trouble(refused: str, name: str, parent: ParentFacts) -> tuple[str, str] | None:
@@ -73,7 +75,8 @@ def _unanswered(name: str, gateway: str) -> str:
     )
 
 
-def _hidden(name: str, by: Hidden) -> str:
+def hidden_words(name: str, by: Hidden) -> str:
+    """Which of a route's requests go elsewhere."""
     return (
         f"on Gateway {by.gateway} {by.requests} go to HTTPRoute {by.by.route}, which comes first by age or "
         f"name, and none to HTTPRoute {name}: give them different spec.router.gateway.hostnames"

@@ -6,7 +6,7 @@ from typing import Final
 from kvtier_operator.reconcile.facts.deployment import DeploymentFacts
 from kvtier_operator.reconcile.facts.pod import PodTrouble
 from kvtier_operator.reconcile.status.failure import Failure
-from kvtier_operator.reconcile.status.route import Route, route_trouble
+from kvtier_operator.reconcile.status.route import Route, hidden_words, route_trouble
 from kvtier_operator.reconcile.status.unserved import Unserved
 from kvtier_operator.reconcile.status.verdict import Verdict, fails, holds
 from kvtier_operator.reconcile.status.workload import counts, hindrance
@@ -45,6 +45,8 @@ def router_ready(
         reason, said = trouble
         return fails(TYPE, reason, f"{count}; {said}")
     through = f"; its route is taken by Gateway {route.gateways}" if route else ""
+    if route and route.hidden:
+        through += f", but {hidden_words(route.name, route.hidden)}"
     without = f"; not made, for want of its CRD: {', '.join(kinds.left_out)}" if kinds.left_out else ""
     return holds(TYPE, "AllReady", count + through + without)
 

@@ -34,7 +34,8 @@ def _by(claim: Claim, *others: Claim) -> str:
         ({"gateway": "team/front"}, {}, False),
         ({"section": "http"}, {"section": "http"}, True),
         ({"section": "http"}, {"section": "https"}, False),
-        ({"section": "http"}, {}, True),
+        # such as a route from http to https: what comes by another listener is the younger one's
+        ({"section": "http"}, {}, False),
         ({}, {"section": "http"}, True),
         ({"hosts": ["a.example.com"]}, {"hosts": ["a.example.com", "b.example.com"]}, True),
         ({"hosts": ["*.example.com"]}, {"hosts": ["*.example.com"]}, True),
@@ -72,9 +73,14 @@ def test_which_requests_are_lost_and_where() -> None:
     found = hidden(_claim(hosts=["a.example.com", "b.example.com"]), [first])
     assert found
     assert (found.gateway, found.requests) == ("infra/front", "all requests for a.example.com")
+    assert not found.wholly
+    second = _claim("b/second", hosts=["b.example.com"])
+    both = hidden(_claim(hosts=["a.example.com", "b.example.com"]), [first, second])
+    assert both
+    assert (both.by, both.wholly) == (first, True)
     everything = hidden(_claim(), [_claim("a/first")])
     assert everything
-    assert everything.requests == "all requests for every host"
+    assert (everything.requests, everything.wholly) == ("all requests for every host", True)
 
 
 def test_listeners_that_do_not_take_a_route_are_none_of_its() -> None:
@@ -95,9 +101,9 @@ def test_only_gateways_count_and_their_namespace_is_the_routes_own_by_default() 
 
 def test_ports_part_listeners_too() -> None:
     at_80, at_81, anywhere = (replace(Listeners("g/g"), port=port) for port in (80, 81, 0))
-    assert at_80.meet(anywhere)
-    assert anywhere.meet(at_81)
-    assert not at_80.meet(at_81)
+    assert anywhere.cover(at_80)
+    assert not at_80.cover(anywhere)
+    assert not at_80.cover(at_81)
 
 
 def _matches(pattern: str, host: str) -> bool:
@@ -153,10 +159,12 @@ _claims = st.lists(
 
 
 @given(claims=_claims)
-def test_a_route_is_hidden_exactly_if_a_request_that_is_its_own_goes_elsewhere(claims: list[Claim]) -> None:
+def test_a_route_is_hidden_exactly_if_requests_that_are_its_own_go_elsewhere(claims: list[Claim]) -> None:
     in_turn = sorted(claims, key=lambda each: each.turn)
     for claim in claims:
-        served = {_served(claims, *request) for request in _requests(claim)}
         found = hidden(claim, in_turn)
+        alone = [claim, *(each for each in claims if each.cover(claim))]
+        served = {_served(alone, *request) for request in _requests(claim)}
         assert (found is not None) == (served != {claim})
         assert found is None or found.by in served
+        assert found is None or found.wholly == (claim not in served)
