@@ -43,7 +43,9 @@ class FailedRounds:
             failures: Rounds in a row that came to no end, this one included.
         """
         tier = self.tiers.get(key)
-        if tier is None or (isinstance(error, MomentaryError) and failures <= _PASSING):
+        momentary = isinstance(error, MomentaryError)
+        # such errors differ in a port or a time from try to try
+        if tier is None or (momentary and (failures <= _PASSING or tier.memory.told)):
             return
         verdict = round_failed(error)
         previous = orjson.loads(tier.status)
@@ -57,7 +59,7 @@ class FailedRounds:
 
     async def _write(self, key: Key, tier: Tier, status: dict[str, object]) -> None:
         try:
-            self.tiers.seen(await self.writer.status(*key, tier.uid, status))
+            self.tiers.written(await self.writer.status(*key, tier.uid, status))
         except NotFoundError:
             self.tiers.gone(key, tier.uid)
         except KvtierError as error:

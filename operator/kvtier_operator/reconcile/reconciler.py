@@ -86,9 +86,10 @@ class Reconciler:
             if done is None:
                 return Result.UNCHANGED
             outcome = done
-        tier.memory.namespace_ends, tier.memory.told = outcome.namespace_ends, ""
+        tier.memory.namespace_ends = outcome.namespace_ends
         self.engines.look(key, tier, planned, self._deployment(key, tier, Component.ENGINE))
         changed = await self._status(key, tier, planned, outcome, kinds)
+        tier.memory.told = ""
         latest = self.tiers.get(key)
         if latest is not None and latest.generation != tier.generation:
             return await self.reconcile(key)  # the spec changed while we worked on the one before

@@ -26,7 +26,7 @@ def test_it_says_what_it_may_not(
     """And goes on by itself when it may again."""
     helm("install", "kvtier", CHART, "--namespace", SYSTEM)
     role = kubectl.json("get", "clusterrole", OPERATOR)
-    with installed(site, kubectl, tmp_path):
+    with installed(site, kubectl, tmp_path) as operator:
         kubectl("apply", "--namespace", namespace, "--filename", "-", stdin=json.dumps(RESOURCE))
         eventually(lambda: _reason(kubectl, namespace, "Unschedulable"), "word of pods without a node")
 
@@ -45,6 +45,9 @@ def test_it_says_what_it_may_not(
         change = json.dumps({"spec": {"replicas": 2}})
         kubectl("patch", "kvct", "qwen", "--namespace", namespace, "--type=merge", "--patch", change)
         eventually(lambda: "kvcachetiers/status" in _events(kubectl, namespace), "an Event")
+        failed = operator.metrics()["kvtier_reconciles_total"]
+        eventually(lambda: operator.metrics()["kvtier_reconciles_total"] > failed + 2, "more tries")
+        assert _events(kubectl, namespace).count("kvcachetiers/status") == 1
         _set_rules(kubectl, role["rules"])
         eventually(lambda: _observed(kubectl, namespace) == 2, "status of the change")
 

@@ -35,7 +35,7 @@ def plan_kvtier(spec: Spec, geometry: Geometry) -> BackendPlan:
     cpu, disk = spec.tiers.cpu, spec.tiers.disk
     share = Share.of(spec)
     slices = 1 if geometry.mla else share.ranks_per_engine
-    slice_bytes = share.cpu_bytes // slices
+    slice_bytes = max(share.cpu_bytes // slices, 1)  # too small for anything, which a check says
     if cpu.hugepages.policy is Policy.REQUIRE:
         slice_bytes = round_up(slice_bytes, page_bytes(cpu))
     engine_bytes = slice_bytes * slices

@@ -1,6 +1,6 @@
 """A round that comes to no end is told once, by whichever way is open."""
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from tests.unit.operator.reconcile.objects import UID, stored
@@ -13,6 +13,9 @@ from kvtier_operator.reconcile.failed_rounds import FailedRounds
 from kvtier_operator.reconcile.tiers import Key, Tiers
 from kvtier_operator.reconcile.writer import Writer
 
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
 ACCEPTED = {"type": "Accepted", "status": "True", "reason": "Accepted"}
 WHY = ForbiddenError("cannot get resource")
 
@@ -22,6 +25,7 @@ class _Writer(Writer):
 
     def __init__(self, refuses: KvtierError | None) -> None:
         self.refuses = refuses
+        self.meanwhile: Callable[[], None] = lambda: None
         self.statuses: list[dict[str, Any]] = []
         self.events: list[dict[str, Any]] = []
 
@@ -33,6 +37,7 @@ class _Writer(Writer):
         if self.refuses:
             raise self.refuses
         self.statuses.append(status)
+        self.meanwhile()
         return stored(version=len(self.statuses) + 1) | {"status": status}
 
     async def event(self, namespace: str, event: dict[str, Any]) -> None:
@@ -83,6 +88,20 @@ async def test_what_passes_is_told_when_it_does_not(failures: int, told: int) ->
     rounds, writer, _, key = _told()
     await rounds.tell(key, UnreachableError("no answer"), failures)
     assert len(writer.statuses) == told
+
+
+async def test_what_passes_is_told_once_however_it_words_itself() -> None:
+    rounds, writer, _, key = _told()
+    for port in range(7):
+        await rounds.tell(key, UnreachableError(f"from port {port}"), port + 6)
+    assert (len(writer.statuses), len(writer.events)) == (1, 1)
+
+
+async def test_a_resource_that_went_does_not_come_back_by_the_answer() -> None:
+    rounds, writer, tiers, key = _told()
+    writer.meanwhile = lambda: tiers.gone(key, UID)
+    await rounds.tell(key, WHY, 1)
+    assert tiers.get(key) is None
 
 
 async def test_a_resource_that_is_gone_is_let_go() -> None:

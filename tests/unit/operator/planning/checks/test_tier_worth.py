@@ -4,6 +4,7 @@ import pytest
 from tests.cases.checks import PASS, REJECT, WARN, says, verdict
 from tests.cases.planning import resource
 
+from kvtier_operator.api.resource import Backend
 from kvtier_operator.planning.checks.tier_holds_sequence import tier_holds_sequence
 from kvtier_operator.planning.checks.tier_larger_than_device import tier_larger_than_device
 from kvtier_operator.planning.checks.tier_pays import tier_pays
@@ -32,6 +33,12 @@ def test_a_shorter_sequence_fits() -> None:
 def test_each_engine_holds_its_own() -> None:
     one = resource(cpu="16Gi", engine={"dataParallelSize": 2})
     says(verdict(tier_holds_sequence, one), WARN, "SequenceLargerThanTier", "32,768 tokens", "20 GiB")
+
+
+@pytest.mark.parametrize("backend", [each.value for each in Backend])
+def test_less_than_a_byte_a_rank(backend: str) -> None:
+    tiny = resource(backend=backend, cpu="1", engine={"tensorParallelSize": 8})
+    says(verdict(tier_holds_sequence, tiny), REJECT, "TierHoldsNothing")
 
 
 @pytest.mark.parametrize("backend", ["Native", "LMCache"])
