@@ -54,6 +54,7 @@ def test_vllm_reads_what_the_resource_says(path: Path, parse: Parse) -> None:
     assert args.block_size == engine_block_tokens(spec.engine)
     assert args.kv_cache_dtype == spec.engine.kv_cache_dtype
     assert args.enable_prefix_caching is True
+    assert args.shutdown_timeout == spec.engine.drain_seconds
     assert args.kv_offloading_size is None
     if spec.engine.kv_cache_memory is not None:
         assert args.kv_cache_memory_bytes == spec.engine.kv_cache_memory.bytes
