@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from tests.cluster.harness.process import Process
 from tests.cluster.harness.tools import Say, program
 
 
@@ -28,15 +29,10 @@ class Command:
         Raises:
             CommandError: It ended with anything but 0.
         """
-        own = {
-            "KUBECONFIG": str(self.kubeconfig),
-            "KUBECACHEDIR": str(self.folder / "kubectl"),
-            **{f"HELM_{each}_HOME": str(self.folder / "helm") for each in ("CACHE", "CONFIG", "DATA")},
-        }
         done = subprocess.run(  # noqa: S603 - our own command
             [self.program, *arguments],
             input=stdin,
-            env={**os.environ, **own},
+            env=self._environment(),
             capture_output=True,
             text=True,
             check=False,
@@ -45,6 +41,18 @@ class Command:
             listed = " ".join(map(str, arguments))
             raise CommandError(f"{self.program.name} {listed}\n{done.stdout}{done.stderr}")
         return done.stdout
+
+    def start(self, log: Path, *arguments: str | Path) -> Process:
+        """Starts it, and has it write to a file."""
+        return Process([self.program, *arguments], log, env=self._environment())
+
+    def _environment(self) -> dict[str, str]:
+        return {
+            **os.environ,
+            "KUBECONFIG": str(self.kubeconfig),
+            "KUBECACHEDIR": str(self.folder / "kubectl"),
+            **{f"HELM_{each}_HOME": str(self.folder / "helm") for each in ("CACHE", "CONFIG", "DATA")},
+        }
 
     def json(self, *arguments: str | Path) -> dict[str, Any]:
         """The same with `--output json`, parsed."""

@@ -8,8 +8,11 @@ from tests.cluster.harness.providers.fixtures import made, need
 from tests.cluster.harness.providers.provider import Ability, Provider
 from tests.cluster.harness.tools import Say
 from tests.cluster.node.engines import KINDS, Engines
+from tests.picker.harness.bootstrap import Gateway
+from tests.picker.harness.envoy import Envoy, running_envoy
 
 HUGEPAGES = 160
+EXT_PROC = 9002
 
 
 @pytest.fixture(scope="package")
@@ -25,3 +28,11 @@ def engines(site: Site, request: pytest.FixtureRequest) -> Iterator[Engines]:
     running = Engines(site, request.param)
     yield running
     site.kubectl("delete", "kvct", running.name, "--wait=false")
+
+
+@pytest.fixture(scope="module")
+def envoy(engines: Engines, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Envoy]:
+    service = engines.site.kubectl.json("get", "service", f"{engines.name}-picker")["spec"]["clusterIP"]
+    gateway = Gateway("one", (service, EXT_PROC), tls=True, message_timeout_s=30, response_body=True)
+    with running_envoy([gateway], tmp_path_factory.mktemp("envoy")) as started:
+        yield started

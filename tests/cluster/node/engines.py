@@ -7,6 +7,7 @@ from typing import Any, Final
 import yaml
 from tests.cluster.harness.installed import Site
 from tests.cluster.harness.node.processes import PodProcess, pod_processes
+from tests.cluster.harness.settled import settle
 from tests.picker.harness.client import get
 
 from kvtier_operator.api.parse import parse_resource
@@ -18,7 +19,6 @@ from kvtier_operator.runtime.metrics import parse_metrics
 RESOURCE: Final = Path(__file__).with_name("engines.yaml")
 CAPACITY_BYTES: Final = 128 * MIB
 METRICS_PORT, SERVING_PORT = 9090, 8000
-_READY_S: Final = 480
 # The tier's pages, and the picker.
 KINDS: Final[dict[str, dict[str, Any]]] = {
     "huge pages, our picker": {
@@ -45,13 +45,12 @@ class Engines:
         document["spec"]["router"] = KINDS[kind]["router"]
         site.kubectl("apply", "--server-side", "--filename", "-", stdin=json.dumps(document))
         self.plan = make_plan(parse_resource(document, str(RESOURCE)), Observed())
-        generation = site.kubectl.json("get", "kvct", self.name)["metadata"]["generation"]
-        for field in (f"{{.status.observedGeneration}}={generation}", "{.status.readyReplicas}=2"):
-            site.kubectl("wait", f"kvct/{self.name}", f"--for=jsonpath={field}", f"--timeout={_READY_S}s")
-        for part in ("engine", "picker"):
-            site.kubectl("rollout", "status", f"deployment/{self.name}-{part}", f"--timeout={_READY_S}s")
-        site.kubectl("wait", f"kvct/{self.name}", "--for=condition=Ready", f"--timeout={_READY_S}s")
+        self.settle(2)
         self.resource = site.kubectl.json("get", "kvct", self.name)
+
+    def settle(self, replicas: int) -> None:
+        """Return when the cluster is as the resource says, with so many engines and no other."""
+        settle(self.site.kubectl, self.name, replicas)
 
     @property
     def has_hugepages(self) -> bool:

@@ -3,30 +3,19 @@
 import json
 import random
 import time
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 from tests.cluster.harness.engines import SMALL_MODEL
 from tests.cluster.node.engines import METRICS_PORT, OURS, Engines
-from tests.picker.harness.bootstrap import Gateway
 from tests.picker.harness.client import Answer, post
-from tests.picker.harness.envoy import Envoy, running_envoy
+from tests.picker.harness.envoy import Envoy
 from tests.waiting import eventually
 
-EXT_PROC = 9002
 # About 1,700 tokens, of 2,048 that the engines take.
 WORDS = random.Random(7).choices(  # noqa: S311 - words
     ("lorem", "ipsum", "dolor", "sit", "amet"), k=600
 )
-
-
-@pytest.fixture(scope="module")
-def envoy(engines: Engines, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Envoy]:
-    service = engines.site.kubectl.json("get", "service", f"{engines.name}-picker")["spec"]["clusterIP"]
-    gateway = Gateway("one", (service, EXT_PROC), tls=True, message_timeout_s=30)
-    with running_envoy([gateway], tmp_path_factory.mktemp("envoy")) as started:
-        yield started
 
 
 def complete(envoy: Envoy, prompt: str, model: str = SMALL_MODEL.name) -> Answer:
