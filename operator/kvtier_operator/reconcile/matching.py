@@ -23,8 +23,12 @@ _KEYS: Final[Mapping[str, tuple[str, ...]]] = {
 """Lists of objects that the server merges, and by which of their fields (x-kubernetes-list-map-keys)."""
 _WHOLE: Final = frozenset({"selector", "labelSelector", "matchLabels", "nodeSelector"})
 """Maps that the server does not merge (x-kubernetes-map-type: atomic): a key more says something else."""
-_WHEN_ABSENT: Final[Mapping[str, object]] = {"paused": False, "minReadySeconds": 0}
-"""Fields that the server leaves out where they are zero (k8s.io/api/apps/v1, DeploymentSpec, omitempty)."""
+_WHEN_ABSENT: Final[Mapping[str, object]] = {
+    "paused": False,
+    "minReadySeconds": 0,
+    "publishNotReadyAddresses": False,
+}
+"""Fields that the server leaves out where they are zero (k8s.io/api, DeploymentSpec, ServiceSpec)."""
 
 
 def says(live: object, wanted: object, field: str = "") -> bool:

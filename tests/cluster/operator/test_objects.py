@@ -124,6 +124,24 @@ def test_what_others_add_to_the_pods_stays(world: World) -> None:
     assert {each["name"] for each in pod["containers"]} == {"engine", "mesh"}
 
 
+def test_a_service_that_someone_widened_is_put_back(world: World) -> None:
+    world.create(resource())
+    world.until_settled()
+    widened = {"publishNotReadyAddresses": True, "externalIPs": ["192.0.2.1"], "sessionAffinity": "ClientIP"}
+    world.core.patch_namespaced_service("qwen-engine", world.namespace, {"spec": widened})
+    world.until_object(
+        "v1",
+        "Service",
+        "qwen-engine",
+        lambda live: (
+            live
+            and not live["spec"].get("publishNotReadyAddresses")
+            and not live["spec"].get("externalIPs")
+            and live["spec"]["sessionAffinity"] == "None"
+        ),
+    )
+
+
 def test_an_own_object_that_lost_its_label_is_repaired(world: World) -> None:
     world.create(resource())
     world.until_settled()

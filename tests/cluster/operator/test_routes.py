@@ -106,3 +106,23 @@ def test_a_route_of_somebody_else(world: World) -> None:
     world.until_condition("RouterReady", reason="RouteHidden")
     world.delete(*ROUTE, "another")
     world.until_condition("Ready", status="True")
+
+
+def test_what_someone_adds_to_a_route_is_taken_away(world: World) -> None:
+    _routed(world)
+    made = world.find(*ROUTE, "qwen")
+    assert made
+    added = {"type": "RequestHeaderModifier", "requestHeaderModifier": {"remove": ["authorization"]}}
+    rule = made["spec"]["rules"][0]
+    changed = rule | {"filters": [added], "backendRefs": [rule["backendRefs"][0] | {"weight": 0}]}
+    world.patch(*ROUTE, "qwen", {"spec": {"hostnames": ["elsewhere.example"], "rules": [changed]}})
+    world.until_object(
+        *ROUTE,
+        "qwen",
+        lambda live: (
+            live
+            and not live["spec"].get("hostnames")
+            and not live["spec"]["rules"][0].get("filters")
+            and live["spec"]["rules"][0]["backendRefs"][0]["weight"] == 1
+        ),
+    )

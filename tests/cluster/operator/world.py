@@ -167,6 +167,12 @@ class World:
                 each, replicas=wanted, updatedReplicas=wanted, readyReplicas=wanted, availableReplicas=wanted
             )
 
+    def patch(self, api_version: str, kind: str, name: str, body: Document) -> None:
+        """Merges into an object, as somebody may."""
+        self._dynamic.resources.get(api_version=api_version, kind=kind).patch(
+            name=name, namespace=self.namespace, body=body, content_type="application/merge-patch+json"
+        )
+
     def gateway_says(
         self, *conditions: Document, of: tuple[str, str] = ROUTE, name: str = "qwen", gateway: str = "gateway"
     ) -> None:

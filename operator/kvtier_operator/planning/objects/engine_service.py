@@ -3,6 +3,7 @@
 from typing import Any
 
 from kvtier_operator.planning.objects.names import Component, Names
+from kvtier_operator.planning.objects.plain_service import PLAIN_SERVICE
 from kvtier_operator.planning.plan import Plan
 
 
@@ -14,5 +15,5 @@ def engine_service(plan: Plan) -> dict[str, Any]:
         "apiVersion": "v1",
         "kind": "Service",
         "metadata": names.metadata(names.engine, Component.ENGINE),
-        "spec": {"type": "ClusterIP", "selector": names.selector(Component.ENGINE), "ports": [port]},
+        "spec": {**PLAIN_SERVICE, "selector": names.selector(Component.ENGINE), "ports": [port]},
     }

@@ -21,7 +21,9 @@ def http_route(plan: Plan) -> dict[str, Any] | None:
     optional = {"namespace": parent.namespace, "sectionName": parent.section_name}
     rule: dict[str, Any] = {
         "matches": [{"path": {"type": "PathPrefix", "value": "/"}}],
-        "backendRefs": [{"group": POOL_GROUP, "kind": POOL_KIND, "name": names.resource}],
+        # also what nobody asks for is said, so that others' additions are seen and taken away
+        "filters": [],
+        "backendRefs": [{"group": POOL_GROUP, "kind": POOL_KIND, "name": names.resource, "weight": 1}],
     }
     if gateway_provider(plan).route_timeouts:
         # 0s: none (Gateway API, HTTPRouteTimeouts); an answer may stream for minutes
@@ -31,10 +33,9 @@ def http_route(plan: Plan) -> dict[str, Any] | None:
             {"group": _GATEWAY_GROUP, "kind": "Gateway", "name": parent.name}
             | {key: value for key, value in optional.items() if value}
         ],
+        "hostnames": list(gateway.hostnames),
         "rules": [rule],
     }
-    if gateway.hostnames:
-        spec["hostnames"] = list(gateway.hostnames)
     return {
         "apiVersion": f"{_GATEWAY_GROUP}/v1",
         "kind": "HTTPRoute",

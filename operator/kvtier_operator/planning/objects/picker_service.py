@@ -4,6 +4,7 @@ from typing import Any
 
 from kvtier_operator.planning.objects.names import Component, Names
 from kvtier_operator.planning.objects.picker_ports import EXT_PROC_PORT, METRICS_PORT
+from kvtier_operator.planning.objects.plain_service import PLAIN_SERVICE
 from kvtier_operator.planning.plan import Plan
 
 
@@ -15,7 +16,7 @@ def picker_service(plan: Plan) -> dict[str, Any]:
         "kind": "Service",
         "metadata": names.metadata(names.picker, Component.PICKER),
         "spec": {
-            "type": "ClusterIP",
+            **PLAIN_SERVICE,
             "selector": names.selector(Component.PICKER),
             "ports": [
                 {"name": "grpc-ext-proc", "protocol": "TCP", "port": EXT_PROC_PORT},
