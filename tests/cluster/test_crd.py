@@ -40,6 +40,7 @@ def test_fills_in_every_default(kvcachetiers: KVCacheTiers) -> None:
             "dataParallelSize": 1,
             "kvCacheDtype": "auto",
             "port": 8000,
+            "drainSeconds": 120,
             "resources": {},
         },
         "tiers": {

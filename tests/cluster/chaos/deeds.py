@@ -153,7 +153,15 @@ def _content(one: dict[str, Any]) -> dict[str, Any]:
     metadata = {name: one["metadata"].get(name) for name in ("labels", "annotations", "ownerReferences")}
     # items of a list do not say their kind
     rest = {name: value for name, value in one.items() if name not in ("apiVersion", "kind", "status")}
-    return rest | {"metadata": metadata}
+    found: dict[str, Any] = _filled(rest | {"metadata": metadata})
+    return found
+
+
+def _filled(value: Any) -> Any:  # noqa: ANN401 - JSON
+    """Without fields that say as much as none: a list or mapping of nothing."""
+    if isinstance(value, dict):
+        return {name: _filled(each) for name, each in value.items() if each not in ([], {}, None)}
+    return [_filled(each) for each in value] if isinstance(value, list) else value
 
 
 async def objects(connection: Connection, namespace: str) -> list[tuple[str, dict[str, Any]]]:
