@@ -137,7 +137,7 @@ class RouterSpec(ApiModel):
     )
     resources: ResourceRequirements = Field(
         default_factory=ResourceRequirements,
-        description="The picker's compute resources, over kvtier's own: one CPU and what its index needs of memory as requests, twice that memory as a limit. A value given here stands; what is left out stays within it.",
+        description="The picker's compute resources, over kvtier's own: 500m of CPU and what its index needs of memory as requests, twice that memory as a limit. A value given here stands; what is left out stays within it.",
     )
     node_selector: NodeSelector = Field(default_factory=dict)
     tolerations: Tolerations = Field(default_factory=list)
