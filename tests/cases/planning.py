@@ -22,10 +22,12 @@ def resource(
     *,
     cpu: str = "100Gi",
     geometry: Mapping[str, Any] | None = None,
+    model_volume: Mapping[str, Any] | None = None,
     **spec: Any,  # noqa: ANN401 - further fields of the spec, as in YAML
 ) -> KVCacheTier:
     """A KVCacheTier with a CPU tier of that size, over which `tiers` is merged."""
     given_model = {"name": model} | ({} if geometry is None else {"geometry": geometry})
+    given_model |= {} if model_volume is None else {"volume": model_volume}
     tiers = {"cpu": {"capacity": cpu}} | dict(spec.pop("tiers", {}))
     document = {
         "apiVersion": "kvtier.dev/v1alpha1",

@@ -62,6 +62,13 @@ def _report(folder: Path, namespace: str, exit_code: int, **spec: Any) -> dict[s
     return found
 
 
+def _write(path: Path, name: str) -> None:
+    """A resource that fits any namespace."""
+    spec = {"model": {"name": "Qwen/Qwen3-32B"}, "tiers": {"cpu": {"capacity": "100Gi"}}}
+    document = {"apiVersion": "kvtier.dev/v1alpha1", "kind": "KVCacheTier", "metadata": {"name": name}}
+    path.write_text(yaml.safe_dump(document | {"spec": spec}))
+
+
 def _disk(disk: dict[str, Any]) -> dict[str, Any]:
     return {"cpu": {"capacity": "100Gi"}, "disk": disk}
 
@@ -71,7 +78,7 @@ def test_a_namespace_without_bounds(namespace: str, tmp_path: Path) -> None:
 
 
 def test_everything_that_it_refuses(core: client.CoreV1Api, namespace: str, tmp_path: Path) -> None:
-    item = {"type": "Container", "max": {"cpu": "500m"}}
+    item = {"type": "Container", "max": {"cpu": "250m"}}
     core.create_namespaced_limit_range(namespace, {"metadata": {"name": "team"}, "spec": {"limits": [item]}})
     hard = {"hard": {"pods": "3"}}
     core.create_namespaced_resource_quota(namespace, {"metadata": {"name": "team"}, "spec": hard})
@@ -79,7 +86,7 @@ def test_everything_that_it_refuses(core: client.CoreV1Api, namespace: str, tmp_
         "team", namespace, {"status": {**hard, "used": {"pods": "2"}}}
     )
     said = _report(tmp_path, namespace, 1, tiers=_disk(_EPHEMERAL))
-    assert "container picker of case-picker requests 1 cpu, at most 500m" in said["limit-range"][0]
+    assert "container picker of case-picker requests 500m cpu, at most 250m" in said["limit-range"][0]
     assert "LimitRangeSetsLimit" in said["limit-range"][1]
     assert "allows 3 of pods, 2 of it used by others; 2 needed (1 engine pod of 1, " in said["quota"][0]
     assert "1 more" in said["quota"][0]
@@ -95,7 +102,7 @@ def test_a_claim_that_is_missing_and_made(core: client.CoreV1Api, namespace: str
 
 
 def test_what_runs_there_already_is_its_own(core: client.CoreV1Api, namespace: str, tmp_path: Path) -> None:
-    hard = {"hard": {"pods": "2"}}
+    hard = {"hard": {"pods": "3"}}
     core.create_namespaced_resource_quota(namespace, {"metadata": {"name": "team"}, "spec": hard})
     core.patch_namespaced_resource_quota_status(
         "team", namespace, {"status": {**hard, "used": {"pods": "2"}}}
@@ -109,6 +116,37 @@ def test_what_runs_there_already_is_its_own(core: client.CoreV1Api, namespace: s
             name, status = each["metadata"]["name"], {"replicas": each["spec"]["replicas"]}
             apps.patch_namespaced_deployment_status(name, namespace, {"status": status})
     assert _report(tmp_path, namespace, 0)["quota"] == []
+
+
+def test_what_only_a_rollout_exceeds_is_no_refusal(
+    core: client.CoreV1Api, namespace: str, tmp_path: Path
+) -> None:
+    hard = {"hard": {"pods": "2"}}
+    core.create_namespaced_resource_quota(namespace, {"metadata": {"name": "team"}, "spec": hard})
+    [said] = _report(tmp_path, namespace, 0)["quota"]
+    assert said.startswith("QuotaHoldsRollout: ResourceQuota team allows 2 of pods, which is enough")
+
+
+def test_several_resources_are_counted_together(
+    core: client.CoreV1Api, namespace: str, tmp_path: Path
+) -> None:
+    hard = {"hard": {"requests.nvidia.com/gpu": "2"}}
+    core.create_namespaced_resource_quota(namespace, {"metadata": {"name": "team"}, "spec": hard})
+    for name in ("a", "b", "c"):
+        _write(tmp_path / f"{name}.yaml", name)
+    arguments = ["-f", str(tmp_path), "--no-hub", "--against-namespace", namespace, "-o", "json"]
+    result = CliRunner().invoke(plan, arguments, catch_exceptions=False)
+    said = [
+        [each["message"] for each in one["checks"] if each["name"] == "quota"]
+        for one in json.loads(result.stdout)
+    ]
+    assert result.exit_code == 1
+    assert "with room for it" in said[0][0]
+    assert "with room for it with the resource before it" in said[1][0]
+    assert (
+        "allows 2 of requests.nvidia.com/gpu; 1 needed (1 engine pod of 1), 3 with the 2 resources"
+        in said[2][0]
+    )
 
 
 def test_someone_elses_deployment_of_that_name(
@@ -140,6 +178,8 @@ def test_what_may_not_be_seen_is_said(
         "StorageClasses",
         "Deployments",
     }
+    assert len(said["namespace"]) == 4
+    assert not said.keys() & {"limit-range", "quota"}  # neither is called fine
     said = _report(tmp_path, namespace, 0, tiers=_disk(_CLAIM))
     assert [each for each in said["namespace"] if "PersistentVolumeClaims" in each]
     assert said["storage"] == []

@@ -12,7 +12,7 @@ from kubernetes import client
 from tests.cases.planning import resource
 
 from kvtier_operator.planning.namespace.limit_range import limit_range_from_object
-from kvtier_operator.planning.namespace.namespace import Namespace, refusals
+from kvtier_operator.planning.namespace.namespace import Namespace, demand, refusals
 from kvtier_operator.planning.namespace.quota import quota_from_object
 from kvtier_operator.planning.namespace.workload import workload
 from kvtier_operator.planning.objects import build_objects
@@ -47,7 +47,7 @@ def _plan(**spec: Any) -> Plan:  # noqa: ANN401 - as in YAML
 
 
 def _pods(plan: Plan) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Every pod that a plan's Deployments have at most at one time, with the Deployment's name."""
+    """Every pod that a plan's Deployments want, with the Deployment's name; none that a rollout adds."""
     for each in build_objects(plan):
         if each["kind"] == "Deployment":
             template = each["spec"]["template"]
@@ -189,12 +189,8 @@ def test_quotas(  # noqa: PLR0913, PLR0917 - that many things differ
 
 
 def _needed(plan: Plan, name: str) -> int:
-    """All of a resource that a plan asks for, as a quota that allows nothing of it says."""
-    from kvtier_operator.planning.namespace.namespace import _demand  # noqa: PLC0415 - the figure itself
-
-    objects = build_objects(plan)
-    workloads = [workload(each) for each in objects if each["kind"] == "Deployment"]
-    return _demand(workloads, objects, Namespace()).of(name)
+    """All of a resource that a plan asks for."""
+    return demand(plan, Namespace()).of(name)
 
 
 def test_volumes_made_with_pods(core: client.CoreV1Api) -> None:

@@ -92,7 +92,7 @@
 - apiGroups: [""]
   resources: [nodes]
   verbs: [list, watch]
-# BudgetFits: whether the storage class of a disk tier is there
+# BudgetFits: whether the storage class of a volume is there
 - apiGroups: [storage.k8s.io]
   resources: [storageclasses]
   verbs: [list, watch]

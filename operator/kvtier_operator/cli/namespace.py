@@ -3,9 +3,9 @@
 import json
 import os
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from http import HTTPStatus
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from kubernetes import client
 from kubernetes.config import ConfigException, new_client_from_config
@@ -13,13 +13,16 @@ from urllib3.exceptions import HTTPError
 
 from kvtier_operator.errors import InvalidInputError, PermanentError, Problem, RetryableError
 from kvtier_operator.planning.namespace.limit_range import limit_range_from_object
-from kvtier_operator.planning.namespace.namespace import Namespace
+from kvtier_operator.planning.namespace.namespace import Namespace, demand, refusals
 from kvtier_operator.planning.namespace.quota import quota_from_object
 from kvtier_operator.planning.namespace.storage import storage_class_from_object
 from kvtier_operator.planning.namespace.workload import DEPLOYMENT, Workload, workload
 from kvtier_operator.planning.objects import build_objects
 from kvtier_operator.planning.objects.names import MANAGED_BY, MANAGED_BY_LABEL
 from kvtier_operator.planning.plan import Plan
+
+if TYPE_CHECKING:
+    from kvtier_operator.planning.namespace.demand import Demand
 
 _OPTION: Final = "--against-namespace"
 _TIMEOUT_S: Final = 10
@@ -31,6 +34,23 @@ class ClusterError(PermanentError):
 
 class ClusterFailedError(RetryableError):
     """The cluster does not answer, or not with what was asked for."""
+
+
+def against(name: str, plans: Iterable[Plan]) -> list[Plan]:
+    """The Plans with what a namespace says of each among its checks; its quotas are for all of them.
+
+    Raises:
+        InvalidInputError: There is no such namespace.
+        ClusterError: There is no kubeconfig to use.
+        ClusterFailedError: The cluster does not answer.
+    """
+    found: list[Plan] = []
+    before: list[Demand] = []
+    for one in plans:
+        seen = look_at(name, one)
+        found.append(replace(one, checks=(*one.checks, *refusals(one, seen, before))))
+        before.append(demand(one, seen))
+    return found
 
 
 def look_at(name: str, plan: Plan) -> Namespace:
@@ -76,18 +96,18 @@ class _Look:
         core, storage = client.CoreV1Api(self.api), client.StorageV1Api(self.api)
         self._exists(core)
         planned = [workload(each) for each in build_objects(plan) if each["kind"] == DEPLOYMENT]
-        ranges = self._list("LimitRanges", core.list_namespaced_limit_range, self.namespace) or ()
-        quotas = self._list("ResourceQuotas", core.list_namespaced_resource_quota, self.namespace) or ()
+        ranges = self._list("LimitRanges", core.list_namespaced_limit_range, self.namespace)
+        quotas = self._list("ResourceQuotas", core.list_namespaced_resource_quota, self.namespace)
         classes = None
         if any(each.claims for each in planned):
             classes = self._list("StorageClasses", storage.list_storage_class)
         return Namespace(
-            limit_ranges=tuple(map(limit_range_from_object, ranges)),
-            quotas=tuple(map(quota_from_object, quotas)),
+            limit_ranges=None if ranges is None else tuple(map(limit_range_from_object, ranges)),
+            quotas=None if quotas is None else tuple(map(quota_from_object, quotas)),
             storage_classes=None if classes is None else tuple(map(storage_class_from_object, classes)),
             claims=self._claims(core, planned),
             present=tuple(self._present(planned)),
-            unseen=tuple(self.unseen),
+            unseen=tuple(dict.fromkeys(self.unseen)),
         )
 
     def _exists(self, core: client.CoreV1Api) -> None:

@@ -3,7 +3,6 @@
 import json
 import os
 import sys
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import click
@@ -13,7 +12,6 @@ from kvtier_operator.cli.main import EXIT_REJECTED
 
 if TYPE_CHECKING:
     from kvtier_operator.planning.image_source import ImageSource
-    from kvtier_operator.planning.plan import Plan
 
 
 @click.command()
@@ -55,7 +53,9 @@ def plan(  # noqa: PLR0913 - one parameter an option
         for _, resource in load_resources(paths)
     ]
     if namespace is not None:
-        plans = [_against(namespace, one) for one in plans]
+        from kvtier_operator.cli.namespace import against  # noqa: PLC0415 - loads the cluster's client
+
+        plans = against(namespace, plans)
     tell_collisions(plans)
     if output == "json":
         from kvtier_operator.planning.report import report  # noqa: PLC0415 - Jinja2 is not needed for it
@@ -69,11 +69,3 @@ def plan(  # noqa: PLR0913 - one parameter an option
         click.echo("\n".join(explain(one, colour=colour) for one in plans), nl=False, color=colour)
     if any(one.rejected for one in plans):
         sys.exit(EXIT_REJECTED)
-
-
-def _against(namespace: str, one: "Plan") -> "Plan":
-    """The plan with what a namespace says of it among its checks."""
-    from kvtier_operator.cli.namespace import look_at  # noqa: PLC0415 - loads the cluster's client
-    from kvtier_operator.planning.namespace.namespace import refusals  # noqa: PLC0415 - as above
-
-    return replace(one, checks=(*one.checks, *refusals(one, look_at(namespace, one))))

@@ -149,7 +149,7 @@ CLUSTER: Final = (
         "storage.k8s.io",
         ("storageclasses",),
         _SEE,
-        "BudgetFits: whether the storage class of a disk tier is there",
+        "BudgetFits: whether the storage class of a volume is there",
     ),
 )
 """Kinds that belong to no namespace."""

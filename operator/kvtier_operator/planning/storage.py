@@ -12,6 +12,7 @@ EPHEMERAL_STORAGE: Final = "ephemeral-storage"
 LOGS_AND_SCRATCH_BYTES: Final = GIB
 """Logs, the container's writable layer and compile caches: an allowance."""
 _WEIGHTS_LINES: Final = ("model weights", "beside the weights")
+_OWN_LINE: Final = "the engine's own"
 _LOGS_LINE: Final = "logs and scratch"
 _DISK_LINES: Final = ("disk tier", "beside the disk tier")
 
@@ -57,6 +58,16 @@ def tier_bytes(lines: Iterable[BudgetLine]) -> int:
     return sum(line.bytes for line in lines if line.what in _DISK_LINES)
 
 
+def weights_bytes(lines: Iterable[BudgetLine]) -> int:
+    """What of the lines is for the model's weights."""
+    return sum(line.bytes for line in lines if line.what in _WEIGHTS_LINES)
+
+
+def own_bytes(lines: Iterable[BudgetLine]) -> int:
+    """What of the lines the resource asks for itself, whatever it is for."""
+    return sum(line.bytes for line in lines if line.what == _OWN_LINE)
+
+
 def _own(spec: Spec) -> BudgetLine | None:
     """The engine without tiers, as the resource says."""
     resources = spec.engine.resources
@@ -64,7 +75,7 @@ def _own(spec: Spec) -> BudgetLine | None:
         if EPHEMERAL_STORAGE in given:
             value = given[EPHEMERAL_STORAGE]
             why = f"{value} of resources.{where}.{EPHEMERAL_STORAGE}"
-            return BudgetLine("the engine's own", parse_bytes(value), why)
+            return BudgetLine(_OWN_LINE, parse_bytes(value), why)
     return None
 
 

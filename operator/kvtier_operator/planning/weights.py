@@ -13,7 +13,7 @@ HF_HOME: Final = "/var/lib/kvtier/huggingface"
 """Where the volume is mounted, and the variable's value: huggingface_hub downloads to its folder `hub`."""
 CACHE_VARIABLES: Final = frozenset({"HF_HOME", "HF_HUB_CACHE", "HUGGINGFACE_HUB_CACHE"})
 """Variables that move the downloads (huggingface_hub, constants.py)."""
-_VOLUME_NAME: Final = "weights"
+VOLUME_NAME: Final = "weights"
 
 
 def plan_weights(spec: Spec, geometry: Geometry) -> Mount | None:
@@ -23,7 +23,7 @@ def plan_weights(spec: Spec, geometry: Geometry) -> Mount | None:
         return None
     weights_bytes = (geometry.weights_bytes or 0) if is_downloaded(spec) else 0
     return Mount(
-        name=_VOLUME_NAME,
+        name=VOLUME_NAME,
         mount_path=HF_HOME,
         source=volume_source(
             spec.model.volume or Volume(empty_dir={}),

@@ -101,9 +101,9 @@ def test_bounds_that_come_and_go(world: World) -> None:
     quota = {"metadata": {"name": "team"}, "spec": {"hard": {"requests.cpu": "16"}}}
     world.core.create_namespaced_resource_quota(world.namespace, quota)
     said = world.until_condition("BudgetFits", reason="QuotaExceeded")["message"]
-    assert "allows 16 of requests.cpu; 17 needed" in said
+    assert "allows 16 of requests.cpu; 16500m needed" in said
     world.core.patch_namespaced_resource_quota(
-        "team", world.namespace, {"spec": {"hard": {"requests.cpu": "17"}}}
+        "team", world.namespace, {"spec": {"hard": {"requests.cpu": "16500m"}}}
     )
     world.until_condition("BudgetFits", status="True")
 

@@ -1,15 +1,16 @@
 """What is known of a namespace, and everything that it would refuse of a Plan."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import Final
 
 from kvtier_operator.planning.checks.check import Verdicts
+from kvtier_operator.planning.namespace.demand import Demand
 from kvtier_operator.planning.namespace.limit_range import LimitRange, admitted
 from kvtier_operator.planning.namespace.limit_ranges import limit_ranges
 from kvtier_operator.planning.namespace.quota import Quota, claim_usage, object_usage, pod_usage
-from kvtier_operator.planning.namespace.quotas import NO_QUOTA, Demand, quotas
+from kvtier_operator.planning.namespace.quotas import NO_QUOTA, quotas
 from kvtier_operator.planning.namespace.storage import StorageClass, storage
 from kvtier_operator.planning.namespace.workload import DEPLOYMENT, Workload, workload
 from kvtier_operator.planning.objects import build_objects
@@ -23,16 +24,16 @@ class Namespace:
     """A namespace and what is around it.
 
     Attributes:
-        limit_ranges: Its LimitRanges.
-        quotas: Its ResourceQuotas.
+        limit_ranges: Its LimitRanges; None where they are not known.
+        quotas: Its ResourceQuotas; None where they are not known.
         storage_classes: The cluster's; None where they are not known.
         claims: Those of its claims that matter; None where they are not known.
         present: Deployments of this very resource that run in it already, with the pods that there are.
         unseen: What could not be looked at, and why.
     """
 
-    limit_ranges: tuple[LimitRange, ...] = ()
-    quotas: tuple[Quota, ...] = ()
+    limit_ranges: tuple[LimitRange, ...] | None = ()
+    quotas: tuple[Quota, ...] | None = ()
     storage_classes: tuple[StorageClass, ...] | None = None
     claims: frozenset[str] | None = None
     present: tuple[Workload, ...] = ()
@@ -43,40 +44,43 @@ UNBOUNDED: Final = Namespace()
 """A namespace of which nothing is known."""
 
 
-def refusals(plan: Plan, namespace: Namespace) -> tuple[CheckResult, ...]:
+def refusals(plan: Plan, namespace: Namespace, before: Sequence[Demand] = ()) -> tuple[CheckResult, ...]:
     """What the namespace would refuse, and what a reader should know of it.
 
     Nothing of it makes a plan wrong: bounds may change, so the operator applies it all the same.
+
+    Args:
+        plan: The Plan.
+        namespace: Where.
+        before: Of other Plans for it, counted in its quotas before this one.
     """
     objects = build_objects(plan)
     workloads = [workload(each) for each in objects if each["kind"] == DEPLOYMENT]
     return (
-        *limit_ranges(workloads, namespace.limit_ranges),
-        *_quotas(workloads, objects, namespace),
+        *(() if namespace.limit_ranges is None else limit_ranges(plan, workloads, namespace.limit_ranges)),
+        *_quotas(plan, namespace, before),
         *storage(workloads, namespace.storage_classes, namespace.claims),
         *(_UNSEEN.warn("NamespaceNotSeen", each) for each in namespace.unseen),
     )
 
 
-def _quotas(
-    workloads: Iterable[Workload], objects: Iterable[Mapping[str, Any]], namespace: Namespace
-) -> tuple[CheckResult, ...]:
-    """Nothing is counted where nobody counts: the operator asks for every resource."""
-    if not namespace.quotas:
-        return (NO_QUOTA,)
-    return quotas(_demand(workloads, objects, namespace), namespace.quotas)
-
-
-def _demand(
-    workloads: Iterable[Workload], objects: Iterable[Mapping[str, Any]], namespace: Namespace
-) -> Demand:
-    counted = _counted(workloads, namespace)
+def demand(plan: Plan, namespace: Namespace, before: Sequence[Demand] = ()) -> Demand:
+    """What a Plan asks of the namespace's quotas; arguments as of `refusals`."""
+    objects = build_objects(plan)
+    counted = _counted((workload(each) for each in objects if each["kind"] == DEPLOYMENT), namespace)
     there = _counted(namespace.present, namespace)
     made = object_usage(objects)
     present: Counter[str] = Counter(made) if there else Counter()
     for each, usage in there:
         present += Counter({name: value * each.pods for name, value in usage.items()})
-    return Demand(counted, made, present)
+    return Demand(plan, counted, made, present, tuple(before))
+
+
+def _quotas(plan: Plan, namespace: Namespace, before: Sequence[Demand]) -> tuple[CheckResult, ...]:
+    """Nothing is counted where nobody counts: the operator asks for every resource."""
+    if namespace.quotas is None:
+        return ()
+    return quotas(demand(plan, namespace, before), namespace.quotas) if namespace.quotas else (NO_QUOTA,)
 
 
 def _counted(
@@ -86,7 +90,7 @@ def _counted(
     default = next((each.name for each in namespace.storage_classes or () if each.default), None)
     found = []
     for each in workloads:
-        pod = admitted(each.pod, namespace.limit_ranges)
+        pod = admitted(each.pod, namespace.limit_ranges or ())
         usage = pod_usage(pod)
         for claim in each.claims:
             usage += claim_usage(claim, default)

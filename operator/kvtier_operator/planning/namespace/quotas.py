@@ -1,14 +1,13 @@
 """What the ResourceQuotas of a namespace leave too little of for a Plan."""
 
-from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Final
 
 from kvtier_operator.planning.checks.check import Verdicts
-from kvtier_operator.planning.namespace.names import field, plain
+from kvtier_operator.planning.namespace.demand import Demand
+from kvtier_operator.planning.namespace.fields import WEIGHTS, another_volume
+from kvtier_operator.planning.namespace.names import plain
 from kvtier_operator.planning.namespace.quota import Quota, unset
-from kvtier_operator.planning.namespace.workload import Workload
 from kvtier_operator.planning.nodes.shortage import amount
 from kvtier_operator.planning.objects.names import Component
 from kvtier_operator.planning.plan import CheckResult
@@ -18,66 +17,63 @@ _VERDICTS: Final = Verdicts("quota", "metadata.namespace")
 NO_QUOTA: Final = _VERDICTS.passed("no ResourceQuota")
 
 
-@dataclass(frozen=True, slots=True)
-class Demand:
-    """What is asked of a quota.
-
-    Attributes:
-        workloads: Pods as admitted, each with what one of them counts for, its volumes included.
-        objects: What everything that is no pod counts for.
-        present: What of all this is there already, and so among what is used.
-    """
-
-    workloads: tuple[tuple[Workload, Counter[str]], ...]
-    objects: Counter[str]
-    present: Counter[str]
-
-    def of(self, resource: str) -> int:
-        """All of a resource."""
-        return self.objects[resource] + sum(each.pods * usage[resource] for each, usage in self.workloads)
-
-    def field(self, resource: str) -> str:
-        """Path of the field that makes it less, of the engines where both ask; empty where none does."""
-        asking = [each.component for each, usage in self.workloads if each.pods and usage[resource]]
-        return field(asking[0], resource) if asking else ""
-
-    def parts(self, resource: str) -> str:
-        """The same in words, such as `2 engine pods of 8`."""
-        return ", ".join(
-            f"{many(each.pods, f'{each.component} pod')} of {amount(plain(resource), usage[resource])}"
-            for each, usage in self.workloads
-            if usage[resource] and each.pods
-        )
-
-
 def quotas(demand: Demand, found: Sequence[Quota]) -> tuple[CheckResult, ...]:
-    """Refusals; then the quotas of which it cannot be told whether they count these pods."""
+    """Refusals; then rollouts that would wait, and quotas of which it is unknown whether they count these."""
     ours = [each for each in found if each.counts_ours]
     refusals = [result for each in ours for result in (*_exceeded(each, demand), *_unset(each, demand))]
-    remarks = [_left_out(each) for each in found if each.open_scopes]
+    remarks = [result for each in ours for result in _rollouts(each, demand)]
+    remarks += [_left_out(each) for each in found if each.open_scopes]
     if refusals or remarks:
         return (*refusals, *remarks)
-    return (_VERDICTS.passed(f"{many(len(ours), 'ResourceQuota')} to count in, with room for it"),)
+    beside = f" {demand.company}" if demand.before else ""
+    return (_VERDICTS.passed(f"{many(len(ours), 'ResourceQuota')} to count in, with room for it{beside}"),)
 
 
 def _exceeded(quota: Quota, demand: Demand) -> Iterator[CheckResult]:
-    for resource, hard in quota.hard.items():
-        wanted, used = demand.of(resource), quota.used.get(resource, 0)
-        others = max(used - demand.present[resource], 0)
-        missing = wanted - (hard - others)
-        if not wanted or missing <= 0:
+    for resource in quota.hard:
+        missing = _missing(quota, demand, resource)
+        if not demand.of(resource) or missing <= 0:
             continue
-        where, name = demand.field(resource), plain(resource)
-        parts = demand.parts(resource)
-        beside = f", {amount(name, others)} of it used by others" if others else ""
+        where = demand.field(resource, missing)
+        way = another_volume(resource) if where == WEIGHTS else f"lower {where}"
+        ways = [*([way] if where else ()), _ask(resource, missing)]
         yield _VERDICTS.reject(
             "QuotaExceeded",
-            f"ResourceQuota {quota.name} allows {amount(name, hard)} of {resource}{beside}; "
-            f"{amount(name, wanted)} needed{f' ({parts})' if parts else ''}: "
-            f"{f'lower {where}, or ' if where else ''}ask the namespace's owner for "
-            f"{amount(name, missing)} more",
+            f"{_allowed(quota, demand, resource)}; {demand.needed(resource)}: {', or '.join(ways)}",
             field=where,
         )
+
+
+def _rollouts(quota: Quota, demand: Demand) -> Iterator[CheckResult]:
+    """What runs fits, and not what a rollout makes beside it."""
+    for resource in quota.hard:
+        missing, surge = _missing(quota, demand, resource), demand.surge(resource)
+        if not surge or missing > 0 or missing + surge <= 0:
+            continue
+        yield _VERDICTS.warn(
+            "QuotaHoldsRollout",
+            f"{_allowed(quota, demand, resource)}, which is enough; {demand.needed_for_rollout(resource)}: "
+            f"a rollout would wait; {_ask(resource, missing + surge)}",
+        )
+
+
+def _missing(quota: Quota, demand: Demand, resource: str) -> int:
+    """How much more it would have to allow; negative where there is room."""
+    return demand.all_of(resource) + _others(quota, demand, resource) - quota.hard[resource]
+
+
+def _others(quota: Quota, demand: Demand, resource: str) -> int:
+    return max(quota.used.get(resource, 0) - demand.present(resource), 0)
+
+
+def _allowed(quota: Quota, demand: Demand, resource: str) -> str:
+    name, others = plain(resource), _others(quota, demand, resource)
+    beside = f", {amount(name, others)} of it used by others" if others else ""
+    return f"ResourceQuota {quota.name} allows {amount(name, quota.hard[resource])} of {resource}{beside}"
+
+
+def _ask(resource: str, missing: int) -> str:
+    return f"ask the namespace's owner for {amount(plain(resource), missing)} more"
 
 
 def _unset(quota: Quota, demand: Demand) -> Iterator[CheckResult]:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from kvtier_operator.planning.checks.check import Verdicts
-from kvtier_operator.planning.namespace.names import volume_field
+from kvtier_operator.planning.namespace.fields import WEIGHTS, volume_field
 from kvtier_operator.planning.namespace.workload import Workload
 from kvtier_operator.planning.plan import CheckResult
 
@@ -49,23 +49,24 @@ def _missing(
     workload: Workload, classes: Sequence[StorageClass] | None, claims: frozenset[str] | None
 ) -> Iterator[CheckResult]:
     for claim in workload.claims if classes is not None else ():
-        where = f"{volume_field(claim.volume)}.ephemeral.storageClassName"
         there = sorted(each.name for each in classes or ())
         choice = f"name one of {', '.join(there)}" if there else "have one made"
+        key = "ephemeral.storageClassName"
         if claim.storage_class is None and not any(each.default for each in classes or ()):
-            yield _reject("StorageClassMissing", "the cluster has no default storage class", choice, where)
+            lacks = "the cluster has no default storage class"
+            yield _reject("StorageClassMissing", lacks, choice, claim.volume, key)
         elif claim.storage_class is not None and claim.storage_class not in there:
             lacks = f"the cluster has no storage class {claim.storage_class}"
-            yield _reject("StorageClassMissing", lacks, choice, where)
+            yield _reject("StorageClassMissing", lacks, choice, claim.volume, key)
     for volume, name in workload.named_claims.items() if claims is not None else ():
         if name not in (claims or ()):
-            where = f"{volume_field(volume)}.persistentVolumeClaim.claimName"
-            yield _reject(
-                "ClaimMissing", f"the namespace has no PersistentVolumeClaim {name}", "make it", where
-            )
+            lacks = f"the namespace has no PersistentVolumeClaim {name}"
+            yield _reject("ClaimMissing", lacks, "make it", volume, "persistentVolumeClaim.claimName")
 
 
-def _reject(reason: str, lacks: str, choice: str, where: str) -> CheckResult:
+def _reject(reason: str, lacks: str, choice: str, volume: str, key: str) -> CheckResult:
+    where = volume_field(volume)
+    what = "the volume of their weights" if where == WEIGHTS else "their disk"
     return _VERDICTS.reject(
-        reason, f"{lacks}, so the engines' pods would wait for their disk: {choice}", field=where
+        reason, f"{lacks}, so the engines' pods would wait for {what}: {choice}", field=f"{where}.{key}"
     )

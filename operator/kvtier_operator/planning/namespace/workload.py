@@ -34,7 +34,8 @@ class Workload:
     Attributes:
         name: The Deployment.
         component: Whose it is.
-        pods: How many there are at most at one time.
+        pods: How many there are.
+        surge: How many a rollout makes beside them at most.
         pod: The spec of one.
         claims: Volumes that are made with each.
         named_claims: Claims that must be there, by the volumes that name them.
@@ -43,6 +44,7 @@ class Workload:
     name: str
     component: Component
     pods: int
+    surge: int
     pod: Mapping[str, Any]
     claims: tuple[Claim, ...]
     named_claims: Mapping[str, str]
@@ -53,7 +55,7 @@ def workload(deployment: Mapping[str, Any], pods: int | None = None) -> Workload
 
     Args:
         deployment: apps/v1, as the planner builds it or as it is live.
-        pods: How many of its pods there are; as many as it may have at one time where None.
+        pods: How many of its pods there are, those of a rollout among them; as many as it wants where None.
     """
     metadata, spec = deployment["metadata"], deployment["spec"]
     pod = spec["template"]["spec"]
@@ -61,7 +63,8 @@ def workload(deployment: Mapping[str, Any], pods: int | None = None) -> Workload
     return Workload(
         name=metadata["name"],
         component=Component(metadata["labels"][COMPONENT_LABEL]),
-        pods=_most_pods(spec) if pods is None else pods,
+        pods=int(spec["replicas"]) if pods is None else pods,
+        surge=_surge(spec) if pods is None else 0,
         pod=pod,
         claims=tuple(_claim(each) for each in volumes if "ephemeral" in each),
         named_claims={
@@ -72,12 +75,12 @@ def workload(deployment: Mapping[str, Any], pods: int | None = None) -> Workload
     )
 
 
-def _most_pods(spec: Mapping[str, Any]) -> int:
-    """Replicas, and those that a rollout makes beside them: so many, or a share of them, rounded up."""
-    replicas = int(spec["replicas"])
+def _surge(spec: Mapping[str, Any]) -> int:
+    """So many, or a share of the replicas, rounded up."""
     surge = str(spec["strategy"].get("rollingUpdate", {}).get("maxSurge", 0))
-    beside = ceil_div(replicas * int(surge.removesuffix("%")), 100) if surge.endswith("%") else int(surge)
-    return replicas + beside
+    if surge.endswith("%"):
+        return ceil_div(int(spec["replicas"]) * int(surge.removesuffix("%")), 100)
+    return int(surge)
 
 
 def _claim(volume: Mapping[str, Any]) -> Claim:

@@ -136,8 +136,15 @@ def test_what_the_namespace_refuses_is_said_and_holds_nothing_up(bound: Namespac
         assert f"; BudgetFits: {found['BudgetFits']['message']}" in conditions(waiting)["Ready"]["message"]
 
 
-def test_a_remark_on_the_namespace_is_no_refusal() -> None:
-    known, _ = planned({}, Namespace(limit_ranges=(limit_range(default={"cpu": "4"}),)))
+@pytest.mark.parametrize(
+    "bound",
+    [
+        Namespace(limit_ranges=(limit_range(default={"cpu": "4"}),)),
+        Namespace(quotas=(quota({"pods": "3"}),)),  # enough for what runs, not for a rollout
+    ],
+)
+def test_a_remark_on_the_namespace_is_no_refusal(bound: Namespace) -> None:
+    known, _ = planned({"spec.replicas": 2, "spec.router.replicas": 1}, bound)
     assert conditions(replace(FULL, planned=known))["BudgetFits"]["reason"] == "Fits"
 
 

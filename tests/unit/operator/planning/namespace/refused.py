@@ -1,4 +1,4 @@
-"""What a namespace says of a resource: the engine of these cases takes 2 GPUs, the picker 1 cpu."""
+"""What a namespace says of a resource: the engine of these cases takes 2 GPUs, the picker 500m cpu."""
 
 from typing import Any
 

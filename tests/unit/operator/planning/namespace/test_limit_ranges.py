@@ -77,6 +77,21 @@ def test_a_volume_that_is_made_with_the_pod() -> None:
     assert said(_namespace(limit_range("PersistentVolumeClaim", min={"storage": "2Ti"})), tiers=_CLAIM)
 
 
+def test_a_volume_for_the_weights() -> None:
+    one = limit_range("PersistentVolumeClaim", max={"storage": "50Gi"})
+    [refusal] = said(_namespace(one), model_volume={"ephemeral": {}})
+    assert refusal.field == "spec.model.volume"
+    assert "volume weights of case-engine requests" in refusal.message
+    assert "keep the weights on another spec.model.volume than ephemeral, or ask" in refusal.message
+    [refusal] = said(_namespace(limit_range("Pod", max={"ephemeral-storage": "50Gi"})))[:1]
+    assert refusal.field == "spec.model.volume"
+
+
+def test_limits_that_were_not_looked_at_are_no_pass() -> None:
+    names = [each.name for each in refusals(plan(), Namespace(limit_ranges=None, quotas=None))]
+    assert names == ["storage"]
+
+
 def test_a_limit_that_nobody_asked_for_is_pointed_out() -> None:
     found = said(_namespace(limit_range(default={"cpu": "4"})), Outcome.WARN)
     assert [(each.reason, each.field) for each in found] == [

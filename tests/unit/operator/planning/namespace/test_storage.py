@@ -59,6 +59,20 @@ def test_a_claim() -> None:
     assert _said(Namespace(), _CLAIM) == []
 
 
+@pytest.mark.parametrize(
+    ("volume", "field", "lacks"),
+    [
+        (_CLAIM, "persistentVolumeClaim.claimName", "the namespace has no PersistentVolumeClaim cache"),
+        (_EPHEMERAL, "ephemeral.storageClassName", "the cluster has no storage class fast"),
+    ],
+)
+def test_the_volume_of_the_weights(volume: dict[str, Any], field: str, lacks: str) -> None:
+    namespace = Namespace(storage_classes=(), claims=frozenset())
+    [found] = said(namespace, model_volume=volume)
+    assert found.field == f"spec.model.volume.{field}"
+    assert f"{lacks}, so the engines' pods would wait for the volume of their weights: " in found.message
+
+
 def test_a_further_volume_has_its_own_field() -> None:
     disk = {"capacity": "1Ti", "volume": {"emptyDir": {}}, "extraVolumes": [_EPHEMERAL]}
     [found] = said(Namespace(storage_classes=()), backend="LMCache", tiers={"disk": disk})

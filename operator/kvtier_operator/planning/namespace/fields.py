@@ -1,0 +1,87 @@
+"""The fields of a KVCacheTier behind what its pods ask a namespace for."""
+
+import re
+from collections.abc import Mapping
+from typing import Final
+
+from kvtier_operator.planning.namespace.names import MEMORY, STORAGE, plain, storage_class_of
+from kvtier_operator.planning.namespace.workload import Workload
+from kvtier_operator.planning.objects.names import Component
+from kvtier_operator.planning.plan import Plan
+from kvtier_operator.planning.storage import EPHEMERAL_STORAGE, own_bytes, tier_bytes, weights_bytes
+from kvtier_operator.planning.weights import VOLUME_NAME
+
+WEIGHTS: Final = "spec.model.volume"
+GPUS: Final = "nvidia.com/gpu"
+_DISK: Final = "spec.tiers.disk.capacity"
+_DISK_VOLUME: Final = re.compile(r"kv-disk-(\d+)")
+_ENGINE_FIELDS: Final = (
+    (MEMORY, "spec.tiers.cpu.capacity"),
+    ("hugepages-", "spec.tiers.cpu.capacity"),
+    (GPUS, "spec.engine.tensorParallelSize"),
+)
+
+
+def shares(plan: Plan, workload: Workload, resource: str, amount: int) -> Mapping[str, int]:
+    """How much of a resource each field makes one pod take, by the fields' paths; never empty.
+
+    Args:
+        plan: The Plan.
+        workload: Whose pod it is.
+        resource: As a quota or a LimitRange names it.
+        amount: What the pod takes of it.
+    """
+    name = plain(resource)
+    if workload.component is Component.PICKER:
+        return {"spec.router.resources": amount}
+    if name == EPHEMERAL_STORAGE:
+        return _on_node(plan) or {"spec.engine.resources": amount}
+    if name == STORAGE:
+        return _in_claims(workload, storage_class_of(resource)) or {_DISK: amount}
+    found = (field for start, field in _ENGINE_FIELDS if name.startswith(start))
+    return {next(found, "spec.engine.resources"): amount}
+
+
+def field(plan: Plan, workload: Workload, resource: str) -> str:
+    """Path of the field that decides first how much of a resource a pod takes."""
+    return next(iter(shares(plan, workload, resource, 0)))
+
+
+def claim_field(volume: str) -> str:
+    """Path of the field that decides the size of a volume that is made with an engine's pod."""
+    return WEIGHTS if volume == VOLUME_NAME else _DISK
+
+
+def volume_field(volume: str) -> str:
+    """Path of the field behind a volume of the engines' pods."""
+    if volume == VOLUME_NAME:
+        return WEIGHTS
+    found = _DISK_VOLUME.fullmatch(volume)
+    index = int(found[1]) if found else 0
+    return f"spec.tiers.disk.extraVolumes[{index - 1}]" if index else "spec.tiers.disk.volume"
+
+
+def another_volume(resource: str) -> str:
+    """What to do about weights that take too much of a resource: their size is the model's."""
+    kind = "emptyDir" if plain(resource) == EPHEMERAL_STORAGE else "ephemeral"
+    return f"keep the weights on another {WEIGHTS} than {kind}"
+
+
+def _on_node(plan: Plan) -> dict[str, int]:
+    """Of the node's disk, what is worth lowering: not the allowance for logs."""
+    lines = plan.budget.storage
+    found = {
+        _DISK: tier_bytes(lines),
+        WEIGHTS: weights_bytes(lines),
+        "spec.engine.resources": own_bytes(lines),
+    }
+    return {field: size for field, size in found.items() if size}
+
+
+def _in_claims(workload: Workload, storage_class: str) -> dict[str, int]:
+    found: dict[str, int] = {}
+    for claim in workload.claims:
+        if not storage_class or claim.storage_class in (None, storage_class):
+            where = claim_field(claim.volume)
+            found[where] = found.get(where, 0) + claim.storage_bytes
+    return found
