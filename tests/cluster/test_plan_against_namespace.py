@@ -190,6 +190,13 @@ def test_no_such_namespace(tmp_path: Path) -> None:
         _report(tmp_path, "nowhere", 2)
 
 
+@pytest.mark.parametrize("name", ["", "No", "a b", "x/y"])
+def test_what_is_no_name_of_a_namespace(name: str) -> None:
+    result = CliRunner().invoke(plan, ["-f", "none.yaml", "--against-namespace", name])
+    assert result.exit_code == 2
+    assert f"{name!r} is not a namespace: a-z, 0-9 and -" in result.output
+
+
 def test_no_cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("KUBECONFIG", str(tmp_path / "none"))
     with pytest.raises(ClusterError, match="no cluster to look at"):

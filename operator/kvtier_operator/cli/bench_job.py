@@ -37,27 +37,14 @@ class Asked:
     deadline_s: int
 
 
-def _namespace(_context: click.Context, _option: click.Parameter, value: str | None) -> str | None:
-    if value is None:
-        return None
-    from pydantic import ValidationError  # noqa: PLC0415 - takes a while, and help has no values
-
-    from kvtier_operator.api.resource import Metadata  # noqa: PLC0415 - as above
-
-    try:
-        Metadata(name="bench", namespace=value)
-    except ValidationError as error:
-        message = f"{value!r} is not a namespace: a-z, 0-9 and -, at most 63 characters"
-        raise click.BadParameter(message) from error
-    return value
-
-
 @click.command()
 @of_all.filenames
 @of_all.model_config
 @of_all.hub
 @of_all.images
-@click.option("-n", "--namespace", callback=_namespace, help="Of the Job; by default the resource's.")
+@click.option(
+    "-n", "--namespace", callback=of_all.namespace_name, help="Of the Job; by default the resource's."
+)
 @click.option(
     "--only", multiple=True, callback=names_of(PARTS), metavar=names_shown(PARTS), help="Leave out the other."
 )

@@ -44,3 +44,19 @@ def images(command: Callable[..., None]) -> Callable[..., None]:
         command(images=image_source(registry=image_registry, references=references), **values)
 
     return with_images
+
+
+def namespace_name(_context: click.Context, _option: click.Parameter, value: str | None) -> str | None:
+    """Callback of an option that names a namespace: refuses what no cluster could have."""
+    if value is None:
+        return None
+    from pydantic import ValidationError  # noqa: PLC0415 - takes a while, and help has no values
+
+    from kvtier_operator.api.resource import Metadata  # noqa: PLC0415 - as above
+
+    try:
+        Metadata(name="any", namespace=value)
+    except ValidationError as error:
+        message = f"{value!r} is not a namespace: a-z, 0-9 and -, at most 63 characters"
+        raise click.BadParameter(message) from error
+    return value

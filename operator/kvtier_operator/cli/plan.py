@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     "--against-namespace",
     "namespace",
     metavar="NAMESPACE",
+    callback=options.namespace_name,
     help="Say what limits, quotas and storage of this namespace of KUBECONFIG's cluster refuse.",
 )
 @options.hub
