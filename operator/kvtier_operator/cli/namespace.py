@@ -2,13 +2,13 @@
 
 import json
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Final
 
 from kubernetes import client
-from kubernetes.config import ConfigException, new_client_from_config
+from kubernetes.config import new_client_from_config
 from urllib3.exceptions import HTTPError
 
 from kvtier_operator.errors import InvalidInputError, PermanentError, Problem, RetryableError
@@ -18,7 +18,7 @@ from kvtier_operator.planning.namespace.quota import quota_from_object
 from kvtier_operator.planning.namespace.storage import storage_class_from_object
 from kvtier_operator.planning.namespace.workload import DEPLOYMENT, Workload, workload
 from kvtier_operator.planning.objects import build_objects
-from kvtier_operator.planning.objects.names import MANAGED_BY, MANAGED_BY_LABEL
+from kvtier_operator.planning.objects.names import COMPONENT_LABEL, MANAGED_BY, MANAGED_BY_LABEL
 from kvtier_operator.planning.plan import Plan
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ def look_at(name: str, plan: Plan) -> Namespace:
     """
     try:
         api = new_client_from_config(os.environ.get("KUBECONFIG"))
-    except (ConfigException, OSError) as error:
+    except Exception as error:  # what it raises depends on what stands in the file
         why = str(error).rstrip(".")
         raise ClusterError(f"{_OPTION}: no cluster to look at: {why}; set KUBECONFIG") from error
     with api:
@@ -134,7 +134,7 @@ class _Look:
         read = client.AppsV1Api(self.api).read_namespaced_deployment
         for each in planned:
             live = self._get("Deployments", read, each.name, self.namespace)
-            if live is not None and live["metadata"].get("labels", {}).get(MANAGED_BY_LABEL) == MANAGED_BY:
+            if live is not None and _is_ours(live["metadata"].get("labels") or {}):
                 yield workload(live, (live.get("status") or {}).get("replicas", 0))
 
     def _list(self, what: str, call: Callable[..., Any], *place: str) -> list[dict[str, Any]] | None:
@@ -153,3 +153,7 @@ class _Look:
             return None
         document: dict[str, Any] = json.loads(answer.data)
         return document
+
+
+def _is_ours(labels: Mapping[str, str]) -> bool:
+    return labels.get(MANAGED_BY_LABEL) == MANAGED_BY and COMPONENT_LABEL in labels

@@ -10,6 +10,7 @@ from kvtier_operator.planning.namespace.workload import Workload
 from kvtier_operator.planning.plan import CheckResult
 
 _VERDICTS: Final = Verdicts("storage", "spec.tiers.disk.volume")
+CLASS_MISSING: Final = "StorageClassMissing"
 _DEFAULT: Final = (
     "storageclass.kubernetes.io/is-default-class",
     "storageclass.beta.kubernetes.io/is-default-class",
@@ -50,14 +51,14 @@ def _missing(
 ) -> Iterator[CheckResult]:
     for claim in workload.claims if classes is not None else ():
         there = sorted(each.name for each in classes or ())
-        choice = f"name one of {', '.join(there)}" if there else "have one made"
+        choice = f"name one of {', '.join(there)}" if there else "have one made, or volumes by hand"
         key = "ephemeral.storageClassName"
         if claim.storage_class is None and not any(each.default for each in classes or ()):
             lacks = "the cluster has no default storage class"
-            yield _reject("StorageClassMissing", lacks, choice, claim.volume, key)
+            yield _reject(CLASS_MISSING, lacks, choice, claim.volume, key)
         elif claim.storage_class is not None and claim.storage_class not in there:
             lacks = f"the cluster has no storage class {claim.storage_class}"
-            yield _reject("StorageClassMissing", lacks, choice, claim.volume, key)
+            yield _reject(CLASS_MISSING, lacks, choice, claim.volume, key)
     for volume, name in workload.named_claims.items() if claims is not None else ():
         if name not in (claims or ()):
             lacks = f"the namespace has no PersistentVolumeClaim {name}"

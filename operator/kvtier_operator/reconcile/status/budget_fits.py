@@ -3,8 +3,10 @@
 from collections.abc import Sequence
 from typing import Final
 
+from kvtier_operator.planning.namespace.storage import CLASS_MISSING
 from kvtier_operator.planning.plan import CheckResult, Outcome, Plan
 from kvtier_operator.planning.units import size
+from kvtier_operator.reconcile.facts.deployment import DeploymentFacts
 from kvtier_operator.reconcile.status.verdict import Verdict, fails, holds, unknown
 
 TYPE: Final = "BudgetFits"
@@ -45,6 +47,18 @@ def budget_fits(plan: Plan, namespace: Sequence[CheckResult] = ()) -> Verdict:
         "Fits",
         f"an engine pod needs {total} of memory: {lines}" + (f"; and {others}" if others else ""),
     )
+
+
+def with_engines(said: Verdict, engine: DeploymentFacts | None) -> Verdict:
+    """Takes a missing storage class back where engines have their volumes: some are made by hand.
+
+    Args:
+        said: What was said without a look at the engines.
+        engine: Their Deployment; None where there is none yet.
+    """
+    if said.reason != CLASS_MISSING or engine is None or not (engine.complete and engine.wanted):
+        return said
+    return holds(TYPE, "Fits", f"the engines are ready all the same; {said.message}")
 
 
 def no_budget() -> Verdict:

@@ -8,6 +8,7 @@ from kvtier_operator.planning.objects.names import Component
 from kvtier_operator.reconcile.facts.deployment import DeploymentFacts
 from kvtier_operator.reconcile.facts.pod import PodTrouble
 from kvtier_operator.reconcile.planned import Planned
+from kvtier_operator.reconcile.status.budget_fits import with_engines
 from kvtier_operator.reconcile.status.engines_ready import engines_ready
 from kvtier_operator.reconcile.status.failure import Failure
 from kvtier_operator.reconcile.status.ready import ready
@@ -78,7 +79,7 @@ def verdicts(given: StatusInput) -> tuple[Verdict, ...]:
     others = [each for each in given.failures if each.component is not Component.ENGINE]
     parts = (
         planned.accepted,
-        planned.budget_fits,
+        with_engines(planned.budget_fits, given.engine),
         planned.nodes_fit,
         engines_ready(
             given.engine, given.engine_troubles, engines, planned.startup_s, tiers_in_use(planned.tiers)

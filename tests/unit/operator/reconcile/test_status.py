@@ -16,6 +16,7 @@ from kvtier_operator.reconcile.kinds import BY_NAME
 from kvtier_operator.reconcile.status.build import StatusInput, build_status
 from kvtier_operator.reconcile.status.failure import Failure
 from kvtier_operator.reconcile.status.unserved import Unserved, unserved
+from kvtier_operator.reconcile.status.verdict import fails
 
 
 def test_all_is_well() -> None:
@@ -134,6 +135,14 @@ def test_what_the_namespace_refuses_is_said_and_holds_nothing_up(bound: Namespac
     for part in ("engine", "picker"):
         waiting = replace(FULL, planned=known, **{part: replace(READY, ready=0)})  # type: ignore[arg-type]
         assert f"; BudgetFits: {found['BudgetFits']['message']}" in conditions(waiting)["Ready"]["message"]
+
+
+def test_a_storage_class_is_not_missing_where_engines_have_their_volumes() -> None:
+    missing = fails("BudgetFits", "StorageClassMissing", "the cluster has no storage class manual")
+    known = replace(FULL.planned, budget_fits=missing)
+    assert conditions(replace(FULL, planned=known))["BudgetFits"]["status"] == "True"
+    waiting = replace(FULL, planned=known, engine=replace(READY, ready=1))
+    assert conditions(waiting)["BudgetFits"]["reason"] == "StorageClassMissing"
 
 
 @pytest.mark.parametrize(
