@@ -2,6 +2,7 @@
 
 A real node, `helm install`, one resource applied with kubectl, and long prompts asked again through the
 Service of the engines: from CPU memory once another prompt has taken their place on the device, then from it.
+Then a second engine, and a change that replaces both while streams are under way.
 """
 
 import json
@@ -20,6 +21,8 @@ from tests.cluster.harness.installed import Site, running_site
 from tests.cluster.harness.places import SYSTEM
 from tests.cluster.harness.providers.chosen import chosen_provider
 from tests.cluster.harness.providers.provider import Ability, lacking
+from tests.cluster.harness.settled import settle
+from tests.cluster.harness.streams import Streams, streaming
 from tests.cluster.harness.tools import MissingToolError
 
 from kvtier_operator.cli.load import load_resources
@@ -36,6 +39,8 @@ from kvtier_operator.runtime.metrics import parse_metrics
 
 _READY_S: Final = 600
 _OUTPUT_TOKENS: Final = 8
+_ENGINES: Final = 2
+_CLIENTS, _STREAM_TOKENS = 4, 200
 # Two documents take turns on a device that holds one; each is then asked again at once.
 _ORDER: Final = (
     (Kind.COLD, 0),
@@ -75,21 +80,26 @@ def main(*, tokens: int, output: Path) -> None:
     plan = make_plan(load_resources([str(_written(resource, output))])[0][1], Observed())
     pages = plan.tiers.cpu.hugepages.pages if plan.tiers.cpu.hugepages else 0
     try:
-        with running_site(provider, console.print, hugepages=pages) as site:
+        with running_site(provider, console.print, hugepages=_ENGINES * pages) as site:
             console.print(site.kubectl("get", "pods", "--all-namespaces", "--output", "wide"), markup=False)
             started = time.monotonic()
             _apply(site, output / "kvcachetier.yaml", console)
             ready_s = time.monotonic() - started
             console.print(site.kubectl("get", "kvct", "demo"), markup=False)
             samples = _measured(site, tokens, console)
+            streams = _replaced(site, plan.tiers.cpu.capacity_bytes, console)
     except (MissingToolError, RuntimeFailedError) as error:
         sys.exit(str(error))
-    report = _report(samples, ready_s)
+    report = _report(samples, ready_s) | {"rollout": {"whole": streams.whole, "troubles": streams.troubles}}
     (output / "report.json").write_text(json.dumps(report, indent=2) + "\n")
     console.print(_table(samples))
     console.print(
         f"[bold green]{report['speedup']:.0f} times faster[/] than cold through the Service; outputs are "
         f"{'equal' if report['outputs_equal'] else '[red]not equal[/]'}. Apply to Ready: {ready_s:.0f} s."
+    )
+    console.print(
+        f"Both engines replaced under load: {len(streams.sent)} streams, {streams.whole} ended whole, "
+        f"{'[red]' if streams.troubles else '[bold green]'}{len(streams.troubles)} failed[/]."
     )
     console.print(f"report: {output / 'report.json'}; the resource: {output / 'kvcachetier.yaml'}")
 
@@ -102,6 +112,7 @@ def _resource(tokens: int) -> dict[str, Any]:
     document = fitted(resource, DEMO_MODEL.name, tokens, per_token).manifest()
     document["spec"]["model"]["geometry"] = model_geometry(shape)
     document["spec"]["engine"]["env"] = model_environment()
+    document["spec"]["engine"]["drainSeconds"] = 600  # two busy cores take long for a stream
     document["spec"]["tiers"]["cpu"] |= {"hugepages": {"policy": "Require"}}
     document["spec"]["router"] = {"flavor": "gaie", "version": "1.5"}
     return document
@@ -127,8 +138,7 @@ def _apply(site: Site, resource: Path, console: Console) -> None:
 
 
 def _measured(site: Site, tokens: int, console: Console) -> list[Sample]:
-    service = site.kubectl.json("get", "service", "demo-engine")["spec"]
-    url = f"http://{service['clusterIP']}:{service['ports'][0]['port']}"
+    url = _url(site)
     console.print(f"asking through the Service demo-engine at {url}")
     texts = demo_documents(corpus(), model_folder(DEMO_MODEL, console.print), tokens)
     samples = []
@@ -143,6 +153,28 @@ def _measured(site: Site, tokens: int, console: Console) -> list[Sample]:
             name = chr(ord("A") + document)
             console.print(f"document {name}  {kind:<12} TTFT {answer.ttft_s:8.3f} s", markup=False)
     return samples
+
+
+def _url(site: Site) -> str:
+    service = site.kubectl.json("get", "service", "demo-engine")["spec"]
+    return f"http://{service['clusterIP']}:{service['ports'][0]['port']}"
+
+
+def _replaced(site: Site, capacity_bytes: int, console: Console) -> Streams:
+    """Changes the tier's capacity with streams under way."""
+    console.print(f"kubectl scale kvct demo --replicas={_ENGINES}")
+    site.kubectl("scale", "kvct", "demo", f"--replicas={_ENGINES}")
+    settle(site.kubectl, "demo", _ENGINES)
+    with streaming(_url(site), DEMO_MODEL.name, clients=_CLIENTS, tokens=_STREAM_TOKENS) as streams:
+        console.print(
+            f"{streams.under_way} streams are under way; halving tiers.cpu.capacity replaces both engines"
+        )
+        change = {"spec": {"tiers": {"cpu": {"capacity": capacity_bytes // 2}}}}
+        site.kubectl("patch", "kvct", "demo", "--type=merge", f"--patch={json.dumps(change)}")
+        settle(site.kubectl, "demo", _ENGINES)
+    for trouble in streams.troubles:
+        console.print(trouble, markup=False)
+    return streams
 
 
 def _of(samples: list[Sample], kind: Kind) -> Samples:
