@@ -53,13 +53,10 @@ def loaded(envoy: Envoy, tokens: int) -> Iterator[Streams]:
     print(f"{streams.whole} streams of {tokens} tokens, {streams.longest_s:.0f} s at most")  # noqa: T201 - seen with -s
 
 
-# Each takes minutes where engines start beside their load on few cores: of either picker one.
-def _kinds(*, long: str) -> pytest.MarkDecorator:
-    kinds = [pytest.param(each, marks=pytest.mark.long if each == long else ()) for each in (OURS, UPSTREAMS)]
-    return pytest.mark.parametrize("engines", kinds, indirect=True, scope="package")
-
-
-@_kinds(long=UPSTREAMS)
+# It takes minutes, for engines start beside their load on few cores.
+@pytest.mark.parametrize(
+    "engines", [OURS, pytest.param(UPSTREAMS, marks=pytest.mark.long)], indirect=True, scope="package"
+)
 def test_a_rollout(engines: Engines, envoy: Envoy, drained: Callable[[], int], tokens: int) -> None:
     old = set(engines.ips()) | set(engines.ips("picker"))
     spec = engines.site.kubectl.json("get", "kvct", engines.name)["spec"]
@@ -74,7 +71,8 @@ def test_a_rollout(engines: Engines, envoy: Envoy, drained: Callable[[], int], t
     assert drained(), "no request was under way when an engine was told to end"
 
 
-@_kinds(long=OURS)
+# The engine that goes has something under way only if its picker sent something there before.
+@pytest.mark.long
 def test_fewer_engines(engines: Engines, envoy: Envoy, drained: Callable[[], int], tokens: int) -> None:
     with loaded(envoy, tokens) as streams:
         engines.site.kubectl("scale", "kvct", engines.name, "--replicas=1")
