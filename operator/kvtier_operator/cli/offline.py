@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from kvtier_operator.cli import options
 from kvtier_operator.errors import RuntimeFailedError
 
 if TYPE_CHECKING:
@@ -29,17 +30,8 @@ if TYPE_CHECKING:
 @click.option(
     "--log-dir", type=click.Path(file_okay=False, path_type=Path), help="Folder for logs and files."
 )
-@click.option(
-    "-o",
-    "--output",
-    type=click.Choice(["text", "json"]),
-    default="text",
-    show_default=True,
-    help="For a reader or a program.",
-)
-@click.option(
-    "--write", type=click.Path(dir_okay=False, path_type=Path), help="Also write JSON to this file."
-)
+@options.output
+@options.write
 def offline(  # noqa: PLR0913 - one parameter an option
     *,
     num_prompts: int,

@@ -1,7 +1,8 @@
-"""Options that every command which plans resources takes alike."""
+"""Options that several commands take alike."""
 
 import functools
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, Final
 
 import click
@@ -19,6 +20,18 @@ model_config: Final = click.option(
 )
 hub: Final = click.option(
     "--hub/--no-hub", default=True, help="Ask Hugging Face for a config.json that nothing else has."
+)
+
+output: Final = click.option(
+    "-o",
+    "--output",
+    type=click.Choice(["text", "json"]),
+    default="text",
+    show_default=True,
+    help="For a reader or a program.",
+)
+write: Final = click.option(
+    "--write", type=click.Path(dir_okay=False, path_type=Path), help="Also write JSON to this file."
 )
 
 

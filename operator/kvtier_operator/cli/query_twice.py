@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, TextIO
 
 import click
 
+from kvtier_operator.cli import options
+
 if TYPE_CHECKING:
     from kvtier_operator.runtime.measure.query_twice import QueryTwice
 
@@ -24,17 +26,8 @@ if TYPE_CHECKING:
 @click.option("--max-tokens", default=16, show_default=True, type=click.IntRange(1), help="Answer's length.")
 @click.option("--chat/--completion", default=True, show_default=True, help="Which API to use.")
 @click.option("--api-key", envvar="OPENAI_API_KEY", help="Bearer token; $OPENAI_API_KEY by default.")
-@click.option(
-    "-o",
-    "--output",
-    type=click.Choice(["text", "json"]),
-    default="text",
-    show_default=True,
-    help="For a reader or a program.",
-)
-@click.option(
-    "--write", type=click.Path(dir_okay=False, path_type=Path), help="Also write JSON to this file."
-)
+@options.output
+@options.write
 def query_twice(  # noqa: PLR0913 - one parameter an option
     *,
     url: str,

@@ -7,6 +7,8 @@ from typing import Any
 
 import click
 
+from kvtier_scorer import options as common
+
 _COUNT = click.IntRange(min=1)
 _TOKENS = click.IntRange(min=1, max=10_000_000)
 _PODS = click.IntRange(min=1, max=1_000)
@@ -113,14 +115,7 @@ class Asked:
     "--replicates", type=click.IntRange(min=2), default=8, show_default=True,
     help="Sweep: traces of other seeds, or parts of a file, for the search and again for the comparison.",
 )  # fmt: skip
-@click.option(
-    "-o",
-    "--output",
-    type=click.Choice(["text", "json"]),
-    default="text",
-    show_default=True,
-    help="For a reader or a program.",
-)
+@common.output
 @click.option("--write", type=_FILE, help="Also write JSON to this file.")
 @click.option("--plot", type=_FILE, help="Also write a picture (SVG); not with --sweep.")
 def simulate(**options: object) -> None:

@@ -9,6 +9,7 @@ from kvtier_operator.reconcile.facts.deployment import DeploymentFacts
 from kvtier_operator.reconcile.facts.pod import PodTrouble
 from kvtier_operator.reconcile.planned import Planned
 from kvtier_operator.reconcile.status.budget_fits import with_engines
+from kvtier_operator.reconcile.status.condition import condition_of
 from kvtier_operator.reconcile.status.engines_ready import engines_ready
 from kvtier_operator.reconcile.status.failure import Failure
 from kvtier_operator.reconcile.status.ready import ready
@@ -58,10 +59,12 @@ def build_status(given: StatusInput, previous: Mapping[str, Any]) -> Status:
         previous: The status there is: times of conditions that did not change are kept, and so are the
             figures of what runs where a new spec was rejected.
     """
-    planned = given.planned
+    planned, before = given.planned, previous.get("conditions", ())
     status: Status = {
         "observedGeneration": given.generation,
-        "conditions": _conditions(verdicts(given), given, previous.get("conditions", ())),
+        "conditions": [
+            condition_of(verdict, before, given.generation, given.now) for verdict in verdicts(given)
+        ],
     }
     if given.engine is not None:
         status |= {"replicas": given.engine.exist, "readyReplicas": given.engine.ready}
@@ -87,26 +90,3 @@ def verdicts(given: StatusInput) -> tuple[Verdict, ...]:
         router_ready(given.picker, given.picker_troubles, others, given.kinds, given.route),
     )
     return (*parts, ready(parts))
-
-
-def _conditions(
-    now: Sequence[Verdict], given: StatusInput, before: Sequence[Mapping[str, Any]]
-) -> list[dict[str, Any]]:
-    known = {each["type"]: each for each in before}
-    return [
-        {
-            "type": verdict.type,
-            "status": verdict.status.value,
-            "observedGeneration": given.generation,
-            "lastTransitionTime": _since(verdict, known.get(verdict.type), given.now),
-            "reason": verdict.reason,
-            "message": verdict.message,
-        }
-        for verdict in now
-    ]
-
-
-def _since(verdict: Verdict, before: Mapping[str, Any] | None, now: str) -> str:
-    if before and (before["status"], before["reason"]) == (verdict.status.value, verdict.reason):
-        return str(before["lastTransitionTime"])
-    return now

@@ -5,6 +5,7 @@ from typing import Any, Final
 
 from kvtier_operator.errors import KvtierError
 from kvtier_operator.reconcile.status import ready
+from kvtier_operator.reconcile.status.condition import condition_of
 from kvtier_operator.reconcile.status.verdict import Verdict, unknown
 
 REASON: Final = "RoundFailed"
@@ -29,20 +30,5 @@ def with_ready(status: Mapping[str, Any], verdict: Verdict, generation: int, now
         now: The time, RFC 3339 in UTC.
     """
     before = status.get("conditions", ())
-    content = {
-        "type": verdict.type,
-        "status": verdict.status.value,
-        "observedGeneration": generation,
-        "reason": verdict.reason,
-        "message": verdict.message,
-    }
-    known: Mapping[str, Any] = next((each for each in before if each["type"] == verdict.type), {})
-    is_news = any(known.get(key) != content[key] for key in ("status", "reason"))
     others = [each for each in before if each["type"] != verdict.type]
-    return {
-        **status,
-        "conditions": [
-            *others,
-            content | {"lastTransitionTime": now if is_news else known["lastTransitionTime"]},
-        ],
-    }
+    return {**status, "conditions": [*others, condition_of(verdict, before, generation, now)]}

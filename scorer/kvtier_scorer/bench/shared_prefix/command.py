@@ -5,6 +5,7 @@ from pathlib import Path
 
 import click
 
+from kvtier_scorer import options as common
 from kvtier_scorer.bench.shared_prefix.workload import WORKLOADS
 
 _COUNT = click.IntRange(min=1)
@@ -63,14 +64,7 @@ class Asked:
     "--timeout", "timeout_s", default=600.0, show_default=True, help="Seconds a server may be silent."
 )
 @click.option("--api-key", envvar="OPENAI_API_KEY", help="Bearer token; $OPENAI_API_KEY by default.")
-@click.option(
-    "-o",
-    "--output",
-    type=click.Choice(["text", "json"]),
-    default="text",
-    show_default=True,
-    help="For a reader or a program.",
-)
+@common.output
 @click.option(
     "--write", type=click.Path(dir_okay=False, path_type=Path), help="Also write JSON to this file."
 )
