@@ -7,23 +7,13 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 import aiohttp
+from tests.cluster.chaos.snapshot import CHILDREN
 from tests.cluster.harness.connection import Connection, collection
 
 from kvtier_operator.planning.objects.names import MANAGED_BY_LABEL
 
 FieldPath = tuple[str | int, ...]
 DEEDS: Final = ("delete", "take label", "take owner", "edit")
-_KINDS: Final = (
-    "ServiceAccount",
-    "ConfigMap",
-    "Service",
-    "Deployment",
-    "PodDisruptionBudget",
-    "Role",
-    "RoleBinding",
-    "InferencePool",
-    "HTTPRoute",
-)
 _COME_AND_GO: Final = ("PodDisruptionBudget", "HTTPRoute")
 """An object without its label that its resource no longer wants cannot be told from someone else's."""
 _REFUSED: Final = (400, 404, 409, 422)
@@ -49,7 +39,7 @@ class Others:
 
     async def pick(self) -> tuple[str, str] | None:
         """Kind and name of an object of kvtier's; None where there is none of a kind."""
-        kind = self._random.choice(_KINDS)
+        kind = self._random.choice(CHILDREN)
         items = (await self._connection.request("GET", collection(kind, self._namespace)))["items"]
         owned = [each["metadata"]["name"] for each in items if "managedFields" in each["metadata"]]
         return (kind, self._random.choice(owned)) if owned else None
@@ -166,5 +156,5 @@ def _filled(value: Any) -> Any:  # noqa: ANN401 - JSON
 
 async def objects(connection: Connection, namespace: str) -> list[tuple[str, dict[str, Any]]]:
     """All objects of a namespace that kvtier made, each with its kind."""
-    listed = {kind: await connection.request("GET", collection(kind, namespace)) for kind in _KINDS}
+    listed = {kind: await connection.request("GET", collection(kind, namespace)) for kind in CHILDREN}
     return [(kind, each) for kind, found in listed.items() for each in found["items"] if [*own_fields(each)]]

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from tests.cluster.harness.connection import Connection, collection
 
-_KINDS: Final = (
+CHILDREN: Final = (
     "ServiceAccount",
     "ConfigMap",
     "Service",
@@ -16,8 +16,8 @@ _KINDS: Final = (
     "RoleBinding",
     "InferencePool",
     "HTTPRoute",
-    "KVCacheTier",
 )
+"""Kinds of objects that a life's resource has."""
 _OF_ONE_RUN: Final = {
     "uid",
     "resourceVersion",
@@ -37,7 +37,7 @@ _OF_ONE_RUN: Final = {
 async def snapshot(connection: Connection, namespace: str) -> str:
     """The objects as text: the same bytes for equal runs, whatever the namespace is called."""
     found = {}
-    for kind in _KINDS:
+    for kind in (*CHILDREN, "KVCacheTier"):
         listed = await connection.request("GET", collection(kind, namespace))
         for each in listed["items"]:
             if kind != "KVCacheTier":

@@ -10,10 +10,9 @@ from typing import Any, Final
 import pytest
 from tests.cluster.chaos.deeds import DEEDS, FieldPath, Others, objects, own_fields, tried
 from tests.cluster.chaos.life import Life
-from tests.cluster.chaos.proxy import NONE, Fault, operator_through, running_proxy
+from tests.cluster.chaos.proxy import NONE, Fault, operator_through
 from tests.cluster.chaos.stage import Stage
-from tests.cluster.harness.connection import AT_A_TIME, connected
-from tests.cluster.harness.gateway_controller import running_gateway_controller
+from tests.cluster.harness.connection import AT_A_TIME
 from tests.cluster.harness.tools import Say
 
 from kvtier_operator.planning.observed import Observed
@@ -31,11 +30,7 @@ _WRITES_A_DEED: Final = 6
 
 
 async def _drift(stage: Stage, folder: Path, say: Say, deeds: int) -> None:
-    async with (
-        connected(stage.administrator) as connection,
-        running_gateway_controller(connection),
-        running_proxy(stage.operator) as proxy,
-    ):
+    async with stage.up() as (connection, proxy):
         async with operator_through(proxy, folder, "undrifted"):
             calm = Life(connection, "undrifted")
             await calm.create()
@@ -71,11 +66,7 @@ async def _drift(stage: Stage, folder: Path, say: Say, deeds: int) -> None:
 
 
 async def _see_all(stage: Stage, folder: Path) -> None:
-    async with (
-        connected(stage.administrator) as connection,
-        running_gateway_controller(connection),
-        running_proxy(stage.operator) as proxy,
-    ):
+    async with stage.up() as (connection, proxy):
         async with operator_through(proxy, folder, "seen"):
             life = Life(connection, "seen")
             await life.create()

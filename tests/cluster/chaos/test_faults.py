@@ -8,10 +8,8 @@ from typing import Final
 
 import pytest
 from tests.cluster.chaos.life import Life
-from tests.cluster.chaos.proxy import NONE, Call, Fault, operator_through, running_proxy
+from tests.cluster.chaos.proxy import NONE, Call, Fault, operator_through
 from tests.cluster.chaos.stage import Stage
-from tests.cluster.harness.connection import connected
-from tests.cluster.harness.gateway_controller import running_gateway_controller
 from tests.cluster.harness.tools import Say
 
 _SHARE_OF_FAULTS: Final = 0.3
@@ -37,23 +35,18 @@ class _SomeFaults:
 
 async def _expected(stage: Stage, folder: Path, namespace: str) -> tuple[str, str]:
     """What an undisturbed operator makes of the life's two states."""
-    async with connected(stage.administrator) as connection, running_gateway_controller(connection):
+    async with stage.up() as (connection, proxy), operator_through(proxy, folder, namespace):
         life = Life(connection, namespace)
-        async with running_proxy(stage.operator) as proxy, operator_through(proxy, folder, namespace):
-            await life.create()
-            first = await life.settled()
-            await life.change()
-            return first, await life.settled()
+        await life.create()
+        first = await life.settled()
+        await life.change()
+        return first, await life.settled()
 
 
 async def _through_faults(stage: Stage, folder: Path, say: Say) -> None:
     expected = await _expected(stage, folder, "calm")
     choose = _SomeFaults(seed=1)
-    async with (
-        connected(stage.administrator) as connection,
-        running_gateway_controller(connection),
-        running_proxy(stage.operator) as proxy,
-    ):
+    async with stage.up() as (connection, proxy):
         proxy.choose = choose
         start = time.monotonic()
         async with operator_through(proxy, folder, "faulty"):
@@ -75,11 +68,7 @@ async def _through_faults(stage: Stage, folder: Path, say: Say) -> None:
 async def _silent(stage: Stage, folder: Path, say: Say) -> None:
     """All watches open once and say nothing; the changes they would have told of are seen all the same."""
     expected = await _expected(stage, folder, "heard")
-    async with (
-        connected(stage.administrator) as connection,
-        running_gateway_controller(connection),
-        running_proxy(stage.operator) as proxy,
-    ):
+    async with stage.up() as (connection, proxy):
         silenced: set[str] = set()
 
         def choose(call: Call) -> Fault:

@@ -1,5 +1,6 @@
 """kvtier as a platform team has it: a node, images, the CRDs it builds on, the chart installed with helm."""
 
+import json
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,7 +14,7 @@ from tests.cluster.harness.images.kvtier import ARCHIVES
 from tests.cluster.harness.modules import published_crds
 from tests.cluster.harness.places import CHART, SYSTEM
 from tests.cluster.harness.providers.provider import Node, Provider
-from tests.cluster.harness.shipped import RESTRICTED
+from tests.cluster.harness.shipped import SYSTEM_NAMESPACE
 from tests.cluster.harness.tools import Say
 
 
@@ -53,7 +54,6 @@ def running_site(provider: Provider, say: Say, *, hugepages: int) -> Iterator[Si
             for definition in published_crds():
                 install(api, definition)
         say("helm install kvtier charts/tiered-prefix-cache")
-        kubectl("create", "namespace", SYSTEM)
-        kubectl("label", "namespace", SYSTEM, *(f"{key}={value}" for key, value in RESTRICTED.items()))
+        kubectl("create", "--filename", "-", stdin=json.dumps(SYSTEM_NAMESPACE))
         helm("install", "kvtier", CHART, "--namespace", SYSTEM, "--wait", "--timeout", "180s")
         yield Site(node, kubectl, helm)

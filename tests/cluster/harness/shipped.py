@@ -16,6 +16,12 @@ from tests.cluster.harness.tools import Say
 
 RESTRICTED: Final = {"pod-security.kubernetes.io/enforce": "restricted"}
 """Labels of a namespace that admits the least."""
+SYSTEM_NAMESPACE: Final = {
+    "apiVersion": "v1",
+    "kind": "Namespace",
+    "metadata": {"name": SYSTEM, "labels": RESTRICTED},
+}
+"""The operator's."""
 _KINDS: Final = ("ServiceAccount", "ClusterRole", "ClusterRoleBinding")
 
 
@@ -38,11 +44,6 @@ def shipped_account(cluster: Cluster, say: Say) -> Iterator[Account]:
 
 def _listed(helm: Command) -> dict[str, Any]:
     """The operator's namespace, its account and what it is bound to, as the chart renders them."""
-    namespace = {
-        "apiVersion": "v1",
-        "kind": "Namespace",
-        "metadata": {"name": SYSTEM, "labels": RESTRICTED},
-    }
     rendered = yaml.safe_load_all(helm("template", "kvtier", CHART, "--namespace", SYSTEM))
     own = [each for each in rendered if each and each["kind"] in _KINDS]
-    return {"apiVersion": "v1", "kind": "List", "items": [namespace, *own]}
+    return {"apiVersion": "v1", "kind": "List", "items": [SYSTEM_NAMESPACE, *own]}

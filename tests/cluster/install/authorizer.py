@@ -1,25 +1,13 @@
 """Questions to the API server's own authorizer about the installed service account."""
 
-from collections.abc import Iterable
 from typing import Final
 
 from kubernetes import client
+from tests.cases.rights import Right
 from tests.cluster.harness.places import OPERATOR, SYSTEM
-
-from kvtier_operator.install.rules import Rule
 
 _SUBJECT: Final = f"system:serviceaccount:{SYSTEM}:{OPERATOR}"
 _GROUPS: Final = ("system:serviceaccounts", f"system:serviceaccounts:{SYSTEM}", "system:authenticated")
-
-Right = tuple[str, str, str]
-"""Group, resource (or resource/subresource), verb."""
-
-
-def rights(rules: Iterable[Rule]) -> list[Right]:
-    """Every single right of some rules."""
-    return [
-        (rule.group, resource, verb) for rule in rules for resource in rule.resources for verb in rule.verbs
-    ]
 
 
 def may(api: client.ApiClient, right: Right, namespace: str = "") -> bool:

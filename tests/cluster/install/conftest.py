@@ -11,6 +11,7 @@ from tests.cluster.harness.control_plane import ControlPlane
 from tests.cluster.harness.custom_resources import install
 from tests.cluster.harness.modules import published_crds
 from tests.cluster.harness.places import CRD, SYSTEM
+from tests.cluster.harness.shipped import SYSTEM_NAMESPACE
 from tests.cluster.harness.tools import MissingToolError, Say, programs
 
 
@@ -50,9 +51,7 @@ def helm(site: ControlPlane, tmp_path_factory: pytest.TempPathFactory, say: Say)
 @pytest.fixture(scope="module")
 def system(kubectl: Command, helm: Command) -> Iterator[str]:
     """The operator's namespace, as restricted as can be; of kvtier's nothing is left afterwards but that."""
-    labels = {"pod-security.kubernetes.io/enforce": "restricted"}
-    namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": SYSTEM, "labels": labels}}
-    kubectl("apply", "--filename", "-", stdin=json.dumps(namespace))
+    kubectl("apply", "--filename", "-", stdin=json.dumps(SYSTEM_NAMESPACE))
     yield SYSTEM
     _uninstall(kubectl, helm)
 

@@ -6,10 +6,11 @@ from typing import Any
 
 import pytest
 from kubernetes import client
+from tests.cases.rights import Right, rights
 from tests.cluster.harness.commands import Command, CommandError
 from tests.cluster.harness.control_plane import ControlPlane
 from tests.cluster.harness.places import CHART, OPERATOR, ROOT, SYSTEM
-from tests.cluster.install.authorizer import Right, may, rights
+from tests.cluster.install.authorizer import may
 
 from kvtier_operator.cli.yaml_documents import read_documents
 from kvtier_operator.install.rules import CLUSTER, NAMESPACED, PICKER_LEADER_ELECTION, PICKERS

@@ -4,9 +4,10 @@ from collections.abc import Iterator
 
 import pytest
 from kubernetes import client
+from tests.cases.rights import rights
 from tests.cluster.harness.commands import Command
 from tests.cluster.harness.places import CHART, OPERATOR
-from tests.cluster.install.authorizer import may, rights
+from tests.cluster.install.authorizer import may
 
 from kvtier_operator.install.rules import CLUSTER, NAMESPACED, PICKER_LEADER_ELECTION, PICKERS
 

@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.cases.rights import rights
 
 from kvtier_operator.cli.yaml_documents import read_documents
 from kvtier_operator.install.rules import CLUSTER, NAMESPACED, PICKER_LEADER_ELECTION, PICKERS, Rule
@@ -20,12 +21,6 @@ OBJECTS = [
 
 def allowed(group: str, resource: str, verb: str, rules: tuple[Rule, ...] = ALL) -> bool:
     return any(rule.group == group and resource in rule.resources and verb in rule.verbs for rule in rules)
-
-
-def rights(rules: tuple[Rule, ...]) -> list[tuple[str, str, str]]:
-    return [
-        (rule.group, resource, verb) for rule in rules for resource in rule.resources for verb in rule.verbs
-    ]
 
 
 def resource_of(document: dict[str, Any]) -> tuple[str, str]:
