@@ -91,10 +91,12 @@ lint: setup-light ## Ruff, mypy, import-linter, codespell
 verify: setup-light ## Fail if a generated file is not what the sources generate
 	@$(call say,"verify: generated files")
 	@$(BIN)/python -m kvtier_operator.generate --check
+	@$(BIN)/python -W ignore -m kvtier_operator.generate.engine_data --check
 
 .PHONY: generate
-generate: setup-light ## Write the generated files (CRD and its copies, API reference)
+generate: setup-light ## Write the generated files (CRD and its copies, API reference; with `make setup` the models' defaults)
 	@$(BIN)/python -m kvtier_operator.generate
+	@$(BIN)/python -W ignore -m kvtier_operator.generate.engine_data
 
 .PHONY: format
 format: setup-light ## Format the code
@@ -117,6 +119,10 @@ test-cluster: setup cluster-tools ## Tests against a real Kubernetes cluster (ne
 .PHONY: test-picker
 test-picker: setup cluster-tools ## Tests of the picker behind the real Envoy, beside others' pickers (needs Go the first time)
 	@$(BIN)/pytest tests/picker -m "not long" $(PYTEST_ARGS)
+
+.PHONY: fuzz
+fuzz: setup-light ## Fuzz what pods, clients and people send, guided by coverage, for 30 minutes (FUZZ_ARGS="--seconds 120" less)
+	@$(BIN)/python -m tests.fuzz $(FUZZ_ARGS)
 
 ##@ A cluster for a person
 .PHONY: cluster-tools
@@ -150,6 +156,10 @@ bench-picker: setup cluster-tools ## Picks, index, hit rates, and through Envoy 
 	@$(BIN)/python -m kvtier_scorer.bench.picker --out build/bench/picker.json
 	@$(BIN)/python -m kvtier_scorer.bench.hit_rate --out build/bench/picker.json
 	@$(BIN)/python -m tests.picker.bench --out build/bench/picker.json $(BENCH_ARGS)
+
+.PHONY: bench-attacks
+bench-attacks: setup ## Attacks on the picker and on a bare grpc.aio server beside their neighbours (build/bench/attacks.json; about 11 minutes)
+	@$(BIN)/python -m tests.picker.attacks.bench --out build/bench/attacks.json $(BENCH_ARGS)
 
 .PHONY: bench-operator
 bench-operator: setup ## The operator with 1,000 resources beside a bare client (build/bench/operator.json; about 12 minutes)
