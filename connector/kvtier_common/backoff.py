@@ -1,0 +1,17 @@
+"""How long to wait before trying again: twice as long each time."""
+
+from typing import Final
+
+_DOUBLINGS: Final = 16
+"""Further ones come to a number that no float has, sooner or later."""
+
+
+def doubled_s(first_s: float, longest_s: float, times: int) -> float:
+    """The first wait, doubled so many times.
+
+    Args:
+        first_s: Seconds.
+        longest_s: Never more.
+        times: Below 0 it is halved.
+    """
+    return min(longest_s, first_s * 2.0 ** min(times, _DOUBLINGS))

@@ -1,0 +1,113 @@
+"""Asks an engine for its /metrics with bounds: whoever answers there costs neither memory nor time."""
+
+import asyncio
+from collections.abc import Iterable
+from typing import Final
+
+import aiohttp
+
+from kvtier_common.metrics_text import MOST_BYTES, Families, MetricsText, MetricsTextError
+
+_OK: Final = 200
+_ERROR: Final = 400
+_PIECE_BYTES: Final = 64 << 10
+"""What is read at a time; others have their turn between two of them."""
+ROOMLESS_BYTES: Final = 256 << 10
+"""Of an answer that is read without room; an engine's has 60 KB to 200 KB."""
+_HEADERS: Final = {
+    "Accept": "text/plain;version=0.0.4",
+    # packing 60 KB takes an engine's server more time than sending them, and unpacking them has no bound
+    "Accept-Encoding": "identity",
+}
+
+
+class MetricsAnswerError(ValueError):
+    """The answer is not one that an engine gives; the message says what it is, in one line.
+
+    Attributes:
+        kind: What sort of trouble it is, the same for as long as only its details change.
+    """
+
+    def __init__(self, kind: str, message: str) -> None:
+        self.kind = kind
+        super().__init__(message)
+
+
+class NoMetricsError(MetricsAnswerError):
+    """Whoever answers says that there are no metrics: a pod that is on its way, or serves something else."""
+
+
+def metrics_session(timeout_s: float, user_agent: str, kept_s: float | None = None) -> aiohttp.ClientSession:
+    """A session for asking engines; nothing is unpacked, remembered or taken from the environment.
+
+    Args:
+        timeout_s: Of one answer, from the connection to its end.
+        user_agent: Who asks.
+        kept_s: How long an idle connection is kept, one an engine; None to close each after its answer.
+    """
+    kept = {"force_close": True} if kept_s is None else {"keepalive_timeout": kept_s}
+    return aiohttp.ClientSession(
+        connector=aiohttp.TCPConnector(limit=0, limit_per_host=1, **kept),
+        timeout=aiohttp.ClientTimeout(total=timeout_s),
+        headers={**_HEADERS, "User-Agent": user_agent},
+        cookie_jar=aiohttp.DummyCookieJar(),
+        auto_decompress=False,
+        trust_env=False,
+        read_bufsize=_PIECE_BYTES,
+    )
+
+
+async def read_metrics(
+    session: aiohttp.ClientSession,
+    address: str,
+    wanted: Iterable[bytes],
+    most_bytes: int = MOST_BYTES,
+    room: asyncio.Semaphore | None = None,
+) -> Families:
+    """The families that are asked for, of the engine at an address.
+
+    Args:
+        session: As `metrics_session` makes it.
+        address: `ip:port`, an IPv6 address in brackets.
+        wanted: Names of the samples to keep.
+        most_bytes: Of the whole answer.
+        room: For answers longer than any engine's usually is, of all engines that are asked at a time.
+
+    Raises:
+        NoMetricsError: It answers with an error's status.
+        MetricsAnswerError: It answers with something else: a redirect, packed, or out of bounds. The
+            connection is closed then, not drained.
+        aiohttp.ClientError: It does not answer, or not in HTTP.
+        TimeoutError: Its answer did not end in time.
+    """
+    reading = MetricsText(wanted, most_bytes)
+    async with session.get(f"http://{address}/metrics", allow_redirects=False) as response:
+        try:
+            return await _read(response, reading, room)
+        except BaseException:
+            response.close()
+            raise
+
+
+async def _read(
+    response: aiohttp.ClientResponse, reading: MetricsText, room: asyncio.Semaphore | None
+) -> Families:
+    if response.status != _OK:
+        kind = NoMetricsError if response.status >= _ERROR else MetricsAnswerError
+        raise kind(f"status {response.status}", f"/metrics answers {response.status}")
+    if response.headers.get("Content-Encoding", "identity") != "identity":
+        raise MetricsAnswerError("packed", "/metrics is packed although that was not asked for")
+    size, has_room = 0, False
+    try:
+        while part := await response.content.read(_PIECE_BYTES):
+            size += len(part)
+            if room is not None and size > ROOMLESS_BYTES and not has_room:
+                has_room = await room.acquire()
+            reading.feed(part)
+            await asyncio.sleep(0)
+        return reading.end()
+    except MetricsTextError as error:
+        raise MetricsAnswerError("too large", f"/metrics is not an engine's: {error}") from error
+    finally:
+        if room is not None and has_room:
+            room.release()

@@ -1,0 +1,24 @@
+"""Names in an engine's /metrics of what its tiers hold: one table for operator and picker."""
+
+from typing import Final
+
+DEVICE: Final = b"vllm:cache_config_info"
+"""vLLM 0.32 and 0.33, v1/metrics/loggers.py; labels are the fields of config/cache.py."""
+DEVICE_TOKENS: Final = "kv_cache_size_tokens"
+"""A label of `DEVICE`: of each engine."""
+DEVICE_BLOCK: Final = "block_size"
+"""A label of `DEVICE`: tokens of a block that vLLM uses, the smallest where groups of layers differ."""
+DEVICE_BLOCKS: Final = ("num_gpu_blocks", DEVICE_BLOCK)
+"""Labels of `DEVICE` whose product is of all data-parallel engines already (v1/engine/core_client.py)."""
+OFFLOADED: Final = b"vllm:kv_offload_config_info"
+"""vLLM 0.33, from its first scheduler step on."""
+OFFLOADED_TOKENS: Final = "cpu_kv_cache_size_tokens"
+"""A label of `OFFLOADED`: what the CPU tier will hold when it has grown."""
+CPU_TOKENS: Final = b"vllm:kvtier_cpu_capacity_tokens"
+"""kvtier_connector/vllm/metrics.py, from the first scheduler step on."""
+CPU_GROWING: Final = b"vllm:kvtier_cpu_growing"
+"""1 while the CPU tier is not what it will be."""
+CPU_PINNED_BYTES: Final = b"vllm:kvtier_cpu_pinned_bytes"
+DISK_TOKENS: Final = b"vllm:kvtier_disk_capacity_tokens"
+"""kvtier_connector/vllm/metrics_disk.py, at the same time."""
+DISK_PAYS: Final = b"vllm:kvtier_disk_pays"
