@@ -33,6 +33,12 @@ class DiskError(ConnectorError):
     retryable: ClassVar[bool] = True
 
 
+class UnsafeFolderError(DiskError):
+    """The disk tier's folder, or something in it, may be another user's; a person has to look."""
+
+    retryable: ClassVar[bool] = False
+
+
 class CorruptBlockError(ConnectorError):
     """A block on disk is not as it was written; it is a miss."""
 

@@ -1,5 +1,6 @@
 """What the connector needs beside vLLM is there, or one line says what is not."""
 
+import os
 import re
 import subprocess
 import sys
@@ -11,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from kvtier_connector import complete
-from kvtier_connector.errors import UnsupportedEngineError
+from kvtier_connector.errors import UnsafeFolderError, UnsupportedEngineError
 
 ROOT = Path(__file__).parents[3]
 
@@ -64,3 +65,30 @@ def test_nothing_is_written_where_kubernetes_does_not_look(
     with pytest.raises(UnsupportedEngineError, match="needs numba, which"):
         complete.require_all()
     assert list(tmp_path.iterdir()) == []
+
+
+def test_what_is_refused_at_start_is_the_termination_message(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    log = tmp_path / "termination-log"
+    log.write_text("of the start before, which was longer than this one's")
+    monkeypatch.setattr(complete, "_TERMINATION_LOG", log)
+    with pytest.raises(UnsafeFolderError, match="another's"), complete.refusals():
+        raise UnsafeFolderError("disk_path: another's")
+    assert log.read_text() == "disk_path: another's\n"
+
+
+@pytest.mark.parametrize("place", ["a link", "a FIFO that nobody reads"])
+def test_what_is_no_file_in_the_termination_log_s_place_is_left_alone(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, place: str
+) -> None:
+    log, victim = tmp_path / "termination-log", tmp_path / "victim"
+    victim.write_text("kept")
+    if place == "a link":
+        log.symlink_to(victim)
+    else:
+        os.mkfifo(log)
+    monkeypatch.setattr(complete, "_TERMINATION_LOG", log)
+    with pytest.raises(UnsupportedEngineError, match="no"):
+        complete.refuse(UnsupportedEngineError("no"))
+    assert victim.read_text() == "kept"

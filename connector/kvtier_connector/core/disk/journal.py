@@ -15,14 +15,15 @@ import struct
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Final, Self
 
 import numpy as np
 import numpy.typing as npt
 import xxhash
 
+from kvtier_connector.config import DISK_INDEX_SIZES, DISK_SPARE_BYTES
 from kvtier_connector.core.disk.checksum import bound_checksum
+from kvtier_connector.core.disk.directory import Directory
 from kvtier_connector.core.disk.failure import disk_errors
 from kvtier_connector.core.keytable import Slots
 
@@ -34,6 +35,11 @@ _PLACE: Final = struct.Struct("<Q")  # of a frame in the file
 _FRAME: Final = struct.Struct("<Q")  # number of records
 _START: Final = _HEADER.size + _CHECKSUM.size
 _BLOCK: Final = 1
+NAME: Final = "index"
+"""Of its file."""
+_NEW: Final = f"{NAME}.new"
+_MOST_SHRINKING: Final = 16
+"""The journal of a tier that was so many times as large is read in full; of a larger one, what fits."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,19 +118,19 @@ class Recovered:
 class Journal:
     """Keeps what lies in each slot, for the next start. One process has it open at a time."""
 
-    def __init__(self, path: Path, shape: Shape, descriptor: int, nonce: int, size_bytes: int) -> None:
-        self._path = path
+    def __init__(self, folder: Directory, shape: Shape, descriptor: int, nonce: int, size_bytes: int) -> None:
+        self._path = folder.path / NAME
         self._shape = shape
         self._descriptor = descriptor
         self._nonce = nonce
         self.size_bytes = size_bytes
 
     @classmethod
-    def create(cls, path: Path, shape: Shape, snapshot: Iterable[Entries] = ()) -> Self:
-        """Write a journal that holds a snapshot in place of the one at `path`: old or new, never half.
+    def create(cls, folder: Directory, shape: Shape, snapshot: Iterable[Entries] = ()) -> Self:
+        """Write a journal that holds a snapshot in place of a folder's: old or new, never half.
 
         Args:
-            path: the file.
+            folder: which holds it.
             shape: of the slots.
             snapshot: all that lies in them, in pieces of any size.
 
@@ -132,25 +138,24 @@ class Journal:
             DiskError: the disk is full, read-only or failing. What was there is as it was, unless the new one
                 has taken its place and only the folder could not be flushed; the caller has neither open.
         """
-        new = path.with_name(path.name + ".new")
         nonce = secrets.randbits(64)
-        with disk_errors(path), ExitStack() as undo:
-            flags = os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW
-            descriptor = os.open(new, flags, 0o600)
-            undo.callback(new.unlink, missing_ok=True)
+        with disk_errors(folder.path / NAME), ExitStack() as undo:
+            descriptor = folder.file(_NEW)
+            undo.callback(folder.remove, _NEW)
             undo.callback(os.close, descriptor)
-            journal = cls(path, shape, descriptor, nonce, 0)
+            os.ftruncate(descriptor, 0)
+            journal = cls(folder, shape, descriptor, nonce, 0)
             journal._write(_header(shape, nonce))
             for entries in snapshot:
                 journal.append(entries, ())
             os.fsync(descriptor)
-            new.replace(path)
-            _flush_folder(path.parent)
+            folder.rename(_NEW, NAME)
+            os.fsync(folder.descriptor)
             undo.pop_all()
         return journal
 
     @classmethod
-    def open(cls, path: Path, shape: Shape) -> tuple[Self, Recovered]:
+    def open(cls, folder: Directory, shape: Shape) -> tuple[Self, Recovered]:
         """Open a journal, or make one where there is none that can be read.
 
         One of another number of slots is written anew with what fits. One of other keys or another namespace
@@ -159,25 +164,21 @@ class Journal:
         Raises:
             DiskError: the disk is full, read-only or failing.
         """
-        with disk_errors(path):
-            try:
-                content = path.read_bytes()
-            except FileNotFoundError:
-                content = b""
+        content, size_bytes = _content(folder, shape)
         found = _found(content, shape)
         if found is None:
-            return cls.create(path, shape), Recovered(shape.nothing, len(content))
+            return cls.create(folder, shape), Recovered(shape.nothing, size_bytes)
         written, nonce = found
         records, end = _read(content, written, nonce)
         entries = _last_of_each_slot(records[records["slot"] < shape.slots])
         if written != shape:
-            return cls.create(path, shape, [entries]), Recovered(entries, len(content) - end)
-        with disk_errors(path), ExitStack() as undo:
-            descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
+            return cls.create(folder, shape, [entries]), Recovered(entries, size_bytes - end)
+        with disk_errors(folder.path / NAME), ExitStack() as undo:
+            descriptor = folder.file(NAME, make=False)
             undo.callback(os.close, descriptor)
             os.ftruncate(descriptor, end)
             undo.pop_all()
-        return cls(path, shape, descriptor, nonce, end), Recovered(entries, len(content) - end)
+        return cls(folder, shape, descriptor, nonce, end), Recovered(entries, size_bytes - end)
 
     def append(self, stored: Entries, emptied: Slots | tuple[()]) -> None:
         """Add what was stored, and slots that hold nothing any more; both at once or neither.
@@ -211,6 +212,15 @@ class Journal:
                 os.ftruncate(self._descriptor, self.size_bytes)
             raise
         self.size_bytes += len(frame)
+
+
+def _content(folder: Directory, shape: Shape) -> tuple[bytes, int]:
+    """Return what a folder's journal begins with, as much as one may take in memory, and its size."""
+    most_bytes = _MOST_SHRINKING * DISK_INDEX_SIZES * shape.slots * shape.record.itemsize + DISK_SPARE_BYTES
+    with disk_errors(folder.path / NAME):
+        content = folder.read(NAME, most_bytes)
+        size_bytes = folder.look(NAME).st_size if len(content) == most_bytes else len(content)
+    return content, size_bytes
 
 
 def _header(shape: Shape, nonce: int) -> bytes:
@@ -261,11 +271,3 @@ def _last_of_each_slot(records: npt.NDArray[np.void]) -> Entries:
     left = records[last]
     left = left[left["holds"] == _BLOCK]
     return Entries(left["slot"].astype(np.int32), left["key"], left["checksum"])
-
-
-def _flush_folder(folder: Path) -> None:
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

@@ -39,7 +39,7 @@ class Rates:
         try:
             found = json.loads(text)
             rates = cls(**{name: None if value is None else float(value) for name, value in found.items()})
-        except (ValueError, TypeError, AttributeError):
+        except (ValueError, TypeError, AttributeError, OverflowError, RecursionError):
             return cls()
         return rates if all(_is_possible(value) for value in asdict(rates).values()) else cls()
 

@@ -1,20 +1,21 @@
 """The files that hold the disk tier's blocks: slots of one size, whose space is there from the start."""
 
 import os
+from collections.abc import Iterable
 from contextlib import suppress
-from pathlib import Path
 from typing import Final, NamedTuple, Self
 
 from kvtier_connector.config import DISK_ALIGNMENT_BYTES
 from kvtier_connector.core.allocation import allocated
+from kvtier_connector.core.disk.directory import Directory
 from kvtier_connector.core.disk.failure import disk_errors
 from kvtier_connector.core.memory import format_bytes
-from kvtier_connector.errors import DiskError
+from kvtier_connector.errors import DiskError, UnsafeFolderError
 
 SEGMENT_BYTES: Final = 1 << 30
 """Large enough that a terabyte has a thousand files, small enough to make and remove one in a moment."""
 _NAME: Final = "blocks-{:06}"
-_ALL: Final = "blocks-*"
+_ALL: Final = "blocks-"
 
 
 class Place(NamedTuple):
@@ -36,12 +37,18 @@ class Segments:
 
     @classmethod
     def open(
-        cls, folder: Path, *, slot_bytes: int, slots: int, direct: bool, segment_bytes: int = SEGMENT_BYTES
+        cls,
+        folder: Directory,
+        *,
+        slot_bytes: int,
+        slots: int,
+        direct: bool,
+        segment_bytes: int = SEGMENT_BYTES,
     ) -> Self:
         """Open a folder's segments, make those that it lacks, and remove those that are too many.
 
         Args:
-            folder: which this process has locked.
+            folder: in one that this process has locked.
             slot_bytes: size of a slot, a multiple of DISK_ALIGNMENT_BYTES.
             slots: number of slots.
             direct: whether to pass by the page cache where the file system can.
@@ -49,32 +56,30 @@ class Segments:
 
         Raises:
             ValueError: a slot is not aligned.
-            DiskError: there is not room for all, or the disk is read-only or failing; what there was before
-                is still there, and nothing else.
+            DiskError: there is not room for all, or the disk is read-only or failing, or something else is in
+                a segment's place; what there was before is still there, and nothing else.
         """
         if slot_bytes % DISK_ALIGNMENT_BYTES:
             raise ValueError(f"a slot of {slot_bytes} bytes is not a multiple of {DISK_ALIGNMENT_BYTES}")
-        with disk_errors(folder):
+        with disk_errors(folder.path):
             _check_room(folder, slots * slot_bytes)
         per_segment = max(1, segment_bytes // slot_bytes)
         sizes = {
-            folder / _NAME.format(number): min(per_segment, slots - first) * slot_bytes
+            _NAME.format(number): min(per_segment, slots - first) * slot_bytes
             for number, first in enumerate(range(0, slots, per_segment))
         }
-        with disk_errors(folder):
-            new = [path for path in sizes if not path.exists()]
+        with disk_errors(folder.path):
+            there = set(_names(folder))
             opened = list[int]()
             try:
-                for path, size_bytes in sizes.items():
-                    flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
-                    opened.append(allocated(os.open(path, flags, 0o600), size_bytes))
-            except OSError:
-                _undo(opened, new)
+                for name, size_bytes in sizes.items():
+                    opened.append(allocated(folder.file(name), size_bytes))
+            except (OSError, UnsafeFolderError):
+                _undo(folder, opened, sizes.keys() - there)
                 raise
-            direct = direct and _bypass_cache(list(sizes), opened)
-            for path in folder.glob(_ALL):
-                if path not in sizes:  # from when the tier was larger
-                    path.unlink()
+            direct = direct and _bypass_cache(opened)
+            for name in there - sizes.keys():  # from when the tier was larger
+                folder.remove(name)
         return cls(opened, slot_bytes, per_segment, direct=direct)
 
     def place(self, slot: int) -> Place:
@@ -92,33 +97,37 @@ class Segments:
             os.close(self._descriptors.pop())
 
 
-def _check_room(folder: Path, wanted: int) -> None:
+def _names(folder: Directory) -> list[str]:
+    return [name for name in folder.names() if name.startswith(_ALL)]
+
+
+def _check_room(folder: Directory, wanted: int) -> None:
     """Refuse what does not fit before anything is taken; what becomes too much is not removed for it."""
-    taken = min(wanted, sum(path.stat().st_blocks * 512 for path in folder.glob(_ALL)))
-    disk = os.statvfs(folder)
+    taken = min(wanted, sum(folder.look(name).st_blocks * 512 for name in _names(folder)))
+    disk = os.fstatvfs(folder.descriptor)
     free = disk.f_bavail * disk.f_frsize
     if wanted > taken + free:
         raise DiskError(
-            f"disk_capacity_bytes: {format_bytes(wanted)} do not fit {folder}: {format_bytes(free)} are "
+            f"disk_capacity_bytes: {format_bytes(wanted)} do not fit {folder.path}: {format_bytes(free)} are "
             f"free and {format_bytes(taken)} the tier's own; lower it or name another disk_path"
         )
 
 
-def _bypass_cache(paths: list[Path], opened: list[int]) -> bool:
-    """Open the files anew for O_DIRECT; tells whether their file system can."""
-    for place, path in enumerate(paths):
+def _bypass_cache(opened: list[int]) -> bool:
+    """Open the very same files anew for O_DIRECT; tells whether their file system can."""
+    for place, before in enumerate(opened):
         try:
-            descriptor = os.open(path, os.O_RDWR | os.O_DIRECT | os.O_CLOEXEC | os.O_NOFOLLOW)
+            descriptor = os.open(f"/proc/self/fd/{before}", os.O_RDWR | os.O_DIRECT | os.O_CLOEXEC)
         except OSError:
             return False
-        os.close(opened[place])
+        os.close(before)
         opened[place] = descriptor
     return True
 
 
-def _undo(opened: list[int], new: list[Path]) -> None:
+def _undo(folder: Directory, opened: list[int], new: Iterable[str]) -> None:
     for descriptor in opened:
         os.close(descriptor)
-    for path in new:
+    for name in new:
         with suppress(OSError):
-            path.unlink(missing_ok=True)
+            folder.remove(name)

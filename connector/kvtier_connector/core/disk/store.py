@@ -1,7 +1,7 @@
 """The disk tier's files, opened together: what was there, and what goes with what."""
 
 import re
-import shutil
+import stat
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
@@ -13,23 +13,24 @@ import numpy as np
 
 from kvtier_connector.config import DISK_INDEX_SIZES, DISK_SPARE_BYTES, disk_slots
 from kvtier_connector.core.disk.checksum import bound_checksum
+from kvtier_connector.core.disk.directory import Directory
 from kvtier_connector.core.disk.failure import disk_errors
 from kvtier_connector.core.disk.fingerprint import Fingerprint
 from kvtier_connector.core.disk.folder import LockedFolder
-from kvtier_connector.core.disk.journal import Entries, Journal, Shape
+from kvtier_connector.core.disk.journal import NAME, Entries, Journal, Shape
 from kvtier_connector.core.disk.rates import Rates
 from kvtier_connector.core.disk.segments import Segments
 from kvtier_connector.core.index import BlockIndex
 from kvtier_connector.core.keytable import Slots
 from kvtier_connector.core.memory import format_bytes
-from kvtier_connector.errors import SettingError
+from kvtier_connector.errors import SettingError, UnsafeFolderError
 
 GENERATIONS: Final = count(1)
 _NAMESPACE: Final = re.compile(r"[0-9a-f]{16}")
-_JOURNAL: Final = "index"
 _FACTS: Final = "fingerprint"
 _RATES: Final = "rates"
-_OUR_FILES: Final = re.compile(rf"({_JOURNAL}|{_RATES})(\.new)?|{_FACTS}|blocks-\d{{6,}}")
+_MOST_RATES_BYTES: Final = 4096
+_OUR_FILES: Final = re.compile(rf"({NAME}|{_RATES})(\.new)?|{_FACTS}|blocks-\d{{6,}}")
 _ROWS_AT_ONCE: Final = 4096
 """Of a snapshot: some 0.1 ms, for which the index's owner may have to wait."""
 
@@ -77,7 +78,7 @@ class Store:
 
     Args:
         lock: the folder.
-        folder: the namespace's.
+        directory: the namespace's.
         shape: of the journal.
         segments: the blocks' files.
         journal: which block lies where.
@@ -87,7 +88,7 @@ class Store:
     def __init__(  # noqa: PLR0913, PLR0917 - the parts that it keeps together
         self,
         lock: LockedFolder,
-        folder: Path,
+        directory: Directory,
         shape: Shape,
         segments: Segments,
         journal: Journal,
@@ -95,7 +96,8 @@ class Store:
     ) -> None:
         self.generation = next(GENERATIONS)
         """Of what is in the slots as it is opened; the owner of the index makes another one to clear that."""
-        self.folder = folder
+        self.folder = directory.path
+        self._directory = directory
         self.shape = shape
         self.segments = segments
         self.index = BlockIndex(shape.slots, shape.key_bytes)
@@ -120,6 +122,7 @@ class Store:
 
         Raises:
             SettingError: the folder or the capacity cannot be used at all.
+            UnsafeFolderError: the folder, or something in it, may be another user's.
             FolderInUseError: another engine has the folder.
             DiskError: the disk is full, read-only or failing.
         """
@@ -127,20 +130,18 @@ class Store:
         with ExitStack() as undo:
             lock = LockedFolder.take(request.path, request.holder)
             undo.callback(lock.close)
-            folder = request.path / request.fingerprint.folder
             with disk_errors(request.path):
-                _remove_strangers(request.path, folder)
-                folder.mkdir(mode=0o700, exist_ok=True)
+                _remove_strangers(lock.directory, request.fingerprint.folder)
+                folder = lock.directory.folder(request.fingerprint.folder)
+            undo.callback(folder.close)
             segments = Segments.open(
                 folder, slot_bytes=request.block_bytes, slots=shape.slots, direct=request.direct
             )
             undo.callback(segments.close)
-            journal, recovered = Journal.open(folder / _JOURNAL, shape)
+            journal, recovered = Journal.open(folder, shape)
             undo.callback(journal.close)
-            with disk_errors(folder):
-                facts = folder / _FACTS
-                facts.touch(mode=0o600)
-                facts.write_text(request.fingerprint.text)
+            with disk_errors(folder.path):
+                folder.write(_FACTS, request.fingerprint.text.encode())
             store = cls(lock, folder, shape, segments, journal, recovered.entries)
             undo.pop_all()
         return store
@@ -199,8 +200,8 @@ class Store:
     def rates(self) -> Rates:
         """What the last engine has kept here."""
         try:
-            return Rates.parse((self.folder / _RATES).read_text())
-        except (OSError, ValueError):
+            return Rates.parse(self._directory.read(_RATES, _MOST_RATES_BYTES).decode())
+        except (OSError, ValueError, UnsafeFolderError):
             return Rates()
 
     def keep_rates(self, text: str) -> None:
@@ -209,10 +210,10 @@ class Store:
         Raises:
             DiskError: the disk is full, read-only or failing.
         """
-        new = self.folder / f"{_RATES}.new"
+        new = f"{_RATES}.new"
         with disk_errors(self.folder):
-            new.write_text(text)
-            new.replace(self.folder / _RATES)
+            self._directory.write(new, text.encode())
+            self._directory.rename(new, _RATES)
 
     def compact(self, untold: Entries) -> None:
         """Write the journal anew.
@@ -244,10 +245,11 @@ class Store:
         """Let go of the folder."""
         self._journal.close()
         self.segments.close()
+        self._directory.close()
         self._lock.close()
 
     def _renew(self, snapshot: Iterable[Entries]) -> None:
-        journal = Journal.create(self.folder / _JOURNAL, self.shape, snapshot)
+        journal = Journal.create(self._directory, self.shape, snapshot)
         self._journal.close()
         self._journal = journal
 
@@ -269,15 +271,22 @@ class Store:
         return self.shape.slots * self.shape.record.itemsize
 
 
-def _remove_strangers(path: Path, own: Path) -> None:
-    for folder in path.iterdir():
-        if folder != own and _NAMESPACE.fullmatch(folder.name) and _is_ours(folder):
+def _remove_strangers(tier: Directory, own: str) -> None:
+    for name in tier.names():
+        if name != own and _NAMESPACE.fullmatch(name) and _is_ours(tier, name):
             with suppress(FileNotFoundError):
-                shutil.rmtree(folder)
+                tier.remove_folder(name)
 
 
-def _is_ours(folder: Path) -> bool:
+def _is_ours(tier: Directory, name: str) -> bool:
     """Tell whether a folder holds what a namespace does and nothing else: others give such names, too."""
-    if folder.is_symlink() or not folder.is_dir():
+    try:
+        folder = tier.folder(name, make=False)
+    except (SettingError, UnsafeFolderError):
         return False
-    return all(_OUR_FILES.fullmatch(entry.name) and entry.is_file() for entry in folder.iterdir())
+    try:
+        return all(
+            _OUR_FILES.fullmatch(each) and stat.S_ISREG(folder.look(each).st_mode) for each in folder.names()
+        )
+    finally:
+        folder.close()

@@ -17,8 +17,10 @@ from tests.unit.connector.disk.faulty_engine import SOON_S, FaultyEngine
 from kvtier_connector.core.arrivals import ROW_BYTES, Arrivals, Tickets
 from kvtier_connector.core.disk import health, parted, thread
 from kvtier_connector.core.disk.admission import WriteBudget
+from kvtier_connector.core.disk.directory import Directory
 from kvtier_connector.core.disk.fingerprint import Fingerprint, fingerprint
 from kvtier_connector.core.disk.io.choose import open_engine
+from kvtier_connector.core.disk.journal import Entries, Journal, Recovered, Shape
 from kvtier_connector.core.disk.orders import Ended, Event, Message, Order
 from kvtier_connector.core.disk.report import Progress
 from kvtier_connector.core.disk.store import Store, StoreRequest
@@ -287,6 +289,28 @@ def segment(path: Path) -> Path:
 
 def journal(path: Path) -> Path:
     return path / MEANING.folder / "index"
+
+
+@contextmanager
+def directory(path: Path) -> Iterator[Directory]:
+    """A folder as the tier has it."""
+    found = Directory.open(path)
+    try:
+        yield found
+    finally:
+        found.close()
+
+
+def open_journal(path: Path, shape: Shape) -> tuple[Journal, Recovered]:
+    """Open the journal of the folder that `path` is in."""
+    with directory(path.parent) as folder:
+        return Journal.open(folder, shape)
+
+
+def write_journal(path: Path, shape: Shape, snapshot: Iterable[Entries] = ()) -> Journal:
+    """Write a journal in place of that of the folder that `path` is in."""
+    with directory(path.parent) as folder:
+        return Journal.create(folder, shape, snapshot)
 
 
 def copied(path: Path, name: str) -> Path:

@@ -13,11 +13,13 @@ import pytest
 from tests.unit.connector.disk import crash_child
 from tests.unit.connector.disk.rig import MEANING, content_of, number_of, rig_in
 
+import kvtier_connector
 from kvtier_connector import config as config_module
 from kvtier_connector.core.disk import store as store_module
 
 LONGEST_S = 0.15
-ROOT = Path(__file__).parents[4]
+TREES = (Path(__file__).parents[4], Path(kvtier_connector.__file__).parents[1])
+"""Where this process has the tests and the connector from: the child's must be the same."""
 
 
 @pytest.fixture
@@ -28,7 +30,7 @@ def killed(tmp_path: Path) -> Iterator[Callable[[Path, int, float], list[tuple[s
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(map(str, TREES))},
     ) as maker:
         assert maker.stdin
         assert maker.stdout

@@ -26,12 +26,13 @@ from tests.unit.connector.disk.rig import (
     request_for,
     rig_in,
     segment,
+    write_journal,
 )
 
 from kvtier_connector.core.disk.checksum import bound_checksum
 from kvtier_connector.core.disk.fingerprint import Fingerprint, fingerprint
 from kvtier_connector.core.disk.io.choose import open_engine
-from kvtier_connector.core.disk.journal import Entries, Journal
+from kvtier_connector.core.disk.journal import Entries
 from kvtier_connector.core.disk.orders import Ended, Order
 from kvtier_connector.core.disk.store import Store
 from kvtier_connector.core.disk.thread import DiskThread
@@ -189,9 +190,7 @@ def test_blocks_of_another_key_or_namespace(path: Path) -> None:
             continue
         checksums = [bound_checksum(namespace, key_of(number), content_of(number)) for number in numbers]
         claimed = np.roll(keys, shift, axis=0)
-        Journal.create(
-            journal(path), shape, [Entries(slots, claimed, np.array(checksums, np.uint64))]
-        ).close()
+        write_journal(journal(path), shape, [Entries(slots, claimed, np.array(checksums, np.uint64))]).close()
         with reader_of(path) as reader:
             key_in = {slot: key.tobytes() for slot, key in zip(slots.tolist(), claimed, strict=True)}
             for slot, found in reader.read(key_in).items():
@@ -253,7 +252,7 @@ def test_an_index_that_is_not_this_folders(path: Path, tmp_path: Path, what: str
         case _:
             slots, keys = np.arange(SLOTS, dtype=np.int32), [key_of(9 + n) for n in range(SLOTS)]
             packed = np.frombuffer(b"".join(keys), np.uint8).reshape(SLOTS, KEY_BYTES)
-            Journal.create(journal(path), shape, [Entries(slots, packed, slots.astype(np.uint64))]).close()
+            write_journal(journal(path), shape, [Entries(slots, packed, slots.astype(np.uint64))]).close()
     found = found_by_the_next(path, SLOTS)
     for number in range(SLOTS):
         tally.damages += 1

@@ -6,6 +6,7 @@ from itertools import islice
 from pathlib import Path
 
 import pytest
+from tests.unit.connector.disk.rig import directory
 
 from kvtier_connector.core.disk.flights import lots, next_run
 from kvtier_connector.core.disk.io.engine import BlockIO
@@ -56,7 +57,8 @@ def test_a_transfer_whose_memory_was_released_is_handed_over_with_the_others() -
 @pytest.fixture
 def segments(tmp_path: Path) -> Iterator[Segments]:
     """Four slots a file."""
-    opened = Segments.open(tmp_path, slot_bytes=BLOCK, slots=8, direct=False, segment_bytes=4 * BLOCK)
+    with directory(tmp_path) as folder:
+        opened = Segments.open(folder, slot_bytes=BLOCK, slots=8, direct=False, segment_bytes=4 * BLOCK)
     yield opened
     opened.close()
 

@@ -4,6 +4,7 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -46,17 +47,26 @@ def test_a_file_in_its_place_is_named(tmp_path: Path, below: str) -> None:
         LockedFolder.take(tmp_path / "file" / below, "a")
 
 
-def test_a_folder_that_may_not_be_written_is_named(tmp_path: Path) -> None:
-    closed = tmp_path / "closed"
-    closed.mkdir(mode=0o500)
+@pytest.mark.parametrize(("name", "command"), [("", "chown -R"), ("tier", "install -d -o")])
+def test_a_folder_that_may_not_be_written_is_named_with_what_mends_it(name: str, command: str) -> None:
     user = os.geteuid()
-    if user == 0:  # who may write everything
-        os.seteuid(65534)
-    try:
-        with pytest.raises(SettingError, match=rf"no permission to write .* as user {os.geteuid()}; give"):
-            LockedFolder.take(closed / "tier", "a")
-    finally:
-        os.seteuid(user)
+    with tempfile.TemporaryDirectory() as above:  # which others may pass, as a volume's
+        Path(above).chmod(0o755)
+        closed = Path(above, "closed")
+        closed.mkdir(mode=0o500)
+        if user == 0:  # who may write everything
+            os.seteuid(65534)
+        elif not name:
+            closed.chmod(0)
+        other, path = os.geteuid(), closed / name
+        try:
+            with pytest.raises(
+                SettingError,
+                match=rf"no permission to write {path} as user {other}; as root: {command} {other} .*{path},",
+            ):
+                LockedFolder.take(path, "a")
+        finally:
+            os.seteuid(user)
 
 
 @pytest.mark.parametrize("instead", ["nothing", "another"])

@@ -13,9 +13,10 @@ import pytest
 import xxhash
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.unit.connector.disk.rig import open_journal, write_journal
 
-from kvtier_connector.core.disk.journal import Entries, Journal, Recovered, Shape
-from kvtier_connector.errors import DiskError
+from kvtier_connector.core.disk.journal import Entries, Recovered, Shape
+from kvtier_connector.errors import DiskError, UnsafeFolderError
 
 SHAPE = Shape(key_bytes=36, slots=16, namespace=0x1234)
 State = list[tuple[int, bytes, int]]
@@ -45,14 +46,14 @@ def slots(*numbers: int) -> np.ndarray[tuple[int], np.dtype[np.int32]]:
 
 
 def opened(path: Path, shape: Shape = SHAPE) -> Recovered:
-    journal, recovered = Journal.open(path, shape)
+    journal, recovered = open_journal(path, shape)
     journal.close()
     return recovered
 
 
 def filled(path: Path) -> list[State]:
     """Write five frames; returns what is to be read after none, one, ... of them."""
-    journal = Journal.create(path, SHAPE, [entries((3, 1), (4, 2))])
+    journal = write_journal(path, SHAPE, [entries((3, 1), (4, 2))])
     journal.append(entries((5, 3)), ())
     journal.append(entries((3, 4), (6, 5)), slots(4))
     journal.append(entries(), slots(5, 6))
@@ -118,7 +119,7 @@ def test_it_agrees_with_a_dictionary(
     tmp_path_factory: pytest.TempPathFactory, steps: list[tuple[list[int], list[int], str]]
 ) -> None:
     path = tmp_path_factory.mktemp("journal") / "index"
-    journal, _ = Journal.open(path, SHAPE)
+    journal, _ = open_journal(path, SHAPE)
     kept: dict[int, int] = {}
     number = 0
     for stored, emptied, then in steps:
@@ -131,11 +132,11 @@ def test_it_agrees_with_a_dictionary(
             kept[slot] = of
         if then != "go on":
             journal.close()
-            journal, recovered = Journal.open(path, SHAPE)
+            journal, recovered = open_journal(path, SHAPE)
             assert state(recovered.entries) == state(entries(*kept.items()))
         if then == "write anew":
             journal.close()
-            journal = Journal.create(path, SHAPE, [recovered.entries])
+            journal = write_journal(path, SHAPE, [recovered.entries])
     journal.close()
     assert state(opened(path).entries) == state(entries(*kept.items()))
 
@@ -176,7 +177,7 @@ def test_after_damage_it_goes_on_from_what_it_still_believes(tmp_path: Path) -> 
     states = filled(path)
     content = path.read_bytes()
     path.write_bytes(content[:-1])
-    journal, recovered = Journal.open(path, SHAPE)
+    journal, recovered = open_journal(path, SHAPE)
     assert state(recovered.entries) == states[-2]
     journal.append(entries((9, 9)), ())
     journal.close()
@@ -184,11 +185,11 @@ def test_after_damage_it_goes_on_from_what_it_still_believes(tmp_path: Path) -> 
 
 
 def test_a_frame_of_another_file_or_place_is_not_believed(tmp_path: Path) -> None:
-    one, other = tmp_path / "one", tmp_path / "other"
+    one, other = tmp_path / "one" / "index", tmp_path / "other" / "index"
     states = filled(one)
     filled(other)
     content = one.read_bytes()
-    start = Journal.create(tmp_path / "empty", SHAPE).size_bytes
+    start = write_journal(tmp_path / "empty" / "index", SHAPE).size_bytes
     one.write_bytes(other.read_bytes()[:start] + content[start:])
     assert state(opened(one).entries) == []
     one.write_bytes(content + content[start:])
@@ -223,14 +224,14 @@ def test_a_write_that_fails_halfway_leaves_it_as_it_was(
 ) -> None:
     path = tmp_path / "index"
     states = filled(path)
-    journal, _ = Journal.open(path, SHAPE)
+    journal, _ = open_journal(path, SHAPE)
     size, write = path.stat().st_size, os.pwrite
     with monkeypatch.context() as full:
         full.setattr(os, "pwrite", lambda file, data, at: write(file, data[:20], at))
         with pytest.raises(DiskError, match=r"index: 20 of \d+ bytes were written"):
             journal.append(entries((8, 8)), ())
         with pytest.raises(DiskError, match="bytes were written"):
-            Journal.create(path, SHAPE, [entries((1, 1))])
+            write_journal(path, SHAPE, [entries((1, 1))])
     assert path.stat().st_size == journal.size_bytes == size
     assert list(tmp_path.iterdir()) == [path]
     journal.append(entries((8, 8)), ())
@@ -239,16 +240,20 @@ def test_a_write_that_fails_halfway_leaves_it_as_it_was(
 
 
 def test_a_folder_in_its_place_is_named(tmp_path: Path) -> None:
-    with pytest.raises(DiskError, match=f"{tmp_path}: Is a directory"):
-        Journal.open(tmp_path, SHAPE)
+    path = tmp_path / "index"
+    path.mkdir()
+    with pytest.raises(
+        UnsafeFolderError, match=f"^disk_path: {path} is a folder, which the tier did not make"
+    ):
+        open_journal(path, SHAPE)
 
 
 WRITER = """
 import sys
 from pathlib import Path
 from tests.unit.connector.disk.test_journal import SHAPE, entries, slots
-from kvtier_connector.core.disk.journal import Journal
-journal, _ = Journal.open(Path(sys.argv[1]), SHAPE)
+from tests.unit.connector.disk.rig import open_journal
+journal, _ = open_journal(Path(sys.argv[1]), SHAPE)
 number = 0
 while True:
     number += 1

@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 
 import pytest
+from tests.unit.connector.disk.rig import directory
 
 from kvtier_connector.config import DISK_ALIGNMENT_BYTES
 from kvtier_connector.core.disk.segments import Segments
@@ -16,9 +17,10 @@ PER_SEGMENT = 3
 
 
 def opened(folder: Path, slots: int, *, direct: bool = True) -> Segments:
-    return Segments.open(
-        folder, slot_bytes=SLOT, slots=slots, direct=direct, segment_bytes=PER_SEGMENT * SLOT + 100
-    )
+    with directory(folder) as within:
+        return Segments.open(
+            within, slot_bytes=SLOT, slots=slots, direct=direct, segment_bytes=PER_SEGMENT * SLOT + 100
+        )
 
 
 def aligned(byte: int) -> mmap.mmap:
@@ -84,7 +86,7 @@ def test_a_larger_tier_keeps_its_blocks_and_a_smaller_one_gives_space_back(tmp_p
 
 def test_what_does_not_fit_is_refused_before_anything_is_taken(tmp_path: Path) -> None:
     with pytest.raises(DiskError, match=r"disk_capacity_bytes: [\d.]+ GiB do not fit .* lower it or name"):
-        Segments.open(tmp_path, slot_bytes=1 << 40, slots=1 << 10, direct=True)
+        opened(tmp_path, 1 << 40)
     assert list(tmp_path.iterdir()) == []
 
 
@@ -93,7 +95,7 @@ def test_a_failure_halfway_leaves_what_was_there_before(tmp_path: Path) -> None:
     fill(segments, 3)
     segments.close()
     (tmp_path / "blocks-000002").mkdir()
-    with pytest.raises(DiskError, match="Is a directory"):
+    with pytest.raises(DiskError, match="blocks-000002 is a folder, which the tier did not make"):
         opened(tmp_path, 9)
     assert sorted(file.name for file in tmp_path.iterdir()) == ["blocks-000000", "blocks-000002"]
     (tmp_path / "blocks-000002").rmdir()
@@ -103,5 +105,5 @@ def test_a_failure_halfway_leaves_what_was_there_before(tmp_path: Path) -> None:
 
 
 def test_a_slot_that_is_not_aligned_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="multiple of 4096"):
-        Segments.open(tmp_path, slot_bytes=5000, slots=1, direct=True)
+    with pytest.raises(ValueError, match="multiple of 4096"), directory(tmp_path) as folder:
+        Segments.open(folder, slot_bytes=5000, slots=1, direct=True)

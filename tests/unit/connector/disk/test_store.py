@@ -148,7 +148,7 @@ def test_an_opening_that_fails_leaves_the_folder_free(path: Path) -> None:
     (path / MEANING.folder / "fingerprint").unlink()
     (path / MEANING.folder / "fingerprint").mkdir()
     before = len(list(Path("/proc/self/fd").iterdir()))
-    with pytest.raises(DiskError, match="Is a directory"):
+    with pytest.raises(DiskError, match="fingerprint is a folder, which the tier did not make"):
         Store.open(request)
     assert len(list(Path("/proc/self/fd").iterdir())) == before
     (path / MEANING.folder / "fingerprint").rmdir()

@@ -16,6 +16,7 @@ from tests.unit.connector.disk.rig import (
     journal,
     key_of,
     number_of,
+    open_journal,
     request_for,
     rig_in,
 )
@@ -90,7 +91,7 @@ def test_a_journal_written_anew_leaves_out_what_is_being_overwritten(tmp_path: P
         rig.engine.await_kept(1)
         (left,) = (number_of(key) for key in rig.seen.evicted)
         _renew_journal(rig.store)
-        said, recovered = Journal.open(journal(tmp_path), rig.store.shape)
+        said, recovered = open_journal(journal(tmp_path), rig.store.shape)
         said.close()
         there = {number_of(key.tobytes()) for key in recovered.entries.keys}
         assert there == set(range(4)) - {left}
