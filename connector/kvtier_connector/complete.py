@@ -7,6 +7,8 @@ resource's condition show.
 
 import os
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Final, NoReturn
@@ -45,9 +47,20 @@ def refuse(error: ConnectorError) -> NoReturn:
     Raises:
         ConnectorError: always.
     """
-    if os.access(_TERMINATION_LOG, os.W_OK) and not _TERMINATION_LOG.is_symlink():
-        _TERMINATION_LOG.write_text(f"{error}\n")
+    with suppress(OSError):  # none outside a container
+        flags = os.O_WRONLY | os.O_TRUNC | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+        with os.fdopen(os.open(_TERMINATION_LOG, flags), "w") as log:
+            log.write(f"{error}\n")
     raise error
+
+
+@contextmanager
+def refusals() -> Iterator[None]:
+    """Have what is refused within end the container's life as `refuse` does."""
+    try:
+        yield
+    except ConnectorError as error:
+        refuse(error)
 
 
 if __name__ == "__main__":

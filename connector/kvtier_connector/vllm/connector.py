@@ -30,9 +30,11 @@ from vllm.v1.kv_cache_interface import KVCacheConfig
 from vllm.v1.outputs import KVConnectorOutput
 from vllm.v1.request import Request
 
+from kvtier_connector.complete import refusals
 from kvtier_connector.config import parse_extra_config
 from kvtier_connector.core.growth_words import GrowthWords, together
 from kvtier_connector.errors import SettingError
+from kvtier_connector.vllm.block_hash import warn_of
 from kvtier_connector.vllm.disk_side import DiskSide, KeptOffDisk
 from kvtier_connector.vllm.layer_places import layer_places
 from kvtier_connector.vllm.manager import KVTierManager
@@ -76,6 +78,7 @@ class KVTierConnector(OffloadingConnector):  # type: ignore[misc] # vLLM has no 
         self._unfilled_block_ids: set[int] = set()
         # The scheduler's side.
         if self.connector_scheduler is not None:
+            warn_of(vllm_config.cache_config.prefix_caching_hash_algo)
             self._upstream = UpstreamScheduler(self.connector_scheduler)
             layered = self._settings.layered_loads
             budget_tokens = step_budget_tokens(vllm_config, kv_cache_config, layered=layered)
@@ -241,7 +244,8 @@ class KVTierConnector(OffloadingConnector):  # type: ignore[misc] # vLLM has no 
         manager = self._manager
         config = self._vllm_config
         offer = regions[0]
-        disk = open_disk(self._settings, manager.geometry, config, self._kv_cache_config, offer)
+        with refusals():
+            disk = open_disk(self._settings, manager.geometry, config, self._kv_cache_config, offer)
         manager.put_behind(
             disk,
             key_bytes(config),

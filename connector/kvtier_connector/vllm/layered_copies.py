@@ -1,7 +1,7 @@
 """Loads to a GPU beside the step that needs them: each layer waits on the device for its own part.
 
-Nothing waits on the host: copies and step are queued, and the device's streams wait for each other. No GPU
-has shown yet what it gains, so it is off unless `layered_loads` is set.
+Nothing waits on the host: copies and step are queued, and the device's streams wait for each other. Off
+unless `layered_loads` is set, since vLLM's async scheduling has to be off for it.
 """
 
 from bisect import bisect_left

@@ -28,6 +28,7 @@ from vllm.v1.kv_offload.base import (
 from vllm.v1.kv_offload.tiering.backpressure import BackpressureDetector
 from vllm.v1.kv_offload.tiering.base import JobResult, SecondaryTierManager, TransferJob
 
+from kvtier_connector.complete import refusals
 from kvtier_connector.config import KEY_BYTES, disk_aligned
 from kvtier_connector.core.disk.report import Progress
 from kvtier_connector.core.disk.store import StoreRequest
@@ -83,7 +84,7 @@ class KVTierDisk(SecondaryTierManager):  # type: ignore[misc] # vLLM has no type
         self._events: list[OffloadingEvent] | None = [] if events else None
 
         entry = where(offloading_spec.extra_config.get("secondary_tiers"), settings)
-        with ExitStack() as undo, named(entry):
+        with ExitStack() as undo, refusals(), named(entry):
             undo.callback(self._memory.close)
             parsed = parse(settings, entry)
             self._timeout_s = parsed.timeout_s

@@ -46,12 +46,16 @@ def test_what_is_missing_is_named_with_its_entry(tmp_path: Path, lacks: str) -> 
         Tiering.start(settings)
 
 
-def test_a_file_where_the_folder_should_be(tmp_path: Path) -> None:
+def test_a_file_where_the_folder_should_be(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "disk").touch()
+    told = tmp_path / "termination-log"
+    told.touch()
+    monkeypatch.setattr("kvtier_connector.complete._TERMINATION_LOG", told)
     with pytest.raises(
         SettingError, match=r"^secondary_tiers\[0\]\.path: .*disk.* is a file; name a folder$"
-    ):
+    ) as caught:
         Tiering.start(config(tmp_path / "disk"))
+    assert told.read_text() == f"{caught.value}\n"
 
 
 def test_a_folder_that_another_engine_has(start: Start, tmp_path: Path) -> None:
