@@ -8,15 +8,23 @@ class RefusedRequestError(Exception):
 
     Attributes:
         status: HTTP status of the answer.
+        retry_after_s: Seconds after which sending it again may help; None where nobody can say.
     """
 
     status: ClassVar[int] = 500
+    retry_after_s: ClassVar[int | None] = None
 
 
 class BadRequestError(RefusedRequestError):
     """The body is not a request that the engines understand. Sending it again does not help."""
 
     status = 400
+
+
+class UnknownApiError(RefusedRequestError):
+    """Nothing that the picker reads is served under this path. Sending it again does not help."""
+
+    status = 404
 
 
 class TooLargeError(RefusedRequestError):
@@ -29,9 +37,25 @@ class SaturatedError(RefusedRequestError):
     """Every pod is saturated. Sending it again later may help."""
 
     status = 429
+    retry_after_s = 1
+    """There may be room again after a few scrapes of metrics; whole seconds are all there are."""
 
 
 class NoEndpointError(RefusedRequestError):
     """No pod is ready, or none of the subset is. Sending it again later may help."""
 
     status = 503
+
+
+class NoRoomError(RefusedRequestError):
+    """The picker holds as many bodies as it has memory for. Sending it again later may help."""
+
+    status = 503
+    retry_after_s = 1
+
+
+class InternalError(RefusedRequestError):
+    """A fault of the picker's own, which its log tells of."""
+
+    def __init__(self) -> None:
+        super().__init__("internal error of the picker; its log says more")

@@ -5,6 +5,7 @@
 
 from typing import Any, Final
 
+from kvtier_scorer.config.body_limits import BodyLimits, body_limits
 from kvtier_scorer.config.errors import UnsupportedVersionError
 from kvtier_scorer.config.kv_events import EVENTS_PORT, REPLAY_PORT
 from kvtier_scorer.config.model import PickerConfig, PickerInput
@@ -42,6 +43,11 @@ def builtin_config(given: PickerInput) -> PickerConfig:
             return settings
         return {**settings, "maxPrefixTokensToMatch": given.max_prefix_tokens}
 
-    return per_tier_config(
-        given, version, API_VERSION, parameters, _FOLLOWING_EVENTS if given.kv_events else {}
-    )
+    sections = {**(_FOLLOWING_EVENTS if given.kv_events else {}), **_limits(given.bodies)}
+    return per_tier_config(given, version, API_VERSION, parameters, sections)
+
+
+def _limits(bodies: BodyLimits) -> dict[str, Any]:
+    if bodies == body_limits(None, None):
+        return {}
+    return {"limits": {"maxBodyBytes": bodies.max_bytes, "totalBodyBytes": bodies.total_bytes}}

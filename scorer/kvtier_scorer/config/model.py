@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass
 
+from kvtier_scorer.config.body_limits import BodyLimits, body_limits
+
 
 @dataclass(frozen=True, slots=True)
 class ScorerWeights:
@@ -39,7 +41,10 @@ class PickerInput:
         engine_block_tokens: Tokens in one KV block of the engine.
         max_prefix_tokens: Longest prompt that the engine takes; None if not known.
         version: The picker's version, `0.10` or `v0.10.0`; None for the one this package was tested with.
+        max_body_bytes: Largest body of a request; None to follow `max_prefix_tokens`. kvtier's own alone
+            has such a bound.
         kv_events: Whether the engines publish KV events for the picker to follow; kvtier's own alone does.
+        engine_tls: Whether the engines serve HTTPS; the inference extension's have an argument for it.
     """
 
     weights: ScorerWeights
@@ -48,6 +53,13 @@ class PickerInput:
     max_prefix_tokens: int | None = None
     version: str | None = None
     kv_events: bool = False
+    max_body_bytes: int | None = None
+    engine_tls: bool = False
+
+    @property
+    def bodies(self) -> BodyLimits:
+        """Bounds of bodies, of kvtier's own picker."""
+        return body_limits(self.max_prefix_tokens, self.max_body_bytes)
 
 
 @dataclass(frozen=True, slots=True)

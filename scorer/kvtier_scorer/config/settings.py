@@ -36,6 +36,7 @@ def parse_settings(text: str) -> PickerSettings:
     document.shedding.check("shedding")
     document.metrics.check("metrics")
     document.tokenization.check("tokenization")
+    document.limits.check("limits")
     scorers, prefix = scorers_and_prefix(document)
     if document.events.enabled and document.tokenization.mode is TokenizationMode.ESTIMATE:
         # events name blocks by their tokens, which an estimate never meets

@@ -5,10 +5,10 @@ from typing import Annotated, Final
 
 import msgspec
 
+from kvtier_scorer.config.body_limits import DEFAULT_MAX_BODY_BYTES, DEFAULT_TOTAL_BODY_BYTES
 from kvtier_scorer.config.kv_events import EVENTS_PORT
 from kvtier_scorer.config.strict_fields import field_error
 
-_MIB: Final = 1 << 20
 _STALE_AFTER_SCRAPES: Final = 5
 
 Port = Annotated[int, msgspec.Meta(ge=1, le=65535)]
@@ -170,10 +170,24 @@ class Tokenization(Section, frozen=True, kw_only=True):
 
 
 class Limits(Section, frozen=True, kw_only=True):
-    """`limits`: what a request may take of the picker.
+    """`limits`: what requests may take of the picker.
 
     Attributes:
         max_body_bytes: Largest body; a larger one is refused with 413.
+        total_body_bytes: Of all bodies at a time; one that finds no room is refused with 503.
     """
 
-    max_body_bytes: Annotated[int, msgspec.Meta(ge=1024, le=1 << 30)] = 32 * _MIB
+    max_body_bytes: Annotated[int, msgspec.Meta(ge=1024, le=1 << 30)] = DEFAULT_MAX_BODY_BYTES
+    total_body_bytes: Annotated[int, msgspec.Meta(ge=1024, le=1 << 36)] = DEFAULT_TOTAL_BODY_BYTES
+
+    def check(self, path: str) -> None:
+        """The largest body must find room.
+
+        Raises:
+            PickerConfigError: It would not.
+        """
+        if self.total_body_bytes < self.max_body_bytes:
+            raise field_error(
+                f"{path}.totalBodyBytes",
+                f"{self.total_body_bytes} must be at least maxBodyBytes, {self.max_body_bytes}",
+            )

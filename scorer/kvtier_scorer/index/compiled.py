@@ -56,6 +56,14 @@ def compiled(function: Callable[P, R]) -> Callable[P, R]:
     return _compiled(function)
 
 
+def compiled_beside(function: Callable[P, R]) -> Callable[P, R]:
+    """Compile a function that lets other threads have the interpreter's lock while it runs.
+
+    For one that may run for long, on arrays that nobody else writes to.
+    """
+    return _compiled(function, nogil=True)
+
+
 def compiled_part(function: Callable[P, R]) -> Callable[P, R]:
     """Compile a function that only kernels call and that makes no arrays.
 

@@ -48,7 +48,8 @@ class PrefixIndex:
     nothing is ever copied or rehashed because an index has become large. One thread at a time.
 
     Args:
-        limit_bytes: Bound on the memory of all entries together; None for what the machine has. When it is
+        limit_bytes: Bound on the memory of all entries together; None for half of the control
+            group's limit, or what the machine has. When it is
             used up, a tier's new blocks take the place of its own oldest, and what finds none is forgotten.
     """
 

@@ -4,10 +4,12 @@ import contextlib
 import mmap
 import os
 import secrets
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
+from kvtier_common.cgroup import lowest_limit
 from kvtier_scorer.index.layout import (
     ALL_PAGES,
     FREE_PAGE,
@@ -26,7 +28,7 @@ _MOST_PAGES = NONE >> PAGE_BITS
 
 
 def reserve_slots(limit_bytes: int | None) -> NDArray[np.uint32]:
-    """Address space for as many slots as the machine has memory for, or as fit `limit_bytes`.
+    """Address space for as many slots as this process may have memory for, or as fit `limit_bytes`.
 
     It counts as memory only where it has been written to. Where the system grants no more (a strict
     overcommit policy or a limit of the process), half is asked for, and so on.
@@ -35,7 +37,7 @@ def reserve_slots(limit_bytes: int | None) -> NDArray[np.uint32]:
         OSError: Not even one page of slots is granted.
     """
     if limit_bytes is None:
-        limit_bytes = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+        limit_bytes = allowed_bytes()
     pages = max(1, min(limit_bytes // PAGE_BYTES, _MOST_PAGES))
     while True:
         try:
@@ -48,6 +50,19 @@ def reserve_slots(limit_bytes: int | None) -> NDArray[np.uint32]:
         else:
             _ask_for_huge_pages(space)
             return np.frombuffer(space, np.uint32)
+
+
+def allowed_bytes(proc: Path = Path("/proc"), cgroup: Path = Path("/sys/fs/cgroup")) -> int:
+    """What an index may grow to: the machine's memory, or half of what a control group leaves this process.
+
+    The other half is the rest of the process's: an index that took all of it would have the kernel end the
+    picker, and a pod that reports blocks without end would be enough for that.
+    """
+    physical_bytes = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    limit_bytes = lowest_limit(
+        controller="memory", v1="memory.limit_in_bytes", v2="memory.max", proc=proc, root=cgroup
+    )
+    return physical_bytes if limit_bytes is None else min(physical_bytes, limit_bytes // 2)
 
 
 def _ask_for_huge_pages(space: mmap.mmap) -> None:

@@ -83,11 +83,17 @@ class Profile(Strict):
     plugins: list[Reference]
 
 
+class Limits(Strict):
+    max_body_bytes: int
+    total_body_bytes: int
+
+
 class Document(Strict):
     api_version: str
     kind: Literal["EndpointPickerConfig"]
     plugins: list[Plugin]
     scheduling_profiles: list[Profile]
+    limits: Limits | None = None
 
 
 COMMON: dict[str, type[Strict]] = {
@@ -123,6 +129,7 @@ def decode(flavor: str, version: str, text: str) -> Document:
     api_version, types = VERSIONS[flavor, version]
     document = Document.model_validate(yaml.safe_load(text))
     assert document.api_version == api_version
+    assert document.limits is None or flavor == "builtin"
     for plugin in document.plugins:
         types[plugin.type].model_validate(plugin.parameters or {})
     names = [plugin.name or plugin.type for plugin in document.plugins]

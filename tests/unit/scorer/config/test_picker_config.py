@@ -94,10 +94,27 @@ def test_a_device_cache_of_unknown_size_is_asked_of_the_engine(flavor: str, vers
 
 def test_llm_d_says_that_an_unknown_device_cache_is_counted_in_the_wrong_blocks() -> None:
     unknown = replace(EXAMPLE, tokens=replace(EXAMPLE.tokens, gpu=None))
-    [warning] = picker_config("llm-d", unknown).warnings
-    assert "4 times too large" in warning
-    assert picker_config("llm-d", replace(unknown, engine_block_tokens=64)).warnings == ()
-    assert picker_config("llm-d", EXAMPLE).warnings == ()
+    said = picker_config("llm-d", unknown)
+    assert said.text.startswith("# the size of the device cache is not known")
+    assert "4 times too large\n" in said.text
+    # it is so only until the operator has asked an engine
+    assert said.warnings == ()
+    for known in (replace(unknown, engine_block_tokens=64), EXAMPLE):
+        assert "too large" not in picker_config("llm-d", known).text
+
+
+def test_llm_d_says_that_a_later_version_was_not_tried() -> None:
+    [warning] = picker_config("llm-d", replace(EXAMPLE, version="v0.11.2")).warnings
+    assert "v0.11.2 is later than 0.10" in warning
+    assert picker_config("llm-d", replace(EXAMPLE, version="0.10.7")).warnings == ()
+
+
+def test_llm_d_after_0_10_may_count_larger_blocks_in_smaller_entries() -> None:
+    hybrid = replace(EXAMPLE, tokens=replace(EXAMPLE.tokens, gpu=None), engine_block_tokens=784)
+    assert picker_config("llm-d", hybrid).warnings == ()
+    [_, warning] = picker_config("llm-d", replace(hybrid, version="0.11")).warnings
+    assert "prefix_match_unit" in warning
+    assert "up to 12.25 times too small" in warning
 
 
 def test_llm_d_takes_larger_engine_blocks_as_they_are() -> None:

@@ -51,7 +51,7 @@ def test_defaults() -> None:
     assert (parsed.metrics.scrape_interval_s, parsed.metrics.staleness_s) == (0.1, 0.5)
     assert (parsed.events.enabled, parsed.events.port, parsed.events.topic) == (False, 5557, "")
     assert parsed.tokenization.mode is TokenizationMode.ESTIMATE
-    assert parsed.limits.max_body_bytes == 32 * 1024 * 1024
+    assert (parsed.limits.max_body_bytes, parsed.limits.total_body_bytes) == (8 << 20, 64 << 20)
 
 
 def test_sections() -> None:
@@ -217,6 +217,10 @@ def replaced(old: str, new: str, count: int = 1) -> str:
         (f"{TEXT}events: {{enabled: true}}\n", "events.enabled: needs tokenization.mode"),
         (f"{TEXT}tokenization: {{mode: Tokenizer}}\n", "tokenization.path: mode Tokenizer needs"),
         (f"{TEXT}tokenization: {{path: /a}}\n", "tokenization.path: mode Estimate reads no file"),
+        (
+            f"{TEXT}limits: {{totalBodyBytes: 2048}}\n",
+            "limits.totalBodyBytes: 2048 must be at least maxBodyBytes, 8388608",
+        ),
         (f"{TEXT}limits: {{maxBodyBytes: 10}}\n", "limits.maxBodyBytes: must be a whole number >= 1024"),
     ],
 )

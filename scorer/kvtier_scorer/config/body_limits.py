@@ -1,0 +1,55 @@
+"""How large bodies may be for kvtier's own picker, and the memory that they take at worst.
+
+Both what the picker does and what the planner allows it follow from here; a test measures a real picker.
+"""
+
+from dataclasses import dataclass
+from typing import Final
+
+_MIB: Final = 1 << 20
+_BYTES_PER_TOKEN: Final = 16
+"""Of a body: a token is 4 bytes of text in English, 9 where a client writes another script as `\\u4f60`."""
+_MOST_BYTES: Final = 32 * _MIB
+"""What a longer model's bodies get unless somebody asks for more."""
+_AT_A_TIME: Final = 4
+"""Of the largest bodies."""
+_COPIES: Final = 3
+"""Of a body that is held: itself, the prompt read from it, the messages that send it on."""
+READING_BYTES: Final = 128 * _MIB
+"""What one body becomes as objects at worst. One is read at a time, and picker/bodies/density.py bounds how
+many objects that makes: up to 45 MiB of them as measured, and what the allocator keeps."""
+_WIDEST: Final = 4
+"""Python's bytes for a character of a text that has a single one beyond the basic plane."""
+
+DEFAULT_MAX_BODY_BYTES: Final = 8 * _MIB
+DEFAULT_TOTAL_BODY_BYTES: Final = 64 * _MIB
+
+
+@dataclass(frozen=True, slots=True)
+class BodyLimits:
+    """Bounds of bodies.
+
+    Attributes:
+        max_bytes: Of one.
+        total_bytes: Of all at a time.
+    """
+
+    max_bytes: int
+    total_bytes: int
+
+    @property
+    def worst_memory_bytes(self) -> int:
+        """Memory of the picker for bodies, whatever clients send, beside what its transport holds."""
+        return _COPIES * self.total_bytes + (_WIDEST + 1) * self.max_bytes + READING_BYTES
+
+
+def body_limits(max_prompt_tokens: int | None, asked_bytes: int | None) -> BodyLimits:
+    """The bounds for a model.
+
+    Args:
+        max_prompt_tokens: Longest prompt that the engine takes; None if not known.
+        asked_bytes: The largest body that somebody asks for; None to follow the model.
+    """
+    follows = min((max_prompt_tokens or 0) * _BYTES_PER_TOKEN, _MOST_BYTES)
+    each = max(follows, DEFAULT_MAX_BODY_BYTES) if asked_bytes is None else asked_bytes
+    return BodyLimits(each, max(_AT_A_TIME * each, DEFAULT_TOTAL_BODY_BYTES))
