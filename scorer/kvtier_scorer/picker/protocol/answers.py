@@ -1,5 +1,6 @@
 """The messages that the picker sends, as bytes."""
 
+from collections.abc import Iterator
 from typing import Final
 
 from envoy.config.core.v3.base_pb2 import HeaderValueOption
@@ -13,9 +14,6 @@ CHUNK_BYTES: Final = 62_000
 """Body in one message: 64,000 bytes are the most that Envoy takes, less room for the message around it
 (gateway-api-inference-extension v1.5.0, pkg/common/envoy, bodyByteLimit)."""
 _OVERWRITE: Final = HeaderValueOption.OVERWRITE_IF_EXISTS_OR_ADD
-_RETRY_AFTER_S: Final = "1"
-"""A saturated pod may have room again after a few scrapes of its metrics; whole seconds are all there are."""
-_RETRY_STATUS: Final = 429
 
 
 def destination(endpoint: str, content_length: int | None) -> bytes:
@@ -40,8 +38,11 @@ def buffered_destination(endpoint: str) -> bytes:
     return bytes(response.SerializeToString())
 
 
-def request_body(body: bytes, *, end_of_stream: bool) -> list[bytes]:
-    """The request's body as it was, in chunks; the last one ends it if `end_of_stream`."""
+def request_body(body: bytes, *, end_of_stream: bool) -> Iterator[bytes]:
+    """The request's body as it was, in chunks; the last one ends it if `end_of_stream`.
+
+    Each is made when it is asked for: a long body twice in memory, and all of it at once, would be felt.
+    """
     return _chunks("request_body", body, end_of_stream=end_of_stream)
 
 
@@ -54,7 +55,7 @@ def response_headers(endpoint: str | None) -> bytes:
     return bytes(response.SerializeToString())
 
 
-def response_body(body: bytes, *, end_of_stream: bool) -> list[bytes]:
+def response_body(body: bytes, *, end_of_stream: bool) -> Iterator[bytes]:
     """The response's body as it was, in chunks."""
     return _chunks("response_body", body, end_of_stream=end_of_stream)
 
@@ -67,8 +68,8 @@ def refusal(refused: RefusedRequestError) -> bytes:
     immediate.body = error_body(refused)
     immediate.details = f"kvtier_picker_{refused.status}"
     headers = {"content-type": "application/json"}
-    if refused.status == _RETRY_STATUS:
-        headers["retry-after"] = _RETRY_AFTER_S
+    if refused.retry_after_s is not None:
+        headers["retry-after"] = str(refused.retry_after_s)
     for name, value in headers.items():
         option = immediate.headers.set_headers.add(append_action=_OVERWRITE)
         option.header.key = name
@@ -76,15 +77,13 @@ def refusal(refused: RefusedRequestError) -> bytes:
     return bytes(response.SerializeToString())
 
 
-def _chunks(kind: str, body: bytes, *, end_of_stream: bool) -> list[bytes]:
-    answers = []
+def _chunks(kind: str, body: bytes, *, end_of_stream: bool) -> Iterator[bytes]:
     for start in range(0, max(len(body), 1), CHUNK_BYTES):
         response = ProcessingResponse()
         streamed = getattr(response, kind).response.body_mutation.streamed_response
         streamed.body = body[start : start + CHUNK_BYTES]
         streamed.end_of_stream = end_of_stream and start + CHUNK_BYTES >= len(body)
-        answers.append(bytes(response.SerializeToString()))
-    return answers
+        yield bytes(response.SerializeToString())
 
 
 def _set_destination(response: ProcessingResponse, common: CommonResponse, endpoint: str) -> None:

@@ -9,6 +9,7 @@ from kvtier_scorer.picker.bodies.errors import BadFieldError
 
 _TYPES: Final = {
     400: "invalid_request_error",
+    404: "invalid_request_error",
     413: "invalid_request_error",
     429: "rate_limit_error",
     503: "service_unavailable_error",

@@ -5,15 +5,18 @@ response's. With FULL_DUPLEX_STREAMED bodies, which the endpoint picker protocol
 headers waits for the end of the body. A response may come at any time, when the gateway answers by itself.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from enum import Enum, auto
+from itertools import chain
 from typing import ClassVar, Final
 
 from envoy.extensions.filters.http.ext_proc.v3.processing_mode_pb2 import ProcessingMode
 from envoy.service.ext_proc.v3.external_processor_pb2 import ProcessingRequest
 from google.protobuf.message import DecodeError
 
-from kvtier_scorer.errors import RefusedRequestError, TooLargeError
+from kvtier_scorer.errors import RefusedRequestError
+from kvtier_scorer.picker.bodies.budget import BodyShare
+from kvtier_scorer.picker.bodies.received import ReceivedBody
 from kvtier_scorer.picker.protocol import answers
 from kvtier_scorer.picker.protocol.errors import GatewayMisconfiguredError, ProtocolError
 from kvtier_scorer.picker.protocol.events import Answer, Event, Question, RequestHead
@@ -46,7 +49,7 @@ class Exchange:
     """One stream.
 
     Args:
-        max_body_bytes: A larger request body is refused while it is read.
+        share: Of the memory for bodies; a body that finds no room is refused while it comes in.
 
     Attributes:
         finished: The stream is to be ended; nothing that comes on it matters any more.
@@ -54,30 +57,30 @@ class Exchange:
 
     __slots__ = (
         "_body",
-        "_body_bytes",
         "_endpoint",
         "_has_body",
         "_head",
-        "_max_body_bytes",
+        "_received",
         "_request",
         "_request_mode",
         "_response",
         "_response_mode",
+        "_share",
         "_trailers",
         "finished",
     )
 
-    def __init__(self, max_body_bytes: int) -> None:
+    def __init__(self, share: BodyShare) -> None:
         self.finished = False
-        self._max_body_bytes = max_body_bytes
+        self._share = share
         self._request = _Request.EXPECTED
         self._response = _Response.EXPECTED
         # gateways that do not tell are older than this field; for pickers they use this mode
         self._request_mode = self._response_mode = _FULL_DUPLEX
         self._head: RequestHead | None = None
         self._has_body = False
-        self._body: list[bytes] = []
-        self._body_bytes = 0
+        self._received = ReceivedBody()
+        self._body = b""
         self._trailers = False
         self._endpoint: str | None = None
 
@@ -113,7 +116,7 @@ class Exchange:
             raise ProtocolError("a message of a kind that is not known")
         return take(self, request)
 
-    def answer(self, endpoint: str) -> list[bytes]:
+    def answer(self, endpoint: str) -> Iterable[bytes]:
         """Send the request to `endpoint`, `ip:port`. Returns the messages for the gateway.
 
         There are none if the gateway has answered by itself meanwhile.
@@ -121,29 +124,27 @@ class Exchange:
         if self.finished or self._response is not _Response.EXPECTED:
             return []
         self._endpoint = endpoint
-        body, self._body = b"".join(self._body), []
+        body, self._body = self._body, b""
         self._request = _Request.ANSWERED
         if not self._has_body:
             return [answers.destination(endpoint, None)]
         if self._request_mode == _BUFFERED:
             return [answers.buffered_destination(endpoint)]
-        messages = [answers.destination(endpoint, len(body))]
-        messages += answers.request_body(body, end_of_stream=not self._trailers)
-        if self._trailers:
-            messages.append(answers.PASS_REQUEST_TRAILERS)
-        return messages
+        return chain(
+            [answers.destination(endpoint, len(body))],
+            answers.request_body(body, end_of_stream=not self._trailers),
+            [answers.PASS_REQUEST_TRAILERS] if self._trailers else [],
+        )
 
     def refuse(self, refused: RefusedRequestError) -> list[bytes]:
         """Answer the client in place of an endpoint; the stream is finished then."""
         if self.finished:
             return []
         self.finished = True
-        self._body = []
+        self._body = b""
+        self._received = ReceivedBody()
+        self._share.give_back()
         return [answers.refusal(refused)]
-
-    def refuse_too_large(self) -> list[Event]:
-        """Refuse a body of which not even a part has been read."""
-        return [] if self.finished else self._refused(self._too_large())
 
     def _on_request_headers(self, request: ProcessingRequest) -> list[Event]:
         if self._request is not _Request.EXPECTED:
@@ -163,8 +164,10 @@ class Exchange:
                 "endpoint pickers need FULL_DUPLEX_STREAMED"
             )
             return self._refused(GatewayMisconfiguredError(problem))
-        if content_length(head) > self._max_body_bytes:
-            return self._refused(self._too_large())
+        try:
+            self._share.announced(content_length(head))
+        except RefusedRequestError as error:
+            return self._refused(error)
         # Envoy sends a buffered body only after this
         return [Answer([answers.PASS_REQUEST_HEADERS])] if self._request_mode == _BUFFERED else []
 
@@ -172,10 +175,11 @@ class Exchange:
         if self._request is not _Request.BODY:
             raise ProtocolError("a request body where none can be")
         body, end_of_stream = request.request_body.body, request.request_body.end_of_stream
-        self._body_bytes += len(body)
-        if self._body_bytes > self._max_body_bytes:
-            return self._refused(self._too_large())
-        self._body.append(body)
+        try:
+            self._share.take(len(body))
+        except RefusedRequestError as error:
+            return self._refused(error)
+        self._received.add(body)
         # a buffered body comes whole; what follows it is trailers
         return self._ask() if end_of_stream or self._request_mode == _BUFFERED else []
 
@@ -190,8 +194,8 @@ class Exchange:
     def _ask(self) -> list[Event]:
         assert self._head is not None  # noqa: S101 - no body without headers
         self._request = _Request.ASKED
-        self._body = [b"".join(self._body)]
-        return [Question(self._head, self._body[0])]
+        self._body = self._received.take()
+        return [Question(self._head, self._body)]
 
     def _on_response_headers(self, request: ProcessingRequest) -> list[Event]:
         if self._request is _Request.EXPECTED or self._response is not _Response.EXPECTED:
@@ -209,7 +213,7 @@ class Exchange:
         body, end_of_stream = request.response_body.body, request.response_body.end_of_stream
         self.finished = end_of_stream
         if self._response_mode == _FULL_DUPLEX:
-            return [Answer(answers.response_body(body, end_of_stream=end_of_stream))]
+            return [Answer(list(answers.response_body(body, end_of_stream=end_of_stream)))]
         return [Answer([answers.PASS_RESPONSE_BODY])]
 
     def _on_response_trailers(self, _: ProcessingRequest) -> list[Event]:
@@ -220,9 +224,6 @@ class Exchange:
 
     def _refused(self, refused: RefusedRequestError) -> list[Event]:
         return [Answer(self.refuse(refused), refused)]
-
-    def _too_large(self) -> TooLargeError:
-        return TooLargeError(f"the body is larger than {self._max_body_bytes} bytes, the most that is taken")
 
     _BY_KIND: ClassVar[Mapping[str | None, Callable[["Exchange", ProcessingRequest], list[Event]]]] = {
         "request_headers": _on_request_headers,

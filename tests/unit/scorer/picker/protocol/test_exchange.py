@@ -14,10 +14,12 @@ from tests.unit.scorer.picker.protocol.gateway import answer, destination_of, he
 from kvtier_scorer.errors import (
     BadRequestError,
     NoEndpointError,
+    NoRoomError,
     RefusedRequestError,
     SaturatedError,
     TooLargeError,
 )
+from kvtier_scorer.picker.bodies.budget import BodyBudget
 from kvtier_scorer.picker.protocol.answers import CHUNK_BYTES
 from kvtier_scorer.picker.protocol.errors import GatewayMisconfiguredError, ProtocolError
 from kvtier_scorer.picker.protocol.events import Answer, Question, Served
@@ -40,7 +42,7 @@ def answers(events: Sequence[object]) -> list[bytes]:
 
 def picked(*messages: bytes) -> Exchange:
     """An exchange whose request has its endpoint."""
-    exchange = Exchange(LIMIT)
+    exchange = Exchange(BodyBudget(2 * LIMIT, LIMIT, float).share())
     for each in messages:
         exchange.receive(each)
     exchange.answer(POD)
@@ -49,7 +51,7 @@ def picked(*messages: bytes) -> Exchange:
 
 @pytest.fixture
 def exchange() -> Exchange:
-    return Exchange(LIMIT)
+    return Exchange(BodyBudget(2 * LIMIT, LIMIT, float).share())
 
 
 def test_headers_wait_for_the_end_of_a_streamed_body(exchange: Exchange) -> None:
@@ -73,7 +75,7 @@ def test_headers_wait_for_the_end_of_a_streamed_body(exchange: Exchange) -> None
 def test_a_gateway_that_does_not_tell_its_modes_streams(exchange: Exchange) -> None:
     assert exchange.receive(gateway.request_headers(mode=None)) == []
     assert exchange.receive(gateway.request_body(b"x"))
-    assert kinds(exchange.answer(POD)) == ["request_headers", "request_body"]
+    assert kinds(list(exchange.answer(POD))) == ["request_headers", "request_body"]
 
 
 def test_the_headers_of_a_buffered_body_are_let_through_first(exchange: Exchange) -> None:
@@ -108,7 +110,7 @@ def test_trailers_end_a_streamed_body(exchange: Exchange, parts: list[bytes]) ->
     [question] = exchange.receive(gateway.request_trailers())
     assert isinstance(question, Question)
     assert question.body == b"".join(parts)
-    told = exchange.answer(POD)
+    told = list(exchange.answer(POD))
     assert kinds(told) == ["request_headers", "request_body", "request_trailers"]
     assert not answer(told[1]).request_body.response.body_mutation.streamed_response.end_of_stream
 
@@ -207,6 +209,22 @@ def test_a_body_that_turns_out_too_large_is_refused(exchange: Exchange) -> None:
     assert isinstance(event, Answer)
     assert isinstance(event.refused, TooLargeError)
     assert str(LIMIT) in str(event.refused)
+
+
+@pytest.mark.parametrize("announced", [{"content-length": "10"}, {}])
+def test_a_body_that_finds_no_room_is_refused_at_once(announced: dict[str, str]) -> None:
+    budget = BodyBudget(LIMIT, LIMIT, float)
+    other = budget.share()
+    other.take(LIMIT)
+    other.pinned = True
+    exchange = Exchange(budget.share())
+    events = exchange.receive(gateway.request_headers(announced))
+    [event] = events or exchange.receive(gateway.request_body(b"0123456789", end_of_stream=False))
+    assert isinstance(event, Answer)
+    assert isinstance(event.refused, NoRoomError)
+    assert answer(event.messages[0]).immediate_response.status.code == 503
+    assert headers_of(event.messages[0])["retry-after"] == "1"
+    assert exchange.finished
 
 
 REQUEST = gateway.request_headers(end_of_stream=True)
@@ -338,8 +356,9 @@ def test_messages_out_of_order_break_the_protocol(exchange: Exchange, messages: 
 )  # fmt: skip
 def test_whatever_comes_there_is_one_question_and_no_other_error(messages: list[bytes], later: bool) -> None:
     """`later`: the endpoint is known only when everything has come."""
-    exchange = Exchange(LIMIT)
-    questions, told = 0, []
+    exchange = Exchange(BodyBudget(2 * LIMIT, LIMIT, float).share())
+    questions = 0
+    told: list[bytes] = []
     try:
         for each in messages:
             for event in exchange.receive(each):

@@ -8,8 +8,9 @@ import ssl
 import tempfile
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final, cast
 
+import grpc
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec
@@ -17,6 +18,9 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 from cryptography.x509.oid import NameOID
 
 from kvtier_scorer.config.errors import PickerConfigError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 _CERTIFICATE: Final = "tls.crt"
 _KEY: Final = "tls.key"
@@ -31,24 +35,23 @@ class Certificates:
     Args:
         folder: Has tls.crt and tls.key; None to make a certificate that nobody has signed.
 
-    Attributes:
-        context: For the server.
-
     Raises:
         PickerConfigError: The folder has no certificate and key that belong together.
     """
 
     def __init__(self, folder: Path | None) -> None:
-        self.context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
-        self.context.set_alpn_protocols(["h2"])
         self._folder = folder
         self._loaded: tuple[int, ...] = ()
+        self._renewed = False
         if folder is None:
             with tempfile.TemporaryDirectory() as own:
                 make_certificate(Path(own))
-                self._load(Path(own))
+                self._configuration = _load(Path(own))
         else:
             self.renew()
+        # the stubs do not know that the function may return None
+        to_use = cast("Callable[[], grpc.ServerCertificateConfiguration]", self._to_use)
+        self.credentials = grpc.dynamic_ssl_server_credentials(self._configuration, to_use)
 
     def renew(self) -> bool:
         """Take the files as they are now, for the connections to come.
@@ -65,17 +68,29 @@ class Certificates:
             now = tuple((self._folder / name).stat().st_mtime_ns for name in (_CERTIFICATE, _KEY))
             if now == self._loaded:
                 return False
-            self._load(self._folder)
+            self._configuration = _load(self._folder)
         except OSError as error:  # ssl.SSLError is one
             raise PickerConfigError(
                 f"--cert-path: {self._folder} needs a {_CERTIFICATE} and the {_KEY} that belongs to it: "
                 f"{error}"
             ) from error
         self._loaded = now
+        self._renewed = True
         return True
 
-    def _load(self, folder: Path) -> None:
-        self.context.load_cert_chain(folder / _CERTIFICATE, folder / _KEY)
+    def _to_use(self) -> grpc.ServerCertificateConfiguration | None:
+        """What grpcio asks for with each handshake, from a thread of its own; None for the same as before."""
+        if not self._renewed:
+            return None
+        self._renewed = False
+        return self._configuration
+
+
+def _load(folder: Path) -> grpc.ServerCertificateConfiguration:
+    certificate, key = (folder / _CERTIFICATE).read_bytes(), (folder / _KEY).read_bytes()
+    # grpcio takes anything, and says so only to clients
+    ssl.create_default_context(ssl.Purpose.CLIENT_AUTH).load_cert_chain(folder / _CERTIFICATE, folder / _KEY)
+    return grpc.ssl_server_certificate_configuration([(key, certificate)])
 
 
 def make_certificate(folder: Path) -> None:

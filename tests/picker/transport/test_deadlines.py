@@ -1,0 +1,81 @@
+"""Calls whose gateway does not do what is waited for, and one whose message is larger than the port takes."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import suppress
+from types import SimpleNamespace
+from typing import Any
+
+import grpc
+import pytest
+from tests.picker.fuzz.conftest import PROCESS
+from tests.picker.fuzz.inputs import GOOD
+from tests.picker.transport.conftest import LIMITS, until
+from tests.unit.scorer.picker.ext_proc.test_service import Picks
+from tests.unit.scorer.picker.protocol.gateway import request_body, request_headers
+
+from kvtier_scorer.picker.bodies.budget import BodyBudget
+from kvtier_scorer.picker.ext_proc import call as calls
+from kvtier_scorer.picker.ext_proc import service as services
+from kvtier_scorer.picker.ext_proc.requests import Requests
+from kvtier_scorer.picker.ext_proc.service import ExtProc
+from kvtier_scorer.picker.transport.server import GrpcServer
+from kvtier_scorer.picker.watched.tallies import Tallies
+
+_SOON_S = 0.05
+
+
+@pytest.fixture
+async def service(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[ExtProc]:
+    """One that waits for nobody for long."""
+    for name in ("FIRST_MESSAGE_S", "NEXT_MESSAGE_S", "WRITE_S"):
+        monkeypatch.setattr(calls, name, _SOON_S)
+    monkeypatch.setattr(services, "_LOOK_S", _SOON_S)
+    nobody: Any = SimpleNamespace()
+    budget = BodyBudget(LIMITS.message_bytes, LIMITS.message_bytes, lambda: 0.0)
+    picks: Any = Picks()
+    service = ExtProc(picks, Tallies(), budget, Requests(None), lambda: 0.0, nobody)
+    watch = asyncio.create_task(service.end_late_calls())
+    yield service
+    watch.cancel()
+    with suppress(asyncio.CancelledError):
+        await watch
+    assert service.calls == 0
+
+
+@pytest.fixture
+async def channel(service: ExtProc) -> AsyncIterator[grpc.aio.Channel]:
+    """To it, with windows that stay as small as they begin."""
+    server = GrpcServer(service.methods(), LIMITS, "127.0.0.1", 0)
+    await server.start()
+    small = [("grpc.http2.bdp_probe", 0), ("grpc.http2.lookahead_bytes", (1 << 16) - 1)]
+    async with grpc.aio.insecure_channel(f"127.0.0.1:{server.port}", small) as channel:
+        yield channel
+    await server.drain(0.0)
+
+
+@pytest.mark.parametrize("said", [0, 1], ids=["no-message", "an-upload-that-stalls"])
+async def test_a_call_that_says_nothing_more_is_ended(channel: grpc.aio.Channel, said: int) -> None:
+    call: grpc.aio.StreamStreamCall[bytes, bytes] = channel.stream_stream(PROCESS)()
+    for message in GOOD[:said]:
+        await call.write(message)
+    assert await call.code() == grpc.StatusCode.DEADLINE_EXCEEDED
+
+
+async def test_an_answer_that_nobody_reads_ends_its_call(service: ExtProc, channel: grpc.aio.Channel) -> None:
+    call: grpc.aio.StreamStreamCall[bytes, bytes] = channel.stream_stream(PROCESS)()
+    await call.write(request_headers({":path": "/v1/completions"}))
+    await call.write(request_body(b'{"model": "m", "prompt": "%b"}' % (b"x" * (LIMITS.message_bytes // 2))))
+    assert await call.read() != grpc.aio.EOF  # the pick; the body that follows is more than a window
+    assert service.calls
+    await until(lambda: not service.calls)
+    assert not service.budget.held_bytes
+
+
+async def test_a_message_larger_than_the_port_takes_ends_the_call_without_an_answer(
+    channel: grpc.aio.Channel,
+) -> None:
+    """The one thing that grpcio does not serve: no 413 for a body that comes whole, in one message."""
+    call: grpc.aio.StreamStreamCall[bytes, bytes] = channel.stream_stream(PROCESS)()
+    await call.write(bytes(LIMITS.message_bytes + 1))
+    assert await call.code() == grpc.StatusCode.RESOURCE_EXHAUSTED

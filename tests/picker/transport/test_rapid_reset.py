@@ -1,0 +1,174 @@
+"""A client that resets its calls loses its connection, and nobody else does."""
+
+import asyncio
+import logging
+import os
+import threading
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import grpc
+import pytest
+from tests.picker.attacks.attackers.blocks import PLAIN
+from tests.picker.fuzz.conftest import PROCESS
+from tests.picker.fuzz.inputs import GOOD
+from tests.picker.transport import wire
+from tests.picker.transport.conftest import ECHO, LIMITS, until
+from tests.unit.scorer.picker.ext_proc.test_service import Picks
+
+from kvtier_scorer.picker.bodies.budget import BodyBudget
+from kvtier_scorer.picker.ext_proc.requests import Requests
+from kvtier_scorer.picker.ext_proc.service import ExtProc
+from kvtier_scorer.picker.transport import limits, precedence, tarpit
+from kvtier_scorer.picker.transport.cut_off import cut_off
+from kvtier_scorer.picker.transport.premature import CALLS
+from kvtier_scorer.picker.transport.server import GrpcServer
+from kvtier_scorer.picker.watched.occasionally import Occasionally
+from kvtier_scorer.picker.watched.tallies import Tallies
+
+_WAIT_S = 30.0
+_CANCEL = (8).to_bytes(4, "big")
+_REFUSED = (7).to_bytes(4, "big")
+_END_STREAM = 1
+
+
+@pytest.fixture
+def service() -> ExtProc:
+    picks: Any = Picks()
+    budget = BodyBudget(LIMITS.message_bytes, LIMITS.message_bytes, lambda: 0.0)
+    heard = Occasionally(logging.getLogger("picker"), 10, lambda: 0.0)
+    return ExtProc(picks, Tallies(), budget, Requests(None), lambda: 0.0, heard)
+
+
+@pytest.fixture(params=["127.0.0.1", ""], ids=["ipv4", "every-address"])
+async def picker(service: ExtProc, request: pytest.FixtureRequest) -> AsyncIterator[GrpcServer]:
+    server = GrpcServer(service.methods(), LIMITS, request.param, 0)
+    await server.start()
+    yield server
+    await server.drain(0.0)
+
+
+async def _answered(channel: grpc.aio.Channel) -> "grpc.aio.StreamStreamCall[bytes, bytes]":
+    call: grpc.aio.StreamStreamCall[bytes, bytes] = channel.stream_stream(PROCESS)()
+    for message in GOOD:
+        await call.write(message)
+    assert await call.read() != grpc.aio.EOF
+    return call
+
+
+async def _reset_until(ended: "asyncio.Future[Any]", peer: wire.Peer) -> None:
+    peer.writer.write(wire.frame(wire.SETTINGS, 1, 0))
+    number = 1
+    while not ended.done():
+        peer.writer.write(wire.frame(wire.HEADERS, wire.END_HEADERS, number, PLAIN))
+        peer.writer.write(wire.frame(wire.RST_STREAM, 0, number, _CANCEL))
+        number += 2
+        await asyncio.sleep(0)
+
+
+async def test_who_resets_calls_has_no_streams_left(service: ExtProc, picker: GrpcServer) -> None:
+    async with grpc.aio.insecure_channel(f"127.0.0.1:{picker.port}") as neighbour, asyncio.timeout(_WAIT_S):
+        open_meanwhile = await _answered(neighbour)
+        async with wire.connected(picker.port) as peer:
+            refused = asyncio.ensure_future(peer.until(wire.RST_STREAM))
+            await _reset_until(refused, peer)
+            assert refused.result().payload == _REFUSED
+        await _answered(neighbour)
+        assert not open_meanwhile.done()
+        service.drain()
+    assert not service.tallies.cut_off
+
+
+async def test_the_port_of_one_who_is_gone_is_forgotten(
+    service: ExtProc, picker: GrpcServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tarpit, "HOLD_S", 0.01)
+    gone = asyncio.Event()
+    monkeypatch.setattr("kvtier_scorer.picker.ext_proc.service.cut_off", lambda _: gone.set())
+    async with asyncio.timeout(_WAIT_S), wire.connected(picker.port) as peer:
+        await _reset_until(asyncio.ensure_future(gone.wait()), peer)
+    # calls that still waited are counted anew, and forgotten in turn
+    resets = service._resets
+    await until(lambda: not any(map(resets.suspects, tuple(resets._counts))))
+    assert not service.tallies.cut_off
+
+
+@pytest.fixture(params=[("HOLD_S", 0.01), ("CALLS", 0)], ids=["at-last", "no-room"])
+def _ended_soon(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> None:
+    monkeypatch.setattr(tarpit, *request.param)
+
+
+@pytest.mark.usefixtures("_ended_soon")
+async def test_resets_end_their_connection_alone(
+    service: ExtProc, picker: GrpcServer, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with grpc.aio.insecure_channel(f"127.0.0.1:{picker.port}") as neighbour, asyncio.timeout(_WAIT_S):
+        open_meanwhile = await _answered(neighbour)
+        async with wire.connected(picker.port) as peer:
+            await _reset_until(asyncio.create_task(peer.frames()), peer)
+        await _answered(neighbour)
+        assert not open_meanwhile.done()
+    assert service.tallies.cut_off == 1
+    [told] = [line for line in caplog.messages if "is ended" in line]
+    assert "127.0.0.1" in told
+
+
+async def test_calls_that_are_cancelled_when_they_have_their_answer_end_nothing(
+    service: ExtProc, picker: GrpcServer
+) -> None:
+    async with grpc.aio.insecure_channel(f"127.0.0.1:{picker.port}") as gateway, asyncio.timeout(_WAIT_S):
+        for _ in range(CALLS):
+            (await _answered(gateway)).cancel()
+        await _answered(gateway)
+    assert not service.tallies.cut_off
+
+
+async def test_an_honest_gateway_may_give_up_some_calls(service: ExtProc, picker: GrpcServer) -> None:
+    async with grpc.aio.insecure_channel(f"127.0.0.1:{picker.port}") as gateway, asyncio.timeout(_WAIT_S):
+        kept = await _answered(gateway)
+        for _ in range(CALLS):
+            begun: grpc.aio.StreamStreamCall[bytes, bytes] = gateway.stream_stream(PROCESS)()
+            begun.cancel()
+            (await _answered(gateway)).cancel()
+            (await _answered(gateway)).cancel()
+        assert not kept.done()
+    assert not service.tallies.cut_off
+
+
+@pytest.mark.parametrize("peer", ["ipv4:127.0.0.1:1", "ipv6:%5B::1%5D:1"])
+def test_a_connection_that_is_gone_is_not_there_to_be_ended(peer: str) -> None:
+    assert not cut_off(peer)
+
+
+async def test_streams_that_have_just_ended_are_refused_to_nobody(server: GrpcServer) -> None:
+    """Who opens as many as are allowed, and as many again once those have ended, as Envoy does."""
+    header = wire.call_headers(ECHO)
+    async with asyncio.timeout(_WAIT_S), wire.connected(server.port) as peer:
+        peer.writer.write(wire.frame(wire.SETTINGS, 1, 0))
+        number = 1
+        for _ in range(50):
+            for _ in range(limits.STREAMS):
+                flags = wire.END_HEADERS | _END_STREAM
+                peer.writer.write(wire.frame(wire.HEADERS, flags, number, header))
+                number += 2
+            ended = 0
+            while ended < limits.STREAMS:
+                found = await peer.next()
+                assert found.kind != wire.RST_STREAM
+                ended += found.kind == wire.HEADERS and found.flags & _END_STREAM
+
+
+@pytest.mark.usefixtures("server")
+async def test_the_loop_comes_before_the_c_cores_pool() -> None:
+    assert os.getpriority(os.PRIO_PROCESS, threading.get_native_id()) < precedence.NICE
+    assert _pool() == dict.fromkeys(precedence.POOL, precedence.NICE)
+
+
+def _pool() -> dict[str, int]:
+    named = {task.name: (task / "comm").read_text().strip() for task in Path("/proc/self/task").iterdir()}
+    return {
+        name: os.getpriority(os.PRIO_PROCESS, int(task))
+        for task, name in named.items()
+        if name in precedence.POOL
+    }
