@@ -2,7 +2,7 @@
 
 from array import array
 from collections.abc import Mapping
-from typing import Any, Final, TypeVar, cast
+from typing import Any, Final
 
 import numpy as np
 import orjson
@@ -14,7 +14,6 @@ from kvtier_scorer.picker.bodies.errors import BadFieldError
 from kvtier_scorer.scheduling.model import Prompt
 
 Body = Mapping[str, Any]
-T = TypeVar("T")
 
 MESSAGE: Final = b"\xff"
 CONTENT: Final = b"\xfe"
@@ -53,15 +52,6 @@ def type_name(value: object) -> str:
     return _TYPE_NAMES.get(type(value), "a number")
 
 
-def required_text(body: Body, field: str) -> str:
-    """A string that has to be there.
-
-    Raises:
-        BadFieldError: It is missing, empty or something else.
-    """
-    return _required(body, field, str, "a string")
-
-
 def optional_text(body: Body, field: str) -> str:
     """A string; empty where it is missing or null.
 
@@ -77,22 +67,16 @@ def optional_text(body: Body, field: str) -> str:
 
 
 def required_list(body: Body, field: str) -> list[Any]:
-    """A list with at least one item.
+    """A list, whose emptiness is the engines' to judge.
 
     Raises:
-        BadFieldError: It is missing, empty or something else.
+        BadFieldError: It is missing or something else.
     """
-    return _required(body, field, list, "a list")
-
-
-def _required(body: Body, field: str, kind: type[T], kind_name: str) -> T:
     value = body.get(field)
     if value is None:
         raise BadFieldError(field, "is required")
-    if not isinstance(value, kind):
-        raise BadFieldError(field, f"must be {kind_name}, not {type_name(value)}")
-    if not value:
-        raise BadFieldError(field, "must not be empty")
+    if not isinstance(value, list):
+        raise BadFieldError(field, f"must be a list, not {type_name(value)}")
     return value
 
 
@@ -135,7 +119,7 @@ def text_prompt(body: Body, text: bytes) -> Prompt:
     Raises:
         BadFieldError: `model` or `cache_salt` is wrong.
     """
-    return Prompt(required_text(body, "model"), optional_text(body, "cache_salt"), text)
+    return Prompt(optional_text(body, "model"), optional_text(body, "cache_salt"), text)
 
 
 def token_prompt(body: Body, tokens: NDArray[np.uint32]) -> Prompt:
@@ -144,7 +128,7 @@ def token_prompt(body: Body, tokens: NDArray[np.uint32]) -> Prompt:
     Raises:
         BadFieldError: `model` or `cache_salt` is wrong.
     """
-    return Prompt(required_text(body, "model"), optional_text(body, "cache_salt"), b"", tokens)
+    return Prompt(optional_text(body, "model"), optional_text(body, "cache_salt"), b"", tokens)
 
 
 def text_or_tokens(body: Body, field: str) -> Prompt:
@@ -161,7 +145,7 @@ def text_or_tokens(body: Body, field: str) -> Prompt:
     items = required_list(body, field) if isinstance(value, list) or value is None else None
     if items is None:
         raise BadFieldError(field, f"must be a string or a list, not {type_name(value)}")
-    first = items[0]
+    first = items[0] if items else None
     if isinstance(first, str):
         _check_all(items, str, field, "a string")
         return text_prompt(body, first.encode())
@@ -177,14 +161,3 @@ def _check_all(items: list[Any], kind: type, field: str, kind_name: str) -> None
             raise BadFieldError(
                 f"{field}[{place}]", f"must be {kind_name} as the first, not {type_name(item)}"
             )
-
-
-def as_object(value: object, field: str) -> Body:
-    """An object of a list.
-
-    Raises:
-        BadFieldError: It is something else.
-    """
-    if not isinstance(value, dict):
-        raise BadFieldError(field, f"must be an object, not {type_name(value)}")
-    return cast("Body", value)

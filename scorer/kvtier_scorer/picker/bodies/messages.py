@@ -3,18 +3,16 @@
 from collections.abc import Iterable
 from typing import Any, Final
 
-from kvtier_scorer.picker.bodies.errors import BadFieldError
 from kvtier_scorer.picker.bodies.fields import (
     CONTENT,
+    DIGEST,
     MESSAGE,
     NEXT,
     PREAMBLE,
     REST,
     Body,
-    as_object,
     canonical,
     digest,
-    type_name,
 )
 
 _TEXT_KINDS: Final = frozenset({"text", "input_text", "output_text", "refusal", "thinking"})
@@ -39,23 +37,24 @@ def preamble(body: Body, fields: Iterable[str]) -> list[bytes]:
 
 
 def conversation(messages: list[Any], field: str) -> list[bytes]:
-    """The messages, in their order.
+    """The messages, in their order. What is no message that is known here counts as a whole, by its digest.
+
+    Engines know forms of messages that this does not, and refuse by themselves what is none.
 
     Raises:
-        BadFieldError: One is not a message.
+        BadFieldError: One is nested too deeply.
     """
     parts: list[bytes] = []
     for place, item in enumerate(messages):
-        _message(as_object(item, f"{field}[{place}]"), f"{field}[{place}]", parts)
+        _message(item, f"{field}[{place}]", parts)
     return parts
 
 
-def _message(message: Body, field: str, parts: list[bytes]) -> None:
-    role = message.get("role")
-    if role is None:
-        role = message.get("type")
-    if not isinstance(role, str):
-        raise BadFieldError(f"{field}.role", "is required" if role is None else "must be a string")
+def _message(message: object, field: str, parts: list[bytes]) -> None:
+    role = _role(message) if isinstance(message, dict) else None
+    if not isinstance(message, dict) or role is None:
+        parts += (MESSAGE, digest(message, field))
+        return
     parts.append(MESSAGE + role.encode() + CONTENT)
     content = message.get("content")
     if isinstance(content, str):
@@ -64,9 +63,8 @@ def _message(message: Body, field: str, parts: list[bytes]) -> None:
         told = (_content_part(part, f"{field}.content[{place}]") for place, part in enumerate(content))
         parts.append(NEXT.join(told))
     elif content is not None:
-        raise BadFieldError(
-            f"{field}.content", f"must be a string or a list of parts, not {type_name(content)}"
-        )
+        # twice, for a list of this one part is another content
+        parts.append(DIGEST + digest(content, f"{field}.content"))
     known = _REFERENCE_FIELDS if role == _REFERENCE else _MESSAGE_FIELDS
     if not message.keys() <= known:
         rest = {key: value for key, value in message.items() if key not in known and value is not None}
@@ -74,14 +72,20 @@ def _message(message: Body, field: str, parts: list[bytes]) -> None:
             parts.append(REST + canonical(rest, field))
 
 
+def _role(message: dict[str, Any]) -> str | None:
+    """Who speaks, or what the item is; None where that is no text."""
+    role = message.get("role")
+    if role is None:
+        role = message.get("type")
+    return role if isinstance(role, str) else None
+
+
 def _content_part(part: object, field: str) -> bytes:
     """Text as it is; anything else, images by URL or by their data, as a digest."""
     if isinstance(part, str):
         return part.encode()
-    part = as_object(part, field)
-    if part.get("type") in _TEXT_KINDS:
+    if isinstance(part, dict) and isinstance(kind := part.get("type"), str) and kind in _TEXT_KINDS:
         for key in ("text", "refusal", "thinking"):
             if isinstance(text := part.get(key), str):
                 return text.encode()
-        raise BadFieldError(f"{field}.text", "must be a string")
     return digest(part, field)

@@ -7,7 +7,7 @@ from kvtier_scorer.picker.bodies.fields import (
     CONTENT,
     MESSAGE,
     Body,
-    optional_text,
+    digest,
     required_list,
     text_prompt,
     type_name,
@@ -27,8 +27,11 @@ def responses(body: Body) -> Prompt:
         BadFieldError: A field is missing or wrong.
     """
     parts = preamble(body, _PREAMBLE)
-    if instructions := optional_text(body, "instructions"):
+    instructions = body.get("instructions")
+    if isinstance(instructions, str):
         parts.append(MESSAGE + b"system" + CONTENT + instructions.encode())
+    elif instructions is not None:
+        parts.append(MESSAGE + digest(instructions, "instructions"))
     given = body.get("input")
     if isinstance(given, str):
         parts.append(MESSAGE + b"user" + CONTENT + given.encode())
