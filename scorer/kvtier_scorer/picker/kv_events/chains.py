@@ -68,6 +68,7 @@ class PodChains:
     _held: dict[Tier, dict[int, Chain]] = field(default_factory=lambda: {tier: {} for tier in Tier})
     _again: dict[Tier, Counter[int]] = field(default_factory=lambda: {tier: Counter() for tier in Tier})
     _group: int | None = None
+    _each: int = 1
 
     def stored(self, event: BlockStored, tier: Tier) -> tuple[Run, ...]:
         """Learns blocks; returns what the index has to learn of them.
@@ -109,15 +110,21 @@ class PodChains:
         for tier in Tier:
             self._held[tier].clear()
             self._again[tier].clear()
+        self._group, self._each = None, 1
 
     def everything(self) -> Iterator[Run]:
         """All that is held, blocks before those that follow them."""
         for tier, held in self._held.items():
             yield from _runs(tier, ([chain] for chain in held.values()))
 
+    @property
+    def blocks(self) -> int:
+        """The engine's blocks that are kept, and those that are there more than once."""
+        return sum(map(len, self._held.values())) + sum(map(len, self._again.values()))
+
     def held(self, tier: Tier) -> int:
-        """Engine blocks in a tier."""
-        return len(self._held[tier])
+        """Entries of the index that a tier's blocks come to, or would if they were known."""
+        return len(self._held[tier]) * self._each
 
     def _follows(self, group: int | None, kind: str | None) -> bool:
         """Whether a KV cache group tells which prefixes there are: the first that keeps whole prefixes."""
@@ -133,6 +140,7 @@ class PodChains:
             raise UnalignedBlocksError(
                 f"the engine's block has {event.block_size} tokens, not a multiple of {self.block_tokens}"
             )
+        self._each = max(self._each, event.block_size // self.block_tokens)
         known = list(takewhile(lambda chain: chain is not None, map(self._find, keys)))
         if len(known) < len(keys):
             known += self._computed(event, len(known), known[-1] if known else None)

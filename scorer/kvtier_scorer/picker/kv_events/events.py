@@ -4,15 +4,18 @@ A batch is a msgpack array. Its events are maps in vLLM 0.32 and arrays in older
 a newer vLLM appends to either is passed over.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Annotated, Any, Final, TypeAlias
+from collections.abc import Iterator
+from typing import Annotated, Final, TypeAlias
 
 import msgspec
 
 EngineHash: TypeAlias = int | bytes
 """As the engine names a block: bytes, or 64 bits of them where it is asked for integers."""
 TokenId: TypeAlias = Annotated[int, msgspec.Meta(ge=0, lt=1 << 32)]
+Hashes: TypeAlias = Annotated[list[EngineHash], msgspec.Meta(max_length=1 << 16)]
+Tokens: TypeAlias = Annotated[list[TokenId], msgspec.Meta(max_length=1 << 20)]
+Keys: TypeAlias = Annotated[list[msgspec.Raw], msgspec.Meta(max_length=64)]
+"""Of one block; read only as far as it matters, because anything may be in them."""
 _FIXARRAY: Final = range(0x90, 0xA0)
 _ARRAYS: Final = frozenset({*_FIXARRAY, 0xDC, 0xDD})
 
@@ -37,14 +40,14 @@ class BlockStored(msgspec.Struct, tag=True, gc=False):
         kv_cache_spec_kind: What kind of attention that group has.
     """
 
-    block_hashes: list[EngineHash]
+    block_hashes: Hashes
     parent_block_hash: EngineHash | None
-    token_ids: list[TokenId]
+    token_ids: Tokens
     block_size: int
     lora_id: int | None = None
     medium: str | None = None
     lora_name: str | None = None
-    extra_keys: list[list[Any] | None] | None = None
+    extra_keys: Annotated[list[Keys | None], msgspec.Meta(max_length=1 << 16)] | None = None
     group_idx: int | None = None
     kv_cache_spec_kind: str | None = None
 
@@ -52,7 +55,7 @@ class BlockStored(msgspec.Struct, tag=True, gc=False):
 class BlockRemoved(msgspec.Struct, tag=True, gc=False):
     """Blocks that are no longer in a tier."""
 
-    block_hashes: list[EngineHash]
+    block_hashes: Hashes
     medium: str | None = None
     group_idx: int | None = None
 
@@ -75,7 +78,15 @@ class _ClearedArray(AllBlocksCleared, tag="AllBlocksCleared", array_like=True, g
 
 class _Batch(msgspec.Struct, array_like=True, gc=False):
     ts: float
-    events: list[msgspec.Raw]
+    events: Annotated[list[msgspec.Raw], msgspec.Meta(max_length=1 << 16)]
+
+
+class _Kind(msgspec.Struct, gc=False):
+    type: str = ""
+
+
+class _KindOfArray(msgspec.Struct, array_like=True, gc=False):
+    type: str = ""
 
 
 Event: TypeAlias = BlockStored | BlockRemoved | AllBlocksCleared
@@ -83,24 +94,16 @@ _KNOWN: Final = frozenset({"BlockStored", "BlockRemoved", "AllBlocksCleared"})
 _BATCH: Final = msgspec.msgpack.Decoder(_Batch)
 _MAP: Final = msgspec.msgpack.Decoder(BlockStored | BlockRemoved | AllBlocksCleared)
 _ARRAY: Final = msgspec.msgpack.Decoder(_StoredArray | _RemovedArray | _ClearedArray)
-_PLAIN: Final = msgspec.msgpack.Decoder()
+_TEXT: Final = msgspec.msgpack.Decoder(str)
+_KIND: Final = msgspec.msgpack.Decoder(_Kind)
+_KIND_OF_ARRAY: Final = msgspec.msgpack.Decoder(_KindOfArray)
 
 
-@dataclass(frozen=True, slots=True)
-class Batch:
-    """The events of one engine step, in their order.
+def decode(payload: bytes) -> Iterator[Event | None]:
+    """Reads one message's payload: the events of one engine step, in their order, each when it is asked for.
 
-    Attributes:
-        events: Those of a kind that is known.
-        unknown: How many of another kind there were.
-    """
-
-    events: Sequence[Event]
-    unknown: int
-
-
-def decode(payload: bytes) -> Batch:
-    """Reads one message's payload.
+    Yields:
+        An event; None for one of a kind that is not known.
 
     Raises:
         MalformedEventsError: It is no batch, or an event of a known kind is not as it should be.
@@ -109,8 +112,7 @@ def decode(payload: bytes) -> Batch:
         batch = _BATCH.decode(payload)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         raise MalformedEventsError(f"not a batch of KV events: {error}") from error
-    events = [event for raw in batch.events if (event := _event(raw)) is not None]
-    return Batch(events, len(batch.events) - len(events))
+    yield from map(_event, batch.events)
 
 
 def _event(raw: msgspec.Raw) -> Event | None:
@@ -127,14 +129,14 @@ def _event(raw: msgspec.Raw) -> Event | None:
 def _kind(raw: msgspec.Raw) -> str:
     """The kind of an event that could not be read; empty where it has none."""
     try:
-        plain = _PLAIN.decode(raw)
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError, TypeError):
+        return (_KIND_OF_ARRAY if memoryview(raw)[0] in _ARRAYS else _KIND).decode(raw).type
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         return ""
-    kind = (
-        plain.get("type")
-        if isinstance(plain, dict)
-        else plain[0]
-        if isinstance(plain, list) and plain
-        else ""
-    )
-    return kind if isinstance(kind, str) else ""
+
+
+def key_text(key: msgspec.Raw) -> str | None:
+    """One of the extra keys, if it is a text."""
+    try:
+        return _TEXT.decode(key)
+    except (msgspec.MsgspecError, UnicodeDecodeError):
+        return None

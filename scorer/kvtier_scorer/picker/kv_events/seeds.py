@@ -1,6 +1,6 @@
 """What a KV event's `extra_keys` mean for the chain of a prompt."""
 
-from kvtier_scorer.picker.kv_events.events import BlockStored
+from kvtier_scorer.picker.kv_events.events import BlockStored, key_text
 
 
 def salt_of(event: BlockStored) -> str:
@@ -9,10 +9,10 @@ def salt_of(event: BlockStored) -> str:
     The salt is a string among the first block's keys, after the adapter's name
     (vllm/v1/core/kv_cache_utils.py: generate_block_hash_extra_keys, to_event_extra_keys).
     """
-    keys = list((event.extra_keys or [None])[0] or ())
+    keys = list(map(key_text, (event.extra_keys or [None])[0] or ()))
     if event.lora_name and keys[:1] == [event.lora_name]:
         del keys[0]
-    return next((key for key in keys if isinstance(key, str)), "")
+    return next((key for key in keys if key is not None), "")
 
 
 def blocks_of_text(event: BlockStored) -> int:
@@ -22,6 +22,6 @@ def blocks_of_text(event: BlockStored) -> int:
     about other prompts with these tokens; embeddings given as a prompt have no tokens at all.
     """
     for place, keys in enumerate(event.extra_keys or ()):
-        if any(not isinstance(key, str) for key in keys or ()):
+        if any(key_text(key) is None for key in keys or ()):
             return place
     return len(event.block_hashes)

@@ -2,28 +2,31 @@
 
 import asyncio
 import logging
+import time
 from typing import Final, Self
 
-import zmq
-import zmq.asyncio
-from zmq.utils.monitor import recv_monitor_message
-
+from kvtier_common.backoff import doubled_s
+from kvtier_scorer.picker.kv_events.allowance import BLOCK_BYTES, LARGE_MESSAGES
 from kvtier_scorer.picker.kv_events.chains import PodChains
-from kvtier_scorer.picker.kv_events.endpoints import EventPorts
+from kvtier_scorer.picker.kv_events.conduct import Conduct, Conducts
+from kvtier_scorer.picker.kv_events.endpoints import EventEndpoint, EventPorts
+from kvtier_scorer.picker.kv_events.held_blocks import HeldBlocks, most_blocks
 from kvtier_scorer.picker.kv_events.replay import ReplayError, replay
+from kvtier_scorer.picker.kv_events.steps import in_steps
 from kvtier_scorer.picker.kv_events.view import PodView, TierIndex
+from kvtier_scorer.picker.kv_events.zmtp import ZmtpError, connected
 
 _LOG: Final = logging.getLogger(__name__)
-_SOCKETS: Final = 1 << 15
-"""Three a pod while one asks for a replay; ZeroMQ allows 1,023 if nobody says otherwise."""
-_LARGEST_BYTES: Final = 64 << 20
-_WAITING_MESSAGES: Final = 10_000
-_RECONNECT_MS: Final = 200
-_RECONNECT_MAX_MS: Final = 5_000
-_HEARTBEAT_MS: Final = 10_000
-"""A node that vanished closes no connection: without an answer to a ping for so long it is closed."""
+_REPLAYS: Final = 4
+"""At a time: each may hold a message of 4 MiB."""
+_RECONNECT_S: Final = 0.2
+_RECONNECT_MAX_S: Final = 5.0
 _NUMBER_BYTES: Final = 8
 _FRAMES: Final = 3
+
+
+class _EnoughError(Exception):
+    """A pod is not listened to for a while; the message says why, in one line."""
 
 
 class Subscriber:
@@ -39,10 +42,12 @@ class Subscriber:
         self._index = index
         self._block_tokens = block_tokens
         self._ports = ports
-        self._context = zmq.asyncio.Context()
-        self._context.set(zmq.MAX_SOCKETS, _SOCKETS)
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._views: dict[str, PodView] = {}
+        self._conducts = Conducts(time.monotonic)
+        self._room = asyncio.Semaphore(LARGE_MESSAGES)
+        self._blocks = HeldBlocks(most_blocks())
+        self._replaying = asyncio.Semaphore(_REPLAYS)
 
     async def __aenter__(self) -> Self:
         return self
@@ -52,7 +57,6 @@ class Subscriber:
         for address in tuple(self._tasks):
             self.forget(address)
         await asyncio.gather(*tasks, return_exceptions=True)
-        self._context.destroy(linger=0)
 
     @property
     def precise(self) -> frozenset[str]:
@@ -73,8 +77,10 @@ class Subscriber:
         if address in self._tasks:
             return
         chains = PodChains(self._block_tokens, model)
-        view = self._views[address] = PodView(pod, address, self._index, chains)
-        task = asyncio.create_task(self._run(address, rank, view), name=f"KV events of {address}")
+        view = self._views[address] = PodView(pod, address, self._index, chains, self._blocks)
+        task = asyncio.create_task(
+            self._run(address, rank, view, self._conducts.came(address)), name=f"KV events of {address}"
+        )
         task.add_done_callback(_ended)
         self._tasks[address] = task
 
@@ -82,69 +88,76 @@ class Subscriber:
         """Ends the subscription to a pod; the index is not called for it any more."""
         if task := self._tasks.pop(address, None):
             task.cancel()
-        self._views.pop(address, None)
+            self._conducts.left(address)
+        if view := self._views.pop(address, None):
+            view.end()
 
-    async def _run(self, address: str, rank: int, view: PodView) -> None:
-        socket = self._context.socket(zmq.SUB)
-        monitor = _connect(socket, self._ports.events(address, rank), self._ports.topic)
-        try:
-            poller = zmq.asyncio.Poller()
-            poller.register(socket, zmq.POLLIN)
-            poller.register(monitor, zmq.POLLIN)
-            replays = self._ports.replay(address, rank)
-            while True:
-                await poller.poll()
-                # a lost connection comes before what the next one brings
-                while await monitor.poll(0):
-                    if await _is_lost(monitor):
-                        view.restart("the connection to its KV events was lost")
-                    else:
-                        await self._replay(replays, view)
-                if await socket.poll(0):
-                    await self._receive(socket, replays, view)
-        finally:
-            socket.disable_monitor()
-            monitor.close(linger=0)
-            socket.close(linger=0)
+    async def _run(self, address: str, rank: int, view: PodView, conduct: Conduct) -> None:
+        """Listens to a pod; leaves it alone for a while, longer each time, where it sends too much."""
+        events, replays = self._ports.events(address, rank), self._ports.replay(address, rank)
+        failures = 0
+        while True:
+            await asyncio.sleep(max(0.0, conduct.again_s - time.monotonic()))
+            began_s = time.monotonic()
+            try:
+                await self._listen(events, replays, view, conduct)
+            except (_EnoughError, ZmtpError) as error:
+                conduct.exceeded(began_s, time.monotonic())
+                if conduct.excesses == 1:
+                    _LOG.warning("pod %s: %s; it stays approximate", address, error)
+                view.restart("its KV events are not listened to")
+            except (OSError, EOFError):
+                failures = 0 if time.monotonic() - began_s > _RECONNECT_MAX_S else failures + 1
+                view.restart("the connection to its KV events was lost")
+                await asyncio.sleep(doubled_s(_RECONNECT_S, _RECONNECT_MAX_S, failures))
 
-    async def _receive(self, socket: zmq.asyncio.Socket, replays: str | None, view: PodView) -> None:
-        frames = await socket.recv_multipart()
+    async def _listen(
+        self, events: EventEndpoint, replays: EventEndpoint | None, view: PodView, conduct: Conduct
+    ) -> None:
+        """Listens on one connection until it is lost."""
+        async with connected(events.host, events.port, "SUB", self._room) as connection:
+            connection.send(b"\x01" + self._ports.topic.encode())
+            await self._replay(replays, view, conduct)
+            while not view.given_up:
+                async with connection.message() as frames:
+                    _count(conduct, sum(map(len, frames)))
+                    if frames:
+                        await self._receive(frames, replays, view, conduct)
+                await asyncio.sleep(0)
+            raise _EnoughError("its KV events are of no use")
+
+    async def _receive(
+        self, frames: list[bytes], replays: EventEndpoint | None, view: PodView, conduct: Conduct
+    ) -> None:
         if len(frames) != _FRAMES or len(frames[1]) != _NUMBER_BYTES:
             view.restart("its KV events are not vLLM's")
             return
         number = int.from_bytes(frames[1], "big")
         if view.misses(number):
-            await self._replay(replays, view)
-        view.live(number, frames[2])
+            await self._replay(replays, view, conduct)
+        await in_steps(view.live(number, frames[2]), lambda done: _count(conduct, done * BLOCK_BYTES))
 
-    async def _replay(self, endpoint: str | None, view: PodView) -> None:
-        if endpoint is None:
+    async def _replay(self, endpoint: EventEndpoint | None, view: PodView, conduct: Conduct) -> None:
+        """Asks for what was missed, less and less often where that fails, and never without end."""
+        if endpoint is None or not conduct.may_replay(time.monotonic()):
             return
         try:
-            view.replayed(await replay(self._context, endpoint, view.expected))
+            async with self._replaying:
+                await replay(endpoint, view.expected, view.replayed)
+            conduct.replayed()
         except ReplayError as error:
-            _LOG.info("%s", error)
+            conduct.did_not_replay(time.monotonic())
+            _LOG.log(logging.INFO if conduct.replay_failures == 1 else logging.DEBUG, "%s", error)
 
 
-def _connect(socket: zmq.asyncio.Socket, endpoint: str, topic: str) -> zmq.asyncio.Socket:
-    """Connects, and again whenever the connection is lost; returns what tells of both."""
-    socket.setsockopt(zmq.IPV6, 1)
-    socket.setsockopt(zmq.RCVHWM, _WAITING_MESSAGES)
-    socket.setsockopt(zmq.MAXMSGSIZE, _LARGEST_BYTES)
-    socket.setsockopt(zmq.RECONNECT_IVL, _RECONNECT_MS)
-    socket.setsockopt(zmq.RECONNECT_IVL_MAX, _RECONNECT_MAX_MS)
-    socket.setsockopt(zmq.HEARTBEAT_IVL, _HEARTBEAT_MS)
-    socket.setsockopt(zmq.SUBSCRIBE, topic.encode())
-    monitor: zmq.asyncio.Socket = socket.get_monitor_socket(
-        zmq.EVENT_DISCONNECTED | zmq.EVENT_HANDSHAKE_SUCCEEDED
-    )
-    socket.connect(endpoint)
-    return monitor
+def _count(conduct: Conduct, size_bytes: int) -> None:
+    """Counts what a pod sent.
 
-
-async def _is_lost(monitor: zmq.asyncio.Socket) -> bool:
-    told = await recv_monitor_message(monitor)
-    return bool(told["event"] == zmq.EVENT_DISCONNECTED)
+    Raises:
+        _EnoughError: It is more than it may send.
+    """
+    if not conduct.allowance.take(size_bytes):
+        raise _EnoughError("it sends more KV events than any engine")
 
 
 def _ended(task: asyncio.Task[None]) -> None:

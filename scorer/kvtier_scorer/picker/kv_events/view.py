@@ -7,7 +7,8 @@ is announced has taken in as many blocks as it holds: what is older has been evi
 
 import logging
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Generator, Iterable
+from itertools import chain, islice
 from typing import Final, Protocol
 
 import numpy as np
@@ -22,12 +23,14 @@ from kvtier_scorer.picker.kv_events.events import (
     MalformedEventsError,
     decode,
 )
+from kvtier_scorer.picker.kv_events.held_blocks import HeldBlocks
 from kvtier_scorer.picker.kv_events.mediums import tier_of
+from kvtier_scorer.picker.kv_events.parts import PART_BLOCKS, parts
 from kvtier_scorer.picker.kv_events.sequence import Place, Sequence
 from kvtier_scorer.tier import Tier
 
 _LOG: Final = logging.getLogger(__name__)
-_TIMES_OVER: Final = 4
+_TIMES_OVER: Final = 2
 _LINES: Final = 20
 """About one pod; what it sends could differ each time."""
 _AT_LEAST: Final = 1 << 16
@@ -62,22 +65,31 @@ class PodView:
         name: For logs.
         index: Learns what it holds.
         chains: Empty.
+        room: For the blocks of all views; None for one that is alone.
 
     Attributes:
         precise: Whether the index believes the events alone.
     """
 
-    def __init__(self, pod: int, name: str, index: TierIndex, chains: PodChains) -> None:
+    def __init__(
+        self, pod: int, name: str, index: TierIndex, chains: PodChains, room: HeldBlocks | None = None
+    ) -> None:
         self.precise = False
         self._pod = pod
         self._name = name
         self._index = index
         self._chains = chains
+        self._room = room
         self._sequence = Sequence()
         self._whole = True
         self._given_up = False
         self._taken_in: Counter[Tier] = Counter()
         self._said: set[str] = set()
+
+    @property
+    def given_up(self) -> bool:
+        """Whether its events are of no use, until `restart`."""
+        return self._given_up
 
     @property
     def expected(self) -> int:
@@ -92,24 +104,36 @@ class PodView:
             place = self._sequence.place(number)
         return place is Place.AFTER_A_GAP
 
-    def live(self, number: int, payload: bytes) -> None:
-        """Takes a message of the publisher's stream."""
+    def live(self, number: int, payload: bytes) -> Generator[int]:
+        """Takes a message of the publisher's stream, in steps of a few milliseconds.
+
+        Yields:
+            Events and blocks of the step that was done.
+        """
         if self.misses(number):
             self._forget(f"KV events {self._sequence.expected} to {number - 1} were missed")
         is_new = self._sequence.place(number) is not Place.AGAIN
         self._sequence.live(number)
         if is_new:
-            self._take(payload)
+            yield from self._take_whole(payload)
 
-    def replayed(self, messages: Iterable[tuple[int, bytes]]) -> None:
-        """Takes messages of a replay, in their order; those that are known already are passed over."""
-        for number, payload in messages:
-            if number < self._sequence.expected:
-                continue
-            if number > self._sequence.expected:
-                self._forget(f"its replay begins at {number}, not at {self._sequence.expected}")
-            self._sequence.replayed(number)
-            self._take(payload)
+    def replayed(self, number: int, payload: bytes) -> Generator[int]:
+        """Takes a message of a replay, in their order and as `live` does; a known one is passed over."""
+        if number < self._sequence.expected:
+            return
+        if number > self._sequence.expected:
+            self._forget(f"its replay begins at {number}, not at {self._sequence.expected}")
+        self._sequence.replayed(number)
+        yield from self._take_whole(payload)
+
+    def lose(self) -> None:
+        """All pods together announce more than there is memory for, and this one the most."""
+        self._give_up("the pods' KV events tell of more blocks than the picker has memory for")
+
+    def end(self) -> None:
+        """The pod is gone; the index is not told."""
+        self.precise = False
+        self._release()
 
     def restart(self, reason: str) -> None:
         """The publisher is gone or another one; what it told before counts no more."""
@@ -122,29 +146,60 @@ class PodView:
             _LOG.warning("pod %s: %s; approximate until all that it holds is known", self._name, reason)
             self._index.set_precise(self._pod, precise=False)
         self.precise = self._whole = False
-        self._chains.clear()
+        self._release()
         self._taken_in.clear()
 
-    def _take(self, payload: bytes) -> None:
+    def _release(self) -> None:
+        self._chains.clear()
+        if self._room is not None:
+            self._room.release(self)
+
+    def _give_up(self, why: str) -> None:
+        self._once(f"{why}; it stays approximate")
+        self._forget("its events are of no use")
+        self._given_up = True
+
+    def _take_whole(self, payload: bytes) -> Generator[int]:
+        try:
+            yield from self._take(payload)
+        except GeneratorExit:
+            self._forget("a message of its KV events was not taken whole")
+            raise
+
+    def _take(self, payload: bytes) -> Generator[int]:
         if self._given_up:
             return
         try:
-            batch = decode(payload)
-            for event in batch.events:
-                self._apply(event)
+            yield from self._apply_all(payload)
         except MalformedEventsError as error:
             self._once(str(error))
             self._forget("an event of it could not be read")
             return
         except (UnalignedBlocksError, TooManyBlocksError) as error:
-            self._once(f"{error}; it stays approximate")
-            self._forget("its events are of no use")
-            self._given_up = True
+            self._give_up(str(error))
             return
-        if batch.unknown:
-            self._once("it sends KV events of a kind that is not known")
-        if not self.precise and self._is_known():
-            self._become_precise()
+        if self._given_up:
+            return  # others' blocks took the room meanwhile
+        if self._room is not None:
+            self._room.hold(self, self._chains.blocks)
+        if not self._given_up and not self.precise and self._is_known():
+            yield from self._become_precise()
+
+    def _apply_all(self, payload: bytes) -> Generator[int]:
+        done = 0
+        for part in chain.from_iterable(map(parts, decode(payload))):
+            done += 1
+            if part is None:
+                self._once("it sends KV events of a kind that is not known")
+            else:
+                self._apply(part)
+                done += 0 if isinstance(part, AllBlocksCleared) else len(part.block_hashes)
+            if done >= PART_BLOCKS:
+                yield done
+                done = 0
+                if self._given_up:
+                    return
+        yield done
 
     def _apply(self, event: Event) -> None:
         if isinstance(event, AllBlocksCleared):
@@ -179,7 +234,7 @@ class PodView:
                 self._index.removed(self._pod, run.tier, run.hashes)
 
     def _clear(self) -> None:
-        self._chains.clear()
+        self._release()
         self._whole = True
         if self.precise:
             self._index.set_precise(self._pod, precise=True)
@@ -190,11 +245,14 @@ class PodView:
             and all(count >= self._index.capacity(self._pod, tier) for tier, count in self._taken_in.items())
         )
 
-    def _become_precise(self) -> None:
+    def _become_precise(self) -> Generator[int]:
         _LOG.info("pod %s: its KV events tell what it holds", self._name)
         self.precise = True
         self._index.set_precise(self._pod, precise=True)
-        self._learn(self._chains.everything())
+        everything = self._chains.everything()
+        while self.precise and (some := list(islice(everything, PART_BLOCKS))):
+            self._learn(some)
+            yield len(some)
 
     def _learn(self, runs: Iterable[Run]) -> None:
         for run in runs:

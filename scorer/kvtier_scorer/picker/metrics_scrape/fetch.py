@@ -1,21 +1,20 @@
 """One scrape over a pod's one kept connection."""
 
+import asyncio
 from typing import Final
 
 import aiohttp
 
-from kvtier_scorer.picker.metrics_scrape.engine_metrics import EngineMetrics, NotMetricsError, engine_metrics
+from kvtier_common.metrics_answer import MetricsAnswerError, metrics_session, read_metrics
+from kvtier_scorer.picker.metrics_scrape.engine_metrics import (
+    WANTED,
+    EngineMetrics,
+    NotMetricsError,
+    engine_metrics,
+)
 
-LARGEST_BYTES: Final = 8 << 20
-"""An engine's text has 60 KB to 200 KB; what is larger than this is something else."""
 _KEPT_S: Final = 60.0
-_OK: Final = 200
-# uncompressed: compressing 60 KB takes the engine's server more time than sending them
-_HEADERS: Final = {
-    "Accept": "text/plain;version=0.0.4",
-    "Accept-Encoding": "identity",
-    "User-Agent": "kvtier-picker",
-}
+_MOST_SAID: Final = 80
 
 
 class ScrapeError(Exception):
@@ -23,10 +22,12 @@ class ScrapeError(Exception):
 
     Attributes:
         kind: What sort of trouble it is, the same for as long as only its details change.
+        is_answer: Whether it is what the pod said that is wrong; asking again at once costs time for nothing.
     """
 
-    def __init__(self, kind: str, message: str) -> None:
+    def __init__(self, kind: str, message: str, *, is_answer: bool = False) -> None:
         self.kind = kind
+        self.is_answer = is_answer
         super().__init__(message)
 
 
@@ -36,32 +37,29 @@ class NobodyThereError(ScrapeError):
 
 def scrape_session(timeout_s: float) -> aiohttp.ClientSession:
     """A session with one connection a pod; the pods' number is not bounded."""
-    return aiohttp.ClientSession(
-        connector=aiohttp.TCPConnector(limit=0, limit_per_host=1, keepalive_timeout=_KEPT_S),
-        timeout=aiohttp.ClientTimeout(total=timeout_s),
-        headers=_HEADERS,
-        cookie_jar=aiohttp.DummyCookieJar(),
-        auto_decompress=False,
-        trust_env=False,
-        read_bufsize=1 << 18,
-    )
+    return metrics_session(timeout_s, "kvtier-picker", kept_s=_KEPT_S)
 
 
-async def fetch(session: aiohttp.ClientSession, address: str) -> EngineMetrics:
+async def fetch(
+    session: aiohttp.ClientSession, address: str, room: asyncio.Semaphore | None = None
+) -> EngineMetrics:
     """Scrapes one pod.
+
+    Args:
+        session: As `scrape_session` makes it.
+        address: `ip:port`.
+        room: For long answers of all pods that are scraped at a time.
 
     Raises:
         NobodyThereError: The connection was refused.
         ScrapeError: It does not answer, not in time, or with something that is not an engine's metrics.
     """
     try:
-        async with session.get(f"http://{address}/metrics", allow_redirects=False) as response:
-            if response.status != _OK:
-                raise ScrapeError(f"status {response.status}", f"/metrics answers {response.status}")
-            text = await _body(response)
-        return engine_metrics(text)
+        return engine_metrics(await read_metrics(session, address, WANTED, room=room))
+    except MetricsAnswerError as error:
+        raise ScrapeError(error.kind, str(error), is_answer=True) from error
     except NotMetricsError as error:
-        raise ScrapeError("not metrics", f"/metrics is not an engine's: {error}") from error
+        raise ScrapeError("not metrics", f"/metrics is not an engine's: {error}", is_answer=True) from error
     except TimeoutError as error:
         raise ScrapeError("silent", "/metrics does not answer in time") from error
     except aiohttp.ClientConnectorError as error:
@@ -70,19 +68,5 @@ async def fetch(session: aiohttp.ClientSession, address: str) -> EngineMetrics:
             raise NobodyThereError("refused", reason) from error
         raise ScrapeError("unreachable", reason) from error
     except (aiohttp.ClientError, OSError, ValueError) as error:
-        raise ScrapeError(
-            "unreadable", f"/metrics cannot be read: {str(error) or type(error).__name__}"
-        ) from error
-
-
-async def _body(response: aiohttp.ClientResponse) -> bytes:
-    """The body; its connection is closed, not drained, where there is too much of it."""
-    parts: list[bytes] = []
-    size = 0
-    async for part in response.content.iter_any():
-        size += len(part)
-        if size > LARGEST_BYTES:
-            response.close()
-            raise ScrapeError("too large", f"/metrics is larger than {LARGEST_BYTES >> 20} MiB")
-        parts.append(part)
-    return b"".join(parts)
+        said = str(error)[:_MOST_SAID] or type(error).__name__
+        raise ScrapeError("unreadable", f"/metrics cannot be read: {said!a}", is_answer=True) from error

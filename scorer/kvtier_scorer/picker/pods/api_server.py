@@ -9,6 +9,7 @@ import os
 import ssl
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from typing import Any, Final
 from urllib.parse import urlencode
 from urllib.request import getproxies
@@ -25,8 +26,11 @@ _CONNECT_S: Final = 10
 _ANSWER_S: Final = 30
 _OK: Final = 200
 _GONE: Final = 410
-_LARGEST_LINE_BYTES: Final = 16 << 20
-"""Of a watch; an object is at most 3 MiB (etcd's and the API server's limit on a request)."""
+_HEAD_BYTES: Final = 1024
+MOST_BYTES: Final = 4 << 20
+"""Of an answer and of a line of a watch. etcd keeps 1.5 MiB of an object, which as JSON can be more."""
+JSON: Final = "application/json"
+TABLE: Final = "application/json;as=Table;g=meta.k8s.io;v=v1"
 _NO_ANSWER: Final = (aiohttp.ClientError, TimeoutError, OSError, ssl.SSLError)
 
 
@@ -36,6 +40,21 @@ class ApiServerError(Exception):
 
 class ExpiredError(ApiServerError):
     """The resource version is too old to go on from (410): list again."""
+
+
+class TooLargeError(ApiServerError):
+    """An answer is longer than `MOST_BYTES`: ask for less at a time."""
+
+
+@dataclass(frozen=True, slots=True)
+class CutLine:
+    """A line of a watch that is longer than `MOST_BYTES`.
+
+    Attributes:
+        head: How it begins.
+    """
+
+    head: bytes
 
 
 async def connection() -> Configuration:
@@ -78,17 +97,18 @@ class ApiServer:
         """Ends all connections."""
         await self._client.close()
 
-    async def get(self, path: str, query: Mapping[str, str]) -> dict[str, Any]:
+    async def get(self, path: str, query: Mapping[str, str], accept: str = JSON) -> dict[str, Any]:
         """An answer's document.
 
         Raises:
+            TooLargeError: It is longer than `MOST_BYTES`.
             ApiServerError: There is none.
         """
         limit = aiohttp.ClientTimeout(total=_ANSWER_S, sock_connect=_CONNECT_S)
-        async with self._answer(path, query, limit) as response:
-            return parsed(await response.read())
+        async with self._answer(path, query, limit, accept) as response:
+            return parsed(await _read(response, path))
 
-    async def watch(self, path: str, query: Mapping[str, str]) -> AsyncIterator[bytes]:
+    async def watch(self, path: str, query: Mapping[str, str]) -> AsyncIterator[bytes | CutLine]:
         """The lines of a watch until the server ends it.
 
         Raises:
@@ -96,22 +116,27 @@ class ApiServer:
         """
         limit = aiohttp.ClientTimeout(total=None, sock_connect=_CONNECT_S, sock_read=self._silence_s)
         async with self._answer(path, query, limit) as response:
-            rest = b""
+            rest, cut = b"", None
             async for chunk in response.content.iter_any():
                 *lines, rest = (rest + chunk).split(b"\n")
                 for line in lines:
-                    if line:
+                    if cut is not None:
+                        yield cut
+                        cut = None
+                    elif line:
                         yield line
-                if len(rest) > _LARGEST_LINE_BYTES:
-                    raise ApiServerError(f"watch {path}: a line without end")
+                if len(rest) > MOST_BYTES:
+                    cut = cut or CutLine(rest[:_HEAD_BYTES])
+                    rest = b""
 
     @asynccontextmanager
     async def _answer(
-        self, path: str, query: Mapping[str, str], limit: aiohttp.ClientTimeout
+        self, path: str, query: Mapping[str, str], limit: aiohttp.ClientTimeout, accept: str = JSON
     ) -> AsyncIterator[aiohttp.ClientResponse]:
         response = None
         try:
-            headers = {"Accept": "application/json", "User-Agent": "kvtier-picker"}
+            # not compressed: a bound on bytes is one on what they become
+            headers = {"Accept": accept, "Accept-Encoding": "identity", "User-Agent": "kvtier-picker"}
             await self._client.update_params_for_auth(headers, [], ["BearerToken"], path, "GET", None)
             url = f"{self._host}{path}?{urlencode(query)}"
             answer = await self._client.rest_client.request(
@@ -119,13 +144,25 @@ class ApiServer:
             )
             response = answer.response
             if response.status != _OK:
-                raise _refusal(path, response.status, await response.read())
+                raise _refusal(path, response.status, await _read(response, path))
             yield response
         except _NO_ANSWER as error:
             raise ApiServerError(f"{path}: no answer: {str(error) or type(error).__name__}") from error
         finally:
             if response is not None:
+                if response.connection is not None and response.connection.transport is not None:
+                    response.connection.transport.abort()  # TLS that closes reads on for up to 30 s
                 response.close()
+
+
+async def _read(response: aiohttp.ClientResponse, path: str) -> bytes:
+    body = bytearray()
+    async for chunk in response.content.iter_any():
+        body += chunk
+        if len(body) > MOST_BYTES:
+            body.clear()  # the error's frames live until the next collection of garbage
+            raise TooLargeError(f"{path}: an answer of more than {MOST_BYTES} bytes")
+    return bytes(body)
 
 
 def parsed(text: bytes) -> dict[str, Any]:

@@ -3,21 +3,36 @@
 import asyncio
 import logging
 import random
+import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, field
 from typing import Any, Final, Protocol
 
-from kvtier_scorer.picker.pods.api_server import ApiServer, ApiServerError, ExpiredError, parsed, status_error
+from kvtier_common.backoff import doubled_s
+from kvtier_scorer.picker.pods.api_server import (
+    MOST_BYTES,
+    TABLE,
+    ApiServer,
+    ApiServerError,
+    CutLine,
+    ExpiredError,
+    TooLargeError,
+    parsed,
+    status_error,
+)
 
 _LOG: Final = logging.getLogger(__name__)
-_PAGE: Final = 500
+_PAGE: Final = 50
+"""Fewer where they are large: whoever may make pods can make each of them 1.5 MB."""
+_NAME: Final = re.compile(rb'"metadata":\{"name":"([^"\\]{1,253})"')
+"""In the head of a watch's line: the API server writes an object's name before all that can be long."""
 _WATCH_S: Final = 290
 """The server ends a watch after this long; below the five minutes that load balancers allow."""
 _LASTED_S: Final = 5.0
 """A watch that lived this long did work: the next one starts without waiting."""
 _FIRST_WAIT_S: Final = 0.1
 _LONGEST_WAIT_S: Final = 15.0
-_DOUBLINGS: Final = 16
 _LIST_AFTER: Final = 5
 """Failures in a row from which the resource version itself is in doubt."""
 
@@ -41,6 +56,8 @@ class ObjectSink(Protocol):
 class Reflector:
     """One list+watch.
 
+    An object that is too large to read counts as none, and holds up no other.
+
     Nothing is gone unless the server says so: not while it cannot be reached, and not between two lists.
 
     Attributes:
@@ -57,6 +74,7 @@ class Reflector:
     sink: ObjectSink
     wait_s: Callable[[int], float]
     _trouble: str = ""
+    _left_out: set[str] = field(default_factory=set)
 
     async def run(self) -> None:
         """Lists and watches until cancelled."""
@@ -69,7 +87,10 @@ class Reflector:
                 version = version or await self._list()
                 self._better()
                 async for line in self.api.watch(self.path, self._watch_query(version)):
-                    version = self._take(parsed(line)) or version
+                    if isinstance(line, CutLine):
+                        self._leave_out(line)
+                    else:
+                        version = self._take(parsed(line)) or version
             except ExpiredError:
                 version = ""
             except ApiServerError as error:
@@ -86,19 +107,52 @@ class Reflector:
     async def _list(self) -> str:
         """Everything, page by page; returns the resource version to watch from."""
         names: set[str] = set()
-        query = {**self.query, "limit": str(_PAGE)}
+        left_out: set[str] = set()
+        query, limit = dict(self.query), _PAGE
         while True:
-            page = await self.api.get(self.path, query)
+            asked = {**query, "limit": str(limit)}
+            try:
+                page = await self.api.get(self.path, asked)
+            except TooLargeError:
+                if limit > 1:
+                    limit = max(1, limit // 4)
+                    continue
+                page = await self.api.get(self.path, {**asked, "includeObject": "None"}, TABLE)
+                left_out.update(_table_names(page))
+            else:
+                for item in _items(page):
+                    document = _object(item)
+                    names.add(name_of(document))
+                    self.sink.seen(document)
+            limit = min(_PAGE, 2 * limit)
             metadata = _object(page.get("metadata"))
-            for item in _items(page):
-                document = _object(item)
-                names.add(name_of(document))
-                self.sink.seen(document)
             if not metadata.get("continue"):
                 break
             query["continue"] = str(metadata["continue"])
+        self._tell_left_out(left_out - self._left_out)
+        self._left_out = left_out
         self.sink.only(frozenset(names))
         return str(metadata.get("resourceVersion") or "")
+
+    def _leave_out(self, line: CutLine) -> None:
+        """An object became too large: from what is known of it, it is gone."""
+        found = _NAME.search(line.head)
+        if found is None:
+            raise ExpiredError(f"watch {self.path}: a line too long to read, of no name")
+        name = found.group(1).decode(errors="replace")
+        self._tell_left_out({name} - self._left_out)
+        self._left_out.add(name)
+        self.sink.gone({"metadata": {"name": name}})
+
+    def _tell_left_out(self, names: AbstractSet[str]) -> None:
+        if names:
+            _LOG.warning(
+                "%s: %d left out that are larger than %d bytes, such as %s; make them smaller",
+                self.path,
+                len(names),
+                MOST_BYTES,
+                min(names),
+            )
 
     def _watch_query(self, version: str) -> dict[str, str]:
         spread = random.randint(0, _WATCH_S // 10)  # noqa: S311 - spreads load, no secret
@@ -153,6 +207,13 @@ def _items(page: Document) -> list[object]:
     return items
 
 
+def _table_names(table: Document) -> list[str]:
+    """The first column of a Table is the name."""
+    rows = table.get("rows") or []
+    cells = [_object(row).get("cells") for row in rows] if isinstance(rows, list) else []
+    return [str(each[0]) for each in cells if isinstance(each, list) and each]
+
+
 def _object(value: object) -> Document:
     if not isinstance(value, Mapping):
         raise ApiServerError(f"the API server sends something that is not an object: {value!r:.60}")
@@ -161,5 +222,5 @@ def _object(value: object) -> Document:
 
 def backoff_s(failures: int) -> float:
     """Doubling from 0.1 s, a quarter of it random, 15 s at most."""
-    whole = min(_LONGEST_WAIT_S, _FIRST_WAIT_S * 2.0 ** min(failures - 1, _DOUBLINGS))
+    whole = doubled_s(_FIRST_WAIT_S, _LONGEST_WAIT_S, failures - 1)
     return whole * (1 - random.random() / 4)  # noqa: S311 - spreads load, no secret

@@ -12,15 +12,27 @@ TokenIds = NDArray[np.uint32]
 
 
 class Tokenizer(Protocol):
-    """Finds the tokens of prompts."""
+    """Finds the tokens of prompts.
 
-    async def tokenize(self, prompt: Prompt, body: Mapping[str, Any]) -> TokenIds | None:
-        """The tokens as the engine will see them, or None where they have to be estimated. Never raises.
+    In two steps, so that nobody holds a parsed body, many times its bytes, while an answer is waited for.
+    """
+
+    @property
+    def left_alone(self) -> int:
+        """Pods that are not asked for now, because they do not answer, or too slowly."""
+
+    def question(self, prompt: Prompt, body: Mapping[str, Any]) -> bytes | None:
+        """What `tokenize` needs to know; None where tokens have to be estimated. Never raises.
+
+        It is called on a thread of its own.
 
         Args:
-            prompt: As it was read from the body.
+            prompt: As it was read from the body, of text.
             body: The parsed body of the request.
         """
+
+    async def tokenize(self, question: bytes) -> TokenIds | None:
+        """The tokens as the engine will see them, or None where they have to be estimated. Never raises."""
 
     async def close(self) -> None:
         """Lets go of connections."""

@@ -3,15 +3,19 @@
 Chat templates are the engine's: a chat is not told by its messages' texts alone, so it is left to estimate.
 """
 
+import asyncio
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
 from kvtier_scorer.config.errors import PickerConfigError
 from kvtier_scorer.picker.tokenization.tokenizer import TokenIds
 from kvtier_scorer.scheduling.model import Prompt
+
+_SPECIAL: Final = b"+"
+_PLAIN: Final = b"-"
 
 
 class TokenizerFile:
@@ -36,14 +40,28 @@ class TokenizerFile:
         except Exception as error:
             raise PickerConfigError(f"tokenization.path: {path} is not a tokenizer.json: {error}") from error
 
-    async def tokenize(self, prompt: Prompt, body: Mapping[str, Any]) -> TokenIds | None:
-        """Tokens of a completion's prompt, with those that the model wants at its beginning."""
+    @property
+    def left_alone(self) -> int:
+        """None: nobody is asked."""
+        return 0
+
+    def question(self, prompt: Prompt, body: Mapping[str, Any]) -> bytes | None:
+        """A completion's prompt, and whether the model wants tokens of its own at its beginning."""
         text = body.get("prompt")
         # a body may have a field of another API, that its own does not read
-        if prompt.token_ids is not None or not isinstance(text, str) or text.encode() != prompt.text:
-            return prompt.token_ids
-        special = body.get("add_special_tokens", True) is not False
-        return np.array(self._tokenizer.encode(text, add_special_tokens=special).ids, np.uint32)
+        if not isinstance(text, str) or text.encode() != prompt.text:
+            return None
+        return (_PLAIN if body.get("add_special_tokens", True) is False else _SPECIAL) + prompt.text
+
+    async def tokenize(self, question: bytes) -> TokenIds | None:
+        """Its tokens, found on a thread: a long text takes a while."""
+        return await asyncio.to_thread(self._encode, question)
+
+    def _encode(self, question: bytes) -> TokenIds:
+        special = question[:1] == _SPECIAL
+        return np.array(
+            self._tokenizer.encode(question[1:].decode(), add_special_tokens=special).ids, np.uint32
+        )
 
     async def close(self) -> None:
         """Holds nothing that needs closing."""

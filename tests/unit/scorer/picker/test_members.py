@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from kvtier_scorer.index.prefix_index import PrefixIndex
+from kvtier_scorer.picker import data_layer
 from kvtier_scorer.picker.data_layer import Members
 from kvtier_scorer.picker.metrics_scrape.engine_metrics import EngineMetrics, HitTokens
 from kvtier_scorer.picker.metrics_scrape.fetch import NobodyThereError, ScrapeError
@@ -26,7 +27,9 @@ class NoScraper:
 
 @pytest.fixture
 def members() -> Members:
-    made = Members(PodTable(PrefixIndex()), {Tier.GPU: 10}, 16, lambda: 0.0, lambda _address, _hits: None)
+    made = Members(
+        PodTable(PrefixIndex()), {Tier.GPU: 10}, {Tier.GPU: 20}, 16, lambda: 0.0, lambda _address, _hits: None
+    )
     scraper: Any = NoScraper()
     made.scraper = scraper
     made.put(Endpoint("one", ADDRESS))
@@ -72,3 +75,48 @@ def test_what_it_held_is_forgotten_with_the_process(members: Members) -> None:
     members.scraped(ADDRESS, EngineMetrics(0, 0, 0.0, hits=HitTokens(queries=10.0)))
     members.scraped(ADDRESS, EngineMetrics(0, 0, 0.0, hits=HitTokens(queries=30.0)))
     assert [each.queries for each in grown] == [20.0]
+
+
+def told(started_s: float = 0.0, gpu_tokens: int = 160) -> EngineMetrics:
+    return EngineMetrics(0, 0, 0.0, capacity_tokens={Tier.GPU: gpu_tokens}, started_s=started_s)
+
+
+def test_a_pod_that_always_says_to_have_just_started_is_believed_once_in_a_while(
+    members: Members, caplog: pytest.LogCaptureFixture
+) -> None:
+    now_s = 0.0
+    members.clock = lambda: now_s
+    for scrape in range(100):
+        now_s = scrape / 10
+        members.scraped(ADDRESS, told(started_s=scrape))
+    assert caplog.text.count("started anew") == 2
+
+
+def test_a_pod_s_capacity_stays_within_the_plan_however_often_it_tells_another(
+    members: Members, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO")
+    number = members.table.number(ADDRESS)
+    assert number is not None
+    for _ in range(100):
+        members.scraped(ADDRESS, told(gpu_tokens=10**15))
+        assert members.table.index.capacity(number, Tier.GPU) == 20
+        members.scraped(ADDRESS, told(gpu_tokens=16))
+        assert members.table.index.capacity(number, Tier.GPU) == 1
+    assert caplog.text.count("tier holds") == 20
+
+
+def test_more_pods_than_the_picker_can_hold_wait_with_one_line(
+    members: Members, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(data_layer, "_MOST_PODS", 2)
+    for number in range(2, 6):
+        members.put(Endpoint(str(number), f"10.0.0.{number}:8000"))
+    assert [pod.name for pod in members.table] == ["one", "2"]
+    assert caplog.text.count("there are more than 2 pods") == 1
+    members.drop("10.0.0.3:8000")
+    members.drop(ADDRESS)
+    assert sorted(pod.name for pod in members.table) == ["2", "4"]
+    members.drop("10.0.0.4:8000")
+    members.drop("10.0.0.5:8000")
+    assert [pod.name for pod in members.table] == ["2"]

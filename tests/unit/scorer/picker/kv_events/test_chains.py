@@ -40,7 +40,7 @@ def store(
     **more: object,
 ) -> tuple[Run, ...]:
     event = stored(hashes, tokens, parent) | more
-    return chains.stored(msgspec.convert(event, BlockStored), tier)
+    return chains.stored(msgspec.msgpack.decode(msgspec.msgpack.encode(event), type=BlockStored), tier)
 
 
 def remove(

@@ -4,10 +4,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kvtier_scorer.picker.metrics_scrape.capacity import new_entries
+from kvtier_scorer.picker.metrics_scrape.capacity import most_entries, new_entries
 from kvtier_scorer.picker.metrics_scrape.engine_metrics import HitTokens
 from kvtier_scorer.picker.metrics_scrape.hits import grown
-from kvtier_scorer.picker.metrics_scrape.interval import SCRAPE_S, SHARE, interval_s
+from kvtier_scorer.picker.metrics_scrape.interval import SCRAPE_S, SHARE, after_failures_s, interval_s
 from kvtier_scorer.tier import Tier
 
 TOKENS = st.integers(0, 10**9)
@@ -22,23 +22,28 @@ TOKENS = st.integers(0, 10**9)
         (15_200, {}),
         (15_184, {Tier.CPU: 949}),
         (8_001, {Tier.CPU: 501}),
-        (10**15, {Tier.CPU: 1 << 30}),
+        (10**15, {Tier.CPU: 2000}),
     ],
 )
 def test_a_capacity_follows_where_it_is_clearly_another(told: int, changed: dict[Tier, int]) -> None:
-    assert new_entries({Tier.CPU: 1000}, {Tier.CPU: told}, 16) == changed
+    assert new_entries({Tier.CPU: 1000}, {Tier.CPU: told}, 16, {Tier.CPU: 2000}) == changed
 
 
 def test_a_tier_without_an_index_gets_none_and_one_that_is_not_told_stays() -> None:
-    assert new_entries({Tier.GPU: 1000, Tier.CPU: 7}, {Tier.DISK: 10**9, Tier.CPU: 1600}, 16) == {
-        Tier.CPU: 100
-    }
+    there = {Tier.GPU: 1000, Tier.CPU: 7}
+    told = {Tier.DISK: 10**9, Tier.CPU: 1600}
+    assert new_entries(there, told, 16, dict.fromkeys(there, 5000)) == {Tier.CPU: 100}
+
+
+def test_a_pod_is_believed_twice_what_was_planned_and_where_nothing_was_what_no_device_exceeds() -> None:
+    assert most_entries({Tier.CPU: 1000, Tier.GPU: None}) == {Tier.CPU: 2000, Tier.GPU: 1 << 20}
 
 
 @given(TOKENS, TOKENS, st.integers(1, 512))
 def test_once_followed_it_stays(entries: int, tokens: int, block: int) -> None:
-    changed = new_entries({Tier.GPU: entries}, {Tier.GPU: tokens}, block)
-    assert not new_entries({Tier.GPU: entries} | dict(changed), {Tier.GPU: tokens}, block)
+    most = most_entries({Tier.GPU: None})
+    changed = new_entries({Tier.GPU: entries}, {Tier.GPU: tokens}, block, most)
+    assert not new_entries({Tier.GPU: entries} | dict(changed), {Tier.GPU: tokens}, block, most)
 
 
 def test_hits_are_what_the_counters_grew_by_and_all_of_them_after_a_restart() -> None:
@@ -55,3 +60,8 @@ def test_many_pods_are_scraped_less_often() -> None:
 @given(st.floats(0.05, 0.2), st.integers(0, 10_000))
 def test_scraping_never_takes_more_than_its_share(wanted: float, pods: int) -> None:
     assert pods * SCRAPE_S / interval_s(wanted, pods) <= SHARE * 1.0001
+
+
+def test_what_is_no_engine_is_asked_less_and_less_often() -> None:
+    assert [after_failures_s(0.1, failures) for failures in (0, 1, 2, 3, 99)] == [0.1, 0.2, 0.4, 0.8, 5.0]
+    assert after_failures_s(7.0, 99) == 7.0

@@ -5,12 +5,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 
+from kvtier_common.metrics_text import read_families
 from kvtier_scorer.picker.metrics_scrape.engine_metrics import (
+    WANTED,
     EngineMetrics,
     HitTokens,
     NotMetricsError,
-    engine_metrics,
 )
+from kvtier_scorer.picker.metrics_scrape.engine_metrics import engine_metrics as figures
 from kvtier_scorer.tier import Tier
 
 LOAD = b"""# HELP vllm:num_requests_running Number of requests in model execution batches.
@@ -22,6 +24,10 @@ OFFLOADED = b'vllm:kv_offload_config_info{cpu_kv_cache_size_tokens="%s",engine="
 DEVICE = (
     b'vllm:cache_config_info{block_size="16",engine="%d",kv_cache_size_tokens="%s",num_gpu_blocks="%s"} 1.0\n'
 )
+
+
+def engine_metrics(text: bytes) -> EngineMetrics:
+    return figures(read_families(text, WANTED))
 
 
 def exposition(engines: int) -> bytes:
@@ -98,6 +104,10 @@ def test_what_the_engines_of_a_pod_say_is_added_up(engines: int) -> None:
         (OFFLOADED % (b"4096", 0) + b'vllm:kvtier_cpu_capacity_tokens{engine="0"} 0.0\n', {}),
         (b'vllm:kvtier_disk_capacity_tokens{engine="0"} 0.0\n', {}),
         (OFFLOADED % (b"9" * 400, 0), {}),
+        *(
+            (b'vllm:kvtier_cpu_capacity_tokens{engine="0"} %b\n' % wrong, {})
+            for wrong in (b"1e300", b"+Inf", b"NaN", b"-1")
+        ),
     ],
 )
 def test_capacities_are_those_that_are_told(text: bytes, capacity: dict[Tier, int]) -> None:
