@@ -5,13 +5,19 @@ What it runs is loaded when it runs: help needs neither gRPC nor numba.
 
 import asyncio
 import gc
+import os
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from kvtier_scorer.config.errors import PickerConfigError
 from kvtier_scorer.picker.options import POOL_GROUP, Options, pods_of
+from kvtier_scorer.picker.watched.explain_access import explain_access
+
+if TYPE_CHECKING:
+    from kvtier_scorer.config.settings import PickerSettings
 
 _PORT = click.IntRange(1, 65535)
 
@@ -31,7 +37,15 @@ _PORT = click.IntRange(1, 65535)
 @click.option(
     "--grpc-health-port", type=_PORT, default=9003, show_default=True, help="grpc.health.v1, for probes."
 )
-@click.option("--metrics-port", type=_PORT, default=9090, show_default=True, help="/metrics and /explain.")
+@click.option("--metrics-port", type=_PORT, default=9090, show_default=True, help="/metrics.")
+@click.option(
+    "--explain-address", metavar="IP:PORT|off", default="127.0.0.1:9091", show_default=True,
+    help="/explain, which tells whether a prompt is cached; others than loopback need --explain-token-file.",
+)  # fmt: skip
+@click.option(
+    "--explain-token-file", type=click.Path(path_type=Path),
+    help="The bearer token that /explain wants to be shown.",
+)  # fmt: skip
 @click.option("--secure-serving", type=bool, default=True, show_default=True, help="ext_proc with TLS.")
 @click.option(
     "--cert-path", type=click.Path(path_type=Path),
@@ -62,6 +76,8 @@ def picker(  # noqa: PLR0913, PLR0917 - one parameter an option
     grpc_port: int,
     grpc_health_port: int,
     metrics_port: int,
+    explain_address: str,
+    explain_token_file: Path | None,
     secure_serving: bool,
     cert_path: Path | None,
     grace_s: float,
@@ -74,6 +90,8 @@ def picker(  # noqa: PLR0913, PLR0917 - one parameter an option
     --endpoints the pods are those of an InferencePool, in the cluster of the pod's service account or of
     KUBECONFIG.
     """
+    # read when grpcio is loaded; what its C core says is not in our format, and clients can make it say much
+    os.environ.setdefault("GRPC_VERBOSITY", "NONE")
     import uvloop  # noqa: PLC0415 - see the module
 
     from kvtier_scorer.picker.compose import serve  # noqa: PLC0415 - as above
@@ -82,12 +100,13 @@ def picker(  # noqa: PLR0913, PLR0917 - one parameter an option
     set_up_logs(LogFormat(log_format), log_level)
     try:
         options = Options(
-            config_text=_text(config_file),
+            settings=_settings(config_file),
             pods=pods_of(endpoints, pool_name, pool_namespace, pool_group),
             host=bind_address,
             ext_proc_port=grpc_port,
             health_port=grpc_health_port,
             http_port=metrics_port,
+            explain=explain_access(explain_address, explain_token_file),
             tls=secure_serving,
             certificates=cert_path,
             grace_s=grace_s,
@@ -100,9 +119,13 @@ def picker(  # noqa: PLR0913, PLR0917 - one parameter an option
         sys.exit(f"kvtier picker: {error}")
 
 
-def _text(path: Path) -> str:
+def _settings(path: Path) -> "PickerSettings":
+    from kvtier_scorer.config.settings import parse_settings  # noqa: PLC0415 - see the module
+
     try:
-        return path.read_text(encoding="utf-8")
+        return parse_settings(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
         raise PickerConfigError(f"--config-file: {path}: {reason}") from error
+    except PickerConfigError as error:
+        raise PickerConfigError(f"--config-file: {path}: {error}") from error

@@ -1,12 +1,14 @@
 """Puts the picker together and runs it: pods and their load in, picks out."""
 
 import asyncio
+import gc
 import logging
 import os
 import random
 import signal
 from collections import Counter
 from contextlib import AsyncExitStack
+from dataclasses import replace
 from pathlib import Path
 from time import monotonic
 from typing import Final
@@ -15,19 +17,31 @@ import numpy as np
 from aiohttp import web
 
 from kvtier_scorer.config.errors import PickerConfigError
-from kvtier_scorer.config.settings import PickerSettings, parse_settings
+from kvtier_scorer.config.settings import PickerSettings
 from kvtier_scorer.config.settings_sections import TokenizationMode
 from kvtier_scorer.index.prefix_index import PrefixIndex, warm
+from kvtier_scorer.picker.bodies.budget import BodyBudget
 from kvtier_scorer.picker.data_layer import data_layer
+from kvtier_scorer.picker.ext_proc.requests import Requests
 from kvtier_scorer.picker.ext_proc.service import ExtProc
 from kvtier_scorer.picker.options import Options, Pool
 from kvtier_scorer.picker.pods.source import PodSource
 from kvtier_scorer.picker.pods.static import StaticPods
-from kvtier_scorer.picker.rpc.certificates import Certificates
-from kvtier_scorer.picker.rpc.health import Health
-from kvtier_scorer.picker.rpc.server import RpcServer
 from kvtier_scorer.picker.tokenization.tokenizer import Tokenizer
+from kvtier_scorer.picker.transport.certificates import Certificates
+from kvtier_scorer.picker.transport.descriptors import connections_within, raise_limit
+from kvtier_scorer.picker.transport.fullness import tell_when_full
+from kvtier_scorer.picker.transport.health import Health
+from kvtier_scorer.picker.transport.limits import (
+    AROUND_BYTES,
+    CALLS,
+    HEALTH_CONNECTIONS,
+    HEALTH_MESSAGE_BYTES,
+    Limits,
+)
+from kvtier_scorer.picker.transport.server import GrpcServer
 from kvtier_scorer.picker.watched.collector import Snapshot, snapshot
+from kvtier_scorer.picker.watched.explain_access import ExplainAccess
 from kvtier_scorer.picker.watched.http import Watched
 from kvtier_scorer.picker.watched.occasionally import Occasionally
 from kvtier_scorer.picker.watched.tallies import Tallies
@@ -50,31 +64,45 @@ async def serve(options: Options) -> None:
     stop = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
-    settings = parse_settings(options.config_text)
+    settings = options.settings
     certificates = Certificates(options.certificates) if options.tls else None
     source = await _source(options.pods)
     warm()
+    # a collection in the middle of a large body would look at all of this each time, for 70 ms
+    gc.collect()
+    gc.freeze()
 
     index, tallies, health = PrefixIndex(), Tallies(), Health()
     table = PodTable(index)
     scheduler = Scheduler(settings, table, index, np.random.default_rng())
     tokenizer = _tokenizer(settings, table)
+    requests = Requests(tokenizer)
+    limits = settings.limits
+    budget = BodyBudget(limits.total_body_bytes, limits.max_body_bytes, monotonic)
     service = ExtProc(
         scheduler,
         tallies,
-        settings.limits.max_body_bytes,
-        tokenizer,
+        budget,
+        requests,
         monotonic,
-        Occasionally(_TOLD_EVERY_S, monotonic),
+        Occasionally(_LOG, _TOLD_EVERY_S, monotonic),
     )
-    picking = RpcServer(
+    connections = connections_within(raise_limit())
+    picking = GrpcServer(
         {**service.methods(), **health.methods()},
+        Limits(limits.max_body_bytes + AROUND_BYTES, connections, CALLS),
         options.host,
         options.ext_proc_port,
-        certificates.context if certificates else None,
+        certificates.credentials if certificates else None,
     )
-    probed = RpcServer(health.methods(), options.host, options.health_port)
+    probed = GrpcServer(
+        health.methods(),
+        Limits(HEALTH_MESSAGE_BYTES, HEALTH_CONNECTIONS, CALLS),
+        options.host,
+        options.health_port,
+    )
     async with AsyncExitStack() as stack:
+        stack.callback(requests.close)
         if tokenizer is not None:
             stack.push_async_callback(tokenizer.close)
         members = await stack.enter_async_context(
@@ -83,17 +111,28 @@ async def serve(options: Options) -> None:
 
         def now() -> Snapshot:
             troubles = Counter(members.scraper.troubles.values())
-            return snapshot(tallies, table, stale_pods(settings, table, monotonic()), troubles, picking.calls)
+            stale = stale_pods(settings, table, monotonic())
+            left_alone = tokenizer.left_alone if tokenizer is not None else 0
+            return replace(snapshot(tallies, table, stale, troubles, service.calls), left_alone=left_alone)
 
         watched = Watched(
             now,
             lambda request: scheduler.explain(request, monotonic()),
-            tokenizer,
-            settings.limits.max_body_bytes,
+            requests,
+            budget,
+            limits.max_body_bytes,
         )
+        stack.push_async_callback(probed.drain, 0.0)
         runner = await _listen(options, picking, probed, watched)
         stack.push_async_callback(runner.cleanup)
-        background = [asyncio.create_task(_tell_when_ready(source, health), name="readiness")]
+        if options.explain is not None:
+            explaining = await _start_explaining(options.explain, watched)
+            stack.push_async_callback(explaining.cleanup)
+        background = [
+            asyncio.create_task(_tell_when_ready(source, health), name="readiness"),
+            asyncio.create_task(service.end_late_calls(), name="deadlines"),
+            asyncio.create_task(tell_when_full(connections), name="connections"),
+        ]
         if certificates is not None:
             background.append(asyncio.create_task(_renew(certificates), name="certificates"))
         _LOG.info(
@@ -102,14 +141,14 @@ async def serve(options: Options) -> None:
         )  # fmt: skip
         await stop.wait()
 
-        _LOG.info("stopping; %d calls are open", picking.calls)
+        _LOG.info("stopping; %d calls are open", service.calls)
         for task in background:
             task.cancel()
         await asyncio.gather(*background, return_exceptions=True)
         health.set_ready(ready=False)
+        health.end()
         service.drain()
         await picking.drain(options.grace_s)
-        await probed.drain(0.0)
     _LOG.info("stopped")
 
 
@@ -140,7 +179,9 @@ def _tokenizer(settings: PickerSettings, table: PodTable) -> Tokenizer | None:
     return None
 
 
-async def _listen(options: Options, picking: RpcServer, probed: RpcServer, watched: Watched) -> web.AppRunner:
+async def _listen(
+    options: Options, picking: GrpcServer, probed: GrpcServer, watched: Watched
+) -> web.AppRunner:
     flag = ""
     try:
         flag = f"--grpc-health-port {options.health_port}"
@@ -153,6 +194,16 @@ async def _listen(options: Options, picking: RpcServer, probed: RpcServer, watch
         reason = os.strerror(error.errno) if error.errno else error
         raise PickerConfigError(f"{flag}: cannot listen there: {reason}; give another port") from error
     return runner
+
+
+async def _start_explaining(access: ExplainAccess, watched: Watched) -> web.AppRunner:
+    try:
+        return await watched.start_explaining(access)
+    except OSError as error:
+        reason = os.strerror(error.errno) if error.errno else error
+        raise PickerConfigError(
+            f"--explain-address {access.host}:{access.port}: cannot listen there: {reason}; give another"
+        ) from error
 
 
 async def _tell_when_ready(source: PodSource, health: Health) -> None:

@@ -5,13 +5,14 @@ import logging
 import time
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from math import inf
 from typing import Final
 
 from kvtier_scorer.config.settings_model import PickerSettings
 from kvtier_scorer.picker.kv_events.endpoints import EventPorts
 from kvtier_scorer.picker.kv_events.subscriber import Subscriber
-from kvtier_scorer.picker.metrics_scrape.capacity import new_entries
+from kvtier_scorer.picker.metrics_scrape.capacity import most_entries, new_entries
 from kvtier_scorer.picker.metrics_scrape.engine_metrics import EngineMetrics, HitTokens
 from kvtier_scorer.picker.metrics_scrape.fetch import NobodyThereError, ScrapeError
 from kvtier_scorer.picker.metrics_scrape.hits import grown
@@ -21,6 +22,13 @@ from kvtier_scorer.scheduling.pods import PodInfo, PodLoad, PodTable
 from kvtier_scorer.tier import Tier
 
 _LOG: Final = logging.getLogger(__name__)
+_SOONEST_S: Final = 5.0
+"""No engine starts twice in less, whatever its metrics say; each time what it held is forgotten."""
+_MOST_PODS: Final = 2048
+"""Twice as many as the picker is measured with; each costs connections, and memory of the index."""
+_TOLD_EVERY_S: Final = 60.0
+_LINES: Final = 20
+"""About one pod's capacities; it could tell others each time."""
 
 
 @dataclass(slots=True)
@@ -32,12 +40,16 @@ class _Pod:
         entries: Capacity of each tier in the index, in blocks.
         last: Its last scrape; None before the first.
         away: Whether nobody listens there any more.
+        restarted_s: When it last started anew.
+        resized: How often its tiers were others than before.
     """
 
     endpoint: Endpoint
     entries: dict[Tier, int]
     last: EngineMetrics | None = None
     away: bool = False
+    restarted_s: float = -inf
+    resized: int = 0
 
 
 @dataclass(slots=True)
@@ -47,6 +59,7 @@ class Members:
     Attributes:
         table: The pods that may be picked.
         first_entries: Capacity of each tier, in blocks, until a pod told its own.
+        most_entries: The most that a pod is believed.
         block_tokens: Tokens of a block.
         clock: The clock of `Scheduler.pick`, in seconds.
         confirmed: Gets an address and what its engine's hit counters grew by.
@@ -56,25 +69,34 @@ class Members:
 
     table: PodTable
     first_entries: Mapping[Tier, int]
+    most_entries: Mapping[Tier, int]
     block_tokens: int
     clock: Callable[[], float]
     confirmed: Callable[[str, HitTokens], None]
     scraper: Scraper = field(init=False)
     subscriber: Subscriber | None = None
     _pods: dict[str, _Pod] = field(default_factory=dict)
+    _waiting: dict[str, Endpoint] = field(default_factory=dict)
+    _told_s: float = -inf
 
     def put(self, endpoint: Endpoint) -> None:
         """A pod is ready."""
+        if len(self._pods) >= _MOST_PODS and endpoint.address not in self._pods:
+            self._wait(endpoint)
+            return
         self._enter(endpoint)
         self.scraper.follow(endpoint.address)
         _LOG.info("pod %s at %s is ready", endpoint.name, endpoint.address)
 
     def drop(self, address: str) -> None:
         """A pod is no longer ready."""
+        self._waiting.pop(address, None)
         if pod := self._pods.pop(address, None):
             self.scraper.forget(address)
             self._forget(address)
             _LOG.info("pod %s at %s is no longer ready", pod.endpoint.name, address)
+            if self._waiting:
+                self.put(self._waiting.pop(next(iter(self._waiting))))
 
     def scraped(self, address: str, metrics: EngineMetrics) -> None:
         """A pod told of itself."""
@@ -82,6 +104,8 @@ class Members:
         if pod is None:
             return
         before = pod.last
+        if before is not None and self.clock() - pod.restarted_s < _SOONEST_S:
+            metrics = replace(metrics, started_s=before.started_s)
         if pod.away or (before is not None and metrics.started_s != before.started_s):
             pod = self._restarted(pod)
             before = None
@@ -110,12 +134,23 @@ class Members:
             self._forget(address)
             _LOG.warning("pod %s at %s is gone: %s", pod.endpoint.name, address, error)
 
+    def _wait(self, endpoint: Endpoint) -> None:
+        self._waiting[endpoint.address] = endpoint
+        if self.clock() - self._told_s >= _TOLD_EVERY_S:
+            _LOG.error(
+                "there are more than %d pods; %d are not picked until others go, such as %s",
+                _MOST_PODS, len(self._waiting), endpoint.name,
+            )  # fmt: skip
+            self._told_s = self.clock()
+
     def _restarted(self, pod: _Pod) -> _Pod:
         """The server at an address is another process: its cache is empty, whatever the source noticed."""
         endpoint = pod.endpoint
         _LOG.warning("pod %s at %s started anew; what it held is forgotten", endpoint.name, endpoint.address)
         self._forget(endpoint.address)
-        return self._enter(endpoint)
+        fresh = self._enter(endpoint)
+        fresh.restarted_s = self.clock()
+        return fresh
 
     def _enter(self, endpoint: Endpoint) -> _Pod:
         self.table.put(PodInfo(endpoint.name, endpoint.address), self.first_entries)
@@ -128,8 +163,12 @@ class Members:
         self.table.drop(address)
 
     def _resize(self, pod: _Pod, metrics: EngineMetrics) -> None:
-        for tier, entries in new_entries(pod.entries, metrics.capacity_tokens, self.block_tokens).items():
-            _LOG.info(
+        for tier, entries in new_entries(
+            pod.entries, metrics.capacity_tokens, self.block_tokens, self.most_entries
+        ).items():
+            pod.resized += 1
+            _LOG.log(
+                logging.INFO if pod.resized <= _LINES else logging.DEBUG,
                 "pod %s: its %s tier holds %d blocks, not %d",
                 pod.endpoint.name, tier.label, entries, pod.entries[tier],
             )  # fmt: skip
@@ -172,6 +211,7 @@ async def data_layer(
     members = Members(
         table,
         prefix.first_entries if prefix else {},
+        most_entries(prefix.entries) if prefix else {},
         prefix.block_tokens if prefix else 1,
         clock,
         confirmed,

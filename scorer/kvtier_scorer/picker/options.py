@@ -2,9 +2,13 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from kvtier_scorer.config.errors import PickerConfigError
+from kvtier_scorer.picker.watched.explain_access import ExplainAccess
+
+if TYPE_CHECKING:
+    from kvtier_scorer.config.settings import PickerSettings
 
 POOL_GROUP: Final = "inference.networking.k8s.io"
 
@@ -19,26 +23,28 @@ class Pool:
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """Everything but the configuration's content.
+    """Everything that a picker is given.
 
     Attributes:
-        config_text: The EndpointPickerConfig.
+        settings: Of the EndpointPickerConfig.
         pods: Addresses `ip:port`, or the pool that selects them.
         host: Address to listen at; empty for every one.
         ext_proc_port: Of the service that gateways call.
         health_port: Of grpc.health.v1, always in the clear.
-        http_port: Of metrics and explanations.
+        http_port: Of metrics.
+        explain: Who may ask for explanations, and where; None for nobody.
         tls: Whether the service is encrypted.
         certificates: Folder with tls.crt and tls.key; None for one of its own.
         grace_s: How long requests under way may take once it is told to stop.
     """
 
-    config_text: str
+    settings: "PickerSettings"
     pods: tuple[str, ...] | Pool
     host: str
     ext_proc_port: int
     health_port: int
     http_port: int
+    explain: ExplainAccess | None
     tls: bool
     certificates: Path | None
     grace_s: float

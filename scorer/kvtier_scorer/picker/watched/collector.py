@@ -27,6 +27,7 @@ class Snapshot:
         pods: Pods that may be picked.
         index_bytes: Memory of the index.
         calls: Open calls.
+        left_alone: Pods that are not asked for tokens for now.
     """
 
     tallies: Tallies
@@ -37,6 +38,7 @@ class Snapshot:
     pods: int
     index_bytes: int
     calls: int
+    left_alone: int = 0
 
     def collect(self) -> Iterator[Metric]:
         """The families, as prometheus-client wants them."""
@@ -57,6 +59,11 @@ class Snapshot:
             "Responses from another pod than the one that was picked.",
             value=self.tallies.served_elsewhere,
         )
+        yield CounterMetricFamily(
+            _PREFIX + "connections_cut_off",
+            "Connections ended by the picker: most of their calls were reset before they were answered.",
+            value=self.tallies.cut_off,
+        )
         yield from self._index()
         yield GaugeMetricFamily(_PREFIX + "pods", "Pods that may be picked.", value=self.pods)
         yield GaugeMetricFamily(
@@ -73,6 +80,11 @@ class Snapshot:
         for reason, count in self.troubles.items():
             troubles.add_metric([reason], count)
         yield troubles
+        yield GaugeMetricFamily(
+            _PREFIX + "tokenize_pods_left_alone",
+            "Pods that are not asked for tokens for now: they failed, or took too long.",
+            value=self.left_alone,
+        )
         yield GaugeMetricFamily(_PREFIX + "open_streams", "ext_proc streams that are open.", value=self.calls)
 
     def _decision(self) -> Metric:

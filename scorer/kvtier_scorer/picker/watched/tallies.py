@@ -33,6 +33,7 @@ class Tallies:
         matched_tokens: Of those, believed to be in each tier of the picked pod.
         confirmed: What the engines say of their caches.
         served_elsewhere: Responses from another pod than was picked.
+        cut_off: Connections ended for rapid resets.
     """
 
     picks: Counter[tuple[str, str]] = field(default_factory=Counter)
@@ -44,6 +45,7 @@ class Tallies:
     matched_tokens: dict[Tier, int] = field(default_factory=lambda: dict.fromkeys(Tier, 0))
     confirmed: HitTokens = field(default_factory=HitTokens)
     served_elsewhere: int = 0
+    cut_off: int = 0
 
     def picked(self, pick: Pick, seconds: float) -> None:
         """A request got its pod."""
