@@ -1,6 +1,8 @@
 """Tokens from an engine's /tokenize, and estimates where it answers something else."""
 
 import asyncio
+import gzip
+import itertools
 import json
 from collections.abc import AsyncIterator
 from typing import Any
@@ -58,7 +60,8 @@ async def engine(pod: Pod) -> AsyncIterator[AskEngine]:
 
 async def tokens(engine: AskEngine, body: dict[str, Any], path: str = "") -> list[int] | None:
     path = path or next(PATHS[name] for name in PATHS if name in body)
-    found = await engine.tokenize(read_prompt(path, json.dumps(body).encode()), body)
+    question = engine.question(read_prompt(path, json.dumps(body).encode()), body)
+    found = None if question is None else await engine.tokenize(question)
     return None if found is None else found.tolist()
 
 
@@ -92,17 +95,28 @@ async def test_only_what_the_prompt_was_read_from_is_asked_for(
     assert asked == expected
 
 
-async def test_tokens_that_the_client_gave_are_not_asked_for(
-    engine: AskEngine, asked: list[dict[str, Any]]
-) -> None:
-    assert await tokens(engine, {"model": "m", "prompt": [1, 2]}) == [1, 2]
-    assert asked == []
+def packed(body: bytes) -> Answer:
+    async def say(_: web.Request) -> web.StreamResponse:
+        return web.Response(body=gzip.compress(body), headers={"Content-Encoding": "gzip"})
+
+    return say
+
+
+async def without_end(request: web.Request) -> web.StreamResponse:
+    response = web.StreamResponse()
+    await response.prepare(request)
+    while True:
+        await response.write(b'{"tokens": [' + b"1," * 32_768)
 
 
 @pytest.mark.parametrize(
     "fault",
     [
         hang,
+        without_end,
+        packed(b'{"tokens": [1]}'),
+        says(b'{"tokens": [%b1]}' % (b"1," * 40_000)),
+        says(b"x", 500),
         reset,
         says(b"<html>"),
         says(b"[]"),
@@ -111,7 +125,20 @@ async def test_tokens_that_the_client_gave_are_not_asked_for(
         says(b'{"tokens": [4294967296]}'),
         says(b'{"tokens": ["\xff"]}'),
     ],
-    ids=["hang", "reset", "html", "list", "none", "negative", "large", "no-utf8"],
+    ids=[
+        "hang",
+        "endless",
+        "gzip",
+        "tokens",
+        "500",
+        "reset",
+        "html",
+        "list",
+        "none",
+        "negative",
+        "large",
+        "no-utf8",
+    ],
 )
 async def test_an_engine_that_says_something_else_is_told_of_once_and_tokens_are_estimated(
     engine: AskEngine, pod: Pod, fault: Answer, caplog: pytest.LogCaptureFixture
@@ -143,3 +170,50 @@ async def test_a_field_that_cannot_be_sent_on_does_not_fail_the_request(engine: 
     for _ in range(300):
         deep = [deep]
     assert await tokens(engine, CHAT | {"mm_processor_kwargs": deep}) is None
+
+
+class Turning:
+    """A clock that a test turns."""
+
+    now_s = 1000.0
+
+    def __call__(self) -> float:
+        return self.now_s
+
+
+@pytest.mark.parametrize("fault", [hang, without_end, says(b"{}"), says(b"x", 503)])
+async def test_a_pod_that_does_not_answer_is_not_asked_for_a_while(
+    pod: Pod, fault: Answer, caplog: pytest.LogCaptureFixture
+) -> None:
+    clock = Turning()
+    engine = AskEngine(lambda: pod.address, 0.05, clock)
+    pod.answer = fault
+    for _ in range(50):
+        assert await tokens(engine, COMPLETION) is None
+    assert len(pod.requests) == 3, "then it is estimated at once"
+    assert engine.left_alone == 1
+    clock.now_s += 1.0
+    for _ in range(50):
+        assert await tokens(engine, COMPLETION) is None
+    assert len(pod.requests) == 4, "one tries"
+    clock.now_s += 1.0
+    assert await tokens(engine, COMPLETION) is None
+    assert len(pod.requests) == 4, "a longer while"
+    clock.now_s += 1.0
+    pod.answer = says(b'{"tokens": [1]}')
+    for _ in range(2):
+        assert await tokens(engine, COMPLETION) == [1]
+    assert (len(pod.requests), engine.left_alone) == (6, 0)
+    assert len([each for each in caplog.records if each.name.startswith("kvtier")]) == 1
+    await engine.close()
+
+
+async def test_a_pod_that_answers_is_asked_in_the_place_of_one_that_does_not(pod: Pod) -> None:
+    pod.answer = says(b'{"tokens": [1]}')
+    nobody = "127.0.0.1:1"
+    drawn = itertools.cycle([nobody, pod.address])
+    engine = AskEngine(lambda: next(drawn), 5.0)
+    found = [await tokens(engine, COMPLETION) for _ in range(20)]
+    assert found.count(None) == 3
+    assert found[-1] == [1]
+    await engine.close()

@@ -1,6 +1,7 @@
 """Scrapes of a pod that answers, and of one that does everything else."""
 
 import asyncio
+import gzip
 from collections.abc import AsyncIterator
 
 import pytest
@@ -8,7 +9,7 @@ from aiohttp import web
 from tests.picker.data_layer.conftest import Answer, Pod
 from tests.picker.data_layer.recorder import Recorder
 
-from kvtier_scorer.picker.metrics_scrape.fetch import LARGEST_BYTES
+from kvtier_common.metrics_text import MOST_BYTES
 from kvtier_scorer.picker.metrics_scrape.scraper import Scraper
 
 
@@ -53,9 +54,21 @@ async def redirect(_: web.Request) -> web.StreamResponse:
 async def huge(request: web.Request) -> web.StreamResponse:
     response = web.StreamResponse()
     await response.prepare(request)
-    for _ in range(2 * (LARGEST_BYTES >> 20)):
-        await response.write(b"x" * (1 << 20))
+    for _ in range(2 * (MOST_BYTES >> 20)):
+        await response.write(b"x 1\n" * (1 << 18))
     return response
+
+
+async def long_label(_: web.Request) -> web.StreamResponse:
+    return web.Response(body=b'vllm:num_requests_running{%b="1"} 1\n' % (b"x" * 65_500))
+
+
+async def packed(_: web.Request) -> web.StreamResponse:
+    return web.Response(body=gzip.compress(bytes(100_000_000)), headers={"Content-Encoding": "gzip"})
+
+
+async def infinite(_: web.Request) -> web.StreamResponse:
+    return web.Response(body=b"vllm:num_requests_running +Inf\nvllm:num_requests_waiting 1e300\n")
 
 
 async def hang(_: web.Request) -> web.StreamResponse:
@@ -79,7 +92,12 @@ async def no_http(request: web.Request) -> web.StreamResponse:
     return web.Response()
 
 
-@pytest.mark.parametrize("fault", [html, binary, failing, redirect, huge, hang, half, no_http])
+FAULTS = [
+    html, binary, failing, redirect, huge, long_label, packed, infinite, hang, half, no_http,
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("fault", FAULTS)
 async def test_a_fault_is_told_once_and_the_next_scrape_is_fine(
     pod: Pod, sink: Recorder, scraper: Scraper, fault: Answer, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -124,3 +142,30 @@ async def test_nothing_of_a_pod_that_left_is_told(pod: Pod, sink: Recorder, scra
         another.follow(pod.address)
         await other.until(lambda: len(other.scrapes) >= 3)
     assert (sink.scrapes, sink.failures) == ([], [])
+
+
+async def test_pods_that_answer_without_end_delay_nobody(pod: Pod, sink: Recorder, scraper: Scraper) -> None:
+    async def without_end(request: web.Request) -> web.StreamResponse:
+        response = web.StreamResponse()
+        await response.prepare(request)
+        while True:
+            await response.write(b"\n" * 65_536)
+
+    bad = web.Application()
+    bad.router.add_route("*", "/{path:.*}", without_end)
+    runner = web.AppRunner(bad, shutdown_timeout=0.1)
+    await runner.setup()
+    for _ in range(3):
+        await web.TCPSite(runner, "127.0.0.1", 0).start()
+    scraper.follow(pod.address)
+    for host, port in runner.addresses:
+        scraper.follow(f"{host}:{port}")
+    await sink.until(lambda: len(sink.failures) >= 9)
+    before = len(sink.scrapes)
+    await sink.until(lambda: len(sink.scrapes) >= before + 20)
+    failures = set(sink.failures)
+    await runner.cleanup()
+    assert failures <= {
+        "/metrics is not an engine's: it is longer than 4194304 bytes",
+        "/metrics does not answer in time",
+    }

@@ -8,8 +8,8 @@ from subprocess import PIPE
 
 import pytest
 from tests.cluster.harness.ports import free_ports
+from tests.picker.data_layer.followed_pod import IP, followed_pod
 from tests.picker.data_layer.polling import until
-from tests.picker.data_layer.test_kv_events import IP, POD, Pod
 
 from kvtier_scorer.picker.kv_events.endpoints import EventPorts
 
@@ -78,14 +78,12 @@ async def test_vllms_own_events_are_understood_from_a_replay_and_live(
 ) -> None:
     for events in EVENTS[:2]:
         publish(events)
-    pod = Pod(ports)
-    async with pod.subscriber:
-        pod.subscriber.follow(POD, pod.number, 0, "m")
-        await until(lambda: pod.held == [4, 3, 3])
+    async with followed_pod(ports) as followed:
+        await until(lambda: followed.held == [4, 3, 3])
         for events in EVENTS[2:]:
             publish(events)
-        await until(lambda: pod.held == [2, 3, 1])
-        assert pod.precise
+        await until(lambda: followed.held == [2, 3, 1])
+        assert followed.precise
         publish([("AllBlocksCleared", {})])
-        await until(lambda: pod.held == [0, 0, 0])
-        assert pod.precise
+        await until(lambda: followed.held == [0, 0, 0])
+        assert followed.precise

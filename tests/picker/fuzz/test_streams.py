@@ -12,12 +12,18 @@ from tests.picker.fuzz.inputs import GOOD, MESSAGES
 from tests.picker.fuzz.mutations import mutated, seeded
 from tests.unit.scorer.picker.protocol.gateway import answer
 
+from kvtier_scorer.picker.transport.premature import CALLS
+
 Process: TypeAlias = "grpc.StreamStreamMultiCallable[bytes, bytes]"
 SEQUENCES: Final = 10_000
 WARM_UP: Final = 2_000
 AT_A_TIME: Final = 8
 GROWTH_BYTES: Final = 8 << 20
 """Of resident memory over 10,000 sequences after a warm-up: 0.8 KiB for each, less than a leaked call."""
+CLIENTS: Final = 50
+CANCELLED: Final = CALLS // 2 - 1
+"""By one client: by one more its streams would be kept from it."""
+OWN_CONNECTION: Final = (("grpc.use_local_subchannel_pool", 1),)
 REFUSALS: Final = {400, 413, 500, 503}
 
 
@@ -75,13 +81,14 @@ def test_sequences_are_answered_or_refused_and_leave_nothing_behind(target: Targ
 
 async def test_clients_that_cancel_leave_nothing_behind(target: Target) -> None:
     random = seeded(7)
-    async with grpc.aio.insecure_channel(target.address) as channel:
-        process: grpc.aio.StreamStreamMultiCallable[bytes, bytes] = channel.stream_stream(PROCESS)
-        for _ in range(500):
-            call = process()
-            for message in GOOD[: random.randint(1, 2)]:
-                await call.write(message)
-            if random.random() < 0.5:
-                await asyncio.wait({asyncio.ensure_future(call.read())}, timeout=0)
-            call.cancel()
-        await asyncio.to_thread(target.check_unharmed)
+    for _ in range(CLIENTS):
+        async with grpc.aio.insecure_channel(target.address, OWN_CONNECTION) as channel:
+            process: grpc.aio.StreamStreamMultiCallable[bytes, bytes] = channel.stream_stream(PROCESS)
+            for _ in range(CANCELLED):
+                call = process()
+                for message in GOOD[: random.randint(1, 2)]:
+                    await call.write(message)
+                if random.random() < 0.5:
+                    await asyncio.wait({asyncio.ensure_future(call.read())}, timeout=0)
+                call.cancel()
+            await asyncio.to_thread(target.check_unharmed)

@@ -119,13 +119,14 @@ def running_gaie(start: Start, pool: Pool, pods: int, folder: Path, say: Say) ->
     try:
         process.wait_until(lambda: is_serving(f"127.0.0.1:{health_port}") and picker.pods() == pods)
         # with TLS it first makes a key of 4,096 bits, and says that it serves before that is done
-        process.wait_until(lambda: _listens(picker.address))
+        process.wait_until(lambda: listens(picker.address))
         yield picker
     finally:
         process.stop()
 
 
-def _listens(address: tuple[str, int]) -> bool:
+def listens(address: tuple[str, int]) -> bool:
+    """Whether anybody takes connections there."""
     try:
         socket.create_connection(address, timeout=1).close()
     except OSError:

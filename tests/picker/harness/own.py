@@ -9,6 +9,7 @@ from pathlib import Path
 
 from tests.cluster.harness.ports import free_ports
 from tests.cluster.harness.process import Process
+from tests.picker.harness.descriptors import with_files
 from tests.picker.harness.health import is_serving
 from tests.picker.harness.pool import Pool
 
@@ -25,6 +26,7 @@ class OwnStart:
         tls: Whether it speaks TLS, with a certificate of its own.
         arguments: Further arguments of its command.
         environment: Beside this process's own.
+        files: Descriptors that it may have; 0 for as many as this process.
     """
 
     config: str
@@ -32,6 +34,7 @@ class OwnStart:
     tls: bool = False
     arguments: Sequence[str] = ()
     environment: Mapping[str, str] = field(default_factory=dict)
+    files: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,13 +45,15 @@ class Own:
         process: It.
         port: Of its ext_proc service.
         health_port: Of its health service.
-        metrics_port: Of its metrics and explanations.
+        metrics_port: Of its metrics.
+        explain_port: Of its explanations.
     """
 
     process: Process
     port: int
     health_port: int
     metrics_port: int
+    explain_port: int
 
     @property
     def address(self) -> tuple[str, int]:
@@ -57,8 +62,13 @@ class Own:
 
     @property
     def http(self) -> str:
-        """Base URL of its metrics and explanations."""
+        """Base URL of its metrics."""
         return f"http://127.0.0.1:{self.metrics_port}"
+
+    @property
+    def explain(self) -> str:
+        """Base URL of its explanations."""
+        return f"http://127.0.0.1:{self.explain_port}/explain"
 
 
 @contextmanager
@@ -73,7 +83,7 @@ def running_own(start: OwnStart, pods: Sequence[tuple[str, int]] | Pool, folder:
     Raises:
         RuntimeError: It ended, or it is not ready in time; the message has the end of its log.
     """
-    port, health, metrics = free_ports(3)
+    port, health, metrics, explain = free_ports(4)
     config = folder / "picker.yaml"
     config.write_text(
         f"{start.config}\nmetrics: {{scrapeIntervalMs: {round(start.scrape_interval_s * 1000)}}}\n"
@@ -84,25 +94,24 @@ def running_own(start: OwnStart, pods: Sequence[tuple[str, int]] | Pool, folder:
         environment["KUBECONFIG"] = str(pods.pickers[Flavor.BUILTIN].kubeconfig(folder))
     else:
         source = [f"--endpoints={','.join(f'{ip}:{serving}' for ip, serving in pods)}"]
-    process = Process(
-        [
-            sys.executable,
-            "-m",
-            "kvtier_scorer.picker",
-            f"--config-file={config}",
-            *source,
-            "--bind-address=127.0.0.1",
-            f"--grpc-port={port}",
-            f"--grpc-health-port={health}",
-            f"--metrics-port={metrics}",
-            f"--secure-serving={start.tls}",
-            "--log-format=plain",
-            *start.arguments,
-        ],
-        folder / "picker.log",
-        env=environment,
-    )
-    picker = Own(process, port, health, metrics)
+    command = [
+        sys.executable,
+        "-m",
+        "kvtier_scorer.picker",
+        f"--config-file={config}",
+        *source,
+        "--bind-address=127.0.0.1",
+        f"--grpc-port={port}",
+        f"--grpc-health-port={health}",
+        f"--metrics-port={metrics}",
+        f"--explain-address=127.0.0.1:{explain}",
+        f"--secure-serving={start.tls}",
+        "--log-format=plain",
+        *start.arguments,
+    ]
+    log = folder / "picker.log"
+    process = Process(with_files(command, start.files), log, env=environment)
+    picker = Own(process, port, health, metrics, explain)
     try:
         process.wait_until(lambda: is_serving(f"127.0.0.1:{health}"))
         yield picker

@@ -16,12 +16,19 @@ from kvtier_operator.planning.planner import make_plan
 _KINDS: Final = ("ServiceAccount", "Role", "RoleBinding")
 
 
-def made_accounts(cluster: Cluster, namespace: str) -> Mapping[Flavor, Account]:
-    """Makes an account for a picker of each flavour, with what a resource of that flavour gives it."""
+def made_accounts(cluster: Cluster, namespace: str, *, elect: bool = False) -> Mapping[Flavor, Account]:
+    """Makes an account for a picker of each flavour, with what a resource of that flavour gives it.
+
+    Args:
+        cluster: Where.
+        namespace: Where there.
+        elect: Whether upstream's pickers are two, which elect a leader.
+    """
     accounts = {}
     with cluster.client() as api:
         for flavor in Flavor:
-            made = [each for each in _objects(namespace, flavor) if each["kind"] in _KINDS]
+            pickers = 2 if elect and flavor is not Flavor.BUILTIN else 1
+            made = [each for each in _objects(namespace, flavor, pickers) if each["kind"] in _KINDS]
             for each in made:
                 utils.create_from_dict(api, each)
             [binding] = [each for each in made if each["kind"] == "RoleBinding"]
@@ -29,7 +36,7 @@ def made_accounts(cluster: Cluster, namespace: str) -> Mapping[Flavor, Account]:
     return accounts
 
 
-def _objects(namespace: str, flavor: Flavor) -> tuple[dict[str, Any], ...]:
+def _objects(namespace: str, flavor: Flavor, pickers: int) -> tuple[dict[str, Any], ...]:
     resource = {
         "apiVersion": "kvtier.dev/v1alpha1",
         "kind": "KVCacheTier",
@@ -37,7 +44,7 @@ def _objects(namespace: str, flavor: Flavor) -> tuple[dict[str, Any], ...]:
         "spec": {
             "model": {"name": "Qwen/Qwen3-32B"},
             "tiers": {"cpu": {"capacity": "100Gi"}},
-            "router": {"flavor": flavor.value},
+            "router": {"flavor": flavor.value, "replicas": pickers},
         },
     }
     return build_objects(make_plan(parse_resource(resource, "pickers"), Observed()))

@@ -27,6 +27,8 @@ _CRDS: Final = (
     "inference.networking.x-k8s.io_inferenceobjectives",
     "inference.networking.x-k8s.io_inferencemodelrewrites",
 )
+# What llm-d-router watches beside them, and leaves alone where it is not there.
+_LLM_D_KINDS: Final = ("InferenceObjective", "InferenceModelRewrite")
 _AT_A_TIME: Final = 16
 
 
@@ -110,10 +112,14 @@ def install_picker_crds(cluster: Cluster) -> None:
     with cluster.client() as api:
         for name in _CRDS:
             install(api, yaml.safe_load((folder / f"{name}.yaml").read_text()))
+        for kind in _LLM_D_KINDS:
+            install(api, _llm_d_crd(kind))
 
 
 @contextmanager
-def made_pool(cluster: Cluster, name: str, port: int, ips: Iterable[str] = ()) -> Iterator[Pool]:
+def made_pool(
+    cluster: Cluster, name: str, port: int, ips: Iterable[str] = (), *, elect: bool = False
+) -> Iterator[Pool]:
     """An InferencePool with ready Pods; all of it is deleted afterwards.
 
     Args:
@@ -121,6 +127,7 @@ def made_pool(cluster: Cluster, name: str, port: int, ips: Iterable[str] = ()) -
         name: Of the pool and of its namespace.
         port: Port of the pods.
         ips: Their addresses.
+        elect: Whether upstream's pickers are two, which elect a leader.
     """
     with cluster.client() as api:
         core = client.CoreV1Api(api)
@@ -130,7 +137,7 @@ def made_pool(cluster: Cluster, name: str, port: int, ips: Iterable[str] = ()) -
         pools = client.CustomObjectsApi(api)
         chosen = ("inference.networking.k8s.io", "v1", name, "inferencepools")
         pools.create_namespaced_custom_object(*chosen, _pool(name, port))
-        pool = Pool(cluster, name, port, made_accounts(cluster, name))
+        pool = Pool(cluster, name, port, made_accounts(cluster, name, elect=elect))
         try:
             pool.put(ips)
             with ExitStack() as checks:
@@ -141,6 +148,27 @@ def made_pool(cluster: Cluster, name: str, port: int, ips: Iterable[str] = ()) -
             core.delete_collection_namespaced_pod(name, grace_period_seconds=0)
             pools.delete_namespaced_custom_object(*chosen, name)
             core.delete_namespace(name)
+
+
+def _llm_d_crd(kind: str) -> dict[str, Any]:
+    """llm-d's own CRD of a kind, without its schema: nobody makes such an object here."""
+    version = {
+        "name": "v1alpha2",
+        "served": True,
+        "storage": True,
+        "schema": {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}},
+    }
+    return {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": f"{kind.lower()}s.llm-d.ai"},
+        "spec": {
+            "group": "llm-d.ai",
+            "names": {"kind": kind, "plural": f"{kind.lower()}s"},
+            "scope": "Namespaced",
+            "versions": [version],
+        },
+    }
 
 
 def _pool(name: str, port: int) -> dict[str, Any]:

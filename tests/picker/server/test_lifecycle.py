@@ -22,7 +22,7 @@ from tests.picker.harness.health import is_serving
 from tests.picker.harness.own import Own, OwnStart, running_own
 from tests.picker.server.conftest import CONFIG
 
-from kvtier_scorer.picker.rpc.certificates import make_certificate
+from kvtier_scorer.picker.transport.certificates import make_certificate
 
 BODY = json.dumps({"model": "fake", "prompt": "x" * 4000}).encode()
 PATH = "/v1/completions"
@@ -122,7 +122,21 @@ def test_each_start_makes_its_own_certificate(fleet: Fleet, tmp_path: Path) -> N
         (["--pool-name=x", "--pool-group=example.com"], "--pool-group: 'example.com' is not known"),
         (["--endpoints=1.2.3.4:80", "--cert-path=/nowhere"], "--cert-path: /nowhere needs a tls.crt"),
         (["--endpoints=1.2.3.4:80", "--grpc-port={taken}"], "--grpc-port {taken}: cannot listen there"),
+        (
+            ["--endpoints=1.2.3.4:80", "--explain-address=127.0.0.1:{taken}"],
+            "--explain-address 127.0.0.1:{taken}: cannot listen there",
+        ),
+        (
+            ["--endpoints=1.2.3.4:80", "--explain-address=0.0.0.0:9091"],
+            "--explain-address 0.0.0.0:9091: whoever reaches it learns",
+        ),
+        (["--endpoints=1.2.3.4:80", "--explain-address=here"], "--explain-address: 'here' is not an ip:port"),
+        (
+            ["--endpoints=1.2.3.4:80", "--explain-token-file=/nowhere"],
+            "--explain-token-file: /nowhere: No such file",
+        ),
         (["--endpoints=1.2.3.4:80", "--config-file=/nowhere"], "--config-file: /nowhere: No such file"),
+        (["--endpoints=1.2.3.4:80", "--config-file={wrong}"], "--config-file: {wrong}: kind: must be"),
     ],
 )
 def test_a_start_that_cannot_be_says_why_in_one_line(
@@ -130,12 +144,15 @@ def test_a_start_that_cannot_be_says_why_in_one_line(
 ) -> None:
     config = tmp_path / "picker.yaml"
     config.write_text(CONFIG)
-    ports = free_ports(3)
-    given = [each.format(taken=fleet.port) for each in arguments]
+    wrong = tmp_path / "wrong.yaml"
+    wrong.write_text(CONFIG.replace("kind: EndpointPickerConfig", "kind: Pod"))
+    ports = free_ports(4)
+    given = [each.format(taken=fleet.port, wrong=wrong) for each in arguments]
     command = [
         *(sys.executable, "-m", "kvtier_scorer.picker", f"--config-file={config}"),
         *("--bind-address=127.0.0.1", f"--grpc-port={ports[0]}", "--log-level=error"),
-        *(f"--grpc-health-port={ports[1]}", f"--metrics-port={ports[2]}", *given),
+        *(f"--grpc-health-port={ports[1]}", f"--metrics-port={ports[2]}"),
+        *(f"--explain-address=127.0.0.1:{ports[3]}", *given),
     ]
     with taken(fleet.port):
         ended = subprocess.run(  # noqa: S603 - our own command
@@ -143,7 +160,7 @@ def test_a_start_that_cannot_be_says_why_in_one_line(
         )
     assert ended.returncode == 1
     [line] = ended.stderr.splitlines()
-    assert line.startswith("kvtier picker: " + said.format(taken=fleet.port))
+    assert line.startswith("kvtier picker: " + said.format(taken=fleet.port, wrong=wrong))
 
 
 @contextmanager

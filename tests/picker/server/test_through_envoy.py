@@ -61,7 +61,7 @@ def test_salts_and_adapters_keep_prefixes_apart(envoy: Envoy, picker: Own, field
 
 def explained(picker: Own, prompt: str, **more: object) -> dict[str, Any]:
     body = {"model": "fake", "messages": [{"role": "user", "content": prompt}], **more}
-    answer = post(f"{picker.http}/explain{CHAT}", json.dumps(body).encode())
+    answer = post(f"{picker.explain}{CHAT}", json.dumps(body).encode())
     assert answer.status == 200, answer.body
     explanation: dict[str, Any] = json.loads(answer.body)
     return explanation
@@ -114,13 +114,12 @@ def test_only_the_subset_is_picked_from(envoy: Envoy, fleet: Fleet) -> None:
     [
         (CHAT, b"{", 400, "the body is not JSON"),
         (CHAT, b"[]", 400, "the body must be a JSON object, not a list"),
-        (CHAT, b'{"messages": [{"role": "user", "content": "x"}]}', 400, "model: is required"),
         (CHAT, b'{"model": "m"}', 400, "messages: is required"),
-        (CHAT, b'{"model": "m", "messages": [1]}', 400, "messages[0]: must be an object, not a number"),
+        (CHAT, b'{"model": 1, "messages": [1]}', 400, "model: must be a string, not a number"),
         ("/v1/completions", b'{"model": "m", "prompt": {}}', 400, "prompt: must be a string or a list"),
-        ("/v1/completions", b"x" * (50 << 20), 413, "the body is larger than 33554432 bytes"),
+        ("/v1/completions", b"x" * (50 << 20), 413, "the body is larger than 8388608 bytes"),
     ],
-    ids=["cut-off", "list", "no-model", "no-messages", "no-message", "no-prompt", "50-mib"],
+    ids=["cut-off", "list", "no-messages", "no-model", "no-prompt", "50-mib"],
 )
 def test_a_client_is_told_what_is_wrong(
     envoy: Envoy, path: str, body: bytes, status: int, message: str

@@ -1,0 +1,20 @@
+"""What is fuzzed, one target a file: `run` raises on what must not happen, `SEEDS` are examples.
+
+A new target is one file and one line here: its name, and the modules whose branches guide the fuzzer.
+"""
+
+from typing import Final
+
+TARGETS: Final = {
+    "bodies": ("kvtier_scorer.picker.bodies",),
+    "metrics": ("kvtier_scorer.picker.metrics_scrape.engine_metrics",),
+    "kv_events": ("kvtier_scorer.picker.kv_events.events",),
+    "kv_events_wire": ("kvtier_scorer.picker.kv_events",),
+    "picker_settings": ("kvtier_scorer.config", "yaml"),
+    "resource": (
+        "kvtier_operator.api",
+        "kvtier_operator.planning",
+        "kvtier_operator.cli.yaml_documents",
+        "yaml",
+    ),
+}

@@ -1,0 +1,131 @@
+"""A client that does nothing wrong: 30 picks a second, whatever became of those before.
+
+python -m tests.picker.attacks.neighbour --address 127.0.0.1:9002
+each line of standard input: how the picks went that began since the last one, when all of them have ended
+"""
+
+import asyncio
+import sys
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import Final, TypeAlias
+
+import click
+import grpc
+from tests.picker.attacks.child import Child, say
+from tests.unit.scorer.picker.protocol.gateway import request_body, request_headers
+
+PROCESS: Final = "/envoy.service.ext_proc.v3.ExternalProcessor/Process"
+EVERY_S: Final = 1 / 30
+DEADLINE_S: Final = 5.0
+_PROMPT: Final = b"once upon a time " * 240
+_REQUEST: Final = (
+    request_headers({":path": "/v1/completions"}),
+    request_body(b'{"model": "fake", "prompt": "%b"}' % _PROMPT),
+)
+_OPTIONS: Final = (("grpc.initial_reconnect_backoff_ms", 100), ("grpc.max_reconnect_backoff_ms", 500))
+_Process: TypeAlias = "grpc.aio.StreamStreamMultiCallable[bytes, bytes]"
+
+
+@dataclass(slots=True)
+class Report:
+    """How picks went.
+
+    Attributes:
+        took_s: Of those that were answered, in the order of their ends.
+        failed: Of the others, by status; a deadline of 5 s is DEADLINE_EXCEEDED.
+    """
+
+    took_s: list[float] = field(default_factory=list, repr=False)
+    failed: Counter[str] = field(default_factory=Counter)
+
+    @property
+    def timeouts(self) -> int:
+        """Picks without an answer in 5 s."""
+        return self.failed["DEADLINE_EXCEEDED"]
+
+    def quantile_s(self, share: float) -> float:
+        """The time within which this share of all picks was answered, failed ones taking the deadline."""
+        took = sorted([*self.took_s, *[DEADLINE_S] * self.failed.total()])
+        return took[min(len(took) - 1, int(share * len(took)))] if took else DEADLINE_S
+
+
+def report(neighbour: Child) -> Report:
+    """What became of the picks that began since the last report, when all have ended."""
+    neighbour.tell("report")
+    told = neighbour.said()
+    return Report(told["took_s"], Counter(told["failed"]))
+
+
+class _Neighbour:
+    """The client itself, in its process."""
+
+    def __init__(self, address: str, *, new_connections: bool) -> None:
+        self._address = address
+        self._new = new_connections
+        self._channel = self._connect()
+        self._report = Report()
+        self._open: set[asyncio.Task[None]] = set()
+
+    def _connect(self) -> grpc.aio.Channel:
+        # a channel of its own sub-channels: one with equal options would share another's connection
+        options = [*_OPTIONS, ("grpc.use_local_subchannel_pool", 1)]
+        return grpc.aio.insecure_channel(self._address, options=options)
+
+    async def go_on(self) -> None:
+        """Picks, until cancelled."""
+        loop = asyncio.get_running_loop()
+        due = loop.time()
+        while True:
+            task = loop.create_task(self._pick(self._report))
+            self._open.add(task)
+            task.add_done_callback(self._open.discard)
+            due = max(due + EVERY_S, loop.time() - 1.0)
+            await asyncio.sleep(max(0.0, due - loop.time()))
+
+    async def obey(self) -> None:
+        """Does what its standard input says, until that ends."""
+        loop = asyncio.get_running_loop()
+        while await loop.run_in_executor(None, sys.stdin.readline):
+            done, self._report = self._report, Report()
+            if self._open:
+                await asyncio.wait(set(self._open))
+            say({"took_s": done.took_s, "failed": done.failed})
+
+    async def _pick(self, report: Report) -> None:
+        loop = asyncio.get_running_loop()
+        began = loop.time()
+        channel = self._connect() if self._new else self._channel
+        try:
+            process: _Process = channel.stream_stream(PROCESS)
+            call = process(iter(_REQUEST), timeout=DEADLINE_S, wait_for_ready=True)
+            if await call.read() == grpc.aio.EOF:
+                report.failed[(await call.code()).name] += 1
+            else:
+                report.took_s.append(loop.time() - began)
+            call.cancel()
+        except grpc.aio.AioRpcError as error:
+            report.failed[error.code().name] += 1
+        finally:
+            if self._new:
+                await channel.close()
+
+
+async def _run(address: str, *, new_connections: bool) -> None:
+    neighbour = _Neighbour(address, new_connections=new_connections)
+    picks = asyncio.create_task(neighbour.go_on())
+    say("ready")
+    await neighbour.obey()
+    picks.cancel()
+
+
+@click.command()
+@click.option("--address", required=True)
+@click.option("--new-connections", is_flag=True, help="A connection for each pick.")
+def main(address: str, *, new_connections: bool) -> None:
+    """Pick 30 times a second until standard input ends."""
+    asyncio.run(_run(address, new_connections=new_connections))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,54 @@
+"""Each attack with a neighbour beside it, who must not notice, in a picker as kvtier renders it.
+
+`make bench-attacks` prints the figures, those of a bare grpc.aio server beside them.
+"""
+
+from pathlib import Path
+from typing import Final
+
+import pytest
+from tests.picker.attacks.attackers.tally import cut_off, faults
+from tests.picker.attacks.catalogue import ATTACKS
+from tests.picker.attacks.stage import USUALLY_S, Row, attacked, picker_under
+
+SLOWER: Final = 10.0
+"""Times as long as usual, and no longer, a neighbour's pick may take."""
+LOG_LINES: Final = 40
+"""An attacker writes no log: a line a kind of trouble every ten seconds, and some of its own."""
+SAMPLED: Final = [name for name, attack in ATTACKS.items() if attack.sampled]
+
+
+def under(name: str, folder: Path, usually_s: float) -> Row:
+    with picker_under(ATTACKS[name], folder) as victim:
+        return attacked(name, ATTACKS[name], victim, usually_s)
+
+
+def check_unharmed(name: str, row: Row) -> None:
+    """Nobody else is refused or waits without end, and the picker keeps to its bounds."""
+    assert row.tally.total(), "an attacker that did nothing tests nothing"
+    # where another server's neighbour waits as well, the machine is what stands still
+    assert row.during.timeouts <= row.elsewhere.timeouts, row.during.failed
+    assert row.during.failed.total() <= row.elsewhere.failed.total(), row.during.failed
+    assert row.after.took_s
+    assert not row.after.failed
+    assert not row.restarted, row.alive
+    assert row.peak_bytes <= row.limit_bytes
+    assert not faults(row.tally), row.tally
+    assert len(row.log) <= LOG_LINES, row.log
+    assert not [line for line in row.log if "Traceback" in line], row.log
+    if ATTACKS[name].is_cut_off:
+        assert cut_off(row.tally), row.tally
+
+
+@pytest.mark.parametrize("name", SAMPLED)
+def test_an_attack_harms_the_attacker_alone(name: str, tmp_path: Path) -> None:
+    check_unharmed(name, under(name, tmp_path, 0.5))
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", ATTACKS)
+def test_a_neighbour_is_as_fast_as_ever(name: str, tmp_path: Path) -> None:
+    row = under(name, tmp_path, USUALLY_S)
+    check_unharmed(name, row)
+    # both sides are measured on the same machine at the same time
+    assert row.slowdown(ATTACKS[name].quantile) <= SLOWER, (row.usual_p99_s, row.during.quantile_s(0.5))
