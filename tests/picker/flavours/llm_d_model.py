@@ -1,4 +1,4 @@
-"""llm-d-router's configuration, as strict as llm-d-router itself, which cannot be run here.
+"""llm-d-router's configuration, as strict as llm-d-router itself, which is run only where it is given.
 
 Sources, llm-d/llm-d-router v0.9.0 and v0.10.0: apix/config/v1alpha1/endpointpickerconfig_types.go (the
 document), pkg/epp/config/loader/{configloader,defaults,validation}.go (what is refused beyond unknown

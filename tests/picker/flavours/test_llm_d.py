@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Final
 
 import pytest
 import yaml
@@ -51,25 +52,25 @@ def broken(where: str, change: object) -> str:
     return yaml.safe_dump(document)
 
 
-@pytest.mark.parametrize(
-    ("where", "change"),
-    [
-        ("schedulingProfile", []),
-        ("plugins.0.weight", 1),
-        ("plugins.0.type", "queue-depth-scorer"),
-        ("plugins.1.name", "queue-scorer"),
-        ("plugins.2.parameters.lruCapacity", 1),
-        ("plugins.2.parameters.lruCapacityPerServer", "many"),
-        ("plugins.2.parameters.maxPrefixTokensToMatch", -1),
-        ("plugins.3.parameters.prefixMatchInfoProducerName", "none-of-that-name"),
-        ("schedulingProfiles.0.plugins.0.pluginRef", "none-of-that-name"),
-        ("schedulingProfiles.0.plugins.0.weight", "2"),
-        ("schedulingProfiles.0.name", ""),
-        ("apiVersion", "llm-d.ai/v1"),
-        ("flowControl", {"maxRequest": 1}),
-        ("dataLayer", {"source": []}),
-    ],
+REFUSED: Final[tuple[tuple[str, object], ...]] = (
+    ("schedulingProfile", []),
+    ("plugins.0.weight", 1),
+    ("plugins.0.type", "queue-depth-scorer"),
+    ("plugins.1.name", "queue-scorer"),
+    ("plugins.2.parameters.lruCapacity", 1),
+    ("plugins.2.parameters.lruCapacityPerServer", "many"),
+    ("plugins.2.parameters.maxPrefixTokensToMatch", -1),
+    ("plugins.3.parameters.prefixMatchInfoProducerName", "none-of-that-name"),
+    ("schedulingProfiles.0.plugins.0.pluginRef", "none-of-that-name"),
+    ("schedulingProfiles.0.plugins.0.weight", "2"),
+    ("schedulingProfiles.0.name", ""),
+    ("apiVersion", "llm-d.ai/v1"),
+    ("flowControl", {"maxRequest": 1}),
+    ("dataLayer", {"source": []}),
 )
+
+
+@pytest.mark.parametrize(("where", "change"), REFUSED)
 def test_what_the_picker_would_refuse_is_refused(where: str, change: object) -> None:
     with pytest.raises(ValueError):  # noqa: PT011 - pydantic's, one for each kind of mistake
         load("0.10", broken(where, change))
