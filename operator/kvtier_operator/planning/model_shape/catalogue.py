@@ -9,7 +9,8 @@ from typing import Any
 import yaml
 
 from kvtier_operator.planning.model_shape.from_config import shape_from_config
-from kvtier_operator.planning.model_shape.shape import ModelShape
+from kvtier_operator.planning.model_shape.quantised_names import quantised
+from kvtier_operator.planning.model_shape.shape import CATALOGUE, ModelShape
 
 
 @cache
@@ -31,15 +32,36 @@ def _names() -> Mapping[str, str]:
     return names
 
 
+def entry_of(model: str) -> Mapping[str, Any] | None:
+    """What the catalogue has of a model; None for a model that is not in it."""
+    name = _names().get(model.lower())
+    return None if name is None else entries()[name]
+
+
 def shape_from_catalogue(model: str) -> ModelShape | None:
     """The shape of a model of the catalogue; None for a model that is not in it."""
-    entry = _names().get(model.lower())
-    if entry is None:
-        return None
-    fields = entries()[entry]
+    fields = entry_of(model)
+    if fields is None:
+        return _of_quantised(model)
     return shape_from_config(
-        fields["config"], f"catalogue, {fields['source']}", weights_bytes=fields.get("weights_bytes")
+        fields["config"], f"{CATALOGUE}, {fields['source']}", weights_bytes=fields.get("weights_bytes")
     )
+
+
+def config_in_catalogue(model: str) -> Mapping[str, Any] | None:
+    """The fields of its config.json that the catalogue has; None for a model that is not in it."""
+    entry = entry_of(model)
+    return None if entry is None else entry["config"]
+
+
+def _of_quantised(model: str) -> ModelShape | None:
+    """The shape of a quantised checkpoint of a model of the catalogue, whose weights are smaller."""
+    found = quantised(model, _names())
+    if found is None:
+        return None
+    fields = entries()[found.entry]
+    config = {**fields["config"], "quantization_config": found.quantization}
+    return shape_from_config(config, f"{CATALOGUE}, {fields['source']}, quantised")
 
 
 def similar(model: str) -> tuple[str, ...]:

@@ -1,39 +1,51 @@
 """Typed reading of a Hugging Face config.json: a wrong field is named, never guessed around."""
 
+import builtins
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
+from kvtier_operator.api.complaints import shown
 from kvtier_operator.errors import InvalidInputError, Problem
+from kvtier_operator.planning.model_shape.defaults import TypeDefaults, defaults_of
+from kvtier_operator.planning.model_shape.mistral_params import from_mistral_params, is_mistral_params
 
-# Names that multimodal configurations nest the language model under
-# (vLLM, transformers_utils/config.py, get_hf_text_config; Qwen-Omni's thinker).
-_TEXT_CONFIGS: Final = ("text_config", "llm_config", "language_config", "thinker_config")
+# Names that multimodal configurations nest the language model under (transformers, configuration_utils.py,
+# get_text_config; vLLM's and Qwen-Omni's own).
+TEXT_CONFIGS: Final = (
+    *("text_config", "llm_config", "language_config", "thinker_config", "vlm_config", "decoder"),
+    *("generator", "text_encoder"),
+)
+# Lists of one entry a layer, which a file may give in place of their number.
+_LAYER_LISTS: Final = ("layers_block_type", "hybrid_override_pattern", "layer_types")
+_LAYERS: Final = "num_hidden_layers"
 
 
 class ConfigFields:
-    """The language model's part of a config.json.
+    """The language model's part of a config.json, with what the engine reads where it leaves a field out.
 
     Args:
-        config: The parsed file.
+        config: The parsed file, or Mistral's params.json.
         source: The file's name, for messages.
     """
 
     def __init__(self, config: Mapping[str, Any], source: str) -> None:
-        self._root = config
+        self._root = from_mistral_params(config) if is_mistral_params(config) else config
         self._source = source
-        text: Mapping[str, Any] = config
-        while nested := next(
-            (text[name] for name in _TEXT_CONFIGS if isinstance(text.get(name), Mapping)), None
-        ):
-            text = nested
-        self._text = text
+        self._text, self._defaults = _language_model(self._root)
 
     def get(self, *names: str) -> object:
-        """First of these fields that is not null: in the language model's part, then at the root."""
-        for part in (self._text, self._root):
-            for name in names:
-                if (value := part.get(name)) is not None:
-                    return value
+        """First of these fields that is not null.
+
+        Looked for in the language model's part, then among the defaults of its type, which a null that is
+        written down does not have.
+        """
+        spellings = [each for name in names for each in (name, self._defaults.other_names.get(name, name))]
+        for name in spellings:
+            if (value := self._text.get(name)) is not None:
+                return value
+        for name in names:
+            if name not in self._text and name in self._defaults.fields:
+                return self._defaults.fields[name]
         return None
 
     def has(self, *names: str) -> bool:
@@ -46,11 +58,21 @@ class ConfigFields:
         Raises:
             InvalidInputError: The field holds something else.
         """
-        value = self.get(*names)
+        return self._whole(self.get(*names), names[0])
+
+    def root_int(self, name: str) -> int | None:
+        """A whole number that stands at the root; None where it is not there.
+
+        Raises:
+            InvalidInputError: The field holds something else.
+        """
+        return self._whole(self._root.get(name), name)
+
+    def _whole(self, value: object, name: str) -> int | None:
         if value is None:
             return None
         if isinstance(value, bool) or not isinstance(value, int | float) or value != int(value) or value < 0:
-            raise self.wrong(names[0], f"got {value!r}, must be a whole number")
+            raise self.wrong(name, f"got {shown(value)}, must be a whole number")
         return int(value)
 
     def int(self, *names: str) -> int:
@@ -78,11 +100,67 @@ class ConfigFields:
             return tuple(str(item) for item in value)
         return ()
 
+    def numbers(self, name: str) -> tuple[builtins.int, ...]:
+        """A list of whole numbers; empty where no such field is there.
+
+        Raises:
+            InvalidInputError: The field holds something else.
+        """
+        value = self.get(name)
+        if value is None:
+            return ()
+        whole = isinstance(value, list | tuple) and all(type(item) is builtins.int for item in value)
+        if not isinstance(value, list | tuple) or not whole:
+            raise self.wrong(name, "must be a list of whole numbers")
+        return tuple(value)
+
+    def default_layer_types(self, layers: builtins.int) -> tuple[str, ...]:
+        """Kinds of the layers where the file names none; empty where all are of full attention."""
+        period, last = self._defaults.layer_period, self._defaults.last_layer
+        names = tuple(period[i % len(period)] for i in range(layers)) if period else ()
+        return (*names[:-1], last) if names and last else names
+
     def mapping(self, *names: str) -> Mapping[str, Any]:
         """A nested object; empty where no such field is there."""
         value = self.get(*names)
         return value if isinstance(value, Mapping) else {}
 
+    def root(self, name: str) -> object:
+        """What stands at the root under this name; None where nothing does."""
+        return self._root.get(name)
+
+    def root_mapping(self, *names: str) -> Mapping[str, Any]:
+        """First of these nested objects at the root; empty where there is none."""
+        values = (self._root.get(name) for name in names)
+        return next((value for value in values if isinstance(value, Mapping)), {})
+
+    def root_text(self, name: str) -> str:
+        """A string that stands at the root; empty where it is not there."""
+        value = self._root.get(name)
+        return value if isinstance(value, str) else ""
+
     def wrong(self, field: str, message: str) -> InvalidInputError:
         """The error that names a field of this file."""
         return InvalidInputError(self._source, Problem(field, message))
+
+
+def _language_model(config: Mapping[str, Any]) -> tuple[Mapping[str, Any], TypeDefaults]:
+    """The innermost configuration of a language model, and the defaults of its type."""
+    part, model_type = config, ""
+    while True:
+        said = part.get("model_type")
+        model_type = said if isinstance(said, str) and said else model_type
+        defaults = defaults_of(model_type)
+        name = next((name for name in TEXT_CONFIGS if isinstance(part.get(name), Mapping)), None)
+        if name is None:
+            break
+        part, model_type = part[name], defaults.nested.get(name, "")
+    for inner in defaults.nested.values():  # an older file, whose language model stands at the root
+        defaults = defaults_of(inner)
+    return {"model_type": model_type, **_counted(part), **part}, defaults
+
+
+def _counted(part: Mapping[str, Any]) -> dict[str, int]:
+    """The number of layers that a list of them gives."""
+    lists = (part.get(name) for name in _LAYER_LISTS)
+    return next(({_LAYERS: len(each)} for each in lists if isinstance(each, Sequence) and each), {})

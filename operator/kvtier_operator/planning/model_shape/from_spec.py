@@ -4,15 +4,16 @@ from typing import Final
 
 from kvtier_operator.api.model import GeometrySpec
 from kvtier_operator.planning.model_shape.shape import LayerGroup, LayerKind, ModelShape
+from kvtier_operator.planning.model_shape.state import State
 
 _FIELD: Final = "spec.model.geometry"
 
 
-def shape_from_spec(geometry: GeometrySpec) -> ModelShape:
-    """The shape written down in the resource, whose rules have made sure that its fields agree."""
+def shape_from_spec(geometry: GeometrySpec, field: str = _FIELD) -> ModelShape:
+    """The shape written down in a field of the resource, whose rules have made sure that its fields agree."""
     if geometry.kv_bytes_per_token is not None:
         return ModelShape(
-            source=f"{_FIELD}.kvBytesPerToken",
+            source=f"{field}.kvBytesPerToken",
             groups=(),
             dtype_bytes=geometry.dtype_bytes,
             bytes_per_token=geometry.kv_bytes_per_token,
@@ -28,11 +29,11 @@ def shape_from_spec(geometry: GeometrySpec) -> ModelShape:
             kv_heads=0,
             key_dim=0,
             value_dim=0,
-            state_bytes=geometry.state_bytes_per_layer or 0,
+            state=State(recurrent_elements=geometry.state_bytes_per_layer or 0, recurrent_bytes=1),
         ),
     ]
     return ModelShape(
-        source=_FIELD,
+        source=field,
         groups=tuple(group for group in groups if group.layers),
         dtype_bytes=geometry.dtype_bytes,
     )

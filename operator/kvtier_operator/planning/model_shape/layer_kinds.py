@@ -14,7 +14,9 @@ _KINDS: Final = {
     "indexed_attention": LayerKind.FULL,
     "deepseek_sparse_attention": LayerKind.FULL,
     "qwen_sparse_attention": LayerKind.FULL,
-    "chunked_attention": LayerKind.FULL,
+    "sparse_attention": LayerKind.FULL,
+    "sparse": LayerKind.FULL,
+    "chunked_attention": LayerKind.SLIDING,
     "sliding_attention": LayerKind.SLIDING,
     "linear_attention": LayerKind.STATE,
     "mamba": LayerKind.STATE,
@@ -22,12 +24,19 @@ _KINDS: Final = {
     "conv": LayerKind.STATE,
     "recurrent": LayerKind.STATE,
 }
+# Kinds of layers that keep nothing of the past (Nemotron-H).
+_KEEP_NOTHING: Final = {"mlp", "moe"}
+# One layer with both (Zamba2: shared attention before a Mamba-2 block; Falcon-H1).
+_BOTH: Final = "hybrid"
 # One character a layer: Mamba-2, attention, MLP, MoE (NVIDIA Nemotron-H, `hybrid_override_pattern`).
 _NEMOTRON_PATTERN: Final = {"M": LayerKind.STATE, "*": LayerKind.FULL, "-": None, "E": None}
 _PURE_STATE_MODELS: Final = {"mamba", "mamba2", "falcon_mamba"}
-# Period of the full-attention layer where config.json does not say it (transformers, the models'
-# configuration_*.py: Gemma 2 alternates, Gemma 3 and Cohere 2 name their default pattern).
-_DEFAULT_SLIDING_PERIOD: Final = {"gemma2": 2, "gemma3": 6, "gemma3_text": 6, "cohere2": 4}
+# vLLM alternates by number, whatever the list says, and begins with a window (models/gpt_oss.py).
+_ALTERNATING: Final = {"gpt_oss"}
+_EVERY_LAYER_FULL: Final = {"minimax_m2", "minimax_m3", "minimax_m3_text", "minimax_m3_vl"}
+_LONGCAT: Final = "longcat_flash"
+_LLAMA4: Final = "llama4"
+_LLAMA4_PERIOD: Final = 4
 
 
 def layer_kinds(config: ConfigFields) -> tuple[LayerKind, ...]:
@@ -36,20 +45,65 @@ def layer_kinds(config: ConfigFields) -> tuple[LayerKind, ...]:
     Raises:
         InvalidInputError: The file names a kind of layer that is not known, or not one for each layer.
     """
-    layers = config.int("num_hidden_layers", "n_layer", "num_layers", "n_layers")
-    return _from_lists(config, layers) or _from_family(config, layers) or _from_window(config, layers)
+    if pattern := config.text("hybrid_override_pattern"):
+        return _from_pattern(config, pattern)
+    if names := config.strings("layers_block_type"):  # Nemotron-H, Jamba, Zamba2: one name a block
+        return _from_names(config, "layers_block_type", names)
+    layers = _layers(config)
+    if config.has("loop_window_size"):  # IQuest's loop coder: each further loop has a window
+        loops = config.optional_int("loop_num") or 2
+        return (LayerKind.FULL,) * layers + (LayerKind.SLIDING,) * layers * (loops - 1)
+    kinds = _from_lists(config, layers) or _from_family(config, layers) or _from_window(config, layers)
+    shared = config.optional_int("num_kv_shared_layers")  # Gemma 3n and 4: the last ones keep nothing
+    return kinds[: layers - shared] if shared else kinds
+
+
+def _layers(config: ConfigFields) -> int:
+    if config.text("model_type").startswith(_LONGCAT) and config.has("num_layers"):
+        return 2 * config.int("num_layers")  # two attentions a layer
+    return config.int("num_hidden_layers", "n_layer", "num_layers", "n_layers")
 
 
 def _from_lists(config: ConfigFields, layers: int) -> tuple[LayerKind, ...]:
-    """From a list of the layers' kinds; empty where the file has none."""
-    if pattern := config.text("hybrid_override_pattern"):
-        return _from_pattern(config, pattern)
-    if names := config.strings("layer_types", "layers_block_type"):
-        return _from_names(config, names, layers)
-    full = config.mapping("linear_attn_config").get("full_attn_layers")
-    if full:  # Kimi Linear, counted from 1
-        return tuple(LayerKind.FULL if i + 1 in full else LayerKind.STATE for i in range(layers))
-    return ()
+    """From a list of the layers' kinds; empty where the file has none, or none that vLLM reads."""
+    model_type = config.text("model_type")
+    if model_type in _EVERY_LAYER_FULL:  # MiniMax-M2's attn_type_list is of an earlier model's code
+        return (LayerKind.FULL,) * layers
+    if model_type in _ALTERNATING:
+        return tuple(LayerKind.FULL if i % 2 else LayerKind.SLIDING for i in range(layers))
+    if model_type.startswith(_LLAMA4):
+        return _of_llama4(config, layers)
+    if names := config.strings("layer_types"):
+        return _from_layer_types(config, names, layers)
+    if numbers := config.numbers("hybrid_layer_pattern"):  # MiMo V2: 1 is a window
+        return tuple(LayerKind.SLIDING if number else LayerKind.FULL for number in numbers[:layers])
+    return _from_full_layers(_full_layers(config), layers)
+
+
+def is_chunked(config: ConfigFields) -> bool:
+    """Whether some layers attend within chunks only: Llama 4. MiMo V2 says so, too, but does not."""
+    return config.text("model_type").startswith(_LLAMA4) and bool(config.optional_int("attention_chunk_size"))
+
+
+def _of_llama4(config: ConfigFields, layers: int) -> tuple[LayerKind, ...]:
+    """Layers without rotary positions attend to everything, the others to their chunk, if there are any."""
+    without = config.numbers("no_rope_layers") or tuple((i + 1) % _LLAMA4_PERIOD for i in range(layers))
+    chunked = LayerKind.SLIDING if is_chunked(config) else LayerKind.FULL
+    return tuple(chunked if number else LayerKind.FULL for number in without[:layers])
+
+
+def _from_full_layers(full: tuple[int, ...], layers: int) -> tuple[LayerKind, ...]:
+    """From the numbers of those that attend to everything; empty where there are none."""
+    return tuple(LayerKind.FULL if i in full else LayerKind.STATE for i in range(layers)) if full else ()
+
+
+def _full_layers(config: ConfigFields) -> tuple[int, ...]:
+    """Numbers of the layers that attend to everything, where a file counts them; others keep a state."""
+    if numbers := config.numbers("full_attn_idxs"):  # LFM2
+        return numbers
+    linear = ConfigFields(config.mapping("linear_attn_config"), "linear_attn_config")
+    # Kimi Linear, counted from 1
+    return tuple(number - 1 for number in linear.numbers("full_attn_layers"))
 
 
 def _from_family(config: ConfigFields, layers: int) -> tuple[LayerKind, ...]:
@@ -61,11 +115,25 @@ def _from_family(config: ConfigFields, layers: int) -> tuple[LayerKind, ...]:
         return (LayerKind.FULL, LayerKind.STATE) * layers
     if period := config.optional_int("attn_layer_period"):  # Jamba
         offset = config.optional_int("attn_layer_offset") or 0
-        return tuple(LayerKind.FULL if i % period == offset else LayerKind.STATE for i in range(layers))
-    if model_type.startswith("qwen3_next"):
+        return _from_full_layers(tuple(range(offset, layers, period)), layers)
+    if period := config.optional_int("layer_group_size"):
+        return _from_group_size(config, period, layers)
+    if model_type.startswith(("qwen3_next", "qwen3_5", "qwen4_exp")):
         period = config.optional_int("full_attention_interval") or 4
-        return tuple(LayerKind.STATE if (i + 1) % period else LayerKind.FULL for i in range(layers))
+        return _from_full_layers(tuple(range(period - 1, layers, period)), layers)
     return ()
+
+
+def _from_group_size(config: ConfigFields, period: int, layers: int) -> tuple[LayerKind, ...]:
+    """Ling and Ring: the last layer of each group attends to everything.
+
+    With Kimi Delta Attention so do layers after the last whole group (vLLM, models/bailing_moe_v3.py,
+    _is_kda_layer; bailing_moe_linear.py, is_linear_layer).
+    """
+    grouped = layers // period * period if config.has("short_conv_kernel_size") else layers
+    return tuple(
+        LayerKind.STATE if (i + 1) % period and i < grouped else LayerKind.FULL for i in range(layers)
+    )
 
 
 def _from_window(config: ConfigFields, layers: int) -> tuple[LayerKind, ...]:
@@ -75,25 +143,41 @@ def _from_window(config: ConfigFields, layers: int) -> tuple[LayerKind, ...]:
     if config.get("use_sliding_window") is True:  # Qwen2 and Qwen3: the first layers attend to everything
         full = config.optional_int("max_window_layers") or 0
         return tuple(LayerKind.FULL if i < full else LayerKind.SLIDING for i in range(layers))
-    period = config.optional_int("sliding_window_pattern") or _DEFAULT_SLIDING_PERIOD.get(
-        config.text("model_type")
-    )
-    if period:
+    if period := _period(config):
         return tuple(LayerKind.SLIDING if (i + 1) % period else LayerKind.FULL for i in range(layers))
+    if names := config.default_layer_types(layers):
+        return _from_names(config, "layer_types", names)
     # vLLM, engine/arg_utils.py: without layer_types the window is every layer's.
     return (LayerKind.SLIDING,) * layers
 
 
-def _from_names(config: ConfigFields, names: tuple[str, ...], layers: int) -> tuple[LayerKind, ...]:
-    if unknown := sorted(set(names) - set(_KINDS)):
-        raise config.wrong(
-            "layer_types",
-            f"{unknown[0]!r} is no kind of layer that kvtier knows ({', '.join(sorted(_KINDS))}); "
-            "set spec.model.geometry",
-        )
-    if len(names) != layers:
+def _period(config: ConfigFields) -> int | None:
+    """After how many layers one attends to everything, where the file says it; EXAONE writes it as LLLG."""
+    if letters := config.text("sliding_window_pattern"):
+        return len(letters)
+    return config.optional_int("sliding_window_pattern", "global_attn_every_n_layers")
+
+
+def _from_layer_types(config: ConfigFields, names: tuple[str, ...], layers: int) -> tuple[LayerKind, ...]:
+    if len(names) < layers:
         raise config.wrong("layer_types", f"names {len(names)} layers, num_hidden_layers is {layers}")
-    return tuple(_KINDS[name] for name in names)
+    return _from_names(config, "layer_types", names[:layers])  # what is left are layers that draft (Step 3.5)
+
+
+def _from_names(config: ConfigFields, field: str, names: tuple[str, ...]) -> tuple[LayerKind, ...]:
+    kinds: list[LayerKind] = []
+    for name in names:
+        if name == _BOTH:
+            kinds += (LayerKind.FULL, LayerKind.STATE)
+        elif name not in _KEEP_NOTHING:
+            if name not in _KINDS:
+                known = ", ".join(sorted({*_KINDS, *_KEEP_NOTHING, _BOTH}))
+                raise config.wrong(
+                    field,
+                    f"{name!r} is no kind of layer that kvtier knows ({known}); set spec.model.geometry",
+                )
+            kinds.append(_KINDS[name])
+    return tuple(kinds)
 
 
 def _from_pattern(config: ConfigFields, pattern: str) -> tuple[LayerKind, ...]:

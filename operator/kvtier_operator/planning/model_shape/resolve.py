@@ -19,6 +19,9 @@ def resolve_shape(model: ModelSpec, observed: Observed) -> ModelShape:
     if observed.model_config is not None:
         source = observed.model_config_source or "config.json"
         return shape_from_config(observed.model_config, source, weights_bytes=observed.weights_bytes)
+    if model.config_ref is not None:
+        missing = observed.model_config_missing or f"ConfigMap {model.config_ref.name} was not looked for"
+        raise InvalidInputError("planning", Problem("spec.model.configRef", missing))
     # PyYAML costs 20 ms to import and the catalogue as much to read: not for those who need neither.
     from kvtier_operator.planning.model_shape.catalogue import (  # noqa: PLC0415
         shape_from_catalogue,
@@ -30,11 +33,17 @@ def resolve_shape(model: ModelSpec, observed: Observed) -> ModelShape:
         near = similar(model.name)
         hint = f" (the catalogue has {' and '.join(near)})" if near else ""
         raise InvalidInputError(
-            "planning",
+            "",
             Problem(
                 "spec.model.name",
-                f"nothing knows the KV geometry of {model.name!r}{hint}; "
-                "set spec.model.geometry (kvtier plan --model-config FILE takes a config.json)",
+                f"nothing knows the KV geometry of {model.name!r}{hint}{_also(observed)}; put its "
+                "config.json into a ConfigMap and name that in spec.model.configRef, or set "
+                "spec.model.geometry (kvtier plan also takes --model-config FILE, and --hub where the "
+                "operator has modelConfigs: hub)",
             ),
         )
     return shape
+
+
+def _also(observed: Observed) -> str:
+    return f"; {observed.model_config_missing}" if observed.model_config_missing else ""

@@ -2,6 +2,13 @@
 
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Final
+
+from kvtier_operator.api.engine import KVCacheDtype
+from kvtier_operator.planning.model_shape.state import State
+
+CATALOGUE: Final = "catalogue"
+"""How the source of a shape begins that kvtier has itself."""
 
 
 class LayerKind(StrEnum):
@@ -24,9 +31,12 @@ class LayerGroup:
         key_dim: Size of one key head; latent plus rotary key for MLA.
         value_dim: Size of one value head; 0 for MLA (the latent is both).
         window_tokens: Window of sliding layers; 0 otherwise.
-        state_bytes: Fixed state of one layer and sequence; 0 where tokens are kept.
+        state: Fixed state of one layer and sequence; None where tokens are kept, or where it is not known.
         index_bytes: Further bytes that one layer keeps of each token whatever the cache's dtype, such as
             the keys of a sparse-attention indexer.
+        sparse: Whether MLA attends to few tokens that an indexer chose, here or in an earlier layer.
+        draft: Whether they belong to the model that drafts tokens for this one.
+        own_dtype: Whether they are kept in the model's own dtype whatever the cache's is.
     """
 
     kind: LayerKind
@@ -35,8 +45,11 @@ class LayerGroup:
     key_dim: int
     value_dim: int
     window_tokens: int = 0
-    state_bytes: int = 0
+    state: State | None = None
     index_bytes: int = 0
+    sparse: bool = False
+    draft: bool = False
+    own_dtype: bool = False
 
     @property
     def elements_per_token(self) -> int:
@@ -51,21 +64,37 @@ class ModelShape:
     Attributes:
         source: Where the shape came from, for the report.
         groups: Layers of the same shape; empty where only `bytes_per_token` is known.
-        dtype_bytes: Bytes of one cache element where the engine does not say otherwise.
+        dtype_bytes: Bytes of one element of the model's own dtype.
+        cache_dtype: What the checkpoint says its cache is kept in, where the resource does not say.
+        computes_in: The dtype that it is published in, such as bfloat16; empty if not known.
+        has_cache_scales: Whether the checkpoint brings scales of an fp8 cache.
         attention_heads: Query heads of one layer; None if not known.
         max_position_tokens: Longest sequence; None if not known.
         weights_bytes: Size of the weights; None if not known.
         bytes_per_token: Bytes of one token, where the resource gives nothing finer.
         chunked_attention: Whether some layers attend within chunks only (Llama 4).
+        draft_tokens: Speculative tokens of one step; 0 where none are drafted.
+        state_alignment_tokens: What a block is a multiple of where states are exported inside a prefill.
+        fp8_by_gpu: Whether vLLM takes fp8 for `auto` on some GPUs.
+        kv_heads_replicated: Whether more ranks than KV heads have copies of them.
+        images_both_ways: Whether an image's tokens attend to one another in both directions.
         notes: What a reader of the report should know.
     """
 
     source: str
     groups: tuple[LayerGroup, ...]
     dtype_bytes: int = 2
+    cache_dtype: KVCacheDtype = KVCacheDtype.AUTO
+    has_cache_scales: bool = False
+    computes_in: str = ""
     attention_heads: int | None = None
     max_position_tokens: int | None = None
     weights_bytes: int | None = None
     bytes_per_token: int | None = None
     chunked_attention: bool = False
+    draft_tokens: int = 0
+    state_alignment_tokens: int = 1
+    fp8_by_gpu: bool = False
+    kv_heads_replicated: bool = True
+    images_both_ways: bool = False
     notes: tuple[str, ...] = ()

@@ -1,0 +1,57 @@
+"""Models of which vLLM caches no prefixes, so that no tier can keep one: encoders and encoder-decoders."""
+
+import json
+from collections.abc import Sequence
+from functools import cache
+from importlib.resources import files
+from typing import Final
+
+from kvtier_operator.planning.model_shape.config_fields import ConfigFields
+
+_MASKED: Final = "ForMaskedLM"
+_USELESS: Final = "serve it without a KVCacheTier"
+
+
+def refuse_prefixless(config: ConfigFields) -> None:
+    """Nothing for a model that keeps prefixes.
+
+    Raises:
+        InvalidInputError: It keeps none; what it is, and that a tier does nothing for it.
+    """
+    named = config.root("architectures")
+    architectures = [str(each) for each in named] if isinstance(named, Sequence) else []
+    for architecture in architectures:
+        if architecture in _encoders() or architecture.endswith(_MASKED):
+            raise config.wrong(
+                "architectures",
+                f"{architecture} sees all tokens of a text at once, so vLLM caches no prefixes of it "
+                f"and a tier has nothing to keep; {_USELESS}",
+            )
+    for field, bidirectional in (("is_causal", False), ("use_bidirectional_attention", True)):
+        # Of a language model that generates, Gemma's second one is about images alone ("vision").
+        if _says(config, field, value=bidirectional) and not _generates(architectures):
+            raise config.wrong(
+                field,
+                f"{str(bidirectional).lower()} lets a token see those after it, so vLLM caches no prefixes "
+                f"of this model and a tier has nothing to keep; {_USELESS}",
+            )
+    if _says(config, "is_encoder_decoder", value=True):
+        raise config.wrong(
+            "is_encoder_decoder",
+            "vLLM caches no prefixes of an encoder-decoder model, so a tier has nothing to keep; " + _USELESS,
+        )
+
+
+def _says(config: ConfigFields, field: str, *, value: object) -> bool:
+    """Whether the language model's part says it, or the root."""
+    return config.get(field) is value or config.root(field) is value
+
+
+def _generates(architectures: Sequence[str]) -> bool:
+    return any(each.endswith(("ForCausalLM", "ForConditionalGeneration")) for each in architectures)
+
+
+@cache
+def _encoders() -> frozenset[str]:
+    text = files(__package__).joinpath("encoders.json").read_text(encoding="utf-8")
+    return frozenset(json.loads(text)["architectures"])
