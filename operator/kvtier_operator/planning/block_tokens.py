@@ -1,15 +1,136 @@
-"""Tokens of one KV block that vLLM is given, where the resource leaves them to the device."""
+"""Tokens of one KV block that vLLM takes, before it raises them for a linear-attention state.
 
-from collections.abc import Mapping
+vLLM chooses an attention backend by what the model's layers keep, the cache's element type and the GPU, and
+the smallest block that the backend takes, from 16 up (0.32 and 0.33: platforms/cuda.py,
+_get_backend_priorities; platforms/interface.py, update_block_size_for_backend; each backend's
+get_supported_kernel_block_sizes). A block that is given leaves out the backends that do not take it.
+"""
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
 from typing import Final
 
 from kvtier_operator.api.engine import Device, EngineSpec
+from kvtier_operator.planning.attention_backend import BACKENDS, Attention, named_backend
+from kvtier_operator.planning.model_shape.shape import LayerGroup, LayerKind
 
 DEFAULT_BLOCK_TOKENS: Final[Mapping[Device, int]] = {Device.CUDA: 16, Device.CPU: 128}
-"""What vLLM takes without --block-size: config/cache.py, DEFAULT_BLOCK_SIZE; on a CPU platforms/cpu.py,
+"""Where no backend wants another: config/cache.py, DEFAULT_BLOCK_SIZE; on a CPU platforms/cpu.py,
 check_and_update_config (0.32) and update_block_size_for_backend (0.33)."""
 
 
+class Architecture(StrEnum):
+    """NVIDIA GPUs by the major number of their compute capability, each with a well-known example."""
+
+    AMPERE = "Ampere, Ada (A100, L40S)"
+    HOPPER = "Hopper (H100, H200)"
+    BLACKWELL = "Blackwell (B200)"
+    BLACKWELL_WORKSTATION = "RTX Blackwell"
+
+
+@dataclass(frozen=True, slots=True)
+class BlockChoice:
+    """The block that vLLM takes.
+
+    Attributes:
+        tokens: Tokens of a block; on a Hopper GPU where that decides.
+        by_gpu: What the first backend of each GPU takes by itself.
+        multiple: A block must be a multiple of this for any backend to take it.
+        given: Whether the resource says it.
+    """
+
+    tokens: int
+    by_gpu: Mapping[Architecture, int]
+    multiple: int
+    given: bool
+
+    @property
+    def certain(self) -> bool:
+        """Whether it is the same on every GPU."""
+        return self.given or len(set(self.by_gpu.values())) < 2  # noqa: PLR2004 - one alone
+
+    @property
+    def fast_multiple(self) -> int:
+        """A multiple of this is taken by the first backend of every GPU."""
+        return math.lcm(self.multiple, *self.by_gpu.values())
+
+    @property
+    def slow_on(self) -> tuple[Architecture, ...]:
+        """GPUs whose first backend does not take it, so that vLLM falls to a slower one."""
+        return tuple(gpu for gpu, block in self.by_gpu.items() if self.tokens % block) if self.given else ()
+
+
+_LIKE_HEADS: Final = dict.fromkeys(Architecture, 16)
+_FIRST_BACKENDS: Final[Mapping[tuple[Attention, bool], Mapping[Architecture, int]]] = {
+    # (what is kept, whether the cache's elements are of one byte or less): the block of the first backend
+    (Attention.HEADS, False): _LIKE_HEADS,
+    (Attention.HEADS, True): _LIKE_HEADS,
+    (Attention.IMAGE_HEADS, False): _LIKE_HEADS | {Architecture.BLACKWELL: 64},
+    (Attention.IMAGE_HEADS, True): _LIKE_HEADS | {Architecture.BLACKWELL: 64},
+    (Attention.SPARSE_HEADS, False): dict.fromkeys(Architecture, 128),
+    (Attention.SPARSE_HEADS, True): dict.fromkeys(Architecture, 128),
+    (Attention.LATENT, False): _LIKE_HEADS | {Architecture.BLACKWELL: 32},
+    (Attention.LATENT, True): _LIKE_HEADS | {Architecture.HOPPER: 64, Architecture.BLACKWELL: 32},
+    # The indexer's backend takes 64 and nothing less (v1/attention/backends/mla/indexer.py).
+    (Attention.SPARSE_LATENT, False): dict.fromkeys(Architecture, 64),
+    (Attention.SPARSE_LATENT, True): dict.fromkeys(Architecture, 64),
+}
+_MULTIPLE: Final = {
+    Attention.HEADS: 16,
+    Attention.IMAGE_HEADS: 16,
+    Attention.SPARSE_HEADS: 128,
+    Attention.LATENT: 16,  # TRITON_MLA, slow, but on every GPU
+    Attention.SPARSE_LATENT: 64,
+}
+_CPU_MULTIPLE: Final = 32  # platforms/cpu.py and v1/attention/backends/cpu_attn.py
+_ELEMENT_OF_ONE_BYTE: Final = 1
+_IMAGE_DIMS: Final = frozenset({256, 512})
+"""Widths of heads for which TRITON_FLASHINFER is the first backend of images on Blackwell."""
+_LATENT_DIMS: Final = frozenset({320, 512, 576})
+"""Widths that MLA backends but TRITON_MLA take (get_supported_head_sizes)."""
+
+
+def attention_of(groups: Iterable[LayerGroup], *, images_both_ways: bool = False) -> Attention:
+    """What decides the backend of a model's attention layers.
+
+    Args:
+        groups: All its layers.
+        images_both_ways: Whether an image's tokens attend to one another in both directions.
+    """
+    kept = [group for group in groups if group.kind is not LayerKind.STATE]
+    sparse = any(group.index_bytes for group in kept)
+    if any(group.kind is LayerKind.MLA for group in kept):
+        if sparse:
+            return Attention.SPARSE_LATENT
+        common = all(group.key_dim in _LATENT_DIMS for group in kept if group.kind is LayerKind.MLA)
+        return Attention.LATENT if common else Attention.HEADS
+    if images_both_ways and all(group.key_dim in _IMAGE_DIMS for group in kept):
+        return Attention.IMAGE_HEADS
+    return Attention.SPARSE_HEADS if sparse else Attention.HEADS
+
+
+def choose_block(engine: EngineSpec, attention: Attention, element_bytes: float) -> BlockChoice:
+    """The block that vLLM takes for this engine, before it raises it for a linear-attention state.
+
+    Args:
+        engine: What is asked of the engine.
+        attention: What the model's attention layers keep.
+        element_bytes: Bytes of one element of the KV cache.
+    """
+    if engine.device is Device.CPU:
+        return BlockChoice(
+            engine_block_tokens(engine), {}, _CPU_MULTIPLE, given=engine.block_size is not None
+        )
+    blocks, multiple = _FIRST_BACKENDS[attention, element_bytes <= _ELEMENT_OF_ONE_BYTE], _MULTIPLE[attention]
+    needed, named = BACKENDS.get(named_backend(engine.extra_args), (None, 0))
+    if needed is attention.of_backends:
+        blocks, multiple = dict.fromkeys(Architecture, named), named
+    tokens = engine.block_size or blocks[Architecture.HOPPER]
+    return BlockChoice(tokens, blocks, multiple, given=engine.block_size is not None)
+
+
 def engine_block_tokens(engine: EngineSpec) -> int:
-    """Tokens of a block, before vLLM raises them for a linear-attention state."""
+    """Tokens of a block where no backend wants another."""
     return engine.block_size or DEFAULT_BLOCK_TOKENS[engine.device]

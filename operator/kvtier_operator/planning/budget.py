@@ -6,12 +6,13 @@ from typing import Final
 from kvtier_operator.api.engine import Device
 from kvtier_operator.api.quantity import parse_bytes
 from kvtier_operator.api.resource import Spec
+from kvtier_operator.planning.devices import engine_devices
 from kvtier_operator.planning.geometry import Geometry
 from kvtier_operator.planning.plan import BackendPlan, Budget, BudgetLine, Tiers
 from kvtier_operator.planning.storage import EPHEMERAL_STORAGE, plan_storage, storage_bytes, tier_bytes
 from kvtier_operator.planning.tiers import CPU_DEVICE_KV_CACHE_BYTES
 from kvtier_operator.planning.units import GIB, MIB, ceil_div, many, quantity, round_up, size
-from kvtier_operator.planning.weights import plan_weights
+from kvtier_operator.planning.weights import is_brought, moved_weights_bytes, plan_weights
 
 API_SERVER_BYTES: Final = GIB
 """vLLM's API server process: 0.9 GiB resident after importing vLLM 0.32 and torch (measured), and room
@@ -47,14 +48,17 @@ def plan_budget(spec: Spec, geometry: Geometry, tiers: Tiers, backend: BackendPl
     memory = _memory_lines(spec, geometry, backend, shm_bytes)
     limit = quantity(sum(line.bytes for line in memory))
     resources = spec.engine.resources
-    extra = _gpus(spec) | _hugepages(backend)
-    storage = plan_storage(spec, backend.mounts, plan_weights(spec, geometry))
+    extra = engine_devices(spec) | _hugepages(backend)
+    storage = plan_storage(
+        spec, backend.mounts, plan_weights(spec, geometry), moved_weights_bytes(spec, geometry)
+    )
     return Budget(
         memory=memory,
         storage=storage,
         requests=_text(resources.requests) | extra | _storage_request(storage) | {"memory": limit},
         limits=_text(resources.limits) | extra | _storage_limit(spec, storage) | {"memory": limit},
         shm_bytes=shm_bytes,
+        fetch_s=load_s(geometry) if is_brought(spec) else 0,
         startup_s=START_S + load_s(geometry) + pin_s(spec, tiers) + read_s(backend),
     )
 
@@ -123,16 +127,6 @@ def _working_set(spec: Spec, geometry: Geometry, ranks: int) -> tuple[BudgetLine
             f"{many(ranks, 'rank')} x {size(cache)} of kvCacheMemory{default}, in memory on device cpu",
         ),
     )
-
-
-def _gpus(spec: Spec) -> dict[str, str]:
-    """GPUs that the resource names itself, of whatever vendor, or one NVIDIA GPU a rank."""
-    own = {**spec.engine.resources.requests, **spec.engine.resources.limits}
-    if gpus := {name: str(value) for name, value in own.items() if "gpu" in name}:
-        return gpus
-    if spec.engine.device is not Device.CUDA:
-        return {}
-    return {"nvidia.com/gpu": str(spec.engine.tensor_parallel_size * spec.engine.data_parallel_size)}
 
 
 def _hugepages(backend: BackendPlan) -> dict[str, str]:

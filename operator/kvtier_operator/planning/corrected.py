@@ -6,20 +6,78 @@ from typing import Final
 from kvtier_operator.planning.geometry import Geometry
 from kvtier_operator.planning.observed import EngineTokens
 from kvtier_operator.planning.plan import TierPlan, Tiers
+from kvtier_operator.planning.units import GIB
 
 TOLERANCE: Final = 0.05
 """By how much a tier may differ from its plan before the picker's capacities follow: a picker that restarts
 with a new configuration has forgotten its index."""
+_ROOM: Final = 2
+"""A tier may hold so many times the tokens planned: a hybrid model's may cost less than planned."""
+_LEAST_BLOCK_TOKENS: Final = 16
+_MOST_BLOCK_TOKENS: Final = 1 << 16
+_SMALLER_BLOCK: Final = 4
+"""By how much another GPU's block may be smaller than planned: 16 tokens in place of 64. A picker's index has
+an entry for each block of a tier."""
+_LARGEST_DEVICE_BYTES: Final = 512 * GIB
+"""More than any device has; what bounds a device cache whose size nothing told before its engine ran."""
 
 
-def correct_tiers(tiers: Tiers, geometry: Geometry, engine: EngineTokens | None) -> Tiers:
+def most_tokens(tiers: Tiers, geometry: Geometry, ranks: int) -> EngineTokens:
+    """The most tokens that a plan can justify; what says more is wrong, or means harm.
+
+    Args:
+        tiers: As planned.
+        geometry: KV geometry of the model.
+        ranks: Devices of one engine pod.
+    """
+    return EngineTokens(
+        gpu=ranks * _LARGEST_DEVICE_BYTES // max(geometry.kv_bytes_per_token, 1),
+        cpu=_most(tiers.cpu, geometry),
+        disk=_most(tiers.disk, geometry) if tiers.disk else 0,
+    )
+
+
+def _most(tier: TierPlan, geometry: Geometry) -> int:
+    """Of a tier; on a GPU that keeps tokens smaller it holds more of them."""
+    least = min(geometry.kv_bytes_per_token_by_gpu, default=geometry.kv_bytes_per_token)
+    return _ROOM * tier.held_tokens * geometry.kv_bytes_per_token // max(least, 1)
+
+
+def most_pinned_bytes(tiers: Tiers, ranks: int) -> int:
+    """The same of bytes locked in memory; each rank's are whole pages, of 1 GiB at most."""
+    return _ROOM * tiers.cpu.capacity_bytes + ranks * GIB
+
+
+def unjustified(said: EngineTokens, most: EngineTokens) -> str:
+    """What an engine says of its tiers and no plan can justify, in words; empty where there is nothing."""
+    sizes = (
+        ("gpu", said.gpu, most.gpu),
+        ("cpu", said.cpu, most.cpu),
+        ("disk", said.disk, most.disk),
+    )
+    return ", ".join(
+        f"{tokens} tokens in tier {name}, {limit or 0} at most"
+        for name, tokens, limit in sizes
+        if tokens is not None and not 0 <= tokens <= (limit or 0)
+    )
+
+
+def _justified(said: EngineTokens | None, most: EngineTokens) -> EngineTokens | None:
+    return None if said is None or unjustified(said, most) else said
+
+
+def correct_tiers(tiers: Tiers, geometry: Geometry, engine: EngineTokens | None, most: EngineTokens) -> Tiers:
     """The tiers with what an engine says of them; the plan's own figures stay beside it.
+
+    What no plan can justify is not taken, whoever remembers it: an earlier operator's status, too.
 
     Args:
         tiers: As planned.
         geometry: KV geometry of the model.
         engine: What one running engine pod says; None where none was asked.
+        most: The most that it may say.
     """
+    engine = _justified(engine, most)
     if engine is None:
         return tiers
     gpu = tiers.gpu
@@ -29,6 +87,7 @@ def correct_tiers(tiers: Tiers, geometry: Geometry, engine: EngineTokens | None)
         gpu=gpu and _corrected(gpu, engine.gpu),
         cpu=_corrected(tiers.cpu, engine.cpu),
         disk=tiers.disk and _corrected(tiers.disk, engine.disk),
+        observed_block_tokens=_justified_block(engine.block, geometry),
     )
 
 
@@ -40,7 +99,14 @@ def differs(tokens: int, from_tokens: int) -> bool:
 def picker_tokens(tier: TierPlan) -> int:
     """Tokens that the picker is told a tier holds: those planned, unless the engine has clearly others."""
     observed = tier.observed_tokens
-    return observed if observed is not None and differs(observed, tier.tokens) else tier.tokens
+    if observed is None or not differs(observed, tier.held_tokens):
+        return tier.tokens
+    return observed * tier.tokens // max(tier.held_tokens, 1)
+
+
+def _justified_block(tokens: int | None, geometry: Geometry) -> int | None:
+    least = max(_LEAST_BLOCK_TOKENS, geometry.block_tokens // _SMALLER_BLOCK)
+    return tokens if tokens is not None and least <= tokens <= _MOST_BLOCK_TOKENS else None
 
 
 def _corrected(tier: TierPlan, tokens: int | None) -> TierPlan:

@@ -5,11 +5,13 @@ from collections.abc import Mapping
 from typing import Any
 
 from kvtier_operator.api.engine import Device, EngineSpec, KVCacheDtype
+from kvtier_operator.api.model import ModelSpec
 from kvtier_operator.api.resource import KVCacheTier, Spec
 from kvtier_operator.api.router import RouterSpec
 from kvtier_operator.planning import images
 from kvtier_operator.planning.block_tokens import engine_block_tokens
 from kvtier_operator.planning.ending import Ending
+from kvtier_operator.planning.model_source import SourceKind, model_source
 from kvtier_operator.planning.observed import Machine, Observed
 from kvtier_operator.planning.plan import BackendPlan, EnginePlan
 from kvtier_operator.planning.tiers import CPU_DEVICE_KV_CACHE_BYTES
@@ -49,14 +51,14 @@ def _args(
     """Source: vllm/engine/arg_utils.py and vllm/entrypoints/openai/cli_args.py, 0.32 and 0.33."""
     model, engine = resource.spec.model, resource.spec.engine
     return (
-        model.name,
+        _model(model, machine),
         *("--served-model-name", model.name),
         *_option("--revision", model.revision),
         *("--port", str(engine.port)),
         *("--tensor-parallel-size", str(engine.tensor_parallel_size)),
         *("--data-parallel-size", str(engine.data_parallel_size)),
         *_option("--max-model-len", engine.max_model_len),
-        *("--block-size", str(engine_block_tokens(engine))),
+        *_option("--block-size", _block_tokens(engine)),
         "--enable-prefix-caching",
         *_device_cache_args(engine),
         *backend.args,
@@ -64,6 +66,14 @@ def _args(
         *_ending_args(engine, ending, machine),
         *engine.extra_args,
     )
+
+
+def _model(model: ModelSpec, machine: Machine | None) -> str:
+    """What vLLM loads: in a pod the source's folder, in a local run what this machine has."""
+    source = model_source(model)
+    if source is None or (machine is not None and source.kind is not SourceKind.NODE):
+        return model.name
+    return source.folder if machine is None else source.place
 
 
 def _events_args(router: RouterSpec, machine: Machine | None) -> tuple[str, ...]:
@@ -97,6 +107,15 @@ def _ending_args(engine: EngineSpec, ending: Ending, machine: Machine | None) ->
 
 def _option(name: str, value: object | None) -> tuple[str, ...]:
     return () if value is None else (name, str(value))
+
+
+def _block_tokens(engine: EngineSpec) -> int | None:
+    """On a GPU vLLM leaves out each attention backend that does not take a block that it is given.
+
+    On a CPU 0.32 puts its default back whenever a configuration is checked again, also where it has raised
+    the block for a hybrid model by then (platforms/cpu.py, check_and_update_config).
+    """
+    return engine_block_tokens(engine) if engine.device is Device.CPU else engine.block_size
 
 
 def _device_cache_args(engine: EngineSpec) -> tuple[str, ...]:

@@ -9,6 +9,8 @@ from typing import Any, Final
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from kvtier_operator.planning.plan import BudgetLine, CheckResult, Outcome, Plan, TierPlan
+from kvtier_operator.planning.said_first import said_first
+from kvtier_operator.planning.shown import shown_args, shown_env
 from kvtier_operator.planning.storage import EPHEMERAL_STORAGE, storage_bytes
 from kvtier_operator.planning.units import ceil_div, count, size
 
@@ -20,7 +22,6 @@ _IDLE_REASONS: Final = {"NotLooked", "NotAskedFor", "NoDiskTier", "NoHostPath", 
 # SGR parameters (ECMA-48, 8.3.117).
 _STYLES: Final = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", "cyan": "36"}
 _MARKS: Final = {Outcome.PASS: ("✓", "green"), Outcome.WARN: ("!", "yellow"), Outcome.REJECT: ("✗", "red")}
-_ORDER: Final = (Outcome.REJECT, Outcome.WARN, Outcome.PASS)
 _GEOMETRY_FIGURES: Final = {
     "KV bytes per token",
     "KV bytes per token and rank",
@@ -29,12 +30,13 @@ _GEOMETRY_FIGURES: Final = {
 }
 
 
-def explain(plan: Plan, *, colour: bool = False) -> str:
+def explain(plan: Plan, *, colour: bool = False, source: str = "") -> str:
     """The report of one plan, for a terminal of 100 columns.
 
     Args:
         plan: The plan.
         colour: Whether to write ANSI colours.
+        source: The resource's file, where there are several.
 
     Returns:
         Lines of text with a final newline.
@@ -48,6 +50,7 @@ def explain(plan: Plan, *, colour: bool = False) -> str:
         autoescape=False,  # noqa: S701 - text for a terminal, not HTML
     )
     paint = _painter(colour=colour)
+    rows = _check_rows(plan, paint)
     environment.filters |= {style: _styled(paint, style) for style in _STYLES}
     environment.filters |= {
         "size": size,
@@ -60,6 +63,7 @@ def explain(plan: Plan, *, colour: bool = False) -> str:
     text = environment.get_template("report.txt.j2").render(
         plan=plan,
         summary=_summary(plan),
+        file=source,
         geometry=[figure for figure in plan.figures if figure.name in _GEOMETRY_FIGURES],
         figures=[figure for figure in plan.figures if figure.name not in _GEOMETRY_FIGURES],
         tiers=_tier_rows(plan),
@@ -69,10 +73,14 @@ def explain(plan: Plan, *, colour: bool = False) -> str:
         storage_bytes=storage_bytes(plan.budget.storage),
         volumes=(*((plan.weights,) if plan.weights else ()), *plan.engine.mounts),
         resources=_resources(plan),
-        arguments=_fold_arguments(plan.engine.args),
+        arguments=_fold_arguments(shown_args(plan)),
+        env=shown_env(plan),
+        picker=_picker_rows(plan),
         entries=_entry_rows(plan),
         verdict=_verdict(plan),
-        checks=_check_rows(plan, paint),
+        passes=_passes(plan),
+        loud=[row for row in rows if row["loud"]],
+        passed=[row for row in rows if not row["loud"]],
         idle=", ".join(check.name for check in plan.checks if check.reason in _IDLE_REASONS),
     )
     return "\n".join(line.rstrip() for line in text.splitlines()) + "\n"
@@ -146,7 +154,12 @@ def _rows(lines: tuple[BudgetLine, ...]) -> list[dict[str, Any]]:
 def _resources(plan: Plan) -> list[tuple[str, str]]:
     """Those that have no lines of their own."""
     both = {**plan.budget.requests, **plan.budget.limits}
-    return [(name, value) for name, value in both.items() if name not in {"memory", EPHEMERAL_STORAGE}]
+    claims = [
+        (f"claim {each.name}", each.resource_claim_template_name or each.resource_claim_name or "")
+        for each in plan.resource.spec.engine.resource_claims
+    ]
+    counted = [(name, value) for name, value in both.items() if name not in {"memory", EPHEMERAL_STORAGE}]
+    return counted + claims
 
 
 def _fold_arguments(arguments: tuple[str, ...]) -> list[str]:
@@ -176,6 +189,20 @@ def _quoted(argument: str) -> str:
     return f"'{laid_out}'"
 
 
+def _picker_rows(plan: Plan) -> list[tuple[str, str, str]]:
+    """What the picker's pods ask for; what the index takes is a request's or a limit's part."""
+    resources, pods = plan.router.resources, plan.resource.spec.router.replicas
+    full = f"{size(resources.memory_bytes)} with a full index"
+    return [
+        ("picker pods", count(pods), ""),
+        *((f"picker {name} request", value, "") for name, value in resources.requests.items()),
+        *(
+            (f"picker {name} limit", value, full if name == "memory" else "")
+            for name, value in resources.limits.items()
+        ),
+    ]
+
+
 def _entry_rows(plan: Plan) -> list[tuple[str, str, str]]:
     entries, router, tiers = plan.router.entries, plan.router, plan.tiers
     rows = []
@@ -197,17 +224,24 @@ def _entry_rows(plan: Plan) -> list[tuple[str, str, str]]:
 def _verdict(plan: Plan) -> str:
     warnings = sum(check.outcome is Outcome.WARN for check in plan.checks)
     rejected = sum(check.outcome is Outcome.REJECT for check in plan.checks)
-    parts = [f"{rejected} rejected"] if rejected else []
-    parts += [f"{warnings} to look at"] if warnings else []
-    return ", ".join([*parts, f"{len(plan.checks) - warnings - rejected} passed"])
+    return ", ".join(
+        [
+            *([f"{rejected} rejected"] if rejected else []),
+            *([f"{warnings} to look at"] if warnings else []),
+        ]
+    )
+
+
+def _passes(plan: Plan) -> str:
+    """For the end, which is what a terminal shows of a long report."""
+    loud = sum(check.outcome is not Outcome.PASS for check in plan.checks)
+    passed = f"{len(plan.checks) - loud} passed"
+    return f"{passed}, {_verdict(plan)} (at the top)" if loud else passed
 
 
 def _check_rows(plan: Plan, paint: Callable[[str, str], str]) -> list[dict[str, Any]]:
     return [
-        _check_row(check, paint)
-        for outcome in _ORDER
-        for check in plan.checks
-        if check.outcome is outcome and check.reason not in _IDLE_REASONS
+        _check_row(check, paint) for check in said_first(plan.checks) if check.reason not in _IDLE_REASONS
     ]
 
 
@@ -216,4 +250,4 @@ def _check_row(check: CheckResult, paint: Callable[[str, str], str]) -> dict[str
     loud = check.outcome is not Outcome.PASS
     text = f"{check.reason} {check.field}: {check.message}" if loud else check.message
     lines = [paint(line, style if loud else "dim") for line in _fold(text, _MESSAGE_COLUMNS)]
-    return {"mark": paint(mark, style), "name": check.name, "lines": lines}
+    return {"mark": paint(mark, style), "name": check.name, "lines": lines, "loud": loud}

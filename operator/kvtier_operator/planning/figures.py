@@ -5,8 +5,14 @@ from kvtier_operator.api.resource import Spec
 from kvtier_operator.planning.budget import START_S, load_s, pin_s, read_s
 from kvtier_operator.planning.ending import plan_ending
 from kvtier_operator.planning.geometry import Geometry
-from kvtier_operator.planning.plan import BackendPlan, Budget, Figure, Tiers
-from kvtier_operator.planning.tiers import ACTIVATION_RESERVE_BYTES, GPU_MEMORY_UTILIZATION, chunk_bytes
+from kvtier_operator.planning.model_shape.shape import CATALOGUE
+from kvtier_operator.planning.plan import BackendPlan, Budget, Figure, TierPlan, Tiers
+from kvtier_operator.planning.tiers import (
+    ACTIVATION_RESERVE_BYTES,
+    GPU_MEMORY_UTILIZATION,
+    chunk_bytes,
+    prefix_tokens,
+)
 from kvtier_operator.planning.units import count, many, size
 
 
@@ -18,7 +24,7 @@ def plan_figures(
         *_geometry_figures(spec, geometry),
         *_device_figures(spec, geometry, tiers),
         *_cpu_figures(spec, geometry, tiers, backend),
-        *_disk_figures(spec, tiers, backend),
+        *_disk_figures(spec, geometry, tiers, backend),
         Figure(
             "startup seconds",
             budget.startup_s,
@@ -50,8 +56,16 @@ def _geometry_figures(spec: Spec, geometry: Geometry) -> tuple[Figure, ...]:
             Figure("bytes per cached prefix", geometry.bytes_per_prefix, "windows and states, kept once each")
         )
     if geometry.weights_bytes is not None:
-        figures.append(Figure("weights bytes", geometry.weights_bytes, "of one engine, all ranks together"))
+        how = f"of one engine, all ranks together; {_weights_source(spec, geometry)}"
+        figures.append(Figure("weights bytes", geometry.weights_bytes, how))
     return tuple(figures)
+
+
+def _weights_source(spec: Spec, geometry: Geometry) -> str:
+    if spec.model.weights:
+        return "spec.model.weights"
+    known = geometry.source.startswith(CATALOGUE)
+    return "the catalogue" if known else "the weight files beside config.json"
 
 
 def _device_figures(spec: Spec, geometry: Geometry, tiers: Tiers) -> tuple[Figure, ...]:
@@ -81,7 +95,7 @@ def _cpu_figures(spec: Spec, geometry: Geometry, tiers: Tiers, backend: BackendP
     cpu, engine = tiers.cpu, spec.engine
     ranks = engine.tensor_parallel_size * engine.data_parallel_size
     one, chunk = chunk_bytes(geometry, backend), backend.tokens_per_chunk
-    chunks = cpu.tokens // chunk // engine.data_parallel_size
+    chunks = cpu.held_tokens // chunk // engine.data_parallel_size
     figures = [
         Figure(
             "CPU tier bytes per rank",
@@ -94,7 +108,11 @@ def _cpu_figures(spec: Spec, geometry: Geometry, tiers: Tiers, backend: BackendP
             f"{chunk} tokens x {count(geometry.kv_bytes_per_token)} B, "
             f"to {count(backend.chunk_alignment_bytes)} B each",
         ),
-        Figure("CPU tier tokens", cpu.tokens, f"{count(chunks)} chunks x {chunk} tokens{_engines(spec)}"),
+        Figure(
+            "CPU tier tokens",
+            cpu.tokens,
+            f"{count(chunks)} chunks x {chunk} tokens{_engines(spec)}{_less_states(spec, geometry, cpu)}",
+        ),
     ]
     if cpu.hugepages:
         figures.append(
@@ -108,17 +126,30 @@ def _cpu_figures(spec: Spec, geometry: Geometry, tiers: Tiers, backend: BackendP
     return tuple(figures)
 
 
-def _disk_figures(spec: Spec, tiers: Tiers, backend: BackendPlan) -> tuple[Figure, ...]:
+def _disk_figures(spec: Spec, geometry: Geometry, tiers: Tiers, backend: BackendPlan) -> tuple[Figure, ...]:
     disk = tiers.disk
     if disk is None:
         return ()
     chunk = backend.tokens_per_chunk
-    chunks = disk.tokens // chunk // spec.engine.data_parallel_size
+    chunks = disk.held_tokens // chunk // spec.engine.data_parallel_size
     held = backend.disk_chunks
     return (
         Figure("disk tier bytes per rank", disk.bytes_per_rank, f"of {size(disk.capacity_bytes)}"),
         *((Figure("disk tier chunks", held.chunks, held.how),) if held else ()),
-        Figure("disk tier tokens", disk.tokens, f"{count(chunks)} chunks x {chunk} tokens{_engines(spec)}"),
+        Figure(
+            "disk tier tokens",
+            disk.tokens,
+            f"{count(chunks)} chunks x {chunk} tokens{_engines(spec)}{_less_states(spec, geometry, disk)}",
+        ),
+    )
+
+
+def _less_states(spec: Spec, geometry: Geometry, tier: TierPlan) -> str:
+    if not tier.states_tokens:
+        return ""
+    return (
+        f" - {count(tier.states_tokens)} for windows and states, {size(geometry.bytes_per_prefix)} a prefix "
+        f"of {count(prefix_tokens(spec, geometry) or 0)} tokens"
     )
 
 

@@ -3,10 +3,13 @@
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from kvtier_operator.api.engine import KVCacheDtype
+from kvtier_operator.planning.attention_backend import Attention
 from kvtier_operator.planning.model_shape.shape import LayerGroup, LayerKind, ModelShape
 
 if TYPE_CHECKING:
     from kvtier_operator.api.resource import Spec
+    from kvtier_operator.planning.model_shape.draft import Draft
     from kvtier_operator.planning.observed import Observed
 
 __all__ = ["Geometry", "LayerGroup", "LayerKind", "ModelShape", "resolve_geometry"]
@@ -19,7 +22,7 @@ class Geometry:
     Attributes:
         source: Where the shape came from, for the report: a field, a file or the catalogue with its entry.
         groups: Layers of the same shape, whole model, before any split over ranks.
-        cache_dtype_bytes: Bytes of one element of the KV cache.
+        cache_dtype: What the KV cache is kept in; `auto` is the dtype that the model computes in.
         tensor_parallel_size: Ranks that share each layer.
         kv_bytes_per_token: Bytes of one token in a tier, all ranks of one engine together, as vLLM stores
             it: heads that ranks replicate count once a rank, an MLA latent counts once.
@@ -31,16 +34,26 @@ class Geometry:
         how: How `kv_bytes_per_token` came about, numbers filled in.
         notes: What a reader of the report should know about this shape.
         attention_heads: Query heads of one layer; None if not known.
+        attention: What decides the attention backend.
         bytes_per_prefix: What each cached prefix takes beside its tokens, all ranks of one engine: the
             windows of sliding-window layers and the states of linear-attention layers.
         block_tokens: Tokens of one KV block as vLLM uses it; larger than what it is given where a
             linear-attention state needs a larger page.
         hybrid: Whether layers differ in what they keep, so that vLLM needs its hybrid cache manager.
+        draft: What drafts tokens for it; None without speculative decoding.
+        kv_heads_replicated: Whether more ranks than KV heads have copies of them.
+        computes_in: The dtype that the model is published in; empty if not known.
+        has_cache_scales: Whether the checkpoint brings scales of an fp8 cache.
+        group_block_tokens: Tokens of one block of each KV cache group, of those that keep all tokens first.
+        stored_once: Whether a tier keeps one copy for all ranks: every layer keeps a latent.
+        kv_bytes_per_token_by_gpu: `kv_bytes_per_token` on one GPU or another, the least first, where only a
+            running engine knows; empty elsewhere.
+        block_tokens_by_gpu: The same of `block_tokens`.
     """
 
     source: str
     groups: tuple[LayerGroup, ...]
-    cache_dtype_bytes: int
+    cache_dtype: KVCacheDtype
     tensor_parallel_size: int
     kv_bytes_per_token: int
     kv_bytes_per_token_per_rank: int
@@ -50,18 +63,46 @@ class Geometry:
     how: str = ""
     notes: tuple[str, ...] = ()
     attention_heads: int | None = None
+    attention: Attention = Attention.HEADS
     bytes_per_prefix: int = 0
     block_tokens: int = 16
     hybrid: bool = False
+    draft: "Draft | None" = None
+    has_cache_scales: bool = False
+    computes_in: str = ""
+    kv_heads_replicated: bool = True
+    group_block_tokens: tuple[int, ...] = (16,)
+    stored_once: bool = False
+    kv_bytes_per_token_by_gpu: tuple[int, ...] = ()
+    block_tokens_by_gpu: tuple[int, ...] = ()
+
+    @property
+    def whole_block_tokens(self) -> int:
+        """Tokens of one block of the layers that keep all tokens, of which a backend counts its chunks."""
+        return self.group_block_tokens[0]
 
 
 def resolve_geometry(spec: "Spec", observed: "Observed") -> Geometry:
     """KV geometry of one engine, from the first of: the resource, the model's config.json, the catalogue.
 
+    Layers that draft tokens are among its layers.
+
     Raises:
         InvalidInputError: Nothing knows the model, or what is known cannot be sized.
     """
-    from kvtier_operator.planning.kv_cost import kv_geometry  # noqa: PLC0415 - it builds this module's result
+    from kvtier_operator.planning.draft_cost import counted  # noqa: PLC0415 - it builds this module's result
+    from kvtier_operator.planning.kv_cost import kv_geometry  # noqa: PLC0415 - as above
+    from kvtier_operator.planning.model_shape.draft import (  # noqa: PLC0415 - as above
+        must_not_be_a_draft,
+        plan_draft,
+        with_draft,
+    )
+    from kvtier_operator.planning.model_shape.overrides import overridden  # noqa: PLC0415 - as above
     from kvtier_operator.planning.model_shape.resolve import resolve_shape  # noqa: PLC0415 - as above
 
-    return kv_geometry(resolve_shape(spec.model, observed), spec)
+    must_not_be_a_draft(observed)
+    observed = overridden(spec, observed)
+    shape = resolve_shape(spec.model, observed)
+    draft = plan_draft(spec, shape, observed)
+    geometry = kv_geometry(with_draft(shape, draft), spec)
+    return geometry if draft is None else counted(geometry, draft)

@@ -13,6 +13,11 @@ from kvtier_operator.planning.images import PICKERS, PUBLISHED, ImageName
 
 REGISTRY_PATTERN: Final = r"[A-Za-z0-9][A-Za-z0-9.-]*(:[0-9]+)?(/[a-z0-9][a-z0-9._-]*)*"
 """A host, a port and the start of a path."""
+REPOSITORY_PATTERN: Final = (
+    r"([A-Za-z0-9][A-Za-z0-9.-]*(:[0-9]+)?/)?[a-z0-9][a-z0-9._-]*(/[a-z0-9][a-z0-9._-]*)*"
+)
+"""An image without tag and digest; a port only where a path follows it."""
+TAG_PATTERN: Final = r"[A-Za-z0-9_][A-Za-z0-9._-]{0,127}"
 REFERENCE_PATTERN: Final = r"[A-Za-z0-9][A-Za-z0-9._:/-]*(@sha256:[0-9a-f]{64})?"
 """A repository with a tag or a digest, or both."""
 SECRET_PATTERN: Final = r"[a-z0-9]([a-z0-9.-]*[a-z0-9])?"  # noqa: S105 - names, no password
@@ -57,8 +62,10 @@ class ImageSource:
         return reference or self._rehosted(images.picker(flavor, version))
 
     def secrets(self, spec: Spec) -> tuple[str, ...]:
-        """Names of the Secrets that a resource's pods pull with, its own first."""
-        return tuple(dict.fromkeys([*(each.name for each in spec.image_pull_secrets), *self.pull_secrets]))
+        """Names of the Secrets that a resource's pods pull with, its own first, the others in one order."""
+        return tuple(
+            dict.fromkeys([*(each.name for each in spec.image_pull_secrets), *sorted(self.pull_secrets)])
+        )
 
     def _rehosted(self, image: str) -> str:
         if not self.registry:
@@ -88,6 +95,8 @@ def image_source(
         raise _wrong(
             "image-registry", f"{registry!r} is not a registry: write HOST[:PORT][/PATH], no https://"
         )
+    if repository and not re.fullmatch(REPOSITORY_PATTERN, repository):
+        raise _wrong("repository", f"{repository!r} is not an image without its tag: write [HOST/]PATH")
     for secret in (pull_secrets := [*pull_secrets]):
         if not re.fullmatch(SECRET_PATTERN, secret):
             raise _wrong("image-pull-secret", f"{secret!r} is not the name of a Secret")

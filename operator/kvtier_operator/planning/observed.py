@@ -6,6 +6,7 @@ from typing import Any, Final
 
 from kvtier_operator.planning.image_source import ImageSource
 from kvtier_operator.planning.nodes.node import Node
+from kvtier_operator.planning.policy import OwnerPolicy
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,11 +40,13 @@ class EngineTokens:
         gpu: The device's own cache.
         cpu: The CPU tier.
         disk: The disk tier.
+        block: Tokens of one block of the device's cache, which is no tier's size.
     """
 
     gpu: int | None = None
     cpu: int | None = None
     disk: int | None = None
+    block: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,17 +72,27 @@ class Observed:
     Attributes:
         model_config: The model's Hugging Face `config.json`, parsed; None if it could not be had.
         model_config_source: Where it came from, for the report.
+        model_config_missing: Why the configuration that the resource names could not be had.
         machine: The machine of a local run; None when planning for a cluster.
         weights_bytes: Size of the model's weight files; None if they were not seen.
         nodes: The cluster's nodes; None when planning without a cluster.
         engine: What a running engine of this very spec says; None where none was asked.
         images: Where this cluster gets the images from that no resource names.
+        policy: What its owner lets resources ask for.
+        draft_config: The `config.json` of the model that drafts tokens, parsed; None if it could not be had.
+        draft_config_source: Where it came from, for the report.
+        draft_weights_bytes: Size of its weight files; None if they were not seen.
     """
 
     model_config: Mapping[str, Any] | None = None
     model_config_source: str = ""
+    model_config_missing: str = ""
     machine: Machine | None = None
     weights_bytes: int | None = None
     nodes: tuple[Node, ...] | None = None
     engine: EngineTokens | None = None
     images: ImageSource = field(default_factory=ImageSource)
+    policy: OwnerPolicy = field(default_factory=OwnerPolicy)
+    draft_config: Mapping[str, Any] | None = None
+    draft_config_source: str = ""
+    draft_weights_bytes: int | None = None

@@ -10,6 +10,7 @@ from kvtier_operator.planning.demands import Demands
 from kvtier_operator.planning.ending import Ending
 from kvtier_operator.planning.geometry import Geometry
 from kvtier_operator.planning.images import ImageName
+from kvtier_operator.planning.observed import EngineTokens
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +49,7 @@ class TierPlan:
         capacity_bytes: All ranks together, as asked for.
         bytes_per_rank: What each rank gets, rounded as the backend and the pages need it.
         tokens: Tokens that fit, all engines of the pod together.
+        states_tokens: Tokens in whose place it keeps the windows and states of its prefixes.
         hugepages: Pages under the tier; None where there are none.
         observed_tokens: Tokens that fit, as a running engine says; None where none was asked.
     """
@@ -57,15 +59,29 @@ class TierPlan:
     tokens: int
     hugepages: HugepagesPlan | None = None
     observed_tokens: int | None = None
+    states_tokens: int = 0
+
+    @property
+    def held_tokens(self) -> int:
+        """What an engine says that it holds: it does not tell tokens from windows and states."""
+        return self.tokens + self.states_tokens
 
 
 @dataclass(frozen=True, slots=True)
 class Tiers:
-    """All tiers of one engine pod; gpu is None where its size is not known, disk where there is none."""
+    """All tiers of one engine pod.
+
+    Attributes:
+        gpu: The device's own cache; None where its size is not known.
+        cpu: CPU memory.
+        disk: Local disk; None where there is none.
+        observed_block_tokens: Tokens of one block, as a running engine says; None where none was asked.
+    """
 
     gpu: TierPlan | None
     cpu: TierPlan
     disk: TierPlan | None
+    observed_block_tokens: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,12 +106,14 @@ class Mount:
         mount_path: Absolute path in the container.
         source: The volume's source as it stands in a pod, such as `{"emptyDir": {}}`.
         payload_bytes: What it is to hold, without what a filesystem needs beside it; 0 where not known.
+        read_only: Whether the engine only reads it.
     """
 
     name: str
     mount_path: str
     source: Mapping[str, Any]
     payload_bytes: int = 0
+    read_only: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,6 +176,8 @@ class BackendPlan:
         hugepages: Explicit huge pages it takes.
         notes: What a reader of the report should know of this backend's behaviour.
         chunk_alignment_bytes: What it rounds each chunk of the CPU tier up to, all ranks of one engine.
+        bytes_per_chunk: What it keeps of one chunk, all ranks of one engine, where that is more than the
+            tokens' bytes; None for those.
     """
 
     args: tuple[str, ...]
@@ -177,6 +197,7 @@ class BackendPlan:
     hugepages: HugepagesPlan | None = None
     notes: tuple[str, ...] = ()
     chunk_alignment_bytes: int = 4096
+    bytes_per_chunk: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,6 +222,7 @@ class Budget:
         shm_bytes: Size of /dev/shm.
         startup_s: Seconds until the engine must be ready: loading weights, taking the tier's memory, reading
             the disk's index.
+        fetch_s: Seconds before that, until the weights are there: by a fetcher, or in an image.
     """
 
     memory: tuple[BudgetLine, ...]
@@ -209,6 +231,7 @@ class Budget:
     limits: Mapping[str, str]
     shm_bytes: int
     startup_s: int
+    fetch_s: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -331,12 +354,14 @@ class CheckResult:
 class Plan:
     """One KVCacheTier, worked out. Rendered to YAML, applied to a cluster or run as processes.
 
-    `weights` is the volume that a pod keeps the model in; None where it makes none.
+    `weights` is the volume that a pod keeps the model in; None where it makes none. `most_tokens` is the most
+    that a running engine may say of its tiers.
     """
 
     resource: KVCacheTier
     geometry: Geometry
     tiers: Tiers
+    most_tokens: EngineTokens
     budget: Budget
     ending: Ending
     engine: EnginePlan

@@ -5,7 +5,7 @@ from kvtier_operator.planning.backends import plan_backend
 from kvtier_operator.planning.budget import plan_budget
 from kvtier_operator.planning.checks import run_checks
 from kvtier_operator.planning.checks.check import CheckInput
-from kvtier_operator.planning.corrected import correct_tiers
+from kvtier_operator.planning.corrected import correct_tiers, most_tokens
 from kvtier_operator.planning.doctor import plan_doctor
 from kvtier_operator.planning.ending import plan_ending
 from kvtier_operator.planning.engine import plan_engine
@@ -40,7 +40,8 @@ def make_plan(resource: KVCacheTier, observed: Observed) -> Plan:
     engine = plan_engine(resource, backend, ending, observed)
     # What a running engine says corrects the picker and the status, never the engine's own pod: that would
     # restart it.
-    corrected = correct_tiers(tiers, geometry, observed.engine)
+    most = most_tokens(tiers, geometry, spec.engine.tensor_parallel_size * spec.engine.data_parallel_size)
+    corrected = correct_tiers(tiers, geometry, observed.engine, most)
     router = plan_router(resource, geometry, corrected, observed.images)
     checks = run_checks(
         CheckInput(
@@ -57,6 +58,7 @@ def make_plan(resource: KVCacheTier, observed: Observed) -> Plan:
         resource=resource,
         geometry=geometry,
         tiers=corrected,
+        most_tokens=most,
         budget=budget,
         ending=ending,
         engine=engine,

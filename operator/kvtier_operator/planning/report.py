@@ -2,7 +2,9 @@
 
 from typing import Any
 
-from kvtier_operator.planning.plan import BudgetLine, EnginePlan, Plan, TierPlan
+from kvtier_operator.planning.plan import BudgetLine, Plan, TierPlan
+from kvtier_operator.planning.said_first import said_first
+from kvtier_operator.planning.shown import shown_args, shown_env
 from kvtier_operator.planning.units import quantity
 
 
@@ -16,6 +18,7 @@ def report(plan: Plan) -> dict[str, Any]:
             "kvBytesPerToken": plan.geometry.kv_bytes_per_token,
             "kvBytesPerTokenPerRank": plan.geometry.kv_bytes_per_token_per_rank,
             "bytesPerPrefix": plan.geometry.bytes_per_prefix,
+            "weightsBytes": plan.geometry.weights_bytes,
             "source": plan.geometry.source,
         },
         "tiers": {
@@ -26,6 +29,10 @@ def report(plan: Plan) -> dict[str, Any]:
         "router": {
             "flavor": str(plan.router.flavor),
             "version": plan.router.version,
+            "image": plan.router.image,
+            "replicas": plan.resource.spec.router.replicas,
+            "requests": dict(plan.router.resources.requests),
+            "limits": dict(plan.router.resources.limits),
             "tokensPerEntry": plan.router.tokens_per_entry,
             "entries": {
                 "gpuPrefix": entries.gpu_prefix,
@@ -34,7 +41,7 @@ def report(plan: Plan) -> dict[str, Any]:
             },
             "config": plan.router.config,
         },
-        "engine": _engine(plan.engine),
+        "engine": _engine(plan),
         "pod": {
             "requests": dict(plan.budget.requests),
             "limits": dict(plan.budget.limits),
@@ -56,7 +63,7 @@ def report(plan: Plan) -> dict[str, Any]:
                 "message": check.message,
                 "field": check.field,
             }
-            for check in plan.checks
+            for check in said_first(plan.checks)
         ],
         "notes": list(plan.notes),
     }
@@ -78,11 +85,12 @@ def _tier(tier: TierPlan | None) -> dict[str, Any] | None:
     }
 
 
-def _engine(engine: EnginePlan) -> dict[str, Any]:
+def _engine(plan: Plan) -> dict[str, Any]:
+    engine = plan.engine
     return {
         "image": engine.image,
-        "args": list(engine.args),
-        "env": dict(engine.env),
+        "args": list(shown_args(plan)),
+        "env": dict(shown_env(plan)),
         "files": {file.path: file.content for file in engine.files},
         "sidecars": [
             {"name": sidecar.name, "command": list(sidecar.command), "memoryBytes": sidecar.memory_bytes}

@@ -2,22 +2,26 @@
 
 Source: Gateway API v1, apis/v1/httproute_types.go, `hostnames` and `matches`: the more specific host name
 goes first, then the more specific match, then the older route, then the first one by `namespace/name`. So
-only routes that say the very same host name, and both take every path, are in each other's way.
+only routes that say the very same host name and the very same path are in each other's way.
 """
 
-from collections.abc import Iterable, Mapping
+import re
+from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 EVERY_HOST: Final = "*"
 """Stands for the host names of a route that has none."""
+EVERY_PATH: Final = "/"
+_OWN_PATH: Final = re.compile(r"/[^/]{1,63}/[^/]{1,63}")
+"""A path that a route of kvtier's can have: its resource's namespace and name."""
 _GROUP: Final = "gateway.networking.k8s.io"
+_ANYTHING: Final[tuple[Mapping[str, Any], ...]] = ({},)
 _MORE_SPECIFIC: Final = ("method", "headers", "queryParams")
 
 
-@dataclass(frozen=True, slots=True)
-class Listeners:
+class Listeners(NamedTuple):
     """What a route attaches to.
 
     Attributes:
@@ -30,39 +34,50 @@ class Listeners:
     section: str = ""
     port: int = 0
 
-    def cover(self, other: "Listeners") -> bool:
-        """Whether all that another one names are among these."""
-        return (
-            self.gateway == other.gateway
-            and self.section in ("", other.section)
-            and self.port in (0, other.port)
+    @property
+    def covering(self) -> frozenset["Listeners"]:
+        """Every way to name listeners so that all of these are among them."""
+        return frozenset(
+            Listeners(self.gateway, section, port)
+            for section in ("", self.section)
+            for port in (0, self.port)
         )
 
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """A route that takes every path, as kvtier's do.
+    """A route that takes all of a path, as kvtier's do.
 
     Attributes:
         created: When the route was made, RFC 3339 in UTC.
         route: The route, `namespace/name`.
-        listeners: Where it attaches.
-        hosts: Its host names; EVERY_HOST where it has none.
+        listeners: Where it attaches; at least to one.
+        hosts: Its host names, each once; EVERY_HOST where it has none.
+        paths: Of which paths it takes all requests, of those that kvtier's routes can have; at least one.
     """
 
     created: str
     route: str
-    listeners: tuple[Listeners, ...]
+    listeners: frozenset[Listeners]
     hosts: tuple[str, ...]
+    paths: frozenset[str] = frozenset({EVERY_PATH})
 
     @property
     def turn(self) -> tuple[str, str]:
         """What decides between equals: the lower one is served."""
         return self.created, self.route
 
-    def cover(self, other: "Claim") -> bool:
-        """Whether it attaches wherever another one does."""
-        return all(any(mine.cover(theirs) for mine in self.listeners) for theirs in other.listeners)
+    @property
+    def parent(self) -> Listeners:
+        """Where a route attaches that names one parent."""
+        (parent,) = self.listeners
+        return parent
+
+    @property
+    def path(self) -> str:
+        """What a route takes that takes one path."""
+        (path,) = self.paths
+        return path
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,41 +89,22 @@ class Hidden:
         gateway: On which Gateway.
         hosts: Requests for which hosts.
         wholly: Whether others get all that the route asks for.
+        path: Requests below which path.
     """
 
     by: Claim
     gateway: str
     hosts: tuple[str, ...]
     wholly: bool
+    path: str = EVERY_PATH
 
     @property
     def requests(self) -> str:
         """Which requests, in words."""
-        return f"all requests for {'every host' if EVERY_HOST in self.hosts else ', '.join(self.hosts)}"
-
-
-def hidden(claim: Claim, in_turn: Iterable[Claim]) -> Hidden | None:
-    """What hides a route or part of it; None if all that it asks for reaches it.
-
-    A route that attaches to a listener more than the others gets that one's requests, such as those for https
-    beside a route that sends http there.
-
-    Args:
-        claim: What it asks for.
-        in_turn: What there is, itself too, sorted by `turn`.
-    """
-    left, found = {*claim.hosts}, list[tuple[Claim, tuple[str, ...]]]()
-    for other in in_turn:
-        if not left or other.turn >= claim.turn:
-            break
-        hosts = tuple(host for host in claim.hosts if host in left and host in other.hosts)
-        if hosts and other.cover(claim):
-            found.append((other, hosts))
-            left -= {*hosts}
-    if not found:
-        return None
-    by, hosts = found[0]
-    return Hidden(by, claim.listeners[0].gateway, hosts, wholly=not left)
+        below = "" if self.path == EVERY_PATH else f"below {self.path} "
+        return (
+            f"all requests {below}for {'every host' if EVERY_HOST in self.hosts else ', '.join(self.hosts)}"
+        )
 
 
 def claim_of(document: Mapping[str, Any], refused: AbstractSet[Listeners] = frozenset()) -> Claim | None:
@@ -121,14 +117,17 @@ def claim_of(document: Mapping[str, Any], refused: AbstractSet[Listeners] = froz
     metadata, spec = document["metadata"], document["spec"]
     namespace = metadata.get("namespace", "")
     wanted = (listeners_of(each, namespace) for each in spec.get("parentRefs") or ())
-    listeners = tuple(each for each in wanted if each is not None and each not in refused)
-    if not listeners or not any(map(_takes_every_path, spec.get("rules") or ({},))):
+    listeners = frozenset(each for each in wanted if each is not None and each not in refused)
+    matches = (match for rule in spec.get("rules") or _ANYTHING for match in rule.get("matches") or _ANYTHING)
+    paths = frozenset(path for match in matches if (path := _path(match)))
+    if not listeners or not paths:
         return None
     return Claim(
         created=metadata.get("creationTimestamp") or "",
         route=f"{namespace}/{metadata['name']}",
         listeners=listeners,
-        hosts=tuple(spec.get("hostnames") or (EVERY_HOST,)),
+        hosts=tuple(dict.fromkeys(spec.get("hostnames") or (EVERY_HOST,))),
+        paths=paths,
     )
 
 
@@ -149,11 +148,11 @@ def listeners_of(parent: Mapping[str, Any], namespace: str) -> Listeners | None:
     )
 
 
-def _takes_every_path(rule: Mapping[str, Any]) -> bool:
-    return any(map(_is_plain, rule.get("matches") or ({},)))
-
-
-def _is_plain(match: Mapping[str, Any]) -> bool:
+def _path(match: Mapping[str, Any]) -> str:
+    """The path of which a match takes all requests; empty for one that cannot be in kvtier's way."""
     path = match.get("path") or {}
-    is_root = (path.get("type", "PathPrefix"), path.get("value", "/")) == ("PathPrefix", "/")
-    return is_root and not any(match.get(each) for each in _MORE_SPECIFIC)
+    if path.get("type", "PathPrefix") != "PathPrefix" or any(match.get(each) for each in _MORE_SPECIFIC):
+        return ""
+    # with or without a slash at its end it is the same (Gateway API, PathMatchPathPrefix)
+    value = path.get("value", "/").rstrip("/") or EVERY_PATH
+    return value if value == EVERY_PATH or _OWN_PATH.fullmatch(value) else ""

@@ -6,6 +6,7 @@ from kvtier_operator.api.resource import KVCacheTier
 from kvtier_operator.api.router import Flavor
 from kvtier_operator.errors import InvalidInputError, Problem
 from kvtier_operator.planning.corrected import picker_tokens
+from kvtier_operator.planning.engine_tls import serves_tls
 from kvtier_operator.planning.geometry import Geometry
 from kvtier_operator.planning.image_source import ImageSource
 from kvtier_operator.planning.picker_resources import plan_picker_resources
@@ -28,7 +29,8 @@ def plan_router(resource: KVCacheTier, geometry: Geometry, tiers: Tiers, images:
         InvalidInputError: The flavour's version is not supported, or the weights leave no scorer.
     """
     router = resource.spec.router
-    config = _config(resource, geometry, tiers)
+    given = _given(resource, geometry, tiers)
+    config = _config(resource, given)
     found = config.entries
     entries = RouterEntries(found.gpu_prefix, found.cpu_prefix, found.disk_prefix)
     return RouterPlan(
@@ -40,7 +42,7 @@ def plan_router(resource: KVCacheTier, geometry: Geometry, tiers: Tiers, images:
         gpu_from_metrics=config.gpu_from_metrics,
         config=config.text,
         config_hash=hashlib.sha256(config.text.encode()).hexdigest()[:16],
-        resources=plan_picker_resources(resource.spec, entries),
+        resources=plan_picker_resources(resource.spec, entries, given.bodies),
     )
 
 
@@ -50,7 +52,7 @@ def router_warnings(resource: KVCacheTier, geometry: Geometry, tiers: Tiers) -> 
     Raises:
         InvalidInputError: As `plan_router`.
     """
-    return _config(resource, geometry, tiers).warnings
+    return _config(resource, _given(resource, geometry, tiers)).warnings
 
 
 def builtin_picker(plan: Plan) -> PickerConfig:
@@ -59,16 +61,15 @@ def builtin_picker(plan: Plan) -> PickerConfig:
     Raises:
         InvalidInputError: The weights leave no scorer.
     """
-    return _config(plan.resource, plan.geometry, plan.tiers, Flavor.BUILTIN)
+    given = _given(plan.resource, plan.geometry, plan.tiers, alone=True)
+    return _config(plan.resource, given, Flavor.BUILTIN)
 
 
-def _config(
-    resource: KVCacheTier, geometry: Geometry, tiers: Tiers, instead: Flavor | None = None
-) -> PickerConfig:
-    """Configuration of the resource's picker, or of the newest of another flavour."""
+def _given(resource: KVCacheTier, geometry: Geometry, tiers: Tiers, *, alone: bool = False) -> PickerInput:
+    """What decides the configuration; `alone` of kvtier's own picker beside engines on one machine."""
     spec = resource.spec
     weights = spec.router.weights
-    given = PickerInput(
+    return PickerInput(
         weights=ScorerWeights(
             queue=weights.queue,
             kv_cache_utilization=weights.kv_cache_utilization,
@@ -77,18 +78,24 @@ def _config(
             disk_prefix=weights.disk_prefix,
         ),
         tokens=TierTokens(gpu=_tokens(tiers.gpu), cpu=picker_tokens(tiers.cpu), disk=_tokens(tiers.disk)),
-        engine_block_tokens=geometry.block_tokens,
+        engine_block_tokens=tiers.observed_block_tokens or geometry.block_tokens,
         max_prefix_tokens=spec.engine.max_model_len or geometry.max_position_tokens,
-        version=spec.router.version if instead is None else None,
+        version=None if alone else spec.router.version,
         # beside one another on one machine the engines would publish at one address
-        kv_events=spec.router.kv_events and instead is None,
+        kv_events=spec.router.kv_events and not alone,
+        engine_tls=serves_tls(spec.engine),
+        max_body_bytes=None if spec.router.max_body_size is None else spec.router.max_body_size.bytes,
     )
+
+
+def _config(resource: KVCacheTier, given: PickerInput, instead: Flavor | None = None) -> PickerConfig:
+    """Configuration of the resource's picker, or of another flavour's."""
     try:
-        return picker_config(instead or spec.router.flavor, given)
+        return picker_config(instead or resource.spec.router.flavor, given)
     except UnsupportedVersionError as error:
-        raise InvalidInputError(resource.metadata.name, Problem("spec.router.version", str(error))) from error
+        raise InvalidInputError("", Problem("spec.router.version", str(error))) from error
     except PickerConfigError as error:
-        raise InvalidInputError(resource.metadata.name, Problem("spec.router.weights", str(error))) from error
+        raise InvalidInputError("", Problem("spec.router.weights", str(error))) from error
 
 
 def _tokens(tier: TierPlan | None) -> int | None:

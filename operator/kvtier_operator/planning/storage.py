@@ -7,6 +7,7 @@ from kvtier_operator.api.quantity import parse_bytes
 from kvtier_operator.api.resource import Spec
 from kvtier_operator.planning.plan import BudgetLine, Mount
 from kvtier_operator.planning.units import GIB
+from kvtier_operator.planning.weights import weights_volume_bytes
 
 EPHEMERAL_STORAGE: Final = "ephemeral-storage"
 LOGS_AND_SCRATCH_BYTES: Final = GIB
@@ -17,13 +18,16 @@ _LOGS_LINE: Final = "logs and scratch"
 _DISK_LINES: Final = ("disk tier", "beside the disk tier")
 
 
-def plan_storage(spec: Spec, disk: Iterable[Mount], weights: Mount | None) -> tuple[BudgetLine, ...]:
+def plan_storage(
+    spec: Spec, disk: Iterable[Mount], weights: Mount | None, moved_bytes: int = 0
+) -> tuple[BudgetLine, ...]:
     """The lines whose sum the pod requests; none where nothing is known that is worth a request.
 
     Args:
         spec: What is wanted.
         disk: Volumes of the disk tier.
         weights: Volume of the model's weights.
+        moved_bytes: Weights that are downloaded beside any volume.
     """
     tier = _lines(
         disk, _DISK_LINES, "spec.tiers.disk.capacity", "a tenth: what a filesystem keeps for itself"
@@ -36,10 +40,30 @@ def plan_storage(spec: Spec, disk: Iterable[Mount], weights: Mount | None) -> tu
         "each pod downloads them once, for all its engines",
         "a tenth, at least 1 GiB: tokenizer, what a download leaves",
     )
+    downloaded += _image(weights) + _moved(moved_bytes)
     if not tier and not downloaded:
         return ()
     logs = BudgetLine(_LOGS_LINE, LOGS_AND_SCRATCH_BYTES, "logs, the writable layer, compile caches")
     return (*downloaded, *tier, logs)
+
+
+def _image(weights: Mount | None) -> tuple[BudgetLine, ...]:
+    """An image that is mounted: the kubelet evicts no pod for it, and the node must have the room."""
+    if weights is None or "image" not in weights.source or not weights.payload_bytes:
+        return ()
+    why = "an image volume, in the node's image store, where pods of one node share it"
+    return (BudgetLine(_WEIGHTS_LINES[0], weights.payload_bytes, why),)
+
+
+def _moved(weights_bytes: int) -> tuple[BudgetLine, ...]:
+    """Downloads that the resource's environment puts into the container's writable layer."""
+    if not weights_bytes:
+        return ()
+    names, beside = _WEIGHTS_LINES, weights_volume_bytes(weights_bytes) - weights_bytes
+    return (
+        BudgetLine(names[0], weights_bytes, "where spec.engine.env moves them, in the container's own layer"),
+        BudgetLine(names[1], beside, "a tenth, at least 1 GiB: tokenizer, what a download leaves"),
+    )
 
 
 def storage_bytes(lines: Iterable[BudgetLine]) -> int:

@@ -1,5 +1,6 @@
 """What fits each tier: bytes as the backend takes them, and the tokens that really fit."""
 
+from dataclasses import replace
 from typing import Final
 
 from kvtier_operator.api.engine import Device, EngineSpec
@@ -32,44 +33,67 @@ def plan_tiers(spec: Spec, geometry: Geometry, backend: BackendPlan) -> Tiers:
         backend: What the backend takes of each tier.
     """
     cpu, disk = spec.tiers.cpu, spec.tiers.disk
-    return Tiers(
-        gpu=_gpu_tier(spec, geometry),
-        cpu=TierPlan(
-            capacity_bytes=cpu.capacity.bytes,
-            bytes_per_rank=backend.cpu_bytes_per_rank,
-            tokens=_tokens(
-                spec, geometry, backend, backend.cpu_bytes_per_rank, backend.chunk_alignment_bytes
-            ),
-            hugepages=backend.hugepages,
-        ),
-        disk=TierPlan(
+    cpu_chunks = _chunks(spec, geometry, backend, backend.cpu_bytes_per_rank, backend.chunk_alignment_bytes)
+    in_memory = TierPlan(
+        capacity_bytes=cpu.capacity.bytes,
+        bytes_per_rank=backend.cpu_bytes_per_rank,
+        tokens=cpu_chunks * backend.tokens_per_chunk * spec.engine.data_parallel_size,
+        hugepages=backend.hugepages,
+    )
+    on_disk = None
+    if disk and backend.disk_bytes_per_rank:
+        on_disk = TierPlan(
             capacity_bytes=disk.capacity.bytes,
             bytes_per_rank=backend.disk_bytes_per_rank,
             tokens=_disk_tokens(spec, geometry, backend),
         )
-        if disk and backend.disk_bytes_per_rank
-        else None,
+    return Tiers(
+        gpu=_gpu_tier(spec, geometry),
+        cpu=_without_states(in_memory, spec, geometry, backend),
+        disk=on_disk and _without_states(on_disk, spec, geometry, backend),
     )
+
+
+def prefix_tokens(spec: Spec, geometry: Geometry) -> int | None:
+    """Tokens of one prefix that the workload comes back to; None where nothing tells it."""
+    longest = spec.engine.max_model_len or geometry.max_position_tokens
+    tokens = spec.tiers.cpu.expected_prefix_tokens or longest
+    return None if tokens is None else max(tokens, geometry.block_tokens)  # shorter ones are not cached
 
 
 def chunk_bytes(geometry: Geometry, backend: BackendPlan) -> int:
     """Bytes of one chunk in the CPU tier, all ranks of one engine."""
-    return round_up(geometry.kv_bytes_per_token * backend.tokens_per_chunk, backend.chunk_alignment_bytes)
+    return round_up(_kept(geometry, backend), backend.chunk_alignment_bytes)
 
 
-def _tokens(
+def _kept(geometry: Geometry, backend: BackendPlan) -> int:
+    return backend.bytes_per_chunk or geometry.kv_bytes_per_token * backend.tokens_per_chunk
+
+
+def _chunks(
     spec: Spec, geometry: Geometry, backend: BackendPlan, bytes_per_rank: int, alignment_bytes: int
 ) -> int:
-    chunk_tokens = backend.tokens_per_chunk
-    one_chunk = round_up(geometry.kv_bytes_per_token * chunk_tokens, alignment_bytes)
-    chunks = bytes_per_rank * spec.engine.tensor_parallel_size // one_chunk
-    return chunks * chunk_tokens * spec.engine.data_parallel_size
+    one_chunk = round_up(_kept(geometry, backend), alignment_bytes)
+    return bytes_per_rank * spec.engine.tensor_parallel_size // one_chunk
+
+
+def _without_states(tier: TierPlan, spec: Spec, geometry: Geometry, backend: BackendPlan) -> TierPlan:
+    """The tier less what it keeps of each prefix beside its tokens; prefixes of one length fill it."""
+    tokens = prefix_tokens(spec, geometry)
+    if not geometry.bytes_per_prefix or tokens is None or backend.bytes_per_chunk is not None:
+        return tier
+    of_tokens = tokens * geometry.kv_bytes_per_token
+    chunk_tokens = backend.tokens_per_chunk * spec.engine.data_parallel_size
+    left = tier.tokens * of_tokens // (of_tokens + geometry.bytes_per_prefix) // chunk_tokens * chunk_tokens
+    return replace(tier, tokens=left, states_tokens=tier.tokens - left)
 
 
 def _disk_tokens(spec: Spec, geometry: Geometry, backend: BackendPlan) -> int:
     if backend.disk_chunks is None:
-        return _tokens(spec, geometry, backend, backend.disk_bytes_per_rank, 1)
-    return backend.disk_chunks.chunks * backend.tokens_per_chunk * spec.engine.data_parallel_size
+        chunks = _chunks(spec, geometry, backend, backend.disk_bytes_per_rank, 1)
+    else:
+        chunks = backend.disk_chunks.chunks
+    return chunks * backend.tokens_per_chunk * spec.engine.data_parallel_size
 
 
 def _gpu_tier(spec: Spec, geometry: Geometry) -> TierPlan | None:

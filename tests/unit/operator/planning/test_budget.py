@@ -92,13 +92,28 @@ def test_shared_memory_given_by_hand() -> None:
         ({"tensorParallelSize": 2, "dataParallelSize": 4}, {"nvidia.com/gpu": "8"}),
         ({"resources": {"limits": {"nvidia.com/gpu": 4}}}, {"nvidia.com/gpu": "4"}),
         ({"resources": {"limits": {"amd.com/gpu": 4}}}, {"amd.com/gpu": "4"}),
+        ({"resources": {"limits": {"nvidia.com/mig-3g.40gb": 1}}}, {"nvidia.com/mig-3g.40gb": "1"}),
+        ({"resources": {"limits": {"habana.ai/gaudi": 8}}}, {"habana.ai/gaudi": "8"}),
+        ({"resources": {"requests": {"habana.ai/gaudi": 8}}}, {"habana.ai/gaudi": "8"}),
+        ({"resources": {"limits": {"example.com/default": 1}}}, {"example.com/default": "1"}),
+        ({"resources": {"limits": {"nvidia.com/gpu": 0}}}, {"nvidia.com/gpu": "0"}),
+        (
+            {"resources": {"limits": {"habana.ai/gaudi": 1, "vpc.amazonaws.com/efa": 4}}},
+            {"habana.ai/gaudi": "1", "vpc.amazonaws.com/efa": "4"},
+        ),
+        # a network adapter computes nothing
+        (
+            {"resources": {"limits": {"rdma/hca_shared_devices_a": 1}}},
+            {"rdma/hca_shared_devices_a": "1", "nvidia.com/gpu": "1"},
+        ),
+        ({"resourceClaims": [{"name": "gpus", "resourceClaimTemplateName": "h100"}]}, {}),
         ({"device": "cpu", "blockSize": 32}, {}),
     ],
 )
-def test_gpus(engine: dict[str, Any], gpus: dict[str, str]) -> None:
+def test_devices(engine: dict[str, Any], gpus: dict[str, str]) -> None:
     _, budget, _ = sized(resource(engine=engine))
     for resources in (budget.requests, budget.limits):
-        assert {name: value for name, value in resources.items() if "gpu" in name} == gpus
+        assert {name: value for name, value in resources.items() if "/" in name} == gpus
 
 
 def test_a_start_waits_for_weights_and_memory() -> None:

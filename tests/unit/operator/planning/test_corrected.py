@@ -39,12 +39,46 @@ def test_the_picker_follows_a_tier_that_is_clearly_of_another_size(tokens: int, 
     assert as_planned is (entries == 6_400)
 
 
+@pytest.mark.parametrize("times", [1, 0.5, 1.5])
+def test_an_engine_does_not_tell_tokens_from_states(times: float) -> None:
+    # half of each prefix's bytes are states: 1,632 tokens x 24,576 B
+    changes: dict[str, object] = {
+        "spec.model.name": "Qwen/Qwen3-Next-80B-A3B-Instruct",
+        "spec.tiers.cpu.expectedPrefixTokens": 1_632,
+    }
+    tier = plan(None, changes).tiers.cpu
+    corrected = plan(EngineTokens(cpu=int(tier.held_tokens * times)), changes)
+    assert corrected.tiers.cpu.observed_tokens == int(tier.held_tokens * times)
+    entries = corrected.router.entries.cpu_prefix
+    per_entry = corrected.router.tokens_per_entry
+    assert entries == pytest.approx(tier.held_tokens * times / 2 / per_entry, rel=0.002)
+
+
 def test_a_device_cache_that_nothing_planned_is_known_from_its_engine() -> None:
     assert plan(None, {}).tiers.gpu is None
     corrected = plan(EngineTokens(gpu=PLANNED), {})
     assert corrected.tiers.gpu is not None
     assert corrected.tiers.gpu.capacity_bytes == 10 << 30
     assert corrected.router.entries.gpu_prefix == PLANNED // 64
+
+
+@pytest.mark.parametrize(
+    ("said", "taken"),
+    [(None, 16), (16, 16), (32, 32), (784, 784), (8, 16), (0, 16), (-16, 16), (1 << 17, 16)],
+)
+def test_the_picker_follows_the_engine_s_block(said: int | None, taken: int) -> None:
+    builtin: dict[str, object] = {"spec.router.flavor": "builtin"}
+    corrected = plan(EngineTokens(block=said), builtin)
+    assert corrected.router.tokens_per_entry == taken
+    assert f"blockSizeTokens: {taken}\n" in corrected.router.config
+    assert corrected.router.entries.cpu_prefix == -(-409_600 // taken)
+    assert corrected.engine == plan(None, builtin).engine, "its own pod stays as it is"
+
+
+def test_a_block_much_smaller_than_planned_is_not_taken() -> None:
+    sparse: dict[str, object] = {"spec.model.name": "deepseek-ai/DeepSeek-V3", "spec.engine.blockSize": 128}
+    assert plan(EngineTokens(block=32), sparse).tiers.observed_block_tokens == 32
+    assert plan(EngineTokens(block=16), sparse).tiers.observed_block_tokens is None
 
 
 def test_a_tier_that_is_not_wanted_stays_away() -> None:

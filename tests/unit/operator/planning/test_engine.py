@@ -32,7 +32,7 @@ def test_the_model_comes_first_and_what_the_user_adds_last() -> None:
         ({"spec.engine.dataParallelSize": 2}, "--data-parallel-size", "2"),
         ({}, "--max-model-len", None),
         ({"spec.engine.maxModelLen": 8192}, "--max-model-len", "8192"),
-        ({}, "--block-size", "16"),
+        ({}, "--block-size", None),
         ({"spec.engine.blockSize": 32}, "--block-size", "32"),
         ({"spec.engine.device": "cpu"}, "--block-size", "128"),
         ({"spec.engine.device": "cpu", "spec.engine.blockSize": 32}, "--block-size", "32"),

@@ -7,9 +7,11 @@ import shlex
 import pytest
 from tests.cases.planning import resource
 
+from kvtier_operator.api.parse import parse_resource
 from kvtier_operator.planning.explain import bar, explain
 from kvtier_operator.planning.observed import Observed
 from kvtier_operator.planning.planner import make_plan
+from kvtier_operator.planning.units import GIB
 
 
 @pytest.mark.parametrize(
@@ -31,6 +33,13 @@ def test_each_number_says_how_it_came_about() -> None:
     assert re.search(r"CPU tier bytes per rank +50 GiB +100 GiB / 2 ranks", report)
     assert re.search(r"cpu +100 GiB +107,374,182,400 +50 GiB +409,600", report)
     assert re.search(r"cpu prefix entries +6,400 +ceil\(409,600 tokens / 64 tokens an entry\)", report)
+
+
+def test_devices_that_are_claimed_are_told() -> None:
+    claims = [{"name": "gpus", "resourceClaimTemplateName": "two-h100"}]
+    text = explain(make_plan(resource(engine={"resourceClaims": claims}), Observed()))
+    assert re.search(r"^  claim gpus +two-h100$", text, re.MULTILINE)
+    assert "nvidia.com/gpu" not in text
 
 
 def test_every_memory_line_has_a_bar_and_a_reason() -> None:
@@ -55,7 +64,7 @@ def test_refusals_come_first() -> None:
     report = text(engine={"extraArgs": ["--port", "1"]}, router={"replicas": 2})
     marks = re.findall(r"^  ([✗!✓]) ", report, re.MULTILINE)
     assert marks == sorted(marks, key="✗!✓".index)
-    assert "checks: 1 rejected" in report
+    assert "1 rejected, 1 to look at ─" in report
 
 
 def test_colours_only_where_asked_for() -> None:
@@ -78,3 +87,45 @@ def test_the_command_can_be_copied_into_a_shell() -> None:
     assert words[:2] == ["vllm", "serve"]
     for word, argument in zip(words[2:], plan.engine.args, strict=True):
         assert word == argument or json.loads(word) == json.loads(argument)
+
+
+@pytest.mark.parametrize(
+    ("image", "router"),
+    [("ghcr.io/llm-d/llm-d-router-endpoint-picker:v0.10.0", {}), ("mine:1", {"image": "mine:1"})],
+)
+def test_the_pickers_image_and_what_its_pods_ask_for(image: str, router: dict[str, object]) -> None:
+    resources = {"requests": {"cpu": "250m"}, "limits": {"cpu": "3", "memory": "2Gi"}}
+    report = text(router={"replicas": 2, "resources": resources, **router})
+    router_section = report[report.index("\nrouter: llm-d") :]
+    assert f"  image   {image}\n" in router_section
+    for row in (
+        r"picker pods +2",
+        r"picker cpu request +250m",
+        r"picker memory request +896Mi",
+        r"picker cpu limit +3",
+        r"picker memory limit +2Gi  1.25 GiB with a full index",
+    ):
+        assert re.search(rf"^  {row}$", router_section, re.MULTILINE), row
+
+
+@pytest.mark.parametrize(
+    ("model", "source"),
+    [
+        ({"name": "Qwen/Qwen3-32B"}, r"61\.02 GiB  of one engine, all ranks together; the catalogue"),
+        ({"name": "Qwen/Qwen3-32B", "weights": "30Gi"}, r"30 GiB  .*; spec\.model\.weights"),
+        ({"name": "a/b", "geometry": {"kvBytesPerToken": 1000}}, r"\?  not known: spec\.model\.weights"),
+    ],
+    ids=str,
+)
+def test_the_size_of_the_weights_says_where_it_is_from(model: dict[str, object], source: str) -> None:
+    document = resource().manifest()
+    document["spec"]["model"] = model
+    report = explain(make_plan(parse_resource(document, "case"), Observed()))
+    assert re.search(rf"^  weights bytes +{source}", report, re.MULTILINE)
+
+
+def test_weights_that_lie_beside_a_config() -> None:
+    config = {"num_hidden_layers": 8, "num_attention_heads": 12, "hidden_size": 768}
+    observed = Observed(model_config=config, model_config_source="m/config.json", weights_bytes=GIB)
+    report = explain(make_plan(resource("a/b"), observed))
+    assert re.search(r"weights bytes +1 GiB  of .*; the weight", report)

@@ -87,9 +87,13 @@ def test_an_unknown_model_is_told_what_to_do() -> None:
         ({"layer_types": ["full_attention", "telepathy"]}, "layer_types"),
         ({"layer_types": ["full_attention"]}, "layer_types"),
         ({"compress_ratios": [4, 128]}, "compress_ratios"),
-        ({"hybrid_layer_pattern": [0, 1]}, "hybrid_layer_pattern"),
+        ({"model_type": "qwen4_exp_text"}, "model_type"),
+        ({"model_type": "glm5_next_text", "index_kpool": 4}, "index_kpool"),
+        ({"attn_type_list": [0, 1]}, "attn_type_list"),
+        ({"hybrid_layer_pattern": [0, 1]}, "swa_head_dim"),
+        ({"hybrid_layer_pattern": "01"}, "hybrid_layer_pattern"),
+        ({"block_configs": 7}, "block_configs"),
         ({"hybrid_override_pattern": "M*?"}, "hybrid_override_pattern"),
-        ({"model_type": "minicpm3"}, "model_type"),
     ],
 )
 def test_a_config_that_cannot_be_sized_names_its_field(change: dict[str, Any], field: str) -> None:

@@ -1,5 +1,7 @@
 """What tensor parallelism, the cache's dtype and the backend do to the cost of a token."""
 
+from typing import Any
+
 import pytest
 from tests.cases.planning import resource
 
@@ -75,6 +77,13 @@ def test_a_block_grows_until_it_holds_a_state(ranks: int, block: int) -> None:
     assert geometry("Qwen/Qwen3-Next-80B-A3B-Instruct", ranks).block_tokens == block
 
 
+@pytest.mark.parametrize(("given", "block"), [(None, 32), (16, 32), (32, 32), (64, 64)])
+@pytest.mark.parametrize("dtype", ["turboquant_k8v4", "turboquant_3bit_nc"])
+def test_a_block_covers_layers_that_are_not_packed(dtype: str, given: int | None, block: int) -> None:
+    found = geometry("meta-llama/Llama-3.1-8B", kvCacheDtype=dtype, blockSize=given)
+    assert found.block_tokens == block
+
+
 def test_how_fills_in_the_numbers() -> None:
     assert geometry("Qwen/Qwen3-32B").how == "2 x 64 layers x 8 heads x 128 x 2 B"
     assert "8 replicated over 16 ranks" in geometry("Qwen/Qwen3-32B", 16).how
@@ -103,5 +112,30 @@ def test_a_model_without_attention_has_nothing_to_cache() -> None:
         "state_size": 16,
         "conv_kernel": 4,
     }
-    with pytest.raises(InvalidInputError, match=r"spec\.model\.name: no layer of this model"):
+    with pytest.raises(InvalidInputError, match=r"one state of a whole sequence \(19 KiB a sequence\)"):
         resolve_geometry(resource("local/mamba").spec, Observed(model_config=config))
+
+
+@pytest.mark.parametrize(
+    ("model", "engine", "block"),
+    [
+        ("Qwen/Qwen3-32B", {}, 16),
+        ("deepseek-ai/DeepSeek-V3", {}, 16),
+        ("deepseek-ai/DeepSeek-V3", {"kvCacheDtype": "fp8"}, 64),
+        ("deepseek-ai/DeepSeek-V3", {"blockSize": 32}, 32),
+        ("deepseek-ai/DeepSeek-V3.2", {}, 64),
+        ("deepseek-ai/DeepSeek-V3", {"extraArgs": ["--attention-backend", "FLASHMLA"]}, 64),
+    ],
+)
+def test_the_block_that_vllm_chooses(model: str, engine: dict[str, Any], block: int) -> None:
+    assert geometry(model, **engine).block_tokens == block
+
+
+def test_a_block_that_the_gpu_decides_is_told_as_a_range() -> None:
+    notes = " ".join(geometry("deepseek-ai/DeepSeek-V3").notes)
+    assert "16 on Ampere" in notes
+    assert "32 on Blackwell (B200)" in notes
+    assert "blockSize 32 suits all" in notes
+    certain = geometry("deepseek-ai/DeepSeek-V3", extraArgs=["--attention-backend=FLASHMLA"])
+    assert "the GPU decides" not in " ".join(certain.notes)
+    assert "the GPU decides" not in " ".join(geometry("deepseek-ai/DeepSeek-V3", blockSize=64).notes)

@@ -9,10 +9,11 @@ from kvtier_operator.api.quantity import parse_quantity
 from kvtier_operator.errors import InvalidInputError
 from kvtier_operator.planning.observed import Observed
 from kvtier_operator.planning.planner import make_plan
+from kvtier_scorer.config.settings import parse_settings
 
 # 409,600 tokens of the CPU tier / 64 = 6,400 entries, and 31,250 of a device's cache that is not known:
-# x 8 engines x 512 B on top of 512 MiB, to 64 MiB
-OWN = {"requests": {"cpu": "500m", "memory": "704Mi"}, "limits": {"memory": "1408Mi"}}
+# x 8 engines x 1,280 B on top of 512 MiB, to 64 MiB
+OWN = {"requests": {"cpu": "500m", "memory": "896Mi"}, "limits": {"memory": "1792Mi"}}
 
 
 def found(given: dict[str, Any]) -> dict[str, dict[str, str]]:
@@ -65,3 +66,48 @@ def test_what_is_given_stands_and_the_rest_stays_within_it(
 def test_a_contradiction_is_refused_by_the_field() -> None:
     with pytest.raises(InvalidInputError, match=r"spec\.router\.resources\.requests: a request is more than"):
         found({"requests": {"cpu": 1}, "limits": {"cpu": "500m"}})
+
+
+@pytest.mark.parametrize(
+    ("more", "limit"),
+    [({}, "1152Mi"), ({"maxBodySize": "256Mi"}, "4864Mi")],
+    ids=["follows the model", "asked for"],
+)
+def test_the_limit_of_kvtiers_own_picker_holds_all_the_bodies_that_it_takes(
+    more: dict[str, Any], limit: str
+) -> None:
+    planned = make_plan(resource(router={"flavor": "builtin", **more}), Observed()).router
+    bodies = parse_settings(planned.config).limits
+    assert planned.resources.limits["memory"] == limit
+    assert parse_quantity(limit) >= planned.resources.memory_bytes > 3 * bodies.total_body_bytes
+    assert bodies.max_body_bytes == (256 << 20 if more else 8 << 20)
+    # what it does not need from the start is a limit and no request
+    assert planned.resources.requests["memory"] == "576Mi"
+
+
+def test_a_limit_that_leaves_no_room_for_bodies_is_warned_of() -> None:
+    given = {"flavor": "builtin", "maxBodySize": "256Mi", "resources": {"limits": {"memory": "2Gi"}}}
+    plan = make_plan(resource(router=given), Observed())
+    [found] = [each for each in plan.checks if each.reason == "PickerMemoryShort"]
+    assert "all the bodies that it takes" in found.message
+
+
+def test_what_the_engines_events_tell_is_planned_too() -> None:
+    planned, told = (
+        make_plan(resource(router={"flavor": "builtin", "kvEvents": told}), Observed()).router.resources
+        for told in (False, True)
+    )
+    # 37,650 entries of 8 engines at 160 B each, and messages of 128 MiB
+    assert told.memory_bytes - planned.memory_bytes >= 37_650 * 8 * 160 + (64 << 20)
+
+
+def test_upstreams_pickers_have_memory_for_requests_under_way() -> None:
+    """100 engines, 99 requests a second and 100,000 tokens each came to 3.41 GiB, index and all."""
+
+    def limit(engines: int) -> int:
+        planned = make_plan(resource(engine={"kvCacheMemory": "20Gi"}, replicas=engines), Observed())
+        return int(parse_quantity(planned.router.resources.limits["memory"]))
+
+    # 512 MiB, 128 engines x (7,680 entries x 1,280 B and 48 MiB), to 64 MiB
+    assert limit(100) == 7_872 << 20
+    assert limit(100) == limit(128) > 3.41 * (1 << 30)

@@ -1,17 +1,17 @@
 """Which route is served: against the rule as Gateway API words it, one request at a time."""
 
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Any, Final
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.cases.routes import route
+from tests.cases.routes import covers, hidden, route
 
-from kvtier_operator.planning.route_claims import EVERY_HOST, Claim, Listeners, claim_of, hidden, listeners_of
+from kvtier_operator.planning.route_claims import EVERY_HOST, Claim, Listeners, claim_of, listeners_of
 
 _SECTIONS: Final = ("http", "https")
+_OWN: Final = [{"path": {"type": "PathPrefix", "value": "/team/qwen"}}]
 _HOSTS: Final = ("a.example.com", "b.example.com", "*.example.com", "*.com", "example.com")
 
 
@@ -22,7 +22,7 @@ def _claim(name: str = "team/qwen", **more: Any) -> Claim:  # noqa: ANN401 - the
 
 
 def _by(claim: Claim, *others: Claim) -> str:
-    found = hidden(claim, sorted((claim, *others), key=lambda each: each.turn))
+    found = hidden(claim, others)
     return found.by.route if found else ""
 
 
@@ -50,6 +50,16 @@ def _by(claim: Claim, *others: Claim) -> str:
         ({"matches": [{"headers": [{"name": "x-model", "value": "a"}]}]}, {}, False),
         ({"matches": [{"method": "POST"}]}, {}, False),
         ({"matches": [{"method": "POST"}, {}]}, {}, True),
+        ({"matches": _OWN}, {"matches": _OWN}, True),
+        ({"matches": [{"path": {"type": "PathPrefix", "value": "/team/qwen/"}}]}, {"matches": _OWN}, True),
+        ({"matches": [*_OWN, {}]}, {"matches": _OWN}, True),
+        ({"matches": [*_OWN, {}]}, {}, True),
+        # the longer path goes first, so each has requests of its own
+        ({}, {"matches": _OWN}, False),
+        ({"matches": _OWN}, {}, False),
+        ({"matches": [{"path": {"type": "PathPrefix", "value": "/team/llama"}}]}, {"matches": _OWN}, False),
+        ({"matches": [_OWN[0] | {"method": "POST"}]}, {"matches": _OWN}, False),
+        ({"matches": [{"path": {"type": "Exact", "value": "/team/qwen"}}]}, {"matches": _OWN}, False),
         ({"matches": []}, {}, True),
     ],
 )
@@ -83,6 +93,18 @@ def test_which_requests_are_lost_and_where() -> None:
     assert (everything.requests, everything.wholly) == ("all requests for every host", True)
 
 
+def test_the_path_of_requests_that_are_lost_is_told() -> None:
+    found = hidden(_claim(matches=_OWN), [_claim("a/first", matches=_OWN)])
+    assert found
+    assert (found.requests, found.wholly) == ("all requests below /team/qwen for every host", True)
+
+
+def test_paths_that_no_route_of_ours_has_are_not_kept() -> None:
+    values = ["/", "/a/b", "/a/b/c", "/a", f"/a/{'b' * 64}", "/v1/chat/completions"]
+    matches = [{"path": {"type": "PathPrefix", "value": each}} for each in values]
+    assert _claim(matches=matches).paths == {"/", "/a/b"}
+
+
 def test_listeners_that_do_not_take_a_route_are_none_of_its() -> None:
     document = route(section="http")
     assert claim_of(document)
@@ -100,10 +122,10 @@ def test_only_gateways_count_and_their_namespace_is_the_routes_own_by_default() 
 
 
 def test_ports_part_listeners_too() -> None:
-    at_80, at_81, anywhere = (replace(Listeners("g/g"), port=port) for port in (80, 81, 0))
-    assert anywhere.cover(at_80)
-    assert not at_80.cover(anywhere)
-    assert not at_80.cover(at_81)
+    at_80, at_81, anywhere = (Listeners("g/g", port=port) for port in (80, 81, 0))
+    assert anywhere in at_80.covering
+    assert at_80 not in anywhere.covering
+    assert at_80 not in at_81.covering
 
 
 def _matches(pattern: str, host: str) -> bool:
@@ -148,7 +170,9 @@ _claims = st.lists(
         Claim,
         created=st.sampled_from(["2026-01-01T00:00:00Z", "2026-01-01T00:00:01Z"]),
         route=st.sampled_from([f"team/{letter}" for letter in "abcdef"]),
-        listeners=st.sampled_from(["", *_SECTIONS]).map(lambda section: (Listeners("g/g", section),)),
+        listeners=st.sampled_from(["", *_SECTIONS]).map(
+            lambda section: frozenset([Listeners("g/g", section)])
+        ),
         hosts=st.lists(st.sampled_from(_HOSTS), unique=True, max_size=3).map(
             lambda hosts: tuple(hosts) or (EVERY_HOST,)
         ),
@@ -160,10 +184,9 @@ _claims = st.lists(
 
 @given(claims=_claims)
 def test_a_route_is_hidden_exactly_if_requests_that_are_its_own_go_elsewhere(claims: list[Claim]) -> None:
-    in_turn = sorted(claims, key=lambda each: each.turn)
     for claim in claims:
-        found = hidden(claim, in_turn)
-        alone = [claim, *(each for each in claims if each.cover(claim))]
+        found = hidden(claim, claims)
+        alone = [claim, *(each for each in claims if covers(each, claim))]
         served = {_served(alone, *request) for request in _requests(claim)}
         assert (found is not None) == (served != {claim})
         assert found is None or found.by in served

@@ -48,6 +48,11 @@ def test_weights_that_each_pod_downloads() -> None:
     assert "ephemeral-storage" not in one.limits
 
 
+@pytest.mark.parametrize("name", ["HF_HOME", "HF_HUB_CACHE"])
+def test_weights_that_are_downloaded_beside_any_volume(name: str) -> None:
+    assert budget(engine={"env": [{"name": name, "value": "/models"}]}).requests == budget().requests
+
+
 def test_engines_of_a_pod_download_them_once() -> None:
     assert lines(budget(engine={"dataParallelSize": 4})) == lines(budget())
 
@@ -64,8 +69,8 @@ def test_a_small_model_has_a_gib_beside_it() -> None:
         {"model": {"volume": {"ephemeral": {}}}},
         {"model": {"name": "/models/qwen", "weights": "60Gi", "geometry": {"kvBytesPerToken": 1000}}},
         {"model": {"name": "a/b", "geometry": {"kvBytesPerToken": 1000}}},
-        {"engine": {"env": [{"name": "HF_HOME", "value": "/models"}]}},
-        {"engine": {"env": [{"name": "HF_HUB_CACHE", "value": "/models"}]}},
+        {"engine": {"env": [{"name": "HF_HOME", "value": "/dev/shm/models"}]}},  # noqa: S108 - a name
+        {"engine": {"env": [{"name": "HF_HUB_CACHE", "value": "/var/lib/kvtier/disk/0/models"}]}},
     ],
     ids=str,
 )

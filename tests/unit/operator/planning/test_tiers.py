@@ -3,6 +3,7 @@
 import pytest
 from tests.cases.planning import check_input, resource, sized
 
+from kvtier_operator.planning.observed import Observed
 from kvtier_operator.planning.tiers import chunk_bytes
 
 GIB = 1024**3
@@ -118,3 +119,53 @@ def test_the_device_cache_is_not_guessed(engine: dict[str, int]) -> None:
 def test_no_weights_no_estimate() -> None:
     one = resource("deepseek-ai/DeepSeek-V3", engine={"gpuMemory": "141Gi", "tensorParallelSize": 8})
     assert sized(one)[0].gpu is None
+
+
+NEXT = "Qwen/Qwen3-Next-80B-A3B-Instruct"  # 24,576 B a token, 40,108,032 B of states a prefix, blocks of 544
+HELD = 100 * GIB // (544 * 24_576) * 544
+DISK = {"disk": {"capacity": "1Ti", "volume": {"emptyDir": {}}}}
+
+
+@pytest.mark.parametrize(
+    ("expected", "longest", "prefix"),
+    [
+        (2_048, None, 2_048),
+        (None, 8_192, 8_192),
+        (None, None, 262_144),  # the model's own
+        (16, None, 544),  # what is shorter than a block is not cached
+    ],
+)
+def test_states_of_the_prefixes_take_their_part(
+    expected: int | None, longest: int | None, prefix: int
+) -> None:
+    cpu = {} if expected is None else {"expectedPrefixTokens": expected}
+    one = resource(NEXT, tiers={"cpu": {"capacity": "100Gi", **cpu}}, engine={"maxModelLen": longest})
+    given = check_input(one)
+    tier = given.tiers.cpu
+    left = HELD * prefix * 24_576 // (prefix * 24_576 + 40_108_032)
+    assert tier.tokens == left // 544 * 544
+    assert tier.held_tokens == HELD
+    assert given.router.entries.cpu_prefix == -(-tier.tokens // given.router.tokens_per_entry)
+
+
+def test_a_disk_keeps_states_too() -> None:
+    one = resource(NEXT, tiers={"cpu": {"capacity": "100Gi", "expectedPrefixTokens": 1_632}, **DISK})
+    disk = check_input(one).tiers.disk
+    assert disk is not None
+    assert disk.tokens / disk.held_tokens == pytest.approx(0.5, abs=0.001)  # 1,632 x 24,576 = 40,108,032
+
+
+def test_models_without_states_keep_tokens_alone() -> None:
+    one = resource(tiers={"cpu": {"capacity": "100Gi", "expectedPrefixTokens": 16}})
+    assert check_input(one).tiers.cpu.states_tokens == 0
+
+
+def test_a_tier_of_unlike_blocks_is_counted_in_the_larger_ones() -> None:
+    # vLLM's own connector: 5 full layers with blocks of 32 tokens x 4 KiB, 25 windows with 16 x 8 KiB
+    full = {"head_dim": 128, "num_attention_heads": 8, "num_key_value_heads": 4, "num_hidden_layers": 30}
+    kinds = (["sliding_attention"] * 5 + ["full_attention"]) * 5
+    config = full | {"sliding_window": 128, "layer_types": kinds, "global_head_dim": 64}
+    given = check_input(resource("x/y", backend="Native"), Observed(model_config=config))
+    assert given.geometry.group_block_tokens == (32, 16)
+    assert (given.backend.tokens_per_chunk, given.router.tokens_per_entry) == (32, 64)
+    assert chunk_bytes(given.geometry, given.backend) == 5 * 32 * 4 * 2 * 64 * 2

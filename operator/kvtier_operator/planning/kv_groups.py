@@ -1,0 +1,233 @@
+"""How vLLM divides a model's layers into KV cache groups, and how wide that makes a block.
+
+All groups take blocks of one pool, so every block has the bytes of the widest group, on the device and in
+a tier (vLLM, v1/core/kv_cache_utils.py, get_kv_cache_groups; distributed/kv_transfer/kv_connector/v1/
+offloading/config.py, worker_kv_bytes_per_block). The functions bear vLLM's names; both minors agree.
+"""
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+from kvtier_operator.planning.model_shape.shape import LayerKind
+from kvtier_operator.planning.units import ceil_div, round_up
+
+# Below this ratio of layer counts the larger one sets the group's size.
+_GROUP_PADDING_RATIO: Final = 1.5
+_TOKEN_KINDS: Final = {LayerKind.FULL, LayerKind.MLA}
+
+
+@dataclass(frozen=True, slots=True)
+class LayerPages:
+    """Layers whose pages are alike, on one rank.
+
+    Attributes:
+        kind: How they keep their past.
+        layers: How many.
+        block_tokens: Tokens of one block.
+        page_bytes: Bytes of one block in one layer.
+        window_tokens: Window of sliding layers; 0 otherwise.
+        alignment_bytes: What blocks are a multiple of bytes apart, where all layers lie in one block.
+    """
+
+    kind: LayerKind
+    layers: int
+    block_tokens: int
+    page_bytes: int
+    window_tokens: int = 0
+    alignment_bytes: int = 1
+
+    @property
+    def keeps_tokens(self) -> bool:
+        """Whether every token is kept."""
+        return self.kind in _TOKEN_KINDS
+
+    def joins(self, other: "LayerPages") -> bool:
+        """Whether the two can be one group without being alike (UniformTypeKVCacheSpecs.is_uniform_type)."""
+        if self.block_tokens != other.block_tokens:
+            return False
+        if self.keeps_tokens or other.keeps_tokens:
+            return self.keeps_tokens and other.keeps_tokens
+        if self.kind is LayerKind.STATE:
+            return other.kind is self.kind and other.page_bytes == self.page_bytes
+        return other.kind is self.kind and other.window_tokens == self.window_tokens
+
+
+@dataclass(frozen=True, slots=True)
+class KVGroup:
+    """One or more groups that are alike.
+
+    Attributes:
+        kind: How their layers keep their past.
+        groups: How many.
+        block_tokens: Tokens of one block.
+        window_tokens: Window of sliding layers; 0 otherwise.
+    """
+
+    kind: LayerKind
+    groups: int
+    block_tokens: int
+    window_tokens: int = 0
+
+    @property
+    def keeps_tokens(self) -> bool:
+        """Whether every token is kept."""
+        return self.kind in _TOKEN_KINDS
+
+
+@dataclass(frozen=True, slots=True)
+class KVGroups:
+    """All groups of a model.
+
+    Attributes:
+        block_bytes: Bytes of one block of any group, on one rank.
+        groups: Those that keep every token first.
+        slots: Layers that each group is padded to; 0 where none is.
+    """
+
+    block_bytes: int
+    groups: tuple[KVGroup, ...]
+    slots: int = 0
+
+
+def get_kv_cache_groups(layers: Sequence[LayerPages], *, block_outermost: bool) -> KVGroups | None:
+    """The groups of a model's layers.
+
+    Args:
+        layers: All that keep anything, at least one.
+        block_outermost: Whether the cache's layout has blocks outermost (BLHNC), so that layers with pages of
+            unlike size can lie in one block.
+
+    Returns:
+        None where vLLM finds no common size of a page, and refuses to start.
+    """
+    found = _groups(layers, block_outermost=block_outermost)
+    if found is None or not block_outermost:
+        return found
+    alignment_bytes = math.lcm(*(layer.alignment_bytes for layer in layers))
+    return replace(found, block_bytes=round_up(found.block_bytes, alignment_bytes))
+
+
+def _groups(layers: Sequence[LayerPages], *, block_outermost: bool) -> KVGroups | None:
+    if all(layers[0].joins(other) for other in layers[1:]):
+        return _one_group(layers)
+    if block_outermost and len({layer.page_bytes for layer in layers}) > 1:
+        return _packed(layers)
+    unified = _unify_page_size(layers)
+    if unified is not None:
+        return _uniform_page_size(unified)
+    # A latent's pages cannot be padded: windows beside it are kept in full then.
+    promoted = [_promoted(layer) for layer in layers]
+    return _one_group(promoted) if all(promoted[0].joins(other) for other in promoted[1:]) else None
+
+
+def _one_group(layers: Sequence[LayerPages]) -> KVGroups:
+    first = layers[0]
+    return KVGroups(
+        sum(layer.layers * layer.page_bytes for layer in layers),
+        (KVGroup(first.kind, 1, first.block_tokens, first.window_tokens),),
+    )
+
+
+def _promoted(layer: LayerPages) -> LayerPages:
+    return replace(layer, kind=LayerKind.FULL) if layer.kind is LayerKind.SLIDING else layer
+
+
+def _packed(layers: Sequence[LayerPages]) -> KVGroups | None:
+    """vLLM: _get_packed_kv_cache_groups."""
+    buckets: list[list[LayerPages]] = []
+    for layer in layers:
+        bucket = next((one for one in buckets if one[0].joins(layer)), None)
+        if bucket is None:
+            buckets.append([layer])
+        else:
+            bucket.append(layer)
+    repeats = _repeats(buckets)
+    pages = [_page_layers(bucket) for bucket in buckets]
+    splits = [_splits(page, repeats) for page in pages]
+    states = [_is_state(bucket, repeats) for bucket in buckets]
+    anchor_bytes = max(
+        _widest(page, sum(page.values()) if state else split)
+        for page, split, state in zip(pages, splits, states, strict=True)
+    )
+    groups, block_bytes = [], 0
+    for bucket, page, split, state in zip(buckets, pages, splits, states, strict=True):
+        count = split
+        if state:
+            states_per_block = max(anchor_bytes // bucket[0].page_bytes, 1)
+            count = max(split, ceil_div(sum(page.values()), states_per_block))
+        if count > 1 and len(set(page.values())) > 1:
+            return None  # vLLM splits by whole repeats of a pattern, and loses the layers that are left
+        block_bytes = max(block_bytes, _widest(page, count))
+        groups.append(KVGroup(bucket[0].kind, count, bucket[0].block_tokens, bucket[0].window_tokens))
+    return KVGroups(block_bytes, _tokens_first(groups))
+
+
+def _page_layers(bucket: Iterable[LayerPages]) -> dict[int, int]:
+    """Layers by the size of their pages."""
+    found: dict[int, int] = {}
+    for layer in bucket:
+        found[layer.page_bytes] = found.get(layer.page_bytes, 0) + layer.layers
+    return found
+
+
+def _repeats(buckets: Iterable[Iterable[LayerPages]]) -> int | None:
+    """Repeats of the layer pattern in each group; None where no bucket mixes sizes evenly."""
+    balanced = [page for page in map(_page_layers, buckets) if len(set(page.values())) == 1]
+    least = max((max(page.values()) for page in balanced if len(page) > 1), default=0)
+    return _approximate_gcd([max(page.values()) for page in balanced], least) if least else None
+
+
+def _approximate_gcd(values: Sequence[int], least: int) -> int:
+    """The divisor from `least` on that pads these the least; the larger one of two."""
+    return min(
+        range(least, max(values) + 1),
+        key=lambda divisor: (sum(-value % divisor for value in values), -divisor),
+        default=least,
+    )
+
+
+def _splits(page: dict[int, int], repeats: int | None) -> int:
+    balanced = len(set(page.values())) == 1
+    return ceil_div(max(page.values()), repeats) if balanced and repeats is not None else 1
+
+
+def _is_state(bucket: Sequence[LayerPages], repeats: int | None) -> bool:
+    kind = bucket[0].kind
+    return kind is LayerKind.STATE or (kind is LayerKind.SLIDING and repeats is None)
+
+
+def _widest(page: dict[int, int], groups: int) -> int:
+    """Bytes of a block of the largest of so many groups."""
+    return sum(ceil_div(layers, groups) * page_bytes for page_bytes, layers in page.items())
+
+
+def _unify_page_size(layers: Sequence[LayerPages]) -> list[LayerPages] | None:
+    """vLLM: unify_kv_cache_spec_page_size. Small pages get more tokens, or padding where none fit."""
+    largest = max(layer.page_bytes for layer in layers)
+    unified = []
+    for layer in layers:
+        times, rest = divmod(largest, layer.page_bytes)
+        if layer.kind is LayerKind.STATE or (rest and layer.kind is not LayerKind.MLA):
+            unified.append(replace(layer, page_bytes=largest))
+        elif not rest:
+            unified.append(replace(layer, page_bytes=largest, block_tokens=layer.block_tokens * times))
+        else:
+            return None
+    return unified
+
+
+def _uniform_page_size(layers: Sequence[LayerPages]) -> KVGroups:
+    """vLLM: _get_kv_cache_groups_uniform_page_size."""
+    least, most = min(layer.layers for layer in layers), max(layer.layers for layer in layers)
+    slots = most if most < least * _GROUP_PADDING_RATIO else least
+    groups = [
+        KVGroup(layer.kind, ceil_div(layer.layers, slots), layer.block_tokens, layer.window_tokens)
+        for layer in layers
+    ]
+    return KVGroups(slots * layers[0].page_bytes, _tokens_first(groups), slots)
+
+
+def _tokens_first(groups: Iterable[KVGroup]) -> tuple[KVGroup, ...]:
+    return tuple(sorted(groups, key=lambda group: not group.keeps_tokens))

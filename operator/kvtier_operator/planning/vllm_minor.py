@@ -1,0 +1,21 @@
+"""Which minor of vLLM an engine's image has, where its tag tells."""
+
+import re
+from typing import Final
+
+_TAG: Final = re.compile(r"v?0\.(\d+)(?:[.\-_+].*)?")
+
+
+def vllm_minor(image: str | None) -> int | None:
+    """33 for `vllm/vllm-openai:v0.33.0`; None where no tag, a digest, or another name says nothing.
+
+    Args:
+        image: A reference; vLLM's own, under any registry, has its version as the tag.
+    """
+    if image is None:
+        return None
+    name, _, tag = image.partition("@")[0].rpartition(":")
+    found = _TAG.fullmatch(tag)
+    if found is None or "/lmcache/" in f"/{name}" or not name.rpartition("/")[2].startswith("vllm"):
+        return None
+    return int(found[1])
