@@ -34,14 +34,14 @@ def plan_kvtier(spec: Spec, geometry: Geometry) -> BackendPlan:
     """
     cpu, disk = spec.tiers.cpu, spec.tiers.disk
     share = Share.of(spec)
-    slices = 1 if geometry.mla else share.ranks_per_engine
+    slices = 1 if geometry.stored_once else share.ranks_per_engine
     slice_bytes = max(share.cpu_bytes // slices, 1)  # too small for anything, which a check says
     if cpu.hugepages.policy is Policy.REQUIRE:
         slice_bytes = round_up(slice_bytes, page_bytes(cpu))
     engine_bytes = slice_bytes * slices
     hugepages = required_pages(cpu, [slice_bytes] * (slices * share.engines))
     blocks_per_chunk = _blocks_per_chunk(spec, geometry)
-    chunk_tokens = blocks_per_chunk * geometry.block_tokens
+    chunk_tokens = blocks_per_chunk * geometry.whole_block_tokens
     alignment_bytes = DISK_ALIGNMENT_BYTES * (slices if disk else 1)
     mounts = disk_mounts(disk)
     chunks = disk_chunks(spec, geometry, chunk_tokens, alignment_bytes)
@@ -75,4 +75,4 @@ def plan_kvtier(spec: Spec, geometry: Geometry) -> BackendPlan:
 def _blocks_per_chunk(spec: Spec, geometry: Geometry) -> int:
     if spec.engine.device is Device.CPU:
         return 1
-    return max(_CUDA_CHUNK_TOKENS // geometry.block_tokens, 1)
+    return max(_CUDA_CHUNK_TOKENS // geometry.whole_block_tokens, 1)

@@ -7,7 +7,11 @@ from kvtier_operator.api.engine import Device
 from kvtier_operator.api.resource import Spec
 from kvtier_operator.api.tiers import Policy
 from kvtier_operator.planning.backends.disk import disk_mounts, shared_volume_notes
-from kvtier_operator.planning.backends.lmcache_settings import CHUNK_TOKENS
+from kvtier_operator.planning.backends.lmcache_mp_chunks import (
+    bytes_per_chunk,
+    chunk_notes,
+    chunk_tokens,
+)
 from kvtier_operator.planning.backends.pages import required_pages
 from kvtier_operator.planning.backends.share import Share, gib, gib_text, round_down
 from kvtier_operator.planning.backends.transfer import transfer_args
@@ -31,7 +35,6 @@ def plan_lmcache_mp(spec: Spec, geometry: Geometry) -> BackendPlan:
     v1/distributed/l2_adapters/fs_native_l2_adapter.py (disk), integration/vllm/lmcache_mp_connector.py and
     vllm_multi_process_adapter.py (the `lmcache.mp.` settings).
     """
-    del geometry
     cpu, disk = spec.tiers.cpu, spec.tiers.disk
     share = Share.of(spec)
     capacity, required = cpu.capacity.bytes, cpu.hugepages.policy is Policy.REQUIRE
@@ -43,7 +46,7 @@ def plan_lmcache_mp(spec: Spec, geometry: Geometry) -> BackendPlan:
     server = Sidecar(
         name=SIDECAR_NAME,
         image=None,
-        command=_command(spec, cpu_bytes, disk_bytes, mounts, request_port),
+        command=_command(spec, _server(spec, geometry, cpu_bytes, request_port), disk_bytes, mounts),
         env=_env(spec),
         ports={
             "lmcache": request_port,
@@ -72,8 +75,9 @@ def plan_lmcache_mp(spec: Spec, geometry: Geometry) -> BackendPlan:
         cpu_bytes_per_rank=cpu_bytes // share.ranks,
         disk_bytes_per_rank=disk_bytes // share.ranks,
         hugepages=hugepages,
-        tokens_per_chunk=CHUNK_TOKENS,
-        notes=_notes(spec),
+        tokens_per_chunk=chunk_tokens(geometry),
+        bytes_per_chunk=bytes_per_chunk(geometry),
+        notes=(*_notes(spec), *chunk_notes(geometry)),
     )
 
 
@@ -90,19 +94,18 @@ def _env(spec: Spec) -> dict[str, str]:
     return env
 
 
-def _command(
-    spec: Spec, cpu_bytes: int, disk_bytes: int, mounts: tuple[Mount, ...], request_port: int
-) -> tuple[str, ...]:
-    cpu, disk = spec.tiers.cpu, spec.tiers.disk
-    required = cpu.hugepages.policy is Policy.REQUIRE
-    command = [
+def _server(spec: Spec, geometry: Geometry, cpu_bytes: int, request_port: int) -> tuple[str, ...]:
+    required = spec.tiers.cpu.hugepages.policy is Policy.REQUIRE
+    return (
         *("lmcache", "server"),
         *("--host", "127.0.0.1"),
         *("--port", str(request_port)),
         *("--http-host", "127.0.0.1"),
         *("--http-port", str(request_port + 1)),
         *("--prometheus-port", str(request_port + 2)),
-        *("--chunk-size", str(CHUNK_TOKENS)),
+        *("--chunk-size", str(chunk_tokens(geometry))),
+        # one object for all layers would hold every token of windows, and a state for every chunk
+        *(("--separate-object-groups",) if geometry.hybrid else ()),
         *("--max-workers", str(Share.of(spec).ranks)),
         *("--l1-size-gb", gib_text(cpu_bytes)),
         # all of it at start: an allocation that cannot be had fails then, not under load
@@ -111,9 +114,15 @@ def _command(
         *("--eviction-policy", "LRU"),
         # the engine's /dev/shm is a volume of its own, so CUDA handles cannot be passed through it
         "--isolated-ipc",
-    ]
+    )
+
+
+def _command(
+    spec: Spec, server: tuple[str, ...], disk_bytes: int, mounts: tuple[Mount, ...]
+) -> tuple[str, ...]:
+    disk = spec.tiers.disk
     if disk is None:
-        return tuple(command)
+        return server
     folder = f"{mounts[0].mount_path}/lmcache"
     adapter: dict[str, Any] = {
         "type": "fs_native",
@@ -123,9 +132,9 @@ def _command(
         # the capacity alone only counts; nothing is deleted without this (LMCache #4564)
         "eviction": {"eviction_policy": "LRU", "trigger_watermark": 0.9, "eviction_ratio": 0.1},
     }
-    command += ["--l2-adapter", json.dumps(adapter, separators=(",", ":"))]
+    second_level = ("--l2-adapter", json.dumps(adapter, separators=(",", ":")))
     # the adapter does not count files of an earlier start, so they would add up beyond the capacity
-    return ("/bin/sh", "-c", _SCRATCH_SCRIPT, folder, *command)
+    return ("/bin/sh", "-c", _SCRATCH_SCRIPT, folder, *server, *second_level)
 
 
 def _notes(spec: Spec) -> tuple[str, ...]:

@@ -10,13 +10,13 @@ from kvtier_operator.planning.backends.transfer import transfer_args
 from kvtier_operator.planning.block_tokens import engine_block_tokens
 from kvtier_operator.planning.geometry import Geometry
 from kvtier_operator.planning.plan import BackendPlan
-from kvtier_operator.planning.units import round_up
+from kvtier_operator.planning.units import ceil_div
 
 _INDEX_BYTES_PER_ENTRY: Final = 600
 """Of vLLM's LRU index (v1/kv_offload/cpu/policies/lru.py): 515 to 593 bytes an entry measured under 0.32."""
 
 _DISK_TOKENS_PER_FILE: Final = 256
-"""llm-d, guides/tiered-prefix-cache, native/fs: `block_size` 256. Smaller files cost more lookups."""
+"""llm-d, guides/tiered-prefix-cache, native/fs. Smaller files cost more lookups."""
 
 
 def plan_native(spec: Spec, geometry: Geometry) -> BackendPlan:
@@ -24,17 +24,19 @@ def plan_native(spec: Spec, geometry: Geometry) -> BackendPlan:
 
     Sources, the same in 0.32 and 0.33: vllm/v1/kv_offload/cpu/spec.py (`num_chunks = cpu_bytes_to_use //
     bytes of a chunk of all ranks`), cpu/shared_offload_region.py (one region of that size in /dev/shm,
-    touched at start), tiering/spec.py and tiering/fs/manager.py.
+    touched at start), tiering/spec.py and tiering/fs/manager.py, and distributed/kv_transfer/kv_connector/v1/
+    offloading/config.py (`blocks_per_chunk`).
     """
     share = Share.of(spec)
     extra: dict[str, Any] = {"cpu_bytes_to_use": share.cpu_bytes}
     mounts = disk_mounts(spec.tiers.disk)
-    tokens_per_chunk = geometry.block_tokens
+    blocks_per_chunk = ceil_div(_DISK_TOKENS_PER_FILE, geometry.whole_block_tokens) if mounts else 1
+    tokens_per_chunk = blocks_per_chunk * geometry.whole_block_tokens
     if mounts:
-        tokens_per_chunk = round_up(_DISK_TOKENS_PER_FILE, geometry.block_tokens)
         extra |= {
             "spec_name": "TieringOffloadingSpec",
-            "block_size": tokens_per_chunk,
+            # vLLM takes `block_size`, in tokens, only where all groups of layers have the same block
+            "blocks_per_chunk": blocks_per_chunk,
             "secondary_tiers": [
                 {"type": "fs", "root_dir": f"{mounts[0].mount_path}/native/{_namespace(spec)}"}
             ],

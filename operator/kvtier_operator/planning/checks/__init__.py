@@ -5,52 +5,94 @@ A new check is one file and one line in `CHECKS`. Each has a test that sees it p
 
 from typing import Final
 
+from kvtier_operator.planning.checks.adapter_keys import adapter_keys
+from kvtier_operator.planning.checks.allowed_gateways import allowed_gateways
+from kvtier_operator.planning.checks.allowed_host_names import allowed_host_names
+from kvtier_operator.planning.checks.allowed_host_path import allowed_host_path
+from kvtier_operator.planning.checks.allowed_images import allowed_images
+from kvtier_operator.planning.checks.allowed_ipc_lock import allowed_ipc_lock
+from kvtier_operator.planning.checks.allowed_root import allowed_root
+from kvtier_operator.planning.checks.attention_backend import attention_backend
 from kvtier_operator.planning.checks.attention_heads import attention_heads
 from kvtier_operator.planning.checks.backend_device import backend_device
+from kvtier_operator.planning.checks.block_hash import block_hash
 from kvtier_operator.planning.checks.block_size import block_size
 from kvtier_operator.planning.checks.cache_dtype import cache_dtype
 from kvtier_operator.planning.checks.check import Check, CheckInput
 from kvtier_operator.planning.checks.cpu_request import cpu_request
+from kvtier_operator.planning.checks.data_parallel import data_parallel
 from kvtier_operator.planning.checks.device_cache import device_cache
+from kvtier_operator.planning.checks.device_image import device_image
+from kvtier_operator.planning.checks.devices import devices
 from kvtier_operator.planning.checks.disk_behind_memory import disk_behind_memory
 from kvtier_operator.planning.checks.disk_folder import disk_folder
 from kvtier_operator.planning.checks.disk_restart import disk_restart
+from kvtier_operator.planning.checks.draft_known import draft_known
+from kvtier_operator.planning.checks.engine_tls import engine_tls
+from kvtier_operator.planning.checks.expandable_segments import expandable_segments
 from kvtier_operator.planning.checks.gateway_provider import gateway_provider
 from kvtier_operator.planning.checks.host_path import host_path
 from kvtier_operator.planning.checks.hugepages_backend import hugepages_backend
 from kvtier_operator.planning.checks.hugepages_pool import hugepages_pool
+from kvtier_operator.planning.checks.hybrid_manager import hybrid_manager
 from kvtier_operator.planning.checks.hybrid_models import hybrid_models
+from kvtier_operator.planning.checks.lmcache_chunk import lmcache_chunk
 from kvtier_operator.planning.checks.lmcache_deprecated import lmcache_deprecated
 from kvtier_operator.planning.checks.machine_disk import machine_disk
 from kvtier_operator.planning.checks.machine_memory import machine_memory
 from kvtier_operator.planning.checks.memlock import memlock
+from kvtier_operator.planning.checks.model_source import model_source
 from kvtier_operator.planning.checks.model_volume import model_volume
+from kvtier_operator.planning.checks.overridden_length import overridden_length
+from kvtier_operator.planning.checks.picker_callers import picker_callers
 from kvtier_operator.planning.checks.picker_entries import picker_entries
 from kvtier_operator.planning.checks.picker_gpu_entries import picker_gpu_entries
 from kvtier_operator.planning.checks.picker_memory import picker_memory
 from kvtier_operator.planning.checks.picker_replicas import picker_replicas
 from kvtier_operator.planning.checks.pinned_allocation import pinned_allocation
+from kvtier_operator.planning.checks.prefix_fills_block import prefix_fills_block
 from kvtier_operator.planning.checks.reserved_arguments import reserved_arguments
 from kvtier_operator.planning.checks.reserved_environment import reserved_environment
+from kvtier_operator.planning.checks.retention_interval import retention_interval
+from kvtier_operator.planning.checks.shared_claim import shared_claim
 from kvtier_operator.planning.checks.shared_memory import shared_memory
+from kvtier_operator.planning.checks.speculation_supported import speculation_supported
 from kvtier_operator.planning.checks.tier_holds_sequence import tier_holds_sequence
 from kvtier_operator.planning.checks.tier_larger_than_device import tier_larger_than_device
 from kvtier_operator.planning.checks.tier_pays import tier_pays
+from kvtier_operator.planning.checks.unplanned_arguments import unplanned_arguments
 from kvtier_operator.planning.checks.weights_known import weights_known
 from kvtier_operator.planning.plan import CheckResult
 
 CHECKS: Final[tuple[Check, ...]] = (
     attention_heads,
+    speculation_supported,
+    draft_known,
     hybrid_models,
+    lmcache_chunk,
+    adapter_keys,
+    hybrid_manager,
+    retention_interval,
+    overridden_length,
     backend_device,
     lmcache_deprecated,
     reserved_arguments,
+    unplanned_arguments,
     reserved_environment,
+    expandable_segments,
+    engine_tls,
+    block_hash,
+    attention_backend,
     block_size,
+    prefix_fills_block,
     cache_dtype,
     device_cache,
     weights_known,
+    model_source,
     model_volume,
+    devices,
+    device_image,
+    shared_claim,
     cpu_request,
     machine_memory,
     shared_memory,
@@ -69,10 +111,19 @@ CHECKS: Final[tuple[Check, ...]] = (
     picker_entries,
     picker_gpu_entries,
     picker_memory,
+    data_parallel,
     picker_replicas,
     gateway_provider,
+    picker_callers,
+    allowed_host_path,
+    allowed_root,
+    allowed_ipc_lock,
+    allowed_images,
+    allowed_host_names,
+    allowed_gateways,
 )
-"""In the order of the report: the model, the engine, memory, the tiers, the picker, the gateway."""
+"""In the order of the report: the model, the engine, memory, the tiers, the picker, the gateway, what the
+cluster's owner lets resources ask for."""
 
 
 def run_checks(given: CheckInput) -> tuple[CheckResult, ...]:

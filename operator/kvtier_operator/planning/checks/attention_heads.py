@@ -26,6 +26,13 @@ def attention_heads(given: CheckInput) -> CheckResult:
             f"use one of {_divisors(query_heads)}",
         )
     for group in given.geometry.groups:
+        apart = [heads for heads in group.state.heads if heads % ranks] if group.state else []
+        if apart:
+            return _VERDICTS.reject(
+                "StateNotDivisible",
+                f"{apart[0]} heads or groups of a linear-attention state cannot be shared out over {ranks} "
+                f"ranks; use one of {_divisors(apart[0])}",
+            )
         if group.kind in {LayerKind.MLA, LayerKind.STATE}:
             continue
         if group.kv_heads % ranks and ranks % group.kv_heads:
@@ -34,12 +41,19 @@ def attention_heads(given: CheckInput) -> CheckResult:
                 f"{group.kv_heads} KV heads and {ranks} ranks do not divide each other; "
                 f"use one of {_divisors(group.kv_heads)} or a multiple of {group.kv_heads}",
             )
+        if group.kv_heads < ranks and not given.geometry.kv_heads_replicated:
+            return _VERDICTS.reject(
+                "KVHeadsNotReplicated",
+                f"{group.kv_heads} KV heads on {ranks} ranks: vLLM copies none of this model; "
+                f"use {group.kv_heads} ranks or fewer",
+            )
         if group.kv_heads < ranks:
             copies = ranks // group.kv_heads
             return _VERDICTS.warn(
                 "KVHeadsReplicated",
                 f"{group.kv_heads} KV heads on {ranks} ranks: each is kept {copies} times, so every tier "
                 f"holds {copies} times fewer tokens; {group.kv_heads} ranks would keep each once",
+                by_itself="counts the copies in all sizes",
             )
     return _VERDICTS.passed(f"the model's heads can be shared out over {many(ranks, 'rank')}")
 

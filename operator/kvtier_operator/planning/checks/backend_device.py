@@ -22,5 +22,6 @@ def backend_device(given: CheckInput) -> CheckResult:
         return _VERDICTS.warn(
             "DeviceNotTested",
             f"backend {backend} is made for GPUs and not tested on device cpu; spec.backend KVTier is",
+            by_itself="starts the engines all the same",
         )
     return _VERDICTS.passed(f"backend {backend} works on device {device}")

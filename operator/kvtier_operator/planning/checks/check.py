@@ -1,7 +1,8 @@
 """What a check is: a pure function from the plan's parts to one verdict."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from kvtier_operator.api.resource import KVCacheTier, Spec
 from kvtier_operator.planning.geometry import Geometry
@@ -9,6 +10,7 @@ from kvtier_operator.planning.nodes.pod_needs import keeps_away_its_like
 from kvtier_operator.planning.objects.names import Component, Names
 from kvtier_operator.planning.observed import Machine, Observed
 from kvtier_operator.planning.plan import BackendPlan, Budget, CheckResult, Outcome, RouterPlan, Tiers
+from kvtier_operator.planning.policy import OwnerPolicy
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +31,11 @@ class CheckInput:
         return self.resource.spec
 
     @property
+    def policy(self) -> OwnerPolicy:
+        """What the cluster's owner lets resources ask for."""
+        return self.observed.policy
+
+    @property
     def machine(self) -> Machine:
         """The machine of a local run; all unknown when planning for a cluster."""
         return self.observed.machine or Machine()
@@ -47,6 +54,8 @@ class CheckInput:
 
 Check = Callable[[CheckInput], CheckResult]
 
+_AS_WRITTEN: Final = "runs it as it is written"
+
 
 @dataclass(frozen=True, slots=True)
 class Verdicts:
@@ -60,14 +69,35 @@ class Verdicts:
     name: str
     field: str
 
-    def passed(self, message: str, *, reason: str = "Passed") -> CheckResult:
+    def passed(self, message: str, *, reason: str = "Passed", field: str = "") -> CheckResult:
         """Nothing to do; the message says what was found."""
-        return CheckResult(self.name, Outcome.PASS, reason, message, self.field)
+        return CheckResult(self.name, Outcome.PASS, reason, message, field or self.field)
 
-    def warn(self, reason: str, message: str, *, field: str = "") -> CheckResult:
-        """It will run, but not as a reader may expect."""
-        return CheckResult(self.name, Outcome.WARN, reason, message, field or self.field)
+    def warn(
+        self, reason: str, message: str, *, by_itself: str = _AS_WRITTEN, field: str = ""
+    ) -> CheckResult:
+        """It will run, but not as a reader may expect.
+
+        Args:
+            reason: CamelCase.
+            message: What is found, and what its reader can do.
+            by_itself: What becomes of it if that is nothing, after "by itself kvtier".
+            field: Path of the field that it is about, in place of the check's.
+        """
+        said = f"{message}; by itself kvtier {by_itself}"
+        return CheckResult(self.name, Outcome.WARN, reason, said, field or self.field)
 
     def reject(self, reason: str, message: str, *, field: str = "") -> CheckResult:
         """It cannot run."""
         return CheckResult(self.name, Outcome.REJECT, reason, message, field or self.field)
+
+    def reject_each(self, reason: str, faults: Sequence[tuple[str, str]]) -> CheckResult:
+        """The same for several things at once, so that nobody mends one to be told the next.
+
+        Args:
+            reason: As for one.
+            faults: Field and message of each; at least one.
+        """
+        (field, first), *others = faults
+        message = "; ".join((first, *(f"{place}: {said}" for place, said in others)))
+        return self.reject(reason, message, field=field)

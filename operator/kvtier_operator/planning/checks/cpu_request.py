@@ -23,5 +23,6 @@ def cpu_request(given: CheckInput) -> CheckResult:
             "NoCPURequest",
             "vLLM computes on the CPU and asks for none: beside other pods it gets next to nothing; "
             "set it to the cores that one engine is to have",
+            by_itself="requests none",
         )
     return _VERDICTS.passed(f"{asked} of a CPU asked for")

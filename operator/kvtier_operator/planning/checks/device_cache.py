@@ -39,6 +39,7 @@ def device_cache(given: CheckInput) -> CheckResult:
         return _VERDICTS.warn(
             "SequenceMayNotFit",
             f"by estimate, {message}raise spec.engine.tensorParallelSize until each rank has {size(needed)}",
+            by_itself="starts the engines, and EnginesReady has vLLM's words if they end",
             field="spec.engine.gpuMemory",
         )
     return _VERDICTS.reject(

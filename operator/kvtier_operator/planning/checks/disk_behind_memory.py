@@ -50,6 +50,7 @@ def disk_behind_memory(given: CheckInput) -> CheckResult:
             "MemorySmallBesideDisk",
             f"{numbers}, the longest sequence has {count(longest)}: where the disk does not keep up with its "
             f"prefill, its end is not written; {size(needed)} of CPU tier would hold it",
+            by_itself="has what was left out written when it is used again",
             field="spec.tiers.cpu.capacity",
         )
     return _VERDICTS.passed(numbers)

@@ -41,5 +41,6 @@ def disk_folder(given: CheckInput) -> CheckResult:
         "OneEngineOfANode",
         f"an engine needs its folder to itself: of {replicas} replicas a second one on a node does not "
         "start; keep them apart with a required anti-affinity by host name in spec.engine.affinity",
+        by_itself="starts all of them, and EnginesReady names the pod that finds its folder taken",
         field="spec.tiers.disk.volume.hostPath",
     )

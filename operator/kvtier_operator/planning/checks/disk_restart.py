@@ -8,6 +8,7 @@ from kvtier_operator.planning.checks.check import CheckInput, Verdicts
 from kvtier_operator.planning.plan import CheckResult
 
 _VERDICTS: Final = Verdicts("disk-restart", "spec.tiers.disk")
+_EMPTIED: Final = "empties the folder before each start"
 _WARNINGS: Final = {
     Backend.NATIVE: (
         "DiskUnbounded",
@@ -16,17 +17,20 @@ _WARNINGS: Final = {
             "volume only, and a full one stops caching; clean the folder yourself, or use a volume that goes "
             "with the pod"
         ),
+        "deletes nothing there",
     ),
     Backend.LMCACHE: (
         "DiskColdAfterRestart",
         (
             "LMCache's disk starts empty after every restart and never removes the files of an earlier one: "
-            "kvtier empties the folder first, so nothing survives; choose it for size, not for warm restarts"
+            "choose it for size, not for warm restarts, which spec.backend KVTier has"
         ),
+        _EMPTIED,
     ),
     Backend.LMCACHE_MP: (
         "DiskColdAfterRestart",
-        ("the server's disk tier starts empty after every restart: kvtier empties its folder first"),
+        "the server's disk tier starts empty after every restart; spec.backend KVTier's is warm then",
+        _EMPTIED,
     ),
 }
 
@@ -40,7 +44,8 @@ def disk_restart(given: CheckInput) -> CheckResult:
         return _VERDICTS.passed(
             "backend KVTier keeps to the capacity and is warm after a restart" + _until(disk.volume)
         )
-    return _VERDICTS.warn(*_WARNINGS[given.spec.backend])
+    reason, message, by_itself = _WARNINGS[given.spec.backend]
+    return _VERDICTS.warn(reason, message, by_itself=by_itself)
 
 
 def _until(volume: Volume) -> str:

@@ -19,5 +19,6 @@ def gateway_provider(given: CheckInput) -> CheckResult:
             "GatewayWithoutPools",
             "kgateway's Envoy takes InferencePools in version 2.1 and earlier only; "
             "from 2.2 use a Gateway of class agentgateway and provider: agentgateway",
+            by_itself="makes the route all the same, and RouterReady has what the gateway says of it",
         )
     return _VERDICTS.passed(f"the route is made for provider {gateway.provider}")

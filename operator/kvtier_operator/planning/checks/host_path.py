@@ -5,12 +5,14 @@ from typing import Final
 from kvtier_operator.api.resource import Backend
 from kvtier_operator.planning.backends.disk import disk_volumes
 from kvtier_operator.planning.checks.check import CheckInput, Verdicts
+from kvtier_operator.planning.model_source import SourceKind, model_source
 from kvtier_operator.planning.plan import CheckResult
 from kvtier_operator.planning.units import size
 from kvtier_operator.planning.weights import is_downloaded
 
 _DISK: Final = "spec.tiers.disk.volume.hostPath"
 _MODEL: Final = "spec.model.volume.hostPath"
+_SOURCE: Final = "spec.model.source"
 _VERDICTS: Final = Verdicts("host-path", _DISK)
 
 
@@ -29,13 +31,18 @@ def host_path(given: CheckInput) -> CheckResult:
         folders.append(model.host_path.path)
         if given.geometry.weights_bytes and is_downloaded(given.spec):
             sizes.append(f"{size(given.geometry.weights_bytes)} of weights")
+    source = model_source(given.spec.model)
+    if source and source.kind is SourceKind.NODE and given.observed.machine is None:
+        field = field if folders else _SOURCE
+        folders.append(source.place)
     if not folders:
         return _VERDICTS.passed("no hostPath", reason="NoHostPath")
     what = f"its {' and '.join(sizes)}" if sizes else "what lies there"
     return _VERDICTS.warn(
         "HostPathNotAccounted",
         f"{', '.join(folders)} on the node: Kubernetes neither reserves nor frees {what}, and Pod Security "
-        f"forbids hostPath outside privileged namespaces{shared}",
+        f"forbids hostPath outside privileged namespaces{shared}; keep room for it, or take another volume",
+        by_itself="mounts it, and NodesFit does not count it",
         field=field,
     )
 

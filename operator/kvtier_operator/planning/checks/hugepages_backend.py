@@ -16,14 +16,17 @@ _PAGE_SIZES: Final = {
     Backend.LMCACHE: {HugepageSize.TWO_MIB},
     Backend.LMCACHE_MP: {HugepageSize.TWO_MIB},
 }
-_POD: Final = (
-    "a pod cannot prefer huge pages, only require them, so it requests none and may use none "
+_PREFER: Final = (
+    "a pod cannot prefer huge pages, only require them, so without a request it may use none "
     "(Kubernetes #71233); set Require where the nodes have them"
 )
-_PREFER: Final = {
-    Backend.KVTIER: f"{_POD}. A local run takes what is free",
-    Backend.LMCACHE: f"{_POD}. LMCache itself cannot fall back, so a local run uses none either",
-    Backend.LMCACHE_MP: f"{_POD}. LMCache itself cannot fall back, so a local run uses none either",
+_NO_FALLBACK: Final = (
+    "requests none; a local run has none either, for LMCache cannot fall back where they are short"
+)
+_BY_ITSELF: Final = {
+    Backend.KVTIER: "requests none; a local run takes what is free",
+    Backend.LMCACHE: _NO_FALLBACK,
+    Backend.LMCACHE_MP: _NO_FALLBACK,
 }
 
 
@@ -35,7 +38,7 @@ def hugepages_backend(given: CheckInput) -> CheckResult:
     wanted = cpu.hugepages.page_size or HugepageSize.TWO_MIB
     if wanted in _PAGE_SIZES[backend]:
         if cpu.hugepages.policy is Policy.PREFER:
-            return _VERDICTS.warn("HugepagesNotRequested", _PREFER[backend])
+            return _VERDICTS.warn("HugepagesNotRequested", _PREFER, by_itself=_BY_ITSELF[backend])
         return _VERDICTS.passed(f"backend {backend} takes {wanted} pages")
     able = " or ".join(sorted(_PAGE_SIZES[backend]))
     problem = (
@@ -43,7 +46,8 @@ def hugepages_backend(given: CheckInput) -> CheckResult:
         if able
         else f"backend {backend} cannot use explicit huge pages: vLLM keeps its tier in /dev/shm"
     )
+    advice = f"set pageSize to {able}" if able else "set policy to Off, or spec.backend to KVTier"
     if cpu.hugepages.policy is Policy.REQUIRE:
-        advice = f"set pageSize to {able}" if able else "set policy to Off, or spec.backend to KVTier"
         return _VERDICTS.reject("HugepagesNotSupported", f"{problem}; {advice}")
-    return _VERDICTS.warn("HugepagesNotSupported", f"{problem}; Prefer falls back to 4 KiB pages")
+    fallback = "goes on with 4 KiB pages, which Prefer allows"
+    return _VERDICTS.warn("HugepagesNotSupported", f"{problem}; {advice}", by_itself=fallback)

@@ -28,7 +28,8 @@ def hugepages_pool(given: CheckInput) -> CheckResult:
     switch = "shmem_enabled" if _is_shared(given) else "enabled"
     return _VERDICTS.warn(
         "NotEnoughHugepages",
-        f"{numbers}: the tier falls back to transparent huge pages, if their {switch} allows them; {advice}",
+        f"{numbers}; {advice}",
+        by_itself=f"goes on with transparent huge pages, if their {switch} allows them, else with 4 KiB",
     )
 
 

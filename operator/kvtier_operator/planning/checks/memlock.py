@@ -37,7 +37,11 @@ def _other_backend(backend: Backend, policy: Policy) -> CheckResult:
         return _VERDICTS.passed(f"backend {backend} is not told to lock anything", reason="NotAskedFor")
     itself = f"backend {backend} pins its tier by itself on a GPU, and nothing reports whether it did"
     if policy is Policy.REQUIRE:
-        return _VERDICTS.warn("MemlockNotVerified", f"{itself}; spec.backend KVTier locks and reports")
+        return _VERDICTS.warn(
+            "MemlockNotVerified",
+            f"{itself}; spec.backend KVTier locks and reports",
+            by_itself="starts the engines without knowing",
+        )
     return _VERDICTS.passed(itself, reason="LeftToBackend")
 
 
@@ -49,6 +53,7 @@ def _off(*, on_cuda: bool) -> CheckResult:
         "Off: the tier is not page-locked, which DMA needs for its full speed (measured: a load took 353 ms "
         "in place of 100, a cold prompt 632 in place of 466); set Prefer, which needs no rights. Off was the "
         "default once, and the API server has written it into resources that did not choose it",
+        by_itself="locks nothing",
     )
 
 

@@ -31,6 +31,7 @@ def _folder(name: str, volume: Volume) -> CheckResult:
             "ModelVolumeUnused",
             f"{name} is a folder, so nothing is downloaded: leave the volume out, or name a folder of it, "
             f"which is below {HF_HOME}",
+            by_itself="mounts it all the same",
         )
     if not _lasts(volume):
         return _VERDICTS.reject(
@@ -51,7 +52,7 @@ def _downloaded(given: CheckInput, volume: Volume) -> CheckResult:
             field="spec.model.weights",
         )
     if not _lasts(volume):
-        return _VERDICTS.passed("each pod downloads the weights into a volume of its own")
+        return _VERDICTS.passed("each pod gets the weights into a volume of its own")
     keeps = f"keeps {size(weights)} of weights" if weights else "keeps the weights"
     claim = volume.persistent_volume_claim
     if claim and replicas > 1:

@@ -1,4 +1,4 @@
-"""Whether the picker knows the size of the device's cache."""
+"""Where the picker has the size of the device's cache from."""
 
 from typing import Final
 
@@ -10,24 +10,29 @@ _VERDICTS: Final = Verdicts("picker-gpu-entries", "spec.engine.gpuMemory")
 
 
 def picker_gpu_entries(given: CheckInput) -> CheckResult:
-    """Without a size the picker takes num_gpu_blocks from metrics, in blocks of its own size."""
+    """Nothing to look at: the operator asks the first engine (planning/corrected.py).
+
+    Until then the picker takes num_gpu_blocks from metrics, in blocks of its own size, and has no engine to
+    send anything to.
+    """
     entries = given.router.entries.gpu_prefix
     if entries is not None:
         return _VERDICTS.passed(f"{count(entries)} entries for the device's cache")
     if not given.router.gpu_from_metrics:
         return _VERDICTS.passed("this picker keeps no index for the device's cache", reason="NotAskedFor")
-    field, ways = _unset(given)
-    return _VERDICTS.warn(
-        "DeviceCacheUnknown",
-        "the device's cache is not known before the engine runs, so the GPU prefix scorer's capacity "
-        f"comes from the engine's metrics; set {ways} to plan it",
-        field=field,
+    missing = _missing(given)
+    return _VERDICTS.passed(
+        "the device's cache is not known before the engine runs: the operator asks the first one that is "
+        "ready, and the picker starts anew once with its entries; to have them in the plan, or without an "
+        f"operator, set {' with '.join(missing)}, or spec.engine.kvCacheMemory",
+        reason="LeftToOperator",
+        field=missing[0],
     )
 
 
-def _unset(given: CheckInput) -> tuple[str, str]:
-    """The field that lacks, and what to set: memory and weights tell the size together."""
-    missing = [
+def _missing(given: CheckInput) -> list[str]:
+    """Fields that lack: memory and weights tell the size together."""
+    return [
         name
         for name, known in (
             ("spec.engine.gpuMemory", given.spec.engine.gpu_memory is not None),
@@ -35,4 +40,3 @@ def _unset(given: CheckInput) -> tuple[str, str]:
         )
         if not known
     ]
-    return missing[0], f"{' with '.join(missing)}, or spec.engine.kvCacheMemory,"

@@ -1,4 +1,4 @@
-"""How many pickers share the traffic."""
+"""What more than one picker is for."""
 
 from typing import Final
 
@@ -9,12 +9,17 @@ _VERDICTS: Final = Verdicts("picker-replicas", "spec.router.replicas")
 
 
 def picker_replicas(given: CheckInput) -> CheckResult:
-    """Each picker keeps an index of its own picks (llm-d-router #1290)."""
+    """Upstream's pickers elect a leader, which answers alone; what it knows of prefixes ends with it.
+
+    The times are llm-d-router's, 0.9 and 0.10, as measured: 0.7 to 2 s, and 16 to 18 s. A leader that ends by
+    itself gives its lease back; that of one that was killed has to run out (15 s) and be asked for.
+    """
     pickers = given.spec.router.replicas
     if pickers > 1:
         return _VERDICTS.warn(
-            "IndexDivided",
-            f"{pickers} pickers do not share what they know: each sees about 1/{pickers} of the requests, "
-            "and prefix hits fall accordingly; use 1",
+            "StandbyStartsEmpty",
+            f"of {pickers} pickers one serves, and the others stand by with an empty index: they take over "
+            "by themselves, within 2 s of one that is asked to end and 18 s of one that is killed, and learn "
+            "where prefixes are from new requests; they do not serve more requests than one",
         )
     return _VERDICTS.passed("one picker sees all requests")

@@ -30,5 +30,6 @@ def pinned_allocation(given: CheckInput) -> CheckResult:
             "PinningMayFail",
             f"LMCache pins {size(rank_bytes)} in one call; calls above {size(_ONE_CALL_BYTES)} are "
             f"reported to fail; lower the capacity, {more_ranks}or set spec.backend to KVTier",
+            by_itself="starts the engines, and EnginesReady has LMCache's words if they end",
         )
     return _VERDICTS.passed("no single pinning call is larger than drivers take")

@@ -22,27 +22,30 @@ _RESERVED: Final = {
 
 def reserved_environment(given: CheckInput) -> CheckResult:
     """Variables that would make the engine run with other sizes than planned; LMCache's others only warn."""
-    unplanned = []
+    unplanned, faults = [], []
     volume = "weights are kept in spec.model.volume"
-    reserved = _RESERVED | (dict.fromkeys(CACHE_VARIABLES, volume) if given.spec.model.volume else {})
+    reserved = _RESERVED | (
+        dict.fromkeys(CACHE_VARIABLES, volume)
+        if given.spec.model.volume and not given.spec.model.source
+        else {}
+    )
     for variable in given.spec.engine.env:
         field = f"spec.engine.env[{variable.name}]"
         if variable.name in reserved:
-            return _VERDICTS.reject(
-                "ReservedVariable",
-                f"{variable.name} is kvtier's to set: {reserved[variable.name]}; remove it",
-                field=field,
+            faults.append(
+                (field, f"{variable.name} is kvtier's to set: {reserved[variable.name]}; remove it")
             )
-        if variable.name in given.backend.env:
-            return _VERDICTS.reject(
-                "ReservedVariable",
-                f"backend {given.spec.backend} sets {variable.name}; remove it",
-                field=field,
-            )
-        if variable.name.startswith("LMCACHE_"):
+        elif variable.name in given.backend.env:
+            faults.append((field, f"backend {given.spec.backend} sets {variable.name}; remove it"))
+        elif variable.name.startswith("LMCACHE_"):
             unplanned.append(variable.name)
+    if faults:
+        return _VERDICTS.reject_each("ReservedVariable", faults)
     if unplanned:
         return _VERDICTS.warn(
-            "UnplannedVariable", f"{', '.join(unplanned)}: LMCache reads them, the plan does not know them"
+            "UnplannedVariable",
+            f"{', '.join(unplanned)}: LMCache reads them, the plan does not know them; remove "
+            "what changes sizes",
+            by_itself="passes them on",
         )
     return _VERDICTS.passed("no variable that kvtier computes")

@@ -4,7 +4,7 @@ from typing import Final
 
 from kvtier_operator.planning.checks.check import CheckInput, Verdicts
 from kvtier_operator.planning.plan import CheckResult
-from kvtier_operator.planning.tiers import chunk_bytes
+from kvtier_operator.planning.tiers import chunk_bytes, prefix_tokens
 from kvtier_operator.planning.units import count, size
 
 _VERDICTS: Final = Verdicts("tier-holds-sequence", "spec.tiers.cpu.capacity")
@@ -14,7 +14,7 @@ def tier_holds_sequence(given: CheckInput) -> CheckResult:
     """Without room for one chunk it is no tier; without room for one prompt it evicts what it just stored."""
     cpu, engine = given.tiers.cpu, given.spec.engine
     tokens = cpu.tokens // engine.data_parallel_size
-    if tokens == 0:
+    if cpu.held_tokens == 0:
         one = chunk_bytes(given.geometry, given.backend)
         return _VERDICTS.reject(
             "TierHoldsNothing",
@@ -22,15 +22,28 @@ def tier_holds_sequence(given: CheckInput) -> CheckResult:
             f"{given.backend.tokens_per_chunk} tokens, {size(one)} in each of "
             f"{engine.data_parallel_size} engines; raise it",
         )
+    if tokens == 0:
+        prefix = prefix_tokens(given.spec, given.geometry) or 0
+        needed = _sequence_bytes(given, prefix)
+        return _VERDICTS.reject(
+            "TierHoldsNothing",
+            f"{size(cpu.capacity_bytes)} cannot hold one prefix of {count(prefix)} tokens, whose windows and "
+            f"states take {size(given.geometry.bytes_per_prefix)} beside them; raise it to "
+            f"{size(needed * engine.data_parallel_size)} at least",
+        )
     longest = engine.max_model_len or given.geometry.max_position_tokens
     if longest is not None and tokens < longest:
         return _VERDICTS.warn(
             "SequenceLargerThanTier",
             f"the tier holds {count(tokens)} tokens, the longest sequence has {count(longest)}: its "
             "prefix never fits whole; "
-            f"{size(longest * given.geometry.kv_bytes_per_token * engine.data_parallel_size)} would hold "
-            "one",
+            f"{size(_sequence_bytes(given, longest) * engine.data_parallel_size)} would hold one",
+            by_itself="has what does not fit computed again",
         )
     return _VERDICTS.passed(
         f"{count(tokens)} tokens an engine" + (f", longest sequence {count(longest)}" if longest else "")
     )
+
+
+def _sequence_bytes(given: CheckInput, tokens: int) -> int:
+    return tokens * given.geometry.kv_bytes_per_token + given.geometry.bytes_per_prefix

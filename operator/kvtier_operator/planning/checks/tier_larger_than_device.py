@@ -20,5 +20,6 @@ def tier_larger_than_device(given: CheckInput) -> CheckResult:
             "TierAddsNothing",
             f"{numbers}: the tiers are inclusive, so a tier not larger than the device's cache adds no "
             "prefixes; raise it",
+            by_itself="makes the tier all the same",
         )
     return _VERDICTS.passed(f"{numbers}: {cpu.tokens / max(gpu.tokens, 1):.1f} times as many")

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from kvtier_operator.api.engine import Device
+from kvtier_operator.api.resource import Backend
 from kvtier_operator.planning.checks.check import CheckInput, Verdicts
 from kvtier_operator.planning.plan import CheckResult
 from kvtier_operator.planning.units import count
@@ -65,9 +66,15 @@ def tier_pays(given: CheckInput) -> CheckResult:
     rates = f"{limit}, prefill computes about {count(int(1 / prefill_s))} tokens/s"
     if load_s >= prefill_s:
         advice = "leave the disk tier out" if disk else "serve this model without a KVCacheTier"
+        measures = disk and given.spec.backend is Backend.KVTIER
         return _VERDICTS.warn(
             "TierDoesNotPay",
             f"{rates}: computing again is faster; {advice} unless `kvtier bench` shows otherwise",
+            by_itself=(
+                "measures both while it serves, and reads and writes the disk only where it is sooner"
+                if measures
+                else "lets the backend load from it all the same"
+            ),
             field=f"spec.tiers.{tier.lower()}",
         )
     tokens = int(latency_s / (prefill_s - load_s)) + 1

@@ -8,7 +8,7 @@ from kvtier_operator.planning.checks.check import CheckInput, Verdicts
 from kvtier_operator.planning.plan import CheckResult
 from kvtier_operator.planning.storage import EPHEMERAL_STORAGE
 from kvtier_operator.planning.units import size
-from kvtier_operator.planning.weights import is_downloaded, plan_weights, weights_volume_bytes
+from kvtier_operator.planning.weights import is_downloaded, moves_weights, plan_weights, weights_volume_bytes
 
 _VERDICTS: Final = Verdicts("weights-known", "spec.model.weights")
 
@@ -24,10 +24,11 @@ def weights_known(given: CheckInput) -> CheckResult:
         if needs
     ]
     if lacking:
+        amounts = " and ".join(lacking)
         return _VERDICTS.warn(
             "WeightsUnknown",
-            f"the size of the model's weights is not known, so the pod's {' and '.join(lacking)} "
-            f"leave{'s' if len(lacking) == 1 else ''} them out; set it",
+            f"the size of the model's weights is not known, and is part of the pod's {amounts}; set it",
+            by_itself="leaves them out of that",
         )
     return _VERDICTS.passed("not known, and not needed for memory or disk", reason="Unknown")
 
@@ -38,7 +39,12 @@ def _in_memory(given: CheckInput) -> bool:
 
 
 def _on_disk(given: CheckInput) -> bool:
-    return _own_storage(given) is None and _in_empty_dir(given)
+    return _own_storage(given) is None and (_in_empty_dir(given) or _in_image(given))
+
+
+def _in_image(given: CheckInput) -> bool:
+    weights = plan_weights(given.spec, given.geometry)
+    return given.observed.machine is None and weights is not None and "image" in weights.source
 
 
 def _fit(given: CheckInput, weights_bytes: int) -> CheckResult:
@@ -51,6 +57,7 @@ def _fit(given: CheckInput, weights_bytes: int) -> CheckResult:
                 "StorageBelowWeights",
                 f"{value} stand for all that the engine keeps on its node's disk, and each pod downloads "
                 f"{size(weights_bytes)} of weights; raise it above {size(needed)}, or leave it out",
+                by_itself="requests that much",
                 field=f"spec.engine.resources.{where}.{EPHEMERAL_STORAGE}",
             )
     return _VERDICTS.passed(f"{size(weights_bytes)} of weights")
@@ -65,11 +72,8 @@ def _own_storage(given: CheckInput) -> tuple[str, str | int] | None:
 
 
 def _in_empty_dir(given: CheckInput) -> bool:
-    """Whether pods download them to their node's own disk."""
+    """Whether pods download them to their node's own disk, in a volume or beside all of them."""
+    if given.observed.machine is not None or not is_downloaded(given.spec):
+        return False
     weights = plan_weights(given.spec, given.geometry)
-    return (
-        given.observed.machine is None
-        and is_downloaded(given.spec)
-        and weights is not None
-        and "emptyDir" in weights.source
-    )
+    return moves_weights(given.spec) if weights is None else "emptyDir" in weights.source

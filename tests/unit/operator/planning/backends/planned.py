@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from tests.cases.kvcachetier import document
@@ -14,15 +15,21 @@ from kvtier_operator.planning.observed import Observed
 from kvtier_operator.planning.plan import BackendPlan
 
 GIB = 1 << 30
+MODELS = Path(__file__).parents[4] / "cases" / "models"
 
 
 def resource(changes: Mapping[str, object]) -> KVCacheTier:
     return parse_resource(document(changes), "test")
 
 
-def planned(changes: Mapping[str, object]) -> BackendPlan:
+def planned(changes: Mapping[str, object], observed: Observed | None = None) -> BackendPlan:
     spec = resource(changes).spec
-    return plan_backend(spec, resolve_geometry(spec, Observed()))
+    return plan_backend(spec, resolve_geometry(spec, observed or Observed()))
+
+
+def published(model: str) -> Observed:
+    """The published configuration of a model of tests/cases/models."""
+    return Observed(model_config=json.loads((MODELS / model / "config.json").read_text(encoding="utf-8")))
 
 
 def transfer_config(plan: BackendPlan) -> dict[str, Any]:

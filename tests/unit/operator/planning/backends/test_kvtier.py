@@ -50,6 +50,21 @@ def test_each_rank_is_rounded_up_to_a_page(ranks: int, page: str, per_rank_gib: 
     assert plan.tier_memory_bytes == 0
 
 
+def test_a_latent_beside_states_is_a_slice_for_each_rank() -> None:
+    # vLLM stores one copy only where every layer is the same on all ranks, and a state is not
+    latent = {"layers": 4, "kvLoraRank": 512, "qkRopeHeadDim": 64}
+    plan = planned(
+        {
+            "spec.model.geometry": latent | {"linearLayers": 12, "stateBytesPerLayer": 4 << 20},
+            "spec.engine.tensorParallelSize": 8,
+            "spec.tiers.cpu.capacity": "100Gi",
+            "spec.tiers.cpu.hugepages": {"policy": "Require", "pageSize": "1Gi"},
+        }
+    )
+    assert plan.hugepages is not None
+    assert plan.hugepages.pages == 8 * 13
+
+
 def test_an_mla_latent_is_one_slice() -> None:
     plan = planned(
         {

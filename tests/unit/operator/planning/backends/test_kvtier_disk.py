@@ -44,7 +44,7 @@ def in_the_connector(changes: dict[str, object]) -> tuple[ConnectorConfig, TierG
         block_bytes=geometry.kv_bytes_per_token_per_rank * geometry.block_tokens,
         blocks_per_chunk=config.blocks_per_chunk,
         ranks=spec.engine.tensor_parallel_size,
-        replicated=geometry.mla,
+        replicated=geometry.stored_once,
     )
     return config, slots
 

@@ -1,7 +1,13 @@
 import json
 from typing import Any
 
-from tests.unit.operator.planning.backends.planned import GIB, extra_config, planned, transfer_config
+from tests.unit.operator.planning.backends.planned import (
+    GIB,
+    extra_config,
+    planned,
+    published,
+    transfer_config,
+)
 
 from kvtier_operator.planning.plan import BackendPlan, Sidecar
 
@@ -94,3 +100,45 @@ def test_the_server_sees_gpus_only_where_there_are_any() -> None:
 
 def test_every_process_hashes_alike() -> None:
     assert server(planned(SERVER)).env["PYTHONHASHSEED"] == "0"
+
+
+HYBRID: dict[str, object] = SERVER | {
+    "spec.model.name": "Qwen/Qwen3.5-27B",
+    "spec.engine.tensorParallelSize": 1,
+}
+WINDOWS: dict[str, object] = SERVER | {"spec.model.name": "openai/gpt-oss-120b"}
+
+
+def test_a_chunk_is_whole_blocks_of_the_engine() -> None:
+    assert (option(planned(SERVER), "--chunk-size"), planned(SERVER).tokens_per_chunk) == ("256", 256)
+    hybrid = planned(HYBRID)
+    assert (option(hybrid, "--chunk-size"), hybrid.tokens_per_chunk) == ("784", 784)
+    kimi = planned(SERVER | {"spec.engine.tensorParallelSize": 1}, published("moonshotai--Kimi-K3"))
+    assert (option(kimi, "--chunk-size"), kimi.tokens_per_chunk) == ("5760", 5760)
+    unlike = SERVER | {"spec.engine.tensorParallelSize": 1, "spec.engine.blockSize": 96}
+    gemma = planned(unlike, published("google--gemma-4-26B-A4B"))
+    assert (option(gemma, "--chunk-size"), gemma.tokens_per_chunk) == ("384", 384)  # blocks of 192 and 96
+    odd = planned(SERVER | {"spec.engine.blockSize": 48})
+    assert (option(odd, "--chunk-size"), odd.tokens_per_chunk) == ("288", 288)
+
+
+def test_hybrid_models_have_objects_apart() -> None:
+    assert "--separate-object-groups" in server(planned(HYBRID)).command
+    assert "--separate-object-groups" in server(planned(WINDOWS)).command
+    assert "--separate-object-groups" not in server(planned(SERVER)).command
+
+
+def test_a_chunk_holds_its_part_of_each_window() -> None:
+    # 36,864 B of each token; 18 layers x 2 x 8 heads x 64 x 2 B of each of the last 128
+    assert planned(WINDOWS).bytes_per_chunk == 256 * 36_864 + 128 * 36_864
+    # windows of 1,024 tokens: of each chunk all 256
+    large = planned(SERVER | {"spec.model.name": "google/gemma-3-27b-it"})
+    assert large.bytes_per_chunk == 256 * 480 * 1024**2 // 1024 + 256 * 81_920
+    assert planned(SERVER).bytes_per_chunk is None
+    assert planned(HYBRID).bytes_per_chunk is None
+
+
+def test_the_report_says_what_states_take() -> None:
+    assert any("784 tokens" in note for note in planned(HYBRID).notes)
+    assert any("for every --max-num-batched-tokens" in note for note in planned(HYBRID).notes)
+    assert any("a part of every window with each chunk" in note for note in planned(WINDOWS).notes)

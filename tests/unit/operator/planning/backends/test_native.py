@@ -1,5 +1,11 @@
 import pytest
-from tests.unit.operator.planning.backends.planned import GIB, extra_config, planned, transfer_config
+from tests.unit.operator.planning.backends.planned import (
+    GIB,
+    extra_config,
+    planned,
+    published,
+    transfer_config,
+)
 
 NATIVE: dict[str, object] = {"spec.backend": "Native", "spec.engine.tensorParallelSize": 2}
 DISK: dict[str, object] = NATIVE | {
@@ -37,7 +43,8 @@ def test_disk_is_vllm_s_tiering_spec() -> None:
     plan = planned(DISK)
     extra = extra_config(plan)
     assert extra["spec_name"] == "TieringOffloadingSpec"
-    assert extra["block_size"] == plan.tokens_per_chunk == 256
+    assert (extra["blocks_per_chunk"], plan.tokens_per_chunk) == (16, 256)
+    assert "block_size" not in extra  # which vLLM refuses where groups of layers have unlike blocks
     [tier] = extra["secondary_tiers"]
     assert tier["type"] == "fs"
     assert tier["root_dir"].startswith("/var/lib/kvtier/disk/0/native/")
@@ -46,7 +53,12 @@ def test_disk_is_vllm_s_tiering_spec() -> None:
 
 def test_chunks_on_disk_are_whole_blocks_of_the_engine() -> None:
     plan = planned(DISK | {"spec.engine.blockSize": 48})
-    assert extra_config(plan)["block_size"] == 288
+    assert (extra_config(plan)["blocks_per_chunk"], plan.tokens_per_chunk) == (6, 288)
+
+
+def test_a_chunk_is_counted_in_blocks_of_the_layers_that_keep_all() -> None:
+    plan = planned(DISK | {"spec.engine.tensorParallelSize": 1}, published("google--gemma-4-26B-A4B"))
+    assert (extra_config(plan)["blocks_per_chunk"], plan.tokens_per_chunk) == (8, 256)  # of 32 tokens
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ from tests.cases.planning import check_input, on, resource
 from kvtier_operator.api.parse import parse_resource
 from kvtier_operator.planning.checks.check import Check
 from kvtier_operator.planning.checks.host_path import host_path
+from kvtier_operator.planning.checks.model_source import model_source
 from kvtier_operator.planning.checks.model_volume import model_volume
 from kvtier_operator.planning.checks.reserved_arguments import reserved_arguments
 from kvtier_operator.planning.checks.reserved_environment import reserved_environment
@@ -60,6 +61,81 @@ def test_a_folder_of_the_volume() -> None:
     says(elsewhere, WARN, "ModelVolumeUnused", "/models/qwen", "below /var/lib/kvtier/huggingface")
 
 
+SOURCES: tuple[tuple[dict[str, Any], str], ...] = (
+    ({"source": "pvc://models/qwen"}, "/var/lib/kvtier/model/qwen is claim models's, for reading"),
+    ({"source": "oci://r.example/m:1#qwen"}, "/var/lib/kvtier/model/qwen is in image r.example/m:1"),
+    ({"source": "file:///srv/qwen"}, "/srv/qwen must be on every node"),
+    ({"source": "s3://b/m", "fetcher": {"image": "a/b"}}, "the fetcher brings s3://b/m"),
+)
+
+
+@pytest.mark.parametrize(("model", "words"), SOURCES, ids=str)
+def test_where_a_model_comes_from(model: dict[str, Any], words: str) -> None:
+    says(verdict(model_source, model), PASS, "Passed", words)
+    says(verdict(model_source, model, on()), PASS, "NotLooked", "a local run takes")
+    says(verdict(model_source, {}), PASS, "NoModelSource")
+
+
+def test_a_source_that_several_pods_read() -> None:
+    claim = {"source": "pvc://models"}
+    assert "ReadWriteMany" in verdict(model_source, claim, replicas=2).message
+    assert "ReadWriteMany" not in verdict(model_source, claim, replicas=1).message
+
+
+@pytest.mark.parametrize(
+    ("volume", "replicas", "outcome"),
+    [({}, 2, PASS), (EPHEMERAL, 2, PASS), (CLAIM, 1, PASS), (CLAIM, 2, WARN), (HOST, 2, WARN)],
+    ids=str,
+)
+def test_fetchers_that_write_into_one_folder(volume: dict[str, Any], replicas: int, outcome: object) -> None:
+    result = verdict(model_source, {**SOURCES[-1][0], **volume}, replicas=replicas)
+    assert result.outcome is outcome
+    if outcome is WARN:
+        says(result, WARN, "FetchersShareVolume", f"{replicas} replicas", "pvc://")
+        assert result.field == "spec.model.fetcher"
+
+
+@pytest.mark.parametrize(
+    ("volume", "disk", "backend", "outcome"),
+    [
+        ({}, HOST["volume"], "KVTier", WARN),
+        (EPHEMERAL, HOST["volume"], "KVTier", WARN),
+        (CLAIM, HOST["volume"], "KVTier", PASS),
+        ({}, EMPTY["volume"], "KVTier", PASS),
+        ({}, HOST["volume"], "LMCache", PASS),
+    ],
+    ids=str,
+)
+def test_weights_that_are_new_to_a_disk_tier(
+    volume: dict[str, Any], disk: dict[str, Any], backend: str, outcome: object
+) -> None:
+    """Source: kvtier_connector.vllm.weights."""
+    tiers = {"disk": {"capacity": "100Gi", "volume": disk}}
+    result = verdict(model_source, {**SOURCES[-1][0], **volume}, tiers=tiers, backend=backend)
+    assert result.outcome is outcome
+    if outcome is WARN:
+        says(result, WARN, "DiskStartsEmpty", "starts empty", "spec.model.volume")
+
+
+def test_a_fetchers_volume_needs_a_size() -> None:
+    fetched = SOURCES[-1][0]
+    says(verdict(model_volume, EPHEMERAL | fetched), PASS, "Passed", "of its own")
+    says(verdict(model_volume, EPHEMERAL | UNKNOWN | fetched), REJECT, "ModelVolumeWithoutSize")
+
+
+def test_a_folder_of_the_node_for_reading() -> None:
+    result = verdict(host_path, {"source": "file:///srv/qwen"})
+    says(result, WARN, "HostPathNotAccounted", "/srv/qwen on the node", "privileged")
+    assert result.field == "spec.model.source"
+    assert "root" not in result.message
+    says(verdict(host_path, {"source": "file:///srv/qwen"}, on()), PASS, "NoHostPath")
+
+
+def test_the_hubs_cache_may_be_anywhere_beside_a_source() -> None:
+    env = {"env": [{"name": "HF_HOME", "value": "/models"}]}
+    says(verdict(reserved_environment, CLAIM | SOURCES[-1][0], engine=env), PASS, "Passed")
+
+
 def test_a_local_run_has_no_such_volume() -> None:
     says(verdict(model_volume, EPHEMERAL | UNKNOWN, on()), PASS, "NotLooked")
     says(verdict(host_path, HOST, on()), PASS, "NoHostPath")
@@ -97,11 +173,15 @@ def test_nor_does_an_argument_move_them() -> None:
 @pytest.mark.parametrize(
     ("model", "engine", "lacking"),
     [
-        (UNKNOWN, {}, "ephemeral-storage leaves"),
-        (UNKNOWN | EMPTY, {}, "ephemeral-storage leaves"),
-        (UNKNOWN, {"device": "cpu"}, "memory limit and ephemeral-storage leave "),
-        (UNKNOWN | CLAIM, {"device": "cpu"}, "memory limit leaves"),
+        (UNKNOWN, {}, "pod's ephemeral-storage; set it"),
+        (UNKNOWN | EMPTY, {}, "pod's ephemeral-storage; set it"),
+        (UNKNOWN, {"env": [{"name": "HF_HOME", "value": "/models"}]}, "pod's ephemeral-storage; set it"),
+        (UNKNOWN, {"device": "cpu"}, "pod's memory limit and ephemeral-storage; set it"),
+        (UNKNOWN | CLAIM, {"device": "cpu"}, "pod's memory limit; set it"),
         (UNKNOWN | CLAIM, {}, None),
+        (UNKNOWN | {"source": "oci://r.example/m:1"}, {}, "ephemeral-storage; set it"),
+        (UNKNOWN | SOURCES[-1][0], {}, "ephemeral-storage; set it"),
+        (UNKNOWN | {"source": "pvc://models"}, {}, None),
         (UNKNOWN | {"name": "/models/qwen"}, {}, None),
         (UNKNOWN, {"resources": {"requests": {"ephemeral-storage": "9Gi"}}}, None),
     ],

@@ -1,0 +1,74 @@
+"""How often vLLM keeps windows and states along a prompt."""
+
+import math
+from typing import Final
+
+from kvtier_operator.api.resource import Backend
+from kvtier_operator.planning.checks.check import CheckInput, Verdicts
+from kvtier_operator.planning.checks.hybrid_manager import OFF
+from kvtier_operator.planning.extra_args import is_on, value_of
+from kvtier_operator.planning.geometry import LayerKind
+from kvtier_operator.planning.plan import CheckResult
+from kvtier_operator.planning.units import count, round_up, size
+
+_VERDICTS: Final = Verdicts("retention-interval", "spec.engine.extraArgs")
+_OPTION: Final = "--prefix-cache-retention-interval"
+_EVERYWHERE: Final = frozenset({"", "None"})
+_IN_CHUNKS: Final = frozenset({Backend.KVTIER, Backend.NATIVE})
+"""Backends that are vLLM's offloading connector, or made of it."""
+
+
+def retention_interval(given: CheckInput) -> CheckResult:
+    """The plan counts windows and states once a prefix, which is vLLM's own interval of 0.
+
+    Source: vllm/v1/core/kv_cache_coordinator.py (_validate_prefix_cache_retention_interval) and
+    .../kv_connector/v1/offloading/scheduler.py (SchedulerOffloadConfig.from_spec), 0.32 and 0.33.
+    """
+    said = value_of(given.spec.engine.extra_args, _OPTION)
+    if said is None or said == "0":
+        return _VERDICTS.passed("windows and states are kept where prompts end or part")
+    step = _step(given)
+    if said in _EVERYWHERE:
+        return _more(given, step) if _is_sparse(given) else _VERDICTS.passed("every layer keeps every token")
+    if not said.isascii() or not said.isdigit():
+        return _VERDICTS.reject(
+            "RetentionIntervalNotSupported", f"{_OPTION} {said}: vLLM takes a number of tokens, or None"
+        )
+    if not _is_sparse(given):
+        return _VERDICTS.reject(
+            "RetentionIntervalNotSupported",
+            f"{_OPTION} {said}: every layer of this model keeps every token, and vLLM then takes 0 only; "
+            "remove it",
+        )
+    if int(said) % step:
+        return _VERDICTS.reject(
+            "RetentionIntervalNotSupported",
+            f"{_OPTION} {said}: vLLM takes multiples of {step} tokens only, a block and a chunk of the tier; "
+            f"set it to {round_up(int(said), step)}, or remove it",
+        )
+    return _more(given, int(said))
+
+
+def _is_sparse(given: CheckInput) -> bool:
+    kinds = {group.kind for group in given.geometry.groups}
+    managed = given.spec.backend is not Backend.LMCACHE and not is_on(given.spec.engine.extra_args, OFF)
+    return LayerKind.STATE in kinds or (LayerKind.SLIDING in kinds and managed)
+
+
+def _step(given: CheckInput) -> int:
+    block = given.geometry.block_tokens
+    if given.spec.backend not in _IN_CHUNKS:
+        return block
+    return math.lcm(block, given.backend.tokens_per_chunk or block)
+
+
+def _more(given: CheckInput, interval_tokens: int) -> CheckResult:
+    longest = given.spec.engine.max_model_len or given.geometry.max_position_tokens or 0
+    once = given.geometry.bytes_per_prefix
+    often = once * (1 + longest // interval_tokens)
+    return _VERDICTS.warn(
+        "StatesKeptOften",
+        f"windows and states are kept every {count(interval_tokens)} tokens: {size(often)} of them for a "
+        f"prefix of {count(longest)} tokens, where {size(once)} are planned; fewer prefixes fit into the "
+        "tiers than the picker assumes",
+    )
