@@ -5,7 +5,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final, Self
 
-from kvtier_operator.planning.namespace.fields import GPUS, shares
+from kvtier_operator.planning.devices import is_device
+from kvtier_operator.planning.namespace.fields import shares
 from kvtier_operator.planning.namespace.names import plain
 from kvtier_operator.planning.namespace.workload import Workload
 from kvtier_operator.planning.nodes.shortage import amount
@@ -105,7 +106,7 @@ class Demand:
         name, fewer = plain(resource), (workload.pods - 1) * one_takes
         if name in _WITH_EACH_POD:
             yield _REPLICAS[workload.component], fewer
-        elif name == GPUS:
+        elif is_device(name):
             yield _REPLICAS[workload.component], fewer
             yield from shares(self.plan, workload, resource, workload.pods * (one_takes - 1)).items()
         else:

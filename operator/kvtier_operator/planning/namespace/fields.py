@@ -4,21 +4,21 @@ import re
 from collections.abc import Mapping
 from typing import Final
 
+from kvtier_operator.planning.devices import GPU, named_devices
 from kvtier_operator.planning.namespace.names import MEMORY, STORAGE, plain, storage_class_of
 from kvtier_operator.planning.namespace.workload import Workload
 from kvtier_operator.planning.objects.names import Component
 from kvtier_operator.planning.plan import Plan
 from kvtier_operator.planning.storage import EPHEMERAL_STORAGE, own_bytes, tier_bytes, weights_bytes
-from kvtier_operator.planning.weights import VOLUME_NAME
+from kvtier_operator.planning.weights import SOURCE_VOLUME_NAME, VOLUME_NAME
 
 WEIGHTS: Final = "spec.model.volume"
-GPUS: Final = "nvidia.com/gpu"
+SOURCE: Final = "spec.model.source"
 _DISK: Final = "spec.tiers.disk.capacity"
 _DISK_VOLUME: Final = re.compile(r"kv-disk-(\d+)")
 _ENGINE_FIELDS: Final = (
     (MEMORY, "spec.tiers.cpu.capacity"),
     ("hugepages-", "spec.tiers.cpu.capacity"),
-    (GPUS, "spec.engine.tensorParallelSize"),
 )
 
 
@@ -38,6 +38,8 @@ def shares(plan: Plan, workload: Workload, resource: str, amount: int) -> Mappin
         return _on_node(plan) or {"spec.engine.resources": amount}
     if name == STORAGE:
         return _in_claims(workload, storage_class_of(resource)) or {_DISK: amount}
+    if name == GPU and name not in named_devices(plan.resource.spec):
+        return {"spec.engine.tensorParallelSize": amount}
     found = (field for start, field in _ENGINE_FIELDS if name.startswith(start))
     return {next(found, "spec.engine.resources"): amount}
 
@@ -56,13 +58,19 @@ def volume_field(volume: str) -> str:
     """Path of the field behind a volume of the engines' pods."""
     if volume == VOLUME_NAME:
         return WEIGHTS
+    if volume == SOURCE_VOLUME_NAME:
+        return SOURCE
     found = _DISK_VOLUME.fullmatch(volume)
     index = int(found[1]) if found else 0
     return f"spec.tiers.disk.extraVolumes[{index - 1}]" if index else "spec.tiers.disk.volume"
 
 
-def another_volume(resource: str) -> str:
-    """What to do about weights that take too much of a resource: their size is the model's."""
+def less(field: str, resource: str) -> str:
+    """What to do about what a field makes a pod take too much of; of weights the size is the model's."""
+    if field == SOURCE:
+        return f"take the weights from a claim: pvc://CLAIM in {SOURCE}"
+    if field != WEIGHTS:
+        return f"lower {field}"
     kind = "emptyDir" if plain(resource) == EPHEMERAL_STORAGE else "ephemeral"
     return f"keep the weights on another {WEIGHTS} than {kind}"
 
@@ -70,9 +78,10 @@ def another_volume(resource: str) -> str:
 def _on_node(plan: Plan) -> dict[str, int]:
     """Of the node's disk, what is worth lowering: not the allowance for logs."""
     lines = plan.budget.storage
+    is_image = plan.weights is not None and "image" in plan.weights.source
     found = {
         _DISK: tier_bytes(lines),
-        WEIGHTS: weights_bytes(lines),
+        SOURCE if is_image else WEIGHTS: weights_bytes(lines),
         "spec.engine.resources": own_bytes(lines),
     }
     return {field: size for field, size in found.items() if size}

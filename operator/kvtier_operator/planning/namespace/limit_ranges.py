@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from kvtier_operator.planning.checks.check import Verdicts
-from kvtier_operator.planning.namespace.fields import WEIGHTS, another_volume, claim_field, field
+from kvtier_operator.planning.namespace.fields import SOURCE, WEIGHTS, claim_field, field, less
 from kvtier_operator.planning.namespace.limit_range import (
     CLAIM,
     CONTAINER,
@@ -92,7 +92,7 @@ def _pod_faults(
 
 
 def _fault(one: LimitRange, where: str, resource: str, words: str) -> _Fault:
-    way = another_volume(resource) if where == WEIGHTS else f"set {where} within that"
+    way = less(where, resource) if where in (SOURCE, WEIGHTS) else f"set {where} within that"
     return _Fault(one.name, where, words, way)
 
 
@@ -108,7 +108,9 @@ def _remarks(
             yield _VERDICTS.warn(
                 "LimitRangeSetsLimit",
                 f"the namespace gives container {after['name']} of {workload.name} a limit of "
-                f"{amount(resource, given[resource])} {resource}, since {where} sets none",
+                f"{amount(resource, given[resource])} {resource}, since {where} sets none; set "
+                "it to what the container needs",
+                by_itself="leaves that to the namespace",
                 field=where,
             )
 

@@ -60,7 +60,10 @@ def refusals(plan: Plan, namespace: Namespace, before: Sequence[Demand] = ()) ->
         *(() if namespace.limit_ranges is None else limit_ranges(plan, workloads, namespace.limit_ranges)),
         *_quotas(plan, namespace, before),
         *storage(workloads, namespace.storage_classes, namespace.claims),
-        *(_UNSEEN.warn("NamespaceNotSeen", each) for each in namespace.unseen),
+        *(
+            _UNSEEN.warn("NamespaceNotSeen", f"{each}; ask with more rights", by_itself="plans without")
+            for each in namespace.unseen
+        ),
     )
 
 

@@ -5,7 +5,7 @@ from typing import Final
 
 from kvtier_operator.planning.checks.check import Verdicts
 from kvtier_operator.planning.namespace.demand import Demand
-from kvtier_operator.planning.namespace.fields import WEIGHTS, another_volume
+from kvtier_operator.planning.namespace.fields import less
 from kvtier_operator.planning.namespace.names import plain
 from kvtier_operator.planning.namespace.quota import Quota, unset
 from kvtier_operator.planning.nodes.shortage import amount
@@ -35,8 +35,7 @@ def _exceeded(quota: Quota, demand: Demand) -> Iterator[CheckResult]:
         if not demand.of(resource) or missing <= 0:
             continue
         where = demand.field(resource, missing)
-        way = another_volume(resource) if where == WEIGHTS else f"lower {where}"
-        ways = [*([way] if where else ()), _ask(resource, missing)]
+        ways = [*([less(where, resource)] if where else ()), _ask(resource, missing)]
         yield _VERDICTS.reject(
             "QuotaExceeded",
             f"{_allowed(quota, demand, resource)}; {demand.needed(resource)}: {', or '.join(ways)}",
@@ -54,6 +53,7 @@ def _rollouts(quota: Quota, demand: Demand) -> Iterator[CheckResult]:
             "QuotaHoldsRollout",
             f"{_allowed(quota, demand, resource)}, which is enough; {demand.needed_for_rollout(resource)}: "
             f"a rollout would wait; {_ask(resource, missing + surge)}",
+            by_itself="goes on with one as soon as there is room",
         )
 
 
@@ -101,6 +101,7 @@ def _section(component: Component, resource: str) -> str:
 def _left_out(quota: Quota) -> CheckResult:
     return _VERDICTS.warn(
         "QuotaNotCounted",
-        f"ResourceQuota {quota.name} is left out: its scope {', '.join(quota.open_scopes)} depends on more "
-        "than the resource says",
+        f"ResourceQuota {quota.name}: its scope {', '.join(quota.open_scopes)} depends on more "
+        "than the resource says; see yourself whether it is for these pods",
+        by_itself="leaves it out",
     )

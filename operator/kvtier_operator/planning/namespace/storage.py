@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from kvtier_operator.planning.checks.check import Verdicts
-from kvtier_operator.planning.namespace.fields import WEIGHTS, volume_field
+from kvtier_operator.planning.namespace.fields import SOURCE, WEIGHTS, volume_field
 from kvtier_operator.planning.namespace.workload import Workload
 from kvtier_operator.planning.plan import CheckResult
 
@@ -67,7 +67,8 @@ def _missing(
 
 def _reject(reason: str, lacks: str, choice: str, volume: str, key: str) -> CheckResult:
     where = volume_field(volume)
-    what = "the volume of their weights" if where == WEIGHTS else "their disk"
+    what = "the volume of their weights" if where in (WEIGHTS, SOURCE) else "their disk"
+    field = where if where == SOURCE else f"{where}.{key}"
     return _VERDICTS.reject(
-        reason, f"{lacks}, so the engines' pods would wait for {what}: {choice}", field=f"{where}.{key}"
+        reason, f"{lacks}, so the engines' pods would wait for {what}: {choice}", field=field
     )

@@ -1,20 +1,27 @@
 """How many of a Plan's engines the nodes of a cluster can hold, and what the others lack."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Self
 
+from kvtier_operator.planning.devices import is_device
 from kvtier_operator.planning.nodes.matching import Mismatch, mismatch
 from kvtier_operator.planning.nodes.node import Node
 from kvtier_operator.planning.nodes.pod_needs import ONE_PER_NODE, PodNeeds, pod_needs
 from kvtier_operator.planning.nodes.shortage import Shortage, amount, shortages
 from kvtier_operator.planning.objects.engine_deployment import engine_deployment
 from kvtier_operator.planning.plan import Plan
+from kvtier_operator.planning.storage import EPHEMERAL_STORAGE
 from kvtier_operator.planning.units import many
 
-_NAMED_NODES: Final = 3
-_IN_SUMMARY: Final = ("gpu", "memory", "hugepages-", "ephemeral-storage")
+_NAMED_REASONS: Final = 3
+_IN_SUMMARY: Final[tuple[Callable[[str], bool], ...]] = (
+    is_device,
+    lambda name: name == "memory",
+    lambda name: name.startswith("hugepages-"),
+    lambda name: name == EPHEMERAL_STORAGE,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +36,8 @@ class NodesFit:
         fitting_nodes: Those of them that hold at least one.
         replicas_that_fit: Engines that they hold together.
         reason: CamelCase, as in a condition.
-        message: One line with the numbers and, where they do not fit, what is missing where and what to do.
+        message: One line with the numbers and, where they do not fit, what is missing and what to do. Who
+            reads a resource need not know the cluster: it names no node, and no label or taint of one.
     """
 
     fits: bool
@@ -51,7 +59,7 @@ def nodes_fit(plan: Plan, nodes: Sequence[Node]) -> NodesFit:
     wanted = plan.resource.spec.replicas
     faults = [(node, mismatch(node, needs)) for node in nodes]
     rooms = [_Room.of(node, needs) for node, fault in faults if fault is None]
-    away = [(node.name, fault) for node, fault in faults if fault is not None]
+    away = [fault for _, fault in faults if fault is not None]
     total = sum(room.holds for room in rooms)
     reason, message = _verdict(plan, needs, rooms, away)
     return NodesFit(
@@ -99,7 +107,7 @@ class _Closest:
 
 
 def _verdict(
-    plan: Plan, needs: PodNeeds, rooms: Sequence[_Room], away: Sequence[tuple[str, Mismatch]]
+    plan: Plan, needs: PodNeeds, rooms: Sequence[_Room], away: Sequence[Mismatch]
 ) -> tuple[str, str]:
     """Reason and message."""
     wanted = plan.resource.spec.replicas
@@ -108,8 +116,10 @@ def _verdict(
         f"room for {many(total, 'engine')}, {wanted} wanted "
         f"(nodes: {seen}, matching {len(rooms)}, with room {sum(room.holds > 0 for room in rooms)})"
     )
+    claimed = _claimed(plan)
     if total >= wanted:
-        return "EnoughNodes", f"{numbers}; one takes {_summary(needs)}; other pods are not counted"
+        takes = f"one takes {_summary(needs)}; other pods are not counted"
+        return "EnoughNodes", f"{numbers}; {takes}{f'. {claimed}' if claimed else ''}"
     if not seen:
         return "NoNodes", f"{numbers}; add nodes to the cluster"
     if not rooms:
@@ -120,12 +130,24 @@ def _verdict(
     too = f"; it also lacks {', '.join(each.resource for each in others)}" if others else ""
     sentences = [
         numbers,
-        f"Node {closest.name}, closest to holding one more, {lack}{too}",
+        f"The node closest to holding one more {lack}{too}",
         _alternatives((*lack.advice(plan), *add, "add nodes")),
     ]
     if away:
         sentences.append(f"Not matching: {_why_away(away)}")
+    if claimed:
+        sentences.append(claimed)
     return lack.reason, ". ".join(sentences)
+
+
+def _claimed(plan: Plan) -> str:
+    """What of the pod's devices only the scheduler can allocate; empty where there is nothing."""
+    names = ", ".join(each.name for each in plan.resource.spec.engine.resource_claims)
+    return (
+        f"Devices claimed by resourceClaims ({names}) cannot be counted: the scheduler allocates them"
+        if names
+        else ""
+    )
 
 
 def _alternatives(ways: Sequence[str]) -> str:
@@ -135,28 +157,21 @@ def _alternatives(ways: Sequence[str]) -> str:
 
 
 def _summary(needs: PodNeeds) -> str:
-    """The requests that tiers and GPUs make, such as `2 nvidia.com/gpu, 131 GiB memory`."""
+    """The requests that tiers and devices make, such as `2 nvidia.com/gpu, 131 GiB memory`."""
     return ", ".join(
         f"{amount(name, needed)} {name}"
-        for part in _IN_SUMMARY
+        for is_told in _IN_SUMMARY
         for name, needed in needs.requests.items()
-        if part in name
+        if is_told(name)
     )
 
 
-def _why_away(away: Sequence[tuple[str, Mismatch]]) -> str:
+def _why_away(away: Sequence[Mismatch]) -> str:
     """Nodes by what keeps the pod from them, the most frequent first, each with the field to look at."""
-    kinds = Counter(fault for _, fault in away)
+    kinds = Counter(away)
     texts = []
     for fault, number in sorted(kinds.items(), key=lambda each: (-each[1], each[0].what)):
-        names = _names(name for name, other in away if other == fault)
-        field = f"; see {fault.cause}" if fault.cause else ""
-        texts.append(f"{number} {fault.what} ({names}{field})")
-    rest = len(texts) - _NAMED_NODES
-    return ", ".join(texts[:_NAMED_NODES]) + (f" and {many(rest, 'other reason')}" if rest > 0 else "")
-
-
-def _names(names: Iterable[str]) -> str:
-    ordered = sorted(names)
-    more = len(ordered) - _NAMED_NODES
-    return ", ".join(ordered[:_NAMED_NODES]) + (f" and {more} more" if more > 0 else "")
+        field = f" (see {fault.cause})" if fault.cause else ""
+        texts.append(f"{number} {fault.what}{field}")
+    rest = len(texts) - _NAMED_REASONS
+    return ", ".join(texts[:_NAMED_REASONS]) + (f" and {many(rest, 'other reason')}" if rest > 0 else "")

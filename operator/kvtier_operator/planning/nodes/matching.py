@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Final
 
-from kvtier_operator.planning.nodes.label_selector import mappings, requirement_holds
+from kvtier_operator.planning.nodes.label_selector import requirement_holds
 from kvtier_operator.planning.nodes.node import Node, Taint
-from kvtier_operator.planning.nodes.pod_needs import PodNeeds
+from kvtier_operator.planning.nodes.pod_needs import NodeTerm, PodNeeds
 
 UNSCHEDULABLE: Final = Taint("node.kubernetes.io/unschedulable", "", "NoSchedule")
 """What cordoning a node means to a pod (Kubernetes, scheduler plugin NodeUnschedulable)."""
@@ -29,7 +29,7 @@ class Mismatch:
 
     Attributes:
         cause: What kind of reason it is.
-        what: The node's fault in words that follow its name, such as `lacks the label gpu=h100`.
+        what: Its fault in words that follow a number of nodes; they name nothing that the spec does not.
     """
 
     cause: Cause
@@ -55,8 +55,7 @@ def mismatch(node: Node, needs: PodNeeds) -> Mismatch | None:
 def _taint_text(taint: Taint) -> str:
     if taint.key == UNSCHEDULABLE.key:
         return "cordoned"
-    value = f"={taint.value}" if taint.value else ""
-    return f"with taint {taint.key}{value}:{taint.effect}"
+    return f"with a taint of effect {taint.effect} that is not tolerated"
 
 
 def _tolerated(taint: Taint, tolerations: Iterable[Mapping[str, Any]]) -> bool:
@@ -69,14 +68,12 @@ def _tolerated(taint: Taint, tolerations: Iterable[Mapping[str, Any]]) -> bool:
     )
 
 
-def _term_matches(term: Mapping[str, Any], node: Node) -> bool:
-    """All of a term's requirements; a term without any matches no node.
+def _term_matches(term: NodeTerm, node: Node) -> bool:
+    """A term without requirements matches no node.
 
-    Source: k8s.io/component-helpers/scheduling/corev1/nodeaffinity; the one field there is is metadata.name.
+    Source: k8s.io/component-helpers/scheduling/corev1/nodeaffinity.
     """
-    expressions = list(mappings(term.get("matchExpressions")))
-    fields = list(mappings(term.get("matchFields")))
-    return bool(expressions or fields) and (
-        all(requirement_holds(each, node.labels) for each in expressions)
-        and all(requirement_holds(each, {"metadata.name": node.name}) for each in fields)
+    return bool(term.labels or term.fields) and (
+        all(requirement_holds(each, node.labels) for each in term.labels)
+        and all(requirement_holds(each, {"metadata.name": node.name}) for each in term.fields)
     )

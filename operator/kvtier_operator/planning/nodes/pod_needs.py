@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from kvtier_operator.planning.nodes.label_selector import mapping, mappings, selects
+from kvtier_operator.planning.nodes.label_selector import mapping, mappings, selects, with_values_at_hand
 from kvtier_operator.planning.nodes.node import whole
 
 PODS: Final = "pods"
@@ -76,6 +76,19 @@ def _largest(one: Needs, other: Needs) -> Needs:
 
 
 @dataclass(frozen=True, slots=True)
+class NodeTerm:
+    """One term of a required node affinity: all of it must hold.
+
+    Attributes:
+        labels: What it requires of a node's labels.
+        fields: What it requires of a node's fields; the one there is is metadata.name.
+    """
+
+    labels: tuple[Mapping[str, Any], ...]
+    fields: tuple[Mapping[str, Any], ...]
+
+
+@dataclass(frozen=True, slots=True)
 class PodNeeds:
     """One engine pod, as far as a node must suit it.
 
@@ -88,7 +101,7 @@ class PodNeeds:
 
     requests: Mapping[str, int]
     node_selector: Mapping[str, str]
-    node_affinity_terms: tuple[Mapping[str, Any], ...] | None
+    node_affinity_terms: tuple[NodeTerm, ...] | None
     tolerations: tuple[Mapping[str, Any], ...]
 
 
@@ -108,12 +121,19 @@ def pod_needs(template: Mapping[str, Any]) -> PodNeeds:
     )
 
 
-def _required_terms(affinity: Mapping[str, Any]) -> tuple[Mapping[str, Any], ...] | None:
+def _required_terms(affinity: Mapping[str, Any]) -> tuple[NodeTerm, ...] | None:
     """The resource takes an affinity as it is, so its shape is not certain: what is none matches nothing."""
     required = mapping(affinity.get("nodeAffinity")).get(_REQUIRED)
     if required is None:
         return None
-    return tuple(mappings(mapping(required).get("nodeSelectorTerms")))
+    return tuple(
+        NodeTerm(*(_requirements(term.get(each)) for each in ("matchExpressions", "matchFields")))
+        for term in mappings(mapping(required).get("nodeSelectorTerms"))
+    )
+
+
+def _requirements(given: object) -> tuple[Mapping[str, Any], ...]:
+    return tuple(map(with_values_at_hand, mappings(given)))
 
 
 def keeps_away_its_like(affinity: Mapping[str, Any], labels: Mapping[str, str]) -> bool:

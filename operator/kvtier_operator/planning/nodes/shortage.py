@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from kvtier_operator.api.quantity import parse_bytes
+from kvtier_operator.planning.devices import named_devices
 from kvtier_operator.planning.nodes.node import CPU
 from kvtier_operator.planning.nodes.pod_needs import ONE_PER_NODE, PODS
 from kvtier_operator.planning.plan import Plan
@@ -115,8 +116,15 @@ def _lower_storage(short: Shortage, plan: Plan) -> tuple[str, ...]:
             ways.append(f"lower spec.tiers.disk.capacity by {size(short.missing)}")
         ways.append("use another spec.tiers.disk.volume than emptyDir")
     if without_weights(plan.budget.storage) != plan.budget.storage:
-        ways.append("keep the weights on another spec.model.volume than emptyDir")
+        ways.append(another_volume(plan))
     return (*ways, "use nodes with a larger disk")
+
+
+def another_volume(plan: Plan) -> str:
+    """What to do about weights that take too much of the node's disk: their size is the model's."""
+    if plan.weights and "image" in plan.weights.source:
+        return "take the weights from a claim: pvc://CLAIM in spec.model.source"
+    return "keep the weights on another spec.model.volume than emptyDir"
 
 
 def _lower_cpu(short: Shortage, plan: Plan) -> tuple[str, ...]:
@@ -140,7 +148,7 @@ def _offer(short: Shortage, plan: Plan) -> tuple[str, ...]:
     if not short.left and not short.held:
         return (f"see that {short.resource}'s device plugin runs there",)
     engine, larger = plan.resource.spec.engine, "use nodes with more of them"
-    if short.resource in {*engine.resources.requests, *engine.resources.limits}:
+    if short.resource in named_devices(plan.resource.spec):
         return f"ask for fewer {short.resource} in spec.engine.resources", larger
     sizes = {"tensorParallelSize": engine.tensor_parallel_size, "dataParallelSize": engine.data_parallel_size}
     several = [f"spec.engine.{name}" for name, ranks in sizes.items() if ranks > 1]

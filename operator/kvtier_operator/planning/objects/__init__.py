@@ -4,6 +4,7 @@ from typing import Any
 
 from kvtier_operator.planning.objects.engine_config_map import engine_config_map
 from kvtier_operator.planning.objects.engine_deployment import engine_deployment
+from kvtier_operator.planning.objects.engine_network_policy import engine_network_policy
 from kvtier_operator.planning.objects.engine_pdb import engine_pdb
 from kvtier_operator.planning.objects.engine_service import engine_service
 from kvtier_operator.planning.objects.engine_service_account import engine_service_account
@@ -13,6 +14,7 @@ from kvtier_operator.planning.objects.inference_pool import inference_pool
 from kvtier_operator.planning.objects.monitoring import monitoring_objects
 from kvtier_operator.planning.objects.picker_config_map import picker_config_map
 from kvtier_operator.planning.objects.picker_deployment import picker_deployment
+from kvtier_operator.planning.objects.picker_network_policy import picker_network_policy
 from kvtier_operator.planning.objects.picker_role import picker_role
 from kvtier_operator.planning.objects.picker_role_binding import picker_role_binding
 from kvtier_operator.planning.objects.picker_service import picker_service
@@ -30,6 +32,8 @@ def build_objects(plan: Plan) -> tuple[dict[str, Any], ...]:
         picker_service_account(plan),
         picker_role(plan),
         picker_role_binding(plan),
+        engine_network_policy(plan),
+        picker_network_policy(plan),
         engine_config_map(plan),
         picker_config_map(plan),
         engine_service(plan),

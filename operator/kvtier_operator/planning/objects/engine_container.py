@@ -4,11 +4,13 @@ import shlex
 from typing import Any, Final
 
 from kvtier_operator.planning.backends import scratch_dirs
+from kvtier_operator.planning.engine_tls import serves_tls
 from kvtier_operator.planning.objects.engine_security import engine_container_security
 from kvtier_operator.planning.objects.engine_volumes import HOME, engine_volume_mounts
 from kvtier_operator.planning.objects.resources import engine_resources
 from kvtier_operator.planning.plan import Plan
 from kvtier_operator.planning.units import ceil_div
+from kvtier_operator.planning.weights import HF_HOME
 
 _PROBE_PERIOD_S: Final = 10
 _SERVE: Final = ("vllm", "serve")
@@ -16,7 +18,8 @@ _SERVE: Final = ("vllm", "serve")
 
 def engine_container(plan: Plan) -> dict[str, Any]:
     """vLLM, ready when /health answers, with the time to start that the budget gives."""
-    health = {"httpGet": {"path": "/health", "port": "http"}, "timeoutSeconds": 5}
+    scheme = {"scheme": "HTTPS"} if serves_tls(plan.resource.spec.engine) else {}
+    health = {"httpGet": {"path": "/health", "port": "http", **scheme}, "timeoutSeconds": 5}
     return {
         "name": "engine",
         "image": plan.engine.image,
@@ -53,7 +56,7 @@ def _env(plan: Plan) -> list[dict[str, Any]]:
         "HOME": HOME,
         # the user has no entry in the image's passwd; torch and vLLM ask for its name
         "USER": "kvtier",
-        **({"HF_HOME": plan.weights.mount_path} if plan.weights else {}),
+        **({"HF_HOME": HF_HOME} if plan.weights and plan.weights.mount_path == HF_HOME else {}),
         **plan.engine.env,
     }
     pod_name = {"name": "POD_NAME", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}}

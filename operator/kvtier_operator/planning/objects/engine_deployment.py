@@ -23,7 +23,10 @@ def engine_deployment(plan: Plan) -> dict[str, Any]:
             # GPUs, huge pages and local disks of a node cannot be had twice, so no pod comes in excess
             "strategy": {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 0, "maxUnavailable": 1}},
             # the next one may have to wait for the room of one that drains
-            "progressDeadlineSeconds": plan.ending.grace_s + plan.budget.startup_s + 600,
+            "progressDeadlineSeconds": plan.ending.grace_s
+            + plan.budget.fetch_s
+            + plan.budget.startup_s
+            + 600,
             **ROLLOUT,
             "template": {"metadata": _template_metadata(plan), "spec": _pod(plan)},
         },

@@ -9,7 +9,8 @@ from kvtier_operator.planning.objects.engine_volumes import disk_volume_mounts, 
 from kvtier_operator.planning.plan import Plan
 
 NAME: Final = "doctor"
-_BOUNDS: Final = ("cpu", "memory", "hugepages-")
+_BOUNDS: Final = ("cpu", "memory")
+_PAGES: Final = "hugepages-"
 """What becomes a limit of the control group; a GPU or the container's own disk is not looked at."""
 
 
@@ -33,8 +34,8 @@ def engine_doctor(plan: Plan) -> dict[str, Any]:
             ),
         ],
         "resources": {
-            "requests": _bounds(plan.budget.requests),
-            "limits": _bounds(plan.budget.limits),
+            "requests": bounds(plan.budget.requests),
+            "limits": bounds(plan.budget.limits),
         },
         "securityContext": engine_container_security(plan.resource.spec),
         "terminationMessagePolicy": "FallbackToLogsOnError",
@@ -42,5 +43,7 @@ def engine_doctor(plan: Plan) -> dict[str, Any]:
     }
 
 
-def _bounds(resources: Mapping[str, str]) -> dict[str, str]:
-    return {name: resources[name] for name in sorted(resources) if name.startswith(_BOUNDS)}
+def bounds(resources: Mapping[str, str], *, pages: bool = True) -> dict[str, str]:
+    """What of an engine's resources bounds a container that runs before it, with huge pages or without."""
+    kept = (*_BOUNDS, _PAGES) if pages else _BOUNDS
+    return {name: resources[name] for name in sorted(resources) if name.startswith(kept)}

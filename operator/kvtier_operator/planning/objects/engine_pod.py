@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from kvtier_operator.planning.objects.engine_doctor import engine_doctor
+from kvtier_operator.planning.objects.engine_fetcher import engine_fetcher
 from kvtier_operator.planning.objects.engine_security import engine_pod_security
 from kvtier_operator.planning.objects.engine_sidecar import engine_sidecars
 from kvtier_operator.planning.objects.engine_volumes import engine_volumes
@@ -12,14 +13,19 @@ from kvtier_operator.planning.plan import Plan
 
 
 def engine_pod(plan: Plan, container: Mapping[str, Any]) -> dict[str, Any]:
-    """A pod's spec: where it may run, who it runs as, its volumes, and the doctor before its container."""
+    """A pod's spec: where it may run, who it runs as, its volumes, and what comes before its container."""
+    engine = plan.resource.spec.engine
+    claims = [
+        each.model_dump(mode="json", by_alias=True, exclude_none=True) for each in engine.resource_claims
+    ]
     return {
         "automountServiceAccountToken": False,
         # vLLM reads VLLM_* variables; a Service called vllm would inject some
         "enableServiceLinks": False,
         "securityContext": engine_pod_security(plan.resource.spec),
-        **placement(plan, plan.resource.spec.engine),
-        "initContainers": [engine_doctor(plan), *engine_sidecars(plan)],
+        **placement(plan, engine),
+        **({"resourceClaims": claims} if claims else {}),
+        "initContainers": [engine_doctor(plan), *engine_fetcher(plan), *engine_sidecars(plan)],
         "containers": [dict(container)],
         "volumes": engine_volumes(plan),
     }

@@ -47,7 +47,12 @@ def engine_pod_security(spec: Spec) -> dict[str, Any]:
 
 def engine_container_security(spec: Spec) -> dict[str, Any]:
     """The containers' security context: nothing but, where it is required, locking memory."""
-    capabilities: dict[str, Any] = {"drop": ["ALL"]}
-    if wants_ipc_lock(spec):
-        capabilities["add"] = ["IPC_LOCK"]
-    return {"allowPrivilegeEscalation": False, "capabilities": capabilities}
+    nothing = fetcher_container_security()
+    if not wants_ipc_lock(spec):
+        return nothing
+    return nothing | {"capabilities": nothing["capabilities"] | {"add": ["IPC_LOCK"]}}
+
+
+def fetcher_container_security() -> dict[str, Any]:
+    """That of a container that locks no memory."""
+    return {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}}

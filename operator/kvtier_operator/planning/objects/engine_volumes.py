@@ -40,7 +40,8 @@ def engine_volume_mounts(plan: Plan) -> list[dict[str, Any]]:
     mounts: list[dict[str, Any]] = [shared_memory_mount(), {"name": _HOME, "mountPath": HOME}]
     if plan.weights:
         # the same folder for all pods: what one of them has downloaded is the others', too
-        mounts.append({"name": plan.weights.name, "mountPath": plan.weights.mount_path})
+        seen = {"name": plan.weights.name, "mountPath": plan.weights.mount_path}
+        mounts.append(seen | ({"readOnly": True} if plan.weights.read_only else {}))
     mounts += [
         {"name": _CONFIG, "mountPath": file.path, "subPath": file_key(file), "readOnly": True}
         for file in plan.engine.files

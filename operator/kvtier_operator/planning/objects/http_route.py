@@ -9,20 +9,26 @@ from kvtier_operator.planning.objects.names import Component, Names
 from kvtier_operator.planning.plan import Plan
 
 _GATEWAY_GROUP: Final = "gateway.networking.k8s.io"
+_WITHOUT_PREFIX: Final = {
+    "type": "URLRewrite",
+    "urlRewrite": {"path": {"type": "ReplacePrefixMatch", "replacePrefixMatch": "/"}},
+}
+"""GKE replaces a prefix by `/` alone. Pickers see the path as the client sent it, and read its end."""
 
 
 def http_route(plan: Plan) -> dict[str, Any] | None:
-    """Every path to the pool; None where the resource brings no gateway."""
+    """The resource's own path to the pool, or every one; None where the resource brings no gateway."""
     gateway = plan.resource.spec.router.gateway
     if gateway is None:
         return None
     names = Names.of(plan)
     parent = gateway.parent_ref
     optional = {"namespace": parent.namespace, "sectionName": parent.section_name}
+    own_path = f"/{names.namespace}/{names.resource}" if gateway.own_path else ""
     rule: dict[str, Any] = {
-        "matches": [{"path": {"type": "PathPrefix", "value": "/"}}],
+        "matches": [{"path": {"type": "PathPrefix", "value": own_path or "/"}}],
         # also what nobody asks for is said, so that others' additions are seen and taken away
-        "filters": [],
+        "filters": [_WITHOUT_PREFIX] if own_path else [],
         "backendRefs": [{"group": POOL_GROUP, "kind": POOL_KIND, "name": names.resource, "weight": 1}],
     }
     if gateway_provider(plan).route_timeouts:

@@ -3,6 +3,7 @@
 from typing import Any, Final
 
 from kvtier_operator.api.router import Flavor
+from kvtier_operator.planning.engine_tls import serves_tls
 from kvtier_operator.planning.objects.inference_pool import GROUP as POOL_GROUP
 from kvtier_operator.planning.objects.names import CONFIG_HASH, Component, Names
 from kvtier_operator.planning.objects.picker_config_map import FILE_NAME
@@ -74,7 +75,7 @@ def _container(plan: Plan) -> dict[str, Any]:
         ],
         "ports": [{"name": name, "containerPort": port, "protocol": "TCP"} for name, port in ports.items()],
         **_probes(plan),
-        "lifecycle": {"preStop": {"sleep": {"seconds": picker_ending(plan).pre_stop_s}}},
+        **_pre_stop(plan),
         "resources": {
             "requests": dict(plan.router.resources.requests),
             "limits": dict(plan.router.resources.limits),
@@ -89,6 +90,12 @@ def _container(plan: Plan) -> dict[str, Any]:
             *([{"name": _SCRATCH["name"], "mountPath": "/tmp"}] if _builtin(plan) else []),  # noqa: S108 - a mount
         ],
     }
+
+
+def _pre_stop(plan: Plan) -> dict[str, Any]:
+    """Kubernetes before 1.33 refuses to sleep for no time."""
+    seconds = picker_ending(plan).pre_stop_s
+    return {"lifecycle": {"preStop": {"sleep": {"seconds": seconds}}}} if seconds else {}
 
 
 def _builtin(plan: Plan) -> bool:
@@ -140,7 +147,10 @@ def _args(plan: Plan) -> list[str]:
     ]
     if _builtin(plan):
         return args
-    args += ["--metrics-endpoint-auth=false", "--tracing=false"]
+    # profiles, on the metrics port and on by default: memory's has parts of prompts
+    args += ["--metrics-endpoint-auth=false", "--tracing=false", "--enable-pprof=false"]
+    if router.flavor is Flavor.GAIE and serves_tls(plan.resource.spec.engine):
+        args.append("--model-server-metrics-scheme=https")  # llm-d-router has it in its configuration
     if router.replicas > 1:
         args.append("--ha-enable-leader-election")
     return args

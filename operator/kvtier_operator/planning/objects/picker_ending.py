@@ -20,6 +20,7 @@ class PickerEnding:
 
     Attributes:
         pre_stop_s: How long it goes on as if nothing were: what calls need beyond what it gives them itself.
+            0 for no such time.
         args: How long it gives them, for pickers that can be told.
     """
 
@@ -35,8 +36,9 @@ def picker_ending(plan: Plan) -> PickerEnding:
         return PickerEnding(ending.pre_stop_s, ("--grace-period", str(ending.drain_s)))
     if flavor is Flavor.LLM_D and minor_version(plan.router.version) >= _HAS_DRAIN_TIMEOUT:
         # It takes new calls for that time, with a list of pods that no longer changes; those under way it
-        # gives all the time there is.
-        return PickerEnding(ending.pre_stop_s, ("--drain-timeout=0s",))
+        # gives all the time there is. A leader lets a standby lead first: before it is told, none can.
+        before_s, while_draining_s = (0, ending.pre_stop_s) if _several(plan) else (ending.pre_stop_s, 0)
+        return PickerEnding(before_s, (f"--drain-timeout={while_draining_s}s",))
     return PickerEnding(ending.pre_stop_s + max(ending.drain_s - _UPSTREAM_S, 0))
 
 
@@ -46,8 +48,10 @@ def picker_strategy(plan: Plan) -> dict[str, Any]:
     Of pickers that elect a leader one alone is ever ready, and stays it until it goes: all new ones start
     beside the old ones and the first to find the leader gone takes over.
     """
-    several = plan.resource.spec.router.replicas > 1
-    bounds = (
-        {"maxSurge": "100%", "maxUnavailable": "100%"} if several else {"maxSurge": 1, "maxUnavailable": 0}
-    )
+    all_at_once = {"maxSurge": "100%", "maxUnavailable": "100%"}
+    bounds = all_at_once if _several(plan) else {"maxSurge": 1, "maxUnavailable": 0}
     return {"type": "RollingUpdate", "rollingUpdate": bounds}
+
+
+def _several(plan: Plan) -> bool:
+    return plan.resource.spec.router.replicas > 1

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any, Final
 
-from kvtier_operator.api.router import GatewayProvider
+from kvtier_operator.api.router import GatewayProvider, RouterSpec
 from kvtier_operator.planning.objects.gateway_providers.agentgateway import AGENTGATEWAY
 from kvtier_operator.planning.objects.gateway_providers.gke import GKE
 from kvtier_operator.planning.objects.gateway_providers.istio import ISTIO
@@ -27,10 +27,14 @@ PROVIDERS: Final[Mapping[GatewayProvider, Provider]] = MappingProxyType(
 )
 
 
+def provider_of(router: RouterSpec) -> Provider:
+    """The provider of the gateway; the one that needs nothing where there is no gateway."""
+    return NONE if router.gateway is None else PROVIDERS[router.gateway.provider]
+
+
 def gateway_provider(plan: Plan) -> Provider:
-    """The provider of the plan's gateway; the one that needs nothing where there is no gateway."""
-    gateway = plan.resource.spec.router.gateway
-    return NONE if gateway is None else PROVIDERS[gateway.provider]
+    """The same of a plan."""
+    return provider_of(plan.resource.spec.router)
 
 
 def gateway_provider_objects(plan: Plan) -> tuple[dict[str, Any], ...]:

@@ -9,4 +9,4 @@ from typing import Final
 
 from kvtier_operator.planning.objects.gateway_providers.provider import Provider
 
-AGENTGATEWAY: Final = Provider()
+AGENTGATEWAY: Final = Provider(proxies_beside_gateway=True)

@@ -7,6 +7,7 @@ chart makes the same. The picker needs no policy: the gateway's controller check
 
 from typing import Any, Final
 
+from kvtier_operator.planning.engine_tls import serves_tls
 from kvtier_operator.planning.objects.gateway_providers.provider import Provider
 from kvtier_operator.planning.objects.inference_pool import GROUP as POOL_GROUP
 from kvtier_operator.planning.objects.inference_pool import KIND as POOL_KIND
@@ -19,13 +20,19 @@ _HEALTH_CHECK_S: Final = 2
 _BACKEND_TIMEOUT_S: Final = 3600
 """GKE's load balancer has no endless request; its default of 30 s would cut answers off."""
 
+_CHECKED_FROM: Final = ("35.191.0.0/16", "130.211.0.0/22")
+"""Google's health checks and front ends. Requests come from the network's proxy-only subnet, whose range is
+the network's choice. Source: cloud.google.com/load-balancing/docs/firewall-rules."""
+
 
 def _objects(plan: Plan) -> tuple[dict[str, Any], ...]:
     return (_health_check_policy(plan), _backend_policy(plan))
 
 
 def _health_check_policy(plan: Plan) -> dict[str, Any]:
-    check = {"type": "HTTP", "httpHealthCheck": {"requestPath": "/health", "port": plan.engine.port}}
+    scheme = "https" if serves_tls(plan.resource.spec.engine) else "http"
+    asked = {"requestPath": "/health", "port": plan.engine.port}
+    check = {"type": scheme.upper(), f"{scheme}HealthCheck": asked}
     default = {"timeoutSec": _HEALTH_CHECK_S, "checkIntervalSec": _HEALTH_CHECK_S, "config": check}
     return _policy(plan, "HealthCheckPolicy", default)
 
@@ -48,4 +55,10 @@ def _policy(plan: Plan, kind: str, default: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-GKE: Final = Provider(objects=_objects, route_timeouts=False, managed_prometheus=True)
+GKE: Final = Provider(
+    objects=_objects,
+    route_timeouts=False,
+    managed_prometheus=True,
+    calls_from="the network's proxy-only subnet",
+    ip_blocks=_CHECKED_FROM,
+)

@@ -30,4 +30,8 @@ def _destination_rule(plan: Plan) -> dict[str, Any]:
     }
 
 
-ISTIO: Final = Provider(objects=_objects)
+_HBONE_PORT: Final = 15008
+"""Where a pod of the ambient mesh gets what is sent to any of its ports. Source: istio.io, "Ambient and
+Kubernetes NetworkPolicy"."""
+
+ISTIO: Final = Provider(objects=_objects, proxies_beside_gateway=True, mesh_ports=(_HBONE_PORT,))

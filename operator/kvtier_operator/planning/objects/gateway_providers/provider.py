@@ -22,8 +22,16 @@ class Provider:
         route_timeouts: Whether it takes `timeouts` in an HTTPRoute.
         managed_prometheus: Whether the platform's own Prometheus reads PodMonitoring in place of
             ServiceMonitor.
+        proxies_beside_gateway: Whether its proxies are pods in the Gateway's namespace.
+        calls_from: What addresses its proxies have, where they are no pods.
+        ip_blocks: Where it calls and checks a picker from, beside its proxies' own addresses.
+        mesh_ports: Ports at which its mesh, where there is one, hands a pod what was sent to another.
     """
 
     objects: Callable[[Plan], tuple[dict[str, Any], ...]] = no_objects
     route_timeouts: bool = True
     managed_prometheus: bool = False
+    proxies_beside_gateway: bool = False
+    calls_from: str = ""
+    ip_blocks: tuple[str, ...] = ()
+    mesh_ports: tuple[int, ...] = ()

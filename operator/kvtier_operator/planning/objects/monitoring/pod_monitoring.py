@@ -3,7 +3,7 @@
 from typing import Any
 
 from kvtier_operator.planning.objects.gateway_providers import gateway_provider
-from kvtier_operator.planning.objects.monitoring.scrape import INTERVAL, METRICS_PATH, PORTS
+from kvtier_operator.planning.objects.monitoring.scrape import endpoint
 from kvtier_operator.planning.objects.names import Component, Names
 from kvtier_operator.planning.plan import Plan
 
@@ -18,18 +18,20 @@ def pod_monitorings(plan: Plan) -> tuple[dict[str, Any], ...]:
         return ()
     names = Names.of(plan)
     return (
-        _pod_monitoring(names, names.engine, Component.ENGINE),
-        _pod_monitoring(names, names.picker, Component.PICKER),
+        _pod_monitoring(names, names.engine, Component.ENGINE, endpoint(plan, Component.ENGINE, "tls")),
+        _pod_monitoring(names, names.picker, Component.PICKER, endpoint(plan, Component.PICKER, "tls")),
     )
 
 
-def _pod_monitoring(names: Names, name: str, component: Component) -> dict[str, Any]:
+def _pod_monitoring(
+    names: Names, name: str, component: Component, endpoint: dict[str, Any]
+) -> dict[str, Any]:
     return {
         "apiVersion": "monitoring.googleapis.com/v1",
         "kind": "PodMonitoring",
         "metadata": names.metadata(name, component),
         "spec": {
             "selector": {"matchLabels": names.selector(component)},
-            "endpoints": [{"port": PORTS[component], "path": METRICS_PATH, "interval": INTERVAL}],
+            "endpoints": [endpoint],
         },
     }

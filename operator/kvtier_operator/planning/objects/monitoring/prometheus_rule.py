@@ -65,7 +65,7 @@ def _engines_missing(plan: Plan, queries: Queries) -> dict[str, Any]:
         "KVCacheTierEnginesMissing",
         f"count(up{{{queries.engine}}} == 1) < {wanted}",
         # an engine that waits for one that drains, and starts as slowly as it may, is not missing
-        minutes=(plan.ending.grace_s + plan.budget.startup_s) // 60 + 10,
+        minutes=(plan.ending.grace_s + plan.budget.fetch_s + plan.budget.startup_s) // 60 + 10,
         severity="warning",
         summary=f"fewer engines than the {wanted} wanted",
         description="{{ $value }} engines answer"

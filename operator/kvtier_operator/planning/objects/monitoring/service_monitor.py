@@ -3,7 +3,7 @@
 from typing import Any
 
 from kvtier_operator.planning.objects.gateway_providers import gateway_provider
-from kvtier_operator.planning.objects.monitoring.scrape import INTERVAL, METRICS_PATH, PORTS
+from kvtier_operator.planning.objects.monitoring.scrape import endpoint
 from kvtier_operator.planning.objects.names import Component, Names
 from kvtier_operator.planning.plan import Plan
 
@@ -17,18 +17,24 @@ def service_monitors(plan: Plan) -> tuple[dict[str, Any], ...]:
         return ()
     names = Names.of(plan)
     return (
-        _service_monitor(names, names.engine, Component.ENGINE),
-        _service_monitor(names, names.picker, Component.PICKER),
+        _service_monitor(
+            names, names.engine, Component.ENGINE, endpoint(plan, Component.ENGINE, "tlsConfig")
+        ),
+        _service_monitor(
+            names, names.picker, Component.PICKER, endpoint(plan, Component.PICKER, "tlsConfig")
+        ),
     )
 
 
-def _service_monitor(names: Names, name: str, component: Component) -> dict[str, Any]:
+def _service_monitor(
+    names: Names, name: str, component: Component, endpoint: dict[str, Any]
+) -> dict[str, Any]:
     return {
         "apiVersion": "monitoring.coreos.com/v1",
         "kind": "ServiceMonitor",
         "metadata": names.metadata(name, component),
         "spec": {
             "selector": {"matchLabels": names.selector(component)},
-            "endpoints": [{"port": PORTS[component], "path": METRICS_PATH, "interval": INTERVAL}],
+            "endpoints": [endpoint],
         },
     }

@@ -47,7 +47,8 @@ def test_a_rollout_that_would_wait_is_no_refusal() -> None:
     assert (remark.reason, remark.field) == ("QuotaHoldsRollout", "metadata.namespace")
     assert remark.message == (
         "ResourceQuota team allows 4500m of requests.cpu, which is enough; 5 needed with 2 picker pods of "
-        "500m while the picker is replaced: a rollout would wait; ask the namespace's owner for 500m more"
+        "500m while the picker is replaced: a rollout would wait; ask the namespace's owner for 500m more; "
+        "by itself kvtier goes on with one as soon as there is room"
     )
     [refusal] = said(_namespace(quota({"requests.cpu": "4499m"})), replicas=1, engine=_CPU)
     assert "4500m needed (1 engine pod of 4, 1 picker pod of 500m)" in refusal.message
@@ -96,6 +97,13 @@ def test_volumes_of_the_weights(hard: dict[str, str], spec: dict[str, Any], word
     assert "disk" not in refusal.message
 
 
+def test_an_image_with_the_model_is_on_the_nodes_disk() -> None:
+    source = {"source": "oci://registry.example/qwen3:1"}
+    [refusal] = said(_namespace(quota({"requests.ephemeral-storage": "50Gi"})), model_source=source)
+    assert refusal.field == "spec.model.source"
+    assert "take the weights from a claim: pvc://CLAIM in spec.model.source, or ask" in refusal.message
+
+
 def test_volumes_made_for_the_weights_are_counted() -> None:
     for name in ("persistentvolumeclaims", f"{_GOLD}/persistentvolumeclaims"):
         [refusal] = said(_namespace(quota({name: "1"})), replicas=2, model_volume=_EPHEMERAL)
@@ -142,7 +150,7 @@ def _with(before: list[Demand], namespace: Namespace) -> list[CheckResult]:
     ("hard", "field", "words"),
     [
         ({"requests.nvidia.com/gpu": "3"}, "spec.replicas", "4 needed (2 engine pods of 2)"),
-        ({"limits.memory": "20Gi"}, "spec.tiers.cpu.capacity", "1 picker pod of 1.38 GiB"),
+        ({"limits.memory": "20Gi"}, "spec.tiers.cpu.capacity", "1 picker pod of 1.75 GiB"),
         ({"memory": "20Gi"}, "spec.tiers.cpu.capacity", "20 GiB of memory"),
         ({"hugepages-2Mi": "100Gi"}, "spec.tiers.cpu.capacity", "200 GiB needed"),
         ({"requests.hugepages-2Mi": "100Gi"}, "spec.tiers.cpu.capacity", "100 GiB more"),
@@ -167,6 +175,12 @@ def test_what_is_counted(hard: dict[str, str], field: str, words: str) -> None:
     [refusal] = said(namespace, engine=_CPU, tiers=_CLAIM | _PAGES)
     assert refusal.field == field
     assert words in refusal.message
+
+
+def test_devices_that_the_resource_names() -> None:
+    engine = _CPU | {"resources": _CPU["resources"] | {"limits": {"nvidia.com/mig-3g.40gb": 2}}}
+    [refusal] = said(_namespace(quota({"requests.nvidia.com/mig-3g.40gb": "3"})), engine=engine)
+    assert (refusal.field, "4 needed (2 engine pods of 2)" in refusal.message) == ("spec.replicas", True)
 
 
 def test_the_picker_alone() -> None:

@@ -73,6 +73,16 @@ def test_the_volume_of_the_weights(volume: dict[str, Any], field: str, lacks: st
     assert f"{lacks}, so the engines' pods would wait for the volume of their weights: " in found.message
 
 
+def test_the_claim_that_a_model_is_on() -> None:
+    source = {"source": "pvc://cache/qwen3"}
+    [found] = said(Namespace(storage_classes=(), claims=frozenset()), model_source=source)
+    assert (found.reason, found.field) == ("ClaimMissing", "spec.model.source")
+    assert (
+        "no PersistentVolumeClaim cache, so the engines' pods would wait for the volume of " in found.message
+    )
+    assert said(Namespace(claims=frozenset({"cache"})), model_source=source) == []
+
+
 def test_a_further_volume_has_its_own_field() -> None:
     disk = {"capacity": "1Ti", "volume": {"emptyDir": {}}, "extraVolumes": [_EPHEMERAL]}
     [found] = said(Namespace(storage_classes=()), backend="LMCache", tiers={"disk": disk})
@@ -88,4 +98,7 @@ def test_the_default_is_annotated(prefix: str) -> None:
 
 def test_what_could_not_be_looked_at_is_said() -> None:
     [found] = said(Namespace(unseen=("LimitRanges: forbidden",)), Outcome.WARN)
-    assert (found.reason, found.message) == ("NamespaceNotSeen", "LimitRanges: forbidden")
+    assert (found.reason, found.message) == (
+        "NamespaceNotSeen",
+        "LimitRanges: forbidden; ask with more rights; by itself kvtier plans without",
+    )

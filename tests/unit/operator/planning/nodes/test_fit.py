@@ -51,7 +51,7 @@ def test_enough_nodes() -> None:
             {"hugepages-2Mi": 64 * GIB},
             "InsufficientHugepages",
             (
-                "Node node-a, closest to holding one more, has 64 GiB of hugepages-2Mi allocatable, 100 GiB "
+                "The node closest to holding one more has 64 GiB of hugepages-2Mi allocatable, 100 GiB "
                 "needed. Reserve 18,432 more pages of 2 MiB there (nr_hugepages, then restart its kubelet), "
                 "lower spec.tiers.cpu.capacity or add nodes"
             ),
@@ -103,6 +103,11 @@ def test_the_first_thing_that_is_missing(allocatable: dict[str, int], reason: st
                 "emptyDir, keep the weights on another spec.model.volume than emptyDir, use nodes with a "
             ),
         ),
+        (
+            {"model_source": {"source": "oci://registry.example/qwen3:1", "weights": "9Ti"}},
+            "InsufficientEphemeralStorage",
+            "Take the weights from a claim: pvc://CLAIM in spec.model.source, use nodes with a larger disk",
+        ),
         ({"tiers": ON_ORDINARY_PAGES}, "InsufficientMemory", "Lower spec.tiers.cpu.capacity by 989.11 GiB"),
         (
             {"engine": {"resources": {"limits": {"nvidia.com/gpu": 9}}}},
@@ -132,7 +137,7 @@ def test_some_fit() -> None:
     assert (found.fits, found.fitting_nodes, found.replicas_that_fit) == (False, 1, 2)
     assert "room for 2 engines, 4 wanted (nodes: 2, matching 2, with room 1)" in found.message
     assert (
-        "Node a, closest to holding one more, has 56 GiB of hugepages-2Mi left beside 2 engines"
+        "The node closest to holding one more has 56 GiB of hugepages-2Mi left beside 2 engines"
         in found.message
     )
     assert "lower spec.replicas to 2 or add nodes" in found.message
@@ -154,6 +159,27 @@ def test_a_servers_memory_and_pages_count() -> None:
     assert nodes_fit(one, [node(allocatable={"memory": 19 * GIB, "hugepages-2Mi": 100 * GIB})]).fits
 
 
+@pytest.mark.parametrize("device", ["nvidia.com/mig-3g.40gb", "habana.ai/gaudi", "amd.com/gpu"])
+def test_devices_of_any_kind_are_counted(device: str) -> None:
+    engine = {"tensorParallelSize": 1, "resources": {"limits": {device: 1}}}
+    found = fit(node(allocatable={device: 2}), engine=engine, replicas=2)
+    assert (found.reason, found.replicas_that_fit) == ("EnoughNodes", 2)
+    assert f"one takes 1 {device}, " in found.message
+    found = fit(node(), engine=engine)
+    assert found.reason == ("InsufficientGPUs" if "gpu" in device else "InsufficientDevices")
+    assert f"{device}'s device plugin" in found.message
+
+
+@pytest.mark.parametrize("replicas", [1, 400])
+def test_devices_that_are_claimed_are_the_schedulers(replicas: int) -> None:
+    claims = [{"name": "gpus", "resourceClaimTemplateName": "two-h100"}]
+    found = fit(node(allocatable={"nvidia.com/gpu": 0}), engine={"resourceClaims": claims}, replicas=replicas)
+    assert found.reason == ("EnoughNodes" if replicas == 1 else "InsufficientHugepages")
+    assert found.message.endswith(
+        ". Devices claimed by resourceClaims (gpus) cannot be counted: the scheduler allocates them"
+    )
+
+
 def test_no_nodes() -> None:
     assert fit().reason == "NoNodes"
     assert "add nodes" in fit().message
@@ -171,8 +197,20 @@ def test_no_matching_nodes_and_what_keeps_the_pods_away() -> None:
     assert (found.reason, found.matching_nodes, found.replicas_that_fit) == ("NoMatchingNodes", 0, 0)
     assert found.message == (
         "room for 0 engines, 4 wanted (nodes: 8, matching 0, with room 0). Not matching: 5 without label "
-        "gpu=h100 (plain-0, plain-1, plain-2 and 2 more; see spec.engine.nodeSelector), 1 cordoned "
-        "(cordoned; see spec.engine.tolerations), 1 not Ready (down) and 1 other reason"
+        "gpu=h100 (see spec.engine.nodeSelector), 1 cordoned (see spec.engine.tolerations), 1 not Ready "
+        "and 1 other reason"
+    )
+
+
+def test_a_reader_of_the_resource_learns_no_name_label_or_taint_of_a_node() -> None:
+    labels, taints = {"team": "acme"}, (Taint("acme", "gold", "NoSchedule"),)
+    away = fit(node("acme-1", labels=labels, taints=taints), node("acme-2", labels=labels, ready=False))
+    short = fit(node("acme-3", allocatable={"memory": 0}), node("acme-1", labels=labels, taints=taints))
+    assert (away.reason, short.reason) == ("NoMatchingNodes", "InsufficientMemory")
+    assert not [word for word in ("acme", "gold") if word in away.message + short.message]
+    assert (
+        "1 with a taint of effect NoSchedule that is not tolerated (see spec.engine.tolerations)"
+        in away.message
     )
 
 

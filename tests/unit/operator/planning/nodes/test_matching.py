@@ -2,6 +2,7 @@ from typing import Any
 
 import pytest
 from tests.cases.nodes import node
+from tests.steps import steps
 
 from kvtier_operator.planning.nodes.matching import Cause, Mismatch, mismatch
 from kvtier_operator.planning.nodes.node import Node, Taint
@@ -28,12 +29,16 @@ def expression(operator: str, *values: str, key: str = "gpu") -> dict[str, Any]:
     [
         (node(labels={"gpu": "h100"}), None, ""),
         (node(labels={"gpu": "a100"}), Cause.LABEL, "without label gpu=h100"),
-        (node(labels={"gpu": "h100"}, taints=(GPU,)), Cause.TAINT, "with taint gpu=h100:NoSchedule"),
+        (
+            node(labels={"gpu": "h100"}, taints=(GPU,)),
+            Cause.TAINT,
+            "with a taint of effect NoSchedule that is not tolerated",
+        ),
         (node(labels={"gpu": "h100"}, taints=(Taint("gpu", "", "PreferNoSchedule"),)), None, ""),
         (
             node(labels={"gpu": "h100"}, taints=(Taint("a", "", "NoExecute"),)),
             Cause.TAINT,
-            "with taint a:NoExecute",
+            "with a taint of effect NoExecute that is not tolerated",
         ),
         (node(labels={"gpu": "h100"}, schedulable=False), Cause.TAINT, "cordoned"),
         (node(labels={"gpu": "h100"}, ready=False), Cause.NOT_READY, "not Ready"),
@@ -110,3 +115,13 @@ def test_required_node_affinity(terms: list[object], *, matches: bool) -> None:
 @pytest.mark.parametrize("given", [{"nodeAffinity": {"anything": [1]}}, {"nodeAffinity": None}, {"other": 1}])
 def test_an_affinity_that_requires_nothing(given: dict[str, Any]) -> None:
     assert of({"affinity": given}, node()) is None
+
+
+@pytest.mark.parametrize("operator", ["In", "NotIn"])
+def test_a_node_costs_no_more_however_many_values_are_named(operator: str) -> None:
+    def cost(count: int) -> int:
+        pod = affinity(expression(operator, *map(str, range(count))))
+        needs = pod_needs({"metadata": {"labels": {}}, "spec": {"containers": [], **pod}})
+        return steps(lambda: mismatch(node(labels={"gpu": "none of them"}), needs))
+
+    assert cost(5000) == cost(5)

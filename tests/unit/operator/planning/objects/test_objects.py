@@ -37,9 +37,14 @@ def test_the_least_resource_makes_these_objects_and_no_other() -> None:
         ({"spec.replicas": 2}, [("PodDisruptionBudget", "engine")]),
         ({"spec.backend": "LMCache"}, [("ConfigMap", "engine")]),
         ({"spec.router.gateway": {"parentRef": {"name": "g"}}}, [("HTTPRoute", "router")]),
+        ({"spec.router.networkPolicy": {"enabled": True}}, [("NetworkPolicy", "picker")]),
+        (
+            {"spec.router.flavor": "builtin", "spec.router.kvEvents": True},
+            [("NetworkPolicy", "engine")],
+        ),
         (
             {"spec.router.gateway": {"parentRef": {"name": "g"}, "provider": "istio"}},
-            [("HTTPRoute", "router"), ("DestinationRule", "picker")],
+            [("HTTPRoute", "router"), ("DestinationRule", "picker"), ("NetworkPolicy", "picker")],
         ),
         (
             {"spec.router.gateway": {"parentRef": {"name": "g"}, "provider": "gke"}},

@@ -69,6 +69,12 @@ def test_picker_arguments() -> None:
     assert "--ha-enable-leader-election" in picker_args({"spec.router.replicas": 2})
 
 
+@pytest.mark.parametrize("flavor", ["llm-d", "gaie"])
+def test_profiles_are_not_served(flavor: str) -> None:
+    """Known to llm-d-router 0.9 and 0.10, and to the inference extension from 1.2: a flag with a value."""
+    assert "--enable-pprof=false" in picker_args({"spec.router.flavor": flavor})
+
+
 def test_kvtiers_own_picker_gets_only_arguments_that_it_knows() -> None:
     args = picker_args({"spec.router.flavor": "builtin"})
     flags = [arg.partition("=")[0] for arg in args if arg.startswith("--")]
@@ -107,9 +113,9 @@ def test_the_pickers_memory_holds_the_index_of_every_engine() -> None:
         found: str = pod(changes, "picker")["containers"][0]["resources"]["requests"]["memory"]
         return found
 
-    # (81,920 + 409,600) tokens / 16 = 30,720 entries x 8 pods: 32 B each are 7.5 MiB, 512 B each 120 MiB
+    # (81,920 + 409,600) tokens / 16 = 30,720 entries x 8 pods: 32 B each are 7.5 MiB, 1,280 B each 300
     assert memory("builtin") == "576Mi"
-    assert memory("gaie") == "640Mi"
+    assert memory("gaie") == "832Mi"
 
 
 @pytest.mark.parametrize("provider", GatewayProvider)

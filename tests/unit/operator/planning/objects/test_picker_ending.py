@@ -38,3 +38,14 @@ def test_a_short_drain_is_upstreams_own() -> None:
     built = pod(short, "picker")
     assert built["containers"][0]["lifecycle"]["preStop"] == {"sleep": {"seconds": 10}}
     assert built["terminationGracePeriodSeconds"] == 40
+
+
+def test_a_leader_of_0_10_lets_another_lead_before_it_stops_to_serve() -> None:
+    built = pod({**LLM_D, "spec.router.replicas": 2}, "picker")
+    [container] = built["containers"]
+    assert "lifecycle" not in container
+    assert "--drain-timeout=10s" in container["args"]
+    assert built["terminationGracePeriodSeconds"] == 140
+    for one in (OLDER, GAIE):
+        [container] = pod({**one, "spec.router.replicas": 2}, "picker")["containers"]
+        assert container["lifecycle"]["preStop"] == {"sleep": {"seconds": 100}}
