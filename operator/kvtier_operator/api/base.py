@@ -75,12 +75,13 @@ class ApiModel(BaseModel):
 
     @classmethod
     def rules(cls) -> tuple[Rule, ...]:
-        """The rules of this model, in the order they are written."""
+        """The rules of this model, in the order they are written; those of what it extends come first."""
         return _rules_of(cls)
 
 
 @cache
 def _rules_of(model: type[ApiModel]) -> tuple[Rule, ...]:
     # A snapshot: pydantic completes some class attributes (the signature) when they are first read.
-    found = (getattr(attribute, _RULE_ATTRIBUTE, None) for attribute in tuple(vars(model).values()))
+    attributes = (each for one in reversed(model.__mro__) for each in tuple(vars(one).values()))
+    found = (getattr(attribute, _RULE_ATTRIBUTE, None) for attribute in attributes)
     return tuple(each for each in found if isinstance(each, Rule))

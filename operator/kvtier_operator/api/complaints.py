@@ -12,6 +12,12 @@ from kvtier_operator.errors import Problem
 _SIMILARITY: Final = 0.6
 _MAX_PLACES: Final = 3
 _MAX_QUOTED_CHARACTERS: Final = 80
+_MAY_BE_SECRET: Final = (
+    ("spec", "engine", "env"),
+    ("spec", "engine", "extraArgs"),
+    ("spec", "model", "fetcher"),
+)
+"""Where somebody may have typed a secret: HF_TOKEN=..., --api-key ..."""
 _READ_AS_BOOLEAN: Final = (
     "; YAML reads on, off, yes and no without quotes as true or false: quote it, as in {example}"
 )
@@ -32,7 +38,9 @@ _MESSAGES: Final = {
     "model_type": "expected a mapping, not {a_given}",
     "quantity_type": "expected a quantity such as 100Gi, not {a_given}",
     "quantity": "{reason}",
-    "string_pattern_mismatch": "{given} does not have the right form{described}",
+    "ip_block": "{given} is not an address block; write it as 10.129.0.0/23 or 2001:db8::/64",
+    "node_requirements": "{reason}",
+    "string_pattern_mismatch": "{given} does not have the form {pattern}{described}",
     "greater_than": "must be more than {gt}, not {given}",
     "greater_than_equal": "must be at least {ge}, not {given}",
     "less_than_equal": "must be at most {le}, not {given}",
@@ -46,6 +54,7 @@ _MESSAGES: Final = {
 def complaint(error: ErrorDetails) -> Problem:
     """One finding of pydantic as a problem: the field's path, what is wrong and what to do."""
     kind, location, given = error["type"], error["loc"], error["input"]
+    is_hidden = isinstance(given, str) and location[:3] in _MAY_BE_SECRET
     context: dict[str, Any] = error.get("ctx", {})
     if location and location[-1] == "[key]":
         location = location[:-2]
@@ -59,8 +68,8 @@ def complaint(error: ErrorDetails) -> Problem:
     field = field_at(location)
     message = _MESSAGES.get(kind, "{given} is refused: {pydantic_message}").format(
         **context,
-        given=_shown(given),
-        a_given=_with_type(given),
+        given="the text" if is_hidden else shown(given),
+        a_given="text" if is_hidden else _with_type(given),
         length=len(given) if isinstance(given, str) else 0,
         described=f" ({_first_sentence(field.description)})" if field and field.description else "",
         quote_it=_quoting_advice(given),
@@ -77,9 +86,19 @@ def _unknown(location: Location) -> str:
     if near := get_close_matches(plain, spelled, 1, _SIMILARITY):
         return f"unknown field; did you mean {spelled[near[0]]}?"
     places = [*paths_named(name)]
-    if 0 < len(places) <= _MAX_PLACES:
-        return f"unknown field here; it belongs at {' or '.join(places)}"
-    return f"unknown field; the fields here are {', '.join(known)}"
+    here = f"the fields here are {', '.join(known)}"
+    if not 0 < len(places) <= _MAX_PLACES:
+        return f"unknown field; {here}"
+    if on_branch := [place for place in places if _is_on_branch(location, place)]:
+        return f"unknown field here; it belongs at {' or '.join(on_branch)}"
+    return f"unknown field here; there is {' and '.join(places)}; {here}"
+
+
+def _is_on_branch(location: Location, place: str) -> bool:
+    """Whether a place is above or below: spec.engine.env is no place for the environment of spec.router."""
+    given = path_of(location[:-1]).split(".")
+    parent = place.split(".")[:-1]
+    return all(one == other for one, other in zip(given, parent, strict=False))
 
 
 def _not_one_of(given: object, choices: list[str]) -> str:
@@ -89,7 +108,7 @@ def _not_one_of(given: object, choices: list[str]) -> str:
     lowered = {choice.lower(): choice for choice in choices}
     near = get_close_matches(str(given).lower(), lowered, 1)
     suggestion = f"; did you mean {lowered[near[0]]}?" if near else ""
-    return f"{_shown(given)} is not one of {', '.join(choices)}{suggestion}"
+    return f"{shown(given)} is not one of {', '.join(choices)}{suggestion}"
 
 
 def _quoting_advice(given: object) -> str:
@@ -103,9 +122,9 @@ def _with_type(value: object) -> str:
         case bool():
             return "true" if value else "false"
         case int() | float():
-            return f"the number {_shown(value)}"
+            return f"the number {shown(value)}"
         case str():
-            return f"the text {_shown(value)}"
+            return f"the text {shown(value)}"
         case list():
             return "a list"
         case dict():
@@ -114,7 +133,8 @@ def _with_type(value: object) -> str:
             return "nothing"
 
 
-def _shown(value: object) -> str:
+def shown(value: object) -> str:
+    """A value that somebody wrote, for a message; cut where it is long."""
     text = repr(value)
     return text if len(text) <= _MAX_QUOTED_CHARACTERS else f"{text[:_MAX_QUOTED_CHARACTERS]}..."
 

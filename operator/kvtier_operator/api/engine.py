@@ -1,17 +1,19 @@
 """`spec.engine`: how vLLM runs."""
 
 from enum import StrEnum
-from typing import Annotated, Any
+from typing import Annotated
 
 from pydantic import Field
 
 from kvtier_operator.api.base import ApiModel, rule
+from kvtier_operator.api.env import EnvVar
 from kvtier_operator.api.quantity import ByteQuantity
 from kvtier_operator.api.scheduling import (
     Affinity,
+    EngineResources,
     NodeSelector,
+    PodClaim,
     PriorityClassName,
-    ResourceRequirements,
     Tolerations,
 )
 
@@ -24,47 +26,27 @@ class Device(StrEnum):
 
 
 class KVCacheDtype(StrEnum):
-    """vLLM's --kv-cache-dtype."""
+    """vLLM's --kv-cache-dtype, the names that both supported minors take (config/cache.py, CacheDType)."""
 
     AUTO = "auto"
+    FLOAT16 = "float16"
     BFLOAT16 = "bfloat16"
     FP8 = "fp8"
     FP8_E4M3 = "fp8_e4m3"
     FP8_E5M2 = "fp8_e5m2"
-
-
-class EnvVar(ApiModel):
-    """An environment variable of the engine's container."""
-
-    name: str = Field(
-        description="Name of the variable.",
-        min_length=1,
-        max_length=256,
-        pattern=r"^[A-Za-z_][A-Za-z0-9_.-]*$",
-    )
-    value: str | None = Field(
-        None, description="Value of the variable; quote numbers and yes, no, on, off.", max_length=32768
-    )
-    value_from: dict[str, Any] | None = Field(
-        None,
-        description="Source of the value, as in a pod: secretKeyRef, configMapKeyRef, fieldRef or resourceFieldRef.",
-        min_length=1,
-        max_length=1,
-    )
-
-    @rule("!(has(self.value) && has(self.valueFrom))", "give value or valueFrom, not both")
-    def has_one_source(self) -> bool:
-        """A container's variable has a value or a source of one."""
-        return self.value is None or self.value_from is None
-
-    @rule(
-        "self.name != 'LMCACHE_USE_EXPERIMENTAL'",
-        "LMCACHE_USE_EXPERIMENTAL does nothing: LMCache and vLLM removed it; leave it out",
-        field=".name",
-    )
-    def is_not_removed(self) -> bool:
-        """A switch that is gone only misleads."""
-        return self.name != "LMCACHE_USE_EXPERIMENTAL"
+    FP8_INC = "fp8_inc"
+    FP8_DS_MLA = "fp8_ds_mla"
+    NVFP4_DS_MLA = "nvfp4_ds_mla"
+    TURBOQUANT_K8V4 = "turboquant_k8v4"
+    TURBOQUANT_4BIT_NC = "turboquant_4bit_nc"
+    TURBOQUANT_K3V4_NC = "turboquant_k3v4_nc"
+    TURBOQUANT_3BIT_NC = "turboquant_3bit_nc"
+    ULTRAQUANT_4BIT = "ultraquant_4bit"
+    INT4_PER_TOKEN_HEAD = "int4_per_token_head"  # noqa: S105 - a dtype of vLLM
+    INT8_PER_TOKEN_HEAD = "int8_per_token_head"  # noqa: S105 - as above
+    FP8_PER_TOKEN_HEAD = "fp8_per_token_head"  # noqa: S105 - as above
+    NVFP4 = "nvfp4"
+    NVFP4_4OVER6 = "nvfp4_4over6"
 
 
 class EngineSpec(ApiModel):
@@ -91,7 +73,7 @@ class EngineSpec(ApiModel):
     )
     block_size: int | None = Field(
         None,
-        description="Tokens in one KV block of the device cache (vLLM's --block-size). Empty: vLLM's own choice, 16 on cuda and 128 on cpu.",
+        description="Tokens in one KV block of the device cache (vLLM's --block-size). Empty: vLLM's own choice, on cuda 16 or what the model's attention and the GPU need, 128 on cpu.",
         ge=1,
         le=1024,
     )
@@ -130,9 +112,15 @@ class EngineSpec(ApiModel):
         max_length=128,
         json_schema_extra={"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["name"]},
     )
-    resources: ResourceRequirements = Field(
-        default_factory=ResourceRequirements,
-        description="The engine's own compute resources, before the tiers: memory here is its working set without them. GPUs go into the limits.",
+    resources: EngineResources = Field(
+        default_factory=EngineResources,
+        description="The engine's own compute resources, before the tiers: memory here is its working set without them. Devices go into the limits, whatever their kind, and are then all that a pod asks for; without any, cuda asks for one nvidia.com/gpu a rank.",
+    )
+    resource_claims: list[PodClaim] = Field(
+        default_factory=list,
+        description="Devices that each pod claims (dynamic resource allocation), in place of devices among the limits.",
+        max_length=16,
+        json_schema_extra={"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["name"]},
     )
     node_selector: NodeSelector = Field(default_factory=dict)
     tolerations: Tolerations = Field(default_factory=list)
@@ -151,3 +139,13 @@ class EngineSpec(ApiModel):
         return self.device is not Device.CPU or (
             self.gpu_memory is None and self.gpu_memory_utilization is None
         )
+
+    @rule(
+        "!has(self.resources) || !has(self.resources.claims) || self.resources.claims.all(taken, "
+        "has(self.resourceClaims) && self.resourceClaims.exists(claim, claim.name == taken.name))",
+        "resources.claims takes from the pod's claims: write the claim into resourceClaims, by the same name",
+        field=".resources.claims",
+    )
+    def claims_are_the_pods(self) -> bool:
+        """Kubernetes' own rule for pods."""
+        return {each.name for each in self.resources.claims} <= {each.name for each in self.resource_claims}

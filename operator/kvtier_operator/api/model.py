@@ -2,9 +2,10 @@
 
 from pydantic import Field
 
-from kvtier_operator.api.base import VALIDATIONS, ApiModel, cel_validation, rule
+from kvtier_operator.api.base import ApiModel, rule
+from kvtier_operator.api.dns_names import SUBDOMAIN
+from kvtier_operator.api.model_source import SourcedModel
 from kvtier_operator.api.quantity import ByteQuantity
-from kvtier_operator.api.volume import Volume
 
 
 class SecretKeyRef(ApiModel):
@@ -13,6 +14,17 @@ class SecretKeyRef(ApiModel):
     name: str = Field(description="Name of the Secret.", min_length=1, max_length=253)
     key: str = Field(
         "HF_TOKEN", description="Key in the Secret that holds the token.", min_length=1, max_length=253
+    )
+
+
+class ConfigRef(ApiModel):
+    """A ConfigMap in the resource's namespace with a model's configuration."""
+
+    name: str = Field(
+        description="Name of the ConfigMap: under config.json (or Mistral's params.json) the model's own file, under hf_quant_config.json the one beside it, where there is one.",
+        min_length=1,
+        max_length=253,
+        pattern=f"^{SUBDOMAIN}$",
     )
 
 
@@ -143,24 +155,9 @@ class GeometrySpec(ApiModel):
         return (self.linear_layers is None) == (self.state_bytes_per_layer is None)
 
 
-class ModelSpec(ApiModel):
+class ModelSpec(SourcedModel):
     """The model that the engines serve."""
 
-    name: str = Field(
-        description="Model as vLLM takes it: a Hugging Face id such as Qwen/Qwen3-32B, or a folder in the engine's image, in spec.model.volume or on this machine.",
-        min_length=1,
-        max_length=512,
-        json_schema_extra={
-            VALIDATIONS: [
-                cel_validation(
-                    "self == oldSelf", "model.name is immutable; make a new KVCacheTier for another model"
-                )
-            ]
-        },
-    )
-    revision: str | None = Field(
-        None, description="Branch, tag or commit of the model's repository.", min_length=1, max_length=256
-    )
     token_secret_ref: SecretKeyRef | None = Field(
         None,
         description="Secret with the Hugging Face token, for gated models. kvtier never reads it: the pod does.",
@@ -168,11 +165,23 @@ class ModelSpec(ApiModel):
     geometry: GeometrySpec | None = Field(
         None, description="KV geometry, only for a model that kvtier cannot find out about by itself."
     )
+    draft_geometry: GeometrySpec | None = Field(
+        None,
+        description="The same of the model that drafts tokens in speculative decoding (--speculative-config in spec.engine.extraArgs), only where kvtier cannot find out about it by itself. Its layers are cached in every tier beside the model's.",
+    )
+    config_ref: ConfigRef | None = Field(
+        None,
+        description="ConfigMap with the model's config.json, for a model that the catalogue lacks; it goes before the catalogue. Read when the resource changes: give a changed configuration a name of its own.",
+    )
     weights: ByteQuantity | None = Field(
         None,
         description="Size of the model's weights, all ranks together; sizes the engine's memory and disk where the catalogue does not know it.",
     )
-    volume: Volume | None = Field(
-        None,
-        description="Where pods keep the weights that they download (HF_HOME). Empty: an emptyDir, so each pod downloads them. A local run takes this machine's own cache.",
+
+    @rule(
+        "!(has(self.geometry) && has(self.configRef))",
+        "geometry says what configRef would tell; give one of them",
     )
+    def has_one_source(self) -> bool:
+        """Two answers to one question can differ."""
+        return self.geometry is None or self.config_ref is None

@@ -10,6 +10,7 @@ from pydantic.fields import FieldInfo
 from kvtier_operator.api.base import ApiModel
 from kvtier_operator.api.complaints import complaint
 from kvtier_operator.api.resource import API_VERSION, KIND, KVCacheTier
+from kvtier_operator.api.spec_size import MOST_SPEC_BYTES, spec_size, too_long
 from kvtier_operator.errors import InvalidInputError, Problem
 
 # Deeper than any resource; a document nested further is a mistake or an attack.
@@ -19,7 +20,7 @@ _MAX_VALUES: Final = 200_000
 
 
 def parse_resource(document: object, source: str) -> KVCacheTier:
-    """Validates one document as the API server would, and the rules that it leaves to CEL as well.
+    """Validates one document as the API server would, the rules that it leaves to CEL, and the spec's size.
 
     Args:
         document: A YAML or JSON document as plain Python values.
@@ -52,6 +53,8 @@ def parse_resource(document: object, source: str) -> KVCacheTier:
         raise InvalidInputError(source, *problems) from None
     if problems := [*_broken_rules(resource, "")]:
         raise InvalidInputError(source, *problems)
+    if (spec_bytes := spec_size(resource.spec)) > MOST_SPEC_BYTES:
+        raise InvalidInputError(source, too_long(spec_bytes))
     return resource
 
 

@@ -1,11 +1,14 @@
 """`spec.router`: the endpoint picker and the way to it."""
 
 from enum import StrEnum
-from typing import Annotated, Final
+from typing import Annotated, ClassVar, Final
 
 from pydantic import Field
 
-from kvtier_operator.api.base import ApiModel, rule
+from kvtier_operator.api.base import ApiModel, cel_validation, rule
+from kvtier_operator.api.dns_names import LABEL, SUBDOMAIN
+from kvtier_operator.api.ip_block import IPBlock
+from kvtier_operator.api.quantity import ByteQuantity, parse_bytes
 from kvtier_operator.api.scheduling import (
     Affinity,
     NodeSelector,
@@ -14,9 +17,11 @@ from kvtier_operator.api.scheduling import (
     Tolerations,
 )
 
-_LABEL: Final = "[a-z0-9]([-a-z0-9]*[a-z0-9])?"
-_HOST: Final = rf"^(\*\.)?{_LABEL}(\.{_LABEL})*$"
+HOST_PATTERN: Final = rf"^(\*\.)?{SUBDOMAIN}$"
 """As Gateway API's (v1, apis/v1/shared_types.go, Hostname), which would refuse the route."""
+
+_LEAST_BODY_BYTES: Final = 2**16
+_MOST_BODY_BYTES: Final = 2**30
 
 
 class Flavor(StrEnum):
@@ -66,6 +71,25 @@ class Weights(ApiModel):
         )
 
 
+class BodySize(ByteQuantity):
+    """The largest body that a picker takes."""
+
+    __slots__ = ()
+
+    cel_rules: ClassVar = (
+        cel_validation(
+            f"type(self) == int ? self >= {_LEAST_BODY_BYTES} && self <= {_MOST_BODY_BYTES} : isQuantity(self) && "
+            "!quantity(self).isLessThan(quantity('64Ki')) && !quantity(self).isGreaterThan(quantity('1Gi'))",
+            "must be a quantity of bytes from 64Ki to 1Gi, such as 64Mi",
+        ),
+    )
+
+    def _check(self) -> None:
+        self.bytes = parse_bytes(self)
+        if not _LEAST_BODY_BYTES <= self.bytes <= _MOST_BODY_BYTES:
+            raise ValueError(f"'{self}' is no size for a body; it must be from 64Ki to 1Gi")
+
+
 class ParentRef(ApiModel):
     """The Gateway that takes the requests."""
 
@@ -75,14 +99,14 @@ class ParentRef(ApiModel):
         description="Namespace of the Gateway; the resource's own when empty.",
         min_length=1,
         max_length=63,
-        pattern=f"^{_LABEL}$",
+        pattern=f"^{LABEL}$",
     )
     section_name: str | None = Field(
         None,
         description="Listener of the Gateway; all when empty.",
         min_length=1,
         max_length=253,
-        pattern=rf"^{_LABEL}(\.{_LABEL})*$",
+        pattern=f"^{SUBDOMAIN}$",
     )
 
 
@@ -90,16 +114,49 @@ class Gateway(ApiModel):
     """Makes the HTTPRoute and what the provider needs beside it."""
 
     parent_ref: ParentRef = Field(description="The Gateway that takes the requests.")
-    hostnames: list[Annotated[str, Field(min_length=1, max_length=253, pattern=_HOST)]] = Field(
+    hostnames: list[Annotated[str, Field(min_length=1, max_length=253, pattern=HOST_PATTERN)]] = Field(
         default_factory=list,
         description="Host names the route serves, such as llm.example.com or *.example.com; all when empty.",
         max_length=16,
         json_schema_extra={"x-kubernetes-list-type": "set"},
     )
+    own_path: bool = Field(
+        default=False,
+        description="Serve below the path /NAMESPACE/NAME instead of all paths, so that several models share host names: clients ask https://HOST/NAMESPACE/NAME/v1. The engine sees paths without it.",
+    )
     provider: GatewayProvider = Field(
         GatewayProvider.NONE,
         description="Gateway implementation, for the objects that it needs beside the route.",
     )
+
+
+class NetworkPolicyOptions(ApiModel):
+    """Who may ask the picker, and who may hear the engines' KV events; a network without policies ignores it."""
+
+    enabled: bool | None = Field(
+        None,
+        description="Make NetworkPolicies. Empty: for the engines' KV events always, for the picker where it is known who asks: with gateway provider istio, kgateway or agentgateway, or with namespaces or ipBlocks here.",
+    )
+    namespaces: list[Annotated[str, Field(min_length=1, max_length=63, pattern=f"^{LABEL}$")]] = Field(
+        default_factory=list,
+        description="Namespaces of the gateway's proxies, beside the Gateway's and the resource's own.",
+        max_length=16,
+        json_schema_extra={"x-kubernetes-list-type": "set"},
+    )
+    ip_blocks: list[IPBlock] = Field(
+        default_factory=list,
+        description="Addresses of proxies outside of the cluster's pods, such as 10.129.0.0/23.",
+        max_length=16,
+        json_schema_extra={"x-kubernetes-list-type": "set"},
+    )
+
+    @rule(
+        "!has(self.enabled) || self.enabled || ((!has(self.namespaces) || size(self.namespaces) == 0) && (!has(self.ipBlocks) || size(self.ipBlocks) == 0))",
+        "namespaces and ipBlocks are of the policy that enabled: false leaves out; keep one or the other",
+    )
+    def peers_have_a_policy(self) -> bool:
+        """Somebody who names who may ask believes that others may not."""
+        return self.enabled is not False or not (self.namespaces or self.ip_blocks)
 
 
 class RouterSpec(ApiModel):
@@ -111,7 +168,7 @@ class RouterSpec(ApiModel):
     )
     version: str | None = Field(
         None,
-        description="Version of the flavour's picker, which decides its configuration's form: llm-d from 0.9, gaie 1.2 to 1.5. Empty: the one kvtier was tested with.",
+        description="Version of the flavour's picker, which decides its configuration's form: llm-d 0.9 and 0.10 (a later 0.x with a warning), gaie 1.2 to 1.5. Empty: the one kvtier was tested with.",
         pattern=r"^v?[0-9]+\.[0-9]+(\.[0-9]+)?$",
         max_length=32,
     )
@@ -123,7 +180,7 @@ class RouterSpec(ApiModel):
     )
     replicas: int = Field(
         1,
-        description="Pickers; each keeps an index of its own, so more than one divides what it knows.",
+        description="Pickers, of which one serves: more are standbys that take over, with an empty index, when it ends; they do not serve more requests.",
         ge=1,
         le=16,
     )
@@ -131,13 +188,17 @@ class RouterSpec(ApiModel):
         default=False,
         description="builtin: the engines publish what their caches take in and let go (vLLM's KV events), and the picker follows them instead of guessing.",
     )
+    max_body_size: BodySize | None = Field(
+        None,
+        description="builtin: largest body of a request, as images in it need; empty: 8Mi, or 16 bytes for each token of a longer model, up to 32Mi. The picker's memory limit follows.",
+    )
     weights: Weights = Field(default_factory=Weights, description="Weights of the scorers.")
     failure_mode: FailureMode = Field(
         FailureMode.FAIL_OPEN, description="What the gateway does when the picker does not answer."
     )
     resources: ResourceRequirements = Field(
         default_factory=ResourceRequirements,
-        description="The picker's compute resources, over kvtier's own: 500m of CPU and what its index needs of memory as requests, twice that memory as a limit. A value given here stands; what is left out stays within it.",
+        description="The picker's compute resources, over kvtier's own: 500m of CPU and what its index needs of memory as requests, twice that memory as a limit, or what requests under way take beside it: in the builtin picker at worst, in others a million tokens an engine. A value given here stands; what is left out stays within it.",
     )
     node_selector: NodeSelector = Field(default_factory=dict)
     tolerations: Tolerations = Field(default_factory=list)
@@ -145,6 +206,10 @@ class RouterSpec(ApiModel):
     priority_class_name: PriorityClassName = None
     gateway: Gateway | None = Field(
         None, description="Makes the HTTPRoute; leave out to bring your own route."
+    )
+    network_policy: NetworkPolicyOptions = Field(
+        default_factory=NetworkPolicyOptions,
+        description="Who may ask the picker and hear the engines' KV events.",
     )
 
     @rule(
@@ -155,6 +220,15 @@ class RouterSpec(ApiModel):
     def builtin_runs_once(self) -> bool:
         """Upstream's pickers elect a leader; kvtier's own does not."""
         return self.flavor is not Flavor.BUILTIN or self.replicas == 1
+
+    @rule(
+        "self.flavor == 'builtin' || !has(self.maxBodySize)",
+        "only kvtier's own picker has a bound for bodies; set flavor to builtin or leave maxBodySize out",
+        field=".maxBodySize",
+    )
+    def size_has_a_reader(self) -> bool:
+        """Other pickers have no such setting."""
+        return self.flavor is Flavor.BUILTIN or self.max_body_size is None
 
     @rule(
         "self.flavor == 'builtin' || !self.kvEvents",

@@ -1,12 +1,18 @@
 """Where pods run, and with what: the same fields for engines and pickers."""
 
 from enum import StrEnum
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 
-from pydantic import Field
+from pydantic import AfterValidator, Field
+from pydantic_core import PydanticCustomError
 
 from kvtier_operator.api.base import ApiModel, rule
+from kvtier_operator.api.dns_names import LABEL, SUBDOMAIN
 from kvtier_operator.api.quantity import Quantity, parse_quantity
+
+_REQUIRED: Final = "requiredDuringSchedulingIgnoredDuringExecution"
+MOST_NODE_REQUIREMENTS: Final = 64
+"""Each is asked of every node of the cluster, again whenever one changes."""
 
 
 class TolerationOperator(StrEnum):
@@ -82,6 +88,62 @@ class ResourceRequirements(ApiModel):
         )
 
 
+class PodClaim(ApiModel):
+    """Devices that Kubernetes allocates to a pod (dynamic resource allocation), as in a pod."""
+
+    name: str = Field(
+        description="Name of the claim within the pod.", min_length=1, max_length=63, pattern=f"^{LABEL}$"
+    )
+    resource_claim_template_name: str | None = Field(
+        None,
+        description="ResourceClaimTemplate in the resource's namespace: a claim is made with each pod.",
+        min_length=1,
+        max_length=253,
+        pattern=f"^{SUBDOMAIN}$",
+    )
+    resource_claim_name: str | None = Field(
+        None,
+        description="ResourceClaim in the resource's namespace: all pods share its devices.",
+        min_length=1,
+        max_length=253,
+        pattern=f"^{SUBDOMAIN}$",
+    )
+
+    @rule(
+        "has(self.resourceClaimTemplateName) != has(self.resourceClaimName)",
+        "give either resourceClaimTemplateName or resourceClaimName",
+    )
+    def has_one_source(self) -> bool:
+        """Kubernetes' own rule for pods."""
+        return (self.resource_claim_template_name is None) != (self.resource_claim_name is None)
+
+
+class ContainerClaim(ApiModel):
+    """A claim of the pod that a container gets, as in a pod."""
+
+    name: str = Field(
+        description="Name of a claim in resourceClaims.", min_length=1, max_length=63, pattern=f"^{LABEL}$"
+    )
+    request: str | None = Field(
+        None,
+        description="Request of the claim that it gets; all of them when empty.",
+        min_length=1,
+        max_length=127,
+        pattern=f"^{LABEL}(/{LABEL})?$",
+    )
+
+
+class EngineResources(ResourceRequirements):
+    """Those of the engine, which computes on devices."""
+
+    claims: list[ContainerClaim] = Field(
+        default_factory=list,
+        description="Claims of engine.resourceClaims that the engine's container gets; all of them when empty.",
+        max_length=16,
+        json_schema_extra={"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["name"]},
+    )
+
+
 NodeSelector = Annotated[
     dict[str, Annotated[str, Field(max_length=63)]],
     Field(description="Labels a node must have to run these pods.", max_length=64),
@@ -94,7 +156,33 @@ Tolerations = Annotated[
         json_schema_extra={"x-kubernetes-list-type": "atomic"},
     ),
 ]
-Affinity = Annotated[dict[str, Any] | None, Field(description="Affinity of these pods, as in a pod.")]
+
+
+def _few_requirements(affinity: dict[str, Any] | None) -> dict[str, Any] | None:
+    """Its shape is the API server's to check, so any may come."""
+    found: Any = affinity
+    for name in ("nodeAffinity", _REQUIRED, "nodeSelectorTerms"):
+        found = found.get(name) if isinstance(found, dict) else None
+    count = sum(_requirements(term) for term in found) if isinstance(found, list) else 0
+    if count > MOST_NODE_REQUIREMENTS:
+        said = (
+            f"nodeAffinity requires {count} things of nodes in all its terms, {MOST_NODE_REQUIREMENTS} at "
+            "most: put several names into the values of one, or label the nodes"
+        )
+        raise PydanticCustomError("node_requirements", "{reason}", {"reason": said})
+    return affinity
+
+
+def _requirements(term: object) -> int:
+    lists = [term.get(each) for each in ("matchExpressions", "matchFields")] if isinstance(term, dict) else []
+    return max(1, sum(len(each) for each in lists if isinstance(each, list)))
+
+
+Affinity = Annotated[
+    dict[str, Any] | None,
+    Field(description="Affinity of these pods, as in a pod."),
+    AfterValidator(_few_requirements),
+]
 PriorityClassName = Annotated[
     str | None,
     Field(

@@ -26,6 +26,11 @@ class TierStatus(StatusModel):
     bytes: int | None = Field(None, description="Size in bytes.", json_schema_extra={"format": "int64"})
     tokens: int | None = Field(None, description="Tokens it holds.", json_schema_extra={"format": "int64"})
     source: Source = Field(Source.PLANNED, description="Planned, or Observed from the running engines.")
+    block_tokens: int | None = Field(
+        None,
+        description="Tokens of one KV block, as an engine says. GPU tier only.",
+        json_schema_extra={"format": "int64"},
+    )
     pinned_bytes: int | None = Field(
         None,
         description="Bytes locked in memory, on a GPU page-locked for DMA, as an engine says. CPU tier of KVTier.",

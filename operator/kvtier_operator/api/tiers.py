@@ -75,6 +75,12 @@ class CpuTier(ApiModel):
     capacity: ByteQuantity = Field(
         description="Memory for the prefix cache, per engine pod, all ranks together.",
     )
+    expected_prefix_tokens: int | None = Field(
+        None,
+        description="Tokens of a prefix that the workload comes back to. Only for models with sliding-window or linear-attention layers, which keep a window or a state for each prefix beside its tokens: the shorter the prefixes, the fewer tokens the tiers hold, and the picker counts on. The longest sequence when empty.",
+        ge=1,
+        le=2**31 - 1,
+    )
     hugepages: Hugepages = Field(
         default_factory=Hugepages, description="Explicit huge pages under this tier."
     )

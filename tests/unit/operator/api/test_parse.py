@@ -1,10 +1,11 @@
 import pytest
-from tests.cases.kvcachetier import ACCEPTED, document
+from tests.cases.kvcachetier import ACCEPTED, Document, document
 from tests.cases.refused import REFUSED, Refused
 from tests.cases.rules import RULES, RuleCase
 
 from kvtier_operator.api.crd import Schema, openapi_schema
 from kvtier_operator.api.parse import parse_resource
+from kvtier_operator.api.spec_size import MOST_SPEC_BYTES, spec_size
 from kvtier_operator.errors import InvalidInputError
 
 
@@ -35,10 +36,23 @@ def test_rule_accepts(rule: RuleCase) -> None:
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.message)
 def test_rule_refuses_with_the_words_of_admission(rule: RuleCase) -> None:
     said = _said(document(rule.refused))
-    if "quantity" in rule.message:
+    if any(each in rule.message for each in ("quantity", "address block")):
         assert said.startswith(f"{rule.field}: ")  # says more than CEL can: what is wrong with which text
     else:
         assert said == (f"{rule.field}: {rule.message}" if rule.field else rule.message)
+
+
+def test_a_spec_that_the_operator_would_not_keep() -> None:
+    """The API server takes a megabyte and more; the operator does not, and says so only once it is stored."""
+
+    def of(length: int) -> Document:
+        # what a character is in UTF-8, and not in JSON's escapes, counts
+        return document({"spec.engine.extraArgs": ["é" * 2000] * 16 + ["x" * length]})
+
+    empty = spec_size(parse_resource(of(0), "cr.yaml").spec)
+    assert spec_size(parse_resource(of(MOST_SPEC_BYTES - empty), "cr.yaml").spec) == MOST_SPEC_BYTES
+    said = _said(of(MOST_SPEC_BYTES - empty + 1))
+    assert said.startswith("spec: 65,537 bytes as JSON, 65,536 at most: ")
 
 
 def test_every_rule_has_a_case() -> None:
@@ -95,3 +109,29 @@ def test_status_of_a_newer_version_does_not_matter() -> None:
     resource = parse_resource(document({"status": {"observedGeneration": 3, "newer": {"x": 1}}}), "cr.yaml")
     assert resource.status
     assert resource.status.observed_generation == 3
+
+
+@pytest.mark.parametrize("of", ["engine", "router"])
+def test_what_every_node_is_asked_has_a_bound(of: str) -> None:
+    def changes(*terms: object) -> dict[str, object]:
+        required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [*terms]}}
+        return {f"spec.{of}.affinity": {"nodeAffinity": required}}
+
+    one = {"key": "zone", "operator": "In", "values": ["a"]}
+    full = {"matchExpressions": [one] * 40, "matchFields": [one] * 24}
+    assert parse_resource(document(changes(full)), "cr.yaml")
+    for more in ({}, {"matchExpressions": [one]}):
+        said = _said(document(changes(full, more)))
+        assert said == (
+            f"spec.{of}.affinity: nodeAffinity requires 65 things of nodes in all its terms, 64 at most: put "
+            "several names into the values of one, or label the nodes"
+        )
+    for shapeless in (
+        None,
+        "x",
+        [1],
+        {"nodeSelectorTerms": 1},
+        {"nodeSelectorTerms": [1, {"matchFields": 1}]},
+    ):
+        required = {"requiredDuringSchedulingIgnoredDuringExecution": shapeless}
+        assert parse_resource(document({f"spec.{of}.affinity": {"nodeAffinity": required}}), "cr.yaml")

@@ -1,0 +1,181 @@
+"""Where the weights of `spec.model` come from, and where pods have them."""
+
+import re
+from typing import Annotated, Final
+
+from pydantic import Field
+
+from kvtier_operator.api.base import VALIDATIONS, ApiModel, cel_validation, rule
+from kvtier_operator.api.dns_names import SUBDOMAIN
+from kvtier_operator.api.env import EnvVar
+from kvtier_operator.api.volume import Volume
+
+CLAIM: Final = "pvc://"
+IMAGE: Final = "oci://"
+NODE: Final = "file://"
+HUB: Final = "hf://"
+MOUNTED: Final = (CLAIM, IMAGE, NODE)
+"""What Kubernetes mounts by itself; anything else is the fetcher's to bring."""
+
+SOURCE_PATTERN: Final = r"^[a-z][a-z0-9+.-]*://[^\s]+$"
+_FOLDER: Final = r"([^\s/.#][^\s/#]*|\.[^\s/.#][^\s/#]*|\.\.[^\s/#]+)"
+"""A name that is neither `.` nor `..`, by which a path could leave the volume."""
+_PATH: Final = f"{_FOLDER}(/{_FOLDER})*"
+_REFERENCE: Final = r"[A-Za-z0-9][A-Za-z0-9._:/-]*(@sha256:[0-9a-f]{64})?"
+CLAIM_PATTERN: Final = f"^{CLAIM}{SUBDOMAIN}(/{_PATH})?$"
+IMAGE_PATTERN: Final = f"^{IMAGE}{_REFERENCE}(#{_PATH})?$"
+NODE_PATTERN: Final = f"^{NODE}/{_PATH}$"
+
+
+class Fetcher(ApiModel):
+    """A container that brings the model before the engine starts, as KServe's storage initializer does."""
+
+    image: str = Field(description="Image of the container.", min_length=1, max_length=512)
+    command: list[Annotated[str, Field(max_length=4096)]] = Field(
+        default_factory=list,
+        description="Its command; the image's own when empty.",
+        max_length=128,
+        json_schema_extra={"x-kubernetes-list-type": "atomic"},
+    )
+    args: list[Annotated[str, Field(max_length=4096)]] = Field(
+        default_factory=list,
+        description="Its arguments, with $(MODEL_SOURCE) for source and $(MODEL_DIR) for the folder to put the model into. Empty, where command is too: these two.",
+        max_length=128,
+        json_schema_extra={"x-kubernetes-list-type": "atomic"},
+    )
+    env: list[EnvVar] = Field(
+        default_factory=list,
+        description="Environment variables of the container, such as credentials from a Secret.",
+        max_length=128,
+        json_schema_extra={"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["name"]},
+    )
+
+
+def _any_of(starts: tuple[str, ...]) -> str:
+    """CEL: whether a source begins with one of them."""
+    return " || ".join(f"self.source.startsWith('{each}')" for each in starts)
+
+
+def _form(start: str, pattern: str) -> str:
+    """CEL: whether a source that begins so has the form that belongs to it."""
+    return f"!has(self.source) || !self.source.startsWith('{start}') || self.source.matches(r'{pattern}')"
+
+
+def _has_form(source: str | None, start: str, pattern: str) -> bool:
+    return source is None or not source.startswith(start) or re.fullmatch(pattern, source) is not None
+
+
+class SourcedModel(ApiModel):
+    """A model by its name, and its weights."""
+
+    name: str = Field(
+        description="Model as vLLM takes it: a Hugging Face id such as Qwen/Qwen3-32B, or a folder in the engine's image, in spec.model.volume or on this machine. Clients call it so, wherever source has it from.",
+        min_length=1,
+        max_length=512,
+        json_schema_extra={
+            VALIDATIONS: [
+                cel_validation(
+                    "self == oldSelf", "model.name is immutable; make a new KVCacheTier for another model"
+                )
+            ]
+        },
+    )
+    revision: str | None = Field(
+        None, description="Branch, tag or commit of the model's repository.", min_length=1, max_length=256
+    )
+    source: str | None = Field(
+        None,
+        description="Where the weights come from. Empty: the Hub. pvc://CLAIM/FOLDER is a folder of a claim, oci://IMAGE#FOLDER one of an image, which Kubernetes mounts, file:///FOLDER one of the node; all are only read. Anything else, such as s3://BUCKET/FOLDER, is what fetcher brings. A local run takes this machine's own cache, or the folder of file://.",
+        min_length=1,
+        max_length=1024,
+        pattern=SOURCE_PATTERN,
+    )
+    fetcher: Fetcher | None = Field(
+        None,
+        description="Container that puts what source names into spec.model.volume, before each start of an engine.",
+    )
+    volume: Volume | None = Field(
+        None,
+        description="Where pods keep the weights that they download (HF_HOME) or that the fetcher brings. Empty: an emptyDir, so each pod gets them anew. A local run takes this machine's own cache.",
+    )
+
+    @rule(
+        _form(CLAIM, CLAIM_PATTERN),
+        "write pvc://CLAIM or pvc://CLAIM/FOLDER: the name of a claim, and a path without . and ..",
+        field=".source",
+    )
+    def claim_is_one(self) -> bool:
+        """A folder outside of the claim would be the container's own."""
+        return _has_form(self.source, CLAIM, CLAIM_PATTERN)
+
+    @rule(
+        _form(IMAGE, IMAGE_PATTERN),
+        "write oci://IMAGE or oci://IMAGE#FOLDER, such as oci://registry.example/models/qwen3:1#models/qwen3",
+        field=".source",
+    )
+    def image_is_one(self) -> bool:
+        """As of a pod's image volume."""
+        return _has_form(self.source, IMAGE, IMAGE_PATTERN)
+
+    @rule(
+        _form(NODE, NODE_PATTERN),
+        "write file:///FOLDER, the folder's whole path on the node, without . and ..",
+        field=".source",
+    )
+    def folder_is_one(self) -> bool:
+        """As of a pod's hostPath."""
+        return _has_form(self.source, NODE, NODE_PATTERN)
+
+    @rule(
+        f"!has(self.source) || !self.source.startsWith('{HUB}')",
+        "the Hub is where name comes from without a source: leave it out",
+        field=".source",
+    )
+    def hub_is_the_default(self) -> bool:
+        """What is planned is of `name`, so no other repository can be served by it."""
+        return self.source is None or not self.source.startswith(HUB)
+
+    @rule(
+        f"!has(self.source) || {_any_of((*MOUNTED, HUB))} || has(self.fetcher)",
+        "Kubernetes mounts pvc://, oci:// and file:// alone: give a fetcher that brings this, or write one",
+        field=".source",
+    )
+    def somebody_brings_it(self) -> bool:
+        """Kvtier downloads nothing."""
+        return self.source is None or self.source.startswith((*MOUNTED, HUB)) or self.fetcher is not None
+
+    @rule(
+        f"!has(self.fetcher) || (has(self.source) && !({_any_of(MOUNTED)}))",
+        "a fetcher brings what source names, such as s3://BUCKET/FOLDER, and nothing that is mounted",
+        field=".fetcher",
+    )
+    def fetcher_has_something_to_bring(self) -> bool:
+        """Nothing that is written has no effect."""
+        return self.fetcher is None or (self.source is not None and not self.source.startswith(MOUNTED))
+
+    @rule(
+        "!has(self.volume) || !has(self.source) || has(self.fetcher)",
+        "source is a volume of its own, which nothing is downloaded to: leave volume out",
+        field=".volume",
+    )
+    def source_is_a_volume(self) -> bool:
+        """Nothing that is written has no effect."""
+        return self.volume is None or self.source is None or self.fetcher is not None
+
+    @rule(
+        "!has(self.revision) || !has(self.source)",
+        "revision is of the Hub, and source names another place: leave one of them out",
+        field=".revision",
+    )
+    def revision_is_of_the_hub(self) -> bool:
+        """Nothing that is written has no effect."""
+        return self.revision is None or self.source is None
+
+    @rule(
+        "!has(self.source) || !self.name.startsWith('/')",
+        "name is a folder already: with a source write what the model is called, such as Qwen/Qwen3-32B",
+        field=".name",
+    )
+    def one_folder(self) -> bool:
+        """Two answers to one question can differ."""
+        return self.source is None or not self.name.startswith("/")
