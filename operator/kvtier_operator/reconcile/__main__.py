@@ -5,13 +5,15 @@ What it runs is loaded when it runs: help needs neither Kopf nor a client.
 
 import asyncio
 import logging
+import os
 import sys
 from typing import Final
 
 import click
 
-from kvtier_operator.errors import KvtierError
+from kvtier_operator.errors import InvalidInputError, KvtierError
 from kvtier_operator.extras import missing_package
+from kvtier_operator.reconcile.given_by import given_by
 from kvtier_operator.reconcile.logs import set_up_logs
 
 _LOG: Final = logging.getLogger(__name__)
@@ -58,7 +60,17 @@ _PORT: Final = click.IntRange(1, 65535)
     multiple=True,
     help="A Secret that pods pull with, in their namespace; repeatable. KVTIER_IMAGE_PULL_SECRETS by commas.",
 )
+@click.option("--policy", help='What resources may ask for, as JSON: {"hostPath": "deny"}. KVTIER_POLICY.')
+@click.option(
+    "--model-configs",
+    type=click.Choice(["none", "hub"]),
+    default="none",
+    show_default=True,
+    help="Where to ask for the configuration of a model that the catalogue lacks: nowhere, or Hugging Face.",
+)
+@click.pass_context
 def main(  # noqa: PLR0913, PLR0917 - one parameter an option
+    context: click.Context,
     namespaces: tuple[str, ...],
     metrics_port: int,
     health_port: int,
@@ -67,6 +79,8 @@ def main(  # noqa: PLR0913, PLR0917 - one parameter an option
     repository: str | None,
     images: tuple[str, ...],
     image_pull_secrets: tuple[str, ...],
+    policy: str | None,
+    model_configs: str,
 ) -> None:
     """Turn KVCacheTiers into running engines and pickers.
 
@@ -74,6 +88,7 @@ def main(  # noqa: PLR0913, PLR0917 - one parameter an option
     """
     try:
         from kvtier_operator.planning.image_source import image_source  # noqa: PLC0415 - see the module
+        from kvtier_operator.planning.policy import policy_of_text  # noqa: PLC0415 - as above
         from kvtier_operator.reconcile.options import Options  # noqa: PLC0415 - as above
         from kvtier_operator.reconcile.serve import serve  # noqa: PLC0415 - as above
     except ModuleNotFoundError as error:
@@ -88,9 +103,19 @@ def main(  # noqa: PLR0913, PLR0917 - one parameter an option
             references=_separated(images),
             pull_secrets=_separated(image_pull_secrets),
         )
-        asyncio.run(serve(Options(_separated(namespaces), source), metrics_port, health_port))
+        # click takes an empty variable for none, and no limit at all for an empty one would be a surprise
+        limits = os.environ.get("KVTIER_POLICY", "{}") if policy is None else policy
+        options = Options(
+            _separated(namespaces),
+            source,
+            policy_of_text(limits, "--policy"),
+            asks_hub=model_configs == "hub",
+        )
+        asyncio.run(serve(options, metrics_port, health_port))
     except asyncio.CancelledError:
         _LOG.info("stopped")
+    except InvalidInputError as error:
+        sys.exit(f"kvtier-operator: {given_by(context, error)}")
     except (KvtierError, OSError) as error:
         sys.exit(f"kvtier-operator: {error}")
 

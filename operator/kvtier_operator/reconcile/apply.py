@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
-from typing import Final
+from typing import Any, Final
 
 from kvtier_operator.errors import KvtierError
 from kvtier_operator.planning.objects.names import COMPONENT_LABEL, Component
@@ -12,13 +12,16 @@ from kvtier_operator.reconcile.children import Children
 from kvtier_operator.reconcile.client import Api
 from kvtier_operator.reconcile.desired import Wanted
 from kvtier_operator.reconcile.diff import Diff
-from kvtier_operator.reconcile.errors import NamespaceTerminatingError, NotFoundError
+from kvtier_operator.reconcile.errors import InvalidObjectError, NamespaceTerminatingError, NotFoundError
 from kvtier_operator.reconcile.kinds import RUNNING
 from kvtier_operator.reconcile.metrics import API_ERRORS
 from kvtier_operator.reconcile.status.failure import Failure
+from kvtier_operator.reconcile.surplus import without_surplus
 from kvtier_operator.reconcile.taken import Taken
 from kvtier_operator.reconcile.writer import Writer
 
+_IMMUTABLE: Final = "field is immutable when `immutable` is set"
+"""Said of a ConfigMap that somebody set so (k8s.io/kubernetes, pkg/apis/core/validation/validation.go)."""
 NAMESPACE_TERMINATING: Final = "NamespaceTerminating"
 
 
@@ -95,12 +98,28 @@ class Applier:
 
     async def _apply(self, wanted: Wanted, outcome: Outcome) -> None:
         try:
-            document = await self._writer.apply(wanted)
+            document = await self._write(wanted)
         except KvtierError as error:
             outcome.failed(wanted, error)
             return
         outcome.written += 1
         self._children.written(wanted.kind, document, wanted.digest)
+
+    async def _write(self, wanted: Wanted) -> dict[str, Any]:
+        """Applies, and undoes what an apply cannot."""
+        body = wanted.body or {}
+        try:
+            document = await self._writer.apply(wanted)
+        except InvalidObjectError as error:
+            uid = body["metadata"].get("uid")
+            if _IMMUTABLE not in str(error) or wanted.kind.kind != "ConfigMap" or uid is None:
+                raise
+            await self._writer.delete(wanted.ref, uid)
+            document = await self._writer.apply(wanted.anew())
+        if patch := without_surplus(document, body):
+            precondition = {"metadata": {"uid": document["metadata"]["uid"]}}
+            return await self._writer.merge(wanted.ref, patch | precondition)
+        return document
 
     async def _prune(self, diff: Diff, outcome: Outcome) -> None:
         for child in diff.surplus:

@@ -1,5 +1,6 @@
 """What bounds the pods of each namespace: its LimitRanges and ResourceQuotas, and the storage classes."""
 
+import heapq
 import logging
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final, Generic, TypeVar
@@ -9,10 +10,14 @@ from kvtier_operator.planning.namespace.namespace import Namespace
 from kvtier_operator.planning.namespace.quota import Quota, quota_from_object
 from kvtier_operator.planning.namespace.storage import StorageClass, storage_class_from_object
 from kvtier_operator.reconcile.kinds import LIMIT_RANGE, RESOURCE_QUOTA, Kind
-from kvtier_operator.reconcile.reflector import Place, Sink
+from kvtier_operator.reconcile.reflector import Place
 
 _LOG: Final = logging.getLogger(__name__)
 BoundT = TypeVar("BoundT")
+MOST_OF_A_NAMESPACE: Final = 64
+"""Of one kind: every plan in the namespace asks each of them."""
+_MOST_AMOUNTS: Final = 512
+"""Of one quota."""
 
 
 class Store(Generic[BoundT]):
@@ -25,9 +30,18 @@ class Store(Generic[BoundT]):
         self.listed = False
 
     def of(self, namespace: str) -> tuple[BoundT, ...]:
-        """Those of a namespace, by name."""
+        """The first few of a namespace, by name."""
+        found = self._found.get(namespace, {})
+        return tuple(found[name] for name in heapq.nsmallest(MOST_OF_A_NAMESPACE, found))
+
+    def all_of(self, namespace: str) -> tuple[BoundT, ...]:
+        """All of a namespace, by name."""
         found = self._found.get(namespace, {})
         return tuple(found[name] for name in sorted(found))
+
+    def count(self, namespace: str) -> int:
+        """How many there are."""
+        return len(self._found.get(namespace, ()))
 
     def put(self, place: Place, document: Mapping[str, Any]) -> None:
         """Takes an object; one that cannot be read bounds nothing."""
@@ -61,6 +75,12 @@ class Store(Generic[BoundT]):
             self.listed = True
             self._changed(namespace or "")
 
+    def forget(self, namespace: str | None) -> None:
+        """They can no longer be seen: what is known of them may be wrong by now."""
+        self.only(namespace, set())
+        self.listed = False
+        self._changed(namespace or "")
+
 
 class Bounds:
     """All of them.
@@ -74,6 +94,7 @@ class Bounds:
     def __init__(self, changed: Callable[[str], None]) -> None:
         self._tell = changed
         self._versions: dict[str, int] = {}
+        self._changes = 0
         self.limit_ranges: Store[LimitRange] = Store(limit_range_from_object, self._changed)
         self.quotas: Store[Quota] = Store(_hard_of_quota, self._changed)
         self.storage_classes: Store[StorageClass] = Store(storage_class_from_object, self._changed)
@@ -83,20 +104,24 @@ class Bounds:
         return Namespace(
             limit_ranges=self.limit_ranges.of(namespace),
             quotas=self.quotas.of(namespace),
-            storage_classes=self.storage_classes.of("") if self.storage_classes.listed else None,
+            storage_classes=self.storage_classes.all_of("") if self.storage_classes.listed else None,
         )
 
-    def in_namespaces(self, namespace: str | None) -> Iterator[tuple[Kind, Sink]]:
+    def in_namespaces(self, namespace: str | None) -> Iterator[tuple[Kind, "BoundSink[Any]"]]:
         """The kinds that belong to a namespace, each with who takes it; of all namespaces where None."""
         yield LIMIT_RANGE, BoundSink(self.limit_ranges, namespace)
         yield RESOURCE_QUOTA, BoundSink(self.quotas, namespace)
 
     def version(self, namespace: str) -> int:
         """Of what is known of a namespace: another number once it is something else."""
-        return self._versions.get(namespace, 0) + self._versions.get("", 0)
+        return max(self._versions.get(namespace, 0), self._versions.get("", 0))
 
     def _changed(self, namespace: str) -> None:
-        self._versions[namespace] = self._versions.get(namespace, 0) + 1
+        self._changes += 1
+        if namespace and not self.limit_ranges.count(namespace) and not self.quotas.count(namespace):
+            self._versions.pop(namespace, None)  # as before it had any: namespaces come and go
+        else:
+            self._versions[namespace] = self._changes
         self._tell(namespace)
 
 
@@ -120,8 +145,15 @@ class BoundSink(Generic[BoundT]):
         del version
         self._store.only(self._namespace, places)
 
+    def unseen(self, why: str) -> None:
+        """Says why they cannot be seen, or with nothing that they can; it is not spoken of."""
+        if why and self._store.listed:
+            self._store.forget(self._namespace)
+
 
 def _hard_of_quota(document: Mapping[str, Any]) -> Quota:
+    if (count := len(document["spec"].get("hard") or ())) > _MOST_AMOUNTS:
+        raise ValueError(f"it bounds {count} things, {_MOST_AMOUNTS} at most")
     return quota_from_object(document, with_used=False)
 
 

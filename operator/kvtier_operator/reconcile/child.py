@@ -1,6 +1,5 @@
 """One live object of kvtier's, in as few bytes as that takes."""
 
-import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from sys import intern
@@ -8,6 +7,7 @@ from typing import Any, Final
 
 import orjson
 
+from kvtier_operator.reconcile.content import Content
 from kvtier_operator.reconcile.desired import APPLIED_HASH
 from kvtier_operator.reconcile.facts.deployment import DeploymentFacts, deployment_facts
 from kvtier_operator.reconcile.facts.parents import ParentFacts, pool_parents, route_parents
@@ -15,6 +15,8 @@ from kvtier_operator.reconcile.kinds import Kind, Ref
 from kvtier_operator.reconcile.writer import FIELD_MANAGER
 
 _NOT_CONTENT: Final = frozenset({"status", "metadata", "apiVersion", "kind"})
+_MOST_CHARACTERS: Final = 253
+"""Kept of an owner's name and uid, and of a hash: the API server takes any text for them."""
 _OTHERS_ANNOTATIONS: Final = ("deployment.kubernetes.io/", "kubectl.kubernetes.io/")
 _PARENTS: Final = {"HTTPRoute": route_parents, "InferencePool": pool_parents}
 
@@ -31,8 +33,8 @@ class Child:
         version: Its resource version.
         deleting: Whether it is on its way out.
         digest: Hash of its content, of this process.
-        content: Its content, compressed JSON, until it was found to match what is wanted; None after that.
         applied: The hash in its annotation.
+        content: Its content until it was found to match what is wanted, and where there is room for it.
         lost: Whether kvtier made it and nobody controls it: someone took its owner away.
         matched: Hash of the wanted object that its content was found to match.
         facts: What its status says, for a Deployment.
@@ -46,8 +48,8 @@ class Child:
     version: int
     deleting: bool
     digest: int
-    content: bytes | None
     applied: str
+    content: Content | None = None
     lost: bool = False
     matched: str = ""
     facts: DeploymentFacts | None = None
@@ -60,14 +62,21 @@ class Child:
 
     def settle(self, digest: str) -> None:
         """The content is as wanted: it need not be kept to be compared again."""
-        self.matched, self.content = digest, None
+        self.matched = digest
+        self.let_go()
+
+    def let_go(self) -> None:
+        """Its content is of no more use."""
+        if self.content is not None:
+            self.content.let_go()
+            self.content = None
 
 
 def owner_of(metadata: Mapping[str, Any]) -> tuple[str, str]:
     """Uid and name of what controls an object, a KVCacheTier or not; empty where nothing does."""
     for owner in metadata.get("ownerReferences", ()):
         if owner.get("controller"):
-            return intern(owner["uid"]), intern(owner["name"])
+            return intern(owner["uid"][:_MOST_CHARACTERS]), intern(owner["name"][:_MOST_CHARACTERS])
     return "", ""
 
 
@@ -90,11 +99,10 @@ def live_ref(kind: Kind, document: Mapping[str, Any]) -> Ref:
     return Ref(kind.kind, intern(metadata.get("namespace", "")), metadata["name"])
 
 
-def child_of(kind: Kind, document: Mapping[str, Any]) -> Child:
-    """What is kept of an object."""
+def child_of(kind: Kind, document: Mapping[str, Any], content: bytes) -> Child:
+    """What is kept of an object, but for the content itself."""
     metadata = document["metadata"]
     annotations = metadata.get("annotations", {})
-    content = orjson.dumps(_content(document), option=orjson.OPT_SORT_KEYS)
     owner_uid, owner_name = owner_of(metadata)
     parents = _PARENTS.get(kind.kind)
     return Child(
@@ -105,16 +113,15 @@ def child_of(kind: Kind, document: Mapping[str, Any]) -> Child:
         version=version_of(document),
         deleting="deletionTimestamp" in metadata,
         digest=hash(content),
-        content=zlib.compress(content, 1),
-        applied=annotations.get(APPLIED_HASH, ""),
+        applied=annotations.get(APPLIED_HASH, "")[:_MOST_CHARACTERS],
         lost=is_lost(metadata),
         facts=deployment_facts(document) if kind.kind == "Deployment" else None,
         parents=parents(document) if parents else (),
     )
 
 
-def _content(document: Mapping[str, Any]) -> dict[str, Any]:
-    """What someone may have edited: not the status, nor what the server and its controllers note down."""
+def content_of(document: Mapping[str, Any]) -> bytes:
+    """What someone may have edited, as JSON: not the status, nor what the server itself notes down."""
     metadata = document["metadata"]
     annotations = {
         key: value
@@ -128,4 +135,5 @@ def _content(document: Mapping[str, Any]) -> dict[str, Any]:
         "name": metadata["name"],
         "namespace": metadata.get("namespace", ""),
     }
-    return {"metadata": kept} | {key: value for key, value in document.items() if key not in _NOT_CONTENT}
+    content = {key: value for key, value in document.items() if key not in _NOT_CONTENT}
+    return orjson.dumps({"metadata": kept} | content, option=orjson.OPT_SORT_KEYS)

@@ -4,7 +4,8 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from kvtier_operator.reconcile.child import Child, child_of, live_ref, version_of
+from kvtier_operator.reconcile.child import Child, child_of, content_of, live_ref, version_of
+from kvtier_operator.reconcile.content import ContentRoom
 from kvtier_operator.reconcile.kinds import Kind, Ref
 from kvtier_operator.reconcile.reflector import Place
 
@@ -13,10 +14,14 @@ class Children:
     """All of them, by ref and by owner.
 
     `changed` is called with namespace and name of the owner, and whether more than a status changed.
+
+    Attributes:
+        room: What is kept of their contents.
     """
 
     def __init__(self, changed: Callable[[str, str, bool], None]) -> None:
         self._changed = changed
+        self.room = ContentRoom()
         self._by_ref: dict[Ref, Child] = {}
         self._by_owner: dict[str, set[Ref]] = {}
         self._gone: dict[str, int] = {}
@@ -38,14 +43,20 @@ class Children:
 
         Of two objects that had one name after each other, the later one's versions are the higher ones.
         """
-        new, known = child_of(kind, document), self._by_ref.get(live_ref(kind, document))
-        if known is not None and known.version >= new.version:
+        known = self._by_ref.get(live_ref(kind, document))
+        if known is not None and known.version >= version_of(document):
             return known
+        text = content_of(document)
+        new = child_of(kind, document, text)
         if known is not None and new.lost and known.uid == new.uid:
             new.owner_uid, new.owner_name = known.owner_uid, known.owner_name
         same = known is not None and known.uid == new.uid and known.digest == new.digest
         if known is not None and same:
-            new.matched, new.content = known.matched, new.content if not known.matched else None
+            new.matched, new.content, known.content = known.matched, known.content, None
+        else:
+            if known is not None:
+                known.let_go()
+            new.content = self.room.keep(text)
         self._put(new, known)
         if not same or (known is not None and known.reported != new.reported):
             self._notify(new, known, content=not same)
@@ -99,6 +110,7 @@ class Children:
             self._by_owner.setdefault(new.owner_uid, set()).add(new.ref)
 
     def _drop(self, child: Child) -> None:
+        child.let_go()
         del self._by_ref[child.ref]
         self._disown(child)
         self._notify(child, content=True)

@@ -5,7 +5,9 @@ thousand objects cannot afford a model object for each.
 """
 
 import ssl
-from collections.abc import AsyncIterator, Mapping
+from asyncio import Semaphore
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import aclosing
 from dataclasses import dataclass, field
 from typing import Any, Final, Self
 from urllib.parse import urlencode
@@ -16,6 +18,8 @@ import orjson
 from kubernetes.aio.client import ApiClient, Configuration
 
 from kvtier_operator.errors import KvtierError
+from kvtier_operator.reconcile.answer import LARGE_AT_A_TIME, MOST_BYTES, read_body, read_lines
+from kvtier_operator.reconcile.error_text import without_values
 from kvtier_operator.reconcile.errors import (
     ConflictError,
     ExpiredError,
@@ -24,11 +28,13 @@ from kvtier_operator.reconcile.errors import (
     NamespaceTerminatingError,
     NotFoundError,
     ServerError,
+    TooLargeError,
     UnreachableError,
 )
 
 APPLY: Final = "application/apply-patch+yaml"
 JSON_PATCH: Final = "application/json-patch+json"
+MERGE_PATCH: Final = "application/merge-patch+json"
 METADATA_ONLY: Final = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
 METADATA_LIST: Final = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
 _JSON: Final = "application/json"
@@ -65,6 +71,7 @@ class Request:
         body: Plain values, sent as JSON.
         content_type: Of the body.
         accept: Of the answer.
+        most_bytes: The longest answer to take.
     """
 
     method: str
@@ -73,6 +80,7 @@ class Request:
     body: object = None
     content_type: str = _JSON
     accept: str = _JSON
+    most_bytes: int = MOST_BYTES
 
     def __str__(self) -> str:
         return f"{self.method} {self.path}"
@@ -89,6 +97,7 @@ class Api:
         configuration.connection_pool_maxsize = _AT_A_TIME
         self._asking = ApiClient(configuration)
         self._host = configuration.host
+        self._large = Semaphore(LARGE_AT_A_TIME)
 
     async def __aenter__(self) -> Self:
         return self
@@ -105,22 +114,30 @@ class Api:
         """
         try:
             response = await self._send(self._asking, request, _TIMEOUT)
-            content: bytes = await response.read()
+            content = await self._body(response, request)
         except _NO_ANSWER as error:
             raise UnreachableError(f"no answer to {request}: {_said(error)}") from error
         if response.status >= _FIRST_ERROR:
             raise _error(response, content, str(request))
         return content
 
-    async def get(self, path: str, query: Mapping[str, str] | None = None, accept: str = _JSON) -> bytes:
+    async def get(
+        self,
+        path: str,
+        query: Mapping[str, str] | None = None,
+        accept: str = _JSON,
+        *,
+        most_bytes: int = MOST_BYTES,
+    ) -> bytes:
         """Reads; raises as `request`."""
-        return await self.request(Request("GET", path, query or {}, accept=accept))
+        return await self.request(Request("GET", path, query or {}, accept=accept, most_bytes=most_bytes))
 
-    async def watch(self, path: str, query: Mapping[str, str]) -> AsyncIterator[bytes]:
+    async def watch(self, path: str, query: Mapping[str, str]) -> AsyncGenerator[bytes, None]:
         """The lines of a watch until the server ends it.
 
         Raises:
-            KvtierError: As `request`; UnreachableError also for a watch that went silent.
+            KvtierError: As `request`; UnreachableError also for a watch that went silent, TooLargeError for
+                one with a line that is too long.
         """
         request = Request("GET", path, query)
         timeout = aiohttp.ClientTimeout(total=None, sock_connect=10, sock_read=_SILENCE_S)
@@ -128,13 +145,21 @@ class Api:
             response = await self._send(self._watching, request, timeout)
             try:
                 if response.status >= _FIRST_ERROR:
-                    raise _error(response, await response.read(), f"watch {path}")
-                async for line in _lines(response.content):
-                    yield line
+                    raise _error(response, await self._body(response, request), f"watch {path}")
+                async with aclosing(read_lines(response.content, f"watch {path}", self._large)) as lines:
+                    async for line in lines:
+                        yield line
             finally:
                 response.close()
         except _NO_ANSWER as error:
             raise UnreachableError(f"the watch of {path} broke: {_said(error)}") from error
+
+    async def _body(self, response: aiohttp.ClientResponse, request: Request) -> bytes:
+        try:
+            return await read_body(response.content, str(request), request.most_bytes, self._large)
+        except TooLargeError:
+            response.close()
+            raise
 
     async def _send(
         self, client: ApiClient, request: Request, limit: aiohttp.ClientTimeout
@@ -155,16 +180,6 @@ class Api:
         return response
 
 
-async def _lines(stream: aiohttp.StreamReader) -> AsyncIterator[bytes]:
-    """Whole lines of any length; what the server left unfinished at the end is dropped."""
-    rest = b""
-    async for chunk in stream.iter_any():
-        *lines, rest = (rest + chunk).split(b"\n")
-        for line in lines:
-            if line:
-                yield line
-
-
 def _error(response: aiohttp.ClientResponse, content: bytes, request: str) -> KvtierError:
     """The error for an answer of 300 and more (k8s.io/apimachinery, metav1.Status)."""
     status = _status(content)
@@ -180,6 +195,7 @@ def api_error(
     code: int, status: Mapping[str, Any], message: str, retry_after: str | None = None
 ) -> KvtierError:
     """The error for a status code, a metav1.Status and a Retry-After header in seconds."""
+    message = without_values(message)
     causes = (status.get("details") or {}).get("causes") or ()
     if any(cause.get("reason") == "NamespaceTerminating" for cause in causes):
         return NamespaceTerminatingError(message)

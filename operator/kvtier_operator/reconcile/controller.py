@@ -2,10 +2,9 @@
 
 import asyncio
 import logging
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Final
-
-import orjson
 
 from kvtier_operator.reconcile.apply import Applier
 from kvtier_operator.reconcile.bounds import Bounds
@@ -15,13 +14,15 @@ from kvtier_operator.reconcile.clock import Clock
 from kvtier_operator.reconcile.dispatch import Dispatcher
 from kvtier_operator.reconcile.engines import Engines
 from kvtier_operator.reconcile.failed_rounds import FailedRounds
+from kvtier_operator.reconcile.hub import Hub
 from kvtier_operator.reconcile.metrics import RESOURCES
+from kvtier_operator.reconcile.model_configs import ModelConfigs
 from kvtier_operator.reconcile.nodes import Nodes
 from kvtier_operator.reconcile.options import Options
 from kvtier_operator.reconcile.pods import Pods
 from kvtier_operator.reconcile.reconciler import Reconciler
 from kvtier_operator.reconcile.routes import Routes
-from kvtier_operator.reconcile.tiers import Key, Tiers, key_of
+from kvtier_operator.reconcile.tiers import UNKNOWN, Key, Tiers, key_of
 from kvtier_operator.reconcile.watches import Watches
 from kvtier_operator.reconcile.writer import Writer
 
@@ -36,9 +37,17 @@ _STUCK_S: Final = 300.0
 
 
 class Controller:
-    """The operator without kopf."""
+    """The operator without kopf.
 
-    def __init__(self, api: Api, options: Options) -> None:
+    Args:
+        api: The API server.
+        options: What to serve.
+        until_readable: Waits until a namespace can be read, or all where None.
+    """
+
+    def __init__(
+        self, api: Api, options: Options, until_readable: Callable[[str | None], Awaitable[None]]
+    ) -> None:
         self.tiers = Tiers()
         self._children = Children(self._child_changed)
         routes = Routes(self._route_changed)
@@ -46,9 +55,18 @@ class Controller:
         nodes = Nodes(self._nodes_changed)
         bounds = Bounds(self._bounds_changed)
         self._watches = Watches(
-            api, self._children, routes, pods, nodes, bounds, options.namespaces, self._kinds_changed
+            api=api,
+            children=self._children,
+            routes=routes,
+            pods=pods,
+            nodes=nodes,
+            bounds=bounds,
+            namespaces=options.namespaces,
+            until_readable=until_readable,
+            kinds_changed=self._kinds_changed,
+            place_seen=self._place_seen,
         )
-        self._engines = Engines(pods, self._again)
+        self._engines = Engines(api, pods, self._again)
         reconciler = Reconciler(
             api=api,
             tiers=self.tiers,
@@ -57,22 +75,20 @@ class Controller:
             routes=routes,
             pods=pods,
             watches=self._watches,
+            models=ModelConfigs(api, Hub() if options.asks_hub else None),
             engines=self._engines,
             clock=Clock(),
             images=options.images,
+            policy=options.policy,
         )
         failed_rounds = FailedRounds(Writer(api), self.tiers, reconciler.clock)
         self._dispatcher = Dispatcher(reconciler.reconcile, failed_rounds.tell)
-        self._serving = False
 
     async def run(self) -> None:
         """Watches and reconciles until cancelled."""
         async with self._engines.open(), asyncio.TaskGroup() as group:
             self._watches.start(group)
-            await self._watches.ready()
-            _LOG.info("everything was seen once, %d objects of ours: reconciling", len(self._children))
             group.create_task(self._dispatcher.run(), name="dispatcher")
-            self._serving = True
 
     def resource_event(self, type_: str | None, document: Mapping[str, Any]) -> None:
         """A KVCacheTier was listed (no type), ADDED, MODIFIED or DELETED."""
@@ -91,19 +107,13 @@ class Controller:
 
     def unready(self) -> list[str]:
         """Why it does not serve what it should; nothing while it does, the API server down or not."""
-        refused = [*self._watches.refused()]
-        return refused or ([] if self._serving else ["not everything was seen yet"])
+        return [*self._watches.refused()] or [*self._watches.unseen()]
 
     def count_resources(self) -> None:
         """Sets the metric of resources by condition Ready; called when someone asks for it."""
-        counts = {"True": 0, "False": 0, "Unknown": 0}
-        for key in self.tiers:
-            tier = self.tiers.get(key)
-            conditions = orjson.loads(tier.status).get("conditions", ()) if tier else ()
-            found = next((each["status"] for each in conditions if each["type"] == "Ready"), "Unknown")
-            counts[found] += 1
-        for ready, count in counts.items():
-            RESOURCES.labels(ready).set(count)
+        found = Counter(tier.ready for key in self.tiers if (tier := self.tiers.get(key)))
+        for ready in ("True", "False", UNKNOWN):
+            RESOURCES.labels(ready).set(found[ready])
 
     def _child_changed(self, namespace: str, name: str, content: bool) -> None:
         self._again(Key(namespace, name), _CONTENT_S if content else _FACTS_S)
@@ -122,6 +132,16 @@ class Controller:
         for key in self.tiers:
             if namespace in ("", key.namespace):
                 self._again(key, _NODES_S)
+
+    def _place_seen(self, namespace: str | None) -> None:
+        _LOG.info(
+            "everything was seen once%s, %d objects of ours by now: reconciling",
+            f" in namespace {namespace}" if namespace is not None else "",
+            len(self._children),
+        )
+        for key in self.tiers:
+            if namespace in (None, key.namespace):
+                self._again(key, 0)
 
     def _kinds_changed(self) -> None:
         for key in self.tiers:

@@ -37,6 +37,12 @@ class Wanted:
         body = self.body or {}
         return Wanted(self.ref, self.digest, {**body, "metadata": {**body["metadata"], "uid": uid}})
 
+    def anew(self) -> "Wanted":
+        """The same in place of what is gone, whatever its uid."""
+        body = self.body or {}
+        metadata = {key: value for key, value in body["metadata"].items() if key != "uid"}
+        return Wanted(self.ref, self.digest, {**body, "metadata": metadata})
+
     def without_body(self) -> "Wanted":
         """The same, small enough to keep for thousands of resources."""
         return Wanted(self.ref, self.digest)

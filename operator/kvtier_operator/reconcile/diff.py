@@ -1,10 +1,7 @@
 """What has to be done so that the live objects are the wanted ones. Pure."""
 
-import zlib
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-
-import orjson
 
 from kvtier_operator.reconcile.child import Child
 from kvtier_operator.reconcile.desired import Wanted
@@ -83,7 +80,7 @@ def _as_wanted(child: Child, wanted: Wanted) -> bool:
         return True
     if child.applied != wanted.digest or child.content is None or wanted.body is None:
         return False
-    if not says(orjson.loads(zlib.decompress(child.content)), _content(wanted)):
+    if not says(child.content.read(), _content(wanted)):
         return False
     child.settle(wanted.digest)
     return True

@@ -5,10 +5,11 @@ import logging
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from enum import StrEnum
+from operator import attrgetter
 from typing import Final
 
 from kvtier_operator.errors import KvtierError
-from kvtier_operator.reconcile.errors import ServerError
+from kvtier_operator.reconcile.errors import ServerError, UnseenError
 from kvtier_operator.reconcile.metrics import QUEUE_DEPTH, RECONCILE_SECONDS, RECONCILES
 from kvtier_operator.reconcile.queue import KeyedQueue
 from kvtier_operator.reconcile.tiers import Key
@@ -29,7 +30,7 @@ class Result(StrEnum):
 
 @dataclass(slots=True)
 class Dispatcher:
-    """Runs `work` for every key that is due.
+    """Runs `work` for every key that is due, of one namespace after another.
 
     Attributes:
         work: Reconciles one key.
@@ -41,7 +42,7 @@ class Dispatcher:
     work: Callable[[Key], Awaitable[Result]]
     tell: Callable[[Key, Exception, int], Awaitable[None]]
     workers: int = 16
-    queue: KeyedQueue[Key] = field(default_factory=KeyedQueue)
+    queue: KeyedQueue[Key] = field(default_factory=lambda: KeyedQueue(attrgetter("namespace")))
     beat_at: float | None = None
     _woken: asyncio.Event = field(default_factory=asyncio.Event)
     _since: dict[Key, float] = field(default_factory=dict)
@@ -103,7 +104,9 @@ class Dispatcher:
         self._woken.set()
 
     async def _tell(self, key: Key, error: Exception) -> None:
-        if isinstance(error, KvtierError):
+        if isinstance(error, UnseenError):
+            pass  # the watch has said it once for all resources
+        elif isinstance(error, KvtierError):
             _LOG.warning("%s: %s; trying again", key, error)
         else:
             _LOG.error("%s: this is a bug in kvtier", key, exc_info=error)

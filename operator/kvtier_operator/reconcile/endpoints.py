@@ -6,6 +6,7 @@ from contextlib import asynccontextmanager
 from aiohttp import web
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 
+from kvtier_common.brief_site import BriefSite, brief_runner
 from kvtier_operator.reconcile.access import Access
 from kvtier_operator.reconcile.controller import Controller
 from kvtier_operator.reconcile.metrics import REGISTRY
@@ -34,8 +35,7 @@ async def endpoints(
         )
 
     async def readiness(_: web.Request) -> web.Response:
-        troubles = access.refusals() or controller.unready()
-        text = "\n".join([*controller.troubles(), *troubles])
+        text = "\n".join([*controller.troubles(), *access.refusals(), *controller.unready()])
         return web.Response(text=text or "ok", status=503 if text else 200)
 
     probes = {"/healthz": health, "/readyz": readiness}
@@ -45,12 +45,12 @@ async def endpoints(
 
 @asynccontextmanager
 async def _serving(port: int, handlers: Mapping[str, _Handler]) -> AsyncIterator[None]:
-    app = web.Application()
+    app = web.Application(client_max_size=1)
     app.add_routes([web.get(path, handler) for path, handler in handlers.items()])
-    runner = web.AppRunner(app, access_log=None)
+    runner = brief_runner(app)
     await runner.setup()
     try:
-        await web.TCPSite(runner, port=port).start()
+        await BriefSite(runner, "", port).start()
         yield
     finally:
         await runner.cleanup()

@@ -31,12 +31,20 @@ class ExpiredError(MomentaryError):
     """The resource version is too old to go on from (410): list again."""
 
 
+class UnseenError(MomentaryError):
+    """What a round needs to know can no longer be seen; an API server that starts says so for a moment."""
+
+
 class ForbiddenError(RetryableError):
     """Not allowed (401, 403): quota, admission or rights, which an administrator can change."""
 
 
 class NotFoundError(PermanentError):
     """The object, or its whole kind, is not there (404)."""
+
+
+class TooLargeError(RetryableError):
+    """An answer has more bytes than were asked for: ask for less at a time."""
 
 
 class NamespaceTerminatingError(PermanentError):

@@ -8,8 +8,9 @@ a thread of its own, because when it stops, it cancels every task of its event l
 import asyncio
 import logging
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import repeat
 from typing import Any, Final
 
 import kopf
@@ -20,6 +21,8 @@ from kvtier_operator.reconcile.metrics import WATCH_RESTARTS
 from kvtier_operator.reconcile.queue import backoff_s
 
 _LOG: Final = logging.getLogger(__name__)
+_FIRST_BACKOFFS_S: Final = (1, 2, 5, 10)
+_LONGEST_BACKOFF_S: Final = 20
 _STOP_S: Final = 1.0
 """There is nothing for kopf to finish."""
 
@@ -95,6 +98,14 @@ class ResourceWatch:
         return registry
 
 
+class _Backoffs:
+    """Seconds between tries, without end: for one namespace that refuses, kopf would begin anew in all."""
+
+    def __iter__(self) -> Iterator[float]:
+        yield from _FIRST_BACKOFFS_S
+        yield from repeat(_LONGEST_BACKOFF_S)
+
+
 def _settings() -> kopf.OperatorSettings:
     settings = kopf.OperatorSettings()
     settings.posting.enabled = False
@@ -103,11 +114,11 @@ def _settings() -> kopf.OperatorSettings:
     settings.watching.client_timeout = 300
     settings.watching.connect_timeout = 10
     settings.watching.inactivity_timeout = 100  # as the reflectors'
-    settings.watching.chunk_size = 50  # as the reflectors' pages
+    settings.watching.chunk_size = 10  # each may be 1.5 MB, and is parsed into several times that
     settings.queueing.idle_timeout = 0.5
     settings.queueing.exit_timeout = 0.5
     settings.networking.request_timeout = 30
-    settings.networking.error_backoffs = (1, 2, 5)
+    settings.networking.error_backoffs = _Backoffs()
     return settings
 
 

@@ -6,6 +6,7 @@ A new kind of object needs one line here; a unit test holds the table to what th
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
+from urllib.parse import quote
 
 
 class Ref(NamedTuple):
@@ -48,19 +49,23 @@ class Kind:
         return f"{self.plural}.{self.api_version.rpartition('/')[0]}"
 
     def path(self, namespace: str | None = None, name: str = "") -> str:
-        """Path of one object, or of the collection in a namespace, or in all of them."""
-        place = f"/namespaces/{namespace}" if namespace is not None else ""
-        return f"{self.group_path}{place}/{self.plural}" + (f"/{name}" if name else "")
+        """Path of one object, or of the collection in a namespace, or in all of them.
+
+        A name is one part of it, whatever stands in it: a Role's may have a question mark.
+        """
+        place = f"/namespaces/{quote(namespace, safe='')}" if namespace is not None else ""
+        return f"{self.group_path}{place}/{self.plural}" + (f"/{quote(name, safe='')}" if name else "")
 
 
-# What a pod refers to stands before it; a RoleBinding is refused while its Role is not there; requests find
-# their way last.
+# What a pod refers to stands before it, as does what guards it; a RoleBinding is refused while its Role is
+# not there; requests find their way last.
 REFERRED, BOUND, RUNNING, ROUTED, ENTERED = range(5)
 
 KINDS: Final = (
     Kind("v1", "ServiceAccount", "serviceaccounts", REFERRED),
     Kind("v1", "ConfigMap", "configmaps", REFERRED),
     Kind("v1", "Service", "services", REFERRED),
+    Kind("networking.k8s.io/v1", "NetworkPolicy", "networkpolicies", REFERRED),
     Kind("rbac.authorization.k8s.io/v1", "Role", "roles", REFERRED),
     Kind("rbac.authorization.k8s.io/v1", "RoleBinding", "rolebindings", BOUND),
     Kind("policy/v1", "PodDisruptionBudget", "poddisruptionbudgets", BOUND),
@@ -77,6 +82,7 @@ KINDS: Final = (
 BY_NAME: Final[Mapping[str, Kind]] = {each.kind: each for each in KINDS}
 
 TIER: Final = Kind("kvtier.dev/v1alpha1", "KVCacheTier", "kvcachetiers", REFERRED)
+REPLICA_SET: Final = Kind("apps/v1", "ReplicaSet", "replicasets", RUNNING)
 POD: Final = Kind("v1", "Pod", "pods", RUNNING)
 NODE: Final = Kind("v1", "Node", "nodes", RUNNING)
 LIMIT_RANGE: Final = Kind("v1", "LimitRange", "limitranges", RUNNING)

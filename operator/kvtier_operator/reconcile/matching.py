@@ -15,13 +15,15 @@ _KEYS: Final[Mapping[str, tuple[str, ...]]] = {
     "volumeMounts": ("mountPath",),
     "env": ("name",),
     "imagePullSecrets": ("name",),
+    "resourceClaims": ("name",),
+    "claims": ("name",),
     "ports": ("containerPort", "port"),
     "topologySpreadConstraints": ("topologyKey",),
     "ownerReferences": ("uid",),
     "groups": ("name",),
 }
 """Lists of objects that the server merges, and by which of their fields (x-kubernetes-list-map-keys)."""
-_WHOLE: Final = frozenset({"selector", "labelSelector", "matchLabels", "nodeSelector"})
+WHOLE: Final = frozenset({"selector", "labelSelector", "matchLabels", "nodeSelector"})
 """Maps that the server does not merge (x-kubernetes-map-type: atomic): a key more says something else."""
 _WHEN_ABSENT: Final[Mapping[str, object]] = {
     "paused": False,
@@ -44,7 +46,7 @@ def says(live: object, wanted: object, field: str = "") -> bool:
     """
     if isinstance(wanted, Mapping):
         there = live if isinstance(live, Mapping) else {}
-        if field in _WHOLE and there.keys() - wanted.keys():
+        if field in WHOLE and there.keys() - wanted.keys():
             return False
         return all(says(there.get(key, _WHEN_ABSENT.get(key)), value, key) for key, value in wanted.items())
     if isinstance(wanted, Sequence) and not isinstance(wanted, str):

@@ -44,7 +44,7 @@ class Nodes:
             self._bump()
 
     def touch(self) -> None:
-        """What is said of the nodes changed although they did not: they can be seen now."""
+        """What is said of the nodes changed although they did not: they can be seen now, or no longer."""
         self._bump()
 
     def _bump(self) -> None:

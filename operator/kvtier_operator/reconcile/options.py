@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field
 
 from kvtier_operator.planning.image_source import ImageSource
+from kvtier_operator.planning.policy import OwnerPolicy
 
 
 @dataclass(frozen=True, slots=True)
@@ -12,7 +13,11 @@ class Options:
     Attributes:
         namespaces: What it serves; none for the whole cluster.
         images: Where this cluster gets the images from that no resource names.
+        policy: What its owner lets resources ask for.
+        asks_hub: Whether to ask Hugging Face for the configuration of a model that the catalogue lacks.
     """
 
     namespaces: tuple[str, ...] = ()
     images: ImageSource = field(default_factory=ImageSource)
+    policy: OwnerPolicy = field(default_factory=OwnerPolicy)
+    asks_hub: bool = False

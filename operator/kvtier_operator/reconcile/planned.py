@@ -2,11 +2,13 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 from kvtier_operator.planning.observed import NOTHING_FOUND, EngineFindings, EngineTokens
 from kvtier_operator.reconcile.desired import Wanted
 from kvtier_operator.reconcile.status.verdict import Verdict
+
+_NOTHING: Final = EngineTokens()
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +27,8 @@ class Planned:
         engine_hash: Hash of what the spec says of engines.
         engine_tokens: What a running engine said of its tiers' sizes, as far as it was known.
         engine_findings: What else it said of them.
+        most_tokens: The most that it may say of sizes.
+        most_pinned_bytes: The most that it may say is locked in memory.
         engine_port: Where engines serve HTTP.
         tiers: `status.tiers`.
         router: `status.router`.
@@ -43,6 +47,8 @@ class Planned:
     engine_hash: str
     engine_tokens: EngineTokens | None = None
     engine_findings: EngineFindings = NOTHING_FOUND
+    most_tokens: EngineTokens = _NOTHING
+    most_pinned_bytes: int = 0
     engine_port: int = 0
     tiers: Mapping[str, Any] = field(default_factory=dict)
     router: Mapping[str, Any] = field(default_factory=dict)

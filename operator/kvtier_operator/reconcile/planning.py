@@ -8,7 +8,8 @@ import orjson
 from kvtier_operator.api.parse import parse_resource
 from kvtier_operator.api.status import RouterEntries, RouterStatus, Source, TierStatus
 from kvtier_operator.api.tiers import Policy
-from kvtier_operator.errors import InvalidInputError
+from kvtier_operator.errors import InvalidInputError, Problem
+from kvtier_operator.planning.corrected import most_pinned_bytes
 from kvtier_operator.planning.namespace.namespace import UNBOUNDED, Namespace, refusals
 from kvtier_operator.planning.nodes.fit import nodes_fit
 from kvtier_operator.planning.objects import build_objects
@@ -53,11 +54,14 @@ def plan_tier(key: Key, tier: Tier, view: View) -> tuple[Planned, tuple[Wanted, 
     Returns:
         What to keep of it, and its objects with their bodies; no objects where the spec is rejected.
     """
+    if tier.refusal:
+        said = InvalidInputError(str(key), Problem("spec", tier.refusal))
+        return _not_valid(said, tier.generation, view), ()
     try:
         resource = parse_resource(orjson.loads(tier.spec), str(key))
         plan = make_plan(resource, view.observed)
     except InvalidInputError as error:
-        return _not_valid(error, tier.generation, view), ()
+        return _not_valid(_with_source(error, view), tier.generation, view), ()
     wanted = () if plan.rejected else wanted_objects(build_objects(plan), name=key.name, uid=tier.uid)
     nodes = nodes_not_seen(view.nodes_unseen) if view.nodes_unseen else nodes_fit_condition(_fit(plan, view))
     planned = Planned(
@@ -72,17 +76,32 @@ def plan_tier(key: Key, tier: Tier, view: View) -> tuple[Planned, tuple[Wanted, 
         engine_hash=view.engine_hash,
         engine_tokens=view.observed.engine,
         engine_findings=view.engine_findings,
+        most_tokens=plan.most_tokens,
+        most_pinned_bytes=_most_pinned_bytes(plan),
         engine_port=plan.engine.port,
         tiers={} if plan.rejected else _tiers(plan, view.engine_findings),
         router={} if plan.rejected else _router(plan),
         selector="" if plan.rejected else _selector(plan),
-        startup_s=plan.budget.startup_s,
+        startup_s=plan.budget.fetch_s + plan.budget.startup_s,
     )
     return planned, wanted
 
 
+def _most_pinned_bytes(plan: Plan) -> int:
+    engine = plan.resource.spec.engine
+    return most_pinned_bytes(plan.tiers, engine.tensor_parallel_size * engine.data_parallel_size)
+
+
 def _fit(plan: Plan, view: View) -> Any:  # noqa: ANN401 - typed where it is used
     return nodes_fit(plan, view.observed.nodes or ())
+
+
+def _with_source(error: InvalidInputError, view: View) -> InvalidInputError:
+    """The same error; one of a model's configuration says where that is."""
+    source = view.observed.model_config_source
+    if not source or error.source != source:
+        return error
+    return InvalidInputError(source, *(Problem("", f"{source}: {each}") for each in error.problems))
 
 
 def _not_valid(error: InvalidInputError, generation: int, view: View) -> Planned:
@@ -109,8 +128,11 @@ def _selector(plan: Plan) -> str:
 def _tiers(plan: Plan, findings: EngineFindings) -> dict[str, Any]:
     tiers = {"gpu": plan.tiers.gpu, "cpu": plan.tiers.cpu, "disk": plan.tiers.disk}
     found = {name: _tier(tier) for name, tier in tiers.items() if tier is not None}
+    if plan.tiers.observed_block_tokens is not None and "gpu" in found:
+        found["gpu"] |= {"blockTokens": plan.tiers.observed_block_tokens}
+    most_pinned = _most_pinned_bytes(plan)
     asks_for_locking = plan.resource.spec.tiers.cpu.memlock.policy is not Policy.OFF
-    if findings.pinned_bytes is not None and asks_for_locking:
+    if findings.pinned_bytes is not None and findings.pinned_bytes <= most_pinned and asks_for_locking:
         found["cpu"] |= {"pinnedBytes": findings.pinned_bytes}
     if findings.disk_pays is not None and "disk" in found:
         found["disk"] |= {"pays": findings.disk_pays}
@@ -119,9 +141,9 @@ def _tiers(plan: Plan, findings: EngineFindings) -> dict[str, Any]:
 
 def _tier(tier: TierPlan) -> dict[str, Any]:
     if tier.observed_tokens is None:
-        status = TierStatus(bytes=tier.capacity_bytes, tokens=tier.tokens, source=Source.PLANNED)
+        status = TierStatus(bytes=tier.capacity_bytes, tokens=tier.held_tokens, source=Source.PLANNED)
     else:
-        size_bytes = tier.capacity_bytes * tier.observed_tokens // max(tier.tokens, 1)
+        size_bytes = tier.capacity_bytes * tier.observed_tokens // max(tier.held_tokens, 1)
         status = TierStatus(bytes=size_bytes, tokens=tier.observed_tokens, source=Source.OBSERVED)
     return status.model_dump(mode="json", by_alias=True, exclude_none=True)
 

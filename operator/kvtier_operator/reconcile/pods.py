@@ -1,11 +1,11 @@
-"""The pods of all resources: of one that is not ready why, of a ready engine its address."""
+"""The pods of all resources: of one that is not ready why, of a ready engine where it is."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
 from kvtier_operator.planning.objects.names import COMPONENT_LABEL, INSTANCE_LABEL, Component
-from kvtier_operator.reconcile.facts.pod import PodTrouble, pod_trouble, ready_address
+from kvtier_operator.reconcile.facts.pod import PodTrouble, Serving, pod_trouble, serving
 from kvtier_operator.reconcile.reflector import Place
 
 _Group = tuple[str, str, str]
@@ -16,10 +16,12 @@ class _Pod:
     """What is kept of a pod; of one that is ready and no engine, and of one that is gone, nothing."""
 
     trouble: PodTrouble | None = None
-    address: str | None = None
+    serving: Serving | None = None
 
 
 _NOTHING: Final = _Pod()
+_CANDIDATES: Final = 4
+"""A rollout has pods of two ReplicaSets."""
 
 
 class Pods:
@@ -38,18 +40,23 @@ class Pods:
         troubles = (pod.trouble for pod in found.values() if pod.trouble)
         return tuple(sorted(troubles, key=lambda each: (each.rank, each.name)))
 
-    def engine_address(self, namespace: str, instance: str) -> str | None:
-        """Address of one ready engine of a resource; always the same one while its pods are."""
+    def serving(self, namespace: str, instance: str) -> tuple[Serving, ...]:
+        """What says it is a ready engine of a resource, by name: one of each ReplicaSet, a few in all.
+
+        Whoever may make a pod may give it labels and an owner: ask who that owner is.
+        """
         found = self._groups.get((namespace, instance, Component.ENGINE.value), {})
-        ready = (name for name, pod in found.items() if pod.address)
-        first = min(ready, default=None)
-        return found[first].address if first else None
+        by_owner: dict[str, Serving] = {}
+        for name in sorted(found):
+            if (pod := found[name].serving) is not None:
+                by_owner.setdefault(pod.replica_set_uid, pod)
+        return tuple(by_owner.values())[:_CANDIDATES]
 
     def seen(self, document: Mapping[str, Any]) -> None:
         """Takes a pod from a list or a watch."""
         group = _group(document)
-        address = ready_address(document) if group[2] == Component.ENGINE.value else None
-        self._keep(group, document["metadata"]["name"], _Pod(pod_trouble(document), address))
+        ready = serving(document) if group[2] == Component.ENGINE.value else None
+        self._keep(group, document["metadata"]["name"], _Pod(pod_trouble(document), ready))
 
     def gone(self, document: Mapping[str, Any]) -> None:
         """A pod is no longer there."""
@@ -96,7 +103,7 @@ class PodSink:
 
 def _group(document: Mapping[str, Any]) -> _Group:
     metadata = document["metadata"]
-    labels = metadata.get("labels", {})
+    labels = metadata.get("labels") or {}
     return (
         metadata["namespace"],
         labels.get(INSTANCE_LABEL, ""),

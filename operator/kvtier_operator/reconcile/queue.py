@@ -1,19 +1,23 @@
-"""What to reconcile next: every key at most once in the queue and never twice at a time."""
+"""What to reconcile next: every key at most once in the queue, never twice at a time, and in turns."""
 
 import heapq
 import random
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
 from typing import Final, Generic, TypeVar
+
+from kvtier_common.backoff import doubled_s
 
 KeyT = TypeVar("KeyT", bound=Hashable)
 _FIRST_S: Final = 0.2
 _LONGEST_S: Final = 60.0
+_SPARE: Final = 64
+"""Entries of keys that moved forward: each time one may leave an entry that is due in ten minutes."""
 
 
 def backoff_s(failures: int, *, first_s: float = _FIRST_S, longest_s: float = _LONGEST_S) -> float:
     """Seconds to wait after so many failures in a row: doubling, a quarter of it random, a minute at most."""
-    whole: float = min(longest_s, first_s * 2 ** min(failures - 1, 16))
+    whole = doubled_s(first_s, longest_s, failures - 1)
     return whole * (1 - random.random() / 4)  # noqa: S311 - spreads load, no secret
 
 
@@ -22,16 +26,23 @@ class KeyedQueue(Generic[KeyT]):
     """Keys with the time at which they are due; time is passed in, in seconds of any one clock.
 
     A key added again keeps its earlier time. One added while it is being worked on comes back after that.
+    Of those that are due, each group has its turn, however many keys another one has.
+
+    Attributes:
+        group_of: Whose turn a key takes; by default all are one group.
     """
 
-    _due: dict[KeyT, float] = field(default_factory=dict)
+    group_of: Callable[[KeyT], Hashable] = lambda _: None
+    _later: dict[KeyT, float] = field(default_factory=dict)
     _heap: list[tuple[float, int, KeyT]] = field(default_factory=list)
+    _ready: dict[Hashable, dict[KeyT, float]] = field(default_factory=dict)
+    """What is due, by group: the groups in the order of their turns, keys in that of their times."""
     _working: dict[KeyT, float | None] = field(default_factory=dict)
     _failures: dict[KeyT, int] = field(default_factory=dict)
     _added: int = 0
 
     def __len__(self) -> int:
-        return len(self._due)
+        return len(self._later) + sum(map(len, self._ready.values()))
 
     def add(self, key: KeyT, due: float) -> None:
         """Puts a key in, due at a time."""
@@ -39,26 +50,36 @@ class KeyedQueue(Generic[KeyT]):
             again = self._working[key]
             self._working[key] = due if again is None else min(again, due)
             return
-        if self._due.get(key, due + 1) <= due:
+        if self._later.get(key, due + 1) <= due or key in self._ready.get(self.group_of(key), ()):
             return
-        self._due[key] = due
+        self._later[key] = due
         self._added += 1
         heapq.heappush(self._heap, (due, self._added, key))
+        if len(self._heap) > 2 * len(self._later) + _SPARE:
+            self._heap = [each for each in self._heap if self._later.get(each[2]) == each[0]]
+            heapq.heapify(self._heap)
 
     def take(self, now: float) -> KeyT | None:
-        """The key that is due for longest, now being worked on; None where none is."""
-        self._drop_stale()
-        if not self._heap or self._heap[0][0] > now:
+        """The key that is due for longest of the group whose turn it is, now being worked on; or None."""
+        while (due := self._next_later()) is not None and due <= now:
+            _, _, key = heapq.heappop(self._heap)
+            self._ready.setdefault(self.group_of(key), {})[key] = self._later.pop(key)
+        if not self._ready:
             return None
-        _, _, key = heapq.heappop(self._heap)
-        del self._due[key]
+        group = next(iter(self._ready))
+        keys = self._ready.pop(group)
+        key = next(iter(keys))
+        del keys[key]
+        if keys:
+            self._ready[group] = keys  # behind the others
         self._working[key] = None
         return key
 
     def next_due(self) -> float | None:
         """When the next key is due."""
-        self._drop_stale()
-        return self._heap[0][0] if self._heap else None
+        for keys in self._ready.values():
+            return next(iter(keys.values()))
+        return self._next_later()
 
     def failures(self, key: KeyT) -> int:
         """How often in a row the work on a key has failed."""
@@ -82,7 +103,8 @@ class KeyedQueue(Generic[KeyT]):
         if times:
             self.add(key, min(times))
 
-    def _drop_stale(self) -> None:
-        """Drops earlier entries of keys that moved forward."""
-        while self._heap and self._due.get(self._heap[0][2]) != self._heap[0][0]:
+    def _next_later(self) -> float | None:
+        """When the next key that was not yet due is; drops earlier entries of keys that moved forward."""
+        while self._heap and self._later.get(self._heap[0][2]) != self._heap[0][0]:
             heapq.heappop(self._heap)
+        return self._heap[0][0] if self._heap else None

@@ -11,6 +11,7 @@ from kvtier_operator.errors import KvtierError
 from kvtier_operator.planning.image_source import ImageSource
 from kvtier_operator.planning.objects.names import Component
 from kvtier_operator.planning.observed import NOTHING_FOUND, Observed
+from kvtier_operator.planning.policy import OwnerPolicy
 from kvtier_operator.reconcile.apply import NAMESPACE_TERMINATING, Applier, Outcome
 from kvtier_operator.reconcile.child import Child
 from kvtier_operator.reconcile.children import Children
@@ -20,10 +21,11 @@ from kvtier_operator.reconcile.desired import Wanted
 from kvtier_operator.reconcile.diff import diff, is_settled
 from kvtier_operator.reconcile.dispatch import Result
 from kvtier_operator.reconcile.engines import Engines
-from kvtier_operator.reconcile.errors import NotFoundError
+from kvtier_operator.reconcile.errors import NotFoundError, UnseenError
 from kvtier_operator.reconcile.events import event, transitions
 from kvtier_operator.reconcile.facts.deployment import DeploymentFacts
 from kvtier_operator.reconcile.kinds import BY_NAME, TIER, Ref
+from kvtier_operator.reconcile.model_configs import ModelConfigs, waits
 from kvtier_operator.reconcile.planned import Planned
 from kvtier_operator.reconcile.planning import View, plan_tier
 from kvtier_operator.reconcile.pods import Pods
@@ -51,9 +53,11 @@ class Reconciler:
         routes: The HTTPRoutes beside theirs.
         pods: Their pods.
         watches: What the cluster serves, and its nodes.
+        models: Looks for the configurations of their models.
         engines: Asks running engines what their tiers hold.
         clock: The time of day.
         images: Where this cluster gets the images from that no resource names.
+        policy: What its owner lets resources ask for.
     """
 
     api: Api
@@ -63,19 +67,29 @@ class Reconciler:
     routes: Routes
     pods: Pods
     watches: Watches
+    models: ModelConfigs
     engines: Engines
     clock: Clock
     images: ImageSource
+    policy: OwnerPolicy
 
     async def reconcile(self, key: Key) -> Result:
         """Brings objects and status of one resource to where they should be.
 
         Raises:
-            KvtierError: The API server did not take the status; trying again may help.
+            KvtierError: The API server did not take the status, or does not let us see what there is; trying
+                again may help.
         """
         tier = self.tiers.get(key)
-        if tier is None or tier.deleting or _namespace_ends(tier):
+        if tier is None or not self.watches.has_seen(key.namespace):
+            return Result.UNCHANGED  # what is there is not known: it comes again when it is
+        if tier.deleting or _namespace_ends(tier):
             return Result.UNCHANGED
+        if why := self.watches.blind(key.namespace):
+            raise UnseenError(f"it is not known what there is: {why}")
+        model = await self.models.of(key, tier)
+        if model != tier.memory.model:
+            tier.memory.model, tier.memory.planned = model, None
         planned, bodies = self._plan(key, tier)
         outcome = Outcome()
         # what runs beside a rejected spec has at least a pool
@@ -87,13 +101,14 @@ class Reconciler:
                 return Result.UNCHANGED
             outcome = done
         tier.memory.namespace_ends = outcome.namespace_ends
-        self.engines.look(key, tier, planned, self._deployment(key, tier, Component.ENGINE))
+        self.engines.look(key, tier, planned, self._deployment_child(key, tier, Component.ENGINE))
         changed = await self._status(key, tier, planned, outcome, kinds)
         tier.memory.told = ""
         latest = self.tiers.get(key)
-        if latest is not None and latest.generation != tier.generation:
-            return await self.reconcile(key)  # the spec changed while we worked on the one before
-        if (outcome.failures or outcome.errors) and not outcome.namespace_ends:
+        if latest and (latest.generation, latest.refusal) != (tier.generation, tier.refusal):
+            return await self.reconcile(key)  # the spec, or whether there is room for it, changed meanwhile
+        stopped = (outcome.failures or outcome.errors) and not outcome.namespace_ends
+        if stopped or waits(tier):
             return Result.WAITING
         return Result.CHANGED if changed or outcome.written else Result.UNCHANGED
 
@@ -127,7 +142,16 @@ class Reconciler:
         if known is None and memory.sighting is None:
             memory.sighting = from_status(orjson.loads(tier.status), tier.generation, engine)
         seen = memory.sighting if memory.sighting and memory.sighting.engine_hash == engine else None
-        observed = Observed(nodes=nodes.all, engine=seen.tokens if seen else None, images=self.images)
+        model = memory.model
+        observed = Observed(
+            model_config=model.parsed if model else None,
+            model_config_source=model.source if model else "",
+            model_config_missing=model.missing if model else "",
+            nodes=nodes.all,
+            engine=seen.tokens if seen else None,
+            images=self.images,
+            policy=self.policy,
+        )
         findings = seen.findings if seen else NOTHING_FOUND
         return View(
             observed=observed,
@@ -183,6 +207,7 @@ class Reconciler:
             kinds=kinds,
             now=self.clock.now(),
             route=self._route(key, tier),
+            not_taken=tier.memory.not_taken,
         )
         status = build_status(given, previous)
         if status == previous:
@@ -197,8 +222,11 @@ class Reconciler:
         return True
 
     def _deployment(self, key: Key, tier: Tier, component: Component) -> DeploymentFacts | None:
-        child = self._own(tier, Ref("Deployment", key.namespace, f"{key.name}-{component.value}"))
+        child = self._deployment_child(key, tier, component)
         return child.facts if child else None
+
+    def _deployment_child(self, key: Key, tier: Tier, component: Component) -> Child | None:
+        return self._own(tier, Ref("Deployment", key.namespace, f"{key.name}-{component.value}"))
 
     def _route(self, key: Key, tier: Tier) -> Route | None:
         """As it is, not as it is wanted: beside a rejected spec the one of before goes on."""

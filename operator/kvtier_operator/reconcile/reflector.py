@@ -4,19 +4,23 @@ import asyncio
 import logging
 import random
 from collections.abc import Callable
+from contextlib import aclosing
 from dataclasses import dataclass, field
 from typing import Any, Final, Protocol
 
 import orjson
 
 from kvtier_operator.errors import KvtierError
+from kvtier_operator.reconcile.answer import MOST_BYTES
 from kvtier_operator.reconcile.client import Api, api_error
-from kvtier_operator.reconcile.errors import ExpiredError, ForbiddenError, NotFoundError
+from kvtier_operator.reconcile.errors import ExpiredError, ForbiddenError, NotFoundError, TooLargeError
 from kvtier_operator.reconcile.queue import backoff_s
 
 _LOG: Final = logging.getLogger(__name__)
 _PAGE: Final = 50
 """Small: a page is parsed into ten times its bytes, and the peak of a restart stays resident."""
+_PAGE_BYTES: Final = 4 << 20
+"""Whoever may make objects with kvtier's label can make each of them 1.5 MB."""
 _WATCH_S: Final = 290
 """The server ends a watch after this long; below the five minutes that load balancers allow."""
 _LASTED_S: Final = 5.0
@@ -50,10 +54,10 @@ class Reflector:
         sink: Who keeps what is seen.
         turns: How many lists may be read at a time; the peak of a restart's memory.
         restarted: Called with the reason each time the watch has to start anew for trouble.
-        synced: Set while the sink has at least one complete list.
+        synced: Set while the sink has a complete list, and the server lets it be kept up to date.
         alive_at: When something last came from the server, in seconds of the loop's clock.
         trouble: What the server said when it last failed; empty while it goes well.
-        refused: Whether that was for want of rights.
+        refusal: Set while that was for want of rights.
     """
 
     api: Api
@@ -66,7 +70,7 @@ class Reflector:
     synced: asyncio.Event = field(default_factory=asyncio.Event)
     alive_at: float = 0.0
     trouble: str = ""
-    refused: bool = False
+    refusal: asyncio.Event = field(default_factory=asyncio.Event)
 
     async def run(self) -> None:
         """Lists and watches until cancelled.
@@ -79,13 +83,19 @@ class Reflector:
             started = self._touch()
             try:
                 version = version or await self._list()
-                async for line in self.api.watch(self.path, self._query(version)):
-                    version = self._take(line) or version
+                async with aclosing(self.api.watch(self.path, self._query(version))) as lines:
+                    async for line in lines:
+                        version = self._take(line) or version
             except ExpiredError:
                 version = ""
                 self.restarted(self.name, "expired")
             except NotFoundError:
                 raise
+            except ForbiddenError as error:
+                version = ""  # nobody knows for how long
+                self._troubled(error)
+                self.synced.clear()
+                self.refusal.set()
             except KvtierError as error:
                 self._troubled(error)
             if self._now() - started < _LASTED_S:
@@ -98,15 +108,23 @@ class Reflector:
         self.restarted(self.name, type(error).__name__.removesuffix("Error").lower())
         if self.trouble != str(error):
             _LOG.warning("watching %s: %s; trying again", self.name, error)
-        self.trouble, self.refused = str(error), isinstance(error, ForbiddenError)
+        self.trouble = str(error)
 
     async def _list(self) -> str:
         """Everything, page by page; returns the resource version to watch from."""
         places: set[Place] = set()
-        query = {"limit": str(_PAGE)} | ({"labelSelector": self.selector} if self.selector else {})
+        query, limit = {"labelSelector": self.selector} if self.selector else {}, _PAGE
         while True:
             async with self.turns:
-                page = orjson.loads(await self.api.get(self.path, query))
+                try:
+                    most = _PAGE_BYTES if limit > 1 else MOST_BYTES
+                    body = await self.api.get(self.path, query | {"limit": str(limit)}, most_bytes=most)
+                except TooLargeError:
+                    if limit == 1:
+                        raise
+                    limit = max(1, limit // 4)
+                    continue
+                page, limit = orjson.loads(body), min(_PAGE, 2 * limit)
                 self._touch()
                 documents = page["items"] or []
                 while documents:  # each is let go when it was seen
@@ -119,8 +137,9 @@ class Reflector:
             query["continue"] = following
         version: str = page["metadata"]["resourceVersion"]
         self.sink.only(places, int(version))
+        self.trouble = ""
+        self.refusal.clear()
         self.synced.set()
-        self.trouble, self.refused = "", False
         return version
 
     def _query(self, version: str) -> dict[str, str]:
@@ -145,7 +164,7 @@ class Reflector:
                 self.sink.gone(document)
             case "ERROR":
                 raise api_error(document.get("code", 500), document, document.get("message", "watch failed"))
-        self.trouble, self.refused = "", False
+        self.trouble = ""
         version: str | None = document["metadata"].get("resourceVersion")
         return version
 

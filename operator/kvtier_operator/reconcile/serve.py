@@ -29,11 +29,12 @@ async def serve(options: Options, metrics_port: int, health_port: int) -> None:
         asyncio.get_running_loop().add_signal_handler(stop, me.cancel if me else lambda: None)
     configuration = await connection()
     async with Api(configuration) as api:
-        controller = Controller(api, options)
-        watch = ResourceWatch(configuration, options.namespaces, controller.resource_event)
         access = Access(api, options.namespaces)
-        async with endpoints(controller, access, metrics_port=metrics_port, health_port=health_port):
-            await access.wait()
-            async with asyncio.TaskGroup() as group:
-                group.create_task(controller.run(), name="controller")
-                group.create_task(watch.run(), name="kopf")
+        controller = Controller(api, options, access.until_readable)
+        watch = ResourceWatch(configuration, options.namespaces, controller.resource_event)
+        ports = {"metrics_port": metrics_port, "health_port": health_port}
+        async with endpoints(controller, access, **ports), asyncio.TaskGroup() as group:
+            group.create_task(access.run(), name="access")
+            await access.somewhere()  # kopf looks for the CRD once
+            group.create_task(controller.run(), name="controller")
+            group.create_task(watch.run(), name="kopf")

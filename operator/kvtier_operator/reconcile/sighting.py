@@ -62,6 +62,7 @@ def merged(before: Sighting | None, now: Sighting) -> Sighting:
             gpu=_kept(tokens.gpu, now.tokens.gpu),
             cpu=_kept(tokens.cpu, now.tokens.cpu),
             disk=_kept(tokens.disk, now.tokens.disk),
+            block=tokens.block if now.tokens.block is None else now.tokens.block,
         ),
         EngineFindings(
             pinned_bytes=_kept(findings.pinned_bytes, now.findings.pinned_bytes),
@@ -75,8 +76,10 @@ def from_status(status: Mapping[str, Any], generation: int, engine: str) -> Sigh
     if status.get("observedGeneration") != generation:
         return None
     tiers = status.get("tiers") or {}
-    tokens = EngineTokens(**{name: _observed(tiers.get(name)) for name in ("gpu", "cpu", "disk")})
-    cpu, disk = (tiers.get(name) or {} for name in ("cpu", "disk"))
+    gpu, cpu, disk = (tiers.get(name) or {} for name in ("gpu", "cpu", "disk"))
+    tokens = EngineTokens(
+        gpu=_observed(gpu), cpu=_observed(cpu), disk=_observed(disk), block=gpu.get("blockTokens")
+    )
     findings = EngineFindings(pinned_bytes=cpu.get("pinnedBytes"), disk_pays=disk.get("pays"))
     return None if tokens == EngineTokens() else Sighting(engine, tokens, findings)
 
@@ -87,5 +90,5 @@ def _kept(before: int | None, now: int | None) -> int | None:
     return before
 
 
-def _observed(tier: Mapping[str, Any] | None) -> int | None:
-    return tier.get("tokens") if tier and tier.get("source") == Source.OBSERVED else None
+def _observed(tier: Mapping[str, Any]) -> int | None:
+    return tier.get("tokens") if tier.get("source") == Source.OBSERVED else None

@@ -1,6 +1,7 @@
 """Whose the object of a name is, before something is applied under it.
 
-Applying to someone else's object would change and adopt it; the API has no apply that only creates.
+Applying to someone else's object would change and adopt it; the API has no apply that only creates, and what
+a POST creates no later apply takes fields away from (managedFields tell `Update` and `Apply` apart).
 """
 
 import asyncio
@@ -13,13 +14,16 @@ import orjson
 from kvtier_operator.planning.objects.names import MANAGED_BY, MANAGED_BY_LABEL
 from kvtier_operator.reconcile.child import is_lost, owner_of
 from kvtier_operator.reconcile.client import METADATA_LIST, Api
-from kvtier_operator.reconcile.errors import MomentaryError, ServerError
+from kvtier_operator.reconcile.errors import MomentaryError, ServerError, TooLargeError
 from kvtier_operator.reconcile.kinds import BY_NAME, Ref
 from kvtier_operator.reconcile.queue import backoff_s
 
 _OTHERS: Final = f"{MANAGED_BY_LABEL}!={MANAGED_BY}"
 _FEW: Final = 100
 """Up to so many objects of a kind in a namespace, one list of them serves all that is made there just now."""
+_LIST_BYTES: Final = 512 << 10
+"""Of that list: annotations may have 256 KiB each, and many such lists are asked for at a time."""
+_ONE_BYTES: Final = 4 << 20
 _FRESH_S: Final = 1.0
 _TRIES: Final = 5
 """Three seconds with the queue's back-off. Where three calls in ten fail, lists of 9 kinds all come in 98 of
@@ -65,7 +69,7 @@ class Taken:
         return await self._one(ref) if owners is None else owners.get(ref.name)
 
     async def _others(self, ref: Ref) -> Owners | None:
-        """Owners by name, of a list that is at most a second old; None where there are too many."""
+        """Owners by name, of a list that is at most a second old; None where that would be too much."""
         now, key = asyncio.get_running_loop().time(), (ref.kind, ref.namespace)
         known = self._lists.get(key)
         if known is None or now - known[0] > _FRESH_S or _failed(known[1]):
@@ -75,7 +79,11 @@ class Taken:
 
     async def _list(self, kind: str, namespace: str) -> Owners | None:
         query = {"labelSelector": _OTHERS, "limit": str(_FEW)}
-        page = orjson.loads(await self.api.get(BY_NAME[kind].path(namespace), query, METADATA_LIST))
+        path = BY_NAME[kind].path(namespace)
+        try:
+            page = orjson.loads(await self.api.get(path, query, METADATA_LIST, most_bytes=_LIST_BYTES))
+        except TooLargeError:
+            return None
         if page["metadata"].get("continue"):
             return None
         others = (each["metadata"] for each in page["items"] or ())
@@ -84,7 +92,8 @@ class Taken:
     async def _one(self, ref: Ref) -> str | None:
         # any version that the server has at hand: what is not kvtier's was there before
         query = {"fieldSelector": f"metadata.name={ref.name}", "resourceVersion": "0"}
-        page = orjson.loads(await self.api.get(BY_NAME[ref.kind].path(ref.namespace), query, METADATA_LIST))
+        path = BY_NAME[ref.kind].path(ref.namespace)
+        page = orjson.loads(await self.api.get(path, query, METADATA_LIST, most_bytes=_ONE_BYTES))
         others = (each["metadata"] for each in page["items"] or ())
         return next((owner_of(each)[0] for each in others if not is_lost(each)), None)
 

@@ -4,7 +4,7 @@ from typing import Any, Final
 
 import orjson
 
-from kvtier_operator.reconcile.client import APPLY, JSON_PATCH, Api, Request
+from kvtier_operator.reconcile.client import APPLY, JSON_PATCH, MERGE_PATCH, Api, Request
 from kvtier_operator.reconcile.desired import Wanted
 from kvtier_operator.reconcile.kinds import BY_NAME, EVENT, TIER, Ref
 from kvtier_operator.reconcile.metrics import API_WRITES
@@ -28,6 +28,16 @@ class Writer:
         query = {"fieldManager": FIELD_MANAGER, "force": "true", "fieldValidation": "Ignore"}
         path = wanted.kind.path(wanted.ref.namespace, wanted.ref.name)
         return await self._send(Request("PATCH", path, query, wanted.body, APPLY))
+
+    async def merge(self, ref: Ref, patch: dict[str, Any]) -> dict[str, Any]:
+        """Changes single fields of an object; what is None goes.
+
+        Returns:
+            The object as it is now.
+        """
+        API_WRITES.labels("patch", ref.kind).inc()
+        path = BY_NAME[ref.kind].path(ref.namespace, ref.name)
+        return await self._send(Request("PATCH", path, {"fieldManager": FIELD_MANAGER}, patch, MERGE_PATCH))
 
     async def delete(self, ref: Ref, uid: str) -> None:
         """Deletes this very object; its dependents go in the background."""

@@ -4,86 +4,94 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
-from prometheus_client.parser import text_string_to_metric_families
-from prometheus_client.samples import Sample
-
+from kvtier_common.metrics_text import Families, Sample, read_labels
+from kvtier_common.tier_metrics import (
+    CPU_GROWING,
+    CPU_PINNED_BYTES,
+    CPU_TOKENS,
+    DEVICE,
+    DEVICE_BLOCK,
+    DEVICE_BLOCKS,
+    DEVICE_TOKENS,
+    DISK_PAYS,
+    DISK_TOKENS,
+    OFFLOADED,
+    OFFLOADED_TOKENS,
+)
 from kvtier_operator.planning.observed import EngineFindings, EngineTokens
 
-_DEVICE: Final = "vllm:cache_config_info"
-"""vLLM 0.32 and 0.33, v1/metrics/loggers.py; labels are the fields of config/cache.py."""
-_OFFLOADED: Final = "vllm:kv_offload_config_info"
-"""vLLM 0.33, from its first scheduler step on."""
-_KVTIER: Final = "vllm:kvtier_cpu_capacity_tokens"
-"""kvtier_connector/vllm/metrics.py, from the first scheduler step on."""
-_KVTIER_GROWING: Final = "vllm:kvtier_cpu_growing"
-"""1 while the CPU tier is not what it will be."""
-_KVTIER_DISK: Final = "vllm:kvtier_disk_capacity_tokens"
-"""kvtier_connector/vllm/metrics_disk.py, at the same time."""
-_KVTIER_PINNED: Final = "vllm:kvtier_cpu_pinned_bytes"
-_KVTIER_DISK_PAYS: Final = "vllm:kvtier_disk_pays"
 _TOO_MANY: Final = 1 << 63
 """The status's fields are of 64 bits."""
-_READ: Final = (
-    _DEVICE, _OFFLOADED, _KVTIER, _KVTIER_GROWING, _KVTIER_DISK, _KVTIER_PINNED, _KVTIER_DISK_PAYS,
+READ: Final = (
+    DEVICE, OFFLOADED, CPU_TOKENS, CPU_GROWING, CPU_PINNED_BYTES, DISK_TOKENS, DISK_PAYS,
 )  # fmt: skip
+"""Names of the samples of which something is read."""
 
 
-def read_tiers(text: str) -> tuple[EngineTokens, EngineFindings]:
-    """Reads one engine pod's /metrics; its data-parallel engines are added up.
+def read_tiers(found: Families) -> tuple[EngineTokens, EngineFindings]:
+    """What one engine pod's /metrics say; its data-parallel engines are added up.
 
     Raises:
-        ValueError: It is not Prometheus' text format.
+        ValueError: A number in it is none that a tier can have.
     """
-    wanted = [line for line in text.splitlines() if line.startswith(_READ)]
-    found: dict[str, list[Sample]] = {name: [] for name in _READ}
-    for family in text_string_to_metric_families("\n".join((*wanted, ""))):
-        for sample in family.samples:
-            found.get(sample.name, []).append(sample)
+    if found.unreadable:
+        names = ", ".join(sorted(name.decode() for name in found.unreadable))
+        raise ValueError(f"{names}: no number of bytes or tokens")
     return _tokens(found), _findings(found)
 
 
-def _tokens(found: Mapping[str, Sequence[Sample]]) -> EngineTokens:
-    told, told_disk = (_total(found[name]) for name in (_KVTIER, _KVTIER_DISK))
-    aimed_at = _sum(each.labels.get("cpu_kv_cache_size_tokens") for each in found[_OFFLOADED])
-    cpu = told or None if found[_KVTIER] else aimed_at
+def _tokens(found: Families) -> EngineTokens:
+    aimed_at = _sum(labels.get(OFFLOADED_TOKENS) for labels in _labels(found.of(OFFLOADED)))
+    cpu = _total(found, CPU_TOKENS) or None if found.of(CPU_TOKENS) else aimed_at
     return EngineTokens(
-        gpu=_device(found[_DEVICE]), cpu=None if _is_growing(found) else cpu, disk=told_disk or None
+        gpu=_device(found.of(DEVICE)),
+        cpu=None if _is_growing(found) else cpu,
+        disk=_total(found, DISK_TOKENS) or None,
+        block=_block(found.of(DEVICE)),
     )
 
 
-def _findings(found: Mapping[str, Sequence[Sample]]) -> EngineFindings:
-    pinned, pays = found[_KVTIER_PINNED], found[_KVTIER_DISK_PAYS]
+def _findings(found: Families) -> EngineFindings:
     return EngineFindings(
-        pinned_bytes=_total(pinned) if pinned and not _is_growing(found) else None,
-        disk_pays=_total(pays) > 0 if pays else None,
+        pinned_bytes=_total(found, CPU_PINNED_BYTES)
+        if found.of(CPU_PINNED_BYTES) and not _is_growing(found)
+        else None,
+        disk_pays=_total(found, DISK_PAYS) > 0 if found.of(DISK_PAYS) else None,
     )
 
 
-def _is_growing(found: Mapping[str, Sequence[Sample]]) -> bool:
-    return any(each.value for each in found[_KVTIER_GROWING])
+def _is_growing(found: Families) -> bool:
+    return found.total(CPU_GROWING) > 0
 
 
-def _total(samples: Iterable[Sample]) -> int:
+def _total(found: Families, name: bytes) -> int:
     """A gauge of all engines.
 
     Raises:
         ValueError: It is not a number that a status can have.
     """
-    total = math.fsum(each.value for each in samples)
-    if not 0 <= total < _TOO_MANY:
-        raise ValueError(f"{total} is no number of bytes or tokens")
+    total = found.total(name)
+    if total >= _TOO_MANY:
+        raise ValueError(f"{name.decode()}: {total} is no number of bytes or tokens")
     return int(total)
 
 
+def _labels(samples: Iterable[Sample]) -> list[Mapping[str, str]]:
+    return [read_labels(labels) for labels, _ in samples]
+
+
 def _device(samples: Iterable[Sample]) -> int | None:
-    labels = [each.labels for each in samples]
-    return _sum(each.get("kv_cache_size_tokens") for each in labels) or _of_blocks(labels)
+    labels = _labels(samples)
+    return _sum(each.get(DEVICE_TOKENS) for each in labels) or _of_blocks(labels)
+
+
+def _block(samples: Iterable[Sample]) -> int | None:
+    return next(iter(_known(labels.get(DEVICE_BLOCK) for labels in _labels(samples))), None)
 
 
 def _of_blocks(labels: Sequence[Mapping[str, str]]) -> int | None:
-    """num_gpu_blocks is the sum over all data-parallel engines already (v1/engine/core_client.py)."""
     first = labels[0] if labels else {}
-    return math.prod(_known(first.get(name) for name in ("num_gpu_blocks", "block_size")) or (0,)) or None
+    return math.prod(_known(first.get(name) for name in DEVICE_BLOCKS) or (0,)) or None
 
 
 def _sum(values: Iterable[str | None]) -> int | None:

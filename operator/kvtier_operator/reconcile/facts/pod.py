@@ -1,13 +1,18 @@
 """Why a pod is not ready, in words a person can act on."""
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+from kvtier_operator.api.dns_names import SUBDOMAIN
 from kvtier_operator.planning.objects.engine_doctor import NAME as DOCTOR_NAME
 
 _IDLE: Final = frozenset({"ContainerCreating", "PodInitializing", ""})
 _MAX_CHARACTERS: Final = 600
+_NAME: Final = re.compile(rf"(?=.{{1,253}}\Z){SUBDOMAIN}")
+"""Of a ReplicaSet (k8s.io/apimachinery, IsDNS1123Subdomain)."""
+_MOST_UID_CHARACTERS: Final = 64
 _LAST: Final = 9
 """Rank of a pod of which there is nothing to tell."""
 
@@ -51,15 +56,42 @@ def pod_trouble(pod: Mapping[str, Any]) -> PodTrouble | None:
     return PodTrouble(metadata["name"], node, "", "", _LAST)
 
 
-def ready_address(pod: Mapping[str, Any]) -> str | None:
-    """Address of a pod that serves; None for any other.
+@dataclass(frozen=True, slots=True)
+class Serving:
+    """A pod that serves, and says that a ReplicaSet controls it.
+
+    Attributes:
+        name: The pod.
+        address: Its IP, as its kubelet says.
+        replica_set: Name of what it says controls it.
+        replica_set_uid: That one's uid, as it says.
+    """
+
+    name: str
+    address: str
+    replica_set: str
+    replica_set_uid: str
+
+
+def serving(pod: Mapping[str, Any]) -> Serving | None:
+    """A pod that serves; None for any other, and for one that no ReplicaSet controls.
+
+    The API server takes any text for an owner's name and uid: one that can be none is never asked about.
 
     Args:
         pod: A v1 Pod.
     """
-    status = pod.get("status") or {}
+    metadata, status = pod["metadata"], pod.get("status") or {}
     ready = any(each["type"] == "Ready" and each["status"] == "True" for each in status.get("conditions", ()))
-    return status.get("podIP") if ready and "deletionTimestamp" not in pod["metadata"] else None
+    owner = next((each for each in metadata.get("ownerReferences", ()) if each.get("controller")), None)
+    address = status.get("podIP")
+    if not ready or not address or "deletionTimestamp" in metadata or owner is None:
+        return None
+    if (owner["apiVersion"], owner["kind"]) != ("apps/v1", "ReplicaSet"):
+        return None
+    if not _NAME.fullmatch(owner["name"]) or len(owner["uid"]) > _MOST_UID_CHARACTERS:
+        return None
+    return Serving(metadata["name"], address, owner["name"], owner["uid"])
 
 
 def _findings(status: Mapping[str, Any], conditions: Mapping[str, Any]) -> Iterator[tuple[int, str, str]]:

@@ -5,6 +5,7 @@ from typing import Final
 
 from kvtier_operator.errors import Problem
 from kvtier_operator.planning.plan import CheckResult, Outcome, Plan
+from kvtier_operator.planning.said_first import said_first
 from kvtier_operator.planning.units import many
 from kvtier_operator.reconcile.status.verdict import Verdict, fails, holds
 
@@ -21,7 +22,7 @@ def accepted(plan: Plan) -> Verdict:
     ranks = spec.engine.tensor_parallel_size * spec.engine.data_parallel_size
     pods = f"{many(spec.replicas, 'engine pod')} of {many(ranks, 'rank')}"
     what = f"{spec.model.name} on backend {spec.backend.value}, {pods}"
-    warnings = [check for check in plan.checks if check.outcome is Outcome.WARN]
+    warnings = [check for check in said_first(plan.checks) if check.outcome is Outcome.WARN]
     if warnings:
         return holds(TYPE, "AcceptedWithWarnings", f"{what}; to look at: {_lines(warnings)}")
     return holds(TYPE, "Accepted", f"{what}; {len(plan.checks)} checks passed")

@@ -12,6 +12,7 @@ from kvtier_operator.reconcile.status.budget_fits import with_engines
 from kvtier_operator.reconcile.status.condition import condition_of
 from kvtier_operator.reconcile.status.engines_ready import engines_ready
 from kvtier_operator.reconcile.status.failure import Failure
+from kvtier_operator.reconcile.status.not_created import with_cause
 from kvtier_operator.reconcile.status.ready import ready
 from kvtier_operator.reconcile.status.route import Route
 from kvtier_operator.reconcile.status.router_ready import router_ready
@@ -37,6 +38,7 @@ class StatusInput:
         kinds: Kinds of wanted objects that the cluster does not serve.
         now: The time, RFC 3339 in UTC.
         route: The route; None where there is none.
+        not_taken: What an engine said of its tiers that cannot be; empty where none did.
     """
 
     generation: int
@@ -49,6 +51,7 @@ class StatusInput:
     kinds: Unserved
     now: str
     route: Route | None = None
+    not_taken: str = ""
 
 
 def build_status(given: StatusInput, previous: Mapping[str, Any]) -> Status:
@@ -80,13 +83,14 @@ def verdicts(given: StatusInput) -> tuple[Verdict, ...]:
     planned = given.planned
     engines = [each for each in given.failures if each.component is Component.ENGINE]
     others = [each for each in given.failures if each.component is not Component.ENGINE]
+    tiers = "; ".join(filter(None, (tiers_in_use(planned.tiers), given.not_taken)))
+    engines_said = engines_ready(given.engine, given.engine_troubles, engines, planned.startup_s, tiers)
+    router_said = router_ready(given.picker, given.picker_troubles, others, given.kinds, given.route)
     parts = (
         planned.accepted,
         with_engines(planned.budget_fits, given.engine),
         planned.nodes_fit,
-        engines_ready(
-            given.engine, given.engine_troubles, engines, planned.startup_s, tiers_in_use(planned.tiers)
-        ),
-        router_ready(given.picker, given.picker_troubles, others, given.kinds, given.route),
+        with_cause(engines_said, (*others, *given.kinds.failures), rejected=planned.rejected),
+        with_cause(router_said, engines, rejected=planned.rejected),
     )
     return (*parts, ready(parts))

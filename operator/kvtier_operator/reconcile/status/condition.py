@@ -1,9 +1,12 @@
 """A verdict as a condition of the status."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 from kvtier_operator.reconcile.status.verdict import Verdict
+
+_MOST: Final = 8000
+"""Characters of a message, whoever has a part in it: a status that is refused is none."""
 
 
 def condition_of(
@@ -25,5 +28,5 @@ def condition_of(
         "observedGeneration": generation,
         "lastTransitionTime": known["lastTransitionTime"] if known and same else now,
         "reason": verdict.reason,
-        "message": verdict.message,
+        "message": verdict.message if len(verdict.message) <= _MOST else f"{verdict.message[:_MOST]} ...",
     }

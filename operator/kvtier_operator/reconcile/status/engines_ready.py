@@ -6,10 +6,15 @@ from typing import Final
 from kvtier_operator.reconcile.facts.deployment import DeploymentFacts
 from kvtier_operator.reconcile.facts.pod import PodTrouble
 from kvtier_operator.reconcile.status.failure import Failure
+from kvtier_operator.reconcile.status.not_created import not_created
 from kvtier_operator.reconcile.status.verdict import Verdict, fails, holds
 from kvtier_operator.reconcile.status.workload import counts, hindrance
 
 TYPE: Final = "EnginesReady"
+_NO_IMAGE_VOLUME: Final = (
+    "the API server left the image volume of spec.model.source out of the pods: Kubernetes mounts images by "
+    "default from 1.35, and before with its feature gate ImageVolume; turn it on, or write pvc://"
+)
 
 
 def engines_ready(
@@ -31,11 +36,13 @@ def engines_ready(
     if failures:
         return fails(TYPE, failures[0].reason, "; ".join(each.message for each in failures))
     if engine is None:
-        return fails(TYPE, "NotCreated", "the engines' Deployment is not there yet")
+        return not_created(TYPE, "the engines'")
     count = counts(engine, "engine pods")
     if engine.complete:
         reason = "AllReady" if engine.wanted else "ScaledToZero"
         return holds(TYPE, reason, f"{count}; {tiers}" if engine.wanted and tiers else count)
+    if engine.lacks_model:
+        return fails(TYPE, "ImageVolumesOff", f"{count}; {_NO_IMAGE_VOLUME}")
     reason, said = hindrance(engine, troubles)
     if not said and startup_s:
         said = f"one has {startup_s} s to start"

@@ -20,5 +20,11 @@ def ready(verdicts: Sequence[Verdict]) -> Verdict:
         return holds(TYPE, "Ready", f"{by_type['EnginesReady'].message}; {by_type['RouterReady'].message}")
     first = failing[0]
     beside = [by_type[name] for name in _BESIDE.get(first.type, ()) if by_type[name].status == "False"]
-    hints = "".join(f"; {each.type}: {each.message}" for each in beside)
+    hints = "".join(f"; {each.type}: {_begun(each.message)}" for each in beside)
     return fails(TYPE, first.reason, f"{first.type}: {first.message}{hints}")
+
+
+def _begun(message: str) -> str:
+    """The first of what another condition says: its own message has the rest."""
+    begun, _, rest = message.partition("; ")
+    return f"{begun}; ..." if rest else begun

@@ -76,8 +76,11 @@ def _unanswered(name: str, gateway: str) -> str:
 
 
 def hidden_words(name: str, by: Hidden) -> str:
-    """Which of a route's requests go elsewhere."""
+    """Which of a route's requests go elsewhere; what another namespace has there is not said."""
+    here = by.by.route.partition("/")[0] == name.partition("/")[0]
+    other = f"HTTPRoute {by.by.route}" if here else "an HTTPRoute of another namespace"
     return (
-        f"on Gateway {by.gateway} {by.requests} go to HTTPRoute {by.by.route}, which comes first by age or "
-        f"name, and none to HTTPRoute {name}: give them different spec.router.gateway.hostnames"
+        f"on Gateway {by.gateway} {by.requests} go to {other}, which comes first by age or "
+        f"name, and none to HTTPRoute {name}: give them different "
+        "spec.router.gateway.hostnames, or one of them spec.router.gateway.ownPath"
     )

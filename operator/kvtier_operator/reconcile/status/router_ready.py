@@ -1,11 +1,13 @@
 """RouterReady: whether requests find their way through the picker."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Final
 
 from kvtier_operator.reconcile.facts.deployment import DeploymentFacts
 from kvtier_operator.reconcile.facts.pod import PodTrouble
 from kvtier_operator.reconcile.status.failure import Failure
+from kvtier_operator.reconcile.status.not_created import not_created
 from kvtier_operator.reconcile.status.route import Route, hidden_words, route_trouble
 from kvtier_operator.reconcile.status.unserved import Unserved
 from kvtier_operator.reconcile.status.verdict import Verdict, fails, holds
@@ -36,11 +38,14 @@ def router_ready(
     if kinds.missing_crds:
         return fails(TYPE, "CRDsMissing", _missing(kinds.missing_crds) + _beside(picker, troubles))
     if picker is None:
-        return fails(TYPE, "NotCreated", "the picker's Deployment is not there yet")
+        return not_created(TYPE, "the picker's")
+    if picker.wanted > 1:
+        picker = replace(picker, stalled=False)  # as the standbys are, from ten minutes on, always
     count = counts(picker, "picker pods")
-    if not picker.complete:
+    if not _serves(picker):
         reason, said = hindrance(picker, troubles)
         return fails(TYPE, reason, f"{count}; {said}" if said else count)
+    count += _standbys(picker, troubles)
     if route and (trouble := route_trouble(route)):
         reason, said = trouble
         return fails(TYPE, reason, f"{count}; {said}")
@@ -51,9 +56,22 @@ def router_ready(
     return holds(TYPE, "AllReady", count + through + without)
 
 
+def _serves(picker: DeploymentFacts) -> bool:
+    """Of several pickers the leader alone is ever ready."""
+    return picker.led if picker.wanted > 1 else picker.complete
+
+
+def _standbys(picker: DeploymentFacts, troubles: Sequence[PodTrouble]) -> str:
+    """What the pods are that are not ready, and what keeps one of them from standing by."""
+    if picker.ready >= picker.wanted:
+        return ""
+    telling = any(each.reason for each in troubles)
+    return f"; {hindrance(picker, troubles)[1]}" if telling else ", which leads; the others stand by"
+
+
 def _beside(picker: DeploymentFacts | None, troubles: Sequence[PodTrouble]) -> str:
     """What keeps the picker's pods as well: whoever installs a CRD need not come back for that."""
-    said = "" if picker is None or picker.complete else hindrance(picker, troubles)[1]
+    said = "" if picker is None or _serves(picker) else hindrance(picker, troubles)[1]
     return f"; picker pods: {said}" if said else ""
 
 

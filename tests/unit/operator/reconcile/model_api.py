@@ -1,7 +1,7 @@
 """The operator's client, in front of a model of an API server: a test decides when what arrives."""
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -9,6 +9,7 @@ import orjson
 from tests.unit.operator.reconcile.model_server import Server, event_line
 
 from kvtier_operator.errors import KvtierError
+from kvtier_operator.reconcile.answer import MOST_BYTES
 from kvtier_operator.reconcile.client import Request
 from kvtier_operator.reconcile.errors import UnreachableError
 from kvtier_operator.reconcile.kinds import KINDS, NODE, POD
@@ -99,11 +100,19 @@ class ModelApi:
         self.calls.append(call)
         return await call.answer
 
-    async def get(self, path: str, query: Mapping[str, str] | None = None, accept: str = _JSON) -> bytes:
-        """As client.Api.get."""
+    async def get(
+        self,
+        path: str,
+        query: Mapping[str, str] | None = None,
+        accept: str = _JSON,
+        *,
+        most_bytes: int = MOST_BYTES,
+    ) -> bytes:
+        """As client.Api.get; nothing here is large."""
+        del most_bytes
         return await self.request(Request("GET", path, query or {}, accept=accept))
 
-    async def watch(self, path: str, query: Mapping[str, str]) -> AsyncIterator[bytes]:
+    async def watch(self, path: str, query: Mapping[str, str]) -> AsyncGenerator[bytes, None]:
         """As client.Api.watch."""
         kind = next(each.kind for each in (POD, NODE, *KINDS) if each.path() == path)
         stream = Stream(kind, query.get("labelSelector", ""), int(query["resourceVersion"]))

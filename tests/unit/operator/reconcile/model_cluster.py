@@ -23,6 +23,11 @@ KEY: Final = Key("default", "qwen3-32b")
 RESOURCE: Final = Ref(TIER.kind, *KEY)
 
 
+async def _readable(place: str | None) -> None:
+    """Every namespace is."""
+    del place
+
+
 class Cluster:
     """One KVCacheTier, its operator, and a server whose answers and events come when they are let."""
 
@@ -36,7 +41,7 @@ class Cluster:
     def start(self) -> None:
         """An operator that remembers nothing; what the one before it sent may yet arrive."""
         self.api = ModelApi(self.server)
-        self._controller = Controller(self.api, Options())  # type: ignore[arg-type]  # stands in for it
+        self._controller = Controller(self.api, Options(), _readable)  # type: ignore[arg-type]  # stands in
         self._running = self.loop.create_task(self._controller.run())
         self._told = self.server.version
         if resource := self.server.objects.get(RESOURCE):

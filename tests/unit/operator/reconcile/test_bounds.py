@@ -2,7 +2,9 @@
 
 from typing import TYPE_CHECKING, Any
 
-from kvtier_operator.reconcile.bounds import Bounds, BoundSink
+from tests.steps import steps
+
+from kvtier_operator.reconcile.bounds import MOST_OF_A_NAMESPACE, Bounds, BoundSink
 
 if TYPE_CHECKING:
     from kvtier_operator.reconcile.reflector import Sink
@@ -31,6 +33,32 @@ class _Kept:
 
     def names(self, namespace: str = "a") -> list[str]:
         return [each.name for each in self.bounds.of(namespace).quotas or ()]
+
+
+def test_of_many_in_one_namespace_the_first_few_bound_its_plans() -> None:
+    kept = _Kept()
+    for number in range(MOST_OF_A_NAMESPACE + 5):
+        kept.quotas.seen(_quota(f"{number:03}"))
+    assert kept.names() == [f"{number:03}" for number in range(MOST_OF_A_NAMESPACE)]
+    kept.quotas.gone(_quota("000"))
+    assert kept.names()[-1] == f"{MOST_OF_A_NAMESPACE:03}"
+
+
+def test_one_more_costs_no_more_the_more_there_are() -> None:
+    def cost(count: int) -> int:
+        kept = _Kept()
+        for number in range(count):
+            kept.quotas.seen(_quota(f"{number:03}"))
+        return steps(lambda: kept.quotas.seen(_quota("one more")))
+
+    assert cost(1000) == cost(10)
+
+
+def test_a_quota_that_bounds_more_than_a_plan_can_look_at_bounds_nothing() -> None:
+    kept, quota = _Kept(), _quota()
+    quota["spec"]["hard"] = {f"count/things{number}.example.com": "1" for number in range(600)}
+    kept.quotas.seen(quota)
+    assert kept.names() == []
 
 
 def test_a_quota_belongs_to_its_namespace() -> None:
@@ -91,3 +119,15 @@ def test_what_cannot_be_read_bounds_nothing() -> None:
     assert kept.names() == []
     kept.limit_ranges.seen({"metadata": {"name": "x", "namespace": "a"}, "spec": {"limits": None}})
     assert kept.bounds.of("a").limit_ranges == ()
+
+
+def test_a_namespace_that_has_nothing_any_more_is_forgotten_and_others_count_on() -> None:
+    kept = _Kept()
+    kept.classes.seen(_class("fast"))
+    before = kept.bounds.version("a")
+    kept.quotas.seen(_quota())
+    during = kept.bounds.version("a")
+    kept.quotas.gone(_quota())
+    assert (kept.bounds.version("a"), kept.bounds._versions) == (before, {"": before})
+    kept.quotas.seen(_quota(pods="5"))
+    assert len({before, during, kept.bounds.version("a")}) == 3

@@ -1,12 +1,16 @@
 """The store of live objects: what is news, and what is not."""
 
+import random
+from typing import Any
+
 import pytest
 from tests.cases.routes import condition, parent_status
 from tests.unit.operator.reconcile.objects import UID, live, planned
 
 from kvtier_operator.reconcile.children import Children
+from kvtier_operator.reconcile.content import ContentRoom
 from kvtier_operator.reconcile.desired import Wanted
-from kvtier_operator.reconcile.diff import diff
+from kvtier_operator.reconcile.diff import Diff, diff
 from kvtier_operator.reconcile.kinds import BY_NAME
 
 _DEPLOYMENT = BY_NAME["Deployment"]
@@ -166,3 +170,54 @@ def test_a_list_drops_what_is_not_in_it_of_its_kind_and_namespace() -> None:
     assert len(told.children) == count - 1
     told.children.unserved(_DEPLOYMENT)
     assert len(told.children) == count - 2
+
+
+def _stuffed(engine: Wanted, number: int, version: int = 10) -> dict[str, Any]:
+    """An object of somebody's with kvtier's label, which no compression makes shorter."""
+    document = live(engine, version=version, name=f"stuffed-{number}", uid=f"stuffed-{number}")
+    document["spec"]["stuffing"] = random.Random(number + version).randbytes(8 << 10).hex()  # noqa: S311
+    return document
+
+
+def test_what_is_kept_of_contents_has_a_bound_and_is_given_back() -> None:
+    told, engine = _Told(), _engine()
+    told.children.room = room = ContentRoom(most_bytes=64 << 10)
+    for version in (10, 11):
+        for number in range(20):
+            told.children.seen(_DEPLOYMENT, _stuffed(engine, number, version))
+    assert 48 << 10 < room.kept_bytes <= 64 << 10
+    told.children.only(_DEPLOYMENT, None, set(), version=12)
+    assert room.kept_bytes == 0
+
+
+def test_an_object_without_room_is_written_once() -> None:
+    told, engine = _Told(), _engine()
+    told.children.room = ContentRoom(most_bytes=100)
+    child = told.children.seen(_DEPLOYMENT, live(engine))
+    assert diff([engine], [child], told.children.get, lambda _: True, UID).differing
+    told.children.written(_DEPLOYMENT, live(engine), engine.digest)  # it was as wanted
+    assert diff([engine], [child], told.children.get, lambda _: True, UID) == Diff()
+    large = live(engine, version=11)
+    large["spec"]["stuffing"] = "x" * (1 << 20)
+    told.children.room = ContentRoom()
+    assert told.children.seen(_DEPLOYMENT, large).content is None
+    assert told.children.room.kept_bytes == 0
+
+
+def test_a_settled_objects_room_is_given_back() -> None:
+    told, engine = _Told(), _engine()
+    child = told.children.seen(_DEPLOYMENT, live(engine))
+    kept_bytes = told.children.room.kept_bytes
+    child = told.children.seen(_DEPLOYMENT, live(engine, version=11))  # the same
+    assert told.children.room.kept_bytes == kept_bytes > 0
+    child.settle(engine.digest)
+    assert told.children.room.kept_bytes == 0
+
+
+def test_an_owner_may_have_any_text_for_name_and_uid_and_little_is_kept() -> None:
+    told, engine = _Told(), _engine()
+    owner = {"kind": "x", "apiVersion": "x", "name": "n" * 1000, "uid": "u" * 1000, "controller": True}
+    document = live(engine, ownerReferences=[owner])
+    document["metadata"]["annotations"]["kvtier.dev/applied-hash"] = "h" * 1000
+    child = told.children.seen(_DEPLOYMENT, document)
+    assert {len(each) for each in (child.owner_name, child.owner_uid, child.applied)} == {253}

@@ -35,3 +35,18 @@ def test_how_long_a_server_asks_to_wait(header: str | None, seconds: float | Non
     error = api_error(429, {}, "later", header)
     assert isinstance(error, ServerError)
     assert error.retry_after_s == seconds
+
+
+@pytest.mark.parametrize(
+    "value",
+    ['"hf_secret"', '"a \\"hf_secret\\" b"', 'core.EnvVar{Name:"A", Value:"hf_secret", From:(*x)(nil)}'],
+)
+def test_no_value_of_a_field_is_repeated(value: str) -> None:
+    said = str(
+        api_error(422, {}, f"Pod is invalid: spec.env[0].value: Invalid value: {value}: must be shorter")
+    )
+    assert said == "Pod is invalid: spec.env[0].value: Invalid value: (left out): must be shorter"
+
+
+def test_a_long_story_is_cut() -> None:
+    assert len(str(api_error(403, {}, "denied " * 100_000))) < 2_100

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from kvtier_operator.reconcile.facts.deployment import deployment_facts
-from kvtier_operator.reconcile.facts.pod import pod_trouble
+from kvtier_operator.reconcile.facts.pod import pod_trouble, serving
 
 
 def _deployment(status: dict[str, Any], generation: int = 2) -> dict[str, Any]:
@@ -26,6 +26,24 @@ def test_a_deployment_whose_pods_cannot_be_made() -> None:
     assert (facts.failed_reason, facts.failed_message) == ("FailedCreate", "quota")
     over = deployment_facts(_deployment({"conditions": [failure | {"status": "False"}]}))
     assert over.failed_reason == ""
+
+
+@pytest.mark.parametrize(
+    ("model", "mounts", "lacks"),
+    [
+        ("Qwen/Qwen3-32B", [], False),
+        ("/var/lib/kvtier/model/qwen", [{"name": "model", "mountPath": "/var/lib/kvtier/model"}], False),
+        # as an API server without image volumes takes it
+        ("/var/lib/kvtier/model/qwen", [{"name": "home", "mountPath": "/var/lib/kvtier/home"}], True),
+    ],
+)
+def test_a_deployment_whose_pods_have_no_model(
+    model: str, mounts: list[dict[str, str]], *, lacks: bool
+) -> None:
+    document = _deployment({})
+    engine = {"name": "engine", "args": [model, "--port", "8000"], "volumeMounts": mounts}
+    document["spec"]["template"] = {"spec": {"containers": [engine]}}
+    assert deployment_facts(document).lacks_model is lacks
 
 
 def _pod(status: dict[str, Any], **metadata: object) -> dict[str, Any]:
@@ -116,3 +134,27 @@ def test_a_ready_pod_is_no_trouble_and_one_that_goes_holds_its_room() -> None:
     going = pod_trouble(_pod(ready, deletionTimestamp="now"))
     assert going
     assert (going.reason, going.leaving) == ("", True)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "../../../../../../api/v1/configmaps?watch=true",
+        "..",
+        "%2e%2e",
+        "a/b",
+        "a?watch=true",
+        "a#b",
+        "A",
+        "a..b",
+        "a\n",
+        "a" * 254,
+        "",
+    ],
+)
+def test_a_pod_whose_owner_has_no_name_of_an_object_is_not_asked(name: str) -> None:
+    owner = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": name, "uid": "u", "controller": True}
+    ready = {"conditions": [{"type": "Ready", "status": "True"}], "podIP": "10.0.0.1"}
+    assert serving(_pod(ready, ownerReferences=[owner])) is None
+    assert serving(_pod(ready, ownerReferences=[owner | {"name": "qwen.engine-0"}]))
+    assert serving(_pod(ready, ownerReferences=[owner | {"name": "a", "uid": "u" * 65}])) is None

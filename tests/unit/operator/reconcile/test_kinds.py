@@ -28,3 +28,10 @@ def test_what_a_pod_refers_to_comes_before_it_and_the_route_last() -> None:
     )
     assert wave["Role"] < wave["RoleBinding"]
     assert wave["Deployment"] < wave["InferencePool"] < wave["HTTPRoute"]
+
+
+def test_a_name_is_one_part_of_a_path_whatever_stands_in_it() -> None:
+    path = BY_NAME["Role"].path("team", "a?dryRun=All#/../b%2e")
+    assert (
+        path == "/apis/rbac.authorization.k8s.io/v1/namespaces/team/roles/a%3FdryRun%3DAll%23%2F..%2Fb%252e"
+    )

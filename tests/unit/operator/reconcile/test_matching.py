@@ -16,6 +16,8 @@ _SAME = [
         {"containers": [{"name": "a"}, {"name": "b"}]},
     ),
     ({"ports": [{"port": 1}, {"port": 2}]}, {"ports": [{"port": 2}]}),
+    ({"resourceClaims": [{"name": "b"}, {"name": "a"}]}, {"resourceClaims": [{"name": "a"}]}),
+    ({"claims": [{"name": "b"}, {"name": "a", "request": "x"}]}, {"claims": [{"name": "a"}]}),
     ({"ownerReferences": [{"uid": "b", "name": "x"}, {"uid": "a", "name": "x"}]},) * 2,
     (0, 0),
     ({}, {"paused": False, "minReadySeconds": 0}),

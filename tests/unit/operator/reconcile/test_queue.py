@@ -35,6 +35,34 @@ def test_what_is_due_for_longest_comes_first() -> None:
     assert [queue.take(now=9) for _ in range(3)] == ["b", "c", "a"]
 
 
+def test_groups_take_turns_however_many_keys_one_has() -> None:
+    queue: KeyedQueue[str] = KeyedQueue(lambda key: key[0])
+    for number in range(200):
+        queue.add(f"a{number:03}", number / 1000)
+    assert queue.take(now=1) == "a000"
+    queue.add("b0", 0.5)
+    queue.add("b1", 0.6)
+    queue.add("c0", 0.9)
+    assert len(queue) == 202
+    taken = [queue.take(now=1) for _ in range(6)]
+    assert taken == ["a001", "b0", "c0", "a002", "b1", "a003"]
+    queue.done("b0")
+    queue.add("b0", 1)
+    assert [queue.take(now=1) for _ in range(2)] == ["a004", "b0"]
+
+
+def test_a_key_that_is_due_is_in_the_queue_once() -> None:
+    queue: KeyedQueue[str] = KeyedQueue()
+    queue.add("a", 1)
+    queue.add("b", 2)
+    assert queue.take(now=3) == "a"
+    assert queue.next_due() == 2
+    queue.add("b", 0)
+    assert len(queue) == 1
+    assert queue.take(now=3) == "b"
+    assert queue.take(now=3) is None
+
+
 def test_a_key_is_never_worked_on_twice_at_a_time() -> None:
     queue: KeyedQueue[str] = KeyedQueue()
     queue.add("a", 0)
@@ -86,10 +114,11 @@ def test_backoff_is_bounded(failures: int) -> None:
 @given(
     st.lists(
         st.tuples(st.sampled_from("abc"), st.sampled_from(["add", "take", "done", "failed"])), max_size=60
-    )
+    ),
+    st.sampled_from(["one group", "groups"]),
 )
-def test_no_key_is_ever_lost(steps: list[tuple[str, str]]) -> None:
-    queue: KeyedQueue[str] = KeyedQueue()
+def test_no_key_is_ever_lost(steps: list[tuple[str, str]], groups: str) -> None:
+    queue: KeyedQueue[str] = KeyedQueue((lambda key: key < "b") if groups == "groups" else lambda _: None)
     wanted: set[str] = set()
     working: set[str] = set()
     for now, (key, step) in enumerate(steps):
@@ -113,3 +142,14 @@ def test_no_key_is_ever_lost(steps: list[tuple[str, str]]) -> None:
     while last := queue.take(1e9):
         seen.add(last)
     assert seen == wanted
+
+
+def test_a_key_that_moves_forward_again_and_again_leaves_no_heap_of_entries() -> None:
+    queue: KeyedQueue[str] = KeyedQueue()
+    for now in range(2000):
+        queue.add("a", due=now + 10_000)
+        queue.add("a", due=now)
+        assert queue.take(now) == "a"
+        queue.done("a")
+    assert len(queue._heap) < 100
+    assert queue.next_due() is None

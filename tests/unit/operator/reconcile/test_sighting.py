@@ -4,8 +4,9 @@ import orjson
 import pytest
 from tests.cases.kvcachetier import document
 
+from kvtier_common.metrics_text import read_families
 from kvtier_operator.planning.observed import EngineFindings, EngineTokens
-from kvtier_operator.reconcile.facts.engine_tokens import read_tiers
+from kvtier_operator.reconcile.facts.engine_tokens import READ, read_tiers
 from kvtier_operator.reconcile.sighting import Sighting, from_status, hash_engine, merged
 
 DEVICE = (
@@ -21,14 +22,19 @@ PAYS = 'vllm:kvtier_disk_pays{{engine="0"}} {0}.0\n'
 KVTIER_DISK = 'vllm:kvtier_disk_capacity_tokens{{engine="{0}"}} {1}\n'
 
 
+def said(text: str) -> tuple[EngineTokens, EngineFindings]:
+    return read_tiers(read_families(text.encode(), READ))
+
+
 @pytest.mark.parametrize(
     ("text", "tokens"),
     [
         ("", EngineTokens()),
-        (DEVICE.format(0, 1600, 101), EngineTokens(gpu=1600)),
-        (DEVICE.format(0, 1600, 202) + DEVICE.format(1, 1584, 202), EngineTokens(gpu=3184)),
-        (DEVICE.format(0, "None", 101), EngineTokens(gpu=1616)),
-        (DEVICE.format(0, "None", "None"), EngineTokens()),
+        (DEVICE.format(0, 1600, 101), EngineTokens(gpu=1600, block=16)),
+        (DEVICE.format(0, 1600, 202) + DEVICE.format(1, 1584, 202), EngineTokens(gpu=3184, block=16)),
+        (DEVICE.format(0, "None", 101), EngineTokens(gpu=1616, block=16)),
+        (DEVICE.format(0, "None", "None"), EngineTokens(block=16)),
+        (DEVICE.format(0, 1600, 101).replace('"16"', '"None"'), EngineTokens(gpu=1600)),
         (OFFLOADED.format(4096, 0), EngineTokens(cpu=4096)),
         (OFFLOADED.format(4096, 0) + OFFLOADED.format(4096, 1), EngineTokens(cpu=8192)),
         (OFFLOADED.format("", 0), EngineTokens()),
@@ -46,7 +52,7 @@ KVTIER_DISK = 'vllm:kvtier_disk_capacity_tokens{{engine="{0}"}} {1}\n'
     ],
 )
 def test_sizes_are_read_from_an_engine_s_metrics(text: str, tokens: EngineTokens) -> None:
-    assert read_tiers("# HELP x y\n# TYPE x gauge\nx 1\n" + text)[0] == tokens
+    assert said("# HELP x y\n# TYPE x gauge\nx 1\n" + text)[0] == tokens
 
 
 @pytest.mark.parametrize(
@@ -61,13 +67,13 @@ def test_sizes_are_read_from_an_engine_s_metrics(text: str, tokens: EngineTokens
     ],
 )
 def test_what_engines_found_out_is_read_from_their_metrics(text: str, findings: EngineFindings) -> None:
-    assert read_tiers(text)[1] == findings
+    assert said(text)[1] == findings
 
 
 @pytest.mark.parametrize(
     "text",
     [
-        "vllm:cache_config_info{ what\n",
+        "vllm:cache_config_info{} what\n",
         *(
             f"vllm:kvtier_{name} {value}\n"
             for name in METRICS
@@ -77,7 +83,7 @@ def test_what_engines_found_out_is_read_from_their_metrics(text: str, findings: 
 )
 def test_what_is_no_metric_of_a_tier_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match=r"."):
-        read_tiers(text)
+        said(text)
 
 
 def test_engines_of_one_spec_differ_a_little_and_that_changes_nothing() -> None:
@@ -85,6 +91,9 @@ def test_engines_of_one_spec_differ_a_little_and_that_changes_nothing() -> None:
     assert merged(first, Sighting("a", EngineTokens(gpu=1050))) == first
     assert merged(first, Sighting("a", EngineTokens(gpu=None))) == first
     assert merged(first, Sighting("a", EngineTokens(gpu=1051))).tokens.gpu == 1051
+    block = merged(first, Sighting("a", EngineTokens(gpu=1000, block=784)))
+    assert (block.tokens.block, merged(block, first)) == (784, block)
+    assert merged(block, Sighting("a", EngineTokens(block=800))).tokens.block == 800
     both = merged(first, Sighting("a", EngineTokens(gpu=990, cpu=5000, disk=9000)))
     assert both.tokens == EngineTokens(gpu=1000, cpu=5000, disk=9000)
     assert merged(both, Sighting("a", EngineTokens(disk=9400))) == both
@@ -124,12 +133,12 @@ def test_only_what_engines_are_made_of_counts(changes: dict[str, object], same: 
 
 def test_what_another_operator_saw_is_taken_over() -> None:
     tiers = {
-        "gpu": {"tokens": 7, "source": "Planned"},
+        "gpu": {"tokens": 7, "source": "Planned", "blockTokens": 32},
         "cpu": {"tokens": 9, "source": "Observed", "pinnedBytes": 900},
         "disk": {"tokens": 11, "source": "Observed", "pays": False},
     }
     status = {"observedGeneration": 3, "tiers": tiers}
     findings = EngineFindings(pinned_bytes=900, disk_pays=False)
-    assert from_status(status, 3, "a") == Sighting("a", EngineTokens(cpu=9, disk=11), findings)
+    assert from_status(status, 3, "a") == Sighting("a", EngineTokens(cpu=9, disk=11, block=32), findings)
     assert from_status(status, 4, "a") is None, "of an older spec"
     assert from_status({"observedGeneration": 3}, 3, "a") is None

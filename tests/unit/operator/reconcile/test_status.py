@@ -84,6 +84,7 @@ _ENGINES = [
         "FailedCreate",
         "webhook says no; the namespace's LimitRanges",
     ),
+    ({"engine": replace(READY, ready=0, lacks_model=True)}, "ImageVolumesOff", "feature gate ImageVolume"),
     ({"failures": (Failure(Component.ENGINE, "Forbidden", "because"),)}, "Forbidden", "because"),
     (
         {"engine": replace(READY, ready=1), "engine_troubles": (_WAITS,)},
@@ -134,7 +135,12 @@ def test_what_the_namespace_refuses_is_said_and_holds_nothing_up(bound: Namespac
     assert found["Accepted"]["status"] == found["Ready"]["status"] == "True"
     for part in ("engine", "picker"):
         waiting = replace(FULL, planned=known, **{part: replace(READY, ready=0)})  # type: ignore[arg-type]
-        assert f"; BudgetFits: {found['BudgetFits']['message']}" in conditions(waiting)["Ready"]["message"]
+        first, _, others = found["BudgetFits"]["message"].partition("; ")
+        said = conditions(waiting)["Ready"]["message"]
+        assert f"; BudgetFits: {first}" in said
+        # the rest stands in the other condition alone
+        assert others
+        assert others not in said
 
 
 def test_a_storage_class_is_not_missing_where_engines_have_their_volumes() -> None:
@@ -180,6 +186,33 @@ _ROUTERS = [
 ]
 
 
+def test_of_several_pickers_the_leader_is_ready_and_no_other() -> None:
+    led = replace(READY, ready=1, stalled=True)
+    found = conditions(replace(FULL, picker=led))["RouterReady"]
+    assert (found["status"], found["reason"]) == ("True", "AllReady")
+    assert found["message"] == "1 of 2 picker pods ready, which leads; the others stand by"
+    kept = PodTrouble("p-2", "", "ImagePullBackOff", "not there", 1)
+    found = conditions(replace(FULL, picker=led, picker_troubles=(kept,)))["RouterReady"]
+    assert found["status"] == "True"
+    assert "1 of 2 picker pods ready; pod p-2: ImagePullBackOff: not there" in found["message"]
+
+
+@pytest.mark.parametrize(
+    "facts",
+    [
+        {"ready": 0},
+        {"ready": 0, "stalled": True},
+        {"ready": 1, "updated": 1},
+        {"ready": 1, "exist": 3},
+        {"ready": 1, "current": False},
+    ],
+    ids=str,
+)
+def test_several_pickers_without_a_leader_of_the_current_template(facts: dict[str, Any]) -> None:
+    found = conditions(replace(FULL, picker=replace(READY, **facts)))["RouterReady"]
+    assert (found["status"], found["reason"]) == ("False", "Progressing")
+
+
 @pytest.mark.parametrize(("change", "reason", "words"), _ROUTERS)
 def test_the_router_is_not_ready(change: dict[str, Any], reason: str, words: str) -> None:
     found = conditions(replace(FULL, **change))
@@ -187,6 +220,38 @@ def test_the_router_is_not_ready(change: dict[str, Any], reason: str, words: str
     assert words in found["RouterReady"]["message"]
     assert found["EnginesReady"]["status"] == "True"
     assert found["Ready"]["reason"] == reason
+
+
+_TAKEN = "ConfigMap x-picker is there already and not this resource's"
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"failures": (Failure(Component.PICKER, "NameTaken", _TAKEN),)},
+        {"failures": (Failure(Component.ENGINE, "NameTaken", _TAKEN),)},
+        {"kinds": Unserved(failures=(Failure(Component.ROUTER, "NameTaken", _TAKEN),))},
+    ],
+    ids=["picker", "engine", "kind"],
+)
+def test_what_keeps_all_from_being_made_is_the_reason_of_each(change: dict[str, Any]) -> None:
+    found = conditions(replace(FULL, engine=None, picker=None, **change))
+    for name in ("EnginesReady", "RouterReady", "Ready"):
+        assert (found[name]["status"], found[name]["reason"]) == ("False", "NameTaken")
+        assert _TAKEN in found[name]["message"]
+        assert "yet" not in found[name]["message"]
+
+
+def test_what_is_deleted_beside_a_rejected_spec_is_not_on_its_way() -> None:
+    rejected = planned({"spec.engine.tensorParallelSize": 3})[0]
+    found = conditions(replace(FULL, planned=rejected, engine=None, picker=None))
+    for name, whose in (("EnginesReady", "engines'"), ("RouterReady", "picker's")):
+        said = found[name]
+        assert (said["status"], said["reason"]) == ("False", "NotCreated")
+        assert (
+            said["message"] == f"the {whose} Deployment is not there, and is not made while Accepted is False"
+        )
+    assert found["Ready"]["reason"] == found["Accepted"]["reason"]
 
 
 def test_monitoring_without_its_crds_is_told_and_no_failure() -> None:

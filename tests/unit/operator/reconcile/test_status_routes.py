@@ -4,10 +4,10 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from tests.cases.routes import condition, parent_status, route
+from tests.cases.routes import condition, hidden, parent_status, route
 from tests.unit.operator.reconcile.statuses import FULL, READY, conditions
 
-from kvtier_operator.planning.route_claims import claim_of, hidden
+from kvtier_operator.planning.route_claims import claim_of
 from kvtier_operator.reconcile.facts.parents import pool_parents, route_parents
 from kvtier_operator.reconcile.status.route import Route
 
@@ -43,7 +43,10 @@ _ROUTES = [
     (
         replace(_route(_ACCEPTED), hidden=hidden(_OURS, [_FIRST])),
         "RouteHidden",
-        "go to HTTPRoute a/first, which comes first by age or name, and none to HTTPRoute team/qwen",
+        (
+            "go to an HTTPRoute of another namespace, which comes first by age or name, and none to "
+            "HTTPRoute team/qwen"
+        ),
     ),
 ]
 

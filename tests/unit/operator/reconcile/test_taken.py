@@ -9,8 +9,15 @@ import pytest
 
 from kvtier_operator.errors import KvtierError
 from kvtier_operator.reconcile import taken
+from kvtier_operator.reconcile.answer import MOST_BYTES
 from kvtier_operator.reconcile.client import Api
-from kvtier_operator.reconcile.errors import ConflictError, ForbiddenError, NotFoundError, ServerError
+from kvtier_operator.reconcile.errors import (
+    ConflictError,
+    ForbiddenError,
+    NotFoundError,
+    ServerError,
+    TooLargeError,
+)
 from kvtier_operator.reconcile.kinds import Ref
 from kvtier_operator.reconcile.taken import Taken
 
@@ -31,7 +38,14 @@ class _Server(Api):
         self.errors = [*errors]
         self.asked: list[str] = []
 
-    async def get(self, path: str, query: Mapping[str, str] | None = None, accept: str = "") -> bytes:
+    async def get(
+        self,
+        path: str,
+        query: Mapping[str, str] | None = None,
+        accept: str = "",
+        *,
+        most_bytes: int = MOST_BYTES,
+    ) -> bytes:
         del accept
         self.asked.append(path)
         if self.errors:
@@ -39,7 +53,10 @@ class _Server(Api):
         named = (query or {}).get("fieldSelector", "")
         if path + named not in self.answers:
             raise NotFoundError(path + named)
-        return orjson.dumps(self.answers[path + named])
+        answer = orjson.dumps(self.answers[path + named])
+        if len(answer) > most_bytes:
+            raise TooLargeError(path + named)
+        return answer
 
 
 _SERVICES = "/api/v1/namespaces/default/services"
@@ -74,8 +91,15 @@ async def test_an_own_object_that_lost_its_owner_and_its_label_is_no_one_elses()
     assert [await each.owner(_ref("lost")) for each in (few, many)] == [None, None]
 
 
-async def test_names_are_looked_up_one_by_one_where_there_are_many() -> None:
-    page = {"metadata": {"continue": "more"}, "items": []}
+_STUFFED = {"metadata": {"name": "theirs", "annotations": {"x": "x" * (250 << 10)}}}
+
+
+@pytest.mark.parametrize(
+    "page",
+    [{"metadata": {"continue": "more"}, "items": []}, {"metadata": {}, "items": [_STUFFED] * 90}],
+    ids=["many", "large"],
+)
+async def test_names_are_looked_up_one_by_one_where_a_list_is_too_much(page: Mapping[str, Any]) -> None:
     found = {"metadata": {}, "items": [{"metadata": {"name": "theirs"}}]}
     answers = {f"{_SERVICES}metadata.name=theirs": found, f"{_SERVICES}metadata.name=free": {"items": None}}
     server = _Server({_SERVICES: page, **answers})

@@ -1,0 +1,88 @@
+"""What the operator may no longer see is not taken for what it last was."""
+
+import asyncio
+from collections.abc import AsyncGenerator, Mapping
+from typing import Any
+
+import orjson
+from tests.unit.operator.reconcile.model_api import ModelApi
+
+from kvtier_operator.reconcile.bounds import Bounds, BoundSink
+from kvtier_operator.reconcile.errors import ForbiddenError
+from kvtier_operator.reconcile.reflector import Place, Reflector
+
+_LIST = {"metadata": {"resourceVersion": "7"}, "items": [{"metadata": {"name": "one"}}]}
+_CLASS = {"metadata": {"name": "fast"}, "provisioner": "somebody"}
+
+
+class _Api(ModelApi):
+    """Lists one object while it may be seen; a watch goes on until it may not."""
+
+    def __init__(self) -> None:
+        self.allowed = asyncio.Event()
+        self.taken_away = asyncio.Event()
+
+    async def get(self, path: str, query: Mapping[str, str] | None = None, *_: object, **__: object) -> bytes:
+        del path, query
+        if not self.allowed.is_set():
+            raise ForbiddenError("no")
+        return orjson.dumps(_LIST)
+
+    async def watch(self, path: str, query: Mapping[str, str]) -> AsyncGenerator[bytes, None]:
+        del path, query
+        await self.taken_away.wait()
+        raise ForbiddenError("no more")
+        yield b""
+
+
+class _Sink:
+    def __init__(self) -> None:
+        self.lists = 0
+
+    def seen(self, document: dict[str, Any]) -> None:
+        pass
+
+    def gone(self, document: dict[str, Any]) -> None:
+        pass
+
+    def only(self, places: set[Place], version: int) -> None:
+        del places, version
+        self.lists += 1
+
+
+def test_a_watch_that_is_refused_is_in_step_again_only_after_a_new_list() -> None:
+    async def run() -> None:
+        api, sink = _Api(), _Sink()
+        reflector = Reflector(api, "x", "/x", "", sink, asyncio.Semaphore(1), lambda *_: None)  # type: ignore[arg-type]  # stands in for it
+        task = asyncio.create_task(reflector.run())
+        api.allowed.set()
+        async with asyncio.timeout(10):
+            await reflector.synced.wait()
+            api.allowed.clear()
+            api.taken_away.set()
+            await reflector.refusal.wait()
+            assert not reflector.synced.is_set()
+            assert reflector.trouble == "no more"
+            api.taken_away.clear()
+            api.allowed.set()
+            await reflector.synced.wait()
+        assert not reflector.refusal.is_set()
+        assert sink.lists == 2
+        task.cancel()
+
+    asyncio.run(run())
+
+
+def test_storage_classes_that_can_no_longer_be_seen_are_not_known() -> None:
+    changed: list[str] = []
+    bounds = Bounds(changed.append)
+    sink = BoundSink(bounds.storage_classes, None)
+    sink.unseen("the operator may not")
+    assert not changed, "nothing was known before"
+    sink.seen(_CLASS)
+    sink.only({("", "fast")}, 1)
+    assert [each.name for each in bounds.of("models").storage_classes or ()] == ["fast"]
+    before = bounds.version("models")
+    sink.unseen("the operator may no longer")
+    assert bounds.of("models").storage_classes is None
+    assert bounds.version("models") != before
