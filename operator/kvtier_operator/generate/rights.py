@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Final
 
 from kvtier_operator.generate.notice import notice
+from kvtier_operator.install.powers import POWERS
 from kvtier_operator.install.rules import CLUSTER, NAMESPACED, PICKER_LEADER_ELECTION, PICKERS, Rule
 
 _PAGE: Final = Path(__file__).with_name("rights.md")
@@ -18,6 +19,7 @@ def rights_page() -> str:
         namespaced=_table(NAMESPACED),
         pickers=_table((*PICKERS, *PICKER_LEADER_ELECTION)),
         cluster=_table(CLUSTER),
+        powers=_powers(),
     )
 
 
@@ -26,5 +28,23 @@ def _table(rules: Iterable[Rule]) -> str:
         (f"`{rule.group or 'core'}`", ", ".join(rule.resources), ", ".join(rule.verbs), rule.reason)
         for rule in rules
     ]
-    lines = [("Group", "Resources", "Verbs", "Why"), ("---",) * 4, *rows]
+    return _lines([("Group", "Resources", "Verbs", "Why"), ("---",) * 4, *rows])
+
+
+def _powers() -> str:
+    rows = [
+        (
+            f"`{each.id}`",
+            f"`{each.field}`",
+            each.what.rstrip(","),
+            f"`{each.made}`" if each.made else "nothing",
+            f"`kvcachetiers/{each.name}`",
+        )
+        for each in POWERS
+    ]
+    heads = ("Row", "Field", "What it gets", "Enough to `create`", "Or to `use`")
+    return _lines([heads, ("---",) * len(heads), *rows])
+
+
+def _lines(lines: Iterable[tuple[str, ...]]) -> str:
     return "".join(f"| {' | '.join(line)} |\n" for line in lines)

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from kvtier_operator.install.admission_policy import admission_policy, admission_policy_binding
 from kvtier_operator.install.cluster_role import cluster_role
 from kvtier_operator.install.cluster_role_binding import cluster_role_binding
 from kvtier_operator.install.deployment import deployment
@@ -21,6 +22,8 @@ def install_objects(install: Install) -> tuple[dict[str, Any], ...]:
         cluster_role(install, (*NAMESPACED, *PICKERS, *PICKER_LEADER_ELECTION, *CLUSTER)),
         cluster_role_binding(install),
         view_role(install),
+        admission_policy(install),
+        admission_policy_binding(install),
         edit_role(install),
         service(install),
         deployment(install),

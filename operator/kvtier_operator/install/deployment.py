@@ -1,8 +1,10 @@
 """Deployment of the operator."""
 
+import json
 from typing import Any, Final
 
 from kvtier_operator.install.settings import HEALTH_PORT, IMAGE_REPOSITORY, METRICS_PORT, Install
+from kvtier_operator.planning.policy import OwnerPolicy, policy_document
 
 USER: Final = 65532
 """Nobody in particular; the user of distroless images."""
@@ -61,6 +63,10 @@ def _container(install: Install) -> dict[str, Any]:
         "KVTIER_IMAGE_REGISTRY": "",
         "KVTIER_IMAGES": "",
         "KVTIER_IMAGE_PULL_SECRETS": "",
+        # where to ask for the configuration of a model that the catalogue lacks: none or hub
+        "KVTIER_MODEL_CONFIGS": "none",
+        # what resources may ask for, as JSON
+        "KVTIER_POLICY": json.dumps(policy_document(OwnerPolicy()), separators=(",", ":"), sort_keys=True),
     }
     return {
         "name": "operator",

@@ -51,9 +51,22 @@ NAMESPACED: Final = (
         "",
         ("configmaps", "serviceaccounts", "services"),
         _OWN,
-        "children: configuration, identities and addresses of engines and picker",
+        "children: configuration, identities and addresses of engines and picker; and the ConfigMap with a "
+        "model's configuration that a resource names",
     ),
     Rule("apps", ("deployments",), _OWN, "children: engines and picker, and how many of them are ready"),
+    Rule(
+        "apps",
+        ("replicasets",),
+        ("get",),
+        "whether a pod is an engine of its own Deployment, before it is asked what its tiers hold",
+    ),
+    Rule(
+        "networking.k8s.io",
+        ("networkpolicies",),
+        _OWN,
+        "children: who may ask the picker, and hear the engines' KV events",
+    ),
     Rule("policy", ("poddisruptionbudgets",), _OWN, "child: a drain takes one engine at a time"),
     Rule(
         "rbac.authorization.k8s.io",

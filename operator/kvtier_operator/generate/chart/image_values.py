@@ -6,7 +6,13 @@ from pydantic import ConfigDict, Field
 
 from kvtier_operator.generate.chart.model import ChartModel
 from kvtier_operator.install.settings import IMAGE_REPOSITORY
-from kvtier_operator.planning.image_source import REFERENCE_PATTERN, REGISTRY_PATTERN, SECRET_PATTERN
+from kvtier_operator.planning.image_source import (
+    REFERENCE_PATTERN,
+    REGISTRY_PATTERN,
+    REPOSITORY_PATTERN,
+    SECRET_PATTERN,
+    TAG_PATTERN,
+)
 from kvtier_operator.planning.images import DOCTOR_VERSION
 
 _SecretName = Annotated[str, Field(pattern=f"^{SECRET_PATTERN}$", max_length=253)]
@@ -44,9 +50,9 @@ class Image(ChartModel):
         IMAGE_REPOSITORY,
         description="Image without its tag; the engines' pods begin with it too. With a host of its own it "
         "is not given global.imageRegistry.",
-        min_length=1,
+        pattern=f"^{REPOSITORY_PATTERN}$",
     )
-    tag: str = Field("", description="Tag; the chart's appVersion when empty.")
+    tag: str = Field("", description="Tag; the chart's appVersion when empty.", pattern=f"^({TAG_PATTERN})?$")
     digest: str = Field(
         "",
         description="Digest such as sha256:...; wins over the tag. Of the operator's pod: for the engines' "

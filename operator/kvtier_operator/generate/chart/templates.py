@@ -1,5 +1,6 @@
 """The chart's templates of the operator's own objects: those of install/, with places for values."""
 
+import json
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -7,6 +8,7 @@ from kvtier_operator.api.crd import crd
 from kvtier_operator.generate.notice import notice
 from kvtier_operator.generate.rules_text import rules_text
 from kvtier_operator.generate.yaml_text import Below, Inline, Text, With, yaml_text
+from kvtier_operator.install.admission_policy import admission_policy, admission_policy_binding
 from kvtier_operator.install.cluster_role import cluster_role
 from kvtier_operator.install.cluster_role_binding import cluster_role_binding
 from kvtier_operator.install.deployment import deployment
@@ -21,6 +23,7 @@ from kvtier_operator.install.service_account import service_account
 from kvtier_operator.install.service_monitor import service_monitor
 from kvtier_operator.install.settings import Install
 from kvtier_operator.install.user_roles import AGGREGATE, edit_role, view_role
+from kvtier_operator.planning.policy import OwnerPolicy, policy_document
 
 # What stands in the objects of install/ and what in its place in the chart.
 _INSTALL: Final = Install(name="KVTIERNAME", namespace="KVTIERNAMESPACE", image="KVTIERIMAGE")
@@ -48,6 +51,8 @@ def _include(name: str) -> str:
 
 
 _NOTICE: Final = _comment("operator/kvtier_operator/install")
+# also with values kept from a release that had no such policy
+_GUARDED: Final = 'dig "enabled" true ($.Values.admissionPolicy | default dict)'
 _ACCOUNT: Final = Inline('{{ include "kvtier.serviceAccountName" $ }}')
 _SUBJECT: Final[dict[str, Text]] = {"subjects 0 name": _ACCOUNT}
 _POD: Final = "spec template spec"
@@ -74,7 +79,7 @@ class _Template:
 def templates() -> dict[str, str]:
     """File name below templates/ and text."""
     texts = {name: _text(template) for name, template in _templates().items()}
-    return {"_rules.tpl": _rules(), "crd.yaml": _crd(), **texts}
+    return {"_rules.tpl": _rules(), "_policy.tpl": _policy(), "crd.yaml": _crd(), **texts}
 
 
 def _templates() -> dict[str, _Template]:
@@ -108,8 +113,11 @@ def _templates() -> dict[str, _Template]:
             for_each=namespaces,
         ),
         "role_binding.yaml": _Template(role_binding(_INSTALL, _EACH), rbac, _SUBJECT, for_each=namespaces),
+        "validating_admission_policy.yaml": _Template(admission_policy(_INSTALL), _GUARDED),
+        "validating_admission_policy_binding.yaml": _Template(admission_policy_binding(_INSTALL), _GUARDED),
         "cluster_role_view.yaml": _user_role(view_role(_INSTALL)),
-        "cluster_role_edit.yaml": _user_role(edit_role(_INSTALL)),
+        # without the policy a KVCacheTier can do more than `edit` can
+        "cluster_role_edit.yaml": _user_role(edit_role(_INSTALL), _GUARDED),
         "service.yaml": _Template(service(_INSTALL)),
         "deployment.yaml": _Template(deployment(_INSTALL), texts=_deployment_texts()),
         "service_monitor.yaml": _Template(
@@ -132,13 +140,13 @@ def _templates() -> dict[str, _Template]:
     }
 
 
-def _user_role(document: dict[str, Any]) -> _Template:
+def _user_role(document: dict[str, Any], also: str = "") -> _Template:
     """With the labels by which Kubernetes' own roles take it in."""
+    aggregate = "$.Values.rbac.aggregate"
+    condition = f"and {aggregate} ({also})" if also else aggregate
     labels = document["metadata"]["labels"]
     joins = "".join(f'{key}: "{labels[key]}"\n' for key in labels if key.startswith(AGGREGATE))
-    return _Template(
-        document, "$.Values.rbac.aggregate", {"metadata labels": Below(f"{_include('labels')}\n{joins}")}
-    )
+    return _Template(document, condition, {"metadata labels": Below(f"{_include('labels')}\n{joins}")})
 
 
 def _deployment_texts() -> dict[str, Text]:
@@ -149,8 +157,10 @@ def _deployment_texts() -> dict[str, Text]:
         "KVTIER_NAMESPACES": '{{ join "," $.Values.watchNamespaces | quote }}',
         "KVTIER_LOG_FORMAT": "{{ $.Values.operator.logFormat }}",
         "KVTIER_REPOSITORY": "{{ $.Values.image.repository }}",
-        "KVTIER_IMAGE_REGISTRY": "{{ $.Values.global.imageRegistry | quote }}",
+        "KVTIER_IMAGE_REGISTRY": '{{ ($.Values.global).imageRegistry | default "" | quote }}',
         "KVTIER_IMAGES": '{{ include "kvtier.images" $ | quote }}',
+        "KVTIER_MODEL_CONFIGS": '{{ $.Values.operator.modelConfigs | default "none" | quote }}',
+        "KVTIER_POLICY": '{{ include "kvtier.policy" $ | quote }}',
         "KVTIER_IMAGE_PULL_SECRETS": '{{ include "kvtier.pullSecretNames" $ | quote }}',
     }
     return {
@@ -193,6 +203,21 @@ def _rules() -> str:
         + _block('define "kvtier.namespacedRules"', namespaced)
         + _block('define "kvtier.clusterRules"', cluster)
     )
+
+
+def _policy() -> str:
+    """Helm drops a value that is null, and what is not there the operator allows."""
+    limits = " ".join(f'"{limit}"' for limit in policy_document(OwnerPolicy()))
+    said = (
+        "operator.policy.%s: it has no value, which would allow all: write allow or deny "
+        "(where helm upgrade --reuse-values kept older values: --reset-then-reuse-values)"
+    )
+    missing = 'or (not (hasKey $policy .)) (kindIs "invalid" (get $policy .))'
+    check = f"{{{{- if {missing} }}}}{{{{ fail (printf {json.dumps(said)} .) }}}}{{{{ end }}}}\n"
+    body = "{{- $policy := $.Values.operator.policy | default dict }}\n" + _block(
+        f"range list {limits}", check
+    )
+    return _NOTICE + _block('define "kvtier.policy"', body + "{{- $policy | toJson }}\n")
 
 
 def _crd() -> str:

@@ -1,13 +1,16 @@
 """The chart's values: the one source of values.yaml, values.schema.json and the README's table."""
 
-from typing import Any, Final
+from typing import Annotated, Any, Final
 
 from pydantic import Field
 
+from kvtier_operator.api.dns_names import LABEL
 from kvtier_operator.generate.chart.image_values import Global, Image, Images
 from kvtier_operator.generate.chart.model import ChartModel
+from kvtier_operator.generate.chart.policy_values import OwnerLimits
 from kvtier_operator.install.deployment import RESOURCES
 
+_Namespace = Annotated[str, Field(pattern=f"^{LABEL}$", max_length=63)]
 SOURCE: Final = "operator/kvtier_operator/generate/chart/values.py"
 
 
@@ -26,6 +29,13 @@ class Operator(ChartModel):
     """The operator's pod."""
 
     log_format: str = Field("json", description="json or plain.", pattern="^(json|plain)$")
+    policy: OwnerLimits = Field(default_factory=OwnerLimits, description=OwnerLimits.__doc__)
+    model_configs: str = Field(
+        "none",
+        description="Where to ask for the configuration of a model that the catalogue lacks: none (only what "
+        "spec.model.configRef or geometry gives), or hub: Hugging Face, which the operator must then reach.",
+        pattern="^(none|hub)$",
+    )
     resources: dict[str, Any] = Field(
         default_factory=lambda: {key: dict(value) for key, value in RESOURCES.items()},
         description="Sized for 1,000 KVCacheTiers: 150 MiB resident, and half as much again.",
@@ -54,7 +64,8 @@ class Rbac(ChartModel):
     create: bool = Field(default=True, description="Make roles and bindings.")
     aggregate: bool = Field(
         default=True,
-        description="Let Kubernetes' own roles view, edit and admin do so with KVCacheTiers as well.",
+        description="Let Kubernetes' own roles view, edit and admin do so with KVCacheTiers as well; edit "
+        "and admin only with admissionPolicy.enabled: without it a KVCacheTier can do more than they can.",
     )
     cluster_reads: bool = Field(
         default=True,
@@ -65,6 +76,15 @@ class Rbac(ChartModel):
         default=True,
         description="May write Leases, to grant that to pickers with spec.router.replicas above 1. With "
         "false, such a resource gets no picker: condition RouterReady says so.",
+    )
+
+
+class AdmissionPolicy(ChartModel):
+    """ValidatingAdmissionPolicy: what a KVCacheTier asks for, its author may do as well."""
+
+    enabled: bool = Field(
+        default=True,
+        description="Make it, for the whole cluster. One is enough where several operators share a cluster.",
     )
 
 
@@ -115,8 +135,9 @@ class Values(ChartModel):
     name_override: str = Field(
         "", description="Name of the operator's objects; RELEASE-operator when empty.", max_length=63
     )
-    watch_namespaces: list[str] = Field(
+    watch_namespaces: list[_Namespace] = Field(
         default_factory=list,
+        json_schema_extra={"uniqueItems": True},
         description="Namespaces to serve, which must exist, with a Role in each. Empty: all of them.",
     )
     global_: Global = Field(default_factory=Global, alias="global", description=Global.__doc__)
@@ -128,6 +149,9 @@ class Values(ChartModel):
         default_factory=ServiceAccount, description=ServiceAccount.__doc__
     )
     rbac: Rbac = Field(default_factory=Rbac, description=Rbac.__doc__)
+    admission_policy: AdmissionPolicy = Field(
+        default_factory=AdmissionPolicy, description=AdmissionPolicy.__doc__
+    )
     service_monitor: Monitor = Field(default_factory=Monitor, description=Monitor.__doc__)
     prometheus_rule: Alerts = Field(default_factory=Alerts, description=Alerts.__doc__)
     pod_disruption_budget: DisruptionBudget = Field(

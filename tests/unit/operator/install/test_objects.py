@@ -38,6 +38,8 @@ def test_what_comes_first() -> None:
         "ServiceAccount",
         "ClusterRole",
         "ClusterRoleBinding",
+        "ValidatingAdmissionPolicy",
+        "ValidatingAdmissionPolicyBinding",
         "Service",
         "Deployment",
     ]

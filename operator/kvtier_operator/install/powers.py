@@ -1,0 +1,233 @@
+"""What a KVCacheTier gets done that its author may not be able to do: each with the right that justifies it.
+
+The one source of the admission policy and of the table in the docs. A right is the one to make the object by
+oneself, or the verb `use` on a subresource of KVCacheTiers that exists for this alone.
+"""
+
+import json
+from dataclasses import dataclass
+from typing import Final
+
+_PODS: Final = ("model", "backend", "engine", "tiers", "imagePullSecrets")
+"""Fields of the spec that decide what runs in an engine's pod."""
+
+
+@dataclass(frozen=True, slots=True)
+class Power:
+    """One thing that is refused unless its author may.
+
+    Attributes:
+        id: Names the row of the docs, to which its test belongs.
+        name: The subresource of kvcachetiers, of which `use` allows it.
+        field: Path of the field that asks for it.
+        asked: CEL over `object.spec`: whether the resource asks for it.
+        changed: CEL: whether an update has to be justified, where the resource asks for it.
+        what: What it is, for the message and the docs.
+        made: The object, `resource.group`, of which the right to create it justifies it as well; empty where
+            there is none. No more than one: the API server gives one expression two questions to the
+            authorizer, and cancels it at the third.
+        instead: What to write in its place; empty where there is nothing.
+        beside: Fields of the spec, with `.?` between, of which a change has to be justified as well.
+    """
+
+    id: str
+    name: str
+    field: str
+    asked: str
+    changed: str
+    what: str
+    made: str = ""
+    instead: str = ""
+    beside: tuple[str, ...] = ()
+
+    @property
+    def allowed(self) -> str:
+        """CEL: whether whoever makes the request may."""
+        used = _may(f"group('kvtier.dev').resource('kvcachetiers').subresource('{self.name}')", "use")
+        if not self.made:
+            return used
+        resource, _, group = self.made.partition(".")
+        made = _may(f"group('{group}').resource('{resource}')", "create")
+        return f"{used} || {made}"
+
+    @property
+    def expression(self) -> str:
+        """CEL: whether the request passes."""
+        changed = f"(request.operation == 'CREATE' || {self.changed})"
+        return f"!({self.asked}) || !{changed} || {self.allowed}"
+
+    @property
+    def message(self) -> str:
+        """One line: what, where, and what to do."""
+        write = f"write {self.instead}, or " if self.instead else ""
+        return f"{self.field}: {self.what} is more than you may do here; {write}{self._right}"
+
+    @property
+    def message_expression(self) -> str:
+        """CEL: the message; of what somebody else was allowed, what was changed and that it may stay.
+
+        Empty where it is all of the spec.
+        """
+        if self.field == "spec":
+            return ""
+        what, where = self.what.rstrip(","), self.field.removeprefix("spec.").replace(".", ".?")
+        leave = f"leave it as it was, or {self._right}"
+        own = f"{self.field}: {what} is more than you may change here; {leave}"
+        beside = (
+            f": this resource has {what} ({self.field}), and only who may have that may change this as well; "
+            f"{leave}"
+        )
+        changed = [f"{_differs(each)} ? 'spec.{each.replace('?', '')}' : ''" for each in self.beside]
+        listed = f"[{', '.join(changed)}].filter(each, each != '').join(', ')"
+        return (
+            f"request.operation == 'CREATE' || ({_differs(where)} && !({_before(self.asked)})) "
+            f"? {json.dumps(self.message)} : {_differs(where)} ? {json.dumps(own)} "
+            f": {listed} + {json.dumps(beside)}"
+        )
+
+    @property
+    def _right(self) -> str:
+        by_itself = f"'create' on {self.made}, or " if self.made else ""
+        return (
+            f"have the cluster's owner give you {by_itself}'use' on kvcachetiers.kvtier.dev/{self.name} "
+            "in this namespace"
+        )
+
+
+def _may(resource: str, verb: str) -> str:
+    return f"authorizer.{resource}.namespace(request.namespace).check('{verb}').allowed()"
+
+
+def _before(expression: str) -> str:
+    """CEL: the same of the object before the update."""
+    return expression.replace("object.", "oldObject.")
+
+
+def _differs(*fields: str) -> str:
+    """CEL: whether any of these fields of the spec changes."""
+    return f"({' || '.join(f'object.spec.?{each} != oldObject.spec.?{each}' for each in fields)})"
+
+
+_GATEWAY: Final = "object.spec.?router.?gateway"
+_PROVIDER: Final = f"{_GATEWAY}.?provider.orValue('none')"
+_NAMESPACE: Final = f"{_GATEWAY}.?parentRef.?namespace.orValue(request.namespace)"
+_SCRAPED: Final = "object.spec.?observability.?serviceMonitor.orValue(false)"
+_ENGINE: Final = _differs(*_PODS)
+_ROUTE: Final = _differs("router.?gateway")
+_WAS: Final = _before(_PROVIDER)
+_SCRAPING: Final = (
+    f"{_differs('observability.?serviceMonitor')} || ({_PROVIDER} == 'gke') != ({_WAS} == 'gke')"
+)
+"""Which of two objects it is depends on the provider being gke."""
+_BESIDE_ROUTE: Final = ("router.?gateway",)
+_ROUTES: Final = "httproutes.gateway.networking.k8s.io"
+_NO_ROUTE: Final = "no gateway and bring a route that its owner makes"
+
+
+def _host_path(row: str, field: str, asked: str) -> Power:
+    # any change of what runs: with another image somebody else would be root in that folder
+    what, instead = "a folder of the node, in a container that is root,", "emptyDir, ephemeral or a claim"
+    return Power(row, "hostpath", field, asked, _ENGINE, what, instead=instead, beside=_PODS)
+
+
+POWERS: Final = (
+    Power(
+        *("pods", "workloads", "spec", "true", _differs(*_PODS, "router")),
+        "pods with images, arguments and Secrets of one's choice",
+        "deployments.apps",
+    ),
+    _host_path(
+        "host-path-model",
+        "spec.model.volume.hostPath",
+        "object.spec.?model.?volume.?hostPath.hasValue()",
+    ),
+    Power(
+        *("host-path-source", "hostpath", "spec.model.source"),
+        "object.spec.?model.?source.orValue('').startsWith('file://')",
+        _ENGINE,
+        "a folder of the node, for reading,",
+        instead="pvc:// with a claim",
+        beside=_PODS,
+    ),
+    _host_path(
+        "host-path-disk",
+        "spec.tiers.disk.volume.hostPath",
+        "object.spec.?tiers.?disk.?volume.?hostPath.hasValue()",
+    ),
+    _host_path(
+        "host-path-disks",
+        "spec.tiers.disk.extraVolumes",
+        "object.spec.?tiers.?disk.?extraVolumes.orValue([]).exists(each, has(each.hostPath))",
+    ),
+    Power(
+        *("ipc-lock", "ipclock", "spec.tiers.cpu.memlock.policy"),
+        "object.spec.?tiers.?cpu.?memlock.?policy.orValue('') == 'Require'",
+        _ENGINE,
+        "Require, a container that is root with IPC_LOCK,",
+        instead="Prefer",
+        beside=_PODS,
+    ),
+    Power(
+        *("route", "routes", "spec.router.gateway", f"{_GATEWAY}.hasValue()", _ROUTE),
+        "an HTTPRoute with host names of one's choice",
+        _ROUTES,
+        _NO_ROUTE,
+    ),
+    Power(
+        *("foreign-gateway", "foreigngateways", "spec.router.gateway.parentRef.namespace"),
+        f"{_NAMESPACE} != request.namespace",
+        _ROUTE,
+        "a route on a Gateway of another namespace",
+        _ROUTES,
+        "a Gateway of the resource's own namespace",
+        _BESIDE_ROUTE,
+    ),
+    Power(
+        *("istio-rule", "routes", "spec.router.gateway.provider", f"{_PROVIDER} == 'istio'", _ROUTE),
+        "istio's DestinationRule",
+        "destinationrules.networking.istio.io",
+        _NO_ROUTE,
+        _BESIDE_ROUTE,
+    ),
+    Power(
+        *("gke-policy", "routes", "spec.router.gateway.provider", f"{_PROVIDER} == 'gke'", _ROUTE),
+        "gke's GCPBackendPolicy",
+        "gcpbackendpolicies.networking.gke.io",
+        _NO_ROUTE,
+        _BESIDE_ROUTE,
+    ),
+    Power(
+        *("gke-health-check", "routes", "spec.router.gateway.provider", f"{_PROVIDER} == 'gke'", _ROUTE),
+        "gke's HealthCheckPolicy",
+        "healthcheckpolicies.networking.gke.io",
+        _NO_ROUTE,
+        _BESIDE_ROUTE,
+    ),
+    Power(
+        *("service-monitor", "monitoring", "spec.observability.serviceMonitor"),
+        f"{_SCRAPED} && {_PROVIDER} != 'gke'",
+        _SCRAPING,
+        "a ServiceMonitor",
+        "servicemonitors.monitoring.coreos.com",
+        "false",
+        _BESIDE_ROUTE,
+    ),
+    Power(
+        *("pod-monitoring", "monitoring", "spec.observability.serviceMonitor"),
+        f"{_SCRAPED} && {_PROVIDER} == 'gke'",
+        _SCRAPING,
+        "a PodMonitoring",
+        "podmonitorings.monitoring.googleapis.com",
+        "false",
+        _BESIDE_ROUTE,
+    ),
+    Power(
+        *("prometheus-rule", "monitoring", "spec.observability.prometheusRule"),
+        "object.spec.?observability.?prometheusRule.orValue(false)",
+        _differs("observability.?prometheusRule"),
+        "a PrometheusRule",
+        "prometheusrules.monitoring.coreos.com",
+        "false",
+    ),
+)
+"""In the order of a resource's fields. `edit` has none of these rights but that of Deployments."""
