@@ -8,7 +8,8 @@ from kvtier_connector.bench.sides.names import PARTS, SIDES, VLLM
 from kvtier_operator.api.engine import Device
 from kvtier_operator.api.resource import Backend, KVCacheTier, Spec
 from kvtier_operator.cli.bench_job import Asked
-from kvtier_operator.cli.load import load_resources
+from kvtier_operator.cli.load import load
+from kvtier_operator.cli.naming import naming
 from kvtier_operator.cli.observe import observe
 from kvtier_operator.cli.verdicts import refusals
 from kvtier_operator.errors import InvalidInputError, Problem
@@ -48,7 +49,8 @@ def jobs_of(asked: Asked) -> Made:
         InvalidInputError: A resource cannot be read, planned or measured.
     """
     jobs, remarks, refused = [], list[str](), list[str]()
-    for source, read in load_resources(asked.paths):
+    loaded = load(asked.paths)
+    for source, read in loaded.resources:
         resource, left_out = without_shared_disk(in_namespace(read, asked.namespace))
         run = BenchRun(
             shape=_shape(source, resource.spec, asked.shape),
@@ -57,8 +59,15 @@ def jobs_of(asked: Asked) -> Made:
             turns=asked.turns,
             deadline_s=asked.deadline_s,
         )
-        observed = observe(resource, model_config=asked.model_config, hub=asked.hub, images=asked.images)
-        plan = _planned(resource, run, observed)
+        with naming(source):
+            observed = observe(
+                resource,
+                model_config=asked.model_config,
+                config_maps=loaded.config_maps,
+                hub=asked.hub,
+                images=asked.images,
+            )
+            plan = _planned(resource, run, observed)
         refused += refusals(source, plan)
         if left_out:
             remarks.append(f"{source}: {left_out}")

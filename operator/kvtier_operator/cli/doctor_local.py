@@ -4,7 +4,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from kvtier_operator.cli.load import load_resources
+from kvtier_operator.cli.load import load
+from kvtier_operator.cli.naming import naming
 from kvtier_operator.cli.observe import observe
 from kvtier_operator.doctor.examine import examine
 from kvtier_operator.doctor.verdict import Place, Verdict
@@ -28,8 +29,11 @@ def examine_here(
         InvalidInputError: A resource cannot be read or planned.
     """
     place = Place("this machine", in_pod=False)
-    for source, resource in load_resources(paths):
-        plan = make_plan(resource, observe(resource, model_config=model_config, hub=hub))
+    loaded = load(paths)
+    for source, resource in loaded.resources:
+        with naming(source):
+            observed = observe(resource, model_config=model_config, config_maps=loaded.config_maps, hub=hub)
+            plan = make_plan(resource, observed)
         refusals = [
             Verdict.failed(check.name, f"{check.field}: {check.message}")
             for check in plan.checks

@@ -1,24 +1,45 @@
 """Reads KVCacheTiers from files, folders and standard input."""
 
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import click
 
 from kvtier_operator.api.parse import parse_resource
 from kvtier_operator.api.resource import API_VERSION, GROUP, KIND, KVCacheTier
+from kvtier_operator.cli.model_files import ConfigMaps
 from kvtier_operator.cli.yaml_documents import read_documents
 from kvtier_operator.errors import InvalidInputError, Problem
 
 # What kubectl reads from a folder, and only from that one (k8s.io/cli-runtime, resource.FileExtensions).
 _SUFFIXES: Final = (".json", ".yaml", ".yml")
 _STDIN: Final = "-"
+_WRITE_ONE: Final = f"; write one with apiVersion: {API_VERSION}, kind: {KIND}"
 
 
-def load_resources(paths: Sequence[str]) -> list[tuple[str, KVCacheTier]]:
-    """Every KVCacheTier in the given places, in order, each with where it came from.
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """What files hold.
+
+    Attributes:
+        resources: The KVCacheTiers in order, each with where it came from.
+        config_maps: The ConfigMaps beside them, by namespace and name, each with where it came from.
+    """
+
+    resources: tuple[tuple[str, KVCacheTier], ...]
+    config_maps: ConfigMaps
+
+
+def load_resources(paths: Sequence[str]) -> tuple[tuple[str, KVCacheTier], ...]:
+    """Every KVCacheTier in the given places, in order, each with where it came from; raises as `load`."""
+    return load(paths).resources
+
+
+def load(paths: Sequence[str]) -> Loaded:
+    """Every KVCacheTier in the given places, and the ConfigMaps that they may name.
 
     Other objects beside them are left alone. A policy that YAML read as false is taken for `Off`, with a
     warning on standard error.
@@ -30,7 +51,10 @@ def load_resources(paths: Sequence[str]) -> list[tuple[str, KVCacheTier]]:
         InvalidInputError: A place that cannot be read, is not YAML or holds no KVCacheTier; a resource that
             is not valid; or the same resource twice.
     """
-    loaded = [found for path in paths for found in _load(path)]
+    config_maps: dict[tuple[str, str], tuple[str, Mapping[str, Any]]] = {}
+    loaded = [found for path in paths for found in _load(path, config_maps, alone=len(paths) == 1)]
+    if not loaded:
+        raise InvalidInputError(" ".join(paths), Problem("", f"have no {KIND}{_WRITE_ONE}"))
     seen: dict[tuple[str, str], str] = {}
     for source, resource in loaded:
         key = (resource.metadata.namespace, resource.metadata.name)
@@ -40,12 +64,16 @@ def load_resources(paths: Sequence[str]) -> list[tuple[str, KVCacheTier]]:
                 Problem("metadata.name", f"{key[0]}/{key[1]} is there twice, first in {seen[key]}; keep one"),
             )
         seen[key] = source
-    return loaded
+    return Loaded(tuple(loaded), config_maps)
 
 
-def _load(path: str) -> Iterator[tuple[str, KVCacheTier]]:
+def _load(
+    path: str, config_maps: dict[tuple[str, str], tuple[str, Mapping[str, Any]]], *, alone: bool
+) -> Iterator[tuple[str, KVCacheTier]]:
     found, kinds = 0, set[str]()
     for source, document in _documents(path):
+        if isinstance(document, dict) and document.get("kind") == "ConfigMap":
+            config_maps[_key(document)] = (source, document)
         if not _is_ours(document, named=not Path(path).is_dir()):
             kinds.add(str(document.get("kind")) if isinstance(document, dict) else type(document).__name__)
             continue
@@ -58,12 +86,16 @@ def _load(path: str) -> Iterator[tuple[str, KVCacheTier]]:
                 err=True,
             )
         yield source, resource
-    if not found:
+    if not found and (alone or kinds != {"ConfigMap"}):
         beside = f"; it has {', '.join(sorted(kinds))}" if kinds else ""
         what = "is empty" if not kinds else f"has no {KIND}{beside}"
-        raise InvalidInputError(
-            path, Problem("", f"{what}; write one with apiVersion: {API_VERSION}, kind: {KIND}")
-        )
+        raise InvalidInputError(path, Problem("", f"{what}{_WRITE_ONE}"))
+
+
+def _key(document: Mapping[str, Any]) -> tuple[str, str]:
+    metadata = document.get("metadata")
+    said = metadata if isinstance(metadata, Mapping) else {}
+    return str(said.get("namespace") or "default"), str(said.get("name"))
 
 
 def _documents(path: str) -> Iterator[tuple[str, object]]:
@@ -76,7 +108,9 @@ def _documents(path: str) -> Iterator[tuple[str, object]]:
         for file in files:
             yield from _stream(file.read_bytes(), str(file))
     except OSError as error:
-        raise InvalidInputError(path, Problem("", f"cannot be read: {error.strerror}")) from error
+        # in a folder, the file of it
+        where = str(error.filename or path)
+        raise InvalidInputError(where, Problem("", f"cannot be read: {error.strerror}")) from error
 
 
 def _is_read(path: Path) -> bool:

@@ -81,6 +81,11 @@ def main() -> None:
     except KvtierError as error:
         click.echo(f"kvtier: {error}", err=True)
         sys.exit(EXIT_FAILED)
+    except OSError as error:
+        if error.filename is None:
+            raise
+        click.echo(f"kvtier: {error.filename}: {error.strerror}", err=True)
+        sys.exit(EXIT_FAILED)
     except ModuleNotFoundError as error:
         typed = sys.argv[2:0:-1]
         wanted = next((_EXTRAS[word] for word in typed if word in _EXTRAS), "")

@@ -1,31 +1,30 @@
 """Gathers, at the edge, what the planner may know of the world."""
 
-import json
 import os
 import resource
 import shutil
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from kvtier_operator.api.model import ModelSpec
 from kvtier_operator.api.resource import KVCacheTier
+from kvtier_operator.cli.model_files import ConfigMaps, ModelConfig, from_config_map, from_hub, from_path
 from kvtier_operator.doctor.probes.memlock import has_ipc_lock
 from kvtier_operator.doctor.probes.volume import used_bytes
-from kvtier_operator.errors import InvalidInputError, Problem
 from kvtier_operator.planning.image_source import ImageSource
 from kvtier_operator.planning.observed import Machine, Observed
 from kvtier_operator.runtime.folders import state_folder, volume_folders
 
 _SHM: Final = Path("/dev/shm")  # noqa: S108 - its size is read, nothing is written there
 _HUGEPAGES: Final = Path("/sys/kernel/mm/hugepages")
-_HUB_TIMEOUT_S: Final = 5
 
 
 def observe(  # noqa: PLR0913 - facts of six kinds
     resource_: KVCacheTier,
     *,
     model_config: str | None = None,
+    config_maps: ConfigMaps | None = None,
     local: bool = False,
     hub: bool = False,
     run_folder: Path | None = None,
@@ -35,7 +34,8 @@ def observe(  # noqa: PLR0913 - facts of six kinds
 
     Args:
         resource_: The resource to plan for.
-        model_config: A config.json to read the model's shape from.
+        model_config: A config.json to read the model's shape from, or a folder with one.
+        config_maps: ConfigMaps that the resource may name, as `load` has them.
         local: Whether the plan is for this machine, so that its memory, pages and limits count.
         hub: Whether Hugging Face may be asked for a config.json that neither the file system nor the
             catalogue has.
@@ -46,32 +46,55 @@ def observe(  # noqa: PLR0913 - facts of six kinds
         InvalidInputError: A config.json cannot be read, or is not one.
     """
     model = resource_.spec.model
-    config, source, weights_bytes = None, "", None
-    folder = Path(model.name)
+    found = ModelConfig()
+    folder, field = _folder(model)
     if model_config is not None:
-        config, source = _read_config(Path(model_config), "--model-config"), model_config
-        weights_bytes = weights_in(Path(model_config).parent)
+        found = from_path(Path(model_config), "")
+    elif model.config_ref is not None:
+        key = (resource_.metadata.namespace, model.config_ref.name)
+        found = from_config_map(key, config_maps or {})
     elif model.geometry is None and folder.is_dir():
-        path = folder / "config.json"
-        config, source = _read_config(path, "spec.model.name"), str(path)
-        weights_bytes = weights_in(folder)
+        found = from_path(folder, field)
     elif model.geometry is None and hub:
-        config, source = _from_hub(model)
+        found = from_hub(model)
+    draft = _draft(resource_)
     return Observed(
-        model_config=config,
-        model_config_source=source,
+        model_config=found.config,
+        model_config_source=found.source,
+        model_config_missing=found.missing,
         machine=_machine(resource_, run_folder) if local else None,
-        weights_bytes=weights_bytes,
+        weights_bytes=found.weights_bytes,
         images=images or ImageSource(),
+        draft_config=draft.config,
+        draft_config_source=draft.source,
+        draft_weights_bytes=draft.weights_bytes,
     )
 
 
-def weights_in(folder: Path) -> int | None:
-    """Bytes of the weight files in a folder, safetensors before the older format; None without any."""
-    for pattern in ("*.safetensors", "pytorch_model*.bin"):
-        if sizes := [path.stat().st_size for path in folder.glob(pattern)]:
-            return sum(sizes)
-    return None
+def _draft(resource_: KVCacheTier) -> ModelConfig:
+    """The same of the model that drafts tokens, where it is a folder here and the resource does not tell.
+
+    No Hub is asked for it: an operator does not either, and the two must not disagree.
+    """
+    model = resource_.spec.model
+    if not resource_.spec.engine.extra_args or model.draft_geometry is not None:
+        return ModelConfig()
+    from kvtier_operator.planning.speculation import speculation  # noqa: PLC0415 - few resources need it
+
+    asked = speculation(resource_.spec.engine.extra_args)
+    if asked is None or asked.model is None or not Path(asked.model).is_dir():
+        return ModelConfig()
+    return from_path(Path(asked.model), "spec.engine.extraArgs")
+
+
+def _folder(model: ModelSpec) -> tuple[Path, str]:
+    """A folder of this machine that may have the model, and the field that names it."""
+    from kvtier_operator.planning.model_source import SourceKind, model_source  # noqa: PLC0415 - loads the planner
+
+    source = model_source(model)
+    if source is not None and source.kind is SourceKind.NODE:
+        return Path(source.place), "spec.model.source"
+    return Path(model.name), "spec.model.name"
 
 
 def _machine(resource_: KVCacheTier, run_folder: Path | None) -> Machine:
@@ -130,38 +153,3 @@ def _free_hugepages() -> Mapping[int, int]:
         page_bytes = int(pool.name.removeprefix("hugepages-").removesuffix("kB")) * 1024
         free[page_bytes] = int((pool / "free_hugepages").read_text(encoding="ascii"))
     return free
-
-
-def _read_config(path: Path, field: str) -> Mapping[str, Any]:
-    try:
-        config = json.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise InvalidInputError(str(path), Problem(field, f"cannot be read: {error.strerror}")) from error
-    except (UnicodeDecodeError, json.JSONDecodeError) as error:
-        raise InvalidInputError(str(path), Problem(field, f"not a config.json: {error}")) from error
-    if not isinstance(config, dict):
-        raise InvalidInputError(str(path), Problem(field, "not a config.json: the file holds no JSON object"))
-    return config
-
-
-def _from_hub(model: ModelSpec) -> tuple[Mapping[str, Any] | None, str]:
-    """config.json from Hugging Face, from its cache when offline; nothing where neither has it."""
-    from kvtier_operator.planning.model_shape.catalogue import shape_from_catalogue  # noqa: PLC0415 - see below
-
-    if shape_from_catalogue(model.name) is not None:
-        return None, ""  # known without asking anyone
-    try:
-        from huggingface_hub import hf_hub_download, try_to_load_from_cache  # noqa: PLC0415 - slow to import
-        from huggingface_hub.file_download import get_hf_file_metadata, hf_hub_url  # noqa: PLC0415 - as above
-    except ImportError:
-        return None, ""
-    name, revision = model.name, model.revision
-    try:
-        path = try_to_load_from_cache(name, "config.json", revision=revision)
-        if not isinstance(path, str):
-            # Asked once: a download asks five times more, for half a minute, where there is no network.
-            get_hf_file_metadata(hf_hub_url(name, "config.json", revision=revision), timeout=_HUB_TIMEOUT_S)
-            path = hf_hub_download(name, "config.json", revision=revision, etag_timeout=_HUB_TIMEOUT_S)
-    except Exception:  # noqa: BLE001 - no name of a model, no network, no such model: nothing is known of it
-        return None, ""
-    return _read_config(Path(path), "spec.model.name"), f"huggingface.co/{name}, config.json"

@@ -16,10 +16,21 @@ filenames: Final = click.option(
     help="A KVCacheTier file, a folder of them, or - for standard input; may be repeated.",
 )
 model_config: Final = click.option(
-    "--model-config", type=click.Path(), help="The model's config.json, for a model kvtier lacks."
+    "--model-config",
+    type=click.Path(),
+    help="The model's config.json or params.json, or a folder with it, for a model kvtier lacks.",
 )
 hub: Final = click.option(
-    "--hub/--no-hub", default=True, help="Ask Hugging Face for a config.json that nothing else has."
+    "--hub/--no-hub",
+    default=False,
+    show_default=True,
+    help="Ask Hugging Face for a config.json that nothing else has; for operators with modelConfigs: hub.",
+)
+
+policy: Final = click.option(
+    "--policy",
+    type=click.Path(dir_okay=False, exists=True, path_type=Path),
+    help="What the cluster's owner lets resources ask for: operator.policy as YAML, or the chart's values.",
 )
 
 output: Final = click.option(

@@ -3,6 +3,8 @@
 import json
 import os
 import sys
+from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -27,6 +29,7 @@ if TYPE_CHECKING:
 )
 @options.hub
 @options.images
+@options.policy
 @click.option(
     "-o", "--output", type=click.Choice(["text", "json"]), default="text", help="For a reader or a program."
 )
@@ -35,6 +38,7 @@ def plan(  # noqa: PLR0913 - one parameter an option
     model_config: str | None,
     namespace: str | None,
     output: str,
+    policy: Path | None,
     *,
     local: bool,
     hub: bool,
@@ -42,22 +46,39 @@ def plan(  # noqa: PLR0913 - one parameter an option
 ) -> None:
     """Size the tiers of a KVCacheTier and say how each number came about.
 
-    Exit status: 0 fine, 1 rejected by a check (the report says which), 2 bad input.
+    Exit status: 0 fine, 1 rejected by a check (the report says which) or a route hidden by another one,
+    2 bad input.
     """
-    from kvtier_operator.cli.collisions import tell_collisions  # noqa: PLC0415 - help needs none of it
-    from kvtier_operator.cli.load import load_resources  # noqa: PLC0415 - as above
+    from kvtier_operator.cli.load import load  # noqa: PLC0415 - help needs none of it
+    from kvtier_operator.cli.naming import naming  # noqa: PLC0415 - as above
     from kvtier_operator.cli.observe import observe  # noqa: PLC0415 - as above
+    from kvtier_operator.cli.policy_file import policy_file  # noqa: PLC0415 - as above
     from kvtier_operator.planning.planner import make_plan  # noqa: PLC0415 - as above
+    from kvtier_operator.planning.policy import OwnerPolicy  # noqa: PLC0415 - as above
 
-    plans = [
-        make_plan(resource, observe(resource, model_config=model_config, local=local, hub=hub, images=images))
-        for _, resource in load_resources(paths)
-    ]
+    limits = policy_file(policy) if policy else OwnerPolicy()
+    loaded, plans, sources = load(paths), [], []
+    for source, resource in loaded.resources:
+        with naming(source):
+            observed = observe(
+                resource,
+                model_config=model_config,
+                config_maps=loaded.config_maps,
+                local=local,
+                hub=hub,
+                images=images,
+            )
+            plans.append(make_plan(resource, replace(observed, policy=limits)))
+        sources.append(source)
     if namespace is not None:
         from kvtier_operator.cli.namespace import against  # noqa: PLC0415 - loads the cluster's client
 
         plans = against(namespace, plans)
-    tell_collisions(plans)
+    hidden = False
+    if len(plans) > 1:
+        from kvtier_operator.cli.collisions import tell_collisions  # noqa: PLC0415 - loads what routes need
+
+        hidden = tell_collisions(plans)
     if output == "json":
         from kvtier_operator.planning.report import report  # noqa: PLC0415 - Jinja2 is not needed for it
 
@@ -67,6 +88,8 @@ def plan(  # noqa: PLR0913 - one parameter an option
         from kvtier_operator.planning.explain import explain  # noqa: PLC0415 - loads Jinja2
 
         colour = sys.stdout.isatty() and not os.environ.get("NO_COLOR")
-        click.echo("\n".join(explain(one, colour=colour) for one in plans), nl=False, color=colour)
-    if any(one.rejected for one in plans):
+        names = sources if len(sources) > 1 else [""]
+        texts = (explain(one, colour=colour, source=name) for one, name in zip(plans, names, strict=True))
+        click.echo("\n".join(texts), nl=False, color=colour)
+    if hidden or any(one.rejected for one in plans):
         sys.exit(EXIT_REJECTED)

@@ -20,23 +20,29 @@ if TYPE_CHECKING:
 def render(paths: tuple[str, ...], model_config: str | None, *, hub: bool, images: "ImageSource") -> None:
     """Print the Kubernetes objects of KVCacheTiers, in the order to apply them.
 
-    Nothing is printed where a check refuses one of the resources: standard error says why, exit code 1.
+    Nothing is printed where a check refuses one of the resources, or where one's route would hide another's:
+    standard error says why, exit code 1.
     """
     from kvtier_operator.cli.collisions import tell_collisions  # noqa: PLC0415 - help needs none of it
-    from kvtier_operator.cli.load import load_resources  # noqa: PLC0415 - as above
+    from kvtier_operator.cli.load import load  # noqa: PLC0415 - as above
+    from kvtier_operator.cli.naming import naming  # noqa: PLC0415 - as above
     from kvtier_operator.cli.observe import observe  # noqa: PLC0415 - as above
     from kvtier_operator.cli.verdicts import refusals  # noqa: PLC0415 - as above
     from kvtier_operator.planning.manifest import to_yaml  # noqa: PLC0415 - as above
     from kvtier_operator.planning.objects import build_objects  # noqa: PLC0415 - as above
     from kvtier_operator.planning.planner import make_plan  # noqa: PLC0415 - as above
 
-    plans = [
-        (source, make_plan(resource, observe(resource, model_config=model_config, hub=hub, images=images)))
-        for source, resource in load_resources(paths)
-    ]
+    loaded, plans = load(paths), []
+    for source, resource in loaded.resources:
+        with naming(source):
+            observed = observe(
+                resource, model_config=model_config, config_maps=loaded.config_maps, hub=hub, images=images
+            )
+            plans.append((source, make_plan(resource, observed)))
     refused = [line for source, plan in plans for line in refusals(source, plan)]
     if refused:
         click.echo("\n".join(refused), err=True)
         sys.exit(EXIT_REJECTED)
-    tell_collisions(plan for _, plan in plans)
+    if tell_collisions(plan for _, plan in plans):
+        sys.exit(EXIT_REJECTED)
     click.echo(to_yaml(built for _, plan in plans for built in build_objects(plan)), nl=False)

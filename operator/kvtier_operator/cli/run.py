@@ -15,6 +15,14 @@ if TYPE_CHECKING:
     from kvtier_operator.runtime.session import RunOptions
 
 
+def _words(_context: click.Context, _option: click.Parameter, value: str | None) -> tuple[str, ...]:
+    """A command line as a shell would take it apart."""
+    try:
+        return tuple(shlex.split(value or ""))
+    except ValueError as error:
+        raise click.BadParameter(f"{value!r} is no command line: {error}") from error
+
+
 @click.command()
 @click.option("-f", "--filename", "path", required=True, help="A KVCacheTier file, or - for standard input.")
 @click.option(
@@ -33,6 +41,7 @@ if TYPE_CHECKING:
 )
 @click.option(
     "--program",
+    callback=_words,
     help="Program that takes vLLM's arguments, such as 'vllm serve'; this Python's vLLM by default.",
 )
 @click.option("--dry-run", is_flag=True, help="Print the commands that would run, and stop.")
@@ -43,7 +52,7 @@ def run(  # noqa: PLR0913 - one parameter an option
     host: str,
     port: int | None,
     log_dir: Path | None,
-    program: str | None,
+    program: tuple[str, ...],
     dry_run: bool,
 ) -> None:
     """Serve a KVCacheTier on this machine: real vLLM with its tiers, behind one OpenAI-compatible URL.
@@ -63,7 +72,7 @@ def run(  # noqa: PLR0913 - one parameter an option
         port=port or plan.engine.port,
         folder=run_folder(plan.resource.metadata.name, log_dir),
         model=model.absolute() if model else None,
-        program=tuple(shlex.split(program)) if program else DEFAULT_PROGRAM,
+        program=program or DEFAULT_PROGRAM,
         startup_s=max(plan.budget.startup_s, MINIMUM_STARTUP_S),
     )
     if dry_run:
@@ -77,22 +86,32 @@ def run(  # noqa: PLR0913 - one parameter an option
 
 def _plan(path: str, model: Path | None, log_dir: Path | None) -> "Plan":
     """The one Plan to run; ends the program where a check rejects it or this machine cannot run it."""
-    from kvtier_operator.cli.load import load_resources  # noqa: PLC0415 - help needs none of it
+    from kvtier_operator.cli.load import load  # noqa: PLC0415 - help needs none of it
+    from kvtier_operator.cli.naming import naming  # noqa: PLC0415 - as above
     from kvtier_operator.cli.observe import observe  # noqa: PLC0415 - as above
     from kvtier_operator.cli.verdicts import remarks  # noqa: PLC0415 - as above
     from kvtier_operator.planning.planner import make_plan  # noqa: PLC0415 - as above
     from kvtier_operator.runtime.runnable import Abilities, why_not  # noqa: PLC0415 - as above
 
-    loaded = load_resources([path])
-    if len(loaded) > 1:
-        names = ", ".join(resource.metadata.name for _, resource in loaded)
+    loaded = load([path])
+    found = loaded.resources
+    if len(found) > 1:
+        names = ", ".join(resource.metadata.name for _, resource in found)
         raise InvalidInputError(
-            path, Problem("", f"holds {len(loaded)} resources ({names}); run them one by one")
+            path, Problem("", f"holds {len(found)} resources ({names}); run them one by one")
         )
-    source, resource = loaded[0]
+    source, resource = found[0]
     config = str(model / "config.json") if model else None
-    observed = observe(resource, model_config=config, local=True, hub=model is None, run_folder=log_dir)
-    plan = make_plan(resource, observed)
+    with naming(source):
+        observed = observe(
+            resource,
+            model_config=config,
+            config_maps=loaded.config_maps,
+            local=True,
+            hub=model is None,
+            run_folder=log_dir,
+        )
+        plan = make_plan(resource, observed)
     for line in remarks(source, plan):
         click.echo(line, err=True)
     if plan.rejected:

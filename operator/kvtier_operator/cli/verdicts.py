@@ -1,6 +1,7 @@
 """What the checks of a plan say, as lines for standard error."""
 
 from kvtier_operator.planning.plan import CheckResult, Outcome, Plan
+from kvtier_operator.planning.said_first import said_first
 
 
 def refusals(source: str, plan: Plan) -> tuple[str, ...]:
@@ -10,7 +11,9 @@ def refusals(source: str, plan: Plan) -> tuple[str, ...]:
 
 def remarks(source: str, plan: Plan) -> tuple[str, ...]:
     """The same, and one line for each warning."""
-    return tuple(_line(source, check) for check in plan.checks if check.outcome is not Outcome.PASS)
+    return tuple(
+        _line(source, check) for check in said_first(plan.checks) if check.outcome is not Outcome.PASS
+    )
 
 
 def _line(source: str, check: CheckResult) -> str:

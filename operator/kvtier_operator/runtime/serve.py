@@ -32,8 +32,8 @@ async def serve(plan: Plan, options: RunOptions) -> None:
 
     async with session:
         await session.ready(said)
-        if picker := session.picker_url:
-            say(picker_note(picker))
+        if (picker := session.picker_url) and (explain := session.explain_url):
+            say(picker_note(picker, explain))
         console.print(f"ready: OpenAI-compatible at {session.url}/v1 (Ctrl-C stops)")
         view = LiveView(console, f"{name} at {session.url}/v1", plan.tiers)
         showing = asyncio.create_task(view.follow(session.engines))

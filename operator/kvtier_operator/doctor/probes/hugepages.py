@@ -5,9 +5,9 @@ import os
 from pathlib import Path
 from typing import Final
 
+from kvtier_common.cgroup import lowest_limit
 from kvtier_operator.doctor.checks.hugepages import HugepagesFacts
 from kvtier_operator.doctor.checks.page_gain import PageCosts
-from kvtier_operator.doctor.probes.cgroup import lowest_limit
 from kvtier_operator.doctor.probes.memfd import memfd
 from kvtier_operator.doctor.probes.memory import look_at_memory
 from kvtier_operator.doctor.probes.page_cost import SAMPLE_BYTES, seconds_per_gib

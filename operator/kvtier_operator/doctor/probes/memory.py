@@ -2,8 +2,8 @@
 
 import os
 
+from kvtier_common.cgroup import lowest_limit
 from kvtier_operator.doctor.checks.memory import MemoryFacts
-from kvtier_operator.doctor.probes.cgroup import lowest_limit
 
 
 def look_at_memory() -> MemoryFacts:

@@ -2,6 +2,8 @@
 
 import mmap
 import os
+import secrets
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Final
 
@@ -10,6 +12,7 @@ from kvtier_operator.planning.demands import VolumeDemand
 
 _BLOCK_BYTES: Final = 4096
 """A multiple of every common disk's logical block, as O_DIRECT demands (open(2))."""
+_NEW: Final = os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC
 _STAT_BLOCK_BYTES: Final = 512
 """The unit of st_blocks (stat(3type))."""
 
@@ -32,15 +35,16 @@ def look_at_volume(demand: VolumeDemand) -> VolumeFacts:
 
 def _write(folder: str, flag: int) -> str:
     """Writes one block to a new file and removes it; returns why that failed, or nothing."""
-    path = Path(folder) / f".kvtier-doctor-{os.getpid()}"
+    name = f".kvtier-doctor-{secrets.token_hex(8)}"  # not to be foreseen by others who write there
     try:
-        descriptor = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC | flag, 0o600)
-        try:
+        with ExitStack() as undo:
+            volume = os.open(folder, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+            undo.callback(os.close, volume)
+            descriptor = os.open(name, _NEW | flag, 0o600, dir_fd=volume)
+            undo.callback(os.unlink, name, dir_fd=volume)
+            undo.callback(os.close, descriptor)
             with mmap.mmap(-1, _BLOCK_BYTES) as block:  # aligned to a page
                 os.write(descriptor, block)
-        finally:
-            os.close(descriptor)
-            path.unlink()
     except OSError as error:
         return os.strerror(error.errno or 0)
     return ""

@@ -57,6 +57,7 @@ class PickerPorts:
     ext_proc: int
     health: int
     metrics: int
+    explain: int
 
 
 def picker_command(config: Path, engines: Sequence[Address], ports: PickerPorts) -> Command:
@@ -77,6 +78,7 @@ def picker_command(config: Path, engines: Sequence[Address], ports: PickerPorts)
             *("--grpc-port", str(ports.ext_proc)),
             *("--grpc-health-port", str(ports.health)),
             *("--metrics-port", str(ports.metrics)),
+            *("--explain-address", f"127.0.0.1:{ports.explain}"),
             "--secure-serving=false",
         ),
         not_inherited=ENGINE_VARIABLES,

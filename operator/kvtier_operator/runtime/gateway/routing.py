@@ -22,12 +22,13 @@ def routing_note(plan: Plan) -> str | None:
     )
 
 
-def picker_note(url: str) -> str:
+def picker_note(url: str, explain_url: str) -> str:
     """Where a person sees what the picker does, in one line.
 
     Args:
-        url: Base URL of its metrics and explanations.
+        url: Base URL of its metrics.
+        explain_url: URL of its explanations.
     """
     return (
-        f"picker: counts at {url}/metrics; a request posted to {url}/explain/v1/... gets each engine's scores"
+        f"picker: counts at {url}/metrics; a request posted to {explain_url}/v1/... gets each engine's scores"
     )

@@ -70,7 +70,7 @@ class LocalGateway:
     say: Callable[[str], None] = lambda _: None
     picker: SupervisedProcess | None = None
     envoy: SupervisedProcess | None = None
-    _ports: PickerPorts = field(default_factory=lambda: PickerPorts(*free_ports(3, LOOPBACK)))
+    _ports: PickerPorts = field(default_factory=lambda: PickerPorts(*free_ports(4, LOOPBACK)))
     _stack: AsyncExitStack = field(default_factory=AsyncExitStack)
 
     @property
@@ -80,9 +80,15 @@ class LocalGateway:
 
     @property
     def metrics_url(self) -> str | None:
-        """Base URL of the picker's metrics and explanations; None without a picker."""
+        """Base URL of the picker's metrics; None without a picker."""
         picker = self.routing.picker_config
         return None if picker is None else f"http://{LOOPBACK}:{self._ports.metrics}"
+
+    @property
+    def explain_url(self) -> str | None:
+        """URL of the picker's explanations; None without a picker."""
+        picker = self.routing.picker_config
+        return None if picker is None else f"http://{LOOPBACK}:{self._ports.explain}/explain"
 
     def commands(self) -> tuple[Command, ...]:
         """What `open` and entering start, the picker first.

@@ -143,7 +143,7 @@ def test_the_bench_reads_the_tier_that_is_planned(tmp_path: Path) -> None:
     assert given.transfer is not None
     extra = given.transfer["kv_connector_extra_config"]
     assert (extra["cpu_capacity_bytes"], extra["hugepages"]) == (100 * GIB, "Require")
-    assert extra["blocks_per_chunk"] * (given.block_tokens or 0) == 64
+    assert (extra["blocks_per_chunk"], given.block_tokens) == (4, None)  # of vLLM's own 16 tokens
 
 
 def memory_bytes(found: dict[str, Any]) -> int:

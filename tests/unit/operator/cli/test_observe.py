@@ -9,7 +9,9 @@ from tests.cases.planning import resource
 
 from kvtier_operator.api.resource import KVCacheTier
 from kvtier_operator.cli import observe as module
-from kvtier_operator.cli.observe import observe, this_machine, weights_in
+from kvtier_operator.cli.model_files import weights_in
+from kvtier_operator.cli.observe import observe, this_machine
+from kvtier_operator.errors import InvalidInputError
 from kvtier_operator.runtime.folders import engine_name, volume_folder
 
 
@@ -51,6 +53,17 @@ def test_what_the_tier_left_in_a_folder_of_the_node_is_its_own(tmp_path: Path) -
     (tmp_path / "photos").write_bytes(bytes(1 << 20))
     assert own_bytes(tier_on({"hostPath": {"path": str(tmp_path)}})) == 8192
     assert own_bytes(tier_on({"hostPath": {"path": str(tmp_path / "not" / "yet")}})) == 0
+
+
+def test_a_models_folder_is_read_where_its_source_says(tmp_path: Path) -> None:
+    (tmp_path / "config.json").write_text('{"num_hidden_layers": 3}')
+    (tmp_path / "model.safetensors").write_bytes(bytes(4096))
+    found = observe(resource("team/own", model_source={"source": f"file://{tmp_path}"}))
+    assert found.model_config == {"num_hidden_layers": 3}
+    assert found.weights_bytes == 4096
+    (tmp_path / "config.json").write_text("[]")
+    with pytest.raises(InvalidInputError, match=r"spec\.model\.source: not a config\.json"):
+        observe(resource("team/own", model_source={"source": f"file://{tmp_path}"}))
 
 
 def test_what_it_left_in_the_folder_of_a_run_too(tmp_path: Path) -> None:
@@ -122,3 +135,21 @@ def test_a_hub_that_is_out_of_reach_is_asked_once(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr("huggingface_hub.file_download.get_hf_file_metadata", unreachable)
     assert observe(resource("nobody/nothing"), hub=True).model_config is None
     assert [url.rsplit("huggingface.co/")[-1] for url in asked] == ["nobody/nothing/resolve/main/config.json"]
+
+
+def drafting(model: Path | str, **model_fields: object) -> KVCacheTier:
+    extra_args = ["--spec-model", str(model), "--spec-tokens", "3"]
+    return resource("Qwen/Qwen3-32B", engine={"extraArgs": extra_args}, model_fields=model_fields)
+
+
+def test_a_drafts_folder_is_read(tmp_path: Path) -> None:
+    (tmp_path / "config.json").write_text('{"num_hidden_layers": 1}')
+    (tmp_path / "model.safetensors").write_bytes(bytes(100))
+    found = observe(drafting(tmp_path))
+    assert found.draft_config == {"num_hidden_layers": 1}
+    assert (found.draft_config_source, found.draft_weights_bytes) == (str(tmp_path / "config.json"), 100)
+
+
+def test_no_hub_is_asked_for_a_draft(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(__import__("sys").modules, "huggingface_hub", None)  # importing it would raise
+    assert observe(drafting("a/draft"), hub=True).draft_config is None

@@ -51,6 +51,11 @@ def test_json_has_the_names_that_programs_rely_on(tmp_path: Path) -> None:
     assert report["router"]["tokensPerEntry"] == 64
     assert report["router"]["entries"] == {"gpuPrefix": None, "cpuPrefix": 6_400, "diskPrefix": None}
     assert "6400" in report["router"]["config"]
+    assert report["router"]["image"] == "ghcr.io/llm-d/llm-d-router-endpoint-picker:v0.10.0"
+    assert report["router"]["replicas"] == 1
+    assert report["router"]["requests"] == {"cpu": "500m", "memory": "896Mi"}
+    assert report["router"]["limits"] == {"memory": "1792Mi"}
+    assert report["geometry"]["weightsBytes"] == 65_524_246_528
     assert {"args", "env", "files"} <= report["engine"].keys()
     assert report["engine"]["args"][0] == MODEL
     assert report["pod"]["limits"]["hugepages-1Gi"] == "100Gi"
@@ -140,13 +145,14 @@ def test_text_has_no_colours_unless_it_is_for_a_terminal(tmp_path: Path) -> None
     assert "\x1b[" not in run("-f", write(tmp_path)).stdout
 
 
-@pytest.mark.parametrize("output", ["text", "json"])
-def test_it_loads_no_engine_and_no_client(tmp_path: Path, output: str) -> None:
+@pytest.mark.parametrize(("output", "loaded"), [("text", "['jinja2']"), ("json", "[]")])
+def test_it_loads_no_engine_no_client_and_no_routes(tmp_path: Path, output: str, loaded: str) -> None:
     program = (
         "import sys\n"
         "from kvtier_operator.cli.plan import plan\n"
         "plan(sys.argv[1:], standalone_mode=False)\n"
         "heavy = {'vllm', 'torch', 'kopf', 'kubernetes', 'aiohttp', 'numpy', 'huggingface_hub', 'rich'}\n"
+        "heavy |= {'transformers', 'asyncio', 'jinja2', 'kvtier_operator.planning.route_order'}\n"
         "print(sorted(heavy & sys.modules.keys()), file=sys.stderr)\n"
     )
     done = subprocess.run(  # noqa: S603 - our own program
@@ -155,12 +161,47 @@ def test_it_loads_no_engine_and_no_client(tmp_path: Path, output: str) -> None:
         capture_output=True,
         text=True,
     )
-    assert done.stderr.strip() == "[]"
+    assert done.stderr.strip() == loaded
 
 
 def test_routes_that_would_hide_each_other_are_told_beside_the_report(tmp_path: Path) -> None:
     router = {"gateway": {"parentRef": {"name": "front"}}}
     paths = [write(tmp_path, name, router=router) for name in ("a", "b")]
     result = run("-f", paths[0], "-f", paths[1], "-o", "json")
-    assert (result.exit_code, len(json.loads(result.stdout))) == (0, 2)
+    assert (result.exit_code, len(json.loads(result.stdout))) == (1, 2)
     assert "default/a and default/b" in result.stderr
+
+
+def test_a_config_map_in_a_file_beside_the_resource(tmp_path: Path) -> None:
+    config = {"num_hidden_layers": 4, "num_attention_heads": 4, "head_dim": 64}
+    cr, map_ = tmp_path / "cr.yaml", tmp_path / "map.yaml"
+    cr.write_text(
+        "apiVersion: kvtier.dev/v1alpha1\nkind: KVCacheTier\nmetadata: {name: qwen}\n"
+        "spec: {model: {name: x/y, configRef: {name: its-config}}, tiers: {cpu: {capacity: 1Gi}}}\n",
+        encoding="utf-8",
+    )
+    map_.write_text(
+        json.dumps(
+            {
+                "apiVersion": "v1",
+                "kind": "ConfigMap",
+                "metadata": {"name": "its-config"},
+                "data": {"config.json": json.dumps(config)},
+            }
+        ),
+        encoding="utf-8",
+    )
+    done = run("-f", str(cr), "-f", str(map_), "-o", "json")
+    assert done.exit_code == 0, done.output
+    assert f"ConfigMap its-config of {map_}" in done.output
+    with pytest.raises(InvalidInputError, match=r"no ConfigMap default/its-config is in the files given"):
+        run("-f", str(cr))
+
+
+def test_config_maps_alone_are_no_resources(tmp_path: Path) -> None:
+    for name in ("one", "two"):
+        (tmp_path / f"{name}.yaml").write_text(
+            f"kind: ConfigMap\nmetadata: {{name: {name}}}\n", encoding="utf-8"
+        )
+    with pytest.raises(InvalidInputError, match="have no KVCacheTier; write one"):
+        run("-f", str(tmp_path / "one.yaml"), "-f", str(tmp_path / "two.yaml"))

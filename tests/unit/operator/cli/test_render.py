@@ -101,14 +101,33 @@ def test_routes_that_would_hide_each_other_are_told(tmp_path: Path) -> None:
     for name, hosts in (("a", []), ("b", []), ("c", ["c.example.com"]), ("d", ["c.example.com"])):
         write(tmp_path, name, gateway(*hosts))
     result = rendered("-f", str(tmp_path))
-    assert (result.exit_code, names(result)) == (0, ["a", "b", "c", "d"])
+    assert (result.exit_code, names(result)) == (1, [])
     first, second = result.stderr.splitlines()
     assert first.startswith(
         "default/a and default/b: both ask Gateway default/front for all requests for every"
     )
     assert "default/c and default/d" in second
     assert "c.example.com" in second
+    assert "spec.router.gateway.ownPath" in second
     assert rendered("-f", str(tmp_path / "b.yaml"), "-f", str(tmp_path / "c.yaml")).stderr == ""
+
+
+def test_a_route_that_keeps_some_of_its_requests_is_no_refusal(tmp_path: Path) -> None:
+    for name, hosts in (("a", ["a.example.com"]), ("b", ["a.example.com", "b.example.com"])):
+        write(tmp_path, name, {"spec.router.gateway": {"parentRef": {"name": "front"}, "hostnames": hosts}})
+    result = rendered("-f", str(tmp_path))
+    assert (result.exit_code, names(result)) == (0, ["a", "b"])
+    assert "all requests for a.example.com" in result.stderr
+
+
+def test_routes_of_paths_of_their_own_share_a_gateway(tmp_path: Path) -> None:
+    for name, own in (("a", True), ("b", True), ("c", False)):
+        write(tmp_path, name, {"spec.router.gateway": {"parentRef": {"name": "front"}, "ownPath": own}})
+    result = rendered("-f", str(tmp_path))
+    assert (result.exit_code, result.stderr) == (0, "")
+    routes = [each for each in yaml.safe_load_all(result.stdout) if each["kind"] == "HTTPRoute"]
+    paths = [each["spec"]["rules"][0]["matches"][0]["path"]["value"] for each in routes]
+    assert paths == ["/default/a", "/default/b", "/"]
 
 
 def test_images_from_another_registry_and_one_of_its_own(tmp_path: Path) -> None:
