@@ -9,7 +9,7 @@
 {{- /* A repository without a host is under global.imageRegistry, as in kvtier_operator/planning/image_source.py. */ -}}
 {{- define "kvtier.image" -}}
 {{- $first := regexFind "^[^/]+/" $.Values.image.repository -}}
-{{- $registry := ternary "" $.Values.global.imageRegistry (regexMatch "[.:]|^localhost/" $first) -}}
+{{- $registry := ternary "" ($.Values.global).imageRegistry (regexMatch "[.:]|^localhost/" $first) -}}
 {{- with $registry }}{{ . }}/{{ end }}
 {{- with $.Values.image }}
 {{- if .digest }}{{ .repository }}@{{ .digest }}{{ else }}{{ .repository }}:{{ .tag | default $.Chart.AppVersion }}{{ end }}
@@ -24,7 +24,7 @@
 
 {{- define "kvtier.pullSecretNames" -}}
 {{- $names := list -}}
-{{- range $.Values.global.imagePullSecrets }}{{ if kindIs "map" . }}{{ $names = append $names .name }}{{ else }}{{ $names = append $names . }}{{ end }}{{ end -}}
+{{- range ($.Values.global).imagePullSecrets }}{{ if kindIs "map" . }}{{ $names = append $names .name }}{{ else }}{{ $names = append $names . }}{{ end }}{{ end -}}
 {{- join "," $names }}
 {{- end }}
 

@@ -8,13 +8,21 @@
 - apiGroups: [kvtier.dev]
   resources: [kvcachetiers/status]
   verbs: [patch]
-# children: configuration, identities and addresses of engines and picker
+# children: configuration, identities and addresses of engines and picker; and the ConfigMap with a model's configuration that a resource names
 - apiGroups: [""]
   resources: [configmaps, serviceaccounts, services]
   verbs: [list, watch, create, patch, delete]
 # children: engines and picker, and how many of them are ready
 - apiGroups: [apps]
   resources: [deployments]
+  verbs: [list, watch, create, patch, delete]
+# whether a pod is an engine of its own Deployment, before it is asked what its tiers hold
+- apiGroups: [apps]
+  resources: [replicasets]
+  verbs: [get]
+# children: who may ask the picker, and hear the engines' KV events
+- apiGroups: [networking.k8s.io]
+  resources: [networkpolicies]
   verbs: [list, watch, create, patch, delete]
 # child: a drain takes one engine at a time
 - apiGroups: [policy]
