@@ -27,6 +27,11 @@ def older_vllm(environment: dict[str, str]) -> dict[str, str]:
     return environment | {_OLDER: "1"}
 
 
+def newer_vllm_as_well(environment: dict[str, str]) -> dict[str, str]:
+    """The same environment, for a process that is to run the newer minor whatever this one runs."""
+    return {name: value for name, value in environment.items() if name != _OLDER}
+
+
 def engines_environment() -> dict[str, str]:
     """What an engine of this process needs: it starts programs, and keeps what it learnt of models.
 

@@ -43,7 +43,7 @@ CONTAINERS = [
 ]
 
 _OF_TYPE: Final[dict[str, list[object]]] = {
-    "string": ["/x", "v1.2"],
+    "string": ["/x", "v1.2", "pvc://a/b", "pvc://a/..", "oci://a:1#b", "file:///a/.", "s3://a"],
     "boolean": [True],
     "integer": [1, 2],
     "object": [{}],

@@ -23,11 +23,13 @@ def resource(
     cpu: str = "100Gi",
     geometry: Mapping[str, Any] | None = None,
     model_volume: Mapping[str, Any] | None = None,
+    model_source: Mapping[str, Any] | None = None,
     **spec: Any,  # noqa: ANN401 - further fields of the spec, as in YAML
 ) -> KVCacheTier:
-    """A KVCacheTier with a CPU tier of that size, over which `tiers` is merged."""
+    """A KVCacheTier with a CPU tier of that size; `tiers` and `model_fields` are merged into it."""
     given_model = {"name": model} | ({} if geometry is None else {"geometry": geometry})
     given_model |= {} if model_volume is None else {"volume": model_volume}
+    given_model |= dict(model_source or {}) | dict(spec.pop("model_fields", {}))
     tiers = {"cpu": {"capacity": cpu}} | dict(spec.pop("tiers", {}))
     document = {
         "apiVersion": "kvtier.dev/v1alpha1",

@@ -28,6 +28,20 @@ REFUSED: Final = {
         {"spec.hugepages": {"policy": "Prefer"}},
         "spec.hugepages: unknown field here; it belongs at spec.tiers.cpu.hugepages",
     ),
+    "unknown field, too deep": Refused(
+        {"spec.engine.replicas": 2}, "spec.engine.replicas: unknown field here; it belongs at spec.replicas"
+    ),
+    "unknown field, of the engines": Refused(
+        {"spec.router.env": []},
+        "spec.router.env: unknown field here; there is spec.model.fetcher.env and spec.engine.env; "
+        "the fields here are flavor, version, image, replicas, kvEvents, maxBodySize, weights, failureMode, "
+        "resources, nodeSelector, tolerations, affinity, priorityClassName, gateway, networkPolicy",
+    ),
+    "unknown field, of the other tier": Refused(
+        {"spec.tiers.cpu.directIO": True},
+        "spec.tiers.cpu.directIO: unknown field here; there is spec.tiers.disk.directIO; the fields here are "
+        "capacity, expectedPrefixTokens, hugepages, memlock",
+    ),
     "unknown field, nowhere": Refused(
         {"spec.observability.xyzzy": True},
         "spec.observability.xyzzy: unknown field; the fields here are serviceMonitor, "
@@ -132,6 +146,14 @@ REFUSED: Final = {
         {"spec.tiers.disk": {**DISK, "writesPerHour": "2Ei"}},
         "spec.tiers.disk.writesPerHour: '2Ei' is too large; the largest size is 1Ei",
     ),
+    "a body that is too large": Refused(
+        {"spec.router": {"flavor": "builtin", "maxBodySize": "2Gi"}},
+        "spec.router.maxBodySize: '2Gi' is no size for a body; it must be from 64Ki to 1Gi",
+    ),
+    "a body that is too small": Refused(
+        {"spec.router": {"flavor": "builtin", "maxBodySize": 1024}},
+        "spec.router.maxBodySize: '1024' is no size for a body; it must be from 64Ki to 1Gi",
+    ),
     "a bound that is true": Refused(
         {"spec.tiers.disk": {**DISK, "writesPerHour": True}},
         "spec.tiers.disk.writesPerHour: expected a quantity such as 100Gi, not true",
@@ -153,6 +175,17 @@ REFUSED: Final = {
         {"spec.engine.env": [{"name": "OMP_NUM_THREADS", "value": 4}]},
         'spec.engine.env[0].value: expected text, not the number 4; quote it: "4"',
     ),
+    "a line for a variable": Refused(
+        {"spec.engine.env": ["HF_TOKEN=hf_secret"]}, "spec.engine.env[0]: expected a mapping, not text"
+    ),
+    "a line for a variable's name": Refused(
+        {"spec.engine.env": [{"name": "HF_TOKEN=hf_secret"}]},
+        "spec.engine.env[0].name: the text does not have the form ^[A-Za-z_][A-Za-z0-9_.-]*$ "
+        "(Name of the variable)",
+    ),
+    "a line for arguments": Refused(
+        {"spec.engine.extraArgs": "--api-key secret"}, "spec.engine.extraArgs: expected a list, not text"
+    ),
     "boolean for text": Refused(
         {"spec.engine.nodeSelector": {"example.com/gpu": True}},
         "spec.engine.nodeSelector[example.com/gpu]: expected text, not true; YAML reads on, "
@@ -168,7 +201,8 @@ REFUSED: Final = {
     ),
     "a URL for a host": Refused(
         {"spec.router.gateway": {"parentRef": {"name": "g"}, "hostnames": ["http://a.example"]}},
-        "spec.router.gateway.hostnames[0]: 'http://a.example' does not have the right form (Host names the "
+        "spec.router.gateway.hostnames[0]: 'http://a.example' does not have the form "
+        r"^(\*\.)?[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$ (Host names the "
         "route serves, such as llm.example.com or *.example.com; all when empty)",
     ),
     "mapping for a list": Refused(
@@ -183,8 +217,23 @@ REFUSED: Final = {
     ),
     "relative path": Refused(
         {"spec.tiers.disk": {"capacity": "1Ti", "volume": {"hostPath": {"path": "nvme"}}}},
-        "spec.tiers.disk.volume.hostPath.path: 'nvme' does not have the right form (Absolute "
-        "path on the node)",
+        "spec.tiers.disk.volume.hostPath.path: 'nvme' does not have the form ^/ (Absolute path on the node)",
+    ),
+    "an address in IPv6's clothes": Refused(
+        {"spec.router.networkPolicy": {"ipBlocks": ["::ffff:10.0.0.0/104"]}},
+        "spec.router.networkPolicy.ipBlocks[0]: '::ffff:10.0.0.0/104' is not an address block; write it as "
+        "10.129.0.0/23 or 2001:db8::/64",
+    ),
+    "several address blocks": Refused(
+        {"spec.router.networkPolicy": {"ipBlocks": ["010.0.0.0/8", "10.0.0.0/08", "::/0", "10.0.0.0", ""]}},
+        "spec.router.networkPolicy.ipBlocks[0]: '010.0.0.0/8' is not an address block; write it as "
+        "10.129.0.0/23 or 2001:db8::/64\n"
+        "spec.router.networkPolicy.ipBlocks[1]: '10.0.0.0/08' is not an address block; write it as "
+        "10.129.0.0/23 or 2001:db8::/64\n"
+        "spec.router.networkPolicy.ipBlocks[3]: '10.0.0.0' is not an address block; write it as "
+        "10.129.0.0/23 or 2001:db8::/64\n"
+        "spec.router.networkPolicy.ipBlocks[4]: '' is not an address block; write it as "
+        "10.129.0.0/23 or 2001:db8::/64",
     ),
     "empty name": Refused({"spec.model.name": ""}, "spec.model.name: must not be empty"),
     "name too long": Refused(
@@ -198,6 +247,7 @@ REFUSED: Final = {
         {"spec.replicas": -1, "spec.backend": "Redis", "spec.tiers.cpu.size": "1Gi"},
         "spec.replicas: must be at least 0, not -1\n"
         "spec.backend: 'Redis' is not one of KVTier, Native, LMCache, LMCacheMP\n"
-        "spec.tiers.cpu.size: unknown field; the fields here are capacity, hugepages, memlock",
+        "spec.tiers.cpu.size: unknown field; the fields here are capacity, expectedPrefixTokens, hugepages, "
+        "memlock",
     ),
 }

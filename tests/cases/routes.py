@@ -3,6 +3,9 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from kvtier_operator.planning.route_claims import Claim, Hidden
+from kvtier_operator.planning.route_order import RouteOrder
+
 Document = dict[str, Any]
 
 
@@ -58,3 +61,23 @@ def condition(
         "observedGeneration": generation,
         "lastTransitionTime": "2026-01-01T00:00:00Z",
     }
+
+
+def covers(one: Claim, other: Claim) -> bool:
+    """Whether it attaches wherever another one does."""
+    return all(
+        any(
+            mine.gateway == theirs.gateway
+            and mine.section in ("", theirs.section)
+            and mine.port in (0, theirs.port)
+            for mine in one.listeners
+        )
+        for theirs in other.listeners
+    )
+
+
+def hidden(claim: Claim, others: Iterable[Claim]) -> Hidden | None:
+    """What hides one of them, or a part of it."""
+    order, claims = RouteOrder(), {each.route: each for each in (claim, *others)}
+    order.put(claims, {claim.route})
+    return order.hidden(claim.route)

@@ -20,6 +20,12 @@ class RuleCase:
 _GEOMETRY: Final = "spec.model.geometry"
 RULES: Final = (
     RuleCase(
+        "geometry says what configRef would tell; give one of them",
+        "spec.model",
+        {"spec.model.configRef": {"name": "my-model"}},
+        {"spec.model.configRef": {"name": "my-model"}, "spec.model.geometry": {"kvBytesPerToken": 1}},
+    ),
+    RuleCase(
         "metadata.name must be a DNS label (a-z, 0-9, -, a letter first) of at most 48 characters: "
         "Services carry it",
         "",
@@ -72,6 +78,35 @@ RULES: Final = (
         "spec.engine.resources.limits[memory]",
         {"spec.engine.resources": {"limits": {"memory": "1Ei"}}},
         {"spec.engine.resources": {"limits": {"memory": "2Ei"}}},
+    ),
+    RuleCase(
+        "give either resourceClaimTemplateName or resourceClaimName",
+        "spec.engine.resourceClaims[0]",
+        {
+            "spec.engine": {
+                "resourceClaims": [
+                    {"name": "gpus", "resourceClaimTemplateName": "two-h100"},
+                    {"name": "nic", "resourceClaimName": "nic-0"},
+                ]
+            }
+        },
+        {"spec.engine": {"resourceClaims": [{"name": "gpus"}]}},
+    ),
+    RuleCase(
+        "resources.claims takes from the pod's claims: write the claim into resourceClaims, by the same name",
+        "spec.engine.resources.claims",
+        {
+            "spec.engine": {
+                "resourceClaims": [{"name": "gpus", "resourceClaimTemplateName": "two-h100"}],
+                "resources": {"claims": [{"name": "gpus", "request": "gpu"}]},
+            }
+        },
+        {
+            "spec.engine": {
+                "resourceClaims": [{"name": "gpus", "resourceClaimTemplateName": "two-h100"}],
+                "resources": {"claims": [{"name": "gpu"}]},
+            }
+        },
     ),
     RuleCase(
         "only backend LMCache spreads a disk tier over several volumes; remove extraVolumes",
@@ -224,5 +259,138 @@ RULES: Final = (
         "spec.router.kvEvents",
         {"spec.router": {"flavor": "builtin", "kvEvents": True}},
         {"spec.router": {"flavor": "llm-d", "kvEvents": True}},
+    ),
+    RuleCase(
+        "namespaces and ipBlocks are of the policy that enabled: false leaves out; keep one or the other",
+        "spec.router.networkPolicy",
+        {"spec.router.networkPolicy": {"enabled": True, "namespaces": ["proxies"]}},
+        {"spec.router.networkPolicy": {"enabled": False, "namespaces": ["proxies"]}},
+    ),
+    RuleCase(
+        "must be an address block such as 10.129.0.0/23 or 2001:db8::/64",
+        "spec.router.networkPolicy.ipBlocks[1]",
+        {"spec.router.networkPolicy": {"ipBlocks": ["10.129.0.7/23", "2001:db8::/64", "::1.2.3.4/128"]}},
+        {"spec.router.networkPolicy": {"ipBlocks": ["10.0.0.0/8", "10.0.0.0/33"]}},
+    ),
+    RuleCase(
+        "must be a quantity of bytes from 64Ki to 1Gi, such as 64Mi",
+        "spec.router.maxBodySize",
+        {"spec.router": {"flavor": "builtin", "maxBodySize": "1Gi"}},
+        {"spec.router": {"flavor": "builtin", "maxBodySize": "1.1Gi"}},
+    ),
+    RuleCase(
+        "must be a quantity of bytes from 64Ki to 1Gi, such as 64Mi",
+        "spec.router.maxBodySize",
+        {"spec.router": {"flavor": "builtin", "maxBodySize": 65536}},
+        {"spec.router": {"flavor": "builtin", "maxBodySize": 65535}},
+    ),
+    RuleCase(
+        "only kvtier's own picker has a bound for bodies; set flavor to builtin or leave maxBodySize out",
+        "spec.router.maxBodySize",
+        {"spec.router": {"flavor": "builtin", "maxBodySize": "64Mi"}},
+        {"spec.router": {"flavor": "llm-d", "maxBodySize": "64Mi"}},
+    ),
+    RuleCase(
+        "write pvc://CLAIM or pvc://CLAIM/FOLDER: the name of a claim, and a path without . and ..",
+        "spec.model.source",
+        {"spec.model.source": "pvc://my.models/a/..b/.c"},
+        {"spec.model.source": "pvc://models/../b"},
+    ),
+    RuleCase(
+        "write pvc://CLAIM or pvc://CLAIM/FOLDER: the name of a claim, and a path without . and ..",
+        "spec.model.source",
+        {"spec.model.source": "pvc://models"},
+        {"spec.model.source": "pvc://Models/a"},
+    ),
+    RuleCase(
+        "write oci://IMAGE or oci://IMAGE#FOLDER, such as oci://registry.example/models/qwen3:1#models/qwen3",
+        "spec.model.source",
+        {"spec.model.source": "oci://r.example:5000/models/qwen3:1#models/qwen3"},
+        {"spec.model.source": "oci://r.example/qwen3:1#../qwen3"},
+    ),
+    RuleCase(
+        "write file:///FOLDER, the folder's whole path on the node, without . and ..",
+        "spec.model.source",
+        {"spec.model.source": "file:///srv/models/qwen3"},
+        {"spec.model.source": "file:///srv/../etc"},
+    ),
+    RuleCase(
+        "write file:///FOLDER, the folder's whole path on the node, without . and ..",
+        "spec.model.source",
+        {"spec.model.source": "file:///srv"},
+        {"spec.model.source": "file:///"},
+    ),
+    RuleCase(
+        "the Hub is where name comes from without a source: leave it out",
+        "spec.model.source",
+        {},
+        {"spec.model.source": "hf://Qwen/Qwen3-32B"},
+    ),
+    RuleCase(
+        "Kubernetes mounts pvc://, oci:// and file:// alone: give a fetcher that brings this, or write one",
+        "spec.model.source",
+        {"spec.model.source": "s3://b/m", "spec.model.fetcher": {"image": "a/fetch:1"}},
+        {"spec.model.source": "s3://b/m"},
+    ),
+    RuleCase(
+        "a fetcher brings what source names, such as s3://BUCKET/FOLDER, and nothing that is mounted",
+        "spec.model.fetcher",
+        {"spec.model.source": "s3://b/m", "spec.model.fetcher": {"image": "a/fetch:1"}},
+        {"spec.model.fetcher": {"image": "a/fetch:1"}},
+    ),
+    RuleCase(
+        "a fetcher brings what source names, such as s3://BUCKET/FOLDER, and nothing that is mounted",
+        "spec.model.fetcher",
+        {
+            "spec.model.source": "s3://b/m",
+            "spec.model.fetcher": {"image": "a/fetch:1"},
+            "spec.model.volume": {"emptyDir": {}},
+        },
+        {"spec.model.source": "pvc://models", "spec.model.fetcher": {"image": "a/fetch:1"}},
+    ),
+    RuleCase(
+        "source is a volume of its own, which nothing is downloaded to: leave volume out",
+        "spec.model.volume",
+        {"spec.model.volume": {"emptyDir": {}}},
+        {"spec.model.source": "pvc://models", "spec.model.volume": {"emptyDir": {}}},
+    ),
+    RuleCase(
+        "revision is of the Hub, and source names another place: leave one of them out",
+        "spec.model.revision",
+        {"spec.model.revision": "main"},
+        {"spec.model.source": "pvc://models", "spec.model.revision": "main"},
+    ),
+    RuleCase(
+        "name is a folder already: with a source write what the model is called, such as Qwen/Qwen3-32B",
+        "spec.model.name",
+        {"spec.model.name": "/models/qwen3"},
+        {"spec.model.name": "/models/qwen3", "spec.model.source": "pvc://models"},
+    ),
+    RuleCase(
+        "give value or valueFrom, not both",
+        "spec.model.fetcher.env[0]",
+        {
+            "spec.model.source": "s3://b/m",
+            "spec.model.fetcher": {"image": "a/b", "env": [{"name": "A", "value": "b"}]},
+        },
+        {
+            "spec.model.source": "s3://b/m",
+            "spec.model.fetcher": {
+                "image": "a/b",
+                "env": [{"name": "A", "value": "b", "valueFrom": {"fieldRef": {"fieldPath": "a"}}}],
+            },
+        },
+    ),
+    RuleCase(
+        "LMCACHE_USE_EXPERIMENTAL does nothing: LMCache and vLLM removed it; leave it out",
+        "spec.model.fetcher.env[0].name",
+        {"spec.model.source": "s3://b/m", "spec.model.fetcher": {"image": "a/b", "env": [{"name": "A"}]}},
+        {
+            "spec.model.source": "s3://b/m",
+            "spec.model.fetcher": {
+                "image": "a/b",
+                "env": [{"name": "LMCACHE_USE_EXPERIMENTAL", "value": "1"}],
+            },
+        },
     ),
 )

@@ -17,6 +17,7 @@ _LONG = (
     "secondary_settings",
     "promotions",
     "layer_loads",
+    "speculation",
     "disk",
     "disk_kinds",
     "tier_kinds",

@@ -6,7 +6,7 @@ Those that every engine exposes from its start are compared with a running one's
 import pytest
 from tests.cases.monitoring import read_metrics
 
-from kvtier_operator.reconcile.facts.engine_tokens import _READ
+from kvtier_operator.reconcile.facts.engine_tokens import READ
 from kvtier_operator.runtime.metrics import _CPU_CACHED_TOKENS, _DISK_CACHED_TOKENS
 
 pytestmark = [pytest.mark.engine, pytest.mark.filterwarnings("ignore")]
@@ -20,7 +20,7 @@ def test_offloading_defines_what_is_read() -> None:
 
     disk = {"disk": {"capacity": "1Ti", "volume": {"emptyDir": {}}}}
     read = {name for name in read_metrics(tiers=disk) if "kv_offload" in name or "kvtier" in name}
-    read |= {name for name in _READ if name.startswith("vllm:kvtier_")}
+    read |= {name for name in map(bytes.decode, READ) if name.startswith("vllm:kvtier_")}
     read |= {_CPU_CACHED_TOKENS, _DISK_CACHED_TOKENS}
     defined = {**metrics.get_connector_metric_definitions(), **DEFINITIONS, **metrics_disk.DEFINITIONS}
     # Prometheus' client adds the suffix to counters

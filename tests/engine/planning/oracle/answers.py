@@ -1,0 +1,46 @@
+"""The answers of both minors: asked once for what they depend on, vLLM, the model and how it is asked."""
+
+import hashlib
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any, Final
+
+from tests.cluster.harness.locked import locked
+from tests.cluster.harness.tools import cache_folder
+from tests.engine.planning.oracle.cases import cases
+from tests.newer_vllm import newer_vllm_as_well, older_vllm
+
+MINORS: Final = ("0.32", "0.33")
+_ASKING: Final = ("answer", "ask", "build", "cases", "combinations", "like_cuda")
+
+
+@cache
+def answers(minor: str) -> Mapping[str, list[Mapping[str, Any]]]:
+    """Every answer of a minor: by the model's name, one entry a combination."""
+    folder = answers_folder(minor)
+    folder.mkdir(parents=True, exist_ok=True)
+    with locked(folder.with_suffix(".lock")):  # others may be asking the same
+        if not all((folder / f"{case.key}.json").exists() for case in cases()):
+            _ask(minor, folder)
+    return {case.name: json.loads((folder / f"{case.key}.json").read_text()) for case in cases()}
+
+
+def answers_folder(minor: str) -> Path:
+    """Where they are kept, a file a model."""
+    said = [Path(__file__).with_name(f"{name}.py").read_text() for name in _ASKING]
+    digest = hashlib.sha256("\n".join(said).encode()).hexdigest()[:12]
+    return cache_folder() / f"oracle-{minor}-{digest}"
+
+
+def _ask(minor: str, folder: Path) -> None:
+    own = dict(os.environ) | {"PYTHONWARNINGS": "ignore"}
+    environment = older_vllm(own) if minor == MINORS[0] else newer_vllm_as_well(own)
+    command = [sys.executable, "-m", "tests.engine.planning.oracle.ask", str(folder)]
+    root = Path(__file__).parents[4]
+    done = subprocess.run(command, cwd=root, env=environment, stderr=subprocess.PIPE, text=True, check=False)  # noqa: S603 - our own
+    assert done.returncode == 0, done.stderr[-3000:]

@@ -1,0 +1,91 @@
+"""What a plan says of the same model and combination."""
+
+import json
+from dataclasses import dataclass
+from typing import Final
+
+from tests.cases.kvcachetier import document
+from tests.engine.planning.oracle.cases import MODELS, Case
+from tests.engine.planning.oracle.combinations import Combination
+
+from kvtier_operator.api.resource import KVCacheTier
+from kvtier_operator.cli.observe import observe
+from kvtier_operator.errors import InvalidInputError
+from kvtier_operator.planning.observed import Observed
+from kvtier_operator.planning.plan import Outcome
+from kvtier_operator.planning.planner import make_plan
+
+# What vLLM would start, and a tier be of no use to.
+_OURS: Final = ("NothingCanBeFound",)
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """A plan's figures, or why there is none.
+
+    Attributes:
+        refused: Why it is refused; empty where it is not.
+        block_tokens: Tokens of a block when the engine runs.
+        bytes_per_token_per_rank: On one rank's device.
+        bytes_per_token: In a tier, all ranks.
+        bytes_per_prefix: In a tier, all ranks.
+    """
+
+    refused: str = ""
+    block_tokens: int = 0
+    bytes_per_token_per_rank: int = 0
+    bytes_per_token: int = 0
+    bytes_per_prefix: int = 0
+
+
+def planned(case: Case, combination: Combination, seen: dict[str, Observed], minor: str) -> Planned:
+    """Plan it, as the command line does.
+
+    Args:
+        case: The model.
+        combination: The engine.
+        seen: What was observed of models, for the next combination.
+        minor: Of vLLM.
+    """
+    in_catalogue = case.name.startswith("catalogue: ")
+    folder = MODELS / case.name
+    name = case.name.removeprefix("catalogue: ") if in_catalogue else "example/model"
+    engine: dict[str, object] = {
+        "tensorParallelSize": combination.ranks,
+        "kvCacheDtype": combination.dtype,
+        "image": f"vllm/vllm-openai:v{minor}.0",
+    }
+    if combination.speculation:
+        engine["extraArgs"] = [f"--speculative-config={json.dumps(combination.speculation)}"]
+    if combination.block:
+        engine["blockSize"] = combination.block
+    changes = {
+        "spec.model": {"name": name, "weights": "1Gi"},
+        "spec.engine": engine,
+        "spec.backend": combination.backend,
+        "spec.tiers.cpu.capacity": "2Ti",
+    }
+    try:
+        resource = KVCacheTier.model_validate(document(changes))
+    except ValueError as error:
+        return Planned(refused=" ".join(str(error).split())[:300])
+    try:
+        if case.name not in seen:
+            file = None if in_catalogue else str(folder / next(iter(case.files)))
+            seen[case.name] = observe(resource, model_config=file)
+        plan = make_plan(resource, seen[case.name])
+    except InvalidInputError as error:
+        return Planned(refused=" ".join(str(error).split())[:300])
+    rejected = "; ".join(
+        f"{check.reason}: {check.message}"
+        for check in plan.checks
+        if check.outcome is Outcome.REJECT and check.reason not in _OURS
+    )
+    geometry = plan.geometry
+    return Planned(
+        refused=rejected[:300],
+        block_tokens=geometry.block_tokens,
+        bytes_per_token_per_rank=geometry.kv_bytes_per_token_per_rank,
+        bytes_per_token=geometry.kv_bytes_per_token,
+        bytes_per_prefix=geometry.bytes_per_prefix,
+    )
