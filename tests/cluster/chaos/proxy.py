@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 import functools
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -76,11 +76,17 @@ class Proxy:
         self._upstream = configuration.host
         self._token = configuration.get_api_key_with_prefix("BearerToken")
         self._writes = 0
+        self._watches: dict[asyncio.Transport, asyncio.AbstractEventLoop] = {}
 
     @property
     def writes(self) -> int:
         """Writes so far."""
         return self._writes
+
+    def end_watches(self) -> None:
+        """Breaks every watch that is under way; may be called from another thread."""
+        for watch, loop in [*self._watches.items()]:
+            loop.call_soon_threadsafe(watch.abort)
 
     def kubeconfig(self, folder: Path) -> Path:
         """Writes a kubeconfig that leads here."""
@@ -105,6 +111,17 @@ class Proxy:
         self.calls.append(call)
         return call
 
+    @contextlib.contextmanager
+    def _under_way(self, watch: asyncio.Transport | None) -> Iterator[None]:
+        if watch is None:  # the client is gone
+            yield
+            return
+        self._watches[watch] = asyncio.get_running_loop()
+        try:
+            yield
+        finally:
+            del self._watches[watch]
+
     async def handle(self, session: aiohttp.ClientSession, request: web.Request) -> web.StreamResponse:
         """Answers one request, or not."""
         call = self._call(request)
@@ -119,7 +136,8 @@ class Proxy:
             request.method, url, headers=headers, data=await request.read() or None, allow_redirects=False
         ) as answer:
             if call.is_watch:
-                return await _stream(request, answer, silent=fault.silent)
+                with self._under_way(request.transport):
+                    return await _stream(request, answer, silent=fault.silent)
             body = await answer.read()
             if fault.after is not None:
                 fault.after()

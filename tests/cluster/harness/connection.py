@@ -15,6 +15,11 @@ from kvtier_operator.reconcile.kinds import BY_NAME, TIER
 AT_A_TIME: Final = 16
 """Requests in flight; more did not create more objects a second on two cores."""
 
+_AGAIN: Final = 429
+_AGAIN_S: Final = 1.0
+"""What an API server asks for with it (Retry-After)."""
+_TRIES: Final = 20
+
 
 class WatchEndedError(Exception):
     """A watch is over: what happens from then on is not told."""
@@ -28,11 +33,21 @@ class Connection:
         self._url = url
 
     async def request(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> dict[str, Any]:
-        """One request, its answer parsed.
+        """One request, its answer parsed; asked again when the server says so, as for a kind made just now.
 
         Raises:
             aiohttp.ClientResponseError: The server refused it.
         """
+        for _ in range(_TRIES):
+            try:
+                return await self._request(method, path, body)
+            except aiohttp.ClientResponseError as error:
+                if error.status != _AGAIN:
+                    raise
+                await asyncio.sleep(_AGAIN_S)
+        return await self._request(method, path, body)
+
+    async def _request(self, method: str, path: str, body: Mapping[str, Any] | None) -> dict[str, Any]:
         content = None if body is None else orjson.dumps(body)
         headers = {
             "Content-Type": "application/merge-patch+json" if method == "PATCH" else "application/json"

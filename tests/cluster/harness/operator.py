@@ -52,8 +52,15 @@ class Operator:
 
     def resident_bytes(self) -> int:
         """Its resident memory now."""
+        return self._memory("VmRSS")
+
+    def peak_bytes(self) -> int:
+        """The most that it ever had."""
+        return self._memory("VmHWM")
+
+    def _memory(self, what: str) -> int:
         status = Path(f"/proc/{self.process.pid}/status").read_text(encoding="ascii")
-        (line,) = (line for line in status.splitlines() if line.startswith("VmRSS:"))
+        (line,) = (line for line in status.splitlines() if line.startswith(f"{what}:"))
         return int(line.split()[1]) * _KIB
 
     def stop(self) -> None:

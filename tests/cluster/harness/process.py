@@ -46,6 +46,8 @@ class Process:
         deadline = time.monotonic() + _START_TIMEOUT_S
         while not is_ready():
             if self._ended_within(_POLL_S):
+                if is_ready():
+                    return  # what is waited for was its last deed
                 raise RuntimeError(f"ended with {self._popen.returncode}; its log ends:\n{self._log_end()}")
             if time.monotonic() > deadline:
                 raise RuntimeError(

@@ -105,6 +105,13 @@ MODULES: Final = (
         {"helm.sh/helm/v4/internal/version.version": "{version}"},
     ),
     Module("kwok", "sigs.k8s.io/kwok", {"kwok": "sigs.k8s.io/kwok/cmd/kwok"}, {}),
+    Module(
+        "h2spec",
+        "github.com/summerwind/h2spec",
+        {"h2spec": "github.com/summerwind/h2spec/cmd/h2spec"},
+        {},
+        only_long=True,
+    ),
     # Earlier ones, whose configuration has another form.
     *(
         Module(f"picker-{minor}", _GAIE, {f"epp-{minor}": f"{_GAIE}/cmd/epp"}, {}, only_long=True)
@@ -132,7 +139,7 @@ def programs(names: Iterable[str], say: Say) -> dict[str, Path]:
     Raises:
         MissingToolError: No Go to build them with, or a build failed.
     """
-    found = {name: given for name in names if (given := _given(name))}
+    found = {name: path for name in names if (path := given(name))}
     for module in MODULES:
         wanted = [name for name in names if name in module.packages and name not in found]
         if wanted:
@@ -160,7 +167,7 @@ def go() -> str:
     )
 
 
-def _given(name: str) -> Path | None:
+def given(name: str) -> Path | None:
     """The program in KUBEBUILDER_ASSETS, the folder in which other projects' tests look, if it is there."""
     given = Path(os.environ.get("KUBEBUILDER_ASSETS") or "/nonexistent") / name
     return given if given.is_file() else None

@@ -17,7 +17,7 @@ from tests.cluster.install.running import installed
 from tests.waiting import eventually
 
 from kvtier_operator.install.rules import CLUSTER, NAMESPACED
-from kvtier_operator.planning.objects.names import INSTANCE_LABEL
+from kvtier_operator.planning.objects.names import COMPONENT_LABEL, INSTANCE_LABEL, Component
 from kvtier_operator.reconcile.kinds import KINDS, Kind
 
 # Google publishes no CRDs to install; what the operator asks about an object does not depend on its fields.
@@ -25,6 +25,7 @@ UNPUBLISHED = [
     each for each in KINDS if each.api_version.split("/")[0].endswith(("gke.io", "googleapis.com"))
 ]
 PROVIDERS = ("istio", "gke")
+REPLICAS = 2
 
 
 def resource(provider: str) -> dict[str, Any]:
@@ -35,7 +36,7 @@ def resource(provider: str) -> dict[str, Any]:
         "metadata": {"name": provider},
         "spec": {
             "model": {"name": "Qwen/Qwen3-32B"},
-            "replicas": 2,
+            "replicas": REPLICAS,
             "engine": {"tensorParallelSize": 2, "gpuMemory": "80Gi"},
             "tiers": {"cpu": {"capacity": "100Gi"}},
             "router": {"gateway": {"parentRef": {"name": "front"}, "provider": provider}},
@@ -55,6 +56,13 @@ def test_every_call_has_its_rule_and_every_rule_its_call(
         listed = {"apiVersion": "v1", "kind": "List", "items": [resource(each) for each in PROVIDERS]}
         kubectl("apply", *place, "--filename", "-", stdin=json.dumps(listed))
         made = eventually(lambda: _of_every_kind(kubectl, namespace), "objects of every kind")
+
+        # engines are ready, as their kubelets say: one of each resource is asked what its tiers hold
+        eventually(lambda: _ready(kubectl, namespace), "engines of both resources")
+        eventually(
+            lambda: any(each.right[1] == "replicasets" for each in asked(site.audit_log, SYSTEM, OPERATOR)),
+            "that the operator makes sure whose engines they are",
+        )
 
         # someone takes one of them away, which makes it ask whether the resource is still there
         kubectl("delete", "service", "istio-engine", *place)
@@ -95,6 +103,18 @@ def _of_every_kind(kubectl: Command, namespace: str) -> list[dict[str, Any]]:
     kinds = ",".join(f"{each.plural}.{each.api_version.rpartition('/')[0]}".rstrip(".") for each in KINDS)
     found = {each["kind"]: each for each in kubectl.json("get", kinds, *chosen)["items"]}
     return [*found.values()] if len(found) == len(KINDS) else []
+
+
+def _ready(kubectl: Command, namespace: str) -> bool:
+    """Says of all pods of engines there are what a kubelet would; whether these are all that are wanted."""
+    chosen = ("--namespace", namespace, "--selector", f"{COMPONENT_LABEL}={Component.ENGINE}")
+    pods = kubectl.json("get", "pods", *chosen)["items"]
+    status = {"phase": "Running", "podIP": "127.0.0.1", "podIPs": [{"ip": "127.0.0.1"}]}
+    status |= {"conditions": [{"type": "Ready", "status": "True"}]}
+    for pod in pods:
+        place = (pod["metadata"]["name"], "--namespace", namespace, "--subresource", "status")
+        kubectl("patch", "pod", *place, "--type", "merge", "--patch", json.dumps({"status": status}))
+    return len(pods) == len(PROVIDERS) * REPLICAS
 
 
 def _renamed(document: dict[str, Any]) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from tests.cluster.harness.places import CHART, CI_VALUES, CRD, MANIFESTS, OPERA
 
 from kvtier_operator.planning.image_source import image_source
 from kvtier_operator.planning.images import ImageName
+from kvtier_operator.planning.policy import OwnerPolicy, policy_of_text
 
 MIRROR = CHART / "ci" / "mirror-values.yaml"
 EVERYTHING = CHART / "ci" / "everything-values.yaml"
@@ -56,6 +57,13 @@ def test_defaults_are_the_manifests(helm: Command) -> None:
         ({"global": {"imageRegistry": "https://registry.example"}}, "imageRegistry"),
         ({"global": {"imagePullSecrets": ["a,b"]}}, "imagePullSecrets"),
         ({"watchNamespaces": ["other"], "tiers": [TIER]}, "watchNamespaces"),
+        ({"watchNamespaces": ["other", "other"]}, "watchNamespaces"),
+        ({"watchNamespaces": ["Not/A.Name"]}, "watchNamespaces"),
+        ({"image": {"repository": "kvtier/operator:1"}}, "repository"),
+        ({"image": {"repository": f"kvtier/operator@sha256:{'0' * 64}"}}, "repository"),
+        ({"image": {"tag": "a b"}}, "tag"),
+        ({"operator": {"policy": {"hostPath": "never"}}}, "hostPath"),
+        ({"operator": {"policy": {"ipcLock": ["a"]}}}, "ipcLock"),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
@@ -101,6 +109,37 @@ def test_values_kept_from_a_release_without_images_are_enough(helm: Command) -> 
     kept = ("--set", f"images=null,image.digest=sha256:{'0' * 64}")
     said = helm("install", "kvtier", CHART, "--namespace", SYSTEM, "--dry-run=client", *kept)
     assert "the first container of engines' pods is pulled by its tag (images.doctor)" in said
+
+
+def test_values_without_what_charts_share(helm: Command) -> None:
+    """An umbrella chart may have `global: null`."""
+    image = _operator_pod(helm, "--set", "global=null")["containers"][0]["image"]
+    assert image == _operator_pod(helm)["containers"][0]["image"]
+
+
+def test_the_owner_s_limits_reach_the_process(helm: Command, tmp_path: Path) -> None:
+    values = tmp_path / "values.yaml"
+    limits = {"hostPath": ["/it's/a\"b"], "hostNames": ["*.example"], "images": []}
+    values.write_text(yaml.safe_dump({"operator": {"policy": limits}}))
+    [container] = _operator_pod(helm, "--values", values)["containers"]
+    environment = {each["name"]: each["value"] for each in container["env"]}
+    told = policy_of_text(environment["KVTIER_POLICY"], "the pod")
+    assert told == OwnerPolicy(host_path=("/it's/a\"b",), images=(), host_names=("*.example",))
+
+
+@pytest.mark.parametrize("enabled", [True, False])
+def test_who_may_edit_may_write_tiers_only_with_the_policy(helm: Command, *, enabled: bool) -> None:
+    given = f"admissionPolicy.enabled={str(enabled).lower()}"
+    rendered = yaml.safe_load_all(helm("template", "kvtier", CHART, "--set", given))
+    made = {(each["kind"], each["metadata"]["name"]) for each in rendered if each}
+    assert (("ClusterRole", f"{OPERATOR}-edit") in made) is enabled
+    assert (("ValidatingAdmissionPolicyBinding", OPERATOR) in made) is enabled
+    assert ("ClusterRole", f"{OPERATOR}-view") in made
+
+
+def test_values_kept_from_a_release_without_the_policy_have_it(helm: Command) -> None:
+    rendered = helm("template", "kvtier", CHART, "--set", "admissionPolicy=null")
+    assert "kind: ValidatingAdmissionPolicyBinding" in rendered
 
 
 def _operator_pod(helm: Command, *values: str | Path) -> dict[str, Any]:
@@ -225,3 +264,11 @@ def _without_chart(document: dict[str, Any]) -> dict[str, Any]:
         container = document["spec"]["template"]["spec"]["containers"][0]
         assert container.pop("imagePullPolicy") == "IfNotPresent", "what Kubernetes makes of a tag by itself"
     return document
+
+
+def test_an_install_without_rights_beyond_its_namespaces(helm: Command) -> None:
+    off = ("crds.enabled", "admissionPolicy.enabled", "rbac.aggregate", "rbac.clusterReads")
+    values = ",".join(("watchNamespaces={one}", *(f"{each}=false" for each in off)))
+    rendered = yaml.safe_load_all(helm("template", "kvtier", CHART, "--namespace", SYSTEM, "--set", values))
+    kinds = {each["kind"] for each in rendered if each}
+    assert kinds == {"Deployment", "Role", "RoleBinding", "Service", "ServiceAccount"}

@@ -9,14 +9,8 @@ from tests.cluster.harness.commands import Command
 from tests.cluster.harness.control_plane import ControlPlane
 from tests.cluster.harness.places import CHART, OPERATOR, SYSTEM
 from tests.cluster.install.running import installed
+from tests.cluster.install.told import RESOURCE, observed, ready
 from tests.waiting import eventually
-
-RESOURCE = {
-    "apiVersion": "kvtier.dev/v1alpha1",
-    "kind": "KVCacheTier",
-    "metadata": {"name": "qwen"},
-    "spec": {"model": {"name": "Qwen/Qwen3-32B"}, "tiers": {"cpu": {"capacity": "100Gi"}}},
-}
 
 
 @pytest.mark.usefixtures("clean_system")
@@ -28,17 +22,17 @@ def test_it_says_what_it_may_not(
     role = kubectl.json("get", "clusterrole", OPERATOR)
     with installed(site, kubectl, tmp_path) as operator:
         kubectl("apply", "--namespace", namespace, "--filename", "-", stdin=json.dumps(RESOURCE))
-        eventually(lambda: _reason(kubectl, namespace, "Unschedulable"), "word of pods without a node")
+        eventually(lambda: ready(kubectl, namespace, "Unschedulable"), "word of pods without a node")
 
         # a Service that vanishes has it ask whether the resource is still there
         _set_rules(kubectl, [_without(each, "kvcachetiers", "get") for each in role["rules"]])
         kubectl("delete", "service", "qwen-engine", "--namespace", namespace)
-        told = eventually(lambda: _reason(kubectl, namespace, "RoundFailed"), "word in the status")
+        told = eventually(lambda: ready(kubectl, namespace, "RoundFailed"), "word in the status")
         assert told["status"] == "Unknown"
         assert 'cannot get resource "kvcachetiers"' in told["message"]
 
         _set_rules(kubectl, role["rules"])
-        eventually(lambda: _reason(kubectl, namespace, "Unschedulable"), "the same word again")
+        eventually(lambda: ready(kubectl, namespace, "Unschedulable"), "the same word again")
 
         # neither can it be said in the status: an Event does
         _set_rules(kubectl, [_without(each, "kvcachetiers/status", "patch") for each in role["rules"]])
@@ -49,7 +43,7 @@ def test_it_says_what_it_may_not(
         eventually(lambda: operator.metrics()["kvtier_reconciles_total"] > failed + 2, "more tries")
         assert _events(kubectl, namespace).count("kvcachetiers/status") == 1
         _set_rules(kubectl, role["rules"])
-        eventually(lambda: _observed(kubectl, namespace) == 2, "status of the change")
+        eventually(lambda: observed(kubectl, namespace) == 2, "status of the change")
 
 
 def _without(rule: dict[str, Any], resource: str, verb: str) -> dict[str, Any]:
@@ -63,26 +57,6 @@ def _without(rule: dict[str, Any], resource: str, verb: str) -> dict[str, Any]:
 def _set_rules(kubectl: Command, rules: list[dict[str, Any]]) -> None:
     patch = json.dumps([{"op": "replace", "path": "/rules", "value": rules}])
     kubectl("patch", "clusterrole", OPERATOR, "--type=json", "--patch", patch)
-
-
-def _status(kubectl: Command, namespace: str) -> dict[str, Any]:
-    status: dict[str, Any] = kubectl.json("get", "kvct", "qwen", "--namespace", namespace).get("status", {})
-    return status
-
-
-def _ready(kubectl: Command, namespace: str) -> dict[str, Any]:
-    conditions = _status(kubectl, namespace).get("conditions", ())
-    return next((each for each in conditions if each["type"] == "Ready"), {})
-
-
-def _reason(kubectl: Command, namespace: str, reason: str) -> dict[str, Any]:
-    """Condition Ready if it has this reason; else nothing."""
-    found = _ready(kubectl, namespace)
-    return found if found.get("reason") == reason else {}
-
-
-def _observed(kubectl: Command, namespace: str) -> int:
-    return int(_status(kubectl, namespace)["observedGeneration"])
 
 
 def _events(kubectl: Command, namespace: str) -> str:

@@ -2,12 +2,14 @@
 
 import json
 import random
+import subprocess
 import time
 from typing import Any
 
 import pytest
 from tests.cluster.harness.engines import SMALL_MODEL
-from tests.cluster.node.engines import METRICS_PORT, OURS, Engines
+from tests.cluster.harness.node.processes import pod_processes
+from tests.cluster.node.engines import OURS, Engines
 from tests.picker.harness.client import Answer, post
 from tests.picker.harness.envoy import Envoy
 from tests.waiting import eventually
@@ -47,10 +49,14 @@ def came_back_to_its_engine(engines: Engines, envoy: Envoy, name: str) -> bool:
 
 def explained(engines: Engines, prompt: str) -> list[dict[str, Any]]:
     """What our picker says of each engine for a prompt, the best first."""
-    (ip,) = engines.ips("picker").values()
-    body = json.dumps({"model": SMALL_MODEL.name, "prompt": prompt}).encode()
-    answer = post(f"http://{ip}:{METRICS_PORT}/explain/v1/completions", body)
-    pods: list[dict[str, Any]] = json.loads(answer.body)["pods"]
+    (picker,) = engines.pods("picker")
+    body = json.dumps({"model": SMALL_MODEL.name, "prompt": prompt})
+    url = "http://127.0.0.1:9091/explain/v1/completions"
+    (process, *_) = pod_processes(picker["metadata"]["uid"])
+    # it answers its own pod alone, which is what kubectl port-forward comes from
+    command = ["nsenter", f"--net=/proc/{process.pid}/ns/net", "curl", "--silent", "--data", body, url]
+    answer = subprocess.run(command, check=True, capture_output=True, timeout=60)  # noqa: S603 - our own command
+    pods: list[dict[str, Any]] = json.loads(answer.stdout)["pods"]
     return pods
 
 

@@ -1,6 +1,7 @@
 """One operator on an API server without controllers: what Deployments and pods say is the test's."""
 
 from collections.abc import Generator, Iterator
+from contextlib import contextmanager
 from itertools import count
 from pathlib import Path
 
@@ -20,12 +21,19 @@ _LOG_LINES = 30
 _NUMBERS = count(1)
 
 
-@pytest.fixture(scope="package")
-def server(provider: Provider, say: Say) -> Iterator[Cluster]:
+@contextmanager
+def _served(provider: Provider, say: Say) -> Iterator[Cluster]:
+    """An API server that knows KVCacheTiers."""
     need(provider, Ability.CONTROL_PLANE)
     with made(provider.control_plane(say)) as running:
         with running.client() as api:
             install(api, crd())
+        yield running
+
+
+@pytest.fixture(scope="package")
+def server(provider: Provider, say: Say) -> Iterator[Cluster]:
+    with _served(provider, say) as running:
         yield running
 
 
@@ -53,6 +61,19 @@ def world(server: Cluster, operator: Operator) -> Iterator[World]:
     del operator
     with server.client() as api:
         yield World(api, create_namespace(api, f"world-{next(_NUMBERS)}"))
+
+
+@pytest.fixture
+def quiet_server(provider: Provider, say: Say) -> Iterator[Cluster]:
+    """An API server where no operator runs but the test's own."""
+    with _served(provider, say) as running:
+        yield running
+
+
+@pytest.fixture
+def own_account(quiet_server: Cluster, say: Say) -> Iterator[Account]:
+    with made(shipped_account(quiet_server, say)) as shipped:
+        yield shipped
 
 
 @pytest.hookimpl(wrapper=True)

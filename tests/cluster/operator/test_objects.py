@@ -6,6 +6,7 @@ from tests.cluster.operator.world import World, resource
 
 from kvtier_operator.api.parse import parse_resource
 from kvtier_operator.planning.objects import build_objects
+from kvtier_operator.planning.objects.names import MANAGED_BY_LABEL
 from kvtier_operator.planning.observed import Observed
 from kvtier_operator.planning.planner import make_plan
 
@@ -142,18 +143,30 @@ def test_a_service_that_someone_widened_is_put_back(world: World) -> None:
     )
 
 
-def test_an_own_object_that_lost_its_label_is_repaired(world: World) -> None:
+@pytest.mark.parametrize(
+    ("api_version", "kind", "name"),
+    [
+        ("v1", "ServiceAccount", "qwen-picker"),
+        ("v1", "ConfigMap", "qwen-picker"),
+        ("v1", "Service", "qwen-picker"),
+        ("rbac.authorization.k8s.io/v1", "RoleBinding", "qwen-picker"),
+        ("apps/v1", "Deployment", "qwen-engine"),
+    ],
+)
+def test_an_own_object_that_lost_its_label_is_repaired(
+    world: World, api_version: str, kind: str, name: str
+) -> None:
     world.create(resource())
     world.until_settled()
-    world.core.patch_namespaced_service(
-        "qwen-picker", world.namespace, {"metadata": {"labels": {"app.kubernetes.io/managed-by": None}}}
+    before = world.find(api_version, kind, name)
+    assert before
+    world.patch(api_version, kind, name, {"metadata": {"labels": {MANAGED_BY_LABEL: None}}})
+    repaired = world.until_object(
+        api_version, kind, name, lambda live: live and live["metadata"]["labels"].get(MANAGED_BY_LABEL)
     )
-    world.until_object(
-        "v1",
-        "Service",
-        "qwen-picker",
-        lambda live: live and live["metadata"]["labels"].get("app.kubernetes.io/managed-by") == "kvtier",
-    )
+    assert repaired
+    for field in ("uid", "labels", "annotations", "ownerReferences"):
+        assert repaired["metadata"][field] == before["metadata"][field]
 
 
 @pytest.mark.parametrize(
@@ -165,6 +178,8 @@ def test_someone_elses_object_of_the_same_name_is_left_alone(world: World, label
     world.create(resource())
     said = world.until_condition("RouterReady", reason="NameTaken")["message"]
     assert "ConfigMap qwen-picker" in said
+    for name in ("EnginesReady", "Ready"):  # the engines are not made either, and that is why
+        assert "ConfigMap qwen-picker" in world.until_condition(name, reason="NameTaken")["message"]
     left = world.find("v1", "ConfigMap", "qwen-picker")
     assert left
     assert left["data"] == {"theirs": "yes"}

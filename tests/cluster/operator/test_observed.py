@@ -3,10 +3,12 @@
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from threading import Event, Thread
 
 import pytest
-from tests.cluster.operator.world import Document, World, resource
+from tests.cluster.operator.world import Document, World, condition, resource
+from tests.waiting import eventually
 
 PLANNED_TOKENS = 409_600
 ENTRIES = 6_400
@@ -18,6 +20,7 @@ class FakeEngine:
     def __init__(self, port: int) -> None:
         self.port = port
         self.cpu_tokens = 0
+        self.block_tokens = 16
         self.pinned_bytes: int | None = None
         self.broken = False
         self.asked = Event()
@@ -31,7 +34,7 @@ def engine() -> Iterator[FakeEngine]:
 
 
 @contextmanager
-def _serving(of: Callable[[], FakeEngine]) -> Iterator[int]:
+def _serving(of: Callable[[], FakeEngine], host: str = "127.0.0.1", at: int = 0) -> Iterator[int]:
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
             of().asked.set()
@@ -41,7 +44,8 @@ def _serving(of: Callable[[], FakeEngine]) -> Iterator[int]:
             text = f'vllm:kvtier_cpu_capacity_tokens{{engine="0"}} {of().cpu_tokens}.0\n'
             if of().pinned_bytes is not None:
                 text += f'vllm:kvtier_cpu_pinned_bytes{{engine="0"}} {of().pinned_bytes}.0\n'
-            text += 'vllm:cache_config_info{block_size="16",kv_cache_size_tokens="64000",engine="0"} 1.0\n'
+            labels = f'block_size="{of().block_tokens}",kv_cache_size_tokens="64000",engine="0"'
+            text += f"vllm:cache_config_info{{{labels}}} 1.0\n"
             self.send_response(200)
             self.end_headers()
             self.wfile.write(text.encode())
@@ -49,7 +53,7 @@ def _serving(of: Callable[[], FakeEngine]) -> Iterator[int]:
         def log_message(self, *_: object) -> None:
             pass
 
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    server = ThreadingHTTPServer((host, at), Handler)
     thread = Thread(target=server.serve_forever)
     thread.start()
     try:
@@ -87,9 +91,17 @@ def test_a_size_near_the_plan_is_told_and_leaves_the_picker_alone(
     engine.cpu_tokens = int(PLANNED_TOKENS * share)
     status = _run(world, engine)["status"]
     assert status["tiers"]["cpu"]["tokens"] == engine.cpu_tokens
-    assert status["tiers"]["gpu"] == {"bytes": 64_000 * 262_144, "tokens": 64_000, "source": "Observed"}
+    gpu = {"bytes": 64_000 * 262_144, "tokens": 64_000, "source": "Observed", "blockTokens": 16}
+    assert status["tiers"]["gpu"] == gpu
     assert status["router"]["entries"]["cpuPrefix"] == ENTRIES
     assert status["router"]["entries"]["gpuPrefix"] == 1_000, "known for the first time"
+
+
+def test_the_picker_follows_the_block_that_vllm_has_chosen(world: World, engine: FakeEngine) -> None:
+    engine.cpu_tokens, engine.block_tokens = PLANNED_TOKENS, 128
+    status = _run(world, engine)["status"]
+    assert status["tiers"]["gpu"]["blockTokens"] == 128
+    assert (status["router"]["tokensPerEntry"], status["router"]["entries"]["cpuPrefix"]) == (128, 3_200)
 
 
 def test_what_is_not_locked_in_memory_is_said(world: World, engine: FakeEngine) -> None:
@@ -136,3 +148,56 @@ def test_an_engine_that_did_not_answer_is_asked_again_whatever_happens_meanwhile
     world.until_settled()
     world.make_ready()
     assert world.until(_is_observed, "observed tier")["status"]["tiers"]["cpu"]["tokens"] == PLANNED_TOKENS
+
+
+@pytest.mark.parametrize(
+    "maker",
+    [
+        "nobody",
+        "a ReplicaSet that is not there",
+        "a ReplicaSet of somebody's",
+        "a path to the engine's ReplicaSet",
+        "a query after the engine's ReplicaSet",
+    ],
+)
+def test_a_pod_that_only_says_it_is_an_engine_is_not_asked(
+    world: World, engine: FakeEngine, maker: str
+) -> None:
+    """The first by name is another's; the engine is asked all the same, and the other never."""
+    engine.cpu_tokens = PLANNED_TOKENS
+    with _serving(lambda: other, "127.0.0.2", engine.port):
+        other = FakeEngine(engine.port)
+        world.create(resource(replicas=1, engine={"port": engine.port}))
+        world.until_settled()
+        deployment = world.find("apps/v1", "Deployment", "qwen-engine")
+        assert deployment
+        own = world.replica_set(deployment)
+        controllers: dict[str, tuple[Document, ...]] = {
+            "nobody": (),
+            "a ReplicaSet that is not there": (own | {"uid": "0" * 8 + "-0000-0000-0000-" + "0" * 12},),
+            "a ReplicaSet of somebody's": (world.replica_set(deployment, owner_uid="somebody-s"),),
+            "a path to the engine's ReplicaSet": (own | {"name": f"%2e%2e/replicasets/{own['name']}"},),
+            "a query after the engine's ReplicaSet": (own | {"name": f"{own['name']}?resourceVersion=0"},),
+        }
+        ready = {"conditions": [{"type": "Ready", "status": "True"}]}
+        at = {"podIP": "127.0.0.2", "podIPs": [{"ip": "127.0.0.2"}]}
+        world.add_pod("a", ready | at, controllers=controllers[maker])
+        world.add_pod("one", ready | {"podIP": "127.0.0.1", "podIPs": [{"ip": "127.0.0.1"}]})
+        world.make_ready()
+        world.until(_is_observed, "observed tier")
+        assert not other.asked.is_set()
+
+
+def test_what_no_plan_can_justify_is_not_taken_and_the_status_goes_on(
+    world: World, engine: FakeEngine, log: Path
+) -> None:
+    engine.cpu_tokens = 1 << 62
+    _start(world, engine)
+    told = (
+        "what pod one says of its tiers is not taken: 4611686018427387904 tokens in tier cpu, 819200 at most"
+    )
+    eventually(lambda: told in log.read_text(), "a line about the pod")
+    world.until(lambda each: told in str(condition(each, "EnginesReady")), "word in the status")
+    world.until_condition("EnginesReady", status="True")
+    world.change(replicas=2)
+    assert world.until_settled()["status"]["tiers"]["cpu"]["source"] == "Planned"

@@ -10,6 +10,7 @@ from tests.cluster.harness.operator import Operator
 from tests.cluster.harness.providers.provider import Cluster
 from tests.cluster.operator.world import POOL, ROUTE, World, create_namespace, resource
 
+OWN_PATH = {"parentRef": {"name": "gateway"}, "ownPath": True}
 _CRDS = {"inferencepools.inference.networking.k8s.io", "httproutes.gateway.networking.k8s.io"}
 
 
@@ -89,6 +90,36 @@ def test_two_resources_that_ask_for_the_same_requests(world: World) -> None:
     world.until_condition("RouterReady", reason="Progressing", name="second")
     world.gateway_says(condition(), name="second")
     world.until_condition("Ready", status="True", name="second")
+
+
+def test_two_resources_that_share_a_gateway_by_paths_of_their_own(world: World) -> None:
+    for name in ("first", "second"):
+        world.create(resource(name, router={"gateway": OWN_PATH}))
+        world.until_object(*ROUTE, name, lambda live: live)
+        world.until_settled(name)
+        world.make_ready(name)
+        world.gateway_says(condition(), name=name)
+    world.until_condition("Ready", status="True", name="first")
+    world.until_condition("Ready", status="True", name="second")
+    made = world.find(*ROUTE, "second")
+    assert made
+    [rule] = made["spec"]["rules"]
+    assert rule["matches"][0]["path"] == {"type": "PathPrefix", "value": f"/{world.namespace}/second"}
+
+
+def test_a_path_of_ones_own_that_somebody_has(world: World) -> None:
+    path = {"type": "PathPrefix", "value": f"/{world.namespace}/second"}
+    theirs = route(
+        f"{world.namespace}/another", gateway=f"{world.namespace}/gateway", matches=[{"path": path}]
+    )
+    world.make(*ROUTE, theirs)  # first: the older one is served
+    world.create(resource("second", router={"gateway": OWN_PATH}))
+    world.until_object(*ROUTE, "second", lambda live: live)
+    world.until_settled("second")
+    world.make_ready("second")
+    world.gateway_says(condition(), name="second")
+    said = world.until_condition("RouterReady", reason="RouteHidden", name="second")["message"]
+    assert f"all requests below /{world.namespace}/second for every host go to HTTPRoute " in said
 
 
 def test_a_route_of_somebody_else(world: World) -> None:

@@ -1,41 +1,14 @@
 """What the cluster around a resource does: kinds that come, namespaces that go, quotas, nodes, restarts."""
 
-from pathlib import Path
-
 import pytest
 from kubernetes import client
 from tests.cases.routes import condition
-from tests.cluster.harness.account import Account
 from tests.cluster.harness.custom_resources import installed
 from tests.cluster.harness.modules import published_crds
-from tests.cluster.harness.operator import Operator, running_operator
-from tests.cluster.harness.providers.provider import Cluster
-from tests.cluster.operator.world import POOL, ROUTE, World, create_namespace, resource
-from tests.waiting import eventually
+from tests.cluster.harness.operator import Operator
+from tests.cluster.operator.world import POOL, ROUTE, Document, World, create_namespace, resource
 
 _ROUTES = {"inferencepools.inference.networking.k8s.io", "httproutes.gateway.networking.k8s.io"}
-
-
-def test_a_restart_writes_nothing(server: Cluster, account: Account, tmp_path: Path) -> None:
-    with server.client() as api:
-        world = World(api, create_namespace(api, "restarted"))
-        options = {"kubeconfig": account.kubeconfig(), "namespaces": (world.namespace,)}
-        with running_operator(**options, log=tmp_path / "first.log") as first:  # type: ignore[arg-type]
-            world.create(resource())
-            world.create(resource("rejected", engine={"tensorParallelSize": 3}))
-            world.until_settled("rejected")
-            world.until_settled()
-            world.make_ready()
-            world.until_condition("EnginesReady", status="True")
-            assert first.writes() > 10
-        with running_operator(**options, log=tmp_path / "second.log") as second:  # type: ignore[arg-type]
-            eventually(lambda: second.metrics().get("kvtier_reconciles_total", 0) >= 2, "reconciliations")
-            world.create(resource("new"))
-            world.until_settled("new")
-            new_objects = len(world.children("new"))
-            told = len([each for each in world.events() if each[0] == "Warning"])
-            assert second.writes() <= new_objects + 1 + told
-            assert second.writes("Deployment") == 2
 
 
 def test_kinds_that_are_installed_later(world: World) -> None:
@@ -52,6 +25,38 @@ def test_kinds_that_are_installed_later(world: World) -> None:
         assert world.find(*POOL, "qwen")
         assert world.find(*ROUTE, "qwen")
     world.until_condition("RouterReady", reason="CRDsMissing")
+
+
+def test_a_label_more_in_a_pools_selector_is_taken_out(world: World) -> None:
+    """It would leave the pool without pods, and an apply does not touch it."""
+    definitions = (each for each in published_crds() if each["metadata"]["name"] in _ROUTES)
+    with installed(world.api, definitions):
+        world.create(resource(router={"gateway": {"parentRef": {"name": "gateway"}}}))
+        pool = world.until_object(*POOL, "qwen", lambda live: live)
+        assert pool
+        more = {"spec": {"selector": {"matchLabels": {"somebodys": "label"}}}}
+        world.patch(*POOL, "qwen", more)
+        repaired = world.until_object(
+            *POOL, "qwen", lambda live: live and "somebodys" not in str(live["spec"])
+        )
+        assert repaired
+        assert repaired["spec"] == pool["spec"]
+        assert repaired["metadata"]["uid"] == pool["metadata"]["uid"]
+
+
+def test_a_config_map_that_somebody_made_immutable_follows_all_the_same(world: World) -> None:
+    world.create(resource())
+    before = world.until_object("v1", "ConfigMap", "qwen-picker", lambda live: live)
+    assert before
+    world.patch("v1", "ConfigMap", "qwen-picker", {"immutable": True})
+    world.change(tiers={"cpu": {"capacity": "200Gi"}})
+
+    def is_another(live: Document | None) -> bool:
+        return live is not None and live["data"] != before["data"]
+
+    after = world.until_object("v1", "ConfigMap", "qwen-picker", is_another)
+    assert after
+    assert after["metadata"]["uid"] != before["metadata"]["uid"]
 
 
 def test_a_namespace_that_is_being_deleted(world: World, operator: Operator) -> None:

@@ -20,6 +20,7 @@ CHILDREN: Final = (
     ("v1", "Service"),
     ("rbac.authorization.k8s.io/v1", "Role"),
     ("rbac.authorization.k8s.io/v1", "RoleBinding"),
+    ("networking.k8s.io/v1", "NetworkPolicy"),
     ("policy/v1", "PodDisruptionBudget"),
     ("apps/v1", "Deployment"),
 )
@@ -188,14 +189,44 @@ class World:
             content_type="application/merge-patch+json",
         )
 
-    def add_pod(self, name: str, status: Document, *, owner: str = "qwen", component: str = "engine") -> None:
-        """A pod of an engine or picker as its Deployment has it, with a status that a kubelet would write."""
+    def add_pod(
+        self,
+        name: str,
+        status: Document,
+        *,
+        owner: str = "qwen",
+        component: str = "engine",
+        controllers: tuple[Document, ...] | None = None,
+    ) -> None:
+        """A pod of an engine or picker as its Deployment has it, with a status that a kubelet would write.
+
+        `controllers` are its owners where somebody else made it.
+        """
         template = self.find("apps/v1", "Deployment", f"{owner}-{component}")
         assert template
         pod = template["spec"]["template"]
         pod["metadata"]["name"] = name
+        owners = [self.replica_set(template)] if controllers is None else [*controllers]
+        pod["metadata"]["ownerReferences"] = owners
         self.core.create_namespaced_pod(self.namespace, pod)
         self.core.patch_namespaced_pod_status(name, self.namespace, {"status": status})
+
+    def replica_set(self, deployment: Document, *, owner_uid: str = "") -> Document:
+        """A reference to a Deployment's ReplicaSet, which is made where there is none.
+
+        `owner_uid` is what it says owns it, where somebody else made it.
+        """
+        uid = owner_uid or deployment["metadata"]["uid"]
+        name = f"{deployment['metadata']['name']}-{uid[:8]}"
+        owner = {"apiVersion": "apps/v1", "kind": "Deployment", "name": deployment["metadata"]["name"]}
+        metadata = {"name": name, "ownerReferences": [owner | {"uid": uid, "controller": True}]}
+        spec = {key: deployment["spec"][key] for key in ("selector", "template")}
+        if (found := self.find("apps/v1", "ReplicaSet", name)) is None:
+            self.make("apps/v1", "ReplicaSet", {"metadata": metadata, "spec": {"replicas": 0, **spec}})
+            found = self.find("apps/v1", "ReplicaSet", name)
+        assert found
+        reference = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": name, "controller": True}
+        return reference | {"uid": found["metadata"]["uid"]}
 
     def events(self) -> list[tuple[str, str]]:
         """(type, reason) of the Events about resources here."""

@@ -16,6 +16,7 @@ class PodProcess:
     """A process of a pod, at one moment.
 
     Attributes:
+        pid: Its number on this machine.
         command: Its command line.
         hugetlb_bytes: Huge pages that it has mapped and touched (smaps: Shared_Hugetlb, Private_Hugetlb).
         locked_bytes: Memory that it has locked (status: VmLck).
@@ -25,6 +26,7 @@ class PodProcess:
         shm_bytes: Size of its /dev/shm.
     """
 
+    pid: int
     command: str
     hugetlb_bytes: int
     locked_bytes: int
@@ -52,6 +54,7 @@ def _look(folder: Path) -> PodProcess:
     soft = _found(r"^Max locked memory +(\S+)", limits)
     shm = os.statvfs(folder / "root" / "dev" / "shm")
     return PodProcess(
+        pid=int(folder.name),
         command=(folder / "cmdline").read_bytes().replace(b"\0", b" ").decode().strip(),
         hugetlb_bytes=sum(_kib(smaps, rf"{kind}_Hugetlb") for kind in ("Shared", "Private")),
         locked_bytes=_kib(status, "VmLck"),

@@ -1,0 +1,32 @@
+"""A restart of the operator, on an API server where no other operator writes."""
+
+from pathlib import Path
+
+from tests.cluster.harness.account import Account
+from tests.cluster.harness.operator import running_operator
+from tests.cluster.harness.providers.provider import Cluster
+from tests.cluster.operator.world import World, create_namespace, resource
+from tests.waiting import eventually
+
+
+def test_a_restart_writes_nothing(quiet_server: Cluster, own_account: Account, tmp_path: Path) -> None:
+    kubeconfig = own_account.kubeconfig()
+    with quiet_server.client() as api:
+        world = World(api, create_namespace(api, "restarted"))
+        with running_operator(kubeconfig, tmp_path / "first.log") as first:
+            world.create(resource())
+            world.create(resource("rejected", engine={"tensorParallelSize": 3}))
+            world.until_settled("rejected")
+            world.until_settled()
+            world.make_ready()
+            world.until_condition("EnginesReady", status="True")
+            assert first.writes() > 10
+        with running_operator(kubeconfig, tmp_path / "second.log") as second:
+            eventually(lambda: second.metrics().get("kvtier_reconciles_total", 0) >= 2, "reconciliations")
+            assert second.writes() == 0
+            world.create(resource("new"))
+            world.until_settled("new")
+            new_objects = len(world.children("new"))
+            told = len([each for each in world.events() if each[0] == "Warning"])
+            assert second.writes() <= new_objects + 1 + told
+            assert second.writes("Deployment") == 2

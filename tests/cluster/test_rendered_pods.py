@@ -1,0 +1,54 @@
+"""Engines' pods are taken by a real API server as they are, under Pod Security's strictest level."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from kubernetes import client
+from tests.cluster.harness.shipped import RESTRICTED
+
+from kvtier_operator.cli.yaml_documents import read_documents
+from kvtier_operator.reconcile.matching import says
+
+OUTPUT = Path(__file__).parents[1] / "unit" / "operator" / "golden" / "output"
+NAMESPACE = "rendered-pods"
+GOLDEN = ("devices-claimed", "devices-mig", "model-fetched", "model-source-claim", "model-source-image")
+"""Golden resources whose pods have what no other has."""
+
+
+@pytest.fixture(scope="module", autouse=True)
+def namespace(api: client.ApiClient) -> Iterator[None]:
+    core = client.CoreV1Api(api)
+    core.create_namespace({"metadata": {"name": NAMESPACE, "labels": RESTRICTED}})
+    yield
+    core.delete_namespace(NAMESPACE)
+
+
+def _engine(api: client.ApiClient, name: str) -> dict[str, Any]:
+    """The spec of an engine's pod, whose service account is there."""
+    documents = [
+        each
+        for each in read_documents((OUTPUT / name / "objects.yaml").read_text(), name)
+        if isinstance(each, dict) and each["metadata"]["name"].endswith("-engine")
+    ]
+    account, deployment = (
+        next(each for each in documents if each["kind"] == kind) for kind in ("ServiceAccount", "Deployment")
+    )
+    metadata = {"name": account["metadata"]["name"]}
+    client.CoreV1Api(api).create_namespaced_service_account(NAMESPACE, {"metadata": metadata})
+    pod: dict[str, Any] = deployment["spec"]["template"]["spec"]
+    return pod
+
+
+@pytest.mark.parametrize("name", GOLDEN)
+def test_a_pod_is_taken_as_it_is(api: client.ApiClient, name: str) -> None:
+    sent = _engine(api, name)
+    body = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name}, "spec": sent}
+    taken = client.CoreV1Api(api).create_namespaced_pod(
+        NAMESPACE, body, dry_run="All", field_validation="Strict"
+    )
+    live = api.sanitize_for_serialization(taken)["spec"]
+    assert {field for field in sent if not says(live.get(field), sent[field], field)} == set()
+    # nothing of a field that the server does not know, which it would leave out
+    assert len(live["volumes"]) == len(sent["volumes"])
