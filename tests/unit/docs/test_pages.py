@@ -7,7 +7,7 @@ import promql_parser
 import pytest
 from tests.cases.kvcachetier import DISK
 from tests.cases.monitoring import alerts, read_metrics
-from tests.unit.docs.pages import DOCS, PAGES, ROOT, documents, fenced, links, name, quoted, rows
+from tests.unit.docs.pages import DOCS, PAGES, ROOT, documents, fenced, links, name, quoted, rows, typed
 
 from kvtier_operator.api.parse import parse_resource
 from kvtier_operator.planning.explain import explain
@@ -15,7 +15,7 @@ from kvtier_operator.planning.nodes.fit import nodes_fit
 from kvtier_operator.planning.nodes.node import Node
 from kvtier_operator.planning.objects import build_objects
 from kvtier_operator.planning.observed import Observed
-from kvtier_operator.planning.plan import Plan
+from kvtier_operator.planning.plan import Outcome, Plan
 from kvtier_operator.planning.planner import make_plan
 from kvtier_operator.planning.units import GIB
 from kvtier_operator.reconcile.status.accepted import accepted
@@ -49,6 +49,22 @@ def test_examples_are_yaml_and_kvcachetiers_that_are_accepted(page: Path) -> Non
     for document in documents(page):
         if document.get("kind") == "KVCacheTier" and document.get("apiVersion"):
             assert not make_plan(parse_resource(document, name(page)), Observed()).rejected
+
+
+def test_the_first_resource_plans_without_a_warning() -> None:
+    [first] = documents(ROOT / "README.md")
+    plan = make_plan(parse_resource(first, "README.md"), Observed())
+    assert [each for each in plan.checks if each.outcome is not Outcome.PASS] == []
+    assert accepted(plan).reason == "Accepted"
+
+
+def test_the_plan_that_is_read_is_what_the_command_prints() -> None:
+    page = DOCS / "user-guide/plan.md"
+    [first] = documents(page)
+    [command] = typed(page)
+    report = explain(make_plan(parse_resource(first, name(page)), Observed()))
+    assert command.shown[-1] == "..."
+    assert report.startswith("\n".join(command.shown[:-1]))
 
 
 def test_failure_modes_name_reasons_that_the_operator_gives() -> None:

@@ -18,12 +18,22 @@ _SOURCES = (
     _CODE / "reconcile" / "apply.py",
     *(_CODE / "planning" / "nodes").glob("*.py"),
     *(_CODE / "planning" / "namespace").glob("*.py"),
+    *(_CODE / "planning" / "checks").glob("allowed_*.py"),
 )
-"""Whatever gives a condition a reason; those of a plan's checks are in their messages."""
+"""Whatever gives a condition a reason; those of a plan's other checks are in their messages."""
 _OTHER_WORDS = {
     *("BudgetFits", "EnginesReady", "NodesFit", "RouterReady"),  # conditions
     *("True", "False", "Error", "Failed", "Always"),
-    *("Container", "Deployment", "LimitRange", "PersistentVolumeClaim", "Pod", "ResourceQuota"),
+    *(
+        "ConfigMap",
+        "Container",
+        "Deployment",
+        "LimitRange",
+        "PersistentVolumeClaim",
+        "Pod",
+        "ReplicaSet",
+        "ResourceQuota",
+    ),
     *("DoesNotExist", "Exists", "Gt", "In", "Lt", "NotIn"),  # operators of selectors
     *("NoExecute", "NoSchedule"),
     *("BestEffort", "NotBestEffort", "NotTerminating", "Terminating"),
@@ -33,7 +43,7 @@ _OTHER_WORDS = {
     *("ContainerCreating", "CrashLoopBackOff", "PodInitializing"),  # of a pod that is told of by more
 }
 """What looks like a reason there and is none."""
-_NOT_OF_A_WRITE = {"Momentary", "Expired"}
+_NOT_OF_A_WRITE = {"Momentary", "Expired", "TooLarge", "Unseen"}
 
 
 def _reasons() -> set[str]:
