@@ -17,9 +17,14 @@ for name in sys.argv[1:]:
         import_module(module.name)
 """
 PACKAGES = {
-    "operator": ("kvtier_operator.reconcile", "kvtier_operator.planning", "kvtier_operator.api"),
-    "scorer": ("kvtier_scorer",),
-    "connector": ("kvtier_connector.core", "kvtier_connector.config"),
+    "operator": (
+        "kvtier_operator.reconcile",
+        "kvtier_operator.planning",
+        "kvtier_operator.api",
+        "kvtier_common",
+    ),
+    "scorer": ("kvtier_scorer", "kvtier_common"),
+    "connector": ("kvtier_connector.core", "kvtier_connector.config", "kvtier_common.metrics_text"),
 }
 
 
