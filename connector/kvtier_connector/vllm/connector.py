@@ -43,6 +43,7 @@ from kvtier_connector.vllm.open_disk import open_disk
 from kvtier_connector.vllm.prefill_clock import PrefillClock
 from kvtier_connector.vllm.quiet_steps import NOTHING, busy_part, grain_tokens
 from kvtier_connector.vllm.reset_fence import ResetFence
+from kvtier_connector.vllm.state_chunks import warn_of_states
 from kvtier_connector.vllm.step_loads import StepLoads, asks_for_layers, step_budget_tokens, within_step
 from kvtier_connector.vllm.transfer import KVTierWorkerMetadata, NumberedOrders, WorkerOffer, numbered
 from kvtier_connector.vllm.upstream import UpstreamScheduler, UpstreamWorker
@@ -79,6 +80,7 @@ class KVTierConnector(OffloadingConnector):  # type: ignore[misc] # vLLM has no 
         # The scheduler's side.
         if self.connector_scheduler is not None:
             warn_of(vllm_config.cache_config.prefix_caching_hash_algo)
+            warn_of_states(kv_cache_config, self._settings.blocks_per_chunk)
             self._upstream = UpstreamScheduler(self.connector_scheduler)
             layered = self._settings.layered_loads
             budget_tokens = step_budget_tokens(vllm_config, kv_cache_config, layered=layered)

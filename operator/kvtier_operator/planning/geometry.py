@@ -77,6 +77,15 @@ class Geometry:
     block_tokens_by_gpu: tuple[int, ...] = ()
 
     @property
+    def keeps_states(self) -> bool:
+        """Whether a cached prefix has a state of linear attention, which vLLM keeps at the end of a block.
+
+        A chunk of more blocks than one is stored only where a prompt happens to end at its end (0.32 and
+        0.33: offloading/scheduler.py, _build_aligned_boundary_store_jobs).
+        """
+        return any(group.kind is LayerKind.STATE for group in self.groups)
+
+    @property
     def whole_block_tokens(self) -> int:
         """Tokens of one block of the layers that keep all tokens, of which a backend counts its chunks."""
         return self.group_block_tokens[0]

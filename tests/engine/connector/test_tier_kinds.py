@@ -18,6 +18,7 @@ from tests.engine.connector.prompts import (
 )
 
 from kvtier_connector.config import MIB, kv_transfer_config
+from kvtier_connector.vllm.logger import log
 
 # What vLLM and PyTorch warn of is not ours.
 pytestmark = [
@@ -63,3 +64,56 @@ def test_a_model_with_sliding_windows(
         assert tokens_of(from_disk) == tokens_of(cold)
         assert from_disk[-1][1] >= 576
         assert metric(llm, "vllm:kvtier_disk_hit_chunks") > 0
+
+
+STATES = {
+    "model_type": "lfm2",
+    "num_hidden_layers": 4,
+    "layer_types": ["conv", "full_attention", "conv", "full_attention"],
+    "conv_L_cache": 3,
+    "conv_dim": 64,
+    "conv_dim_out": 64,
+    "block_dim": 64,
+    "block_ff_dim": 128,
+    "block_multiple_of": 64,
+    "block_ffn_dim_multiplier": 1.0,
+    "block_auto_adjust_ff_dim": False,
+}
+"""A model whose convolutions keep a state."""
+STATE_HITS = [0, 0, 64, 192, 320, 608]
+"""Of `PROMPTS`, each up to the last end of a block that is before its last token."""
+
+
+def test_a_model_that_keeps_states(
+    engine: Callable[..., Any], model_folder: Callable[..., Path], tmp_path: Path
+) -> None:
+    model = model_folder(**STATES)
+    on_disk = replace(TIER, disk_path=str(tmp_path / "disk"), disk_capacity_bytes=16 * MIB)
+    with engine(kv_transfer_config(on_disk), model=model) as llm:
+        cold = [answers(llm, [ids])[0] for ids in PROMPTS]
+        assert llm.reset_prefix_cache()  # its device is so large that other blocks are handed out
+        warm = [answers(llm, [ids])[0] for ids in PROMPTS]
+        assert tokens_of(warm) == tokens_of(cold)
+        assert [cached for _, cached in warm] == STATE_HITS
+    with engine(kv_transfer_config(on_disk), model=model) as llm:
+        from_disk = [answers(llm, [ids])[0] for ids in PROMPTS]
+        assert tokens_of(from_disk) == tokens_of(cold)
+        assert [cached for _, cached in from_disk] == STATE_HITS
+
+
+def test_states_in_chunks_of_several_blocks_are_warned_of(
+    engine: Callable[..., Any],
+    model_folder: Callable[..., Path],
+    caplog: pytest.LogCaptureFixture,
+    request: pytest.FixtureRequest,
+) -> None:
+    log.addHandler(caplog.handler)
+    request.addfinalizer(lambda: log.removeHandler(caplog.handler))
+    model = model_folder(**STATES)
+    with engine(kv_transfer_config(replace(TIER, blocks_per_chunk=2)), model=model) as llm:
+        cold = [answers(llm, [ids])[0] for ids in PROMPTS]
+        assert llm.reset_prefix_cache()
+        warm = [answers(llm, [ids])[0] for ids in PROMPTS]
+    assert tokens_of(warm) == tokens_of(cold)
+    assert [cached for _, cached in warm] == [hit if hit % 64 == 0 else 0 for hit in STATE_HITS]
+    assert "blocks_per_chunk 2: this model keeps states" in caplog.text

@@ -73,6 +73,6 @@ def plan_kvtier(spec: Spec, geometry: Geometry) -> BackendPlan:
 
 
 def _blocks_per_chunk(spec: Spec, geometry: Geometry) -> int:
-    if spec.engine.device is Device.CPU:
+    if spec.engine.device is Device.CPU or geometry.keeps_states:
         return 1
     return max(_CUDA_CHUNK_TOKENS // geometry.whole_block_tokens, 1)

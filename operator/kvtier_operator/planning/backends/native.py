@@ -30,7 +30,8 @@ def plan_native(spec: Spec, geometry: Geometry) -> BackendPlan:
     share = Share.of(spec)
     extra: dict[str, Any] = {"cpu_bytes_to_use": share.cpu_bytes}
     mounts = disk_mounts(spec.tiers.disk)
-    blocks_per_chunk = ceil_div(_DISK_TOKENS_PER_FILE, geometry.whole_block_tokens) if mounts else 1
+    single = not mounts or geometry.keeps_states
+    blocks_per_chunk = 1 if single else ceil_div(_DISK_TOKENS_PER_FILE, geometry.whole_block_tokens)
     tokens_per_chunk = blocks_per_chunk * geometry.whole_block_tokens
     if mounts:
         extra |= {

@@ -1,5 +1,11 @@
 import pytest
-from tests.unit.operator.planning.backends.planned import GIB, extra_config, planned, transfer_config
+from tests.unit.operator.planning.backends.planned import (
+    GIB,
+    extra_config,
+    planned,
+    published,
+    transfer_config,
+)
 
 from kvtier_connector.config import ConnectorConfig, Policy, parse_extra_config
 
@@ -28,6 +34,12 @@ def test_a_load_that_fails_is_computed_again() -> None:
 
 def test_chunks_are_single_blocks_on_the_cpu() -> None:
     assert connector_config({"spec.engine.device": "cpu"}).blocks_per_chunk == 1
+
+
+def test_chunks_are_single_blocks_where_layers_keep_a_state() -> None:
+    # vLLM stores a state at the end of a block, and only if a chunk ends there too
+    plan = planned({"spec.engine.tensorParallelSize": 1}, published("LFM2-1.2B"))
+    assert (parse_extra_config(extra_config(plan)).blocks_per_chunk, plan.tokens_per_chunk) == (1, 16)
 
 
 @pytest.mark.parametrize(

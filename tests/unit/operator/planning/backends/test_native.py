@@ -56,6 +56,11 @@ def test_chunks_on_disk_are_whole_blocks_of_the_engine() -> None:
     assert (extra_config(plan)["blocks_per_chunk"], plan.tokens_per_chunk) == (6, 288)
 
 
+def test_chunks_on_disk_are_single_blocks_where_layers_keep_a_state() -> None:
+    plan = planned(DISK | {"spec.engine.tensorParallelSize": 1}, published("LFM2-1.2B"))
+    assert (extra_config(plan)["blocks_per_chunk"], plan.tokens_per_chunk) == (1, 16)
+
+
 def test_a_chunk_is_counted_in_blocks_of_the_layers_that_keep_all() -> None:
     plan = planned(DISK | {"spec.engine.tensorParallelSize": 1}, published("google--gemma-4-26B-A4B"))
     assert (extra_config(plan)["blocks_per_chunk"], plan.tokens_per_chunk) == (8, 256)  # of 32 tokens
