@@ -16,6 +16,7 @@ class Attention(StrEnum):
 
     HEADS = "heads"  # and MLA latents of a width that TRITON_MLA alone takes
     IMAGE_HEADS = "heads, over images in both directions"
+    WIDE_IMAGE_HEADS = "wide heads, over images in both directions"
     SPARSE_HEADS = "sparse heads"
     LATENT = "MLA"
     SPARSE_LATENT = "sparse MLA"
@@ -23,7 +24,8 @@ class Attention(StrEnum):
     @property
     def of_backends(self) -> "Attention":
         """What a backend for it is for."""
-        return Attention.HEADS if self is Attention.IMAGE_HEADS else self
+        images = self in {Attention.IMAGE_HEADS, Attention.WIDE_IMAGE_HEADS}
+        return Attention.HEADS if images else self
 
 
 BACKENDS: Final[Mapping[str, tuple[Attention, int]]] = {

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
-from kvtier_operator.api.engine import Device, EngineSpec
+from kvtier_operator.api.engine import Device, EngineSpec, KVCacheDtype
 from kvtier_operator.planning.attention_backend import BACKENDS, Attention, named_backend
 from kvtier_operator.planning.model_shape.shape import LayerGroup, LayerKind
 
@@ -62,32 +62,55 @@ class BlockChoice:
         return tuple(gpu for gpu, block in self.by_gpu.items() if self.tokens % block) if self.given else ()
 
 
+class Elements(StrEnum):
+    """What the elements of a KV cache are, as far as backends differ by it."""
+
+    OWN = "the model's own dtype"
+    FP8 = "fp8"
+    OTHER = "others of a byte or less"
+
+    @classmethod
+    def of(cls, dtype: KVCacheDtype) -> "Elements":
+        """Those of a cache of this dtype."""
+        if dtype in _OWN_DTYPES:
+            return cls.OWN
+        return cls.FP8 if dtype in _FP8_DTYPES else cls.OTHER
+
+
+_OWN_DTYPES: Final = {KVCacheDtype.AUTO, KVCacheDtype.FLOAT16, KVCacheDtype.BFLOAT16}
+_FP8_DTYPES: Final = {KVCacheDtype.FP8, KVCacheDtype.FP8_E4M3}
 _LIKE_HEADS: Final = dict.fromkeys(Architecture, 16)
-_FIRST_BACKENDS: Final[Mapping[tuple[Attention, bool], Mapping[Architecture, int]]] = {
-    # (what is kept, whether the cache's elements are of one byte or less): the block of the first backend
-    (Attention.HEADS, False): _LIKE_HEADS,
-    (Attention.HEADS, True): _LIKE_HEADS,
-    (Attention.IMAGE_HEADS, False): _LIKE_HEADS | {Architecture.BLACKWELL: 64},
-    (Attention.IMAGE_HEADS, True): _LIKE_HEADS | {Architecture.BLACKWELL: 64},
-    (Attention.SPARSE_HEADS, False): dict.fromkeys(Architecture, 128),
-    (Attention.SPARSE_HEADS, True): dict.fromkeys(Architecture, 128),
-    (Attention.LATENT, False): _LIKE_HEADS | {Architecture.BLACKWELL: 32},
-    (Attention.LATENT, True): _LIKE_HEADS | {Architecture.HOPPER: 64, Architecture.BLACKWELL: 32},
+_IMAGES: Final = _LIKE_HEADS | {Architecture.BLACKWELL: 64}
+_FIRST_BACKENDS: Final[Mapping[Attention, Mapping[Architecture, int]]] = {
+    Attention.HEADS: _LIKE_HEADS,
+    Attention.IMAGE_HEADS: _IMAGES,
+    Attention.WIDE_IMAGE_HEADS: _IMAGES,
+    Attention.SPARSE_HEADS: dict.fromkeys(Architecture, 128),
+    Attention.LATENT: _LIKE_HEADS | {Architecture.BLACKWELL: 32},
     # The indexer's backend takes 64 and nothing less (v1/attention/backends/mla/indexer.py).
-    (Attention.SPARSE_LATENT, False): dict.fromkeys(Architecture, 64),
-    (Attention.SPARSE_LATENT, True): dict.fromkeys(Architecture, 64),
+    Attention.SPARSE_LATENT: dict.fromkeys(Architecture, 64),
 }
+"""The block of the first backend."""
+_FIRST_BY_ELEMENTS: Final[Mapping[tuple[Attention, Elements], Mapping[Architecture, int]]] = {
+    (Attention.LATENT, Elements.FP8): {Architecture.HOPPER: 64},
+    (Attention.LATENT, Elements.OTHER): {Architecture.HOPPER: 64},
+    # FlashAttention 4, which alone takes heads of more than 256 there, reads fp8 in pages of 64.
+    (Attention.WIDE_IMAGE_HEADS, Elements.FP8): {Architecture.HOPPER: 64},
+}
+"""What is another where the elements are not the model's own."""
 _MULTIPLE: Final = {
     Attention.HEADS: 16,
     Attention.IMAGE_HEADS: 16,
+    Attention.WIDE_IMAGE_HEADS: 16,
     Attention.SPARSE_HEADS: 128,
     Attention.LATENT: 16,  # TRITON_MLA, slow, but on every GPU
     Attention.SPARSE_LATENT: 64,
 }
 _CPU_MULTIPLE: Final = 32  # platforms/cpu.py and v1/attention/backends/cpu_attn.py
-_ELEMENT_OF_ONE_BYTE: Final = 1
 _IMAGE_DIMS: Final = frozenset({256, 512})
-"""Widths of heads for which TRITON_FLASHINFER is the first backend of images on Blackwell."""
+"""Widths of heads for which TRITON_FLASHINFER is the first backend of images on Blackwell, and
+TRITON_FLASH_ATTN on Hopper."""
+_WIDE_DIM: Final = 512
 _LATENT_DIMS: Final = frozenset({320, 512, 576})
 """Widths that MLA backends but TRITON_MLA take (get_supported_head_sizes)."""
 
@@ -107,23 +130,25 @@ def attention_of(groups: Iterable[LayerGroup], *, images_both_ways: bool = False
         common = all(group.key_dim in _LATENT_DIMS for group in kept if group.kind is LayerKind.MLA)
         return Attention.LATENT if common else Attention.HEADS
     if images_both_ways and all(group.key_dim in _IMAGE_DIMS for group in kept):
-        return Attention.IMAGE_HEADS
+        wide = any(group.key_dim == _WIDE_DIM for group in kept)
+        return Attention.WIDE_IMAGE_HEADS if wide else Attention.IMAGE_HEADS
     return Attention.SPARSE_HEADS if sparse else Attention.HEADS
 
 
-def choose_block(engine: EngineSpec, attention: Attention, element_bytes: float) -> BlockChoice:
+def choose_block(engine: EngineSpec, attention: Attention, dtype: KVCacheDtype) -> BlockChoice:
     """The block that vLLM takes for this engine, before it raises it for a linear-attention state.
 
     Args:
         engine: What is asked of the engine.
         attention: What the model's attention layers keep.
-        element_bytes: Bytes of one element of the KV cache.
+        dtype: What the KV cache is kept in.
     """
     if engine.device is Device.CPU:
         return BlockChoice(
             engine_block_tokens(engine), {}, _CPU_MULTIPLE, given=engine.block_size is not None
         )
-    blocks, multiple = _FIRST_BACKENDS[attention, element_bytes <= _ELEMENT_OF_ONE_BYTE], _MULTIPLE[attention]
+    by_elements = _FIRST_BY_ELEMENTS.get((attention, Elements.of(dtype)), {})
+    blocks, multiple = {**_FIRST_BACKENDS[attention], **by_elements}, _MULTIPLE[attention]
     needed, named = BACKENDS.get(named_backend(engine.extra_args), (None, 0))
     if needed is attention.of_backends:
         blocks, multiple = dict.fromkeys(Architecture, named), named

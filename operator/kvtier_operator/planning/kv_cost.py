@@ -24,7 +24,7 @@ from kvtier_operator.planning.block_tokens import Architecture, BlockChoice, att
 from kvtier_operator.planning.extra_args import is_on
 from kvtier_operator.planning.geometry import Geometry, LayerGroup, LayerKind, ModelShape
 from kvtier_operator.planning.kv_sizing import KVCost, Sizing
-from kvtier_operator.planning.kv_split import Split, boundaries_apart, element_bytes, split_on
+from kvtier_operator.planning.kv_split import Split, boundaries_apart, split_on
 from kvtier_operator.planning.kv_words import by_gpu, describe, name, turns_off_for_chunks, why_full
 from kvtier_operator.planning.units import ceil_div, count, size
 from kvtier_operator.planning.vllm_minor import vllm_minor
@@ -58,7 +58,7 @@ def kv_geometry(shape: ModelShape, spec: Spec) -> Geometry:
             ),
         )
     attention = _attention(shape, spec)
-    choice = choose_block(spec.engine, attention, element_bytes(split.dtype))
+    choice = choose_block(spec.engine, attention, split.dtype)
     sizing = Sizing(shape, layers, spec, split)
     steps = _steps(shape, spec)
     cost = sizing.cost(choice.tokens, steps[0] if spec.engine.device is Device.CUDA else 1)
@@ -118,7 +118,7 @@ def _attention(shape: ModelShape, spec: Spec) -> Attention:
 
 def _given(shape: ModelShape, bytes_per_token: int, spec: Spec, split: Split) -> Geometry:
     """Of a model that only the resource describes, by one number."""
-    tokens = choose_block(spec.engine, attention_of(shape.groups), element_bytes(split.dtype)).tokens
+    tokens = choose_block(spec.engine, attention_of(shape.groups), split.dtype).tokens
     return Geometry(
         source=shape.source,
         groups=(),

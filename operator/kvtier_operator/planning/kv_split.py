@@ -16,7 +16,6 @@ from kvtier_operator.planning.model_shape.shape import LayerGroup, LayerKind, Mo
 from kvtier_operator.planning.units import ceil_div
 
 _FP8: Final = {KVCacheDtype.FP8, KVCacheDtype.FP8_E4M3}
-_WHOLE: Final = {KVCacheDtype.AUTO, KVCacheDtype.FLOAT16, KVCacheDtype.BFLOAT16}
 _FLOAT_BYTES: Final = {"float32": 4, "float": 4, "half": 2, "float16": 2, "bfloat16": 2}
 
 
@@ -106,11 +105,6 @@ def resolve_cache_dtype(shape: ModelShape, engine: EngineSpec) -> KVCacheDtype:
     if engine.kv_cache_dtype is not KVCacheDtype.AUTO:
         return engine.kv_cache_dtype
     return shape.cache_dtype
-
-
-def element_bytes(dtype: KVCacheDtype) -> int:
-    """Two of a cache in the model's own dtype, one of any that is quantised: backends differ by that."""
-    return 2 if dtype in _WHOLE else 1
 
 
 def boundaries_apart(shape: ModelShape, engine: EngineSpec) -> ModelShape:

@@ -27,9 +27,11 @@ _OF_A_GPU: Final = (
 )
 _MAJORS: Final = (8, 9, 10, 12)
 _IMAGES: Final = "heads, over images in both directions"
+_WIDE_IMAGES: Final = f"wide {_IMAGES}"
 _CASES: Final = {
     "heads": (False, False, 128),
     _IMAGES: (False, False, 256),
+    _WIDE_IMAGES: (False, False, 512),
     "MLA": (True, False, 576),
     "sparse MLA": (True, True, 576),
 }
@@ -83,6 +85,7 @@ def main() -> None:
             _seen["major"] = major
             _, sparse, width = _CASES[kept]
             model.get_head_size.return_value = width
+            config.cache_config.cache_dtype = dtype
             free = _valid(gpu, kept, dtype, None)
             if not free:
                 continue
@@ -148,7 +151,7 @@ def _valid(gpu: Any, kept: str, dtype: str, block: int | None) -> list[Any]:  # 
         return []
     asked = AttentionSelectorConfig(
         width, torch.bfloat16, dtype, block, use_mla=latent, use_sparse=sparse, use_kv_connector=True
-    )._replace(use_mm_prefix=kept == _IMAGES)
+    )._replace(use_mm_prefix=kept in {_IMAGES, _WIDE_IMAGES})
     found, _ = gpu.get_valid_backends(gpu.get_device_capability(), asked, num_heads=_HEADS)
     return [one.backend_class for one in sorted(found, key=lambda one: one.priority)]
 

@@ -11,6 +11,7 @@ import pytest
 from tests.cases.planning import resource
 from tests.newer_vllm import engines_environment
 
+from kvtier_operator.api.engine import KVCacheDtype
 from kvtier_operator.planning.attention_backend import BACKENDS, Attention
 from kvtier_operator.planning.block_tokens import Architecture, choose_block
 
@@ -21,7 +22,14 @@ _MAJOR = {
     Architecture.BLACKWELL: 10,
     Architecture.BLACKWELL_WORKSTATION: 12,
 }
-_COMPARED = (Attention.HEADS, Attention.IMAGE_HEADS, Attention.LATENT, Attention.SPARSE_LATENT)
+_COMPARED = (
+    Attention.HEADS,
+    Attention.IMAGE_HEADS,
+    Attention.WIDE_IMAGE_HEADS,
+    Attention.LATENT,
+    Attention.SPARSE_LATENT,
+)
+_DTYPES = {False: KVCacheDtype.AUTO, True: KVCacheDtype.FP8}
 
 
 @pytest.fixture(scope="module")
@@ -41,7 +49,7 @@ def answers() -> dict[tuple[str, bool, int], dict[str, Any]]:
 @pytest.mark.parametrize("fp8", [False, True])
 @pytest.mark.parametrize("attention", _COMPARED)
 def test_without_a_block(attention: Attention, fp8: bool, answers: dict[tuple[str, bool, int], Any]) -> None:
-    choice = choose_block(resource().spec.engine, attention, 1 if fp8 else 2)
+    choice = choose_block(resource().spec.engine, attention, _DTYPES[fp8])
     # no backend of vLLM takes sparse MLA on an Ampere GPU
     known = {gpu: answers.get((attention, fp8, major)) for gpu, major in _MAJOR.items()}
     blocks = {gpu: each["block"] for gpu, each in known.items() if each}
@@ -55,7 +63,7 @@ def test_without_a_block(attention: Attention, fp8: bool, answers: dict[tuple[st
 def test_with_a_block(
     attention: Attention, fp8: bool, block: int, answers: dict[tuple[str, bool, int], Any]
 ) -> None:
-    choice = choose_block(resource(engine={"blockSize": block}).spec.engine, attention, 1 if fp8 else 2)
+    choice = choose_block(resource(engine={"blockSize": block}).spec.engine, attention, _DTYPES[fp8])
     for gpu, major in _MAJOR.items():
         if (answer := answers.get((attention, fp8, major))) is None:
             continue

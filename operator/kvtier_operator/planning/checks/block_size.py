@@ -5,7 +5,6 @@ from typing import Final
 from kvtier_operator.api.engine import Device
 from kvtier_operator.planning.block_tokens import choose_block
 from kvtier_operator.planning.checks.check import CheckInput, Verdicts
-from kvtier_operator.planning.kv_split import element_bytes
 from kvtier_operator.planning.plan import CheckResult
 from kvtier_operator.planning.units import round_up
 
@@ -15,7 +14,7 @@ _VERDICTS: Final = Verdicts("block-size", "spec.engine.blockSize")
 def block_size(given: CheckInput) -> CheckResult:
     """Each attention backend of vLLM takes multiples of some block; one that takes none is never chosen."""
     engine, geometry = given.spec.engine, given.geometry
-    choice = choose_block(engine, geometry.attention, element_bytes(geometry.cache_dtype))
+    choice = choose_block(engine, geometry.attention, geometry.cache_dtype)
     if engine.device is Device.CPU and geometry.mla:
         return _VERDICTS.warn(
             "PrefixCachingOff",

@@ -23,7 +23,7 @@ _KERNELS: Final = (
 _PACKAGES: Final = ("cutlass.", "cuda.", "deep_gemm.")
 _FLASH_ATTENTION: Final = ("vllm.vllm_flash_attn", "vllm.vllm_flash_attn.flash_attn_interface")
 _FLASH_MLA: Final = "vllm.third_party.flashmla.flash_mla_interface"
-_FLASH_ATTENTION_VERSIONS: Final = (2, 3)
+_FLASH_ATTENTION_VERSIONS: Final = (2, 3, 4)
 _OPERATIONS: Final = ("_C", "_moe_C", "_vllm", "vllm", "_flash", "_qutlass", "_rocm_C")
 
 
