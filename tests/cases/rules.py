@@ -291,16 +291,16 @@ RULES: Final = (
         {"spec.router": {"flavor": "llm-d", "maxBodySize": "64Mi"}},
     ),
     RuleCase(
-        "write pvc://CLAIM or pvc://CLAIM/FOLDER: the name of a claim, and a path without . and ..",
+        "write pvc://CLAIM or pvc://CLAIM/FOLDER: the name of a claim, and a path without ., .. and $",
         "spec.model.source",
         {"spec.model.source": "pvc://my.models/a/..b/.c"},
         {"spec.model.source": "pvc://models/../b"},
     ),
     RuleCase(
-        "write pvc://CLAIM or pvc://CLAIM/FOLDER: the name of a claim, and a path without . and ..",
+        "write pvc://CLAIM or pvc://CLAIM/FOLDER: the name of a claim, and a path without ., .. and $",
         "spec.model.source",
         {"spec.model.source": "pvc://models"},
-        {"spec.model.source": "pvc://Models/a"},
+        {"spec.model.source": "pvc://models/$(HOME)"},
     ),
     RuleCase(
         "write oci://IMAGE or oci://IMAGE#FOLDER, such as oci://registry.example/models/qwen3:1#models/qwen3",
@@ -309,13 +309,19 @@ RULES: Final = (
         {"spec.model.source": "oci://r.example/qwen3:1#../qwen3"},
     ),
     RuleCase(
-        "write file:///FOLDER, the folder's whole path on the node, without . and ..",
+        "write oci://IMAGE or oci://IMAGE#FOLDER, such as oci://registry.example/models/qwen3:1#models/qwen3",
+        "spec.model.source",
+        {"spec.model.source": "oci://team/qwen3_1.5--a"},
+        {"spec.model.source": "oci://r.example/../qwen3"},
+    ),
+    RuleCase(
+        "write file:///FOLDER, the folder's whole path on the node, without ., .. and $",
         "spec.model.source",
         {"spec.model.source": "file:///srv/models/qwen3"},
         {"spec.model.source": "file:///srv/../etc"},
     ),
     RuleCase(
-        "write file:///FOLDER, the folder's whole path on the node, without . and ..",
+        "write file:///FOLDER, the folder's whole path on the node, without ., .. and $",
         "spec.model.source",
         {"spec.model.source": "file:///srv"},
         {"spec.model.source": "file:///"},

@@ -18,10 +18,16 @@ MOUNTED: Final = (CLAIM, IMAGE, NODE)
 """What Kubernetes mounts by itself; anything else is the fetcher's to bring."""
 
 SOURCE_PATTERN: Final = r"^[a-z][a-z0-9+.-]*://[^\s]+$"
-_FOLDER: Final = r"([^\s/.#][^\s/#]*|\.[^\s/.#][^\s/#]*|\.\.[^\s/#]+)"
-"""A name that is neither `.` nor `..`, by which a path could leave the volume."""
+_FOLDER: Final = r"([^\s/.#$][^\s/#$]*|\.[^\s/.#$][^\s/#$]*|\.\.[^\s/#$]+)"
+"""A name that is neither `.` nor `..`, by which a path could leave the volume, and holds no `$`: Kubernetes would
+put a variable's value in place of `$(NAME)` in the engine's arguments."""
 _PATH: Final = f"{_FOLDER}(/{_FOLDER})*"
-_REFERENCE: Final = r"[A-Za-z0-9][A-Za-z0-9._:/-]*(@sha256:[0-9a-f]{64})?"
+_REPOSITORY: Final = r"[a-z0-9]+([._-]+[a-z0-9]+)*"
+_REFERENCE: Final = (
+    rf"([A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?(:[0-9]+)?/)?{_REPOSITORY}(/{_REPOSITORY})*"
+    r"(:[A-Za-z0-9_][A-Za-z0-9_.-]*)?(@sha256:[0-9a-f]{64})?"
+)
+"""github.com/distribution/reference: a registry, folders in lower case, a tag, a digest."""
 CLAIM_PATTERN: Final = f"^{CLAIM}{SUBDOMAIN}(/{_PATH})?$"
 IMAGE_PATTERN: Final = f"^{IMAGE}{_REFERENCE}(#{_PATH})?$"
 NODE_PATTERN: Final = f"^{NODE}/{_PATH}$"
@@ -101,7 +107,7 @@ class SourcedModel(ApiModel):
 
     @rule(
         _form(CLAIM, CLAIM_PATTERN),
-        "write pvc://CLAIM or pvc://CLAIM/FOLDER: the name of a claim, and a path without . and ..",
+        "write pvc://CLAIM or pvc://CLAIM/FOLDER: the name of a claim, and a path without ., .. and $",
         field=".source",
     )
     def claim_is_one(self) -> bool:
@@ -119,7 +125,7 @@ class SourcedModel(ApiModel):
 
     @rule(
         _form(NODE, NODE_PATTERN),
-        "write file:///FOLDER, the folder's whole path on the node, without . and ..",
+        "write file:///FOLDER, the folder's whole path on the node, without ., .. and $",
         field=".source",
     )
     def folder_is_one(self) -> bool:

@@ -1,8 +1,10 @@
 """Whether the devices that the resource names are ones that a pod can ask for, and enough for its ranks."""
 
+import re
 from collections.abc import Mapping
 from typing import Final
 
+from kvtier_operator.api.dns_names import SUBDOMAIN
 from kvtier_operator.api.quantity import parse_quantity
 from kvtier_operator.planning.checks.check import CheckInput, Verdicts
 from kvtier_operator.planning.devices import engine_devices, is_accelerator, is_device, named_devices
@@ -13,6 +15,9 @@ _VERDICTS: Final = Verdicts("devices", "spec.engine.resources.limits")
 _KUBERNETES_OWN: Final = ("cpu", "memory", "ephemeral-storage")
 _HUGEPAGES: Final = "hugepages-"
 _MIG: Final = "/mig-"
+_OF_A_QUOTA: Final = "requests."
+_NAME: Final = re.compile(rf"{SUBDOMAIN}/[A-Za-z0-9]([-A-Za-z0-9_.]{{0,61}}[A-Za-z0-9])?", re.ASCII)
+"""Kubernetes, apimachinery's IsQualifiedName, and IsExtendedResourceName for what a quota calls a device."""
 
 
 def devices(given: CheckInput) -> CheckResult:
@@ -59,6 +64,11 @@ def _faults(given: CheckInput) -> list[tuple[str, str]]:
 
 def _fault(name: str, amount: str) -> str:
     if is_device(name):
+        if not _NAME.fullmatch(name) or name.startswith(_OF_A_QUOTA):
+            return (
+                "no name of a device: write its domain in lower case, one / and a word of letters, digits, "
+                "-, _ and ., such as nvidia.com/gpu"
+            )
         whole = parse_quantity(amount) % 1 == 0
         return "" if whole else f"{amount} of a device is no whole number"
     if "/" in name or name in _KUBERNETES_OWN or name.startswith(_HUGEPAGES):

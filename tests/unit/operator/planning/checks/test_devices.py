@@ -57,6 +57,10 @@ def test_slices_do_not_share_layers() -> None:
     [
         ("gpu", 1, "no resource of a pod: write cpu, memory, ephemeral-storage or a device"),
         ("nvidia.com/gpu", "500m", "500m of a device is no whole number"),
+        ("a.example/b/c", 1, "no name of a device: write its domain in lower case"),
+        ("nvidia.com/gp\u00fc", 1, "no name of a device"),
+        ("NVIDIA.com/gpu", 1, "no name of a device"),
+        ("requests.nvidia.com/gpu", 1, "no name of a device"),
     ],
 )
 def test_what_kubernetes_would_refuse(name: str, amount: object, words: str) -> None:
