@@ -81,9 +81,8 @@ def maker_of(engine: EngineSpec) -> Maker:
 
 def kind_of(geometry: Geometry) -> CacheKind | None:
     """What the layers keep of a token; None where the resource gives the sum alone."""
-    if any(group.index_bytes for group in geometry.groups):
-        return CacheKind.SPARSE_LATENT
     kinds = {group.kind for group in geometry.groups}
     if LayerKind.MLA in kinds:
-        return CacheKind.LATENT
+        sparse = any(group.index_bytes for group in geometry.groups)
+        return CacheKind.SPARSE_LATENT if sparse else CacheKind.LATENT
     return CacheKind.HEADS if kinds else None

@@ -16,6 +16,7 @@ from kvtier_operator.planning.model_shape.shape import LayerGroup, LayerKind, Mo
 from kvtier_operator.planning.units import ceil_div
 
 _FP8: Final = {KVCacheDtype.FP8, KVCacheDtype.FP8_E4M3}
+_WHOLE: Final = {KVCacheDtype.AUTO, KVCacheDtype.FLOAT16, KVCacheDtype.BFLOAT16}
 _FLOAT_BYTES: Final = {"float32": 4, "float": 4, "half": 2, "float16": 2, "bfloat16": 2}
 
 
@@ -66,6 +67,8 @@ class Split:
         """Dtype in which layers of this group are kept."""
         if group.own_dtype:
             return KVCacheDtype.AUTO
+        if group.sparse_heads and self.dtype not in _WHOLE:
+            return KVCacheDtype.FP8  # of a byte, without scales (vLLM, models/minimax_m3/nvidia/model.py)
         return self.sparse_dtype if group.sparse else self.dtype
 
     def cell_bytes(self, group: LayerGroup) -> int:
@@ -108,10 +111,16 @@ def resolve_cache_dtype(shape: ModelShape, engine: EngineSpec) -> KVCacheDtype:
 
 
 def boundaries_apart(shape: ModelShape, engine: EngineSpec) -> ModelShape:
-    """The shape, with the layers that a packed dtype leaves in the model's own as a group of their own."""
-    if not packs_keys_and_values(resolve_cache_dtype(shape, engine)) or len(shape.groups) != 1:
+    """The shape, with the layers that a packed dtype leaves in the model's own as a group of their own.
+
+    A model whose layers but the first attend to few tokens has packed ones among the first alone.
+    """
+    packed = [group for group in shape.groups if not group.sparse_heads]
+    if not packs_keys_and_values(resolve_cache_dtype(shape, engine)) or len(packed) != 1:
         return shape  # a model with states has no such layers
-    (group,) = shape.groups
-    apart = min(2 * BOUNDARY_LAYERS, group.layers)
-    groups = (replace(group, layers=group.layers - apart), replace(group, layers=apart, own_dtype=True))
+    (group,) = packed
+    ends = 1 if len(shape.groups) > 1 else 2
+    apart = min(ends * BOUNDARY_LAYERS, group.layers)
+    divided = (replace(group, layers=group.layers - apart), replace(group, layers=apart, own_dtype=True))
+    groups = (*divided, *(each for each in shape.groups if each.sparse_heads))
     return replace(shape, groups=tuple(each for each in groups if each.layers))

@@ -52,6 +52,11 @@ class LayerGroup:
     own_dtype: bool = False
 
     @property
+    def sparse_heads(self) -> bool:
+        """Whether they keep keys and values, and attend to few tokens that an indexer chose."""
+        return self.index_bytes > 0 and self.kind is not LayerKind.MLA
+
+    @property
     def elements_per_token(self) -> int:
         """Cache elements that one layer keeps of one token, all heads, before any split over ranks."""
         return self.kv_heads * (self.key_dim + self.value_dim)

@@ -14,7 +14,6 @@ from pathlib import Path
 from tests.engine.planning.oracle.answers import MINORS, answers
 from tests.engine.planning.oracle.cases import cases
 from tests.engine.planning.oracle.compare import Difference, differences
-from tests.engine.planning.oracle.known import write_known
 
 
 def main() -> int:
@@ -24,7 +23,6 @@ def main() -> int:
     parser.add_argument("--minor", choices=MINORS, action="append", help="of vLLM (default: both)")
     parser.add_argument("--json", type=Path, help="write the differences here")
     parser.add_argument("--short", action="store_true", help="one line a model and figure")
-    parser.add_argument("--write-known", action="store_true", help="put what differs into known.json")
     arguments = parser.parse_args()
     minors = arguments.minor or list(MINORS)
     with ThreadPoolExecutor() as pool:
@@ -43,8 +41,6 @@ def main() -> int:
     if arguments.json:
         data = {minor: [asdict(each) for each in listed] for minor, listed in found.items()}
         arguments.json.write_text(json.dumps(data, indent=1))
-    if arguments.write_known:
-        write_known(found)
     return 1 if any(found.values()) else 0
 
 

@@ -151,3 +151,18 @@ def test_chunked_attention_with_a_draft_keeps_every_token(engine: dict[str, Any]
 def test_arguments_that_change_a_state(arguments: list[Any], block_tokens: int) -> None:
     found = published("nvidia--Nemotron-H-56B-Base-8K", extraArgs=arguments)
     assert found.block_tokens == block_tokens
+
+
+@pytest.mark.parametrize(
+    ("dtype", "bytes_per_token"),
+    # 57 layers of 4 heads x 256 elements of a byte and 256 B of an index key; of the first three layers two
+    # in the model's own dtype where the others are packed
+    [
+        ("fp8", 57 * 1280 + 3 * 1024),
+        ("int8_per_token_head", 57 * 1280 + 3 * 4 * (256 + 8)),
+        ("turboquant_k8v4", 57 * 1280 + 2 * 2048 + 4 * (128 + 64 + 4)),
+    ],
+)
+def test_heads_that_attend_to_few_tokens_have_no_scales(dtype: str, bytes_per_token: int) -> None:
+    found = published("MiniMaxAI--MiniMax-M3", kvCacheDtype=dtype)
+    assert found.kv_bytes_per_token == bytes_per_token
