@@ -3,6 +3,7 @@
 from kvtier_operator.api.engine import Device
 from kvtier_operator.api.resource import Spec
 from kvtier_operator.planning.budget import START_S, load_s, pin_s, read_s
+from kvtier_operator.planning.device_weights import rank_weights
 from kvtier_operator.planning.ending import plan_ending
 from kvtier_operator.planning.geometry import Geometry
 from kvtier_operator.planning.model_shape.shape import CATALOGUE
@@ -77,8 +78,11 @@ def _device_figures(spec: Spec, geometry: Geometry, tiers: Tiers) -> tuple[Figur
     else:
         used = engine.gpu_memory_utilization or GPU_MEMORY_UTILIZATION
         memory = size(engine.gpu_memory.bytes) if engine.gpu_memory else "?"
-        weights = size(-(-(geometry.weights_bytes or 0) // engine.tensor_parallel_size))
-        how = f"{memory} x {used:g} - {weights} weights - {size(ACTIVATION_RESERVE_BYTES)} activations"
+        held = rank_weights(engine, geometry)
+        how = (
+            f"{memory} x {used:g} - {size(held.least_bytes if held else 0)} weights "
+            f"- {size(ACTIVATION_RESERVE_BYTES)} activations"
+        )
     per_block = geometry.kv_bytes_per_token_per_rank * geometry.block_tokens
     blocks = gpu.bytes_per_rank // per_block
     return (

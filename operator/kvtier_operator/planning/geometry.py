@@ -30,6 +30,8 @@ class Geometry:
             on every rank in full.
         mla: Whether the cache is a latent that is not divided by the tensor-parallel size.
         weights_bytes: Size of the weights, all ranks together; None if not known.
+        experts_bytes: Of them, those of routed experts; None where nothing tells.
+        is_quantised: Whether the weights are, as published; None if not known.
         max_position_tokens: Longest sequence of the model; None if not known.
         how: How `kv_bytes_per_token` came about, numbers filled in.
         notes: What a reader of the report should know about this shape.
@@ -61,6 +63,8 @@ class Geometry:
     weights_bytes: int | None
     max_position_tokens: int | None
     how: str = ""
+    experts_bytes: int | None = None
+    is_quantised: bool | None = None
     notes: tuple[str, ...] = ()
     attention_heads: int | None = None
     attention: Attention = Attention.HEADS

@@ -90,7 +90,9 @@ def kv_geometry(shape: ModelShape, spec: Spec) -> Geometry:
         kv_bytes_per_token=per_token,
         kv_bytes_per_token_per_rank=cost.token_bytes,
         mla=any(group.kind is LayerKind.MLA for group in shape.groups),
-        weights_bytes=spec.model.weights.bytes if spec.model.weights else shape.weights_bytes,
+        weights_bytes=_weights_bytes(shape, spec),
+        experts_bytes=_experts_bytes(shape, spec),
+        is_quantised=shape.is_quantised,
         max_position_tokens=shape.max_position_tokens,
         how=_how(layers, cost, split),
         notes=tuple(notes),
@@ -116,6 +118,15 @@ def _attention(shape: ModelShape, spec: Spec) -> Attention:
     return attention_of(shape.groups, images_both_ways=images)
 
 
+def _weights_bytes(shape: ModelShape, spec: Spec) -> int | None:
+    return spec.model.weights.bytes if spec.model.weights else shape.weights_bytes
+
+
+def _experts_bytes(shape: ModelShape, spec: Spec) -> int | None:
+    weights_bytes = _weights_bytes(shape, spec)
+    return None if weights_bytes is None or shape.experts is None else shape.experts.within(weights_bytes)
+
+
 def _given(shape: ModelShape, bytes_per_token: int, spec: Spec, split: Split) -> Geometry:
     """Of a model that only the resource describes, by one number."""
     tokens = choose_block(spec.engine, attention_of(shape.groups), split.dtype).tokens
@@ -127,7 +138,9 @@ def _given(shape: ModelShape, bytes_per_token: int, spec: Spec, split: Split) ->
         kv_bytes_per_token=bytes_per_token,
         kv_bytes_per_token_per_rank=ceil_div(bytes_per_token, split.ranks),
         mla=False,
-        weights_bytes=spec.model.weights.bytes if spec.model.weights else shape.weights_bytes,
+        weights_bytes=_weights_bytes(shape, spec),
+        experts_bytes=_experts_bytes(shape, spec),
+        is_quantised=shape.is_quantised,
         max_position_tokens=shape.max_position_tokens,
         how=f"{count(bytes_per_token)} B as spec.model.geometry.kvBytesPerToken gives it",
         notes=shape.notes,

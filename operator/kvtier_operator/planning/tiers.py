@@ -5,6 +5,7 @@ from typing import Final
 
 from kvtier_operator.api.engine import Device, EngineSpec
 from kvtier_operator.api.resource import Spec
+from kvtier_operator.planning.device_weights import rank_weights
 from kvtier_operator.planning.geometry import Geometry
 from kvtier_operator.planning.plan import BackendPlan, TierPlan, Tiers
 from kvtier_operator.planning.units import GIB, round_up
@@ -110,13 +111,25 @@ def _gpu_tier(spec: Spec, geometry: Geometry) -> TierPlan | None:
 
 
 def device_cache_bytes(engine: EngineSpec, geometry: Geometry) -> int | None:
-    """The device's own KV cache, one rank; None where nothing tells it, 0 where the weights leave nothing."""
+    """The device's own KV cache, one rank; None where nothing tells it, 0 where the weights leave nothing.
+
+    What is left of an allowance tells nothing either: the engine says how much it needs.
+    """
     if engine.kv_cache_memory:
         return engine.kv_cache_memory.bytes
     if engine.device is Device.CPU:
         return CPU_DEVICE_KV_CACHE_BYTES
-    if engine.gpu_memory is None or geometry.weights_bytes is None:
+    usable, weights = usable_bytes(engine), rank_weights(engine, geometry)
+    if usable is None or weights is None:
         return None
-    usable = int(engine.gpu_memory.bytes * (engine.gpu_memory_utilization or GPU_MEMORY_UTILIZATION))
-    weights = -(-geometry.weights_bytes // engine.tensor_parallel_size)
-    return max(0, usable - weights - ACTIVATION_RESERVE_BYTES)
+    if usable <= weights.least_bytes:
+        return 0
+    left = usable - weights.most_bytes - ACTIVATION_RESERVE_BYTES
+    return left if weights.known and left > 0 else None
+
+
+def usable_bytes(engine: EngineSpec) -> int | None:
+    """What vLLM takes of a GPU; None where nothing tells its size."""
+    if engine.gpu_memory is None:
+        return None
+    return int(engine.gpu_memory.bytes * (engine.gpu_memory_utilization or GPU_MEMORY_UTILIZATION))

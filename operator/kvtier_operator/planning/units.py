@@ -33,6 +33,11 @@ def many(number: int, noun: str) -> str:
     return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
 
 
+def each_of(number: int, noun: str) -> str:
+    """All of so many, such as `the one engine` or `each of 2 engines`."""
+    return f"the one {noun}" if number == 1 else f"each of {many(number, noun)}"
+
+
 def size(value: int) -> str:
     """Bytes in the largest unit that leaves a number of at least 1, such as `100 GiB` or `1.95 GiB`."""
     for factor, suffix in _SUFFIXES:

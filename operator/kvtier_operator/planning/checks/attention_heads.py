@@ -38,21 +38,22 @@ def attention_heads(given: CheckInput) -> CheckResult:
         if group.kv_heads % ranks and ranks % group.kv_heads:
             return _VERDICTS.reject(
                 "KVHeadsNotDivisible",
-                f"{group.kv_heads} KV heads and {ranks} ranks do not divide each other; "
+                f"{many(group.kv_heads, 'KV head')} and {ranks} ranks do not divide each other; "
                 f"use one of {_divisors(group.kv_heads)} or a multiple of {group.kv_heads}",
             )
         if group.kv_heads < ranks and not given.geometry.kv_heads_replicated:
             return _VERDICTS.reject(
                 "KVHeadsNotReplicated",
-                f"{group.kv_heads} KV heads on {ranks} ranks: vLLM copies none of this model; "
-                f"use {group.kv_heads} ranks or fewer",
+                f"{many(group.kv_heads, 'KV head')} on {ranks} ranks: vLLM copies none of this model; "
+                f"use {many(group.kv_heads, 'rank')} or fewer",
             )
         if group.kv_heads < ranks:
             copies = ranks // group.kv_heads
             return _VERDICTS.warn(
                 "KVHeadsReplicated",
-                f"{group.kv_heads} KV heads on {ranks} ranks: each is kept {copies} times, so every tier "
-                f"holds {copies} times fewer tokens; {group.kv_heads} ranks would keep each once",
+                f"{many(group.kv_heads, 'KV head')} on {ranks} ranks: each is kept {copies} times, so every "
+                f"tier holds {copies} times fewer tokens; {many(group.kv_heads, 'rank')} would keep each "
+                "once",
                 by_itself="counts the copies in all sizes",
             )
     return _VERDICTS.passed(f"the model's heads can be shared out over {many(ranks, 'rank')}")

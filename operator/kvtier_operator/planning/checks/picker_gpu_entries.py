@@ -24,9 +24,9 @@ def picker_gpu_entries(given: CheckInput) -> CheckResult:
     return _VERDICTS.passed(
         "the device's cache is not known before the engine runs: the operator asks the first one that is "
         "ready, and the picker starts anew once with its entries; to have them in the plan, or without an "
-        f"operator, set {' with '.join(missing)}, or spec.engine.kvCacheMemory",
+        f"operator, set {' with '.join(missing)}{', or ' if missing else ''}spec.engine.kvCacheMemory",
         reason="LeftToOperator",
-        field=missing[0],
+        field=missing[0] if missing else "spec.engine.kvCacheMemory",
     )
 
 

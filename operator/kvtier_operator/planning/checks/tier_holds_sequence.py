@@ -5,7 +5,7 @@ from typing import Final
 from kvtier_operator.planning.checks.check import CheckInput, Verdicts
 from kvtier_operator.planning.plan import CheckResult
 from kvtier_operator.planning.tiers import chunk_bytes, prefix_tokens
-from kvtier_operator.planning.units import count, size
+from kvtier_operator.planning.units import count, each_of, size
 
 _VERDICTS: Final = Verdicts("tier-holds-sequence", "spec.tiers.cpu.capacity")
 
@@ -19,8 +19,8 @@ def tier_holds_sequence(given: CheckInput) -> CheckResult:
         return _VERDICTS.reject(
             "TierHoldsNothing",
             f"{size(cpu.capacity_bytes)} cannot hold one chunk of "
-            f"{given.backend.tokens_per_chunk} tokens, {size(one)} in each of "
-            f"{engine.data_parallel_size} engines; raise it",
+            f"{given.backend.tokens_per_chunk} tokens, {size(one)} in "
+            f"{each_of(engine.data_parallel_size, 'engine')}; raise it",
         )
     if tokens == 0:
         prefix = prefix_tokens(given.spec, given.geometry) or 0

@@ -1,6 +1,7 @@
 """The catalogue of well-known models: data beside this file, read through the config.json reader."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from difflib import get_close_matches
 from functools import cache
 from importlib.resources import files
@@ -8,6 +9,7 @@ from typing import Any
 
 import yaml
 
+from kvtier_operator.planning.model_shape.experts import Experts
 from kvtier_operator.planning.model_shape.from_config import shape_from_config
 from kvtier_operator.planning.model_shape.quantised_names import quantised
 from kvtier_operator.planning.model_shape.shape import CATALOGUE, ModelShape
@@ -43,9 +45,10 @@ def shape_from_catalogue(model: str) -> ModelShape | None:
     fields = entry_of(model)
     if fields is None:
         return _of_quantised(model)
-    return shape_from_config(
+    shape = shape_from_config(
         fields["config"], f"{CATALOGUE}, {fields['source']}", weights_bytes=fields.get("weights_bytes")
     )
+    return _with_weights(shape, fields)
 
 
 def config_in_catalogue(model: str) -> Mapping[str, Any] | None:
@@ -61,7 +64,17 @@ def _of_quantised(model: str) -> ModelShape | None:
         return None
     fields = entries()[found.entry]
     config = {**fields["config"], "quantization_config": found.quantization}
-    return shape_from_config(config, f"{CATALOGUE}, {fields['source']}, quantised")
+    return _with_weights(shape_from_config(config, f"{CATALOGUE}, {fields['source']}, quantised"), fields)
+
+
+def _with_weights(shape: ModelShape, fields: Mapping[str, Any]) -> ModelShape:
+    """The shape with what the entry says of the weights, whose config has the fields of the cache alone."""
+    share = fields.get("experts_share")
+    return replace(
+        shape,
+        experts=shape.experts if share is None else Experts.by_share(share),
+        is_quantised=shape.is_quantised or fields.get("is_quantised", False),
+    )
 
 
 def similar(model: str) -> tuple[str, ...]:

@@ -14,6 +14,7 @@ from kvtier_operator.api.engine import KVCacheDtype
 from kvtier_operator.planning.model_shape.config_fields import ConfigFields
 
 _FIELD: Final = "quantization_config"
+_FIELDS: Final = (_FIELD, "compression_config")
 _MODELOPT: Final = "modelopt"
 _COMPRESSED_TENSORS: Final = "compressed-tensors"
 _MODELOPT_WEIGHTS: Final = {"FP8", "FP8_PER_CHANNEL_PER_TOKEN", "FP8_PB_WO", "NVFP4"}
@@ -48,8 +49,8 @@ def checkpoint_cache(config: ConfigFields, *, latent: bool) -> CheckpointCache:
     Raises:
         InvalidInputError: The checkpoint is one that vLLM does not load.
     """
-    at_root = config.root_mapping(_FIELD, "compression_config")
-    quantization = at_root or config.mapping(_FIELD, "compression_config")
+    at_root = config.root_mapping(*_FIELDS)
+    quantization = quantization_of(config)
     method = _method(config, quantization)
     if method.startswith(_MODELOPT):
         # What it says of the cache is looked for at the root alone.
@@ -59,6 +60,11 @@ def checkpoint_cache(config: ConfigFields, *, latent: bool) -> CheckpointCache:
         _check_scheme(config, scheme)
         return CheckpointCache(KVCacheDtype.FP8, has_scales=True)
     return CheckpointCache(has_scales=method in _SCALES and not latent)
+
+
+def quantization_of(config: ConfigFields) -> Mapping[str, Any]:
+    """What the checkpoint says of its quantisation; empty for one that is not quantised."""
+    return config.root_mapping(*_FIELDS) or config.mapping(*_FIELDS)
 
 
 def _method(config: ConfigFields, quantization: Mapping[str, Any]) -> str:

@@ -33,6 +33,11 @@ class ConfigFields:
         self._source = source
         self._text, self._defaults = _language_model(self._root)
 
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the fields that the language model's part has."""
+        return tuple(self._text)
+
     def get(self, *names: str) -> object:
         """First of these fields that is not null.
 

@@ -7,8 +7,9 @@ the engine read the same file the same way.
 from collections.abc import Mapping
 from typing import Any, Final
 
-from kvtier_operator.planning.model_shape.checkpoint import checkpoint_cache
+from kvtier_operator.planning.model_shape.checkpoint import checkpoint_cache, quantization_of
 from kvtier_operator.planning.model_shape.config_fields import TEXT_CONFIGS, ConfigFields
+from kvtier_operator.planning.model_shape.experts import experts_of
 from kvtier_operator.planning.model_shape.image_attention import images_both_ways
 from kvtier_operator.planning.model_shape.layer_groups import layer_groups
 from kvtier_operator.planning.model_shape.layer_kinds import is_chunked
@@ -70,6 +71,8 @@ def shape_from_config(
         attention_heads=fields.optional_int("num_attention_heads", "n_head"),
         max_position_tokens=longest_sequence(fields),
         weights_bytes=weights_bytes,
+        experts=experts_of(fields, weights_bytes),
+        is_quantised=bool(quantization_of(fields)),
         chunked_attention=is_chunked(fields),
         state_alignment_tokens=_GATED_DELTA_NET_TOKENS if model_type.startswith(_GATED_DELTA_NET) else 1,
         fp8_by_gpu=model_type in _FP8_BY_GPU,

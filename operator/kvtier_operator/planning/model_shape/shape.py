@@ -5,6 +5,7 @@ from enum import StrEnum
 from typing import Final
 
 from kvtier_operator.api.engine import KVCacheDtype
+from kvtier_operator.planning.model_shape.experts import Experts
 from kvtier_operator.planning.model_shape.state import State
 
 CATALOGUE: Final = "catalogue"
@@ -76,6 +77,8 @@ class ModelShape:
         attention_heads: Query heads of one layer; None if not known.
         max_position_tokens: Longest sequence; None if not known.
         weights_bytes: Size of the weights; None if not known.
+        experts: The routed experts among the weights; None where nothing tells them.
+        is_quantised: Whether the checkpoint is; None if not known.
         bytes_per_token: Bytes of one token, where the resource gives nothing finer.
         chunked_attention: Whether some layers attend within chunks only (Llama 4).
         draft_tokens: Speculative tokens of one step; 0 where none are drafted.
@@ -95,6 +98,8 @@ class ModelShape:
     attention_heads: int | None = None
     max_position_tokens: int | None = None
     weights_bytes: int | None = None
+    experts: Experts | None = None
+    is_quantised: bool | None = None
     bytes_per_token: int | None = None
     chunked_attention: bool = False
     draft_tokens: int = 0

@@ -1,7 +1,12 @@
+from typing import Any
+
+import pytest
 from tests.cases.checks import PASS, REJECT, WARN, says, verdict
 from tests.cases.planning import resource
 
 from kvtier_operator.planning.checks.device_cache import device_cache
+from kvtier_operator.planning.checks.picker_gpu_entries import picker_gpu_entries
+from kvtier_operator.planning.plan import Outcome
 
 
 def test_unknown_before_the_engine_runs() -> None:
@@ -45,5 +50,87 @@ def test_an_estimate_only_warns() -> None:
 
 def test_weights_that_leave_nothing() -> None:
     result = verdict(device_cache, resource(engine={"gpuMemory": "40Gi"}))
-    says(result, REJECT, "NoRoomForCache", "61.02 GiB", "40 GiB")
+    says(result, REJECT, "NoRoomForCache", "61.02 GiB", "on the one GPU of 40 GiB", "spec.model.weights")
     assert result.field == "spec.engine.gpuMemory"
+
+
+SLICE = {"resources": {"limits": {"nvidia.com/mig-1g.20gb": 1}}, "maxModelLen": 8_192}
+
+
+@pytest.mark.parametrize(
+    ("model", "engine", "left"),
+    [
+        # 20 GiB x 0.92 - 15.26 GiB
+        ("Qwen/Qwen3-8B", {"gpuMemory": "20Gi", **SLICE}, "3.14 GiB"),
+        # 141,107,412,992 B / 2 in fp8
+        (
+            "meta-llama/Llama-3.3-70B-Instruct",
+            {"gpuMemory": "72Gi", "extraArgs": ["-q", "fp8"]},
+            "544.50 MiB",
+        ),
+    ],
+)
+def test_what_an_allowance_leaves_nothing_of_may_fit(model: str, engine: dict[str, Any], left: str) -> None:
+    one = resource(model, engine=engine)
+    result = verdict(device_cache, one)
+    ways = ("spec.model.weights", "spec.engine.gpuMemoryUtilization", "spec.engine.tensorParallelSize")
+    says(result, WARN, "SequenceMayNotFit", f"leave {left} of what vLLM takes", *ways)
+    says(verdict(picker_gpu_entries, one), PASS, "LeftToOperator", "set spec.engine.kvCacheMemory")
+
+
+@pytest.mark.parametrize("method", ["fp8", "fp8_per_block", "mxfp8", "mxfp4"])
+def test_weights_that_are_quantised_as_they_are_loaded(method: str) -> None:
+    engine = {"gpuMemory": "141Gi", "extraArgs": [f"--quantization={method}"], "maxModelLen": 32_768}
+    says(verdict(device_cache, resource("meta-llama/Llama-3.3-70B-Instruct", engine=engine)), PASS, "Passed")
+    quantised = resource(
+        "nvidia/Llama-3.1-70B-Instruct-FP8", engine=engine, model_fields={"weights": "131Gi"}
+    )
+    says(verdict(device_cache, quantised), REJECT, "NoRoomForCache", "131 GiB")
+
+
+def test_a_method_of_unknown_size_is_not_refused() -> None:
+    engine = {"gpuMemory": "141Gi", "extraArgs": ["--quantization=torchao"]}
+    result = verdict(device_cache, resource("meta-llama/Llama-3.3-70B-Instruct", engine=engine))
+    says(result, PASS, "Unknown", "torchao on the GPU", "32.85 GiB to 131.42 GiB")
+
+
+PARALLEL = ["--enable-expert-parallel"]
+
+
+@pytest.mark.parametrize(
+    ("model", "weights", "engine", "outcome", "words"),
+    [
+        ("deepseek-ai/DeepSeek-R1-0528", "642Gi", {"gpuMemory": "141Gi"}, PASS, "tokens on the device"),
+        # 642 GiB x (0.966 / 8 + 0.034)
+        (
+            "deepseek-ai/DeepSeek-R1-0528",
+            "642Gi",
+            {"gpuMemory": "96Gi"},
+            REJECT,
+            "99.35 GiB on each of 8 GPUs",
+        ),
+        (
+            "deepseek-ai/DeepSeek-R1-0528",
+            "642Gi",
+            {"gpuMemory": "110Gi"},
+            WARN,
+            "99.35 GiB on each of 8 GPUs",
+        ),
+        # a dense model is on every engine whole
+        ("Qwen/Qwen3-32B", "61Gi", {"gpuMemory": "40Gi"}, REJECT, "61 GiB on each of 8 GPUs"),
+    ],
+)
+def test_experts_are_shared_out_over_all_engines(
+    model: str, weights: str, engine: dict[str, Any], outcome: Outcome, words: str
+) -> None:
+    engine = {"dataParallelSize": 8, "maxModelLen": 8_192, "extraArgs": PARALLEL, **engine}
+    result = verdict(device_cache, resource(model, engine=engine, model_fields={"weights": weights}))
+    assert result.outcome is outcome, result.message
+    assert words in result.message
+
+
+def test_what_nothing_tells_of_experts_is_a_range() -> None:
+    geometry = {"layers": 61, "kvLoraRank": 512, "qkRopeHeadDim": 64}
+    engine = {"gpuMemory": "141Gi", "dataParallelSize": 8}
+    one = resource("a/b", geometry=geometry, engine=engine, model_fields={"weights": "642Gi"})
+    says(verdict(device_cache, one), PASS, "Unknown", "80.25 GiB to 642 GiB on each of 8 GPUs", "cannot know")
