@@ -51,6 +51,7 @@ class Geometry:
         kv_bytes_per_token_by_gpu: `kv_bytes_per_token` on one GPU or another, the least first, where only a
             running engine knows; empty elsewhere.
         block_tokens_by_gpu: The same of `block_tokens`.
+        has_sinks: Whether attention has learned logits beside those of its tokens.
     """
 
     source: str
@@ -79,6 +80,7 @@ class Geometry:
     stored_once: bool = False
     kv_bytes_per_token_by_gpu: tuple[int, ...] = ()
     block_tokens_by_gpu: tuple[int, ...] = ()
+    has_sinks: bool = False
 
     @property
     def keeps_states(self) -> bool:

@@ -110,6 +110,7 @@ def kv_geometry(shape: ModelShape, spec: Spec) -> Geometry:
             each.token_bytes * split.copies for costs in on_gpus.values() for each in costs
         ),
         block_tokens_by_gpu=_values(each.block_tokens for costs in on_gpus.values() for each in costs),
+        has_sinks=shape.has_sinks,
     )
 
 

@@ -12,6 +12,7 @@ FIRST: Final = (
     "PrefixCachingOff",
     # engines may not start or may end, requests may fail or get what is another's
     "SequenceMayNotFit",
+    "CacheDtypeNeedsGPU",
     "PinningMayFail",
     "DeviceNotTested",
     "OneEngineOfANode",

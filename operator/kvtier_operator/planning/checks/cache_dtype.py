@@ -18,6 +18,7 @@ _SKIP: Final = "--kv-cache-dtype-skip-layers"
 # Heads that FlashInfer has kernels for, the one backend that keeps nvfp4 (vLLM, backends/flashinfer.py).
 _NVFP4_HEAD_DIMS: Final = (64, 128, 256, 512)
 _NVFP4: Final = {KVCacheDtype.NVFP4, KVCacheDtype.NVFP4_4OVER6}
+_MISREAD_HEAD_DIM: Final = 64
 # Kept by compute capability 10 alone: B200 and its like (flashinfer.py, flashmla_sparse.py).
 _BLACKWELL_ONLY: Final = {KVCacheDtype.NVFP4_4OVER6, KVCacheDtype.NVFP4_DS_MLA}
 _ULTRAQUANT_TOGETHER: Final = 32
@@ -46,13 +47,28 @@ def cache_dtype(given: CheckInput) -> CheckResult:
         if (vllm_minor(given.spec.engine.image) or 0) >= _KEEPS_ITS_OWN:
             return _VERDICTS.reject(_NOT_SUPPORTED, said, field=field)
         return _VERDICTS.warn("CacheDtypeNotModels", said, field=field)
-    if dtype in _BLACKWELL_ONLY:
+    if (of := _on_blackwell_alone(given, dtype)) is not None:
         return _VERDICTS.warn(
             "CacheDtypeNeedsGPU",
-            f"only GPUs of compute capability 10 (B200, GB200) keep {dtype}: vLLM does not start on others",
+            f"only GPUs of compute capability 10 (B200, GB200) keep {dtype}{of}: on others vLLM does not "
+            "start",
             field=field,
         )
     return _VERDICTS.passed(f"cache of {dtype} on device {given.spec.engine.device}")
+
+
+def _on_blackwell_alone(given: CheckInput, dtype: KVCacheDtype) -> str | None:
+    """Of which attention those GPUs alone keep it, in words; None where others do, too.
+
+    The kernels of others misread heads of 64 and cannot read sinks (flashinfer.py, supports_combination).
+    """
+    if dtype in _BLACKWELL_ONLY:
+        return ""
+    if dtype not in _NVFP4:
+        return None
+    if any(_MISREAD_HEAD_DIM in (group.key_dim, group.value_dim) for group in given.geometry.groups):
+        return f" of heads of {_MISREAD_HEAD_DIM}"
+    return " beside attention sinks" if given.geometry.has_sinks else None
 
 
 def _unlike_the_model(given: CheckInput, dtype: KVCacheDtype) -> str:

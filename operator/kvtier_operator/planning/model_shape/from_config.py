@@ -7,6 +7,7 @@ the engine read the same file the same way.
 from collections.abc import Mapping
 from typing import Any, Final
 
+from kvtier_operator.planning.model_shape.attention_sinks import has_sinks
 from kvtier_operator.planning.model_shape.checkpoint import checkpoint_cache, quantization_of
 from kvtier_operator.planning.model_shape.config_fields import TEXT_CONFIGS, ConfigFields
 from kvtier_operator.planning.model_shape.experts import experts_of
@@ -77,6 +78,7 @@ def shape_from_config(
         state_alignment_tokens=_GATED_DELTA_NET_TOKENS if model_type.startswith(_GATED_DELTA_NET) else 1,
         fp8_by_gpu=model_type in _FP8_BY_GPU,
         images_both_ways=images_both_ways(config, fields),
+        has_sinks=has_sinks(fields),
         notes=tuple(notes),
     )
 

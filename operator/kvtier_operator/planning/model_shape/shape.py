@@ -86,6 +86,7 @@ class ModelShape:
         fp8_by_gpu: Whether vLLM takes fp8 for `auto` on some GPUs.
         kv_heads_replicated: Whether more ranks than KV heads have copies of them.
         images_both_ways: Whether an image's tokens attend to one another in both directions.
+        has_sinks: Whether attention has learned logits beside those of its tokens.
         notes: What a reader of the report should know.
     """
 
@@ -107,4 +108,5 @@ class ModelShape:
     fp8_by_gpu: bool = False
     kv_heads_replicated: bool = True
     images_both_ways: bool = False
+    has_sinks: bool = False
     notes: tuple[str, ...] = ()

@@ -59,9 +59,35 @@ def test_heads_that_nvfp4_has_no_kernel_for() -> None:
     says(verdict(cache_dtype, one), REJECT, "CacheDtypeNotSupported", "64, 128, 256, 512", "has 96")
 
 
-def test_what_only_some_gpus_keep() -> None:
-    one = resource(engine={"kvCacheDtype": "nvfp4_4over6"})
-    says(verdict(cache_dtype, one), WARN, "CacheDtypeNeedsGPU", "capability 10")
+@pytest.mark.parametrize(
+    ("model", "dtype", "words"),
+    [
+        ("Qwen/Qwen3-32B", "nvfp4_4over6", "keep nvfp4_4over6: on others"),
+        ("openai/gpt-oss-120b", "nvfp4", "keep nvfp4 of heads of 64: on others"),
+        ("meta-llama/Llama-3.2-1B", "nvfp4", "keep nvfp4 of heads of 64: on others"),
+    ],
+)
+def test_what_only_some_gpus_keep(model: str, dtype: str, words: str) -> None:
+    one = resource(model, engine={"kvCacheDtype": dtype})
+    says(verdict(cache_dtype, one), WARN, "CacheDtypeNeedsGPU", "capability 10", words)
+
+
+@pytest.mark.parametrize(
+    ("fields", "sinks"),
+    [
+        ({"model_type": "gpt_oss"}, True),
+        ({"model_type": "granite", "layer_types": ["full_attention"] * 12}, True),
+        ({"model_type": "granite", "layer_types": ["full_attention"] * 12, "attention_sinks": False}, False),
+        ({"model_type": "mimo_v2", "add_swa_attention_sink_bias": True}, True),
+        ({"model_type": "qwen3"}, False),
+    ],
+    ids=str,
+)
+def test_sinks_in_nvfp4_need_one_gpu(fields: dict[str, Any], sinks: bool) -> None:
+    model = Observed(model_config=LLAMA | {"head_dim": 128, "layer_types": ["full_attention"] * 12} | fields)
+    result = verdict(cache_dtype, resource(engine={"kvCacheDtype": "nvfp4"}), model)
+    assert result.outcome is (WARN if sinks else PASS), result.message
+    assert ("beside attention sinks" in result.message) is sinks
 
 
 def test_e5m2_on_an_fp8_checkpoint() -> None:
