@@ -3,9 +3,11 @@
 from dataclasses import replace
 from typing import Final
 
+from kvtier_operator.api.resource import Spec
 from kvtier_operator.planning.geometry import Geometry
 from kvtier_operator.planning.observed import EngineTokens
 from kvtier_operator.planning.plan import TierPlan, Tiers
+from kvtier_operator.planning.tiers import without_states
 from kvtier_operator.planning.units import GIB
 
 TOLERANCE: Final = 0.05
@@ -32,6 +34,7 @@ def most_tokens(tiers: Tiers, geometry: Geometry, ranks: int) -> EngineTokens:
     """
     return EngineTokens(
         gpu=ranks * _LARGEST_DEVICE_BYTES // max(geometry.kv_bytes_per_token, 1),
+        gpu_blocks=_SMALLER_BLOCK * ranks * _LARGEST_DEVICE_BYTES // max(geometry.block_bytes, 1),
         cpu=_most(tiers.cpu, geometry),
         disk=_most(tiers.disk, geometry) if tiers.disk else 0,
     )
@@ -51,14 +54,15 @@ def most_pinned_bytes(tiers: Tiers, ranks: int) -> int:
 def unjustified(said: EngineTokens, most: EngineTokens) -> str:
     """What an engine says of its tiers and no plan can justify, in words; empty where there is nothing."""
     sizes = (
-        ("gpu", said.gpu, most.gpu),
-        ("cpu", said.cpu, most.cpu),
-        ("disk", said.disk, most.disk),
+        ("tokens", "gpu", said.gpu, most.gpu),
+        ("blocks", "gpu", said.gpu_blocks, most.gpu_blocks),
+        ("tokens", "cpu", said.cpu, most.cpu),
+        ("tokens", "disk", said.disk, most.disk),
     )
     return ", ".join(
-        f"{tokens} tokens in tier {name}, {limit or 0} at most"
-        for name, tokens, limit in sizes
-        if tokens is not None and not 0 <= tokens <= (limit or 0)
+        f"{number} {what} in tier {name}, {limit or 0} at most"
+        for what, name, number, limit in sizes
+        if number is not None and not 0 <= number <= (limit or 0)
     )
 
 
@@ -66,23 +70,27 @@ def _justified(said: EngineTokens | None, most: EngineTokens) -> EngineTokens | 
     return None if said is None or unjustified(said, most) else said
 
 
-def correct_tiers(tiers: Tiers, geometry: Geometry, engine: EngineTokens | None, most: EngineTokens) -> Tiers:
+def correct_tiers(
+    spec: Spec, tiers: Tiers, geometry: Geometry, engine: EngineTokens | None, most: EngineTokens
+) -> Tiers:
     """The tiers with what an engine says of them; the plan's own figures stay beside it.
 
     What no plan can justify is not taken, whoever remembers it: an earlier operator's status, too.
 
     Args:
+        spec: What is wanted.
         tiers: As planned.
         geometry: KV geometry of the model.
         engine: What one running engine pod says; None where none was asked.
         most: The most that it may say.
     """
     engine = _justified(engine, most)
+    engine = engine and _justified(_in_whole(engine, geometry), most)
     if engine is None:
         return tiers
     gpu = tiers.gpu
     if gpu is None and engine.gpu is not None:
-        gpu = _unplanned(engine.gpu, geometry)
+        gpu = without_states(_unplanned(engine.gpu, geometry), spec, geometry, geometry.block_tokens)
     return Tiers(
         gpu=gpu and _corrected(gpu, engine.gpu),
         cpu=_corrected(tiers.cpu, engine.cpu),
@@ -107,6 +115,19 @@ def picker_tokens(tier: TierPlan) -> int:
 def _justified_block(tokens: int | None, geometry: Geometry) -> int | None:
     least = max(_LEAST_BLOCK_TOKENS, geometry.block_tokens // _SMALLER_BLOCK)
     return tokens if tokens is not None and least <= tokens <= _MOST_BLOCK_TOKENS else None
+
+
+def _in_whole(engine: EngineTokens, geometry: Geometry) -> EngineTokens:
+    """What the device's blocks would hold of tokens alone, as a plan counts them before windows and states.
+
+    vLLM's own number of tokens leaves out what one longest sequence and the steps under way take of them
+    (v1/core/kv_cache_utils.py, get_kv_cache_capacity), which is more than what cached prefixes keep.
+    """
+    if not geometry.bytes_per_prefix or not geometry.block_bytes or engine.gpu_blocks is None:
+        return engine
+    block = _justified_block(engine.block, geometry) or geometry.block_tokens
+    block_bytes = geometry.block_bytes * block // geometry.block_tokens
+    return replace(engine, gpu=engine.gpu_blocks * block_bytes // geometry.kv_bytes_per_token_per_rank)
 
 
 def _corrected(tier: TierPlan, tokens: int | None) -> TierPlan:

@@ -90,7 +90,8 @@ def _device_figures(spec: Spec, geometry: Geometry, tiers: Tiers) -> tuple[Figur
         Figure(
             "device tokens",
             gpu.tokens,
-            f"{count(blocks)} blocks x {geometry.block_tokens} tokens{_engines(spec)}",
+            f"{count(blocks)} blocks x {geometry.block_tokens} tokens{_engines(spec)}"
+            f"{_less_states(spec, geometry, gpu)}",
         ),
     )
 

@@ -52,6 +52,7 @@ class Geometry:
             running engine knows; empty elsewhere.
         block_tokens_by_gpu: The same of `block_tokens`.
         has_sinks: Whether attention has learned logits beside those of its tokens.
+        block_bytes: Bytes of one block of the device's pool on one rank, of whichever group; 0 if not known.
     """
 
     source: str
@@ -81,6 +82,7 @@ class Geometry:
     kv_bytes_per_token_by_gpu: tuple[int, ...] = ()
     block_tokens_by_gpu: tuple[int, ...] = ()
     has_sinks: bool = False
+    block_bytes: int = 0
 
     @property
     def keeps_states(self) -> bool:

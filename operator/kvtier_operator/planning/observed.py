@@ -41,12 +41,14 @@ class EngineTokens:
         cpu: The CPU tier.
         disk: The disk tier.
         block: Tokens of one block of the device's cache, which is no tier's size.
+        gpu_blocks: Blocks of the device's cache, whatever they keep.
     """
 
     gpu: int | None = None
     cpu: int | None = None
     disk: int | None = None
     block: int | None = None
+    gpu_blocks: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -41,7 +41,7 @@ def make_plan(resource: KVCacheTier, observed: Observed) -> Plan:
     # What a running engine says corrects the picker and the status, never the engine's own pod: that would
     # restart it.
     most = most_tokens(tiers, geometry, spec.engine.tensor_parallel_size * spec.engine.data_parallel_size)
-    corrected = correct_tiers(tiers, geometry, observed.engine, most)
+    corrected = correct_tiers(spec, tiers, geometry, observed.engine, most)
     router = plan_router(resource, geometry, corrected, observed.images)
     checks = run_checks(
         CheckInput(

@@ -8,7 +8,7 @@ from kvtier_operator.api.resource import Spec
 from kvtier_operator.planning.device_weights import rank_weights
 from kvtier_operator.planning.geometry import Geometry
 from kvtier_operator.planning.plan import BackendPlan, TierPlan, Tiers
-from kvtier_operator.planning.units import GIB, round_up
+from kvtier_operator.planning.units import GIB, round_down, round_up
 
 CPU_DEVICE_KV_CACHE_BYTES: Final = 4 * GIB
 """Device cache of one rank on device cpu where spec.engine.kvCacheMemory is empty, as that field says."""
@@ -50,8 +50,8 @@ def plan_tiers(spec: Spec, geometry: Geometry, backend: BackendPlan) -> Tiers:
         )
     return Tiers(
         gpu=_gpu_tier(spec, geometry),
-        cpu=_without_states(in_memory, spec, geometry, backend),
-        disk=on_disk and _without_states(on_disk, spec, geometry, backend),
+        cpu=_less_states(in_memory, spec, geometry, backend),
+        disk=on_disk and _less_states(on_disk, spec, geometry, backend),
     )
 
 
@@ -78,15 +78,31 @@ def _chunks(
     return bytes_per_rank * spec.engine.tensor_parallel_size // one_chunk
 
 
-def _without_states(tier: TierPlan, spec: Spec, geometry: Geometry, backend: BackendPlan) -> TierPlan:
-    """The tier less what it keeps of each prefix beside its tokens; prefixes of one length fill it."""
+def without_states(tier: TierPlan, spec: Spec, geometry: Geometry, chunk_tokens: int) -> TierPlan:
+    """The tier less what it keeps of each prefix beside its tokens; prefixes of one length fill it.
+
+    The device keeps windows and states as a tier does: blocks that no hit needs are the first to go
+    (vLLM, v1/core/single_type_kv_cache_manager.py, cache_blocks asks reachable_block_mask).
+
+    Args:
+        tier: What it holds where nothing is kept beside the tokens.
+        spec: What is wanted.
+        geometry: KV geometry of one engine.
+        chunk_tokens: What it holds whole ones of, in each engine.
+    """
     tokens = prefix_tokens(spec, geometry)
-    if not geometry.bytes_per_prefix or tokens is None or backend.bytes_per_chunk is not None:
+    if not geometry.bytes_per_prefix or tokens is None:
         return tier
     of_tokens = tokens * geometry.kv_bytes_per_token
-    chunk_tokens = backend.tokens_per_chunk * spec.engine.data_parallel_size
-    left = tier.tokens * of_tokens // (of_tokens + geometry.bytes_per_prefix) // chunk_tokens * chunk_tokens
+    whole = chunk_tokens * spec.engine.data_parallel_size
+    left = round_down(tier.tokens * of_tokens // (of_tokens + geometry.bytes_per_prefix), whole)
     return replace(tier, tokens=left, states_tokens=tier.tokens - left)
+
+
+def _less_states(tier: TierPlan, spec: Spec, geometry: Geometry, backend: BackendPlan) -> TierPlan:
+    if backend.bytes_per_chunk is not None:
+        return tier
+    return without_states(tier, spec, geometry, backend.tokens_per_chunk)
 
 
 def _disk_tokens(spec: Spec, geometry: Geometry, backend: BackendPlan) -> int:
@@ -103,11 +119,12 @@ def _gpu_tier(spec: Spec, geometry: Geometry) -> TierPlan | None:
     if rank_bytes is None:
         return None
     blocks = rank_bytes // (geometry.kv_bytes_per_token_per_rank * geometry.block_tokens)
-    return TierPlan(
+    tier = TierPlan(
         capacity_bytes=rank_bytes * engine.tensor_parallel_size * engine.data_parallel_size,
         bytes_per_rank=rank_bytes,
         tokens=blocks * geometry.block_tokens * engine.data_parallel_size,
     )
+    return without_states(tier, spec, geometry, geometry.block_tokens)
 
 
 def device_cache_bytes(engine: EngineSpec, geometry: Geometry) -> int | None:

@@ -63,6 +63,7 @@ def merged(before: Sighting | None, now: Sighting) -> Sighting:
             cpu=_kept(tokens.cpu, now.tokens.cpu),
             disk=_kept(tokens.disk, now.tokens.disk),
             block=tokens.block if now.tokens.block is None else now.tokens.block,
+            gpu_blocks=_kept(tokens.gpu_blocks, now.tokens.gpu_blocks),
         ),
         EngineFindings(
             pinned_bytes=_kept(findings.pinned_bytes, now.findings.pinned_bytes),

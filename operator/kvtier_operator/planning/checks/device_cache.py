@@ -25,7 +25,7 @@ def device_cache(given: CheckInput) -> CheckResult:
     if gpu is None or gpu.bytes_per_rank == 0:
         return _by_weights(given)
     longest = engine.max_model_len or given.geometry.max_position_tokens
-    tokens = gpu.tokens // engine.data_parallel_size
+    tokens = gpu.held_tokens // engine.data_parallel_size
     if longest is None or tokens >= longest:
         return _VERDICTS.passed(f"{count(tokens)} tokens on the device")
     needed = round_up(longest, given.geometry.block_tokens) * given.geometry.kv_bytes_per_token_per_rank

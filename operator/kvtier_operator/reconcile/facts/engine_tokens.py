@@ -48,6 +48,7 @@ def _tokens(found: Families) -> EngineTokens:
         cpu=None if _is_growing(found) else cpu,
         disk=_total(found, DISK_TOKENS) or None,
         block=_block(found.of(DEVICE)),
+        gpu_blocks=_blocks(found.of(DEVICE)),
     )
 
 
@@ -87,6 +88,11 @@ def _device(samples: Iterable[Sample]) -> int | None:
 
 def _block(samples: Iterable[Sample]) -> int | None:
     return next(iter(_known(labels.get(DEVICE_BLOCK) for labels in _labels(samples))), None)
+
+
+def _blocks(samples: Iterable[Sample]) -> int | None:
+    labels = next(iter(_labels(samples)), {})
+    return next(iter(_known([labels.get(DEVICE_BLOCKS[0])])), None)
 
 
 def _of_blocks(labels: Sequence[Mapping[str, str]]) -> int | None:

@@ -62,6 +62,37 @@ def test_a_device_cache_that_nothing_planned_is_known_from_its_engine() -> None:
     assert corrected.router.entries.gpu_prefix == PLANNED // 64
 
 
+@pytest.mark.parametrize("memory", ["20Gi", None])
+@pytest.mark.parametrize("times", [1, 0.5, 1.5])
+@pytest.mark.parametrize("model", ["google/gemma-3-27b-it", "Qwen/Qwen3-Next-80B-A3B-Instruct"])
+def test_the_device_s_blocks_tell_what_it_holds_of_prefixes(
+    model: str, times: float, memory: str | None
+) -> None:
+    # vLLM's own number of tokens is less the windows and states of longest sequences
+    changes: dict[str, object] = {"spec.model.name": model, "spec.tiers.cpu.expectedPrefixTokens": 4_000}
+    sized = changes | SIZED | {"spec.engine.kvCacheMemory": "20Gi"}
+    planned = plan(None, sized)
+    assert planned.tiers.gpu is not None
+    blocks = int(planned.tiers.gpu.bytes_per_rank // planned.geometry.block_bytes * times)
+    said = EngineTokens(gpu=planned.tiers.gpu.held_tokens // 2, gpu_blocks=blocks)
+    corrected = plan(said, changes | {"spec.engine.kvCacheMemory": memory})
+    assert corrected.tiers.gpu is not None
+    entries = corrected.router.entries.gpu_prefix
+    assert entries == pytest.approx(
+        planned.tiers.gpu.tokens * times / planned.router.tokens_per_entry, rel=0.01
+    )
+    again = plan(
+        EngineTokens(gpu=corrected.tiers.gpu.observed_tokens), changes | {"spec.engine.kvCacheMemory": memory}
+    )
+    assert again.router == corrected.router, "as an operator reads it in the status"
+
+
+@pytest.mark.parametrize("said", [{"gpu_blocks": 1 << 50}, {"gpu_blocks": 1 << 24, "block": 1 << 16}])
+def test_blocks_that_no_device_has_are_not_taken(said: dict[str, int]) -> None:
+    changes: dict[str, object] = {"spec.model.name": "google/gemma-3-27b-it"}
+    assert plan(EngineTokens(**said), changes).tiers.gpu is None
+
+
 @pytest.mark.parametrize(
     ("said", "taken"),
     [(None, 16), (16, 16), (32, 32), (784, 784), (8, 16), (0, 16), (-16, 16), (1 << 17, 16)],

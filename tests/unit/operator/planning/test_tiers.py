@@ -155,6 +155,23 @@ def test_a_disk_keeps_states_too() -> None:
     assert disk.tokens / disk.held_tokens == pytest.approx(0.5, abs=0.001)  # 1,632 x 24,576 = 40,108,032
 
 
+@pytest.mark.parametrize("model", [NEXT, "google/gemma-3-27b-it", "openai/gpt-oss-120b"])
+@pytest.mark.parametrize("ranks", [1, 2])
+def test_device_and_memory_of_one_size_hold_the_same_prefixes(model: str, ranks: int) -> None:
+    given = check_input(
+        resource(
+            model,
+            tiers={"cpu": {"capacity": "100Gi", "expectedPrefixTokens": 4_000}},
+            engine={"kvCacheMemory": f"{100 // ranks}Gi", "tensorParallelSize": ranks},
+        )
+    )
+    gpu, cpu = given.tiers.gpu, given.tiers.cpu
+    assert gpu is not None
+    assert gpu.tokens == pytest.approx(cpu.tokens, rel=0.001)
+    assert gpu.states_tokens == pytest.approx(cpu.states_tokens, rel=0.001)
+    assert given.router.entries.gpu_prefix == -(-gpu.tokens // given.router.tokens_per_entry)
+
+
 def test_models_without_states_keep_tokens_alone() -> None:
     one = resource(tiers={"cpu": {"capacity": "100Gi", "expectedPrefixTokens": 16}})
     assert check_input(one).tiers.cpu.states_tokens == 0

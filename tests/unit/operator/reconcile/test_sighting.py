@@ -30,11 +30,14 @@ def said(text: str) -> tuple[EngineTokens, EngineFindings]:
     ("text", "tokens"),
     [
         ("", EngineTokens()),
-        (DEVICE.format(0, 1600, 101), EngineTokens(gpu=1600, block=16)),
-        (DEVICE.format(0, 1600, 202) + DEVICE.format(1, 1584, 202), EngineTokens(gpu=3184, block=16)),
-        (DEVICE.format(0, "None", 101), EngineTokens(gpu=1616, block=16)),
+        (DEVICE.format(0, 1600, 101), EngineTokens(gpu=1600, block=16, gpu_blocks=101)),
+        (
+            DEVICE.format(0, 1600, 202) + DEVICE.format(1, 1584, 202),
+            EngineTokens(gpu=3184, block=16, gpu_blocks=202),
+        ),
+        (DEVICE.format(0, "None", 101), EngineTokens(gpu=1616, block=16, gpu_blocks=101)),
         (DEVICE.format(0, "None", "None"), EngineTokens(block=16)),
-        (DEVICE.format(0, 1600, 101).replace('"16"', '"None"'), EngineTokens(gpu=1600)),
+        (DEVICE.format(0, 1600, 101).replace('"16"', '"None"'), EngineTokens(gpu=1600, gpu_blocks=101)),
         (OFFLOADED.format(4096, 0), EngineTokens(cpu=4096)),
         (OFFLOADED.format(4096, 0) + OFFLOADED.format(4096, 1), EngineTokens(cpu=8192)),
         (OFFLOADED.format("", 0), EngineTokens()),

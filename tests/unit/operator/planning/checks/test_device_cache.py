@@ -18,6 +18,15 @@ def test_room_for_the_longest_sequence() -> None:
     says(verdict(device_cache, resource(engine={"kvCacheMemory": "10Gi"})), PASS, "Passed", "40,960 tokens")
 
 
+def test_windows_of_short_prefixes_are_no_part_of_a_longest_sequence() -> None:
+    gemma = resource(
+        "google/gemma-3-27b-it",
+        tiers={"cpu": {"capacity": "100Gi", "expectedPrefixTokens": 256}},
+        engine={"kvCacheMemory": "20Gi"},
+    )
+    says(verdict(device_cache, gemma), PASS, "Passed", "262,144 tokens")
+
+
 def test_no_room_for_the_longest_sequence() -> None:
     result = verdict(device_cache, resource(engine={"kvCacheMemory": "10Gi", "maxModelLen": 40_961}))
     says(result, REJECT, "SequenceDoesNotFit", "holds 40,960 tokens", "has 40,961")

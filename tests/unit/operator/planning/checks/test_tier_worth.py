@@ -58,6 +58,15 @@ def test_a_tier_larger_than_the_device() -> None:
     says(verdict(tier_larger_than_device, one), PASS, "Passed", "5.0 times")
 
 
+def test_the_device_keeps_windows_too() -> None:
+    gemma = resource(
+        "google/gemma-3-27b-it",
+        tiers={"cpu": {"capacity": "100Gi", "expectedPrefixTokens": 4_000}},
+        engine={"gpuMemory": "80Gi", "tensorParallelSize": 2},
+    )
+    says(verdict(tier_larger_than_device, gemma), PASS, "Passed", "CPU tier 516,800", "1.1 times")
+
+
 def test_a_device_that_is_not_known() -> None:
     says(verdict(tier_larger_than_device, resource()), PASS, "Unknown")
 
