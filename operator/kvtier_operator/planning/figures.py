@@ -6,6 +6,7 @@ from kvtier_operator.planning.budget import START_S, load_s, pin_s, read_s
 from kvtier_operator.planning.device_weights import rank_weights
 from kvtier_operator.planning.ending import plan_ending
 from kvtier_operator.planning.geometry import Geometry
+from kvtier_operator.planning.kept_states import kept_bytes, retention_tokens
 from kvtier_operator.planning.model_shape.shape import CATALOGUE
 from kvtier_operator.planning.plan import BackendPlan, Budget, Figure, TierPlan, Tiers
 from kvtier_operator.planning.tiers import (
@@ -54,12 +55,19 @@ def _geometry_figures(spec: Spec, geometry: Geometry) -> tuple[Figure, ...]:
         figures.append(Figure("KV bytes per token and rank", geometry.kv_bytes_per_token_per_rank, how))
     if geometry.bytes_per_prefix:
         figures.append(
-            Figure("bytes per cached prefix", geometry.bytes_per_prefix, "windows and states, kept once each")
+            Figure("bytes per cached prefix", geometry.bytes_per_prefix, _how_often(spec, geometry))
         )
     if geometry.weights_bytes is not None:
         how = f"of one engine, all ranks together; {_weights_source(spec, geometry)}"
         figures.append(Figure("weights bytes", geometry.weights_bytes, how))
     return tuple(figures)
+
+
+def _how_often(spec: Spec, geometry: Geometry) -> str:
+    interval = retention_tokens(spec, geometry)
+    if interval is None:
+        return "windows and states, kept once each"
+    return f"windows and states, kept every {count(interval)} tokens and at the end"
 
 
 def _weights_source(spec: Spec, geometry: Geometry) -> str:
@@ -91,7 +99,7 @@ def _device_figures(spec: Spec, geometry: Geometry, tiers: Tiers) -> tuple[Figur
             "device tokens",
             gpu.tokens,
             f"{count(blocks)} blocks x {geometry.block_tokens} tokens{_engines(spec)}"
-            f"{_less_states(spec, geometry, gpu)}",
+            f"{_less_states(spec, geometry, gpu, None)}",
         ),
     )
 
@@ -110,13 +118,14 @@ def _cpu_figures(spec: Spec, geometry: Geometry, tiers: Tiers, backend: BackendP
         Figure(
             "CPU tier chunk bytes",
             one,
-            f"{chunk} tokens x {count(geometry.kv_bytes_per_token)} B, "
+            f"{chunk} tokens x {count(geometry.kv_bytes_per_token)} B{_windows(geometry, backend)}, "
             f"to {count(backend.chunk_alignment_bytes)} B each",
         ),
         Figure(
             "CPU tier tokens",
             cpu.tokens,
-            f"{count(chunks)} chunks x {chunk} tokens{_engines(spec)}{_less_states(spec, geometry, cpu)}",
+            f"{count(chunks)} chunks x {chunk} tokens{_engines(spec)}"
+            f"{_less_states(spec, geometry, cpu, backend)}",
         ),
     ]
     if cpu.hugepages:
@@ -144,17 +153,27 @@ def _disk_figures(spec: Spec, geometry: Geometry, tiers: Tiers, backend: Backend
         Figure(
             "disk tier tokens",
             disk.tokens,
-            f"{count(chunks)} chunks x {chunk} tokens{_engines(spec)}{_less_states(spec, geometry, disk)}",
+            f"{count(chunks)} chunks x {chunk} tokens{_engines(spec)}"
+            f"{_less_states(spec, geometry, disk, backend)}",
         ),
     )
 
 
-def _less_states(spec: Spec, geometry: Geometry, tier: TierPlan) -> str:
+def _windows(geometry: Geometry, backend: BackendPlan) -> str:
+    """What a chunk keeps beside its tokens, of a backend that keeps windows with each."""
+    if backend.bytes_per_chunk is None:
+        return ""
+    beside = backend.bytes_per_chunk - backend.tokens_per_chunk * geometry.kv_bytes_per_token
+    return f" + {size(beside)} of windows"
+
+
+def _less_states(spec: Spec, geometry: Geometry, tier: TierPlan, backend: BackendPlan | None) -> str:
     if not tier.states_tokens:
         return ""
+    tokens = prefix_tokens(spec, geometry) or 0
     return (
-        f" - {count(tier.states_tokens)} for windows and states, {size(geometry.bytes_per_prefix)} a prefix "
-        f"of {count(prefix_tokens(spec, geometry) or 0)} tokens"
+        f" - {count(tier.states_tokens)} for windows and states, "
+        f"{size(kept_bytes(tokens, spec, geometry, backend))} a prefix of {count(tokens)} tokens"
     )
 
 

@@ -178,6 +178,8 @@ class BackendPlan:
         chunk_alignment_bytes: What it rounds each chunk of the CPU tier up to, all ranks of one engine.
         bytes_per_chunk: What it keeps of one chunk, all ranks of one engine, where that is more than the
             tokens' bytes; None for those.
+        states_every_tokens: After how many tokens of a prefix it keeps the states again; None where it keeps
+            them as the device does.
     """
 
     args: tuple[str, ...]
@@ -198,6 +200,7 @@ class BackendPlan:
     notes: tuple[str, ...] = ()
     chunk_alignment_bytes: int = 4096
     bytes_per_chunk: int | None = None
+    states_every_tokens: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,7 @@ from kvtier_operator.api.engine import Device, EngineSpec
 from kvtier_operator.api.resource import Spec
 from kvtier_operator.planning.device_weights import rank_weights
 from kvtier_operator.planning.geometry import Geometry
+from kvtier_operator.planning.kept_states import kept_bytes
 from kvtier_operator.planning.plan import BackendPlan, TierPlan, Tiers
 from kvtier_operator.planning.units import GIB, round_down, round_up
 
@@ -78,7 +79,9 @@ def _chunks(
     return bytes_per_rank * spec.engine.tensor_parallel_size // one_chunk
 
 
-def without_states(tier: TierPlan, spec: Spec, geometry: Geometry, chunk_tokens: int) -> TierPlan:
+def without_states(
+    tier: TierPlan, spec: Spec, geometry: Geometry, chunk_tokens: int, backend: BackendPlan | None = None
+) -> TierPlan:
     """The tier less what it keeps of each prefix beside its tokens; prefixes of one length fill it.
 
     The device keeps windows and states as a tier does: blocks that no hit needs are the first to go
@@ -89,20 +92,22 @@ def without_states(tier: TierPlan, spec: Spec, geometry: Geometry, chunk_tokens:
         spec: What is wanted.
         geometry: KV geometry of one engine.
         chunk_tokens: What it holds whole ones of, in each engine.
+        backend: Whose tier it is; None for the device.
     """
     tokens = prefix_tokens(spec, geometry)
     if not geometry.bytes_per_prefix or tokens is None:
         return tier
     of_tokens = tokens * geometry.kv_bytes_per_token
     whole = chunk_tokens * spec.engine.data_parallel_size
-    left = round_down(tier.tokens * of_tokens // (of_tokens + geometry.bytes_per_prefix), whole)
+    beside = kept_bytes(tokens, spec, geometry, backend)
+    left = round_down(tier.tokens * of_tokens // (of_tokens + beside), whole)
     return replace(tier, tokens=left, states_tokens=tier.tokens - left)
 
 
 def _less_states(tier: TierPlan, spec: Spec, geometry: Geometry, backend: BackendPlan) -> TierPlan:
     if backend.bytes_per_chunk is not None:
         return tier
-    return without_states(tier, spec, geometry, backend.tokens_per_chunk)
+    return without_states(tier, spec, geometry, backend.tokens_per_chunk, backend)
 
 
 def _disk_tokens(spec: Spec, geometry: Geometry, backend: BackendPlan) -> int:

@@ -11,6 +11,7 @@ from kvtier_operator.planning.backends.lmcache_mp_chunks import (
     bytes_per_chunk,
     chunk_notes,
     chunk_tokens,
+    states_every_tokens,
 )
 from kvtier_operator.planning.backends.pages import required_pages
 from kvtier_operator.planning.backends.share import Share, gib, gib_text, round_down
@@ -77,7 +78,8 @@ def plan_lmcache_mp(spec: Spec, geometry: Geometry) -> BackendPlan:
         hugepages=hugepages,
         tokens_per_chunk=chunk_tokens(geometry),
         bytes_per_chunk=bytes_per_chunk(geometry),
-        notes=(*_notes(spec), *chunk_notes(geometry)),
+        states_every_tokens=states_every_tokens(spec, geometry),
+        notes=(*_notes(spec), *chunk_notes(spec, geometry)),
     )
 
 

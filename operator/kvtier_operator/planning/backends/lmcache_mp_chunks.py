@@ -9,7 +9,10 @@ what a step has left).
 from math import lcm
 from typing import Final
 
-from kvtier_operator.planning.geometry import Geometry, LayerKind
+from kvtier_operator.api.resource import Spec
+from kvtier_operator.planning.extra_args import value_of
+from kvtier_operator.planning.geometry import Geometry
+from kvtier_operator.planning.kept_states import STEP, step_tokens
 from kvtier_operator.planning.units import count, round_up, size
 
 _DEFAULT_CHUNK_TOKENS: Final = 256
@@ -27,23 +30,32 @@ def bytes_per_chunk(geometry: Geometry) -> int | None:
     Every chunk has its part of each window, while vLLM's own tiers keep a window once a prefix.
     """
     window = _window_tokens(geometry)
-    if not window or _has_states(geometry):
+    if not window or geometry.keeps_states:
         return None
     tokens = chunk_tokens(geometry)
     windows = geometry.bytes_per_prefix * min(tokens, window) // window
     return geometry.kv_bytes_per_token * tokens + windows
 
 
-def chunk_notes(geometry: Geometry) -> tuple[str, ...]:
+def states_every_tokens(spec: Spec, geometry: Geometry) -> int | None:
+    """Tokens of a prefix after which the states are kept again: at the end of each step of its prefill."""
+    if not geometry.bytes_per_prefix or not geometry.keeps_states:
+        return None
+    return max(step_tokens(spec.engine), chunk_tokens(geometry))
+
+
+def chunk_notes(spec: Spec, geometry: Geometry) -> tuple[str, ...]:
     """What a reader of the report should know of it."""
     notes = []
     tokens = chunk_tokens(geometry)
     if tokens != _DEFAULT_CHUNK_TOKENS:
         notes.append(f"backend LMCacheMP keeps chunks of {count(tokens)} tokens, whole blocks of the engine")
-    if geometry.bytes_per_prefix and _has_states(geometry):
+    if (every := states_every_tokens(spec, geometry)) is not None:
+        given = value_of(spec.engine.extra_args, STEP) is not None
         notes.append(
             "backend LMCacheMP keeps the states at the end of each step of a prefill, not of a prompt alone: "
-            f"{size(geometry.bytes_per_prefix)} for every --max-num-batched-tokens of it"
+            f"{size(geometry.bytes_per_prefix)} for every {count(every)} tokens of it, "
+            + (STEP if given else f"vLLM's default of {STEP} by the GPU")
         )
     elif _window_tokens(geometry) and geometry.bytes_per_prefix:
         notes.append("backend LMCacheMP keeps a part of every window with each chunk, not once a prefix")
@@ -55,7 +67,3 @@ def _window_tokens(geometry: Geometry) -> int:
     if not geometry.bytes_per_prefix:
         return 0
     return max((group.window_tokens for group in geometry.groups), default=0)
-
-
-def _has_states(geometry: Geometry) -> bool:
-    return any(group.kind is LayerKind.STATE for group in geometry.groups)

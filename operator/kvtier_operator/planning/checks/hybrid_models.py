@@ -6,11 +6,11 @@ from kvtier_operator.api.resource import Backend
 from kvtier_operator.planning.checks.check import CheckInput, Verdicts
 from kvtier_operator.planning.extra_args import value_of
 from kvtier_operator.planning.geometry import LayerKind
+from kvtier_operator.planning.kept_states import STEP
 from kvtier_operator.planning.plan import CheckResult
 from kvtier_operator.planning.units import count
 
 _VERDICTS: Final = Verdicts("hybrid-models", "spec.backend")
-_STEP: Final = "--max-num-batched-tokens"
 _SMALLEST_STEP_TOKENS: Final = 2048
 """Of vLLM's defaults, which depend on the GPU (engine/arg_utils.py, get_batch_defaults)."""
 
@@ -46,11 +46,11 @@ def _in_the_engine(given: CheckInput) -> CheckResult:
 def _beside_the_engine(given: CheckInput) -> CheckResult:
     """A step must compute a whole block (lmcache 0.5.6, validate_mamba_step_alignment)."""
     block = given.geometry.block_tokens
-    said = value_of(given.spec.engine.extra_args, _STEP)
+    said = value_of(given.spec.engine.extra_args, STEP)
     if said is not None and said.isdigit() and int(said) < block:
         return _VERDICTS.reject(
             "StepBelowBlock",
-            f"{_STEP} {said} is less than a block of this model, {count(block)} tokens, and LMCache's "
+            f"{STEP} {said} is less than a block of this model, {count(block)} tokens, and LMCache's "
             f"connector refuses to start: give {count(block)} or more",
             field="spec.engine.extraArgs",
         )
@@ -58,7 +58,7 @@ def _beside_the_engine(given: CheckInput) -> CheckResult:
         return _VERDICTS.warn(
             "StepMayBeBelowBlock",
             f"a block of this model has {count(block)} tokens, and LMCache's connector does not start where "
-            f"a step takes fewer: give {_STEP} {block} or more in spec.engine.extraArgs (vLLM's default is "
+            f"a step takes fewer: give {STEP} {block} or more in spec.engine.extraArgs (vLLM's default is "
             f"{count(_SMALLEST_STEP_TOKENS)} on smaller GPUs)",
         )
     return _VERDICTS.passed(f"chunks of {count(given.backend.tokens_per_chunk)} tokens are whole blocks")

@@ -8,45 +8,45 @@ from kvtier_operator.planning.checks.check import CheckInput, Verdicts
 from kvtier_operator.planning.checks.hybrid_manager import OFF
 from kvtier_operator.planning.extra_args import is_on, value_of
 from kvtier_operator.planning.geometry import LayerKind
+from kvtier_operator.planning.kept_states import EVERYWHERE, RETENTION, kept_bytes, retention_tokens
 from kvtier_operator.planning.plan import CheckResult
+from kvtier_operator.planning.tiers import prefix_tokens
 from kvtier_operator.planning.units import count, round_up, size
 
 _VERDICTS: Final = Verdicts("retention-interval", "spec.engine.extraArgs")
-_OPTION: Final = "--prefix-cache-retention-interval"
-_EVERYWHERE: Final = frozenset({"", "None"})
 _IN_CHUNKS: Final = frozenset({Backend.KVTIER, Backend.NATIVE})
 """Backends that are vLLM's offloading connector, or made of it."""
 
 
 def retention_interval(given: CheckInput) -> CheckResult:
-    """The plan counts windows and states once a prefix, which is vLLM's own interval of 0.
+    """The plan counts windows and states as often as they are kept; vLLM's own interval of 0 is once.
 
     Source: vllm/v1/core/kv_cache_coordinator.py (_validate_prefix_cache_retention_interval) and
     .../kv_connector/v1/offloading/scheduler.py (SchedulerOffloadConfig.from_spec), 0.32 and 0.33.
     """
-    said = value_of(given.spec.engine.extra_args, _OPTION)
+    said = value_of(given.spec.engine.extra_args, RETENTION)
     if said is None or said == "0":
         return _VERDICTS.passed("windows and states are kept where prompts end or part")
     step = _step(given)
-    if said in _EVERYWHERE:
-        return _more(given, step) if _is_sparse(given) else _VERDICTS.passed("every layer keeps every token")
+    if said in EVERYWHERE:
+        return _more(given) if _is_sparse(given) else _VERDICTS.passed("every layer keeps every token")
     if not said.isascii() or not said.isdigit():
         return _VERDICTS.reject(
-            "RetentionIntervalNotSupported", f"{_OPTION} {said}: vLLM takes a number of tokens, or None"
+            "RetentionIntervalNotSupported", f"{RETENTION} {said}: vLLM takes a number of tokens, or None"
         )
     if not _is_sparse(given):
         return _VERDICTS.reject(
             "RetentionIntervalNotSupported",
-            f"{_OPTION} {said}: every layer of this model keeps every token, and vLLM then takes 0 only; "
+            f"{RETENTION} {said}: every layer of this model keeps every token, and vLLM then takes 0 only; "
             "remove it",
         )
     if int(said) % step:
         return _VERDICTS.reject(
             "RetentionIntervalNotSupported",
-            f"{_OPTION} {said}: vLLM takes multiples of {step} tokens only, a block and a chunk of the tier; "
-            f"set it to {round_up(int(said), step)}, or remove it",
+            f"{RETENTION} {said}: vLLM takes multiples of {step} tokens only, a block and a chunk of the "
+            f"tier; set it to {round_up(int(said), step)}, or remove it",
         )
-    return _more(given, int(said))
+    return _more(given)
 
 
 def _is_sparse(given: CheckInput) -> bool:
@@ -62,13 +62,15 @@ def _step(given: CheckInput) -> int:
     return math.lcm(block, given.backend.tokens_per_chunk or block)
 
 
-def _more(given: CheckInput, interval_tokens: int) -> CheckResult:
-    longest = given.spec.engine.max_model_len or given.geometry.max_position_tokens or 0
-    once = given.geometry.bytes_per_prefix
-    often = once * (1 + longest // interval_tokens)
+def _more(given: CheckInput) -> CheckResult:
+    spec, geometry = given.spec, given.geometry
+    interval = retention_tokens(spec, geometry) or geometry.block_tokens
+    tokens = prefix_tokens(spec, geometry) or 0
     return _VERDICTS.warn(
         "StatesKeptOften",
-        f"windows and states are kept every {count(interval_tokens)} tokens: {size(often)} of them for a "
-        f"prefix of {count(longest)} tokens, where {size(once)} are planned; fewer prefixes fit into the "
-        "tiers than the picker assumes",
+        f"windows and states are kept every {count(interval)} tokens: "
+        f"{size(kept_bytes(tokens, spec, geometry))} of them for a prefix of {count(tokens)} tokens, where "
+        f"vLLM's own interval of 0 keeps {size(geometry.bytes_per_prefix)}; remove it unless prompts part at "
+        "such places",
+        by_itself="counts all of them in the tiers and for the picker: fewer prefixes fit",
     )

@@ -3,6 +3,7 @@
 from typing import Final
 
 from kvtier_operator.planning.checks.check import CheckInput, Verdicts
+from kvtier_operator.planning.kept_states import kept_bytes
 from kvtier_operator.planning.plan import CheckResult
 from kvtier_operator.planning.tiers import chunk_bytes, prefix_tokens
 from kvtier_operator.planning.units import count, each_of, size
@@ -28,7 +29,7 @@ def tier_holds_sequence(given: CheckInput) -> CheckResult:
         return _VERDICTS.reject(
             "TierHoldsNothing",
             f"{size(cpu.capacity_bytes)} cannot hold one prefix of {count(prefix)} tokens, whose windows and "
-            f"states take {size(given.geometry.bytes_per_prefix)} beside them; raise it to "
+            f"states take {size(_beside_bytes(given, prefix))} beside them; raise it to "
             f"{size(needed * engine.data_parallel_size)} at least",
         )
     longest = engine.max_model_len or given.geometry.max_position_tokens
@@ -46,4 +47,8 @@ def tier_holds_sequence(given: CheckInput) -> CheckResult:
 
 
 def _sequence_bytes(given: CheckInput, tokens: int) -> int:
-    return tokens * given.geometry.kv_bytes_per_token + given.geometry.bytes_per_prefix
+    return tokens * given.geometry.kv_bytes_per_token + _beside_bytes(given, tokens)
+
+
+def _beside_bytes(given: CheckInput, tokens: int) -> int:
+    return kept_bytes(tokens, given.spec, given.geometry, given.backend)

@@ -172,6 +172,26 @@ def test_device_and_memory_of_one_size_hold_the_same_prefixes(model: str, ranks:
     assert given.router.entries.gpu_prefix == -(-gpu.tokens // given.router.tokens_per_entry)
 
 
+@pytest.mark.parametrize(
+    ("arguments", "engine", "step"),
+    [
+        ([], {}, 8_192),
+        ([], {"gpuMemory": "24Gi"}, 2_048),
+        ([], {"gpuMemory": "180Gi"}, 16_384),
+        (["--max-num-batched-tokens", "4096"], {}, 4_096),
+    ],
+)
+def test_lmcache_s_server_keeps_states_at_each_step(
+    arguments: list[str], engine: dict[str, str], step: int
+) -> None:
+    one = resource(NEXT, backend="LMCacheMP", engine={"extraArgs": arguments, **engine})
+    given = check_input(one)
+    of_tokens, of_states = 262_144 * 24_576, 262_144 // step * given.geometry.bytes_per_prefix
+    assert given.tiers.cpu.tokens == pytest.approx(
+        given.tiers.cpu.held_tokens * of_tokens / (of_tokens + of_states), rel=0.001
+    )
+
+
 def test_models_without_states_keep_tokens_alone() -> None:
     one = resource(tiers={"cpu": {"capacity": "100Gi", "expectedPrefixTokens": 16}})
     assert check_input(one).tiers.cpu.states_tokens == 0

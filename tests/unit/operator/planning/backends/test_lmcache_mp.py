@@ -140,5 +140,8 @@ def test_a_chunk_holds_its_part_of_each_window() -> None:
 
 def test_the_report_says_what_states_take() -> None:
     assert any("784 tokens" in note for note in planned(HYBRID).notes)
-    assert any("for every --max-num-batched-tokens" in note for note in planned(HYBRID).notes)
+    default = "for every 8,192 tokens of it, vLLM's default of --max-num-batched-tokens by the GPU"
+    assert any(default in note for note in planned(HYBRID).notes)
+    said = HYBRID | {"spec.engine.extraArgs": ["--max-num-batched-tokens", "4096"]}
+    assert any("for every 4,096 tokens of it, --max-num" in note for note in planned(said).notes)
     assert any("a part of every window with each chunk" in note for note in planned(WINDOWS).notes)
