@@ -180,8 +180,8 @@ REFUSED: Final = {
     ),
     "a line for a variable's name": Refused(
         {"spec.engine.env": [{"name": "HF_TOKEN=hf_secret"}]},
-        "spec.engine.env[0].name: the text does not have the form ^[A-Za-z_][A-Za-z0-9_.-]*$ "
-        "(Name of the variable)",
+        "spec.engine.env[0].name: the text is no name of a variable; write letters, digits, _, - and "
+        "., no digit first, and its value into value",
     ),
     "a line for arguments": Refused(
         {"spec.engine.extraArgs": "--api-key secret"}, "spec.engine.extraArgs: expected a list, not text"
@@ -199,11 +199,45 @@ REFUSED: Final = {
         {"spec.router.gateway": {"parentRef": {"name": "g"}, "hostnames": ["a", "a"]}},
         "spec.router.gateway.hostnames[1]: 'a' is there twice, first at index 0; keep one",
     ),
-    "a URL for a host": Refused(
-        {"spec.router.gateway": {"parentRef": {"name": "g"}, "hostnames": ["http://a.example"]}},
-        "spec.router.gateway.hostnames[0]: 'http://a.example' does not have the form "
-        r"^(\*\.)?[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$ (Host names the "
-        "route serves, such as llm.example.com or *.example.com; all when empty)",
+    **{
+        f"{host} for a host": Refused(
+            {"spec.router.gateway": {"parentRef": {"name": "g"}, "hostnames": [host]}},
+            f"spec.router.gateway.hostnames[0]: '{host}' is no host name; write it in lower case, with no "
+            "scheme, port or path, such as llm.example.com or *.example.com",
+        )
+        for host in ("https://a.example", "A.example", "a.example:8443", "*")
+    },
+    "a name with a capital": Refused(
+        {"spec.router.gateway": {"parentRef": {"name": "g", "namespace": "Front"}}},
+        "spec.router.gateway.parentRef.namespace: 'Front' is no name here; write a-z, 0-9 and -, with a "
+        "letter or a digit at both ends",
+    ),
+    "a scheme in capitals": Refused(
+        {"spec.model.source": "S3://bucket/qwen"},
+        "spec.model.source: 'S3://bucket/qwen' is no source; write SCHEME://PLACE, with the scheme in lower "
+        "case and no spaces, such as s3://BUCKET/FOLDER",
+    ),
+    **{
+        f"{image} for an image": Refused(
+            {"spec.engine.image": image},
+            f"spec.engine.image: '{image}' is no image; write HOST/NAME:TAG or HOST/NAME@sha256:DIGEST, "
+            "with no scheme and no spaces and the name in lower case",
+        )
+        for image in ("a b", "https://ghcr.io/a/b", "ghcr.io/Team/b:1", "a/b:1 ", "a//b", "a:")
+    },
+    "a version that YAML reads as a shorter one": Refused(
+        {"spec.router.version": 0.10},
+        'spec.router.version: expected text, not the number 0.1; quote it: "0.10", which YAML reads as 0.1 '
+        "without quotes",
+    ),
+    "a version that YAML reads as a number": Refused(
+        {"spec.router.version": 1.5},
+        'spec.router.version: expected text, not the number 1.5; quote it: "1.5"',
+    ),
+    "a fraction for text": Refused(
+        {"spec.engine.env": [{"name": "RATIO", "value": 0.1}]},
+        "spec.engine.env[0].value: expected text, not the number 0.1; quote it as it was written, "
+        '"0.1" or "0.10": YAML drops a 0 at the end of a number',
     ),
     "mapping for a list": Refused(
         {"spec.engine.env": {"A": "1"}}, "spec.engine.env: expected a list, not a mapping"
@@ -217,7 +251,7 @@ REFUSED: Final = {
     ),
     "relative path": Refused(
         {"spec.tiers.disk": {"capacity": "1Ti", "volume": {"hostPath": {"path": "nvme"}}}},
-        "spec.tiers.disk.volume.hostPath.path: 'nvme' does not have the form ^/ (Absolute path on the node)",
+        "spec.tiers.disk.volume.hostPath.path: 'nvme' is no absolute path; begin it with /",
     ),
     "an address in IPv6's clothes": Refused(
         {"spec.router.networkPolicy": {"ipBlocks": ["::ffff:10.0.0.0/104"]}},

@@ -367,6 +367,13 @@ RULES: Final = (
         {"spec.model.source": "pvc://models", "spec.model.revision": "main"},
     ),
     RuleCase(
+        "name is no URL: for https://huggingface.co/Qwen/Qwen3-8B write Qwen/Qwen3-8B; where weights come "
+        "from is source's to say",
+        "spec.model.name",
+        {"spec.model.name": "s3://bucket/qwen"},
+        {"spec.model.name": "https://huggingface.co/Qwen/Qwen3-8B"},
+    ),
+    RuleCase(
         "name is a folder already: with a source write what the model is called, such as Qwen/Qwen3-32B",
         "spec.model.name",
         {"spec.model.name": "/models/qwen3"},

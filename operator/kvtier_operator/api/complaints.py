@@ -6,6 +6,8 @@ from typing import Any, Final
 from pydantic_core import ErrorDetails
 
 from kvtier_operator.api.fields import Location, field_at, names_at, path_of, paths_named
+from kvtier_operator.api.forms import FORMS
+from kvtier_operator.api.router import SUPPORTED_VERSIONS
 from kvtier_operator.errors import Problem
 
 # How close a name must be to be suggested (difflib's ratio): `capacty` is, `disk` for `cpu` is not.
@@ -18,6 +20,7 @@ _MAY_BE_SECRET: Final = (
     ("spec", "model", "fetcher"),
 )
 """Where somebody may have typed a secret: HF_TOKEN=..., --api-key ..."""
+_PICKER_VERSION: Final = ("spec", "router", "version")
 _READ_AS_BOOLEAN: Final = (
     "; YAML reads on, off, yes and no without quotes as true or false: quote it, as in {example}"
 )
@@ -40,7 +43,7 @@ _MESSAGES: Final = {
     "quantity": "{reason}",
     "ip_block": "{given} is not an address block; write it as 10.129.0.0/23 or 2001:db8::/64",
     "node_requirements": "{reason}",
-    "string_pattern_mismatch": "{given} does not have the form {pattern}{described}",
+    "string_pattern_mismatch": "{given} {form}",
     "greater_than": "must be more than {gt}, not {given}",
     "greater_than_equal": "must be at least {ge}, not {given}",
     "less_than_equal": "must be at most {le}, not {given}",
@@ -72,7 +75,8 @@ def complaint(error: ErrorDetails) -> Problem:
         a_given="text" if is_hidden else _with_type(given),
         length=len(given) if isinstance(given, str) else 0,
         described=f" ({_first_sentence(field.description)})" if field and field.description else "",
-        quote_it=_quoting_advice(given),
+        form=FORMS.get(context.get("pattern", ""), ""),
+        quote_it=_quoting_advice(given, location),
         pydantic_message=error["msg"],
     )
     return Problem(path_of(location), message)
@@ -111,10 +115,17 @@ def _not_one_of(given: object, choices: list[str]) -> str:
     return f"{shown(given)} is not one of {', '.join(choices)}{suggestion}"
 
 
-def _quoting_advice(given: object) -> str:
+def _quoting_advice(given: object, location: Location) -> str:
     if isinstance(given, bool):
         return _READ_AS_BOOLEAN.format(example='"yes"')
-    return f'; quote it: "{given}"' if isinstance(given, int | float) else ""
+    if not isinstance(given, int | float):
+        return ""
+    as_read, longer = f"{given}", f"{given}0"
+    if isinstance(given, int) or (location == _PICKER_VERSION and as_read in SUPPORTED_VERSIONS):
+        return f'; quote it: "{as_read}"'
+    if location == _PICKER_VERSION and longer in SUPPORTED_VERSIONS:
+        return f'; quote it: "{longer}", which YAML reads as {as_read} without quotes'
+    return f'; quote it as it was written, "{as_read}" or "{longer}": YAML drops a 0 at the end of a number'
 
 
 def _with_type(value: object) -> str:

@@ -7,6 +7,7 @@ from pydantic import Field
 
 from kvtier_operator.api.base import ApiModel, rule
 from kvtier_operator.api.env import EnvVar
+from kvtier_operator.api.image_name import IMAGE_NAME_PATTERN
 from kvtier_operator.api.quantity import ByteQuantity
 from kvtier_operator.api.scheduling import (
     Affinity,
@@ -57,6 +58,7 @@ class EngineSpec(ApiModel):
         description="Engine image; chosen by backend and device when empty.",
         min_length=1,
         max_length=512,
+        pattern=IMAGE_NAME_PATTERN,
     )
     device: Device = Field(Device.CUDA, description="What vLLM computes on.")
     tensor_parallel_size: int = Field(

@@ -1,10 +1,12 @@
 """Environment variables of containers that a resource's author chooses."""
 
-from typing import Any
+from typing import Any, Final
 
 from pydantic import Field
 
 from kvtier_operator.api.base import ApiModel, rule
+
+VARIABLE_PATTERN: Final = r"^[A-Za-z_][A-Za-z0-9_.-]*$"
 
 
 class EnvVar(ApiModel):
@@ -14,7 +16,7 @@ class EnvVar(ApiModel):
         description="Name of the variable.",
         min_length=1,
         max_length=256,
-        pattern=r"^[A-Za-z_][A-Za-z0-9_.-]*$",
+        pattern=VARIABLE_PATTERN,
     )
     value: str | None = Field(
         None, description="Value of the variable; quote numbers and yes, no, on, off.", max_length=32768

@@ -3,7 +3,7 @@
 from pydantic import Field
 
 from kvtier_operator.api.base import ApiModel, rule
-from kvtier_operator.api.dns_names import SUBDOMAIN
+from kvtier_operator.api.dns_names import SUBDOMAIN_PATTERN
 from kvtier_operator.api.model_source import SourcedModel
 from kvtier_operator.api.quantity import ByteQuantity
 
@@ -24,7 +24,7 @@ class ConfigRef(ApiModel):
         description="Name of the ConfigMap: under config.json (or Mistral's params.json) the model's own file, under hf_quant_config.json the one beside it, where there is one.",
         min_length=1,
         max_length=253,
-        pattern=f"^{SUBDOMAIN}$",
+        pattern=SUBDOMAIN_PATTERN,
     )
 
 

@@ -8,6 +8,7 @@ from pydantic import Field
 from kvtier_operator.api.base import VALIDATIONS, ApiModel, cel_validation, rule
 from kvtier_operator.api.dns_names import SUBDOMAIN
 from kvtier_operator.api.env import EnvVar
+from kvtier_operator.api.image_name import IMAGE_NAME_PATTERN
 from kvtier_operator.api.volume import Volume
 
 CLAIM: Final = "pvc://"
@@ -36,7 +37,9 @@ NODE_PATTERN: Final = f"^{NODE}/{_PATH}$"
 class Fetcher(ApiModel):
     """A container that brings the model before the engine starts, as KServe's storage initializer does."""
 
-    image: str = Field(description="Image of the container.", min_length=1, max_length=512)
+    image: str = Field(
+        description="Image of the container.", min_length=1, max_length=512, pattern=IMAGE_NAME_PATTERN
+    )
     command: list[Annotated[str, Field(max_length=4096)]] = Field(
         default_factory=list,
         description="Its command; the image's own when empty.",
@@ -176,6 +179,15 @@ class SourcedModel(ApiModel):
     def revision_is_of_the_hub(self) -> bool:
         """Nothing that is written has no effect."""
         return self.revision is None or self.source is None
+
+    @rule(
+        "!self.name.matches('^https?://')",
+        "name is no URL: for https://huggingface.co/Qwen/Qwen3-8B write Qwen/Qwen3-8B; where weights come from is source's to say",
+        field=".name",
+    )
+    def name_is_no_page(self) -> bool:
+        """What a browser shows is the first thing to copy, and vLLM takes it for a folder."""
+        return not self.name.startswith(("http://", "https://"))
 
     @rule(
         "!has(self.source) || !self.name.startsWith('/')",

@@ -7,7 +7,7 @@ from typing import Any, Final, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from kvtier_operator.api.base import ApiModel, rule
-from kvtier_operator.api.dns_names import LABEL
+from kvtier_operator.api.dns_names import LABEL_PATTERN
 from kvtier_operator.api.engine import EngineSpec
 from kvtier_operator.api.model import ModelSpec
 from kvtier_operator.api.router import RouterSpec
@@ -99,7 +99,7 @@ class Metadata(BaseModel):
     model_config = ConfigDict(extra="allow", frozen=True, populate_by_name=True)
 
     name: str
-    namespace: str = Field("default", pattern=f"^{LABEL}$", max_length=63)
+    namespace: str = Field("default", pattern=LABEL_PATTERN, max_length=63)
     labels: dict[str, str] = Field(default_factory=dict)
     annotations: dict[str, str] = Field(default_factory=dict)
     uid: str | None = None

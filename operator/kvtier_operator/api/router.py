@@ -6,7 +6,8 @@ from typing import Annotated, ClassVar, Final
 from pydantic import Field
 
 from kvtier_operator.api.base import ApiModel, cel_validation, rule
-from kvtier_operator.api.dns_names import LABEL, SUBDOMAIN
+from kvtier_operator.api.dns_names import LABEL_PATTERN, SUBDOMAIN, SUBDOMAIN_PATTERN
+from kvtier_operator.api.image_name import IMAGE_NAME_PATTERN
 from kvtier_operator.api.ip_block import IPBlock
 from kvtier_operator.api.quantity import ByteQuantity, parse_bytes
 from kvtier_operator.api.scheduling import (
@@ -19,6 +20,10 @@ from kvtier_operator.api.scheduling import (
 
 HOST_PATTERN: Final = rf"^(\*\.)?{SUBDOMAIN}$"
 """As Gateway API's (v1, apis/v1/shared_types.go, Hostname), which would refuse the route."""
+
+VERSION_PATTERN: Final = r"^v?[0-9]+\.[0-9]+(\.[0-9]+)?$"
+SUPPORTED_VERSIONS: Final = ("0.9", "0.10", "1.2", "1.3", "1.4", "1.5")
+"""Of upstream's pickers; kvtier_scorer.config has their configurations."""
 
 _LEAST_BODY_BYTES: Final = 2**16
 _MOST_BODY_BYTES: Final = 2**30
@@ -99,14 +104,14 @@ class ParentRef(ApiModel):
         description="Namespace of the Gateway; the resource's own when empty.",
         min_length=1,
         max_length=63,
-        pattern=f"^{LABEL}$",
+        pattern=LABEL_PATTERN,
     )
     section_name: str | None = Field(
         None,
         description="Listener of the Gateway; all when empty.",
         min_length=1,
         max_length=253,
-        pattern=f"^{SUBDOMAIN}$",
+        pattern=SUBDOMAIN_PATTERN,
     )
 
 
@@ -137,7 +142,7 @@ class NetworkPolicyOptions(ApiModel):
         None,
         description="Make NetworkPolicies. Empty: for the engines' KV events always, for the picker where it is known who asks: with gateway provider istio, kgateway or agentgateway, or with namespaces or ipBlocks here.",
     )
-    namespaces: list[Annotated[str, Field(min_length=1, max_length=63, pattern=f"^{LABEL}$")]] = Field(
+    namespaces: list[Annotated[str, Field(min_length=1, max_length=63, pattern=LABEL_PATTERN)]] = Field(
         default_factory=list,
         description="Namespaces of the gateway's proxies, beside the Gateway's and the resource's own.",
         max_length=16,
@@ -169,7 +174,7 @@ class RouterSpec(ApiModel):
     version: str | None = Field(
         None,
         description="Version of the flavour's picker, which decides its configuration's form: llm-d 0.9 and 0.10 (a later 0.x with a warning), gaie 1.2 to 1.5. Empty: the one kvtier was tested with.",
-        pattern=r"^v?[0-9]+\.[0-9]+(\.[0-9]+)?$",
+        pattern=VERSION_PATTERN,
         max_length=32,
     )
     image: str | None = Field(
@@ -177,6 +182,7 @@ class RouterSpec(ApiModel):
         description="Picker image; chosen by flavour and version when empty.",
         min_length=1,
         max_length=512,
+        pattern=IMAGE_NAME_PATTERN,
     )
     replicas: int = Field(
         1,

@@ -7,9 +7,10 @@ from pydantic import AfterValidator, Field
 from pydantic_core import PydanticCustomError
 
 from kvtier_operator.api.base import ApiModel, rule
-from kvtier_operator.api.dns_names import LABEL, SUBDOMAIN
+from kvtier_operator.api.dns_names import LABEL, LABEL_PATTERN, SUBDOMAIN_PATTERN
 from kvtier_operator.api.quantity import Quantity, parse_quantity
 
+REQUEST_PATTERN: Final = f"^{LABEL}(/{LABEL})?$"
 _REQUIRED: Final = "requiredDuringSchedulingIgnoredDuringExecution"
 MOST_NODE_REQUIREMENTS: Final = 64
 """Each is asked of every node of the cluster, again whenever one changes."""
@@ -92,21 +93,21 @@ class PodClaim(ApiModel):
     """Devices that Kubernetes allocates to a pod (dynamic resource allocation), as in a pod."""
 
     name: str = Field(
-        description="Name of the claim within the pod.", min_length=1, max_length=63, pattern=f"^{LABEL}$"
+        description="Name of the claim within the pod.", min_length=1, max_length=63, pattern=LABEL_PATTERN
     )
     resource_claim_template_name: str | None = Field(
         None,
         description="ResourceClaimTemplate in the resource's namespace: a claim is made with each pod.",
         min_length=1,
         max_length=253,
-        pattern=f"^{SUBDOMAIN}$",
+        pattern=SUBDOMAIN_PATTERN,
     )
     resource_claim_name: str | None = Field(
         None,
         description="ResourceClaim in the resource's namespace: all pods share its devices.",
         min_length=1,
         max_length=253,
-        pattern=f"^{SUBDOMAIN}$",
+        pattern=SUBDOMAIN_PATTERN,
     )
 
     @rule(
@@ -122,14 +123,14 @@ class ContainerClaim(ApiModel):
     """A claim of the pod that a container gets, as in a pod."""
 
     name: str = Field(
-        description="Name of a claim in resourceClaims.", min_length=1, max_length=63, pattern=f"^{LABEL}$"
+        description="Name of a claim in resourceClaims.", min_length=1, max_length=63, pattern=LABEL_PATTERN
     )
     request: str | None = Field(
         None,
         description="Request of the claim that it gets; all of them when empty.",
         min_length=1,
         max_length=127,
-        pattern=f"^{LABEL}(/{LABEL})?$",
+        pattern=REQUEST_PATTERN,
     )
 
 

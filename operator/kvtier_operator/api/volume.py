@@ -1,10 +1,12 @@
 """Volumes, of the kinds that a pod has and kvtier takes."""
 
-from typing import Any
+from typing import Any, Final
 
 from pydantic import Field
 
 from kvtier_operator.api.base import ApiModel, rule
+
+PATH_PATTERN: Final = "^/"
 
 
 class EphemeralVolume(ApiModel):
@@ -24,7 +26,9 @@ class PersistentVolumeClaim(ApiModel):
 class HostPath(ApiModel):
     """A folder of the node."""
 
-    path: str = Field(description="Absolute path on the node.", min_length=1, max_length=4096, pattern="^/")
+    path: str = Field(
+        description="Absolute path on the node.", min_length=1, max_length=4096, pattern=PATH_PATTERN
+    )
 
 
 class Volume(ApiModel):

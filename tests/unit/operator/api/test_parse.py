@@ -4,6 +4,7 @@ from tests.cases.refused import REFUSED, Refused
 from tests.cases.rules import RULES, RuleCase
 
 from kvtier_operator.api.crd import Schema, openapi_schema
+from kvtier_operator.api.forms import FORMS
 from kvtier_operator.api.parse import parse_resource
 from kvtier_operator.api.spec_size import MOST_SPEC_BYTES, spec_size
 from kvtier_operator.errors import InvalidInputError
@@ -66,6 +67,30 @@ def test_every_rule_has_a_case() -> None:
         return own.union(*(messages(each) for each in below if each))
 
     assert messages(openapi_schema()) == {rule.message for rule in RULES}
+
+
+def test_every_form_has_words() -> None:
+    def patterns(node: Schema) -> set[str]:
+        below = [*node.get("properties", {}).values(), node.get("items"), node.get("additionalProperties")]
+        own = {node["pattern"]} if "pattern" in node else set()
+        return own.union(*(patterns(each) for each in below if isinstance(each, dict)))
+
+    assert patterns(openapi_schema()["properties"]["spec"]) == {*FORMS}
+
+
+@pytest.mark.parametrize(
+    "image",
+    [
+        "vllm",
+        "vllm/vllm-openai:v0.32.0",
+        "localhost:5000/team__a/b-c.d:1",
+        "[2001:db8::1]:5000/a",
+        f"a/b@sha256:{'0' * 64}",
+        f"ghcr.io/a/b:1.2_3-x@sha256:{'0' * 64}",
+    ],
+)
+def test_names_of_images(image: str) -> None:
+    assert parse_resource(document({"spec.engine.image": image}), "cr.yaml").spec.engine.image == image
 
 
 @pytest.mark.parametrize("resource", [None, [], "text", 4], ids=repr)

@@ -4,6 +4,7 @@ import pytest
 import yaml
 from tests.unit.operator.planning.backends.planned import resource
 
+from kvtier_operator.api.router import SUPPORTED_VERSIONS
 from kvtier_operator.errors import InvalidInputError
 from kvtier_operator.planning.observed import Observed
 from kvtier_operator.planning.plan import RouterEntries, RouterPlan
@@ -45,6 +46,20 @@ def test_other_versions_are_refused_by_field(flavor: str, version: str) -> None:
     [problem] = refused.value.problems
     assert problem.field == "spec.router.version"
     assert version in problem.message
+
+
+def test_supported_versions_are_all_of_upstream_that_no_warning_is_about() -> None:
+    def is_taken(flavor: str, version: str) -> bool:
+        changes = {"spec.router.flavor": flavor, "spec.router.version": version}
+        try:
+            plan = make_plan(resource({**changes, "spec.engine.kvCacheMemory": "1Gi"}), Observed())
+        except InvalidInputError:
+            return False
+        return "is later than" not in plan.router.config
+
+    minors = [f"{major}.{minor}" for major in (0, 1) for minor in range(20)]
+    taken = [each for each in minors if any(is_taken(flavor, each) for flavor in ("llm-d", "gaie"))]
+    assert taken == [*SUPPORTED_VERSIONS]
 
 
 def test_weights_that_leave_no_scorer_are_refused_by_field() -> None:
