@@ -1,8 +1,7 @@
-"""Tells of resources in one set of files whose routes would hide each other."""
+"""Resources in one set of files whose routes would hide each other."""
 
 from collections.abc import Iterable, Iterator
-
-import click
+from dataclasses import dataclass
 
 from kvtier_operator.planning.objects.http_route import http_route
 from kvtier_operator.planning.plan import Plan
@@ -10,27 +9,49 @@ from kvtier_operator.planning.route_claims import Hidden, claim_of
 from kvtier_operator.planning.route_order import RouteOrder
 
 
-def tell_collisions(plans: Iterable[Plan]) -> bool:
-    """Says on standard error which routes hide others, and whether one of them would serve nothing at all.
+@dataclass(frozen=True, slots=True)
+class Collision:
+    """Two routes that ask for the same requests.
 
-    Which of two is served only the cluster knows, by their age.
+    Attributes:
+        route: The one that gets none of them, `namespace/name`; which of the two only the cluster knows, by
+            their age.
+        sources: The files of both, the other one's first.
+        hidden: What it is hidden by, and whether wholly.
     """
-    found = [*_collisions(plans)]
-    for route, by in found:
-        click.echo(
-            f"{by.by.route} and {route}: both ask Gateway {by.gateway} for {by.requests}, and only the one "
-            "that is made first gets them: give them different spec.router.gateway.hostnames, or one of them "
-            "spec.router.gateway.ownPath",
-            err=True,
+
+    route: str
+    sources: tuple[str, str]
+    hidden: Hidden
+
+    def __str__(self) -> str:
+        """One line for whoever wrote the files."""
+        by, files = self.hidden, " and ".join(dict.fromkeys(self.sources))
+        return (
+            f"{files}: RouteHidden spec.router.gateway: {by.by.route} and {self.route} both ask Gateway "
+            f"{by.gateway} for {by.requests}, and only the one that is made first gets them: give them "
+            "different spec.router.gateway.hostnames, or one of them spec.router.gateway.ownPath"
         )
-    return any(by.wholly for _, by in found)
 
 
-def _collisions(plans: Iterable[Plan]) -> Iterator[tuple[str, Hidden]]:
-    routes = (route for plan in plans if (route := http_route(plan)) is not None)
-    claims = sorted((claim for route in routes if (claim := claim_of(route))), key=lambda each: each.turn)
+def collisions(plans: Iterable[tuple[str, Plan]]) -> tuple[Collision, ...]:
+    """The routes that others hide.
+
+    Args:
+        plans: Each with the file of its resource.
+    """
+    return tuple(_collisions(plans))
+
+
+def _collisions(plans: Iterable[tuple[str, Plan]]) -> Iterator[Collision]:
+    claims, files = [], {}
+    for source, plan in plans:
+        route = http_route(plan)
+        if route is not None and (claim := claim_of(route)):
+            claims.append(claim)
+            files[claim.route] = source
     order, names = RouteOrder(), {claim.route: claim for claim in claims}
     order.put(names, names.keys())
-    for claim in claims:
+    for claim in sorted(claims, key=lambda each: each.turn):
         if by := order.hidden(claim.route):
-            yield claim.route, by
+            yield Collision(claim.route, (files[by.by.route], files[claim.route]), by)

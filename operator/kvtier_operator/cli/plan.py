@@ -76,9 +76,12 @@ def plan(  # noqa: PLR0913 - one parameter an option
         plans = against(namespace, plans)
     hidden = False
     if len(plans) > 1:
-        from kvtier_operator.cli.collisions import tell_collisions  # noqa: PLC0415 - loads what routes need
+        from kvtier_operator.cli.collisions import collisions  # noqa: PLC0415 - loads what routes need
 
-        hidden = tell_collisions(plans)
+        for one in (found := collisions(zip(sources, plans, strict=True))):
+            # of no report alone, so before them; a program reads one document there
+            click.echo(one, err=output == "json")
+        hidden = any(one.hidden.wholly for one in found)
     if output == "json":
         from kvtier_operator.planning.report import report  # noqa: PLC0415 - Jinja2 is not needed for it
 

@@ -23,7 +23,7 @@ def render(paths: tuple[str, ...], model_config: str | None, *, hub: bool, image
     Nothing is printed where a check refuses one of the resources, or where one's route would hide another's:
     standard error says why, exit code 1.
     """
-    from kvtier_operator.cli.collisions import tell_collisions  # noqa: PLC0415 - help needs none of it
+    from kvtier_operator.cli.collisions import collisions  # noqa: PLC0415 - help needs none of it
     from kvtier_operator.cli.load import load  # noqa: PLC0415 - as above
     from kvtier_operator.cli.naming import naming  # noqa: PLC0415 - as above
     from kvtier_operator.cli.observe import observe  # noqa: PLC0415 - as above
@@ -43,6 +43,9 @@ def render(paths: tuple[str, ...], model_config: str | None, *, hub: bool, image
     if refused:
         click.echo("\n".join(refused), err=True)
         sys.exit(EXIT_REJECTED)
-    if tell_collisions(plan for _, plan in plans):
+    hidden = collisions(plans)
+    for one in hidden:
+        click.echo(one, err=True)
+    if any(one.hidden.wholly for one in hidden):
         sys.exit(EXIT_REJECTED)
     click.echo(to_yaml(built for _, plan in plans for built in build_objects(plan)), nl=False)

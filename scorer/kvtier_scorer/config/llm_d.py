@@ -82,7 +82,9 @@ def _tier_plugins(
 def _untested(version: str) -> Iterator[str]:
     yield (
         f"llm-d-router {version} is later than 0.10, the last that kvtier was run with: it may refuse this "
-        "configuration or read it otherwise; use 0.10"
+        "configuration or read it otherwise, as it does autoTune, which sizes entries by the engine's "
+        "prefix_match_unit where 0.10 has its own 64 tokens: too few entries for a model that mixes "
+        "attention with states; use 0.10"
     )
 
 

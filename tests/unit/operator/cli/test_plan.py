@@ -164,12 +164,16 @@ def test_it_loads_no_engine_no_client_and_no_routes(tmp_path: Path, output: str,
     assert done.stderr.strip() == loaded
 
 
-def test_routes_that_would_hide_each_other_are_told_beside_the_report(tmp_path: Path) -> None:
+def test_routes_that_would_hide_each_other_are_told_before_the_reports(tmp_path: Path) -> None:
     router = {"gateway": {"parentRef": {"name": "front"}}}
     paths = [write(tmp_path, name, router=router) for name in ("a", "b")]
+    said = f"{paths[0]} and {paths[1]}: RouteHidden spec.router.gateway: default/a and default/b both ask"
     result = run("-f", paths[0], "-f", paths[1], "-o", "json")
     assert (result.exit_code, len(json.loads(result.stdout))) == (1, 2)
-    assert "default/a and default/b" in result.stderr
+    assert result.stderr.startswith(said)
+    text = run("-f", paths[0], "-f", paths[1])
+    assert (text.exit_code, text.stderr) == (1, "")
+    assert text.stdout.startswith(said)
 
 
 def test_a_config_map_in_a_file_beside_the_resource(tmp_path: Path) -> None:

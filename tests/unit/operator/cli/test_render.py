@@ -104,7 +104,8 @@ def test_routes_that_would_hide_each_other_are_told(tmp_path: Path) -> None:
     assert (result.exit_code, names(result)) == (1, [])
     first, second = result.stderr.splitlines()
     assert first.startswith(
-        "default/a and default/b: both ask Gateway default/front for all requests for every"
+        f"{tmp_path / 'a.yaml'} and {tmp_path / 'b.yaml'}: RouteHidden spec.router.gateway: default/a and "
+        "default/b both ask Gateway default/front for all requests for every"
     )
     assert "default/c and default/d" in second
     assert "c.example.com" in second

@@ -106,6 +106,7 @@ def test_llm_d_says_that_an_unknown_device_cache_is_counted_in_the_wrong_blocks(
 def test_llm_d_says_that_a_later_version_was_not_tried() -> None:
     [warning] = picker_config("llm-d", replace(EXAMPLE, version="v0.11.2")).warnings
     assert "v0.11.2 is later than 0.10" in warning
+    assert "prefix_match_unit" in warning
     assert picker_config("llm-d", replace(EXAMPLE, version="0.10.7")).warnings == ()
 
 
