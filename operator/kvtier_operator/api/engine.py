@@ -120,7 +120,7 @@ class EngineSpec(ApiModel):
     )
     resource_claims: list[PodClaim] = Field(
         default_factory=list,
-        description="Devices that each pod claims (dynamic resource allocation), in place of devices among the limits.",
+        description="Devices that each pod claims (dynamic resource allocation). With any, kvtier adds no nvidia.com/gpu; devices among the limits are asked for beside them.",
         max_length=16,
         json_schema_extra={"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["name"]},
     )

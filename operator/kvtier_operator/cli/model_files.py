@@ -154,5 +154,7 @@ def _read(path: Path, field: str) -> Mapping[str, Any]:
     except OSError as error:
         raise InvalidInputError(str(path), Problem(field, f"cannot be read: {error.strerror}")) from error
     except UnicodeDecodeError as error:
-        raise InvalidInputError(str(path), Problem(field, f"not a config.json: {error}")) from error
+        raise InvalidInputError(
+            str(path), Problem(field, f"not JSON: {error}; give the model's own file")
+        ) from error
     return parse_file(text, str(path), field)

@@ -9,7 +9,7 @@ from kvtier_operator.api.resource import Spec
 GPU: Final = "nvidia.com/gpu"
 _KUBERNETES_OWN: Final = "kubernetes.io/"
 _WORD: Final = re.compile(r"[a-z0-9]+")
-_OF_A_NETWORK: Final = ("rdma", "efa", "sriov", "roce", "infiniband", "hostdev")
+_OF_A_NETWORK: Final = ("rdma", "efa", "sriov", "roce", "infiniband", "hostdev", "nic")
 """How the words begin by which device plugins call network adapters: rdma/hca_shared_devices_a,
 vpc.amazonaws.com/efa, intel.com/intel_sriov_netdevice, nvidia.com/hostdev."""
 
@@ -24,8 +24,12 @@ def is_device(resource: str) -> bool:
 
 def is_accelerator(resource: str) -> bool:
     """Whether vLLM may compute on it: any device but a network adapter, also a MIG slice."""
-    words = _WORD.findall(resource.lower())
-    return is_device(resource) and not any(word.startswith(_OF_A_NETWORK) for word in words)
+    return is_device(resource) and not is_of_a_network(resource)
+
+
+def is_of_a_network(name: str) -> bool:
+    """Whether a device or a claim is called after a network."""
+    return any(word.startswith(_OF_A_NETWORK) for word in _WORD.findall(name.lower()))
 
 
 def named_devices(spec: Spec) -> dict[str, str]:

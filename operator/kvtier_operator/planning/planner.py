@@ -14,7 +14,7 @@ from kvtier_operator.planning.geometry import resolve_geometry
 from kvtier_operator.planning.observed import Observed
 from kvtier_operator.planning.plan import Plan
 from kvtier_operator.planning.router import plan_router
-from kvtier_operator.planning.tiers import plan_tiers
+from kvtier_operator.planning.tiers import plan_tiers, tier_notes
 from kvtier_operator.planning.weights import plan_weights
 
 
@@ -68,5 +68,5 @@ def make_plan(resource: KVCacheTier, observed: Observed) -> Plan:
         pull_secrets=observed.images.secrets(spec),
         checks=checks,
         figures=plan_figures(spec, geometry, tiers, backend, budget),
-        notes=(*geometry.notes, *backend.notes),
+        notes=(*geometry.notes, *backend.notes, *tier_notes(spec, geometry)),
     )

@@ -63,6 +63,14 @@ def prefix_tokens(spec: Spec, geometry: Geometry) -> int | None:
     return None if tokens is None else max(tokens, geometry.block_tokens)  # shorter ones are not cached
 
 
+def tier_notes(spec: Spec, geometry: Geometry) -> tuple[str, ...]:
+    """What a reader of the report should know of the tiers' tokens."""
+    if spec.tiers.cpu.expected_prefix_tokens is None or geometry.bytes_per_prefix:
+        return ()
+    why = "of this model the tiers keep tokens alone, and no window or state of each prefix"
+    return (f"spec.tiers.cpu.expectedPrefixTokens changes nothing: {why}; leave it out",)
+
+
 def chunk_bytes(geometry: Geometry, backend: BackendPlan) -> int:
     """Bytes of one chunk in the CPU tier, all ranks of one engine."""
     return round_up(_kept(geometry, backend), backend.chunk_alignment_bytes)

@@ -1,13 +1,20 @@
 """Whether the devices that the resource names are ones that a pod can ask for, and enough for its ranks."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from kvtier_operator.api.dns_names import SUBDOMAIN
 from kvtier_operator.api.quantity import parse_quantity
+from kvtier_operator.api.scheduling import PodClaim
 from kvtier_operator.planning.checks.check import CheckInput, Verdicts
-from kvtier_operator.planning.devices import engine_devices, is_accelerator, is_device, named_devices
+from kvtier_operator.planning.devices import (
+    engine_devices,
+    is_accelerator,
+    is_device,
+    is_of_a_network,
+    named_devices,
+)
 from kvtier_operator.planning.plan import CheckResult
 from kvtier_operator.planning.units import many
 
@@ -26,12 +33,25 @@ def devices(given: CheckInput) -> CheckResult:
         return _VERDICTS.passed("a local run takes this machine's devices", reason="NotLooked")
     if faults := _faults(given):
         return _VERDICTS.reject_each("NoSuchResource", faults)
-    if given.spec.engine.resource_claims:
-        claims = ", ".join(each.name for each in given.spec.engine.resource_claims)
-        return _VERDICTS.passed(f"devices by claims: {claims}", reason="Claimed")
     named = {name: count for name, count in named_devices(given.spec).items() if is_accelerator(name)}
+    if given.spec.engine.resource_claims:
+        return _claimed(given.spec.engine.resource_claims, named)
     asked = ", ".join(f"{count} {name}" for name, count in engine_devices(given.spec).items())
     return _named(given, named, asked) if named else _VERDICTS.passed(asked or "no devices")
+
+
+def _claimed(claims: Sequence[PodClaim], named: Mapping[str, str]) -> CheckResult:
+    """A claim may be of anything; of devices like the named ones unless one is called after a network."""
+    names = ", ".join(each.name for each in claims)
+    if named and not any(is_of_a_network(each.name) for each in claims):
+        counted = ", ".join(f"{count} {name}" for name, count in named.items())
+        return _VERDICTS.warn(
+            "DevicesTwice",
+            f"{counted} beside the claims {names}: a pod gets the devices of both; where the claims are of "
+            "what vLLM computes on, leave these out",
+            by_itself="asks for both",
+        )
+    return _VERDICTS.passed(f"devices by claims: {names}", reason="Claimed")
 
 
 def _named(given: CheckInput, named: Mapping[str, str], asked: str) -> CheckResult:
@@ -70,7 +90,7 @@ def _fault(name: str, amount: str) -> str:
                 "-, _ and ., such as nvidia.com/gpu"
             )
         whole = parse_quantity(amount) % 1 == 0
-        return "" if whole else f"{amount} of a device is no whole number"
+        return "" if whole else f"{amount} of a device is no whole number; ask for 1 or more"
     if "/" in name or name in _KUBERNETES_OWN or name.startswith(_HUGEPAGES):
         return ""
     own = ", ".join(_KUBERNETES_OWN)

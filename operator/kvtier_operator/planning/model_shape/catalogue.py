@@ -78,5 +78,11 @@ def _with_weights(shape: ModelShape, fields: Mapping[str, Any]) -> ModelShape:
 
 
 def similar(model: str) -> tuple[str, ...]:
-    """Names in the catalogue that are close to this one, the closest first."""
-    return tuple(get_close_matches(model.lower(), _names(), n=2, cutoff=0.75))
+    """Names in the catalogue that are close to this one, as they are published, the closest first."""
+    near = get_close_matches(model.lower(), _names(), n=2, cutoff=0.75)
+    published = {
+        name.lower(): name
+        for entry, fields in entries().items()
+        for name in (entry, *fields.get("aliases", ()))
+    }
+    return tuple(published[name] for name in near)

@@ -77,7 +77,7 @@ class ConfigFields:
         if value is None:
             return None
         if isinstance(value, bool) or not isinstance(value, int | float) or value != int(value) or value < 0:
-            raise self.wrong(name, f"got {shown(value)}, must be a whole number")
+            raise self.wrong(name, f"{shown(value)} is not a whole number of 0 or more")
         return int(value)
 
     def int(self, *names: str) -> int:
@@ -116,7 +116,7 @@ class ConfigFields:
             return ()
         whole = isinstance(value, list | tuple) and all(type(item) is builtins.int for item in value)
         if not isinstance(value, list | tuple) or not whole:
-            raise self.wrong(name, "must be a list of whole numbers")
+            raise self.wrong(name, f"{shown(value)} is not a list of whole numbers")
         return tuple(value)
 
     def default_layer_types(self, layers: builtins.int) -> tuple[str, ...]:

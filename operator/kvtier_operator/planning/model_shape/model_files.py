@@ -27,9 +27,14 @@ def parse_file(text: str, source: str, field: str) -> Mapping[str, Any]:
     try:
         parsed = json.loads(text)
     except (json.JSONDecodeError, RecursionError) as error:
-        raise InvalidInputError(source, Problem(field, f"not a config.json: {error}")) from error
+        raise InvalidInputError(
+            source, Problem(field, f"not JSON: {error}; give the model's own file")
+        ) from error
     if not isinstance(parsed, dict):
-        raise InvalidInputError(source, Problem(field, "not a config.json: the file holds no JSON object"))
+        raise InvalidInputError(
+            source,
+            Problem(field, "not the file of a model: it holds no JSON object; give the model's own file"),
+        )
     return parsed
 
 

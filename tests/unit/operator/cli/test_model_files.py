@@ -55,7 +55,7 @@ def test_mistrals_params_go_first_beside_weights_of_their_format(tmp_path: Path)
 
 @pytest.mark.parametrize(
     ("content", "words"),
-    [("[]", "the file holds no JSON object"), ("{", "not a config.json"), ("[" * 9999, "not a config.json")],
+    [("[]", "it holds no JSON object"), ("{", "not JSON"), ("[" * 9999, "not JSON")],
 )
 def test_what_is_none_is_named(tmp_path: Path, content: str, words: str) -> None:
     path = tmp_path / "hf_quant_config.json"

@@ -62,7 +62,7 @@ def test_a_models_folder_is_read_where_its_source_says(tmp_path: Path) -> None:
     assert found.model_config == {"num_hidden_layers": 3}
     assert found.weights_bytes == 4096
     (tmp_path / "config.json").write_text("[]")
-    with pytest.raises(InvalidInputError, match=r"spec\.model\.source: not a config\.json"):
+    with pytest.raises(InvalidInputError, match=r"spec\.model\.source: not the file of a model"):
         observe(resource("team/own", model_source={"source": f"file://{tmp_path}"}))
 
 

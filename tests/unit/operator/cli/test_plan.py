@@ -119,7 +119,7 @@ def test_a_model_in_a_local_folder(tmp_path: Path) -> None:
     ("content", "said"),
     [
         (None, "cannot be read"),
-        ("{", "not a config.json"),
+        ("{", "not JSON"),
         ("[]", "no JSON object"),
         ('{"a": 1}', "num_hidden_layers"),
     ],

@@ -71,7 +71,7 @@ def test_an_unknown_model_is_told_what_to_do() -> None:
         resolve_geometry(resource("Qwen/Qwen3-33B").spec, Observed())
     (problem,) = refused.value.problems
     assert problem.field == "spec.model.name"
-    assert "qwen/qwen3-32b" in problem.message
+    assert "(the catalogue has Qwen/Qwen3-32B and " in problem.message
     assert "--model-config" in problem.message
     assert "spec.model.geometry" in problem.message
 

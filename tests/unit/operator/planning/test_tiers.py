@@ -4,6 +4,8 @@ import pytest
 from tests.cases.planning import check_input, resource, sized
 
 from kvtier_operator.planning.observed import Observed
+from kvtier_operator.planning.plan import Plan
+from kvtier_operator.planning.planner import make_plan
 from kvtier_operator.planning.tiers import chunk_bytes
 
 GIB = 1024**3
@@ -37,6 +39,26 @@ def test_chunks_are_rounded_up_to_the_backends_alignment() -> None:
     given = check_input(resource("x/y", cpu="1Mi", backend="Native", geometry={"kvBytesPerToken": 100}))
     assert chunk_bytes(given.geometry, given.backend) == 4096
     assert given.tiers.cpu.tokens == 256 * 16
+
+
+@pytest.mark.parametrize(
+    ("model", "backend", "said"),
+    [
+        ("Qwen/Qwen3-32B", "KVTier", "keep tokens alone"),
+        ("openai/gpt-oss-20b", "KVTier", ""),
+        ("openai/gpt-oss-20b", "LMCacheMP", "backend LMCacheMP"),
+    ],
+)
+def test_a_prefix_length_that_changes_nothing_is_told(model: str, backend: str, said: str) -> None:
+    def planned(**prefix: int) -> Plan:
+        one = resource(model, backend=backend, tiers={"cpu": {"capacity": "100Gi", **prefix}})
+        return make_plan(one, Observed())
+
+    short, without = planned(expectedPrefixTokens=2048), planned()
+    told = [note for note in short.notes if "expectedPrefixTokens changes nothing" in note]
+    assert (short.tiers == without.tiers) is bool(said)
+    assert [said in note for note in told] == [True] * bool(said)
+    assert not any("expectedPrefixTokens" in note for note in without.notes)
 
 
 def test_replicated_heads_cost_tokens() -> None:

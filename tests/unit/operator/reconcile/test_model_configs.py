@@ -98,7 +98,7 @@ def test_one_goes_before_the_catalogue() -> None:
     [
         (Server(), "ConfigMap team/my-model is not there", True),
         (Server({}), "has neither config.json nor params.json", True),
-        (Server({"config.json": "{"}), "data[config.json]: not a config.json", True),
+        (Server({"config.json": "{"}), "data[config.json]: not JSON", True),
         (Server(error=TooLargeError("too long")), "is too long to be read", False),
     ],
 )

@@ -38,6 +38,23 @@ def test_claims_are_not_counted() -> None:
     says(verdict(devices, one), PASS, "Claimed", "gpus")
 
 
+@pytest.mark.parametrize(
+    ("claim", "limit", "outcome"),
+    [
+        ("gpus", "nvidia.com/gpu", WARN),
+        ("gpus", "rdma/ib", PASS),
+        ("nic", "nvidia.com/gpu", PASS),
+        ("rdma-0", "nvidia.com/gpu", PASS),
+    ],
+)
+def test_devices_beside_a_claim_of_others(claim: str, limit: str, outcome: object) -> None:
+    claims = [{"name": claim, "resourceClaimTemplateName": "one"}]
+    result = verdict(devices, resource(engine=limits(limits={limit: 1}, resourceClaims=claims)))
+    assert result.outcome is outcome
+    if outcome is WARN:
+        says(result, WARN, "DevicesTwice", "1 nvidia.com/gpu beside the claims gpus", "kvtier asks for both")
+
+
 @pytest.mark.parametrize("ranks", [{"tensorParallelSize": 2}, {"dataParallelSize": 2}], ids=str)
 def test_fewer_devices_than_ranks(ranks: dict[str, int]) -> None:
     one = resource(engine=limits(limits={"habana.ai/gaudi": 1}, **ranks))
@@ -56,7 +73,7 @@ def test_slices_do_not_share_layers() -> None:
     ("name", "amount", "words"),
     [
         ("gpu", 1, "no resource of a pod: write cpu, memory, ephemeral-storage or a device"),
-        ("nvidia.com/gpu", "500m", "500m of a device is no whole number"),
+        ("nvidia.com/gpu", "500m", "500m of a device is no whole number; ask for 1 or more"),
         ("a.example/b/c", 1, "no name of a device: write its domain in lower case"),
         ("nvidia.com/gp\u00fc", 1, "no name of a device"),
         ("NVIDIA.com/gpu", 1, "no name of a device"),

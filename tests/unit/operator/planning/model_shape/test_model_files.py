@@ -31,8 +31,12 @@ def test_a_config_map() -> None:
         ({}, "data: has neither config.json nor params.json"),
         ({"data": None}, "has neither"),
         ({"data": {"hf_quant_config.json": "{}"}}, "has neither"),
-        ({"data": {"config.json": "{"}}, "data[config.json]: not a config.json: "),
+        ({"data": {"config.json": "{"}}, "data[config.json]: not JSON: "),
         ({"data": {"config.json": "[]"}}, "holds no JSON object"),
+        (
+            {"data": {"config.json": "{}", "hf_quant_config.json": "{"}},
+            "data[hf_quant_config.json]: not JSON: ",
+        ),
     ],
 )
 def test_one_without_a_configuration(document: dict[str, Any], words: str) -> None:
