@@ -19,6 +19,14 @@ FIGURES = {
     "Qwen/Qwen2.5-1.5B": (28_672, 0),
     # 2 x 94 x 4 x 128 x 2
     "Qwen/Qwen3-235B-A22B": (192_512, 0),
+    # 2 x 28 x 4 x 128 x 2, 2 x 48 x 8 x 128 x 2, 2 x 64 x 8 x 128 x 2: as Qwen2.5's
+    "deepseek-ai/DeepSeek-R1-Distill-Qwen-7B": (57_344, 0),
+    "deepseek-ai/DeepSeek-R1-Distill-Qwen-14B": (196_608, 0),
+    "deepseek-ai/DeepSeek-R1-Distill-Qwen-32B": (262_144, 0),
+    "deepseek-ai/DeepSeek-R1-Distill-Llama-8B": (131_072, 0),
+    "deepseek-ai/DeepSeek-R1-Distill-Llama-70B": (327_680, 0),
+    # 2 x 92 x 8 x 128 x 2
+    "zai-org/GLM-4.6": (376_832, 0),
     # 2 x 22 x 4 x 64 x 2: hidden 2048 / 32 heads = 64
     "TinyLlama/TinyLlama-1.1B-Chat-v1.0": (22_528, 0),
     # no num_key_value_heads: 12 heads keep KV each; 2 x 12 x 12 x 64 x 2
@@ -26,6 +34,7 @@ FIGURES = {
     # MLA: 61 layers x (512 latent + 64 rotary) x 2 B
     "deepseek-ai/DeepSeek-V3": (70_272, 0),
     "deepseek-ai/DeepSeek-R1": (70_272, 0),
+    "moonshotai/Kimi-K2-Thinking": (70_272, 0),
     "deepseek-ai/DeepSeek-V2-Lite": (31_104, 0),  # 27 x 576 x 2
     # and an indexer key of 128 one-byte elements with a 4-byte scale: 61 x (1152 + 132)
     "deepseek-ai/DeepSeek-V3.2": (78_324, 0),
