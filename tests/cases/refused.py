@@ -93,6 +93,11 @@ REFUSED: Final = {
         {"spec.tiers.cpu.capacity": 1.5},
         "spec.tiers.cpu.capacity: expected a quantity such as 100Gi, not the number 1.5",
     ),
+    "a fraction of a core": Refused(
+        {"spec.engine.resources": {"requests": {"cpu": 0.5}}},
+        "spec.engine.resources.requests[cpu]: expected a quantity such as 100Gi, not the number 0.5; quote "
+        'it: "0.5"',
+    ),
     "capacity is true": Refused(
         {"spec.tiers.cpu.capacity": True},
         "spec.tiers.cpu.capacity: expected a quantity such as 100Gi, not true",

@@ -39,7 +39,7 @@ _MESSAGES: Final = {
     "list_type": "expected a list, not {a_given}",
     "dict_type": "expected a mapping, not {a_given}",
     "model_type": "expected a mapping, not {a_given}",
-    "quantity_type": "expected a quantity such as 100Gi, not {a_given}",
+    "quantity_type": "expected a quantity such as 100Gi, not {a_given}{quote_fraction}",
     "quantity": "{reason}",
     "ip_block": "{given} is not an address block; write it as 10.129.0.0/23 or 2001:db8::/64",
     "node_requirements": "{reason}",
@@ -77,6 +77,7 @@ def complaint(error: ErrorDetails) -> Problem:
         described=f" ({_first_sentence(field.description)})" if field and field.description else "",
         form=FORMS.get(context.get("pattern", ""), ""),
         quote_it=_quoting_advice(given, location),
+        quote_fraction=_fraction_advice(given, location),
         pydantic_message=error["msg"],
     )
     return Problem(path_of(location), message)
@@ -126,6 +127,12 @@ def _quoting_advice(given: object, location: Location) -> str:
     if location == _PICKER_VERSION and longer in SUPPORTED_VERSIONS:
         return f'; quote it: "{longer}", which YAML reads as {as_read} without quotes'
     return f'; quote it as it was written, "{as_read}" or "{longer}": YAML drops a 0 at the end of a number'
+
+
+def _fraction_advice(given: object, location: Location) -> str:
+    """A pod takes `cpu: 0.5`; the schema of a custom resource has no quantity that may be a fraction."""
+    of_resources = not {"requests", "limits"}.isdisjoint(location)
+    return f'; quote it: "{given}"' if of_resources and isinstance(given, float) else ""
 
 
 def _with_type(value: object) -> str:

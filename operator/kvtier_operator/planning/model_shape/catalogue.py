@@ -79,7 +79,8 @@ def _with_weights(shape: ModelShape, fields: Mapping[str, Any]) -> ModelShape:
 
 def similar(model: str) -> tuple[str, ...]:
     """Names in the catalogue that are close to this one, as they are published, the closest first."""
-    near = get_close_matches(model.lower(), _names(), n=2, cutoff=0.75)
+    repository = "/".join(model.lower().split("/")[-2:])  # whatever a host or a folder before it
+    near = get_close_matches(repository, _names(), n=2, cutoff=0.75)
     published = {
         name.lower(): name
         for entry, fields in entries().items()

@@ -66,9 +66,12 @@ def test_windows_and_states_given_by_hand() -> None:
     assert geometry.kv_bytes_per_token == 4 * 2 * (64 + 32) * 2
 
 
-def test_an_unknown_model_is_told_what_to_do() -> None:
+@pytest.mark.parametrize(
+    "name", ["Qwen/Qwen3-33B", "huggingface.co/Qwen/Qwen3-32B", "/models/qwen/qwen3-32b"]
+)
+def test_an_unknown_model_is_told_what_to_do(name: str) -> None:
     with pytest.raises(InvalidInputError) as refused:
-        resolve_geometry(resource("Qwen/Qwen3-33B").spec, Observed())
+        resolve_geometry(resource(name).spec, Observed())
     (problem,) = refused.value.problems
     assert problem.field == "spec.model.name"
     assert "(the catalogue has Qwen/Qwen3-32B and " in problem.message
