@@ -5,6 +5,7 @@ Source: vllm/utils/argparse_utils.py (FlexibleArgumentParser), 0.32 and 0.33.
 
 from typing import Final
 
+FIELD: Final = "spec.engine.extraArgs"
 WHOLE: Final = frozenset({"-dc", "-dp", "--data-parallel-size", "--kv-cache-dtype"})
 """Options of vLLM that are the beginning of one that is asked for here: --diffusion-config, of -dcp, and
 the size of data parallelism, of -dpl and --data-parallel-size-local."""
@@ -45,6 +46,16 @@ def value_of(extra_args: list[str], option: str) -> str | None:
         elif position + 1 < len(extra_args):
             value = extra_args[position + 1]
     return value
+
+
+def place_of(extra_args: list[str], *options: str) -> str:
+    """Path of the last item that gives one of these options; of the whole list where none does."""
+    places = [
+        f"{FIELD}[{position}]"
+        for position, word in enumerate(extra_args)
+        if any(stands_for(word, option) for option in options)
+    ]
+    return places[-1] if places else FIELD
 
 
 def is_on(extra_args: list[str], option: str) -> bool:

@@ -7,14 +7,13 @@ from kvtier_operator.api.engine import Device, KVCacheDtype
 from kvtier_operator.planning.cache_cell import packs_keys_and_values
 from kvtier_operator.planning.cache_keepers import KEPT, kind_of, maker_of
 from kvtier_operator.planning.checks.check import CheckInput, Verdicts
-from kvtier_operator.planning.extra_args import stands_for, value_of
+from kvtier_operator.planning.extra_args import value_of
 from kvtier_operator.planning.geometry import LayerKind
 from kvtier_operator.planning.plan import CheckResult
 from kvtier_operator.planning.vllm_minor import vllm_minor
 
 _VERDICTS: Final = Verdicts("cache-dtype", "spec.engine.kvCacheDtype")
 _NOT_SUPPORTED: Final = "CacheDtypeNotSupported"
-_SKIP: Final = "--kv-cache-dtype-skip-layers"
 # Heads that FlashInfer has kernels for, the one backend that keeps nvfp4 (vLLM, backends/flashinfer.py).
 _NVFP4_HEAD_DIMS: Final = (64, 128, 256, 512)
 _NVFP4: Final = {KVCacheDtype.NVFP4, KVCacheDtype.NVFP4_4OVER6}
@@ -32,13 +31,6 @@ def cache_dtype(given: CheckInput) -> CheckResult:
     field, dtype = _said_by(given)
     if reason := next(_refusals(given, dtype), None):
         return _VERDICTS.reject(_NOT_SUPPORTED, reason, field=field)
-    if any(stands_for(word, _SKIP) for word in given.spec.engine.extra_args) and given.geometry.groups:
-        return _VERDICTS.reject(
-            _NOT_SUPPORTED,
-            f"{_SKIP} keeps some layers in another dtype, which is not sized: leave it out, or give the sum "
-            "in spec.model.geometry.kvBytesPerToken",
-            field="spec.engine.extraArgs",
-        )
     if unlike := _unlike_the_model(given, dtype):
         said = (
             f"the model computes in {unlike}, and vLLM 0.33 starts with a cache of {dtype} only where "

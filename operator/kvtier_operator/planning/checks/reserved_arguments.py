@@ -3,10 +3,10 @@
 from typing import Final
 
 from kvtier_operator.planning.checks.check import CheckInput, Verdicts
-from kvtier_operator.planning.extra_args import stands_for
+from kvtier_operator.planning.extra_args import FIELD, stands_for
 from kvtier_operator.planning.plan import CheckResult
 
-_VERDICTS: Final = Verdicts("reserved-arguments", "spec.engine.extraArgs")
+_VERDICTS: Final = Verdicts("reserved-arguments", FIELD)
 _ONE_PORT: Final = "kvtier runs all engines of a pod behind one port, on one node"
 _OTHER_PARALLELISM: Final = (
     "kvtier plans tensor and data parallelism only, and a rank would keep other layers or tokens than planned"
@@ -59,28 +59,29 @@ _RESERVED: Final = {
 _WITH_VOLUME: Final = {"--download-dir": "weights are kept in spec.model.volume"}
 _WITH_EVENTS: Final = {"--kv-events-config": "spec.router.kvEvents makes it"}
 _FILE: Final = "--config"
+_IN_A_FILE: Final = (
+    f"{_FILE} names a file with more arguments, which kvtier cannot check: write each of them into {FIELD}, "
+    "and remove it"
+)
 
 
 def reserved_arguments(given: CheckInput) -> CheckResult:
     """The last one on a command line wins, and the plan would no longer be what runs."""
     reserved = _RESERVED | (_WITH_EVENTS if given.spec.router.kv_events else {})
     reserved |= _WITH_VOLUME if given.spec.model.volume else {}
-    faults = []
+    faults, reason = [], "ReservedArgument"
     for position, argument in enumerate(given.spec.engine.extra_args):
         if stands_for(argument, _FILE):
-            return _VERDICTS.reject(
-                "ArgumentsInFile",
-                f"{_FILE} names a file with more arguments, which kvtier cannot check: write each of them "
-                "into spec.engine.extraArgs, and remove it",
-                field=f"spec.engine.extraArgs[{position}]",
-            )
+            reason = "ArgumentsInFile"
+            faults.append((f"{FIELD}[{position}]", _IN_A_FILE))
+            continue
         meant = next((option for option in reserved if stands_for(argument, option)), None)
         if meant:
             name = argument.partition("=")[0].partition(".")[0]
             short = "" if name.replace("_", "-") == meant else f" (vLLM reads it as {meant})"
             planned = "" if reserved[meant] is _OTHER_PARALLELISM else " is kvtier's to set"
             said = f"{name}{short}{planned}: {reserved[meant]}; remove it"
-            faults.append((f"spec.engine.extraArgs[{position}]", said))
+            faults.append((f"{FIELD}[{position}]", said))
     if faults:
-        return _VERDICTS.reject_each("ReservedArgument", faults)
+        return _VERDICTS.reject_each(reason, faults)
     return _VERDICTS.passed("no argument that kvtier computes")

@@ -5,11 +5,11 @@ from dataclasses import dataclass
 from typing import Final
 
 from kvtier_operator.planning.checks.check import CheckInput, Verdicts
-from kvtier_operator.planning.extra_args import stands_for, value_of
+from kvtier_operator.planning.extra_args import FIELD, stands_for, value_of
 from kvtier_operator.planning.geometry import LayerKind
 from kvtier_operator.planning.plan import CheckResult
 
-_VERDICTS: Final = Verdicts("unplanned-arguments", "spec.engine.extraArgs")
+_VERDICTS: Final = Verdicts("unplanned-arguments", FIELD)
 _ANYWHERE: Final = frozenset({"", "None", "0.0.0.0", "::"})  # noqa: S104 - read, not bound
 _ONE_POD: Final = "an engine is one pod on one node here"
 _OVER_HTTP: Final = "probes, picker and gateway ask engines over HTTP at spec.engine.port"
@@ -36,12 +36,14 @@ class _Rule:
     """Why an argument does not go.
 
     Attributes:
-        why: What is planned in its place, and what to do.
+        why: What is planned in its place.
         applies: When it does not.
+        otherwise: Another way out than to remove it.
     """
 
     why: str
     applies: Callable[[CheckInput], bool] = _always
+    otherwise: str = ""
 
 
 REFUSED: Final[Mapping[str, _Rule]] = {
@@ -51,12 +53,14 @@ REFUSED: Final[Mapping[str, _Rule]] = {
     "--host": _Rule(f"{_OVER_HTTP}, of the pod's address", _listens_elsewhere),
     "--mm-encoder-only": _Rule("such an engine keeps no keys and values, so its tiers stay empty"),
     "--hf-config-path": _Rule(
-        "kvtier plans with the configuration of spec.model.name; or set spec.model.geometry",
+        "kvtier plans with the configuration of spec.model.name",
         _has_no_geometry,
+        "set spec.model.geometry",
     ),
     "--kv-cache-dtype-skip-layers": _Rule(
-        "kvtier counts all layers in one dtype; or set spec.model.geometry.kvBytesPerToken",
-        _has_no_geometry,
+        "kvtier counts all layers in one dtype",
+        lambda given: bool(given.geometry.groups),
+        "give the sum in spec.model.geometry.kvBytesPerToken",
     ),
     "--disable-sliding-window": _Rule(
         "the layers' windows are planned, and it cuts sequences at a window", _has(LayerKind.SLIDING)
@@ -80,7 +84,8 @@ def unplanned_arguments(given: CheckInput) -> CheckResult:
     for position, word in enumerate(given.spec.engine.extra_args):
         for option, rule in REFUSED.items():
             if stands_for(word, option) and rule.applies(given):
-                faults.append((f"spec.engine.extraArgs[{position}]", f"{option}: {rule.why}; remove it"))
+                advice = f"remove it, or {rule.otherwise}" if rule.otherwise else "remove it"
+                faults.append((f"{FIELD}[{position}]", f"{option}: {rule.why}; {advice}"))
         doubts += [f"{option}: {why}" for option, why in WARNED.items() if stands_for(word, option)]
     if faults:
         return _VERDICTS.reject_each("UnplannedArgument", faults)

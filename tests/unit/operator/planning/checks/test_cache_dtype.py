@@ -109,13 +109,6 @@ def test_a_dtype_that_the_checkpoint_asks_for() -> None:
     assert result.field == "spec.model.name"
 
 
-def test_layers_that_are_left_out() -> None:
-    one = resource(engine={"kvCacheDtype": "fp8", "extraArgs": ["--kv-cache-dtype-skip-layers", "0", "1"]})
-    result = verdict(cache_dtype, one)
-    says(result, REJECT, "CacheDtypeNotSupported", "--kv-cache-dtype-skip-layers", "kvBytesPerToken")
-    assert result.field == "spec.engine.extraArgs"
-
-
 def test_a_packed_dtype_keeps_the_first_and_last_layers_as_they_are() -> None:
     given = check_input(
         resource(engine={"kvCacheDtype": "turboquant_4bit_nc"})

@@ -79,6 +79,13 @@ def test_arguments_in_a_file_would_be_seen_by_no_check(argument: str) -> None:
     assert result.field == "spec.engine.extraArgs[1]"
 
 
+def test_a_file_hides_no_other_argument() -> None:
+    words = ["--port=1", "--config", "more.yaml", "-tp", "2"]
+    result = verdict(reserved_arguments, resource(engine={"extraArgs": words}))
+    says(result, REJECT, "ArgumentsInFile", "--port", "extraArgs[1]: --config", "extraArgs[3]: -tp")
+    assert result.field == "spec.engine.extraArgs[0]"
+
+
 def test_offloading_size_would_overwrite_the_connector() -> None:
     result = verdict(reserved_arguments, resource(engine={"extraArgs": ["--kv-offloading-size", "10"]}))
     assert "overwrite" in result.message

@@ -4,6 +4,8 @@ from tests.cases.planning import resource
 
 from kvtier_operator.api.resource import KVCacheTier
 from kvtier_operator.planning.checks.unplanned_arguments import unplanned_arguments
+from kvtier_operator.planning.observed import Observed
+from kvtier_operator.planning.planner import make_plan
 
 PLAIN, WINDOWS, STATES = "Qwen/Qwen3-32B", "openai/gpt-oss-120b", "Qwen/Qwen3-Next-80B-A3B-Instruct"
 
@@ -60,6 +62,20 @@ def test_what_a_model_has_not_cannot_be_changed() -> None:
     for argument in ("--mamba-cache-mode=all", "--mamba-block-size=16"):
         says(verdict(unplanned_arguments, one(argument, model=STATES)), REJECT, "UnplannedArgument")
     says(verdict(unplanned_arguments, one("--prefix-match-unit=16", model=WINDOWS)), PASS, "Passed")
+
+
+@pytest.mark.parametrize(
+    ("option", "advice"),
+    [
+        ("--hf-config-path", "remove it, or set spec.model.geometry"),
+        ("--kv-cache-dtype-skip-layers", "remove it, or give the sum in spec.model.geometry.kvBytesPerToken"),
+        ("--uds", "remove it"),
+    ],
+)
+def test_advice_ends_with_every_way_out(option: str, advice: str) -> None:
+    plan = make_plan(one(option, "0"), Observed())
+    [said] = [check.message for check in plan.checks if option in check.message]
+    assert said.endswith(advice), "refused once, and with this"
 
 
 def test_a_geometry_that_is_given_stands() -> None:
