@@ -9,6 +9,7 @@ from kvtier_operator.planning.extra_objects import object_of
 
 _OPTION: Final = "--attention-backend"
 _CONFIG: Final = ("--attention-config", "-ac")
+OPTIONS: Final = (_OPTION, *_CONFIG)
 
 
 class Attention(StrEnum):

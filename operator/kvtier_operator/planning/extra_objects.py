@@ -9,9 +9,8 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from kvtier_operator.errors import InvalidInputError, Problem
-from kvtier_operator.planning.extra_args import stands_for
+from kvtier_operator.planning.extra_args import FIELD, stands_for
 
-_FIELD: Final = "spec.engine.extraArgs"
 _DEEPEST: Final = 32
 
 
@@ -25,11 +24,10 @@ def object_of(extra_args: list[str], option: str) -> Mapping[str, Any]:
     """
     whole: Mapping[str, Any] = {}
     dotted: dict[str, dict[str, Any]] = {}
-    place = _FIELD
     for position, word in enumerate(extra_args):
         if not stands_for(word, option):
             continue
-        place = f"{_FIELD}[{position}]"
+        place = f"{FIELD}[{position}]"
         name, is_joined, joined = word.partition("=")
         value = joined if is_joined else "".join(extra_args[position + 1 : position + 2])
         spelling, is_dotted, path = name.partition(".")
@@ -37,10 +35,9 @@ def object_of(extra_args: list[str], option: str) -> Mapping[str, Any]:
             _put(dotted.setdefault(spelling.replace("_", "-"), {}), path, value)
         else:
             whole = _object(value, option, place)
-    found = [whole, *dotted.values()][-1]
-    if not _within(found, _DEEPEST):
-        raise _wrong(place, f"{option}: more than {_DEEPEST} objects within one another")
-    return found
+        if not _within([whole, *dotted.values()][-1], _DEEPEST):
+            raise _wrong(place, f"{option}: more than {_DEEPEST} objects within one another")
+    return [whole, *dotted.values()][-1]
 
 
 def _object(value: str, option: str, place: str) -> Mapping[str, Any]:
@@ -93,4 +90,4 @@ def _within(value: object, levels: int) -> bool:
 
 
 def _wrong(place: str, message: str) -> InvalidInputError:
-    return InvalidInputError("planning", Problem(place, message))
+    return InvalidInputError("", Problem(place, message))

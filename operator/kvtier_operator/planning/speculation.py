@@ -5,15 +5,14 @@ Source: vllm/engine/arg_utils.py (--speculative-config and -sc, as JSON or as do
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Final
 
 from kvtier_operator.errors import InvalidInputError, Problem
-from kvtier_operator.planning.extra_args import stands_for
+from kvtier_operator.planning.extra_args import FIELD, stands_for
 from kvtier_operator.planning.extra_objects import parsed
 
-FIELD: Final = "spec.engine.extraArgs"
 _CONFIG: Final = ("--speculative-config", "-sc")
 _SHORT_FORMS: Final = {
     "--spec-method": "method",
@@ -71,6 +70,7 @@ class Speculation:
         tokens: Tokens drafted at a time; None where the draft says it.
         draft_ranks: Ranks of the draft; None for as many as the model has.
         cache_dtype: KV dtype of the draft's layers; None for the model's.
+        places: Item of spec.engine.extraArgs that gives each field of vLLM's configuration.
     """
 
     method: Method
@@ -78,6 +78,11 @@ class Speculation:
     tokens: int | None = None
     draft_ranks: int | None = None
     cache_dtype: str | None = None
+    places: Mapping[str, str] = field(default_factory=dict, compare=False)
+
+    def place(self, *names: str) -> str:
+        """Path of the item that gives the first of these fields that is given; else of the last item."""
+        return _place(self.places, *names)
 
 
 def speculation(extra_args: list[str]) -> Speculation | None:
@@ -86,29 +91,30 @@ def speculation(extra_args: list[str]) -> Speculation | None:
     Raises:
         InvalidInputError: vLLM would not take the arguments.
     """
-    config, place = _config(extra_args)
+    config, places = _config(extra_args)
     if not config:
         return None
     given = {str(name).replace("-", "_"): value for name, value in config.items()}
-    method = _method(given, place)
-    tokens = _count(given, "num_speculative_tokens", place)
+    method = _method(given, places)
+    tokens = _count(given, "num_speculative_tokens", places)
     if method is Method.SUFFIX and tokens is None:
-        tokens = _count(given, "suffix_decoding_max_tree_depth", place) or _SUFFIX_TOKENS
+        tokens = _count(given, "suffix_decoding_max_tree_depth", places) or _SUFFIX_TOKENS
     return Speculation(
         method=method,
-        model=_text(given, "model", place),
+        model=_text(given, "model", places),
         tokens=tokens,
-        draft_ranks=_count(given, "draft_tensor_parallel_size", place),
-        cache_dtype=_text(given, "kv_cache_dtype", place),
+        draft_ranks=_count(given, "draft_tensor_parallel_size", places),
+        cache_dtype=_text(given, "kv_cache_dtype", places),
+        places=places,
     )
 
 
-def _config(extra_args: list[str]) -> tuple[Mapping[str, Any], str]:
-    """The configuration, and the field that gives it; empty where there is none."""
+def _config(extra_args: list[str]) -> tuple[Mapping[str, Any], Mapping[str, str]]:
+    """The configuration, and the item that gives each of its fields; empty where there is none."""
     whole: Mapping[str, Any] = {}
     dotted: dict[str, dict[str, Any]] = {}
     short: dict[str, Any] = {}
-    place = FIELD
+    places: dict[str, str] = {}
     for position, word in enumerate(extra_args):
         option = next((each for each in (*_CONFIG, *_SHORT_FORMS) if stands_for(word, each)), None)
         if option is None:
@@ -118,17 +124,23 @@ def _config(extra_args: list[str]) -> tuple[Mapping[str, Any], str]:
         value = joined if is_joined else "".join(extra_args[position + 1 : position + 2])
         if option in _SHORT_FORMS:
             short[_SHORT_FORMS[option]] = value
+            places[_SHORT_FORMS[option]] = place
         elif "." in name:
-            spelling, _, field = name.partition(".")
-            dotted.setdefault(spelling.replace("_", "-"), {})[field.partition(".")[0]] = _of_dotted(value)
+            spelling, _, path = name.partition(".")
+            inner = path.partition(".")[0]
+            dotted.setdefault(spelling.replace("_", "-"), {})[inner] = _of_dotted(value)
+            places[inner.replace("-", "_")] = place
         else:
             whole = _of_json(value, place)
+            places |= dict.fromkeys((str(given).replace("-", "_") for given in whole), place)
     # vLLM writes dotted fields as one JSON for each spelling behind all else, and the last one counts
     config = dict([whole, *dotted.values()][-1])
     if twice := sorted(config.keys() & short.keys()):
         flag = next(option for option, name in _SHORT_FORMS.items() if name == twice[0])
-        raise _wrong(place, f"{flag} and --speculative-config both give {twice[0]}; vLLM takes one")
-    return config | short, place
+        raise _wrong(
+            places[twice[0]], f"{flag} and --speculative-config both give {twice[0]}; vLLM takes one"
+        )
+    return config | short, places
 
 
 def _of_json(value: str, place: str) -> Mapping[str, Any]:
@@ -148,20 +160,29 @@ def _of_dotted(value: str) -> object:
         return value
 
 
-def _method(given: Mapping[str, Any], place: str) -> Method:
+def _place(places: Mapping[str, str], *names: str) -> str:
+    given = [places[name] for name in names if name in places]
+    return next(iter(given or reversed([*places.values()])), FIELD)
+
+
+def _method(given: Mapping[str, Any], places: Mapping[str, str]) -> Method:
     """As vLLM finds it (SpeculativeConfig.__post_init__): the method, else the draft's name."""
-    named, model = _text(given, "method", place), _text(given, "model", place) or ""
+    named, model = _text(given, "method", places), _text(given, "model", places) or ""
     if named is not None:
         name = "mtp" if named.endswith(_NAMES_OF_MTP) else "ngram" if named == "[ngram]" else named
         if name not in {str(each) for each in Method}:
             accepted = ", ".join(Method)
-            raise _wrong(place, f"speculative method {named!r} is none of vLLM's: {accepted}")
+            raise _wrong(
+                _place(places, "method"), f"speculative method {named!r} is none of vLLM's: {accepted}"
+            )
         if name not in {Method.DRAFT_MODEL, Method.MEDUSA} or not model:
             return Method(name)
     elif model in {"ngram", "[ngram]"}:
         return Method.NGRAM
     elif not model:
-        raise _wrong(place, "speculative decoding needs a method or a draft model: give `method` or `model`")
+        raise _wrong(
+            _place(places), "speculative decoding needs a method or a draft model: give `method` or `model`"
+        )
     elif _is_import_path(model):
         return Method.CUSTOM_CLASS
     return _by_name(model, Method(named or Method.DRAFT_MODEL))
@@ -185,24 +206,25 @@ def _is_import_path(model: str) -> bool:
     return "/" not in model and len(parts) > 1 and all(part.isidentifier() for part in parts)
 
 
-def _text(given: Mapping[str, Any], name: str, place: str) -> str | None:
+def _text(given: Mapping[str, Any], name: str, places: Mapping[str, str]) -> str | None:
     value = given.get(name)
     if value is None or isinstance(value, str):
         return value
-    raise _wrong(place, f"{name} of the speculative configuration: got {value!r}, must be a string")
+    raise _wrong(places[name], f"{name} of the speculative configuration: got {value!r}, must be a string")
 
 
-def _count(given: Mapping[str, Any], name: str, place: str) -> int | None:
+def _count(given: Mapping[str, Any], name: str, places: Mapping[str, str]) -> int | None:
     value = given.get(name)
     if value is None:
         return None
     text = str(value)
     if isinstance(value, bool) or not text.isascii() or not text.isdigit() or not int(text):
         raise _wrong(
-            place, f"{name} of the speculative configuration: got {value!r}, must be a number of 1 or more"
+            places[name],
+            f"{name} of the speculative configuration: got {value!r}, must be a number of 1 or more",
         )
     return int(text)
 
 
 def _wrong(place: str, message: str) -> InvalidInputError:
-    return InvalidInputError("planning", Problem(place, message))
+    return InvalidInputError("", Problem(place, message))

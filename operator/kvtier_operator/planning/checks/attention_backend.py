@@ -2,11 +2,12 @@
 
 from typing import Final
 
-from kvtier_operator.planning.attention_backend import BACKENDS, Attention, named_backend
+from kvtier_operator.planning.attention_backend import BACKENDS, OPTIONS, Attention, named_backend
 from kvtier_operator.planning.checks.check import CheckInput, Verdicts
+from kvtier_operator.planning.extra_args import FIELD, place_of
 from kvtier_operator.planning.plan import CheckResult
 
-_VERDICTS: Final = Verdicts("attention-backend", "spec.engine.extraArgs")
+_VERDICTS: Final = Verdicts("attention-backend", FIELD)
 
 
 def attention_backend(given: CheckInput) -> CheckResult:
@@ -14,11 +15,13 @@ def attention_backend(given: CheckInput) -> CheckResult:
     name = named_backend(given.spec.engine.extra_args)
     if not name:
         return _VERDICTS.passed("vLLM chooses the attention backend")
+    place = place_of(given.spec.engine.extra_args, *OPTIONS)
     if name not in BACKENDS:
         return _VERDICTS.warn(
             "BackendNotKnown",
             f"kvtier does not know attention backend {name}, nor the block that vLLM takes with it: "
             f"planned are {given.geometry.block_tokens} tokens, and the picker follows what its engine says",
+            field=place,
         )
     needed, _ = BACKENDS[name]
     kept = given.geometry.attention.of_backends
@@ -31,5 +34,6 @@ def attention_backend(given: CheckInput) -> CheckResult:
             "BackendNotSupported",
             f"attention backend {name} is for {needed}, but this model keeps {kept}, so vLLM ends at start: "
             f"{advice}",
+            field=place,
         )
     return _VERDICTS.passed(f"{name} is for {needed}")

@@ -3,10 +3,11 @@
 from typing import Final
 
 from kvtier_operator.planning.checks.check import CheckInput, Verdicts
-from kvtier_operator.planning.extra_args import value_of
+from kvtier_operator.planning.extra_args import FIELD, place_of, value_of
 from kvtier_operator.planning.plan import CheckResult
 
-_VERDICTS: Final = Verdicts("block-hash", "spec.engine.extraArgs")
+_VERDICTS: Final = Verdicts("block-hash", FIELD)
+_OPTION: Final = "--prefix-caching-hash-algo"
 _DEFAULT: Final = "sha256"
 _CRYPTOGRAPHIC: Final = (_DEFAULT, "sha256_cbor")
 """Of what vLLM 0.32 and 0.33 take, the others are xxhash and xxhash_cbor (config/cache.py)."""
@@ -19,14 +20,15 @@ def block_hash(given: CheckInput) -> CheckResult:
     for a weak hash with a secret seed, but the pods of one model have the same one, which is no secret.
     """
     spec = given.spec
-    algorithm = value_of(spec.engine.extra_args, "--prefix-caching-hash-algo") or _DEFAULT
+    algorithm = value_of(spec.engine.extra_args, _OPTION) or _DEFAULT
     if algorithm in _CRYPTOGRAPHIC:
         return _VERDICTS.passed(f"blocks are named by {algorithm}")
     where = "its tiers, the disk's after a restart too," if spec.tiers.disk else "its tier"
     return _VERDICTS.warn(
         "BlockHashNotCryptographic",
-        f"--prefix-caching-hash-algo {algorithm}: a client can make a prompt whose blocks have the names of "
+        f"{_OPTION} {algorithm}: a client can make a prompt whose blocks have the names of "
         f"another's, and all clients of the model share {where} so that one is answered from the other's KV "
         f"cache; where they do not trust each other set {_DEFAULT}, vLLM's default, or {_CRYPTOGRAPHIC[1]}",
         by_itself="passes it on",
+        field=place_of(spec.engine.extra_args, _OPTION),
     )

@@ -4,23 +4,26 @@ from typing import Final
 
 from kvtier_operator.api.resource import Backend
 from kvtier_operator.planning.checks.check import CheckInput, Verdicts
-from kvtier_operator.planning.extra_args import switched
+from kvtier_operator.planning.extra_args import FIELD, place_of, switched
 from kvtier_operator.planning.geometry import LayerKind
 from kvtier_operator.planning.plan import CheckResult
 
-_VERDICTS: Final = Verdicts("hybrid-manager", "spec.engine.extraArgs")
+_VERDICTS: Final = Verdicts("hybrid-manager", FIELD)
 OFF: Final = "--disable-hybrid-kv-cache-manager"
+_ON: Final = OFF.replace("--", "--no-", 1)
 
 
 def hybrid_manager(given: CheckInput) -> CheckResult:
     """Left alone, vLLM turns it off where it must (config/vllm.py, VllmConfig.__post_init__)."""
     off = switched(given.spec.engine.extra_args, OFF)
     in_engine = given.spec.backend is Backend.LMCACHE
+    place = place_of(given.spec.engine.extra_args, OFF, _ON)
     if off is False and in_engine:
         return _VERDICTS.reject(
             "HybridManagerNotSupported",
-            f"{OFF.replace('--', '--no-', 1)}: LMCache in the engine cannot work with vLLM's hybrid cache "
+            f"{_ON}: LMCache in the engine cannot work with vLLM's hybrid cache "
             "manager, and vLLM stops at start; remove it",
+            field=place,
         )
     if not off or in_engine or not given.geometry.hybrid:
         return _VERDICTS.passed("vLLM decides on its hybrid cache manager")
@@ -30,9 +33,11 @@ def hybrid_manager(given: CheckInput) -> CheckResult:
             "HybridManagerNeeded",
             f"{OFF}: a model with linear-attention layers does not start without vLLM's hybrid cache "
             "manager; remove it",
+            field=place,
         )
     return _VERDICTS.warn(
         "WindowsKeptInFull",
         f"{OFF}: sliding-window layers keep every token, on the device too, so fewer tokens fit; without it "
         "they keep their windows only",
+        field=place,
     )

@@ -4,7 +4,7 @@ from typing import Final
 
 from kvtier_operator.api.resource import Backend
 from kvtier_operator.planning.checks.check import CheckInput, Verdicts
-from kvtier_operator.planning.extra_args import value_of
+from kvtier_operator.planning.extra_args import place_of, value_of
 from kvtier_operator.planning.geometry import LayerKind
 from kvtier_operator.planning.kept_states import STEP
 from kvtier_operator.planning.plan import CheckResult
@@ -52,7 +52,7 @@ def _beside_the_engine(given: CheckInput) -> CheckResult:
             "StepBelowBlock",
             f"{STEP} {said} is less than a block of this model, {count(block)} tokens, and LMCache's "
             f"connector refuses to start: give {count(block)} or more",
-            field="spec.engine.extraArgs",
+            field=place_of(given.spec.engine.extra_args, _STEP),
         )
     if said is None and block > _SMALLEST_STEP_TOKENS:
         return _VERDICTS.warn(

@@ -6,14 +6,14 @@ from typing import Final
 from kvtier_operator.api.resource import Backend
 from kvtier_operator.planning.checks.check import CheckInput, Verdicts
 from kvtier_operator.planning.checks.hybrid_manager import OFF
-from kvtier_operator.planning.extra_args import is_on, value_of
+from kvtier_operator.planning.extra_args import FIELD, is_on, place_of, value_of
 from kvtier_operator.planning.geometry import LayerKind
 from kvtier_operator.planning.kept_states import EVERYWHERE, RETENTION, kept_bytes, retention_tokens
 from kvtier_operator.planning.plan import CheckResult
 from kvtier_operator.planning.tiers import prefix_tokens
 from kvtier_operator.planning.units import count, round_up, size
 
-_VERDICTS: Final = Verdicts("retention-interval", "spec.engine.extraArgs")
+_VERDICTS: Final = Verdicts("retention-interval", FIELD)
 _IN_CHUNKS: Final = frozenset({Backend.KVTIER, Backend.NATIVE})
 """Backends that are vLLM's offloading connector, or made of it."""
 
@@ -27,24 +27,28 @@ def retention_interval(given: CheckInput) -> CheckResult:
     said = value_of(given.spec.engine.extra_args, RETENTION)
     if said is None or said == "0":
         return _VERDICTS.passed("windows and states are kept where prompts end or part")
-    step = _step(given)
+    step, place = _step(given), place_of(given.spec.engine.extra_args, RETENTION)
     if said in EVERYWHERE:
         return _more(given) if _is_sparse(given) else _VERDICTS.passed("every layer keeps every token")
     if not said.isascii() or not said.isdigit():
         return _VERDICTS.reject(
-            "RetentionIntervalNotSupported", f"{RETENTION} {said}: vLLM takes a number of tokens, or None"
+            "RetentionIntervalNotSupported",
+            f"{RETENTION} {said}: vLLM takes a number of tokens, or None",
+            field=place,
         )
     if not _is_sparse(given):
         return _VERDICTS.reject(
             "RetentionIntervalNotSupported",
             f"{RETENTION} {said}: every layer of this model keeps every token, and vLLM then takes 0 only; "
             "remove it",
+            field=place,
         )
     if int(said) % step:
         return _VERDICTS.reject(
             "RetentionIntervalNotSupported",
             f"{RETENTION} {said}: vLLM takes multiples of {step} tokens only, a block and a chunk of the "
             f"tier; set it to {round_up(int(said), step)}, or remove it",
+            field=place,
         )
     return _more(given)
 
@@ -72,5 +76,6 @@ def _more(given: CheckInput) -> CheckResult:
         f"{size(kept_bytes(tokens, spec, geometry))} of them for a prefix of {count(tokens)} tokens, where "
         f"vLLM's own interval of 0 keeps {size(geometry.bytes_per_prefix)}; remove it unless prompts part at "
         "such places",
+        field=place_of(spec.engine.extra_args, RETENTION),
         by_itself="counts all of them in the tiers and for the picker: fewer prefixes fit",
     )

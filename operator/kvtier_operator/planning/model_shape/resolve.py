@@ -21,7 +21,7 @@ def resolve_shape(model: ModelSpec, observed: Observed) -> ModelShape:
         return shape_from_config(observed.model_config, source, weights_bytes=observed.weights_bytes)
     if model.config_ref is not None:
         missing = observed.model_config_missing or f"ConfigMap {model.config_ref.name} was not looked for"
-        raise InvalidInputError("planning", Problem("spec.model.configRef", missing))
+        raise InvalidInputError("", Problem("spec.model.configRef", missing))
     # PyYAML costs 20 ms to import and the catalogue as much to read: not for those who need neither.
     from kvtier_operator.planning.model_shape.catalogue import (  # noqa: PLC0415
         shape_from_catalogue,

@@ -86,11 +86,15 @@ def test_suffix_has_a_depth_of_its_own() -> None:
             2,
             "--spec-method and --speculative-config both",
         ),
+        (["--spec-tokens", "no", "--spec-method=mtp"], 0, "got 'no'"),
+        (["--spec-method", "eagles", "--spec-tokens=3"], 0, "'eagles' is none of vLLM's"),
+        (["-sc.method", "mtp", "-sc.num_speculative_tokens=0", "-sc.model", "a/b"], 2, "got 0"),
     ],
 )
 def test_what_vllm_does_not_take_is_named(extra_args: list[str], position: int, words: str) -> None:
     with pytest.raises(InvalidInputError) as caught:
         speculation(extra_args)
     [problem] = caught.value.problems
+    assert not caught.value.source, "whoever has the resource knows where it is from"
     assert problem.field == f"spec.engine.extraArgs[{position}]"
     assert words in problem.message

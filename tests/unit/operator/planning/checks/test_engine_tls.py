@@ -30,7 +30,7 @@ def test_engines_with_a_certificate(flavor: str) -> None:
 def test_kvtier_s_own_picker_asks_over_http() -> None:
     result = verdict(engine_tls, resource(engine={"extraArgs": TLS}, router={"flavor": "builtin"}))
     says(result, REJECT, "EngineServesTLS", "--ssl-certfile", "spec.router.flavor")
-    assert result.field == "spec.engine.extraArgs"
+    assert result.field == "spec.engine.extraArgs[0]"
 
 
 def test_a_local_run_asks_over_http() -> None:

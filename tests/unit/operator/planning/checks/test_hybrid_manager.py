@@ -24,7 +24,7 @@ def test_vllm_decides(model: str, arguments: list[str]) -> None:
 def test_a_model_with_states_does_not_start_without_it(word: str) -> None:
     result = verdict(hybrid_manager, one(STATES, word))
     says(result, REJECT, "HybridManagerNeeded", OFF, "remove it")
-    assert result.field == "spec.engine.extraArgs"
+    assert result.field == "spec.engine.extraArgs[0]"
 
 
 def test_a_model_with_windows_keeps_them_in_full() -> None:

@@ -23,7 +23,7 @@ def test_a_step_below_a_block_is_refused() -> None:
     small = with_args("--max-num-batched-tokens", "512")
     result = verdict(hybrid_models, small)
     says(result, REJECT, "StepBelowBlock", "512", "784")
-    assert result.field == "spec.engine.extraArgs"
+    assert result.field == "spec.engine.extraArgs[0]"
     says(verdict(hybrid_models, with_args("--max-num-batched-tokens=784")), PASS, "Passed", "784")
     says(
         verdict(hybrid_models, with_args("--max-num-batched-tokens", "512", backend="KVTier")), PASS, "Passed"

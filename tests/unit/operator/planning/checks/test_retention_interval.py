@@ -24,7 +24,7 @@ def test_vllm_s_own(model: str, arguments: list[str]) -> None:
 def test_a_model_that_keeps_every_token_takes_none() -> None:
     result = verdict(retention_interval, one(PLAIN, OPTION, "4096"))
     says(result, REJECT, "RetentionIntervalNotSupported", "4096", "remove it")
-    assert result.field == "spec.engine.extraArgs"
+    assert result.field == "spec.engine.extraArgs[0]"
     says(verdict(retention_interval, one(PLAIN, OPTION, "None")), PASS, "Passed")
     in_full = one(WINDOWS, OPTION, "4096", backend="LMCache")
     says(verdict(retention_interval, in_full), REJECT, "RetentionIntervalNotSupported")

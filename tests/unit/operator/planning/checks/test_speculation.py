@@ -11,6 +11,7 @@ from kvtier_operator.api.resource import KVCacheTier
 from kvtier_operator.planning.checks.draft_known import draft_known
 from kvtier_operator.planning.checks.speculation_supported import speculation_supported
 from kvtier_operator.planning.observed import Observed
+from kvtier_operator.planning.plan import Outcome
 
 LLAMA, V3 = "meta-llama/Llama-3.1-8B", "deepseek-ai/DeepSeek-V3"
 HEAD = {"num_hidden_layers": 1, "num_attention_heads": 32, "num_key_value_heads": 8, "hidden_size": 4096}
@@ -72,7 +73,17 @@ def test_vllm_starts(config: dict[str, Any]) -> None:
 def test_vllm_does_not_start(model: str, config: dict[str, Any], word: str) -> None:
     result = verdict(speculation_supported, drafting(model, 4, **config))
     says(result, REJECT, "SpeculationNotSupported", word)
-    assert result.field == "spec.engine.extraArgs"
+    assert result.field == "spec.engine.extraArgs[0]"
+
+
+def test_each_fault_names_the_item_that_it_is_in() -> None:
+    dotted = ["-sc.method=eagle", "-sc.num_speculative_tokens=3", "-sc.draft_tensor_parallel_size=2"]
+    result = verdict(speculation_supported, resource(V3, engine={"extraArgs": ["--seed=1", *dotted]}))
+    says(result, REJECT, "SpeculationNotSupported", "extraArgs[3]: draft_tensor_parallel_size 2")
+    assert result.field == "spec.engine.extraArgs[1]"
+    short = ["--spec-method", "eagle", "--spec-tokens", "3"]
+    result = verdict(speculation_supported, resource(V3, engine={"extraArgs": short}))
+    assert result.field == "spec.engine.extraArgs[0]", result.message
 
 
 def test_tokens_are_a_multiple_of_the_predictors() -> None:
@@ -91,7 +102,19 @@ def test_tokens_are_a_multiple_of_the_predictors() -> None:
 
 def test_a_method_that_the_newer_minor_has_no_more() -> None:
     one = drafting(LLAMA, model="a/b", method="medusa", num_speculative_tokens=3)
-    says(verdict(speculation_supported, one), WARN, "MethodRemoved", "0.33")
+    result = verdict(speculation_supported, one)
+    says(result, WARN, "MethodRemoved", "0.33")
+    assert result.field == "spec.engine.extraArgs[0]"
+
+
+@pytest.mark.parametrize(
+    ("image", "outcome"), [("vllm/vllm-openai:v0.33.0", REJECT), ("vllm/vllm-openai:v0.32.0", PASS)]
+)
+@pytest.mark.parametrize("method", ["medusa", "mlp_speculator"])
+def test_an_image_s_tag_tells_whether_it_has_a_method(image: str, outcome: Outcome, method: str) -> None:
+    words = ["-sc", json.dumps({"model": "a/b", "method": method, "num_speculative_tokens": 3})]
+    result = verdict(speculation_supported, resource(LLAMA, engine={"extraArgs": words, "image": image}))
+    assert result.outcome is outcome, result.message
 
 
 def test_a_draft_that_nothing_describes() -> None:
