@@ -33,6 +33,7 @@ class Geometry:
         experts_bytes: Of them, those of routed experts; None where nothing tells.
         is_quantised: Whether the weights are, as published; None if not known.
         max_position_tokens: Longest sequence of the model; None if not known.
+        most_position_tokens: Longest sequence that vLLM takes when asked; None if not known.
         how: How `kv_bytes_per_token` came about, numbers filled in.
         notes: What a reader of the report should know about this shape.
         attention_heads: Query heads of one layer; None if not known.
@@ -64,6 +65,7 @@ class Geometry:
     mla: bool
     weights_bytes: int | None
     max_position_tokens: int | None
+    most_position_tokens: int | None = None
     how: str = ""
     experts_bytes: int | None = None
     is_quantised: bool | None = None

@@ -2,12 +2,14 @@
 
 import json
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from tests.cases.planning import resource
 
 from kvtier_connector.bench.llm import serve_parser
+from kvtier_operator.planning.geometry import resolve_geometry
 from kvtier_operator.planning.model_shape.overrides import overridden
 from kvtier_operator.planning.observed import Observed
 
@@ -29,6 +31,42 @@ NESTED = {
     "vision_config": {"model_type": "siglip_vision_model", "num_hidden_layers": 2},
 }
 FIELDS = ("num_hidden_layers", "num_key_value_heads", "head_dim", "max_position_embeddings")
+
+YARN = {"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 1024}
+
+
+@pytest.mark.parametrize(
+    ("fields", "overrides"),
+    [
+        ({}, {}),
+        ({}, {"rope_parameters": YARN}),
+        ({}, {"rope_parameters": YARN, "max_position_embeddings": 16_384}),
+        ({"rope_scaling": {"rope_type": "linear", "factor": 2.0}}, {}),
+        ({"rope_scaling": {"type": "dynamic", "factor": 2.0}}, {}),
+        ({"model_max_length": 8192}, {}),
+    ],
+    ids=str,
+)
+def test_the_longest_sequence_that_vllm_takes(
+    fields: dict[str, Any], overrides: dict[str, Any], tmp_path: Path
+) -> None:
+    import vllm.config  # noqa: F401, PLC0415 - before its parts, which import each other
+    from vllm.config.model import _get_and_verify_max_len  # noqa: PLC0415 - takes seconds
+    from vllm.transformers_utils.config import get_config  # noqa: PLC0415
+    from vllm.transformers_utils.model_arch_config_convertor import (  # noqa: PLC0415
+        ModelArchConfigConvertorBase,
+    )
+
+    (tmp_path / "config.json").write_text(json.dumps(QWEN | fields))
+    theirs = get_config(str(tmp_path), trust_remote_code=False, hf_overrides_kw=overrides)
+    key = ModelArchConfigConvertorBase(theirs, theirs).derive_max_model_len_and_key()
+    read = SimpleNamespace(derived_max_model_len_and_key=key)
+    given = resource("a/b", engine={"extraArgs": ["--hf-overrides", json.dumps(overrides)]})
+    most = resolve_geometry(given.spec, Observed(model_config=QWEN | fields)).most_position_tokens
+    assert most is not None
+    assert _get_and_verify_max_len(theirs, read, None, most, False, None) == most  # noqa: FBT003 - theirs
+    with pytest.raises(ValueError, match="greater than the derived"):
+        _get_and_verify_max_len(theirs, read, None, most + 1, False, None)  # noqa: FBT003 - theirs
 
 
 @pytest.mark.parametrize("config", [QWEN, NESTED], ids=["plain", "nested"])

@@ -41,6 +41,7 @@ from kvtier_operator.planning.checks.lmcache_deprecated import lmcache_deprecate
 from kvtier_operator.planning.checks.machine_disk import machine_disk
 from kvtier_operator.planning.checks.machine_memory import machine_memory
 from kvtier_operator.planning.checks.memlock import memlock
+from kvtier_operator.planning.checks.model_length import model_length
 from kvtier_operator.planning.checks.model_source import model_source
 from kvtier_operator.planning.checks.model_volume import model_volume
 from kvtier_operator.planning.checks.overridden_length import overridden_length
@@ -74,6 +75,7 @@ CHECKS: Final[tuple[Check, ...]] = (
     hybrid_manager,
     retention_interval,
     overridden_length,
+    model_length,
     backend_device,
     lmcache_deprecated,
     reserved_arguments,

@@ -46,8 +46,8 @@ def _faults(given: CheckInput, draft: Draft) -> Iterator[tuple[str, str]]:
         yield (
             asked.place("method"),
             (
-                "extract_hidden_states drafts nothing: it is for a connector that takes the hidden states, in "
-                "place of the one that keeps the tiers; remove it"
+                "extract_hidden_states drafts nothing: it is for a connector that takes the hidden states, "
+                "in place of the one that keeps the tiers; remove it"
             ),
         )
     if draft.predictors == 0:

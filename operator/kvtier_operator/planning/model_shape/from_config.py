@@ -14,7 +14,7 @@ from kvtier_operator.planning.model_shape.experts import experts_of
 from kvtier_operator.planning.model_shape.image_attention import images_both_ways
 from kvtier_operator.planning.model_shape.layer_groups import layer_groups
 from kvtier_operator.planning.model_shape.layer_kinds import is_chunked
-from kvtier_operator.planning.model_shape.longest_sequence import longest_sequence
+from kvtier_operator.planning.model_shape.longest_sequence import longest_sequence, longest_taken
 from kvtier_operator.planning.model_shape.prefixless import refuse_prefixless
 from kvtier_operator.planning.model_shape.shape import LayerKind, ModelShape
 
@@ -71,6 +71,7 @@ def shape_from_config(
         kv_heads_replicated=model_type != _WHOLE_HEADS,
         attention_heads=fields.optional_int("num_attention_heads", "n_head"),
         max_position_tokens=longest_sequence(fields),
+        most_position_tokens=longest_taken(fields),
         weights_bytes=weights_bytes,
         experts=experts_of(fields, weights_bytes),
         is_quantised=bool(quantization_of(fields)),

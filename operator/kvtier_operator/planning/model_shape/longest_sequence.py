@@ -1,4 +1,4 @@
-"""The longest sequence that vLLM lets a model have where nobody says one."""
+"""The longest sequence that vLLM gives a model where nobody says one, and the longest that it takes."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
@@ -29,17 +29,22 @@ def longest_sequence(config: ConfigFields) -> int | None:
 
     `model_max_length` goes before the others (Command R), and of the others the smallest counts.
     """
+    most = longest_taken(config)
+    if most is not None and any(_kind(rope) in _LONGROPE for rope in _ropes(config)):
+        return config.root_int("original_max_position_embeddings") or most
+    return most
+
+
+def longest_taken(config: ConfigFields) -> int | None:
+    """Tokens above which vLLM does not start, whoever asks for them; None where the file does not tell."""
     tokens = config.optional_int("model_max_length") or min(
         (tokens for name in _FIELDS if (tokens := config.optional_int(name))), default=None
     )
     if tokens is None:
         return None
-    ropes = tuple(_ropes(config))
-    if any(_kind(rope) in _LONGROPE for rope in ropes):
-        return config.root_int("original_max_position_embeddings") or tokens
     if "gemma3" in config.root_text("model_type"):  # scaled already
         return tokens
-    factors = [rope.get("factor") for rope in ropes if _kind(rope) not in _SCALED_ALREADY]
+    factors = [rope.get("factor") for rope in _ropes(config) if _kind(rope) not in _SCALED_ALREADY]
     factor = next((each for each in reversed(factors) if isinstance(each, int | float)), 1)
     return int(tokens * factor)
 

@@ -76,6 +76,7 @@ class ModelShape:
         has_cache_scales: Whether the checkpoint brings scales of an fp8 cache.
         attention_heads: Query heads of one layer; None if not known.
         max_position_tokens: Longest sequence; None if not known.
+        most_position_tokens: Longest sequence that vLLM takes when asked; None if not known.
         weights_bytes: Size of the weights; None if not known.
         experts: The routed experts among the weights; None where nothing tells them.
         is_quantised: Whether the checkpoint is; None if not known.
@@ -98,6 +99,7 @@ class ModelShape:
     computes_in: str = ""
     attention_heads: int | None = None
     max_position_tokens: int | None = None
+    most_position_tokens: int | None = None
     weights_bytes: int | None = None
     experts: Experts | None = None
     is_quantised: bool | None = None
