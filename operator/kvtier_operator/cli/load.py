@@ -11,6 +11,7 @@ import click
 from kvtier_operator.api.parse import parse_resource
 from kvtier_operator.api.resource import API_VERSION, GROUP, KIND, KVCacheTier
 from kvtier_operator.cli.model_files import ConfigMaps
+from kvtier_operator.cli.whole_file import read_whole
 from kvtier_operator.cli.yaml_documents import read_documents
 from kvtier_operator.errors import InvalidInputError, Problem
 
@@ -100,13 +101,15 @@ def _key(document: Mapping[str, Any]) -> tuple[str, str]:
 
 def _documents(path: str) -> Iterator[tuple[str, object]]:
     if path == _STDIN:
-        yield from _stream(sys.stdin.buffer.read(), _STDIN)
+        yield from _stream(read_whole(sys.stdin.buffer, _STDIN), _STDIN)
         return
     place = Path(path)
     try:
         files = sorted(filter(_is_read, place.iterdir())) if place.is_dir() else [place]
         for file in files:
-            yield from _stream(file.read_bytes(), str(file))
+            with file.open("rb") as opened:
+                content = read_whole(opened, str(file))
+            yield from _stream(content, str(file))
     except OSError as error:
         # in a folder, the file of it
         where = str(error.filename or path)

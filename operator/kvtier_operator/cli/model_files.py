@@ -2,10 +2,12 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from os.path import lexists
 from pathlib import Path
 from typing import Any, Final
 
 from kvtier_operator.api.model import ModelSpec
+from kvtier_operator.cli.whole_file import read_regular
 from kvtier_operator.errors import InvalidInputError, Problem
 from kvtier_operator.planning.model_shape.model_files import (
     CONFIG,
@@ -50,14 +52,14 @@ def from_path(path: Path, field: str) -> ModelConfig:
     """
     folder = path if path.is_dir() else path.parent
     if path.is_dir():
-        found = [folder / name for name in FILES if (folder / name).is_file()]
+        found = [folder / name for name in FILES if lexists(folder / name)]
         if not {CONFIG, PARAMS} & {each.name for each in found}:
             raise InvalidInputError(
                 str(path), Problem(field, f"cannot be read: it has neither {CONFIG} nor {PARAMS}")
             )
     else:
         beside = folder / QUANTIZATION
-        found = [path, *((beside,) if beside.is_file() and beside.name != path.name else ())]
+        found = [path, *((beside,) if lexists(beside) and beside.name != path.name else ())]
     files = {each.name: _read(each, field) for each in found}
     if not path.is_dir():  # whatever it is called
         files[PARAMS if path.name == PARAMS else CONFIG] = files.pop(path.name)
@@ -97,7 +99,7 @@ def from_hub(model: ModelSpec) -> ModelConfig:
 def weights_in(folder: Path) -> int | None:
     """Bytes of the weight files in a folder, safetensors before the older format; None without any."""
     for pattern in (_MISTRAL_WEIGHTS, "*.safetensors", "pytorch_model*.bin"):
-        if sizes := [path.stat().st_size for path in folder.glob(pattern)]:
+        if sizes := [path.stat().st_size for path in folder.glob(pattern) if path.is_file()]:
             return sum(sizes)
     return None
 
@@ -150,9 +152,7 @@ def _source(path: Path, folder: Path, files: Mapping[str, object]) -> str:
 
 def _read(path: Path, field: str) -> Mapping[str, Any]:
     try:
-        text = path.read_text(encoding="utf-8")
-    except OSError as error:
-        raise InvalidInputError(str(path), Problem(field, f"cannot be read: {error.strerror}")) from error
+        text = read_regular(path, field).decode()
     except UnicodeDecodeError as error:
         raise InvalidInputError(
             str(path), Problem(field, f"not JSON: {error}; give the model's own file")

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from pathlib import Path
 
+from kvtier_operator.cli.whole_file import read_regular
 from kvtier_operator.cli.yaml_documents import read_documents
 from kvtier_operator.errors import InvalidInputError, Problem
 from kvtier_operator.planning.policy import OwnerPolicy, owner_policy
@@ -15,7 +16,7 @@ def policy_file(path: Path) -> OwnerPolicy:
         InvalidInputError: It is neither, or a limit is wrong.
     """
     source = str(path)
-    documents = [*read_documents(path.read_bytes(), source)] or [None]
+    documents = [*read_documents(read_regular(path, ""), source)] or [None]
     if len(documents) > 1:
         raise InvalidInputError(source, Problem("", f"{len(documents)} documents; keep one"))
     [document] = documents

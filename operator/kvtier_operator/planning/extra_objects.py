@@ -3,15 +3,12 @@
 Source: vllm/utils/argparse_utils.py (FlexibleArgumentParser.parse_args), 0.32 and 0.33.
 """
 
-import json
-import math
 from collections.abc import Mapping
 from typing import Any, Final
 
 from kvtier_operator.errors import InvalidInputError, Problem
 from kvtier_operator.planning.extra_args import FIELD, stands_for
-
-_DEEPEST: Final = 32
+from kvtier_operator.planning.json_text import DEEPEST, is_shallow, parsed
 
 
 def object_of(extra_args: list[str], option: str) -> Mapping[str, Any]:
@@ -35,8 +32,9 @@ def object_of(extra_args: list[str], option: str) -> Mapping[str, Any]:
             _put(dotted.setdefault(spelling.replace("_", "-"), {}), path, value)
         else:
             whole = _object(value, option, place)
-        if not _within([whole, *dotted.values()][-1], _DEEPEST):
-            raise _wrong(place, f"{option}: more than {_DEEPEST} objects within one another")
+        found = [whole, *dotted.values()][-1]
+        if not is_shallow(found):
+            raise _wrong(place, f"{option}: more than {DEEPEST} objects within one another")
     return [whole, *dotted.values()][-1]
 
 
@@ -65,28 +63,6 @@ def _put(fields: dict[str, Any], path: str, value: str) -> None:
         fields[last] = parsed(value)
     except (ValueError, RecursionError):
         fields[last] = value
-
-
-def parsed(text: str) -> object:
-    """Parse JSON without what Python's own reader takes beyond it.
-
-    Raises:
-        ValueError: It is no JSON, or has a number that is none.
-    """
-    found: object = json.loads(text, parse_constant=_finite, parse_float=_finite)
-    return found
-
-
-def _finite(text: str) -> float:
-    number = float(text)
-    if not math.isfinite(number):
-        raise ValueError(f"{text} is no number")
-    return number
-
-
-def _within(value: object, levels: int) -> bool:
-    inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
-    return levels > 0 and all(_within(each, levels - 1) for each in inner)
 
 
 def _wrong(place: str, message: str) -> InvalidInputError:

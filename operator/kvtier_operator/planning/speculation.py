@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from kvtier_operator.errors import InvalidInputError, Problem
 from kvtier_operator.planning.extra_args import FIELD, stands_for
-from kvtier_operator.planning.extra_objects import parsed
+from kvtier_operator.planning.json_text import parsed
 
 _CONFIG: Final = ("--speculative-config", "-sc")
 _SHORT_FORMS: Final = {

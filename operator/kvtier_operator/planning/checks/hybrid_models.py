@@ -52,7 +52,7 @@ def _beside_the_engine(given: CheckInput) -> CheckResult:
             "StepBelowBlock",
             f"{STEP} {said} is less than a block of this model, {count(block)} tokens, and LMCache's "
             f"connector refuses to start: give {count(block)} or more",
-            field=place_of(given.spec.engine.extra_args, _STEP),
+            field=place_of(given.spec.engine.extra_args, STEP),
         )
     if said is None and block > _SMALLEST_STEP_TOKENS:
         return _VERDICTS.warn(

@@ -2,11 +2,11 @@
 
 import builtins
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from kvtier_operator.api.complaints import shown
 from kvtier_operator.errors import InvalidInputError, Problem
-from kvtier_operator.planning.model_shape.defaults import TypeDefaults, defaults_of
+from kvtier_operator.planning.model_shape.defaults import MOST_LAYERS, TypeDefaults, defaults_of
 from kvtier_operator.planning.model_shape.mistral_params import from_mistral_params, is_mistral_params
 
 # Names that multimodal configurations nest the language model under (transformers, configuration_utils.py,
@@ -18,6 +18,9 @@ TEXT_CONFIGS: Final = (
 # Lists of one entry a layer, which a file may give in place of their number.
 _LAYER_LISTS: Final = ("layers_block_type", "hybrid_override_pattern", "layer_types")
 _LAYERS: Final = "num_hidden_layers"
+_MOST: Final = 2**31 - 1
+
+Entries = TypeVar("Entries", bound=Sequence[object])
 
 
 class ConfigFields:
@@ -26,12 +29,15 @@ class ConfigFields:
     Args:
         config: The parsed file, or Mistral's params.json.
         source: The file's name, for messages.
+        within: Names of what these fields are nested in, each with a dot; empty for a whole file.
     """
 
-    def __init__(self, config: Mapping[str, Any], source: str) -> None:
-        self._root = from_mistral_params(config) if is_mistral_params(config) else config
-        self._source = source
-        self._text, self._defaults = _language_model(self._root)
+    def __init__(self, config: Mapping[str, Any], source: str, within: str = "") -> None:
+        self._source, self._within = source, within
+        self._root, self._text, self._defaults = config, config, TypeDefaults()
+        if not within:
+            self._root = from_mistral_params(config) if is_mistral_params(config) else config
+            self._text, self._defaults = _language_model(self._root)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -44,14 +50,19 @@ class ConfigFields:
         Looked for in the language model's part, then among the defaults of its type, which a null that is
         written down does not have.
         """
+        _, value = self._found(names)
+        return value
+
+    def _found(self, names: Sequence[str]) -> tuple[str, object]:
+        """What `get` returns, and the name that it stands under."""
         spellings = [each for name in names for each in (name, self._defaults.other_names.get(name, name))]
         for name in spellings:
             if (value := self._text.get(name)) is not None:
-                return value
+                return name, value
         for name in names:
             if name not in self._text and name in self._defaults.fields:
-                return self._defaults.fields[name]
-        return None
+                return name, self._defaults.fields[name]
+        return names[0], None
 
     def has(self, *names: str) -> bool:
         """Whether any of these fields is there and not null."""
@@ -63,7 +74,15 @@ class ConfigFields:
         Raises:
             InvalidInputError: The field holds something else.
         """
-        return self._whole(self.get(*names), names[0])
+        return self._whole(*self._found(names), _MOST)
+
+    def layers(self, *names: str) -> int | None:
+        """A number of layers, or of what layers are multiplied by; None where no such field is there.
+
+        Raises:
+            InvalidInputError: The field holds something else, or more than a plan looks at.
+        """
+        return self._whole(*self._found(names), MOST_LAYERS)
 
     def root_int(self, name: str) -> int | None:
         """A whole number that stands at the root; None where it is not there.
@@ -71,14 +90,17 @@ class ConfigFields:
         Raises:
             InvalidInputError: The field holds something else.
         """
-        return self._whole(self._root.get(name), name)
+        return self._whole(name, self._root.get(name), _MOST)
 
-    def _whole(self, value: object, name: str) -> int | None:
+    def _whole(self, name: str, value: object, most: builtins.int) -> builtins.int | None:
         if value is None:
             return None
-        if isinstance(value, bool) or not isinstance(value, int | float) or value != int(value) or value < 0:
-            raise self.wrong(name, f"{shown(value)} is not a whole number of 0 or more")
-        return int(value)
+        # NaN is in no range
+        if not isinstance(value, builtins.int | float) or isinstance(value, bool) or not 0 <= value <= most:
+            raise self.wrong(name, f"{shown(value)} is not a whole number from 0 to {most:,}")
+        if value != builtins.int(value):
+            raise self.wrong(name, f"{shown(value)} is not a whole number")
+        return builtins.int(value)
 
     def int(self, *names: str) -> int:
         """A whole number, 1 or more.
@@ -89,20 +111,21 @@ class ConfigFields:
         value = self.optional_int(*names)
         if not value:
             raise self.wrong(
-                names[0], "missing or 0; give a config.json of a decoder model, or set spec.model.geometry"
+                self._found(names)[0],
+                "missing or 0; give a config.json of a decoder model, or set spec.model.geometry",
             )
         return value
 
     def text(self, *names: str) -> str:
         """A string; empty where no such field is there."""
-        value = self.get(*names)
-        return value if isinstance(value, str) else ""
+        name, value = self._found(names)
+        return self._short(name, value) if isinstance(value, str) else ""
 
     def strings(self, *names: str) -> tuple[str, ...]:
         """A list of strings; empty where no such field is there."""
-        value = self.get(*names)
+        name, value = self._found(names)
         if isinstance(value, Sequence) and not isinstance(value, str):
-            return tuple(str(item) for item in value)
+            return tuple(str(item) for item in self._short(name, value))
         return ()
 
     def numbers(self, name: str) -> tuple[builtins.int, ...]:
@@ -117,7 +140,13 @@ class ConfigFields:
         whole = isinstance(value, list | tuple) and all(type(item) is builtins.int for item in value)
         if not isinstance(value, list | tuple) or not whole:
             raise self.wrong(name, f"{shown(value)} is not a list of whole numbers")
-        return tuple(value)
+        return self._short(name, tuple(value))
+
+    def _short(self, name: str, entries: Entries) -> Entries:
+        """What has an entry for each layer."""
+        if len(entries) > MOST_LAYERS:
+            raise self.wrong(name, f"has {len(entries):,} entries, must be at most {MOST_LAYERS:,}")
+        return entries
 
     def default_layer_types(self, layers: builtins.int) -> tuple[str, ...]:
         """Kinds of the layers where the file names none; empty where all are of full attention."""
@@ -129,6 +158,29 @@ class ConfigFields:
         """A nested object; empty where no such field is there."""
         value = self.get(*names)
         return value if isinstance(value, Mapping) else {}
+
+    def part(self, name: str) -> "ConfigFields":
+        """A nested object's fields, which are named with it; none where it is not there."""
+        return ConfigFields(self.mapping(name), self._source, f"{self._within}{name}.")
+
+    def parts(self, name: str) -> "tuple[ConfigFields, ...]":
+        """A list of nested objects, each named by its place; empty where no such field is there.
+
+        Raises:
+            InvalidInputError: The field holds something else.
+        """
+        value = self.get(name)
+        if value is None:
+            return ()
+        if not isinstance(value, list):
+            raise self.wrong(name, "must be a list of objects")
+        for place, each in enumerate(self._short(name, value)):
+            if not isinstance(each, Mapping):
+                raise self.wrong(f"{name}[{place}]", f"got {shown(each)}, must be an object")
+        within = self._within + name
+        return tuple(
+            ConfigFields(each, self._source, f"{within}[{place}].") for place, each in enumerate(value)
+        )
 
     def root(self, name: str) -> object:
         """What stands at the root under this name; None where nothing does."""
@@ -146,7 +198,7 @@ class ConfigFields:
 
     def wrong(self, field: str, message: str) -> InvalidInputError:
         """The error that names a field of this file."""
-        return InvalidInputError(self._source, Problem(field, message))
+        return InvalidInputError(self._source, Problem(self._within + field, message))
 
 
 def _language_model(config: Mapping[str, Any]) -> tuple[Mapping[str, Any], TypeDefaults]:

@@ -5,7 +5,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from importlib.resources import files
-from typing import Any
+from typing import Any, Final
+
+MOST_LAYERS: Final = 10_000
+"""As far as spec.model.geometry goes: a plan looks at layers one by one, and must end whatever is asked."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -42,7 +42,7 @@ def layer_indexers(config: ConfigFields, layers: int) -> tuple[Indexer, ...]:
     Raises:
         InvalidInputError: A field is not what it must be.
     """
-    sparse = ConfigFields(config.mapping("sparse_attention_config"), "sparse_attention_config")
+    sparse = config.part("sparse_attention_config")
     if frequencies := sparse.numbers("sparse_attention_freq"):  # MiniMax-M3
         each = Indexer(sparse.int("sparse_index_dim") * _BFLOAT16_BYTES)
         given = (*frequencies, *(0,) * layers)[:layers]

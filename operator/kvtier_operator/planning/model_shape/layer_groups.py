@@ -24,7 +24,7 @@ def layer_groups(config: ConfigFields) -> tuple[LayerGroup, ...]:
     Raises:
         InvalidInputError: A field is missing, or not what it must be.
     """
-    if blocks := config.get("block_configs"):
+    if blocks := config.parts("block_configs"):
         return _of_blocks(config, blocks)
     kinds = layer_kinds(config)
     if config.text("model_type") in _EXPANDED_LATENT:
@@ -87,7 +87,7 @@ def _heads(config: ConfigFields, kind: LayerKind) -> tuple[int, int, int]:
         return heads, head_dim, config.optional_int("v_head_dim") or head_dim
     if config.has("param_sink_number") and config.has("v_channels"):  # openPangu with sinks
         return heads, head_dim, config.int("v_channels")
-    other = ConfigFields(config.mapping("attention_other_setting"), "attention_other_setting")  # Step 3.5
+    other = config.part("attention_other_setting")  # Step 3.5
     if kind is LayerKind.SLIDING and other.text("attention_type") == "sliding_attention":
         head_dim = other.int("head_dim")
         return other.int("num_attention_groups"), head_dim, head_dim
@@ -100,13 +100,11 @@ def _expanded(config: ConfigFields, layers: int) -> LayerGroup:
     return LayerGroup(LayerKind.FULL, layers, kv_heads=heads, key_dim=head_dim, value_dim=head_dim)
 
 
-def _of_blocks(config: ConfigFields, blocks: object) -> tuple[LayerGroup, ...]:
+def _of_blocks(config: ConfigFields, blocks: tuple[ConfigFields, ...]) -> tuple[LayerGroup, ...]:
     """Nemotron's searched architectures: layers without attention, and groups of heads of other sizes."""
-    if not isinstance(blocks, list):
-        raise config.wrong("block_configs", "must be a list")
     found: Counter[LayerGroup] = Counter()
     for block in blocks:
-        attention = ConfigFields(ConfigFields(block, "block_configs").mapping("attention"), "block_configs")
+        attention = block.part("attention")
         if attention.get("no_op") is True or attention.get("replace_with_linear") is True:
             continue
         heads = config.int("num_attention_heads") // attention.int("n_heads_in_group")
@@ -119,7 +117,7 @@ def kv_heads(config: ConfigFields) -> int:
     """Key/value heads of a layer, where its layers do not differ."""
     if config.get("multi_query") is True and not config.get("new_decoder_architecture"):  # Falcon
         return 1
-    nested = ConfigFields(config.mapping("attn_config"), "attn_config")  # DBRX, MPT
+    nested = config.part("attn_config")  # DBRX, MPT
     return (
         config.optional_int(
             "n_head_kv",

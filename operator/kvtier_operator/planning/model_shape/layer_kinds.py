@@ -3,6 +3,7 @@
 from typing import Final
 
 from kvtier_operator.planning.model_shape.config_fields import ConfigFields
+from kvtier_operator.planning.model_shape.defaults import MOST_LAYERS
 from kvtier_operator.planning.model_shape.shape import LayerKind
 
 # Spellings of `layer_types` (transformers, configuration_utils.py, ALLOWED_LAYER_TYPES; sparse attention
@@ -51,17 +52,22 @@ def layer_kinds(config: ConfigFields) -> tuple[LayerKind, ...]:
         return _from_names(config, "layers_block_type", names)
     layers = _layers(config)
     if config.has("loop_window_size"):  # IQuest's loop coder: each further loop has a window
-        loops = config.optional_int("loop_num") or 2
+        loops = config.layers("loop_num") or 2
+        if layers * loops > MOST_LAYERS:
+            raise config.wrong(
+                "loop_num", f"{loops:,} loops of {layers:,} layers, kvtier plans {MOST_LAYERS:,}"
+            )
         return (LayerKind.FULL,) * layers + (LayerKind.SLIDING,) * layers * (loops - 1)
     kinds = _from_lists(config, layers) or _from_family(config, layers) or _from_window(config, layers)
-    shared = config.optional_int("num_kv_shared_layers")  # Gemma 3n and 4: the last ones keep nothing
+    shared = config.layers("num_kv_shared_layers")  # Gemma 3n and 4: the last ones keep nothing
     return kinds[: layers - shared] if shared else kinds
 
 
 def _layers(config: ConfigFields) -> int:
     if config.text("model_type").startswith(_LONGCAT) and config.has("num_layers"):
-        return 2 * config.int("num_layers")  # two attentions a layer
-    return config.int("num_hidden_layers", "n_layer", "num_layers", "n_layers")
+        return 2 * (config.layers("num_layers") or 0)  # two attentions a layer
+    names = ("num_hidden_layers", "n_layer", "num_layers", "n_layers")
+    return config.layers(*names) or config.int(*names)
 
 
 def _from_lists(config: ConfigFields, layers: int) -> tuple[LayerKind, ...]:
@@ -94,14 +100,15 @@ def _of_llama4(config: ConfigFields, layers: int) -> tuple[LayerKind, ...]:
 
 def _from_full_layers(full: tuple[int, ...], layers: int) -> tuple[LayerKind, ...]:
     """From the numbers of those that attend to everything; empty where there are none."""
-    return tuple(LayerKind.FULL if i in full else LayerKind.STATE for i in range(layers)) if full else ()
+    numbers = frozenset(full)
+    return tuple(LayerKind.FULL if i in numbers else LayerKind.STATE for i in range(layers)) if full else ()
 
 
 def _full_layers(config: ConfigFields) -> tuple[int, ...]:
     """Numbers of the layers that attend to everything, where a file counts them; others keep a state."""
     if numbers := config.numbers("full_attn_idxs"):  # LFM2
         return numbers
-    linear = ConfigFields(config.mapping("linear_attn_config"), "linear_attn_config")
+    linear = config.part("linear_attn_config")
     # Kimi Linear, counted from 1
     return tuple(number - 1 for number in linear.numbers("full_attn_layers"))
 

@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from typing import Any, Final
 
+from kvtier_operator.planning.model_shape.defaults import MOST_LAYERS
+
 _NAMES: Final = {
     "dim": "hidden_size",
     "n_layers": "num_hidden_layers",
@@ -25,9 +27,10 @@ def from_mistral_params(params: Mapping[str, Any]) -> dict[str, Any]:
     config["model_type"] = "deepseek_v3" if params.get("qk_nope_head_dim") else params.get("model_type")
     windows = params.get("sliding_window")
     if isinstance(windows, list) and windows:
-        repeats = int(params["n_layers"]) // len(windows)
         kinds = ["full_attention" if window is None else "sliding_attention" for window in windows]
-        config["layer_types"] = kinds * repeats
+        layers = params["n_layers"]
+        if isinstance(layers, int) and 0 < layers <= MOST_LAYERS:  # what else it is, is refused by its name
+            config["layer_types"] = kinds * (layers // len(windows))
         config["sliding_window"] = next((window for window in windows if window), None)
     quantization = params.get("quantization")
     if isinstance(quantization, Mapping) and quantization.get("quant_method"):

@@ -5,6 +5,7 @@ from collections.abc import Collection, Mapping
 from typing import Any, Final
 
 from kvtier_operator.errors import InvalidInputError, Problem
+from kvtier_operator.planning.json_text import DEEPEST, is_shallow
 from kvtier_operator.planning.model_shape.mistral_params import from_mistral_params
 
 CONFIG: Final = "config.json"
@@ -25,17 +26,20 @@ def parse_file(text: str, source: str, field: str) -> Mapping[str, Any]:
         InvalidInputError: It is no JSON object.
     """
     try:
-        parsed = json.loads(text)
-    except (json.JSONDecodeError, RecursionError) as error:
+        found = json.loads(text)  # Nemotron-H and Mamba 2 are published with an Infinity
+    except (ValueError, RecursionError) as error:
         raise InvalidInputError(
             source, Problem(field, f"not JSON: {error}; give the model's own file")
         ) from error
-    if not isinstance(parsed, dict):
+    if not isinstance(found, dict):
         raise InvalidInputError(
             source,
             Problem(field, "not the file of a model: it holds no JSON object; give the model's own file"),
         )
-    return parsed
+    if not is_shallow(found):
+        said = f"not the file of a model: more than {DEEPEST} objects and lists within one another"
+        raise InvalidInputError(source, Problem(field, said))
+    return found
 
 
 def one_config(files: Mapping[str, Mapping[str, Any]], *, mistral: bool = False) -> dict[str, Any]:

@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any, Final
 
 from kvtier_operator.planning.model_shape.config_fields import ConfigFields
+from kvtier_operator.planning.model_shape.defaults import MOST_LAYERS
 from kvtier_operator.planning.model_shape.shape import LayerGroup, LayerKind, ModelShape
 
 _NEXTN: Final = "num_nextn_predict_layers"
@@ -72,7 +73,7 @@ def mtp_layers(config: Mapping[str, Any], source: str) -> int | None:
     field = _COUNTS[model_type]
     if not field or model_type in _ALWAYS_ONE:
         return 1
-    count = fields.optional_int(field)
+    count = fields.layers(field)
     return (1 if model_type in _ONE_BY_DEFAULT else 0) if count is None else count
 
 
@@ -104,7 +105,7 @@ def _type(config: Mapping[str, Any], fields: ConfigFields) -> str | None:
 def _kinds(config: ConfigFields, model_type: str | None, layers: int) -> tuple[LayerKind, ...]:
     """How each predictor keeps its past (model_executor/models/*_mtp.py); most attend to everything."""
     if model_type in {"nemotron_h", "nemotron_h_puzzle"}:
-        return (LayerKind.FULL,) * _attention_of_nemotron(config) * layers
+        return (LayerKind.FULL,) * min(_attention_of_nemotron(config) * layers, MOST_LAYERS)
     if model_type in _WINDOWED:
         return (LayerKind.SLIDING,) * layers
     names = config.strings("mtp_layer_types")

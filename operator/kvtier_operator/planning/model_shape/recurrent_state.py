@@ -38,7 +38,7 @@ def _state_bytes(config: ConfigFields) -> int:
 
 def _kda(config: ConfigFields) -> State | None:
     """Kimi Delta Attention: Kimi Linear and K3, Ling 3, GLM 5 next; recurrent in float32."""
-    linear = ConfigFields(config.mapping("linear_attn_config"), "linear_attn_config")
+    linear = config.part("linear_attn_config")
     if linear.has("num_heads", "head_dim"):
         heads, head_dim = linear.int("num_heads"), linear.int("head_dim")
         kernel = linear.optional_int("short_conv_kernel_size") or 4

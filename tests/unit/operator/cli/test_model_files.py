@@ -1,6 +1,8 @@
 """What is read of a model's folder, of a file, and of Hugging Face."""
 
 import json
+import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -69,6 +71,41 @@ def test_what_is_none_is_named(tmp_path: Path, content: str, words: str) -> None
 def test_a_folder_without_one(tmp_path: Path) -> None:
     with pytest.raises(InvalidInputError, match=r"neither config\.json nor params\.json"):
         from_path(tmp_path, "spec.model.name")
+
+
+@pytest.mark.parametrize("name", ["config.json", "hf_quant_config.json"])
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (Path.mkdir, "Is a directory"),
+        (os.mkfifo, "it is a pipe or a device; name a regular file"),
+        (lambda path: path.symlink_to(path), "Too many levels of symbolic links"),
+        (lambda path: path.symlink_to("/dev/zero"), "it is a pipe or a device; name a regular file"),
+    ],
+)
+def test_what_is_no_file_is_not_read(
+    tmp_path: Path, name: str, make: Callable[[Path], object], words: str
+) -> None:
+    write(tmp_path, config=CONFIG)
+    path = tmp_path / name
+    path.unlink(missing_ok=True)
+    make(path)
+    with pytest.raises(InvalidInputError, match=words) as refused:
+        from_path(tmp_path, "--model-config")
+    assert str(refused.value).startswith(f"{path}: --model-config: cannot be read: ")
+
+
+def test_a_file_that_is_longer_than_any(tmp_path: Path) -> None:
+    path = tmp_path / "config.json"
+    with path.open("wb") as file:
+        file.truncate((64 << 20) + 1)
+    with pytest.raises(InvalidInputError, match="--model-config: has more than 64 MiB"):
+        from_path(path, "--model-config")
+
+
+def test_a_link_to_weights_that_are_gone(tmp_path: Path) -> None:
+    (tmp_path / "model-1.safetensors").symlink_to(tmp_path / "gone")
+    assert weights_in(tmp_path) is None
 
 
 class Hub:

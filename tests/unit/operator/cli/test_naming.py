@@ -74,10 +74,10 @@ def test_a_run_of_a_model_that_is_none(tmp_path: Path) -> None:
 def test_a_file_of_a_folder_that_cannot_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = write(tmp_path)
 
-    def refuse(self: Path) -> bytes:
+    def refuse(self: Path, mode: str) -> None:  # noqa: ARG001 - as Path has it
         raise PermissionError(13, "Permission denied", str(self))
 
-    monkeypatch.setattr(Path, "read_bytes", refuse)
+    monkeypatch.setattr(Path, "open", refuse)
     assert refusal(plan, "-f", str(tmp_path)) == f"{path}: cannot be read: Permission denied"
 
 

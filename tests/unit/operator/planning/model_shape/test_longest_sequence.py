@@ -1,9 +1,11 @@
 """The longest sequence that vLLM derives of a config.json."""
 
+import math
 from typing import Any
 
 import pytest
 
+from kvtier_operator.errors import InvalidInputError
 from kvtier_operator.planning.model_shape.from_config import shape_from_config
 
 BASE = {"num_hidden_layers": 12, "num_attention_heads": 8, "num_key_value_heads": 2, "head_dim": 64}
@@ -43,6 +45,14 @@ BASE = {"num_hidden_layers": 12, "num_attention_heads": 8, "num_key_value_heads"
 )
 def test_what_vllm_derives(config: dict[str, Any], tokens: int | None) -> None:
     assert shape_from_config(BASE | config, "config.json").max_position_tokens == tokens
+
+
+@pytest.mark.parametrize("factor", [0, -4, True, "8", math.nan, math.inf, 1e308])
+@pytest.mark.parametrize("name", ["rope_scaling", "rope_parameters"])
+def test_a_factor_that_is_none(name: str, factor: object) -> None:
+    config = BASE | {"max_position_embeddings": 8192, name: {"type": "linear", "factor": factor}}
+    with pytest.raises(InvalidInputError, match=rf"^config\.json: {name}\.factor: got .* above 0"):
+        shape_from_config(config, "config.json")
 
 
 def test_gemma_3_is_scaled_already() -> None:

@@ -1,6 +1,7 @@
 """A model's files, and the ConfigMap with them, become one config.json."""
 
 import json
+import math
 from typing import Any
 
 import pytest
@@ -37,6 +38,8 @@ def test_a_config_map() -> None:
             {"data": {"config.json": "{}", "hf_quant_config.json": "{"}},
             "data[hf_quant_config.json]: not JSON: ",
         ),
+        ({"data": {"config.json": '{"a":' * 40 + "1" + "}" * 40}}, "more than 32 objects"),
+        ({"data": {"config.json": f'{{"num_hidden_layers": {"1" * 5000}}}'}}, "not JSON: "),
     ],
 )
 def test_one_without_a_configuration(document: dict[str, Any], words: str) -> None:
@@ -44,6 +47,11 @@ def test_one_without_a_configuration(document: dict[str, Any], words: str) -> No
         config_of_map(document, "ConfigMap x")
     assert str(refused.value).startswith("ConfigMap x: data")
     assert words in str(refused.value)
+
+
+def test_an_infinity_that_models_are_published_with() -> None:
+    config, _ = config_of_map(config_map(config_json={"time_step_limit": [0.0, math.inf]}), "ConfigMap x")
+    assert config == {"time_step_limit": [0.0, math.inf]}
 
 
 def test_what_is_long_and_says_nothing_of_layers_is_left_out() -> None:
