@@ -4,7 +4,7 @@ Source: vllm/utils/argparse_utils.py (FlexibleArgumentParser.parse_args), 0.32 a
 """
 
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any
 
 from kvtier_operator.errors import InvalidInputError, Problem
 from kvtier_operator.planning.extra_args import FIELD, stands_for
@@ -36,6 +36,12 @@ def object_of(extra_args: list[str], option: str) -> Mapping[str, Any]:
         if not is_shallow(found):
             raise _wrong(place, f"{option}: more than {DEEPEST} objects within one another")
     return [whole, *dotted.values()][-1]
+
+
+def place_of(extra_args: list[str], option: str) -> str:
+    """Where an option was last given."""
+    places = [place for place, word in enumerate(extra_args) if stands_for(word, option)]
+    return f"{_FIELD}[{places[-1]}]" if places else _FIELD
 
 
 def _object(value: str, option: str, place: str) -> Mapping[str, Any]:

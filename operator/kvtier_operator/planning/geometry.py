@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from kvtier_operator.api.engine import KVCacheDtype
+from kvtier_operator.errors import InvalidInputError
 from kvtier_operator.planning.attention_backend import Attention
 from kvtier_operator.planning.model_shape.shape import LayerGroup, LayerKind, ModelShape
 
@@ -116,12 +117,15 @@ def resolve_geometry(spec: "Spec", observed: "Observed") -> Geometry:
         plan_draft,
         with_draft,
     )
-    from kvtier_operator.planning.model_shape.overrides import overridden  # noqa: PLC0415 - as above
+    from kvtier_operator.planning.model_shape.overrides import blamed, overridden  # noqa: PLC0415 - as above
     from kvtier_operator.planning.model_shape.resolve import resolve_shape  # noqa: PLC0415 - as above
 
     must_not_be_a_draft(observed)
     observed = overridden(spec, observed)
-    shape = resolve_shape(spec.model, observed)
+    try:
+        shape = resolve_shape(spec.model, observed)
+    except InvalidInputError as error:
+        raise blamed(error, spec) from error
     draft = plan_draft(spec, shape, observed)
     geometry = kv_geometry(with_draft(shape, draft), spec)
     return geometry if draft is None else counted(geometry, draft)

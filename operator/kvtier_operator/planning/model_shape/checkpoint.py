@@ -56,7 +56,9 @@ def checkpoint_cache(config: ConfigFields, *, latent: bool) -> CheckpointCache:
         # What it says of the cache is looked for at the root alone.
         return CheckpointCache(_modelopt_cache(at_root), has_scales=True)
     scheme = quantization.get("kv_cache_scheme")
-    if method == _COMPRESSED_TENSORS and isinstance(scheme, Mapping) and not latent:
+    if method == _COMPRESSED_TENSORS and scheme is not None and not latent:
+        if not isinstance(scheme, Mapping):
+            raise config.wrong(f"{_FIELD}.kv_cache_scheme", f"got {shown(scheme)}, must be an object")
         _check_scheme(config, scheme)
         return CheckpointCache(KVCacheDtype.FP8, has_scales=True)
     return CheckpointCache(has_scales=method in _SCALES and not latent)

@@ -37,12 +37,20 @@ class ConfigFields:
         self._root, self._text, self._defaults = config, config, TypeDefaults()
         if not within:
             self._root = from_mistral_params(config) if is_mistral_params(config) else config
+            self._check_parts()
             self._text, self._defaults = _language_model(self._root)
 
     @property
     def names(self) -> tuple[str, ...]:
         """Names of the fields that the language model's part has."""
         return tuple(self._text)
+
+    def _check_parts(self) -> None:
+        """Refuse what nothing else reads where it is of another type."""
+        for name, kind, wanted in (("model_type", str, "text"), ("text_config", Mapping, "an object")):
+            value = self._root.get(name)
+            if value is not None and not isinstance(value, kind):
+                raise self.wrong(name, f"got {shown(value)}, must be {wanted}")
 
     def get(self, *names: str) -> object:
         """First of these fields that is not null.
@@ -102,6 +110,17 @@ class ConfigFields:
             raise self.wrong(name, f"{shown(value)} is not a whole number")
         return builtins.int(value)
 
+    def period(self, *names: str) -> int | None:
+        """After how many layers something comes again, 1 or more; None where no such field is there.
+
+        Raises:
+            InvalidInputError: The field holds something else.
+        """
+        found = self.optional_int(*names)
+        if found == 0:
+            raise self.wrong(self._found(names)[0], "got 0, must be 1 or more: layers are counted by it")
+        return found
+
     def int(self, *names: str) -> int:
         """A whole number, 1 or more.
 
@@ -117,16 +136,40 @@ class ConfigFields:
         return value
 
     def text(self, *names: str) -> str:
-        """A string; empty where no such field is there."""
+        """A string; empty where no such field is there.
+
+        Raises:
+            InvalidInputError: The field holds something else.
+        """
+        name, value = self._found(names)
+        if value is not None and not isinstance(value, str):
+            raise self.wrong(name, f"got {shown(value)}, must be text")
+        return self.word(*names)
+
+    def word(self, *names: str) -> str:
+        """A string; empty where the field holds none, which it need not."""
         name, value = self._found(names)
         return self._short(name, value) if isinstance(value, str) else ""
 
     def strings(self, *names: str) -> tuple[str, ...]:
-        """A list of strings; empty where no such field is there."""
-        name, value = self._found(names)
-        if isinstance(value, Sequence) and not isinstance(value, str):
-            return tuple(str(item) for item in self._short(name, value))
-        return ()
+        """A list of strings; empty where no such field is there.
+
+        Raises:
+            InvalidInputError: The field holds something else.
+        """
+        return self._words(*self._found(names))
+
+    def root_strings(self, name: str) -> tuple[str, ...]:
+        """A list of strings that stands at the root; raises as `strings`."""
+        return self._words(name, self._root.get(name))
+
+    def _words(self, name: str, value: object) -> tuple[str, ...]:
+        if value is None:
+            return ()
+        words = isinstance(value, list | tuple) and all(isinstance(item, str) for item in value)
+        if not isinstance(value, list | tuple) or not words:
+            raise self.wrong(name, f"got {shown(value)}, must be a list of words")
+        return self._short(name, tuple(value))
 
     def numbers(self, name: str) -> tuple[builtins.int, ...]:
         """A list of whole numbers; empty where no such field is there.
@@ -155,9 +198,19 @@ class ConfigFields:
         return (*names[:-1], last) if names and last else names
 
     def mapping(self, *names: str) -> Mapping[str, Any]:
-        """A nested object; empty where no such field is there."""
-        value = self.get(*names)
-        return value if isinstance(value, Mapping) else {}
+        """A nested object; empty where no such field is there.
+
+        Raises:
+            InvalidInputError: The field holds something else.
+        """
+        return self._object(*self._found(names))
+
+    def _object(self, name: str, value: object) -> Mapping[str, Any]:
+        if value is None:
+            return {}
+        if not isinstance(value, Mapping):
+            raise self.wrong(name, f"got {shown(value)}, must be an object")
+        return value
 
     def part(self, name: str) -> "ConfigFields":
         """A nested object's fields, which are named with it; none where it is not there."""
@@ -187,9 +240,13 @@ class ConfigFields:
         return self._root.get(name)
 
     def root_mapping(self, *names: str) -> Mapping[str, Any]:
-        """First of these nested objects at the root; empty where there is none."""
-        values = (self._root.get(name) for name in names)
-        return next((value for value in values if isinstance(value, Mapping)), {})
+        """First of these nested objects at the root; empty where there is none.
+
+        Raises:
+            InvalidInputError: One of them is something else.
+        """
+        values = [self._object(name, self._root[name]) for name in names if self._root.get(name) is not None]
+        return next(iter(values), {})
 
     def root_text(self, name: str) -> str:
         """A string that stands at the root; empty where it is not there."""

@@ -4,9 +4,11 @@ The rules are those of vLLM 0.32 (transformers_utils/model_arch_config_convertor
 the engine read the same file the same way.
 """
 
+import re
 from collections.abc import Mapping
 from typing import Any, Final
 
+from kvtier_operator.api.complaints import shown
 from kvtier_operator.planning.model_shape.attention_sinks import has_sinks
 from kvtier_operator.planning.model_shape.checkpoint import checkpoint_cache, quantization_of
 from kvtier_operator.planning.model_shape.config_fields import TEXT_CONFIGS, ConfigFields
@@ -35,6 +37,8 @@ _WHOLE_HEADS: Final = "gpt_oss"
 # Of the dtype that a model computes in: vLLM loads float32 checkpoints in 16 bits too (config/model.py,
 # _resolve_auto_dtype).
 _OWN_DTYPE_BYTES: Final = 2
+
+_DTYPE: Final = re.compile(r"(torch\.)?(half|double|b?float(16|32|64)?|float8_\w+|u?int\d+|auto)")
 
 
 def shape_from_config(
@@ -67,7 +71,7 @@ def shape_from_config(
         dtype_bytes=_OWN_DTYPE_BYTES,
         cache_dtype=checkpoint.dtype,
         has_cache_scales=checkpoint.has_scales,
-        computes_in=_computes_in(config),
+        computes_in=_computes_in(config, fields),
         kv_heads_replicated=model_type != _WHOLE_HEADS,
         attention_heads=fields.optional_int("num_attention_heads", "n_head"),
         max_position_tokens=longest_sequence(fields),
@@ -84,12 +88,15 @@ def shape_from_config(
     )
 
 
-def _computes_in(config: Mapping[str, Any]) -> str:
+def _computes_in(config: Mapping[str, Any], fields: ConfigFields) -> str:
     """The dtype of the published weights, which stands beside a nested language model or in it."""
     parts = (config.get(name) for name in TEXT_CONFIGS)
     found = (config, *(part for part in parts if isinstance(part, Mapping)))
-    said = (each.get(name) for each in found for name in ("torch_dtype", "dtype"))
-    return next((dtype for dtype in said if isinstance(dtype, str)), "")
+    said = ((name, each.get(name)) for each in found for name in ("torch_dtype", "dtype"))
+    name, dtype = next(((name, dtype) for name, dtype in said if isinstance(dtype, str)), ("", ""))
+    if dtype and _DTYPE.fullmatch(dtype) is None:
+        raise fields.wrong(name, f"got {shown(dtype)}, must be a dtype of PyTorch's, such as bfloat16")
+    return dtype
 
 
 def _refuse_other_caches(fields: ConfigFields) -> None:

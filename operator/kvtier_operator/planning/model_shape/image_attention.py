@@ -23,5 +23,5 @@ def images_both_ways(config: Mapping[str, Any], fields: ConfigFields) -> bool:
         return bool(said)
     model_type = str(config.get("model_type"))
     if model_type.startswith(_TYPES_THAT_SAY):
-        return fields.text("use_bidirectional_attention") == "vision"
+        return fields.word("use_bidirectional_attention") == "vision"
     return model_type in _TYPES

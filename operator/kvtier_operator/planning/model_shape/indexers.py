@@ -71,8 +71,8 @@ def _of_hy_v4(config: ConfigFields, layers: int, own: Indexer, shared: Indexer) 
 
 def _has_indexer(config: ConfigFields, layer: int) -> bool:
     """vLLM, models/deepseek_v2.py, DeepseekV2MLAAttention: layers between share what an earlier one chose."""
-    if pattern := config.text("index_topk_pattern"):
+    if pattern := config.word("index_topk_pattern"):
         return layer >= len(pattern) or pattern[layer] != _SHARED
-    frequency = config.optional_int("index_topk_freq") or 1
+    frequency = config.period("index_topk_freq") or 1
     offset = config.optional_int("index_skip_topk_offset")
     return max(layer - (2 if offset is None else offset) + 1, 0) % frequency == 0

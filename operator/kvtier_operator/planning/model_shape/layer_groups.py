@@ -119,14 +119,14 @@ def kv_heads(config: ConfigFields) -> int:
         return 1
     nested = config.part("attn_config")  # DBRX, MPT
     return (
-        config.optional_int(
+        nested.optional_int("kv_n_heads")
+        or config.optional_int(
             "n_head_kv",
             "num_kv_heads",
             "num_key_value_heads",
             "multi_query_group_num",
             "num_attention_groups",
         )
-        or nested.optional_int("kv_n_heads")
         or config.int("num_attention_heads", "n_head", "n_heads")
     )
 

@@ -60,6 +60,8 @@ def layer_kinds(config: ConfigFields) -> tuple[LayerKind, ...]:
         return (LayerKind.FULL,) * layers + (LayerKind.SLIDING,) * layers * (loops - 1)
     kinds = _from_lists(config, layers) or _from_family(config, layers) or _from_window(config, layers)
     shared = config.layers("num_kv_shared_layers")  # Gemma 3n and 4: the last ones keep nothing
+    if shared and shared >= layers:
+        raise config.wrong("num_kv_shared_layers", f"got {shared:,}, must be less than the {layers:,} layers")
     return kinds[: layers - shared] if shared else kinds
 
 
@@ -83,7 +85,12 @@ def _from_lists(config: ConfigFields, layers: int) -> tuple[LayerKind, ...]:
         return _from_layer_types(config, names, layers)
     if numbers := config.numbers("hybrid_layer_pattern"):  # MiMo V2: 1 is a window
         return tuple(LayerKind.SLIDING if number else LayerKind.FULL for number in numbers[:layers])
-    return _from_full_layers(_full_layers(config), layers)
+    name, full = _full_layers(config)
+    if full and not any(0 <= number < layers for number in full):
+        raise config.wrong(
+            name, f"names none of the {layers:,} layers; give the model's own, or leave it out"
+        )
+    return _from_full_layers(full, layers)
 
 
 def is_chunked(config: ConfigFields) -> bool:
@@ -104,13 +111,14 @@ def _from_full_layers(full: tuple[int, ...], layers: int) -> tuple[LayerKind, ..
     return tuple(LayerKind.FULL if i in numbers else LayerKind.STATE for i in range(layers)) if full else ()
 
 
-def _full_layers(config: ConfigFields) -> tuple[int, ...]:
-    """Numbers of the layers that attend to everything, where a file counts them; others keep a state."""
+def _full_layers(config: ConfigFields) -> tuple[str, tuple[int, ...]]:
+    """Numbers of the layers that attend to everything, and their field; others keep a state."""
     if numbers := config.numbers("full_attn_idxs"):  # LFM2
-        return numbers
+        return "full_attn_idxs", numbers
     linear = config.part("linear_attn_config")
     # Kimi Linear, counted from 1
-    return tuple(number - 1 for number in linear.numbers("full_attn_layers"))
+    numbers = linear.numbers("full_attn_layers")
+    return "linear_attn_config.full_attn_layers", tuple(number - 1 for number in numbers)
 
 
 def _from_family(config: ConfigFields, layers: int) -> tuple[LayerKind, ...]:
@@ -120,13 +128,13 @@ def _from_family(config: ConfigFields, layers: int) -> tuple[LayerKind, ...]:
         return (LayerKind.STATE,) * layers
     if model_type == "falcon_h1":  # every layer has attention and Mamba-2 side by side
         return (LayerKind.FULL, LayerKind.STATE) * layers
-    if period := config.optional_int("attn_layer_period"):  # Jamba
+    if period := config.period("attn_layer_period"):  # Jamba
         offset = config.optional_int("attn_layer_offset") or 0
         return _from_full_layers(tuple(range(offset, layers, period)), layers)
-    if period := config.optional_int("layer_group_size"):
+    if period := config.period("layer_group_size"):
         return _from_group_size(config, period, layers)
     if model_type.startswith(("qwen3_next", "qwen3_5", "qwen4_exp")):
-        period = config.optional_int("full_attention_interval") or 4
+        period = config.period("full_attention_interval") or 4
         return _from_full_layers(tuple(range(period - 1, layers, period)), layers)
     return ()
 
@@ -160,9 +168,9 @@ def _from_window(config: ConfigFields, layers: int) -> tuple[LayerKind, ...]:
 
 def _period(config: ConfigFields) -> int | None:
     """After how many layers one attends to everything, where the file says it; EXAONE writes it as LLLG."""
-    if letters := config.text("sliding_window_pattern"):
+    if letters := config.word("sliding_window_pattern"):
         return len(letters)
-    return config.optional_int("sliding_window_pattern", "global_attn_every_n_layers")
+    return config.period("sliding_window_pattern", "global_attn_every_n_layers")
 
 
 def _from_layer_types(config: ConfigFields, names: tuple[str, ...], layers: int) -> tuple[LayerKind, ...]:
@@ -193,4 +201,7 @@ def _from_pattern(config: ConfigFields, pattern: str) -> tuple[LayerKind, ...]:
             "hybrid_override_pattern",
             f"{unknown[0]!r} is no kind of layer that kvtier knows; set spec.model.geometry",
         )
-    return tuple(kind for letter in pattern if (kind := _NEMOTRON_PATTERN[letter]) is not None)
+    kinds = tuple(kind for letter in pattern if (kind := _NEMOTRON_PATTERN[letter]) is not None)
+    if not kinds:
+        raise config.wrong("hybrid_override_pattern", f"{pattern!r} has no layer that keeps anything")
+    return kinds

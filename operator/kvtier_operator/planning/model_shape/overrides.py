@@ -4,12 +4,14 @@ A value takes a field's place; a mapping is merged into a part that is a configu
 `text_config`. Source: vllm/config/model.py (_apply_dict_overrides, _update_nested), 0.32 and 0.33.
 """
 
+import re
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Final
 
 from kvtier_operator.api.resource import Spec
-from kvtier_operator.planning.extra_objects import object_of
+from kvtier_operator.errors import InvalidInputError, Problem
+from kvtier_operator.planning.extra_objects import object_of, place_of
 from kvtier_operator.planning.model_shape.config_fields import TEXT_CONFIGS
 from kvtier_operator.planning.observed import Observed
 
@@ -47,6 +49,18 @@ def overridden(spec: Spec, observed: Observed) -> Observed:
         model_config_source=f"{source} with {OPTION}",
         weights_bytes=weights_bytes,
     )
+
+
+def blamed(error: InvalidInputError, spec: Spec) -> InvalidInputError:
+    """The same error, with the argument named where the wrong field came by it."""
+    args = spec.engine.extra_args
+    overrides = object_of(args, OPTION)
+    within = [each for name, each in overrides.items() if name in TEXT_CONFIGS and isinstance(each, Mapping)]
+    names = {*overrides, *(name for each in within for name in each)}
+    if not all(re.split(r"[.\[]", problem.field)[0] in names for problem in error.problems):
+        return error
+    said = (f"{OPTION}: {problem}" for problem in error.problems)
+    return InvalidInputError("planning", *(Problem(place_of(args, OPTION), each) for each in said))
 
 
 def _merged(config: Mapping[str, Any], overrides: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -18,8 +18,7 @@ def refuse_prefixless(config: ConfigFields) -> None:
     Raises:
         InvalidInputError: It keeps none; what it is, and that a tier does nothing for it.
     """
-    named = config.root("architectures")
-    architectures = [str(each) for each in named] if isinstance(named, Sequence) else []
+    architectures = config.root_strings("architectures")
     for architecture in architectures:
         if architecture in _encoders() or architecture.endswith(_MASKED):
             raise config.wrong(

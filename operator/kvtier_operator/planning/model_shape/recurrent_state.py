@@ -100,7 +100,7 @@ def _mamba2(config: ConfigFields) -> State | None:
     if not config.has("mamba_num_heads", "mamba_n_heads", "n_mamba_heads"):
         return None
     heads = config.int("mamba_num_heads", "mamba_n_heads", "n_mamba_heads")
-    head_dim = config.int("mamba_head_dim", "mamba_d_head", "mamba_headdim")
+    head_dim = _mamba2_head_dim(config, heads)
     elements = config.int("ssm_state_size", "mamba_d_state")
     groups = config.optional_int("n_groups", "mamba_n_groups", "mamba_ngroups") or 1
     return State(
@@ -113,6 +113,15 @@ def _mamba2(config: ConfigFields) -> State | None:
         # one group is kept by every rank (vLLM, layers/mamba/mamba_mixer2.py)
         heads=(heads, groups) if groups > 1 else (heads,),
     )
+
+
+def _mamba2_head_dim(config: ConfigFields, heads: int) -> int:
+    """Size of a head; transformers works it out for `auto`, and for Zamba2 where nothing is said."""
+    names = ("mamba_head_dim", "mamba_d_head", "mamba_headdim")
+    if config.get(*names) not in {"auto", None}:
+        return config.int(*names)
+    width = config.optional_int("mamba_d_ssm") or config.int("mamba_expand") * config.int("hidden_size")
+    return width // heads
 
 
 def _mamba2_width(config: ConfigFields, own: int) -> int:

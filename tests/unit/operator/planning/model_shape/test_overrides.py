@@ -29,6 +29,28 @@ def geometry(overrides: object, config: dict[str, Any] | None = None, model: str
 
 
 @pytest.mark.parametrize(
+    ("overrides", "config", "model", "field"),
+    [
+        ({"num_hidden_layers": -1}, CONFIG, "a/b", "num_hidden_layers"),
+        ({"num_hidden_layers": 1e18}, None, "Qwen/Qwen3-32B", "num_hidden_layers"),
+        ({"text_config": {"head_dim": "x"}}, NESTED, "a/b", "head_dim"),
+        ({"rope_scaling": {"rope_type": "linear", "factor": -4}}, CONFIG, "a/b", "rope_scaling.factor"),
+    ],
+)
+def test_a_wrong_one_is_named_by_its_argument(
+    overrides: object, config: dict[str, Any] | None, model: str, field: str
+) -> None:
+    start = rf"^planning: spec\.engine\.extraArgs\[0\]: --hf-overrides: {field}: got "
+    with pytest.raises(InvalidInputError, match=start):
+        geometry(overrides, config, model)
+
+
+def test_a_wrong_field_of_the_file_is_the_files() -> None:
+    with pytest.raises(InvalidInputError, match=r"^config\.json with --hf-overrides: head_dim: got 'x'"):
+        geometry({"num_hidden_layers": 2}, CONFIG | {"head_dim": "x"})
+
+
+@pytest.mark.parametrize(
     ("overrides", "config", "per_token"),
     [
         ({}, CONFIG, 4 * 512),
