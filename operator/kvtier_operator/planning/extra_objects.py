@@ -38,12 +38,6 @@ def object_of(extra_args: list[str], option: str) -> Mapping[str, Any]:
     return [whole, *dotted.values()][-1]
 
 
-def place_of(extra_args: list[str], option: str) -> str:
-    """Where an option was last given."""
-    places = [place for place, word in enumerate(extra_args) if stands_for(word, option)]
-    return f"{_FIELD}[{places[-1]}]" if places else _FIELD
-
-
 def _object(value: str, option: str, place: str) -> Mapping[str, Any]:
     try:
         found = parsed(value)

@@ -88,7 +88,10 @@ def _published(model_type: str, *, in_full: bool) -> dict[str, Any] | None:
     from transformers.models.auto.configuration_auto import CONFIG_MAPPING  # noqa: PLC0415 - takes seconds
     from vllm.transformers_utils.config import _CONFIG_REGISTRY  # noqa: PLC0415 - as above
 
-    own = {"model_type": model_type, "architectures": ["OneForCausalLM"]}
+    own = {
+        "model_type": model_type,
+        "architectures": ["LlamaForCausalLM"],
+    }  # a class of vLLM's own: the type decides
     registry = _CONFIG_REGISTRY if model_type in _CONFIG_REGISTRY else CONFIG_MAPPING
     try:
         made = registry[model_type]()

@@ -62,6 +62,7 @@ from kvtier_operator.planning.checks.tier_holds_sequence import tier_holds_seque
 from kvtier_operator.planning.checks.tier_larger_than_device import tier_larger_than_device
 from kvtier_operator.planning.checks.tier_pays import tier_pays
 from kvtier_operator.planning.checks.unplanned_arguments import unplanned_arguments
+from kvtier_operator.planning.checks.unplanned_environment import unplanned_environment
 from kvtier_operator.planning.checks.weights_known import weights_known
 from kvtier_operator.planning.plan import CheckResult
 
@@ -81,6 +82,7 @@ CHECKS: Final[tuple[Check, ...]] = (
     reserved_arguments,
     unplanned_arguments,
     reserved_environment,
+    unplanned_environment,
     expandable_segments,
     engine_tls,
     block_hash,

@@ -2,6 +2,7 @@
 
 from typing import Final
 
+from kvtier_operator.planning.model_shape.architectures import architectures_of, without_own_class
 from kvtier_operator.planning.model_shape.config_fields import ConfigFields
 
 LATENT_TYPES: Final = frozenset(
@@ -14,9 +15,17 @@ LATENT_TYPES: Final = frozenset(
     }
 )
 """vLLM's own list (transformers_utils/model_arch_config_convertor.py, is_deepseek_mla). In the file of any
-other type the rank of a latent is one of its weights alone: MiniCPM3, Mistral 4, Youtu."""
+other type whose class is vLLM's own the rank of a latent is one of its weights alone: MiniCPM3."""
+_LATENT_CLASSES: Final = frozenset({"SarvamMLAForCausalLM"})
+"""Keep a latent whatever the list says: their classes ask nobody (models/sarvam.py)."""
 
 
 def keeps_latent(config: ConfigFields) -> bool:
-    """Whether full-attention layers keep a latent; a file that names no type is taken by its fields."""
-    return config.has("kv_lora_rank") and (config.text("model_type") or "deepseek_v3") in LATENT_TYPES
+    """Whether full-attention layers keep a latent; a file that names no type is taken by its fields.
+
+    On the Transformers library's classes the rank alone says it (config/model.py, use_mla).
+    """
+    if not config.has("kv_lora_rank"):
+        return False
+    by_class = without_own_class(config) or _LATENT_CLASSES.intersection(architectures_of(config))
+    return bool(by_class) or (config.text("model_type") or "deepseek_v3") in LATENT_TYPES

@@ -11,7 +11,8 @@ from typing import Any, Final
 
 from kvtier_operator.api.resource import Spec
 from kvtier_operator.errors import InvalidInputError, Problem
-from kvtier_operator.planning.extra_objects import object_of, place_of
+from kvtier_operator.planning.extra_args import place_of
+from kvtier_operator.planning.extra_objects import object_of
 from kvtier_operator.planning.model_shape.config_fields import TEXT_CONFIGS
 from kvtier_operator.planning.observed import Observed
 

@@ -6,6 +6,7 @@ from functools import cache
 from importlib.resources import files
 from typing import Final
 
+from kvtier_operator.planning.model_shape.architectures import architectures_of
 from kvtier_operator.planning.model_shape.config_fields import ConfigFields
 
 _MASKED: Final = "ForMaskedLM"
@@ -18,7 +19,7 @@ def refuse_prefixless(config: ConfigFields) -> None:
     Raises:
         InvalidInputError: It keeps none; what it is, and that a tier does nothing for it.
     """
-    architectures = config.root_strings("architectures")
+    architectures = architectures_of(config)
     for architecture in architectures:
         if architecture in _encoders() or architecture.endswith(_MASKED):
             raise config.wrong(

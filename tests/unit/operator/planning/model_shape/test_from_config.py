@@ -56,6 +56,14 @@ def layers(**config: Any) -> dict[LayerKind, int]:  # noqa: ANN401 - config.json
         ({"model_type": "falcon_h1"}, {FULL: 12, STATE: 12}),
         ({"linear_attn_config": {"full_attn_layers": [4, 8, 12]}, "kv_lora_rank": 512}, {STATE: 9, MLA: 3}),
         ({"kv_lora_rank": 512, "qk_rope_head_dim": 64}, {MLA: 12}),
+        # the class decides before the type: Sarvam's own, and the Transformers library's
+        (
+            {"architectures": ["SarvamMLAForCausalLM"], "model_type": "sarvam_mla", "kv_lora_rank": 512},
+            {MLA: 12},
+        ),
+        ({"architectures": ["YoutuForCausalLM"], "model_type": "youtu", "kv_lora_rank": 512}, {MLA: 12}),
+        ({"architectures": ["GlmForCausalLM"], "model_type": "glm", "kv_lora_rank": 512}, {MLA: 12}),
+        ({"architectures": ["LlamaModel"], "model_type": "llama", "kv_lora_rank": 512}, {FULL: 12}),
         ({"model_type": "mamba2"}, {STATE: 12}),
         ({"layers_block_type": ["mamba", "moe", "attention", "mlp"] * 3}, {STATE: 3, FULL: 3}),  # Nemotron 3
         ({"layers_block_type": ["mamba", "mamba", "hybrid"] * 2}, {STATE: 6, FULL: 2}),  # Zamba2

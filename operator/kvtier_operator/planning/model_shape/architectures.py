@@ -1,0 +1,77 @@
+"""What serves an architecture: a class of vLLM's own, the Transformers library's, or nothing any more.
+
+Read as vLLM 0.32 and 0.33 read it: model_executor/models/registry.py.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from functools import cache
+from importlib.resources import files
+from typing import Any, Final
+
+from kvtier_operator.planning.model_shape.config_fields import ConfigFields
+
+SUFFIXES: Final = (
+    *("ForCausalLM", "ForConditionalGeneration", "ChatModel", "LMHeadModel", "ForTextEncoding"),
+    *("EmbeddingModel", "ForSequenceClassification", "ForTokenClassification", "ForAudioClassification"),
+    *("ForImageClassification", "ForVideoClassification", "ClassificationModel", "ForRewardModeling"),
+    *("RewardModel", "Model"),
+)
+"""Ends of names that vLLM takes for one another: it converts them (config/model.py, _SUFFIX_TO_DEFAULTS)."""
+
+
+def architectures_of(config: ConfigFields) -> tuple[str, ...]:
+    """The names in a file; empty where it has none."""
+    named = config.root("architectures")
+    listed = isinstance(named, Sequence) and not isinstance(named, str)
+    return tuple(str(each) for each in named) if listed and isinstance(named, Sequence) else ()
+
+
+def without_own_class(config: ConfigFields) -> str:
+    """The first name, where vLLM has a class of its own for none; the Transformers library's may serve it.
+
+    A file without names is of a type whose class vLLM knows.
+    """
+    named = architectures_of(config)
+    return "" if any(_has_own_class(each) for each in named) else next(iter(named), "")
+
+
+def refuse_removed(config: ConfigFields) -> None:
+    """Nothing for a model that vLLM serves, or may serve.
+
+    Raises:
+        InvalidInputError: Neither vLLM nor the Transformers library serves it.
+    """
+    name = without_own_class(config)
+    where = _table()["removed"].get(name)
+    if where is None:
+        return
+    if "://" in where:
+        raise config.wrong(
+            "architectures",
+            f"{name} is served by a plug-in of vLLM alone, {where}: put that into spec.engine.image and set "
+            "spec.model.geometry, or serve another model",
+        )
+    raise config.wrong(
+        "architectures",
+        f"vLLM served {name} until {where} and does no more: serve another model, or set spec.model.geometry "
+        "where an image of your own serves it",
+    )
+
+
+def _has_own_class(name: str) -> bool:
+    own = _own()
+    stems = (name.removesuffix(suffix) for suffix in SUFFIXES if name.endswith(suffix))
+    return name in own or any(stem + suffix in own for stem in stems for suffix in SUFFIXES)
+
+
+@cache
+def _own() -> frozenset[str]:
+    return frozenset(_table()["own"])
+
+
+@cache
+def _table() -> Mapping[str, Any]:
+    text = files(__package__).joinpath("architectures.json").read_text(encoding="utf-8")
+    table: Mapping[str, Any] = json.loads(text)
+    return table
