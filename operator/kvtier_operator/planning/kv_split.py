@@ -15,6 +15,8 @@ from kvtier_operator.planning.extra_args import value_of
 from kvtier_operator.planning.model_shape.shape import LayerGroup, LayerKind, ModelShape
 from kvtier_operator.planning.units import ceil_div
 
+STATE_DTYPE: Final = "--mamba-cache-dtype"
+RECURRENT_DTYPE: Final = "--mamba-ssm-cache-dtype"
 _FP8: Final = {KVCacheDtype.FP8, KVCacheDtype.FP8_E4M3}
 _WHOLE: Final = {KVCacheDtype.AUTO, KVCacheDtype.FLOAT16, KVCacheDtype.BFLOAT16}
 _FLOAT_BYTES: Final = {"float32": 4, "float": 4, "half": 2, "float16": 2, "bfloat16": 2}
@@ -29,6 +31,7 @@ class Split:
         dtype: Of the cache.
         sparse_dtype: In which sparse MLA keeps its latents.
         own_bytes: Of one element of the dtype that the model computes in.
+        conv_bytes: Of one element of a state's convolution.
         state_dtype_bytes: Of one element of a recurrent state where the engine is told; 0 otherwise.
         stored_once: Whether a tier keeps one copy for all ranks: only if every layer's pages are equal on
             all of them (vLLM, offloading/config.py, replicated_layout).
@@ -38,6 +41,7 @@ class Split:
     dtype: KVCacheDtype
     sparse_dtype: KVCacheDtype
     own_bytes: int
+    conv_bytes: int
     state_dtype_bytes: int
     stored_once: bool
 
@@ -45,12 +49,14 @@ class Split:
     def of(cls, shape: ModelShape, engine: EngineSpec) -> "Split":
         """What the engine's arguments make of this model."""
         dtype, arguments = resolve_cache_dtype(shape, engine), engine.extra_args
+        own_bytes = _FLOAT_BYTES.get(value_of(arguments, "--dtype") or "", shape.dtype_bytes)
         return cls(
             ranks=engine.tensor_parallel_size,
             dtype=dtype,
             sparse_dtype=KVCacheDtype.FP8_DS_MLA if dtype in _FP8 else dtype,
-            own_bytes=_FLOAT_BYTES.get(value_of(arguments, "--dtype") or "", shape.dtype_bytes),
-            state_dtype_bytes=_FLOAT_BYTES.get(value_of(arguments, "--mamba-ssm-cache-dtype") or "", 0),
+            own_bytes=own_bytes,
+            conv_bytes=_FLOAT_BYTES.get(value_of(arguments, STATE_DTYPE) or "", own_bytes),
+            state_dtype_bytes=_FLOAT_BYTES.get(value_of(arguments, RECURRENT_DTYPE) or "", 0),
             stored_once=bool(shape.groups) and all(group.kind is LayerKind.MLA for group in shape.groups),
         )
 
@@ -83,7 +89,7 @@ class Split:
         """Bytes of one layer's state on one rank; 0 where it is not known."""
         if group.state is None:
             return 0
-        return group.state.rank_bytes(self.ranks, self.own_bytes, self.state_dtype_bytes, draft_tokens)
+        return group.state.rank_bytes(self.ranks, self.conv_bytes, self.state_dtype_bytes, draft_tokens)
 
 
 def split_on(gpu: Architecture, split: Split, shape: ModelShape) -> Split:

@@ -58,6 +58,7 @@ from kvtier_operator.planning.checks.retention_interval import retention_interva
 from kvtier_operator.planning.checks.shared_claim import shared_claim
 from kvtier_operator.planning.checks.shared_memory import shared_memory
 from kvtier_operator.planning.checks.speculation_supported import speculation_supported
+from kvtier_operator.planning.checks.state_dtype import state_dtype
 from kvtier_operator.planning.checks.tier_holds_sequence import tier_holds_sequence
 from kvtier_operator.planning.checks.tier_larger_than_device import tier_larger_than_device
 from kvtier_operator.planning.checks.tier_pays import tier_pays
@@ -90,6 +91,7 @@ CHECKS: Final[tuple[Check, ...]] = (
     block_size,
     prefix_fills_block,
     cache_dtype,
+    state_dtype,
     device_cache,
     weights_known,
     model_source,

@@ -67,6 +67,7 @@ REFUSED: Final[Mapping[str, _Rule]] = {
     ),
     "--mamba-block-size": _Rule("the block follows from the model's states", _has(LayerKind.STATE)),
     "--mamba-cache-mode": _Rule("the states are planned as vLLM keeps them", _has(LayerKind.STATE)),
+    "--use-replayssm": _Rule("it keeps rings beside the states, which are not planned"),
     "--prefix-match-unit": _Rule(
         "vLLM takes its block alone for a model whose layers keep the same",
         lambda given: not given.geometry.hybrid,

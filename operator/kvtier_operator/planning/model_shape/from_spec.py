@@ -4,7 +4,7 @@ from typing import Final
 
 from kvtier_operator.api.model import GeometrySpec
 from kvtier_operator.planning.model_shape.shape import LayerGroup, LayerKind, ModelShape
-from kvtier_operator.planning.model_shape.state import State
+from kvtier_operator.planning.model_shape.state import Recurrence, State
 
 _FIELD: Final = "spec.model.geometry"
 
@@ -29,7 +29,11 @@ def shape_from_spec(geometry: GeometrySpec, field: str = _FIELD) -> ModelShape:
             kv_heads=0,
             key_dim=0,
             value_dim=0,
-            state=State(recurrent_elements=geometry.state_bytes_per_layer or 0, recurrent_bytes=1),
+            state=State(
+                recurrent_elements=geometry.state_bytes_per_layer or 0,
+                recurrent_bytes=1,
+                recurrence=Recurrence.OWN,
+            ),
         ),
     ]
     return ModelShape(

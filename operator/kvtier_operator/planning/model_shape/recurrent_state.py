@@ -3,7 +3,7 @@
 from typing import Final
 
 from kvtier_operator.planning.model_shape.config_fields import ConfigFields
-from kvtier_operator.planning.model_shape.state import State
+from kvtier_operator.planning.model_shape.state import Recurrence, State
 
 _BYTES: Final = {"float32": 4, "bfloat16": 2, "float16": 2}
 _FLOAT32_BYTES: Final = 4
@@ -38,6 +38,7 @@ def _state_bytes(config: ConfigFields) -> int:
 
 def _kda(config: ConfigFields) -> State | None:
     """Kimi Delta Attention: Kimi Linear and K3, Ling 3, GLM 5 next; recurrent in float32."""
+    recurrence = Recurrence.KDA
     linear = config.part("linear_attn_config")
     if linear.has("num_heads", "head_dim"):
         heads, head_dim = linear.int("num_heads"), linear.int("head_dim")
@@ -48,6 +49,7 @@ def _kda(config: ConfigFields) -> State | None:
     elif config.has("layer_group_size") and config.has("short_conv_kernel_size"):
         heads, head_dim = config.int("num_attention_heads"), config.int("head_dim")
         kernel = config.int("short_conv_kernel_size")
+        recurrence = Recurrence.OWN  # vLLM, models/bailing_moe_v3.py
     else:
         return None
     return State(
@@ -56,6 +58,7 @@ def _kda(config: ConfigFields) -> State | None:
         recurrent_elements=heads * head_dim * head_dim,
         recurrent_bytes=_FLOAT32_BYTES,
         heads=(heads,),
+        recurrence=recurrence,
     )
 
 
@@ -65,7 +68,7 @@ def _lightning(config: ConfigFields) -> State | None:
         return None
     heads = config.int("num_attention_heads")
     head_dim = config.optional_int("head_dim") or config.int("hidden_size") // heads
-    return State(recurrent_elements=heads * head_dim * head_dim, heads=(heads,))
+    return State(recurrent_elements=heads * head_dim * head_dim, heads=(heads,), recurrence=Recurrence.OWN)
 
 
 def _gated_delta_net(config: ConfigFields) -> State | None:

@@ -145,6 +145,8 @@ def test_chunked_attention_with_a_draft_keeps_every_token(engine: dict[str, Any]
         ([], 4_128),
         (["--mamba-ssm-cache-dtype", "bfloat16"], 2_080),
         (["--mamba-ssm-cache-dtype=float32"], 4_128),
+        (["--mamba-cache-dtype=float32"], 4_160),
+        (["--mamba-cache-dtype=float32", "--mamba-ssm-cache-dtype=bfloat16"], 2_112),
         (["--speculative-config", '{"method": "ngram", "num_speculative_tokens": 8}'], 4_208),
     ],
 )
@@ -166,3 +168,21 @@ def test_arguments_that_change_a_state(arguments: list[Any], block_tokens: int) 
 def test_heads_that_attend_to_few_tokens_have_no_scales(dtype: str, bytes_per_token: int) -> None:
     found = published("MiniMaxAI--MiniMax-M3", kvCacheDtype=dtype)
     assert found.kv_bytes_per_token == bytes_per_token
+
+
+def test_a_state_of_given_bytes_is_of_no_dtype() -> None:
+    geometry = {"layers": 4, "kvHeads": 2, "headDim": 64, "linearLayers": 12, "stateBytesPerLayer": 1 << 20}
+    arguments = ["--mamba-ssm-cache-dtype=float32", "--mamba-cache-dtype=float32"]
+    told = resource(geometry=geometry, engine={"extraArgs": arguments})
+    assert resolve_geometry(told.spec, Observed()) == resolve_geometry(
+        resource(geometry=geometry).spec, Observed()
+    )
+
+
+def test_a_recurrent_state_is_in_the_convolutions_dtype_where_nothing_says_another() -> None:
+    arguments = ["--mamba-cache-dtype=float32"]
+    one = resource("Qwen/Qwen3-Next-80B-A3B-Instruct", engine={"extraArgs": arguments})
+    both = resource(
+        one.spec.model.name, engine={"extraArgs": [*arguments, "--mamba-ssm-cache-dtype=float32"]}
+    )
+    assert resolve_geometry(one.spec, Observed()) == resolve_geometry(both.spec, Observed())

@@ -20,7 +20,7 @@ def one(*arguments: str, model: str = PLAIN) -> KVCacheTier:
         *(["--headless"], ["--nnodes", "2"], ["-n2"], ["-n", "2"], ["-r=1"], ["--node_rank=1"]),
         *(["--uds", "/s"], ["--grpc"], ["--host", "127.0.0.1"], ["--host=10.0.0.1"], ["--mm-encoder-only"]),
         *(["--hf-config-path", "other/model"], ["--kv-cache-dtype-skip-layers", "0", "1"]),
-        ["--prefix-match-unit", "32"],
+        *(["--prefix-match-unit", "32"], ["--use-replayssm"]),
     ],
     ids=str,
 )
