@@ -23,7 +23,8 @@ ADDED_IN_33: Final = (
     *("RadioMBartPrefixForCausalLM", "Step5ForCausalLM", "Step5ForConditionalGeneration", "Step5MTP"),
 )
 """Of vLLM 0.33, of which no package is for a CPU (tests/engine/planning/test_architectures.py compares)."""
-_OF_TRANSFORMERS: Final = ("_TRANSFORMERS_SUPPORTED_MODELS", "_TRANSFORMERS_BACKEND_MODELS")
+ADDED_TO_LIBRARY_IN_33: Final = ("Kolibri1ForCausalLM", "TransformersForMTP", "TransformersMoEForMTP")
+_OF_LIBRARY: Final = ("_TRANSFORMERS_SUPPORTED_MODELS", "_TRANSFORMERS_BACKEND_MODELS")
 _COLUMNS: Final = 110
 
 
@@ -31,34 +32,38 @@ def model_architectures() -> str | None:
     """The whole file; None where vLLM or transformers is not installed."""
     try:
         versions = {package: version(package) for package in PACKAGES}
-        own, removed = own_architectures(), removed_architectures()
+        own, library, removed = own_architectures(), library_architectures(), removed_architectures()
     except (PackageNotFoundError, ImportError):
         return None
     parts = {
         "generated_from": json.dumps(versions),
         "own": _lines(json.dumps(name) for name in sorted({*own, *ADDED_IN_33})),
+        "library": _lines(json.dumps(name) for name in sorted({*library, *ADDED_TO_LIBRARY_IN_33})),
         "removed": _lines(f"{json.dumps(name)}: {json.dumps(removed[name])}" for name in sorted(removed)),
     }
-    brackets = {"own": "[\n{}\n]", "removed": "{{\n{}\n}}"}
+    brackets = {"own": "[\n{}\n]", "library": "[\n{}\n]", "removed": "{{\n{}\n}}"}
     lines = (f"{json.dumps(key)}: {brackets.get(key, '{}').format(part)}" for key, part in parts.items())
     return "{\n" + ",\n".join(lines) + "\n}\n"
 
 
 def own_architectures() -> frozenset[str]:
     """Those that the imported vLLM has a class of its own for."""
-    registry = _registry()
-    shared = {name for table in _OF_TRANSFORMERS for name in getattr(registry, table)}
-    return frozenset(registry._VLLM_MODELS) - shared  # noqa: SLF001 - the table itself
+    return frozenset(_registry()._VLLM_MODELS) - library_architectures()  # noqa: SLF001 - the table itself
+
+
+def library_architectures() -> frozenset[str]:
+    """Those that it names itself as served by classes of the Transformers library."""
+    return frozenset(name for table in _OF_LIBRARY for name in getattr(_registry(), table))
 
 
 def removed_architectures() -> Mapping[str, str]:
-    """Those that it serves no more, and where they are served: the last minor, or a plug-in's address.
+    """Those that it serves no more, and the last version that did.
 
     Without those that the Transformers library has a class of which vLLM runs.
     """
-    registry, library = _registry(), importlib.import_module("transformers")
-    tables = registry._PREVIOUSLY_SUPPORTED_MODELS | registry._OOT_SUPPORTED_MODELS  # noqa: SLF001 - as above
-    return {name: where for name, where in tables.items() if not _runs(getattr(library, name, None))}
+    library = importlib.import_module("transformers")
+    table: Mapping[str, str] = _registry()._PREVIOUSLY_SUPPORTED_MODELS  # noqa: SLF001 - as above
+    return {name: last for name, last in table.items() if not _runs(getattr(library, name, None))}
 
 
 def _runs(cls: Any) -> bool:  # noqa: ANN401 - of a package without types

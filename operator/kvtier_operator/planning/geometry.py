@@ -48,6 +48,7 @@ class Geometry:
         kv_heads_replicated: Whether more ranks than KV heads have copies of them.
         computes_in: The dtype that the model is published in; empty if not known.
         has_cache_scales: Whether the checkpoint brings scales of an fp8 cache.
+        unknown_architecture: Name of the model's class where vLLM has none of that name.
         group_block_tokens: Tokens of one block of each KV cache group, of those that keep all tokens first.
         stored_once: Whether a tier keeps one copy for all ranks: every layer keeps a latent.
         kv_bytes_per_token_by_gpu: `kv_bytes_per_token` on one GPU or another, the least first, where only a
@@ -80,6 +81,7 @@ class Geometry:
     has_cache_scales: bool = False
     computes_in: str = ""
     kv_heads_replicated: bool = True
+    unknown_architecture: str = ""
     group_block_tokens: tuple[int, ...] = (16,)
     stored_once: bool = False
     kv_bytes_per_token_by_gpu: tuple[int, ...] = ()

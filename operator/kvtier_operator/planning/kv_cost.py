@@ -108,6 +108,7 @@ def kv_geometry(shape: ModelShape, spec: Spec) -> Geometry:
         has_cache_scales=shape.has_cache_scales,
         computes_in=shape.computes_in,
         kv_heads_replicated=shape.kv_heads_replicated,
+        unknown_architecture=shape.unknown_architecture,
         kv_bytes_per_token_by_gpu=_values(
             each.token_bytes * split.copies for costs in on_gpus.values() for each in costs
         ),

@@ -9,7 +9,9 @@ import pytest
 from kvtier_operator.generate.files import ROOT
 from kvtier_operator.generate.model_architectures import (
     ADDED_IN_33,
+    ADDED_TO_LIBRARY_IN_33,
     PATH,
+    library_architectures,
     own_architectures,
     removed_architectures,
 )
@@ -24,7 +26,10 @@ def test_the_file_is_up_to_date() -> None:
     import vllm  # noqa: PLC0415 - takes seconds
 
     newer = not vllm.__version__.startswith("0.32")
-    assert own_architectures() == set(written["own"]) - (_DROPPED_IN_33 if newer else set(ADDED_IN_33))
+    assert own_architectures() == set(written["own"]) - (_DROPPED_IN_33 if newer else {*ADDED_IN_33})
+    assert library_architectures() == set(written["library"]) - (
+        set() if newer else {*ADDED_TO_LIBRARY_IN_33}
+    )
     assert removed_architectures() == written["removed"]
 
 

@@ -12,6 +12,7 @@ from kvtier_operator.planning.checks.allowed_host_path import allowed_host_path
 from kvtier_operator.planning.checks.allowed_images import allowed_images
 from kvtier_operator.planning.checks.allowed_ipc_lock import allowed_ipc_lock
 from kvtier_operator.planning.checks.allowed_root import allowed_root
+from kvtier_operator.planning.checks.architecture_known import architecture_known
 from kvtier_operator.planning.checks.attention_backend import attention_backend
 from kvtier_operator.planning.checks.attention_heads import attention_heads
 from kvtier_operator.planning.checks.backend_device import backend_device
@@ -68,6 +69,7 @@ from kvtier_operator.planning.checks.weights_known import weights_known
 from kvtier_operator.planning.plan import CheckResult
 
 CHECKS: Final[tuple[Check, ...]] = (
+    architecture_known,
     attention_heads,
     speculation_supported,
     draft_known,

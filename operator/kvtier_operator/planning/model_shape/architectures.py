@@ -36,27 +36,43 @@ def without_own_class(config: ConfigFields) -> str:
     return "" if any(_has_own_class(each) for each in named) else next(iter(named), "")
 
 
+def unknown_architecture(config: ConfigFields) -> str:
+    """The same, unless vLLM names it as one that the Transformers library serves."""
+    name = without_own_class(config)
+    return "" if name in _table()["library"] else name
+
+
 def refuse_removed(config: ConfigFields) -> None:
     """Nothing for a model that vLLM serves, or may serve.
 
     Raises:
         InvalidInputError: Neither vLLM nor the Transformers library serves it.
     """
-    name = without_own_class(config)
-    where = _table()["removed"].get(name)
-    if where is None:
+    removed = _table()["removed"] if without_own_class(config) else {}
+    name = next((each for each in architectures_of(config) if each in removed), None)
+    if name is None:
         return
-    if "://" in where:
-        raise config.wrong(
-            "architectures",
-            f"{name} is served by a plug-in of vLLM alone, {where}: put that into spec.engine.image and set "
-            "spec.model.geometry, or serve another model",
-        )
     raise config.wrong(
         "architectures",
-        f"vLLM served {name} until {where} and does no more: serve another model, or set spec.model.geometry "
-        "where an image of your own serves it",
+        f"vLLM served {name} until {removed[name]} and does no more: serve another model, or set "
+        "spec.model.geometry where an image of your own serves it",
     )
+
+
+def refuse_states_of_the_library(config: ConfigFields) -> None:
+    """For a model whose layers keep states: vLLM serves those with classes of its own alone.
+
+    Source: models/transformers/base.py (_create_attention_instances), 0.32 and 0.33.
+
+    Raises:
+        InvalidInputError: It has no class of its own.
+    """
+    if name := without_own_class(config):
+        raise config.wrong(
+            "architectures",
+            f"vLLM has no class of {name}, and the Transformers library's cannot serve layers that keep a "
+            "state: serve another model, or set spec.model.geometry where an image of your own serves it",
+        )
 
 
 def _has_own_class(name: str) -> bool:

@@ -9,6 +9,11 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from kvtier_operator.api.complaints import shown
+from kvtier_operator.planning.model_shape.architectures import (
+    refuse_removed,
+    refuse_states_of_the_library,
+    unknown_architecture,
+)
 from kvtier_operator.planning.model_shape.attention_sinks import has_sinks
 from kvtier_operator.planning.model_shape.checkpoint import checkpoint_cache, quantization_of
 from kvtier_operator.planning.model_shape.config_fields import TEXT_CONFIGS, ConfigFields
@@ -56,8 +61,11 @@ def shape_from_config(
     """
     fields = ConfigFields(config, source)
     refuse_prefixless(fields)
+    refuse_removed(fields)
     _refuse_other_caches(fields)
     groups = layer_groups(fields)
+    if any(group.kind is LayerKind.STATE for group in groups):
+        refuse_states_of_the_library(fields)
     checkpoint = checkpoint_cache(fields, latent=LayerKind.MLA in {group.kind for group in groups})
     model_type = fields.text("model_type")
     notes = []
@@ -84,6 +92,7 @@ def shape_from_config(
         fp8_by_gpu=model_type in _FP8_BY_GPU,
         images_both_ways=images_both_ways(config, fields),
         has_sinks=has_sinks(fields),
+        unknown_architecture=unknown_architecture(fields),
         notes=tuple(notes),
     )
 

@@ -88,6 +88,7 @@ class ModelShape:
         kv_heads_replicated: Whether more ranks than KV heads have copies of them.
         images_both_ways: Whether an image's tokens attend to one another in both directions.
         has_sinks: Whether attention has learned logits beside those of its tokens.
+        unknown_architecture: Name of the model's class where vLLM has none of that name.
         notes: What a reader of the report should know.
     """
 
@@ -111,4 +112,5 @@ class ModelShape:
     kv_heads_replicated: bool = True
     images_both_ways: bool = False
     has_sinks: bool = False
+    unknown_architecture: str = ""
     notes: tuple[str, ...] = ()
