@@ -6,6 +6,7 @@ from typing import Final
 
 from kvtier_operator.planning.model_shape.config_fields import ConfigFields
 from kvtier_operator.planning.model_shape.indexers import NO_INDEXER, Indexer, layer_indexers
+from kvtier_operator.planning.model_shape.interleaved_windows import interleaved_window
 from kvtier_operator.planning.model_shape.latents import keeps_latent
 from kvtier_operator.planning.model_shape.layer_kinds import is_chunked, layer_kinds
 from kvtier_operator.planning.model_shape.recurrent_state import recurrent_state
@@ -66,6 +67,8 @@ def _group(config: ConfigFields, kind: LayerKind, indexer: Indexer) -> LayerGrou
 def _window(config: ConfigFields) -> int:
     if is_chunked(config):
         return config.int("attention_chunk_size")
+    if window := interleaved_window(config):
+        return window
     window = config.optional_int("loop_window_size") or config.int("sliding_window", "sliding_window_size")
     return window + 1 if config.text("model_type").startswith(_WINDOW_WITHOUT_ITSELF) else window
 

@@ -2,8 +2,10 @@
 
 from typing import Final
 
+from kvtier_operator.planning.model_shape.architectures import architectures_of
 from kvtier_operator.planning.model_shape.config_fields import ConfigFields
 from kvtier_operator.planning.model_shape.defaults import MOST_LAYERS
+from kvtier_operator.planning.model_shape.interleaved_windows import interleaved_windows
 from kvtier_operator.planning.model_shape.shape import LayerKind
 
 # Spellings of `layer_types` (transformers, configuration_utils.py, ALLOWED_LAYER_TYPES; sparse attention
@@ -35,6 +37,7 @@ _PURE_STATE_MODELS: Final = {"mamba", "mamba2", "falcon_mamba"}
 # vLLM alternates by number, whatever the list says, and begins with a window (models/gpt_oss.py).
 _ALTERNATING: Final = {"gpt_oss"}
 _EVERY_LAYER_FULL: Final = {"minimax_m2", "minimax_m3", "minimax_m3_text", "minimax_m3_vl"}
+_ALL_OR_NONE: Final = ("Qwen2For", "Qwen2Model", "Qwen3For", "Qwen3Model", "MiMoFor")
 _LONGCAT: Final = "longcat_flash"
 _LLAMA4: Final = "llama4"
 _LLAMA4_PERIOD: Final = 4
@@ -58,11 +61,28 @@ def layer_kinds(config: ConfigFields) -> tuple[LayerKind, ...]:
                 "loop_num", f"{loops:,} loops of {layers:,} layers, kvtier plans {MOST_LAYERS:,}"
             )
         return (LayerKind.FULL,) * layers + (LayerKind.SLIDING,) * layers * (loops - 1)
-    kinds = _from_lists(config, layers) or _from_family(config, layers) or _from_window(config, layers)
+    windows = interleaved_windows(config, layers)
+    kinds = tuple(LayerKind.SLIDING if window else LayerKind.FULL for window in windows)
+    kinds = kinds or _from_lists(config, layers) or _from_family(config, layers)
+    kinds = kinds or _from_window(config, layers)
+    _refuse_some_windows(config, kinds)
     shared = config.layers("num_kv_shared_layers")  # Gemma 3n and 4: the last ones keep nothing
     if shared and shared >= layers:
         raise config.wrong("num_kv_shared_layers", f"got {shared:,}, must be less than the {layers:,} layers")
     return kinds[: layers - shared] if shared else kinds
+
+
+def _refuse_some_windows(config: ConfigFields, kinds: tuple[LayerKind, ...]) -> None:
+    """Qwen's class takes windows in all layers or in none (vLLM, models/qwen2.py, Qwen2Model)."""
+    mixed = {LayerKind.FULL, LayerKind.SLIDING} <= set(kinds)
+    if mixed and any(name.startswith(_ALL_OR_NONE) for name in architectures_of(config)):
+        layers = config.optional_int("max_window_layers") or 0
+        if layers != len(kinds):
+            raise config.wrong(
+                "max_window_layers",
+                f"{layers} of {len(kinds)} layers without a window: vLLM does not start where some layers of "
+                "this model have one; set use_sliding_window to false in --hf-overrides",
+            )
 
 
 def _layers(config: ConfigFields) -> int:
