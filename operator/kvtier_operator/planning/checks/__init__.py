@@ -19,6 +19,7 @@ from kvtier_operator.planning.checks.backend_device import backend_device
 from kvtier_operator.planning.checks.block_hash import block_hash
 from kvtier_operator.planning.checks.block_size import block_size
 from kvtier_operator.planning.checks.cache_dtype import cache_dtype
+from kvtier_operator.planning.checks.cache_layout import cache_layout
 from kvtier_operator.planning.checks.check import Check, CheckInput
 from kvtier_operator.planning.checks.cpu_request import cpu_request
 from kvtier_operator.planning.checks.data_parallel import data_parallel
@@ -94,6 +95,7 @@ CHECKS: Final[tuple[Check, ...]] = (
     prefix_fills_block,
     cache_dtype,
     state_dtype,
+    cache_layout,
     device_cache,
     weights_known,
     model_source,
