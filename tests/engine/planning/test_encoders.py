@@ -6,15 +6,17 @@ from pathlib import Path
 import pytest
 
 from kvtier_operator.generate.files import ROOT
-from kvtier_operator.generate.model_encoders import PATH, encoders
+from kvtier_operator.generate.model_encoders import PATH, encoder_types, encoders
 
 pytestmark = [pytest.mark.engine, pytest.mark.filterwarnings("ignore")]
 
 
 def test_the_file_is_up_to_date() -> None:
-    written = set(json.loads(Path(ROOT, PATH).read_text(encoding="utf-8"))["architectures"])
+    whole = json.loads(Path(ROOT, PATH).read_text(encoding="utf-8"))
+    written = set(whole["architectures"])
     import vllm  # noqa: PLC0415 - takes seconds
 
     now = set(encoders())
     assert written == now if vllm.__version__.startswith("0.32") else written <= now
     assert "XLMRobertaModel" in now
+    assert whole["model_types"] == sorted(encoder_types())

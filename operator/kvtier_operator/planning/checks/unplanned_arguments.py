@@ -6,11 +6,15 @@ from typing import Final
 
 from kvtier_operator.planning.checks.check import CheckInput, Verdicts
 from kvtier_operator.planning.extra_args import FIELD, stands_for, value_of
+from kvtier_operator.planning.extra_objects import object_of
 from kvtier_operator.planning.geometry import LayerKind
 from kvtier_operator.planning.plan import CheckResult
 
 _VERDICTS: Final = Verdicts("unplanned-arguments", FIELD)
 _ANYWHERE: Final = frozenset({"", "None", "0.0.0.0", "::"})  # noqa: S104 - read, not bound
+_POOLER: Final = "--pooler-config"
+_POOLINGS: Final = ("pooling_type", "seq_pooling_type", "tok_pooling_type")
+_OVER_ALL_TOKENS: Final = frozenset({"MEAN", "CLS", "STEP"})
 _ONE_POD: Final = "an engine is one pod on one node here"
 _OVER_HTTP: Final = "probes, picker and gateway ask engines over HTTP at spec.engine.port"
 
@@ -21,6 +25,13 @@ def _always(_given: CheckInput) -> bool:
 
 def _has(*kinds: LayerKind) -> Callable[[CheckInput], bool]:
     return lambda given: any(group.kind in kinds for group in given.geometry.groups)
+
+
+def _pools_all_tokens(given: CheckInput) -> bool:
+    """Whether vLLM caches no prefixes for it (config/model.py, is_prefix_caching_supported)."""
+    arguments = given.spec.engine.extra_args
+    said = {str(object_of(arguments, _POOLER).get(name)) for name in _POOLINGS}
+    return value_of(arguments, "--runner") != "generate" and not said.isdisjoint(_OVER_ALL_TOKENS)
 
 
 def _has_no_geometry(given: CheckInput) -> bool:
@@ -52,6 +63,11 @@ REFUSED: Final[Mapping[str, _Rule]] = {
     "--grpc": _Rule(_OVER_HTTP),
     "--host": _Rule(f"{_OVER_HTTP}, of the pod's address", _listens_elsewhere),
     "--mm-encoder-only": _Rule("such an engine keeps no keys and values, so its tiers stay empty"),
+    _POOLER: _Rule(
+        "vLLM caches no prefixes where it pools by MEAN, CLS or STEP, so the tiers stay empty",
+        _pools_all_tokens,
+        "pool by LAST",
+    ),
     "--hf-config-path": _Rule(
         "kvtier plans with the configuration of spec.model.name",
         _has_no_geometry,

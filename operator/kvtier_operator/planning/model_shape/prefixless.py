@@ -1,15 +1,17 @@
 """Models of which vLLM caches no prefixes, so that no tier can keep one: encoders and encoder-decoders."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib.resources import files
-from typing import Final
+from typing import Any, Final
 
-from kvtier_operator.planning.model_shape.architectures import architectures_of
+from kvtier_operator.planning.model_shape.architectures import architectures_of, without_own_class
 from kvtier_operator.planning.model_shape.config_fields import ConfigFields
 
 _MASKED: Final = "ForMaskedLM"
+_SMALL_OR_ENCODER: Final = "JinaEmbeddingsV5Model"
+"""Its small sizes are decoders, the smallest one is an encoder (vLLM, models/config.py)."""
 _USELESS: Final = "serve it without a KVCacheTier"
 
 
@@ -21,12 +23,24 @@ def refuse_prefixless(config: ConfigFields) -> None:
     """
     architectures = architectures_of(config)
     for architecture in architectures:
-        if architecture in _encoders() or architecture.endswith(_MASKED):
+        if architecture in _encoders()["architectures"] or architecture.endswith(_MASKED):
             raise config.wrong(
                 "architectures",
                 f"{architecture} sees all tokens of a text at once, so vLLM caches no prefixes of it "
                 f"and a tier has nothing to keep; {_USELESS}",
             )
+    if without_own_class(config) and not _generates(architectures) and _is_encoder(config):
+        raise config.wrong(
+            "architectures",
+            f"{architectures[0]} is an encoder, which sees all tokens of a text at once, so vLLM caches no "
+            f"prefixes of it and a tier has nothing to keep; {_USELESS}",
+        )
+    if _SMALL_OR_ENCODER in architectures and _says(config, "is_decoder", value=False):
+        raise config.wrong(
+            "is_decoder",
+            f"false makes {_SMALL_OR_ENCODER} an encoder, so vLLM caches no prefixes of it and a tier has "
+            f"nothing to keep; {_USELESS}",
+        )
     for field, bidirectional in (("is_causal", False), ("use_bidirectional_attention", True)):
         # Of a language model that generates, Gemma's second one is about images alone ("vision").
         if _says(config, field, value=bidirectional) and not _generates(architectures):
@@ -51,7 +65,14 @@ def _generates(architectures: Sequence[str]) -> bool:
     return any(each.endswith(("ForCausalLM", "ForConditionalGeneration")) for each in architectures)
 
 
+def _is_encoder(config: ConfigFields) -> bool:
+    """Whether the Transformers library fills masks with this type, and the file makes no decoder of it."""
+    named = config.text("model_type") in _encoders()["model_types"]
+    return named and not _says(config, "is_decoder", value=True)
+
+
 @cache
-def _encoders() -> frozenset[str]:
+def _encoders() -> Mapping[str, Any]:
     text = files(__package__).joinpath("encoders.json").read_text(encoding="utf-8")
-    return frozenset(json.loads(text)["architectures"])
+    table: Mapping[str, Any] = json.loads(text)
+    return table

@@ -21,6 +21,8 @@ def one(*arguments: str, model: str = PLAIN) -> KVCacheTier:
         *(["--uds", "/s"], ["--grpc"], ["--host", "127.0.0.1"], ["--host=10.0.0.1"], ["--mm-encoder-only"]),
         *(["--hf-config-path", "other/model"], ["--kv-cache-dtype-skip-layers", "0", "1"]),
         *(["--prefix-match-unit", "32"], ["--use-replayssm"]),
+        ["--pooler-config", '{"seq_pooling_type": "MEAN"}', "--runner", "pooling"],
+        *(["--pooler-config", '{"pooling_type": "CLS"}'], ["--pooler-config.tok_pooling_type=STEP"]),
     ],
     ids=str,
 )
@@ -46,6 +48,8 @@ def test_all_of_them_are_told_at_once() -> None:
         ["--no-data-parallel-external-lb"],
         ["--disable-sliding-window"],
         ["--mamba-cache-mode=all"],
+        ["--pooler-config", '{"seq_pooling_type": "LAST"}', "--runner", "pooling"],
+        ["--pooler-config", '{"seq_pooling_type": "MEAN"}', "--runner", "generate"],
     ],
     ids=str,
 )

@@ -17,6 +17,15 @@ BASE = {"num_hidden_layers": 12, "num_attention_heads": 8, "num_key_value_heads"
         ({"architectures": ["BertForMaskedLM"]}, "architectures"),
         ({"architectures": ["ElectraForMaskedLM"]}, "architectures"),  # vLLM's own has no table of these
         ({"architectures": ["LlamaBidirectionalModel"]}, "architectures"),
+        ({"architectures": ["Qwen2ForProcessRewardModel"]}, "architectures"),  # pools steps
+        # the Transformers library's encoders
+        ({"architectures": ["AlbertModel"], "model_type": "albert"}, "architectures"),
+        ({"architectures": ["EuroBertModel"], "model_type": "eurobert"}, "architectures"),
+        (
+            {"architectures": ["DebertaV2ForSequenceClassification"], "model_type": "deberta-v2"},
+            "architectures",
+        ),
+        ({"architectures": ["JinaEmbeddingsV5Model"], "is_decoder": False}, "is_decoder"),
         (
             {"architectures": ["Gemma3TextModel"], "use_bidirectional_attention": True},
             "use_bidirectional_attention",
@@ -44,6 +53,9 @@ def test_refused(config: dict[str, Any], field: str) -> None:
         {"architectures": ["Qwen2Model"]},  # an embedding of the last token caches prefixes
         {"architectures": ["Gemma3TextModel"], "use_bidirectional_attention": False},
         {"architectures": ["Gemma4ForConditionalGeneration"], "use_bidirectional_attention": "vision"},
+        {"architectures": ["JinaEmbeddingsV5Model"]},
+        {"architectures": ["Qwen2ForRewardModel"]},
+        {"architectures": ["RemBertForCausalLM"], "model_type": "rembert", "is_decoder": True},
         {"architectures": None},
         {},
     ],
