@@ -6,12 +6,12 @@ large to import for a plan. So they are written down here, and compared wherever
 
 import importlib
 import json
-import logging
 import os
 from collections.abc import Iterator, Mapping
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any, Final
 
+from kvtier_operator.generate.model_derived import Derived, derived, made
 from kvtier_operator.generate.model_layer_lists import layer_period
 
 PATH: Final = "operator/kvtier_operator/planning/model_shape/defaults.json"
@@ -35,9 +35,6 @@ _FIELDS: Final = (
     *("global_attn_every_n_layers", "num_dense_layers", "layer_group_size", "block_size", "n_mamba_heads"),
     *("multi_query", "new_decoder_architecture", "is_encoder_decoder", "num_lora_adapters", "rwkv_head_dim"),
 )
-# A value that follows another one is no default: a class is asked again with these numbers multiplied,
-# the width more than the heads, which it is divided by.
-_MULTIPLIED: Final = {"num_hidden_layers": 2, "num_attention_heads": 2, "hidden_size": 4}
 # Names under which a class nests its language model.
 _NESTED: Final = ("text_config", "llm_config", "language_config", "thinker_config", "decoder")
 
@@ -53,14 +50,17 @@ def model_defaults() -> str | None:
     periods: dict[str, object] = {}
     names: dict[str, object] = {}
     for model_type, cls in sorted(classes.items()):
-        if not (config := _made(cls)):
+        if not (config := made(cls)):
             continue
-        if not (defaults := _nested(config) or _fields(cls, config)):
+        nested = _nested(config)
+        found = Derived(frozenset(), {}) if nested else derived(cls, _FIELDS, _value)
+        if not (defaults := nested or _fields(config, found.moved)):
             continue
         fields[model_type] = defaults
         if period := layer_period(cls):
             periods[model_type] = period
-        if other := {name: own for name, own in cls.attribute_map.items() if name in _FIELDS}:
+        mapped = {name: own for name, own in cls.attribute_map.items() if name in _FIELDS}
+        if other := {**found.other_names, **mapped}:
             names[model_type] = other
     written: dict[str, Mapping[str, object]] = {
         "generated_from": versions,
@@ -82,17 +82,6 @@ def _classes() -> Iterator[tuple[str, Any]]:
         yield model_type, registry[model_type]
 
 
-def _made(cls: Any, **values: object) -> Any:  # noqa: ANN401 - of a package without types
-    """A configuration of this class; None for one that needs more than that to be made."""
-    logging.disable(logging.ERROR)
-    try:
-        return cls(**values)
-    except Exception:  # noqa: BLE001 - whatever the hundreds of classes raise
-        return None
-    finally:
-        logging.disable(logging.NOTSET)
-
-
 def _nested(config: Any) -> dict[str, object]:  # noqa: ANN401 - as above
     """Type of the language model that is nested without one."""
     for name in _NESTED:
@@ -102,22 +91,12 @@ def _nested(config: Any) -> dict[str, object]:  # noqa: ANN401 - as above
     return {}
 
 
-def _fields(cls: Any, config: Any) -> dict[str, object]:  # noqa: ANN401 - as above
+def _fields(config: Any, moved: frozenset[str]) -> dict[str, object]:  # noqa: ANN401 - as above
     """Defaults of a class of language models; empty for one of images and sounds alone."""
     if not hasattr(config, "vocab_size"):
         return {}
     own = {name: _value(config, name) for name in _FIELDS}
-    other = None
-    for asked in (tuple(_MULTIPLIED), *((name,) for name in reversed(_MULTIPLIED))):
-        # some classes check one number by another, and take only some of them
-        changed = {name: _MULTIPLIED[name] * own[name] for name in asked if isinstance(own[name], int)}
-        if changed and (other := _made(cls, **changed)):
-            break
-    return {
-        name: value
-        for name, value in own.items()
-        if value and (name in _MULTIPLIED or other is None or _value(other, name) == value)
-    }
+    return {name: value for name, value in own.items() if value and name not in moved}
 
 
 def _value(config: Any, name: str) -> Any:  # noqa: ANN401 - as above

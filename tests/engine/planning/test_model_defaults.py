@@ -51,3 +51,10 @@ def test_patterns_of_layers() -> None:
     assert periods["gemma3_text"] == {"period": ["sliding_attention"] * 5 + ["full_attention"]}
     assert periods["gpt_oss"] == {"period": ["sliding_attention", "full_attention"]}
     assert "llama" not in periods
+
+
+def test_what_follows_from_a_parameter_that_is_no_field() -> None:
+    written = json.loads((ROOT / PATH).read_text(encoding="utf-8"))
+    assert "num_key_value_heads" not in written["fields"]["dbrx"]  # attn_config.kv_n_heads
+    assert "head_dim" not in written["fields"]["deepseek_v2"]  # qk_rope_head_dim
+    assert written["other_names"]["chatglm"]["max_position_embeddings"] == "seq_length"

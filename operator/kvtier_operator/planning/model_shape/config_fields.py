@@ -8,6 +8,7 @@ from kvtier_operator.api.complaints import shown
 from kvtier_operator.errors import InvalidInputError, Problem
 from kvtier_operator.planning.model_shape.defaults import MOST_LAYERS, TypeDefaults, defaults_of
 from kvtier_operator.planning.model_shape.mistral_params import from_mistral_params, is_mistral_params
+from kvtier_operator.planning.model_shape.moondream3 import from_moondream3, is_moondream3
 
 # Names that multimodal configurations nest the language model under (transformers, configuration_utils.py,
 # get_text_config; vLLM's and Qwen-Omni's own).
@@ -36,7 +37,10 @@ class ConfigFields:
         self._source, self._within = source, within
         self._root, self._text, self._defaults = config, config, TypeDefaults()
         if not within:
-            self._root = from_mistral_params(config) if is_mistral_params(config) else config
+            if is_moondream3(config):
+                self._root = from_moondream3(config)
+            elif is_mistral_params(config):
+                self._root = from_mistral_params(config)
             self._check_parts()
             self._text, self._defaults = _language_model(self._root)
 

@@ -24,6 +24,7 @@ from kvtier_operator.planning.model_shape.layer_kinds import is_chunked
 from kvtier_operator.planning.model_shape.longest_sequence import longest_sequence, longest_taken
 from kvtier_operator.planning.model_shape.prefixless import refuse_prefixless
 from kvtier_operator.planning.model_shape.shape import LayerKind, ModelShape
+from kvtier_operator.planning.model_shape.text_model import with_text_model
 
 # Models whose cache is not plain keys, values, latents and states of each layer, by what tells them:
 # DeepSeek V4 compresses tokens; GLM-5 next pools its indexer's keys; Qwen4 keeps n-gram states and rings;
@@ -59,6 +60,7 @@ def shape_from_config(
     Raises:
         InvalidInputError: A field is missing, or the file describes a cache that kvtier cannot size.
     """
+    config = with_text_model(config, source)
     fields = ConfigFields(config, source)
     refuse_prefixless(fields)
     refuse_removed(fields)

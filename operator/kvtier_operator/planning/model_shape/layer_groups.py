@@ -15,6 +15,12 @@ from kvtier_operator.planning.model_shape.shape import LayerGroup, LayerKind
 # A window of vLLM counts the token itself, Cohere's does not (models/commandr.py, cohere2_moe.py).
 _WINDOW_WITHOUT_ITSELF: Final = ("cohere2",)
 _GEMMA4_GLOBAL_HEAD_DIM: Final = 512  # transformers, configuration_gemma4.py, of full-attention layers
+# What a head's size is the sum of in transformers' classes (configuration_youtu.py, ..._mistral4.py).
+_SUMMED_HEAD_DIM: Final = {
+    "youtu": ("qk_rope_head_dim",),
+    "mistral4": ("qk_nope_head_dim", "qk_rope_head_dim"),
+}
+_ZAMBA2: Final = "zamba2"  # its attention is twice as wide as the model
 # Caches keys and values as its latent expands to (vLLM, models/minicpm3.py).
 _EXPANDED_LATENT: Final = {"minicpm3"}
 
@@ -25,7 +31,8 @@ def layer_groups(config: ConfigFields) -> tuple[LayerGroup, ...]:
     Raises:
         InvalidInputError: A field is missing, or not what it must be.
     """
-    if blocks := config.parts("block_configs"):
+    blocks = config.parts("block_configs")
+    if blocks and not any(block.has("block_type") for block in blocks):  # Nemotron-H names each block's type
         return _of_blocks(config, blocks)
     kinds = layer_kinds(config)
     if config.text("model_type") in _EXPANDED_LATENT:
@@ -136,8 +143,12 @@ def kv_heads(config: ConfigFields) -> int:
 
 def one_head_dim(config: ConfigFields) -> int:
     """Size of a head, where its layers do not differ."""
+    if summed := sum(config.int(name) for name in _SUMMED_HEAD_DIM.get(config.text("model_type"), ())):
+        return summed
     explicit = config.optional_int("head_dim", "hidden_size_per_head", "attention_head_dim", "kv_channels")
     if explicit:
         return explicit
     heads = config.int("num_attention_heads", "n_head", "n_heads")
-    return config.int("hidden_size", "n_embd", "d_model") // heads
+    # BLOOM's first name goes before the others
+    width = config.optional_int("n_embed") or config.int("hidden_size", "n_embd", "d_model")
+    return width * (2 if config.text("model_type") == _ZAMBA2 else 1) // heads

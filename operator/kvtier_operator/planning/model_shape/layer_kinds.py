@@ -38,9 +38,13 @@ _PURE_STATE_MODELS: Final = {"mamba", "mamba2", "falcon_mamba"}
 _ALTERNATING: Final = {"gpt_oss"}
 _EVERY_LAYER_FULL: Final = {"minimax_m2", "minimax_m3", "minimax_m3_text", "minimax_m3_vl"}
 _ALL_OR_NONE: Final = ("Qwen2For", "Qwen2Model", "Qwen3For", "Qwen3Model", "MiMoFor")
+_LINEAR: Final = "linear_attention"
 _LONGCAT: Final = "longcat_flash"
 _LLAMA4: Final = "llama4"
 _LLAMA4_PERIOD: Final = 4
+# transformers, configuration_zamba2.py.
+_ZAMBA2_LAYERS: Final = 54
+_ZAMBA2_HYBRID: Final = {6, 12, 18, 24, 30, 36, 42, 47, 51}
 
 
 def layer_kinds(config: ConfigFields) -> tuple[LayerKind, ...]:
@@ -53,7 +57,13 @@ def layer_kinds(config: ConfigFields) -> tuple[LayerKind, ...]:
         return _from_pattern(config, pattern)
     if names := config.strings("layers_block_type"):  # Nemotron-H, Jamba, Zamba2: one name a block
         return _from_names(config, "layers_block_type", names)
+    if names := tuple(
+        block.text("block_type") for block in config.parts("block_configs")
+    ):  # Nemotron-H Puzzle
+        return _from_names(config, "block_configs", names)
     layers = _layers(config)
+    if config.text("model_type") == "zamba2":
+        return _of_zamba2(config, layers)
     if config.has("loop_window_size"):  # IQuest's loop coder: each further loop has a window
         loops = config.layers("loop_num") or 2
         if layers * loops > MOST_LAYERS:
@@ -133,8 +143,9 @@ def _from_full_layers(full: tuple[int, ...], layers: int) -> tuple[LayerKind, ..
 
 def _full_layers(config: ConfigFields) -> tuple[str, tuple[int, ...]]:
     """Numbers of the layers that attend to everything, and their field; others keep a state."""
-    if numbers := config.numbers("full_attn_idxs"):  # LFM2
-        return "full_attn_idxs", numbers
+    for name in ("full_attn_idxs", "attn_layer_indices"):  # LFM2, Bamba
+        if numbers := config.numbers(name):
+            return name, numbers
     linear = config.part("linear_attn_config")
     # Kimi Linear, counted from 1
     numbers = linear.numbers("full_attn_layers")
@@ -156,7 +167,19 @@ def _from_family(config: ConfigFields, layers: int) -> tuple[LayerKind, ...]:
     if model_type.startswith(("qwen3_next", "qwen3_5", "qwen4_exp")):
         period = config.period("full_attention_interval") or 4
         return _from_full_layers(tuple(range(period - 1, layers, period)), layers)
-    return ()
+    names = config.default_layer_types(layers)
+    return _from_names(config, "layer_types", names) if _LINEAR in names else ()
+
+
+def _of_zamba2(config: ConfigFields, layers: int) -> tuple[LayerKind, ...]:
+    """Where no `layers_block_type` is: the class has one list, whatever `hybrid_layer_ids` says."""
+    if layers != _ZAMBA2_LAYERS:
+        raise config.wrong(
+            "layers_block_type",
+            f"missing; transformers knows the {_ZAMBA2_LAYERS} layers of Zamba2 2.7B alone",
+        )
+    names = tuple("hybrid" if i in _ZAMBA2_HYBRID else "mamba" for i in range(layers))
+    return _from_names(config, "layers_block_type", names)
 
 
 def _from_group_size(config: ConfigFields, period: int, layers: int) -> tuple[LayerKind, ...]:

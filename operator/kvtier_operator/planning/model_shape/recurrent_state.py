@@ -13,6 +13,7 @@ _NEMOTRON: Final = {
     *("NemotronHForCausalLM", "NemotronHPuzzleForCausalLM", "NemotronH_Nano_VL_V2"),
     *("nemotron_h", "nemotron_h_puzzle"),
 }
+_OLMO_HYBRID: Final = "olmo_hybrid"
 _QWEN: Final = ("Qwen3_5", "Qwen4Exp", "qwen3_5", "qwen4_exp")
 
 
@@ -73,10 +74,13 @@ def _lightning(config: ConfigFields) -> State | None:
 
 def _gated_delta_net(config: ConfigFields) -> State | None:
     """Qwen3-Next, Qwen3.5, OLMo hybrid."""
-    if not config.has("linear_num_value_heads"):
+    if config.text("model_type") == _OLMO_HYBRID:
+        key_heads, value_heads, key_dim, value_dim = _of_olmo(config)
+    elif config.has("linear_num_value_heads"):
+        key_heads, value_heads = config.int("linear_num_key_heads"), config.int("linear_num_value_heads")
+        key_dim, value_dim = config.int("linear_key_head_dim"), config.int("linear_value_head_dim")
+    else:
         return None
-    key_dim, value_dim = config.int("linear_key_head_dim"), config.int("linear_value_head_dim")
-    key_heads, value_heads = config.int("linear_num_key_heads"), config.int("linear_num_value_heads")
     return State(
         channels=2 * key_dim * key_heads + value_dim * value_heads,
         tokens=config.int("linear_conv_kernel_dim") - 1,
@@ -84,6 +88,15 @@ def _gated_delta_net(config: ConfigFields) -> State | None:
         recurrent_bytes=_state_bytes(config),
         heads=(key_heads, value_heads),
     )
+
+
+def _of_olmo(config: ConfigFields) -> tuple[int, int, int, int]:
+    """Heads and their sizes, which transformers works out where they are left out (OlmoHybridConfig)."""
+    heads = config.int("num_attention_heads")
+    key_heads = config.optional_int("linear_num_key_heads") or heads
+    value_heads = config.optional_int("linear_num_value_heads") or heads
+    key_dim = config.optional_int("linear_key_head_dim") or 3 * config.int("hidden_size") // (4 * key_heads)
+    return key_heads, value_heads, key_dim, config.optional_int("linear_value_head_dim") or 2 * key_dim
 
 
 def _short_conv(config: ConfigFields) -> State | None:
