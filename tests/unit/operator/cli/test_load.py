@@ -124,3 +124,10 @@ def test_an_unquoted_off_is_taken_with_a_warning(tmp_path: Path, capsys: pytest.
     said = capsys.readouterr().err
     assert said.startswith(f"{path}: spec.tiers.cpu.memlock.policy: Off without quotes is false in YAML")
     assert said.count("\n") == 1
+
+
+def test_a_file_that_is_longer_than_any(tmp_path: Path) -> None:
+    path = tmp_path / "tier.yaml"
+    with path.open("wb") as file:
+        file.truncate((64 << 20) + 1)
+    assert _said(str(path)).startswith(f"{path}: has more than 64 MiB")

@@ -67,3 +67,8 @@ def test_what_is_wrong_is_one_line(tmp_path: Path, text: str, said: str) -> None
         _read(tmp_path, text)
     assert str(error.value).startswith(f"{tmp_path / 'limits.yaml'}: {said}")
     assert "\n" not in str(error.value)
+
+
+def test_what_has_no_end_is_not_read() -> None:
+    with pytest.raises(InvalidInputError, match=r"^/dev/zero: cannot be read: it is a pipe or a device"):
+        policy_file(Path("/dev/zero"))
