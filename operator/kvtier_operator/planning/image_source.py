@@ -73,6 +73,13 @@ class ImageSource:
         return f"{self.registry}/{image.partition('/')[2] if _has_registry(image) else image}"
 
 
+def repository_of(image: str) -> str:
+    """A reference without digest and tag: a colon before a slash is that of a port."""
+    name = image.partition("@")[0]
+    start, colon, tag = name.rpartition(":")
+    return start if colon and "/" not in tag else name
+
+
 def image_source(
     *,
     registry: str | None = None,

@@ -13,6 +13,8 @@ FIRST: Final = (
     # engines may not start or may end, requests may fail or get what is another's
     "SequenceMayNotFit",
     "CacheDtypeNeedsGPU",
+    "ConnectorMayNotBeInImage",
+    "VersionNotTested",
     "PinningMayFail",
     "DeviceNotTested",
     "OneEngineOfANode",

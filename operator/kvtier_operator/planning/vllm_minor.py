@@ -3,6 +3,8 @@
 import re
 from typing import Final
 
+KNOWN_MINORS: Final = (32, 33)
+"""Those that kvtier is made for and tested with."""
 _TAG: Final = re.compile(r"v?0\.(\d+)(?:[.\-_+].*)?")
 
 

@@ -30,6 +30,7 @@ from kvtier_operator.planning.checks.disk_behind_memory import disk_behind_memor
 from kvtier_operator.planning.checks.disk_folder import disk_folder
 from kvtier_operator.planning.checks.disk_restart import disk_restart
 from kvtier_operator.planning.checks.draft_known import draft_known
+from kvtier_operator.planning.checks.engine_image import engine_image
 from kvtier_operator.planning.checks.engine_tls import engine_tls
 from kvtier_operator.planning.checks.expandable_segments import expandable_segments
 from kvtier_operator.planning.checks.gateway_provider import gateway_provider
@@ -102,6 +103,7 @@ CHECKS: Final[tuple[Check, ...]] = (
     model_volume,
     devices,
     device_image,
+    engine_image,
     shared_claim,
     cpu_request,
     machine_memory,

@@ -5,6 +5,7 @@ from typing import Final
 from kvtier_operator.api.model import ModelSpec
 from kvtier_operator.planning.checks.check import CheckInput, Verdicts
 from kvtier_operator.planning.checks.denial import Denial
+from kvtier_operator.planning.image_source import repository_of
 from kvtier_operator.planning.model_source import SourceKind, model_source
 from kvtier_operator.planning.plan import CheckResult
 from kvtier_operator.planning.policy import ALLOW, Limit
@@ -47,12 +48,5 @@ def _permits(limit: Limit, image: str) -> bool:
     """An entry is a whole image, a repository or, where it ends in `/`, the start of one."""
     if isinstance(limit, str):
         return limit == ALLOW
-    name = _repository(image)
+    name = repository_of(image)
     return any(each in (image, name) or (each[-1] == "/" and name.startswith(each)) for each in limit)
-
-
-def _repository(image: str) -> str:
-    """Without digest and tag: a colon before a slash is that of a port."""
-    name = image.partition("@")[0]
-    start, colon, tag = name.rpartition(":")
-    return start if colon and "/" not in tag else name

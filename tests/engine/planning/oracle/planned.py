@@ -16,7 +16,7 @@ from kvtier_operator.planning.plan import Outcome
 from kvtier_operator.planning.planner import make_plan
 
 # What vLLM would start, and a tier be of no use to.
-_OURS: Final = ("NothingCanBeFound",)
+_OURS: Final = ("NothingCanBeFound", "ConnectorNotInImage")
 
 
 @dataclass(frozen=True, slots=True)
