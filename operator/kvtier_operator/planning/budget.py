@@ -6,7 +6,7 @@ from typing import Final
 from kvtier_operator.api.engine import Device
 from kvtier_operator.api.quantity import parse_bytes
 from kvtier_operator.api.resource import Spec
-from kvtier_operator.planning.devices import engine_devices
+from kvtier_operator.planning.devices import engine_devices, without_cuda
 from kvtier_operator.planning.geometry import Geometry
 from kvtier_operator.planning.plan import BackendPlan, Budget, BudgetLine, Tiers
 from kvtier_operator.planning.storage import EPHEMERAL_STORAGE, plan_storage, storage_bytes, tier_bytes
@@ -106,7 +106,8 @@ def _working_set(spec: Spec, geometry: Geometry, ranks: int) -> tuple[BudgetLine
         return (BudgetLine("engine working set", parse_bytes(given), f"{given} of resources.{where}.memory"),)
     server = BudgetLine("API server", API_SERVER_BYTES, f"{size(API_SERVER_BYTES)}: vLLM and torch, resident")
     if spec.engine.device is Device.CUDA:
-        why = f"{many(ranks, 'rank')} x {size(CUDA_RANK_BYTES)}: CUDA context, staging, loading shards"
+        context = "device's" if without_cuda(spec) else "CUDA"
+        why = f"{many(ranks, 'rank')} x {size(CUDA_RANK_BYTES)}: {context} context, staging, loading shards"
         return (server, BudgetLine("engine processes", CUDA_RANK_BYTES * ranks, why))
     cache = spec.engine.kv_cache_memory.bytes if spec.engine.kv_cache_memory else CPU_DEVICE_KV_CACHE_BYTES
     default = "" if spec.engine.kv_cache_memory else ", its default"

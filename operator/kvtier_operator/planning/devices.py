@@ -13,6 +13,14 @@ _OF_A_NETWORK: Final = ("rdma", "efa", "sriov", "roce", "infiniband", "hostdev",
 """How the words begin by which device plugins call network adapters: rdma/hca_shared_devices_a,
 vpc.amazonaws.com/efa, intel.com/intel_sriov_netdevice, nvidia.com/hostdev."""
 
+_AMD: Final = "amd.com"
+_INTEL: Final = "gpu.intel.com"
+_OTHER_MAKERS: Final = frozenset(
+    {_AMD, _INTEL, "habana.ai", "google.com", "aws.amazon.com", "huawei.com", "cambricon.com", "enflame.com"}
+    | {"mthreads.com", "tenstorrent.com", "qualcomm.com", "furiosa.ai", "rebellions.ai"}
+)
+"""Domains of device plugins whose devices run no CUDA; that of an unknown one may share NVIDIA's."""
+
 
 def is_device(resource: str) -> bool:
     """Whether a resource of a pod is a device plugin's.
@@ -36,6 +44,27 @@ def named_devices(spec: Spec) -> dict[str, str]:
     """Devices that the resource names itself; the limit, where it has both."""
     own = {**spec.engine.resources.requests, **spec.engine.resources.limits}
     return {name: str(count) for name, count in own.items() if is_device(name)}
+
+
+def without_cuda(spec: Spec) -> tuple[str, ...]:
+    """Devices that the resource names and that run no CUDA."""
+    return tuple(
+        name for name in named_devices(spec) if is_accelerator(name) and _domain(name) in _OTHER_MAKERS
+    )
+
+
+def not_tested(spec: Spec) -> tuple[str, ...]:
+    """Of them, those for which neither kvtier nor what it stands on is made: AMD's are GPUs like NVIDIA's."""
+    return tuple(name for name in without_cuda(spec) if _domain(name) != _AMD)
+
+
+def is_xpu(resource: str) -> bool:
+    """Whether it is an Intel GPU, which vLLM calls XPU."""
+    return _domain(resource) == _INTEL
+
+
+def _domain(resource: str) -> str:
+    return resource.partition("/")[0]
 
 
 def engine_devices(spec: Spec) -> dict[str, str]:

@@ -13,6 +13,7 @@ from kvtier_operator.planning.backends.kvtier_disk import disk_chunks, disk_sett
 from kvtier_operator.planning.backends.pages import PREFER_NOTE, page_bytes, required_pages
 from kvtier_operator.planning.backends.share import Share, index_bytes_per_rank
 from kvtier_operator.planning.backends.transfer import transfer_args
+from kvtier_operator.planning.devices import not_tested
 from kvtier_operator.planning.geometry import Geometry
 from kvtier_operator.planning.plan import BackendPlan
 from kvtier_operator.planning.units import ceil_div, round_up
@@ -54,12 +55,13 @@ def plan_kvtier(spec: Spec, geometry: Geometry) -> BackendPlan:
         blocks_per_chunk=blocks_per_chunk,
         **disk_settings(spec, mounts),
     )
+    by_driver = spec.engine.device is Device.CUDA and not not_tested(spec)
     return BackendPlan(
         args=transfer_args(kv_transfer_config(config)),
         mounts=mounts,
         image=images.kvtier_engine(spec.engine.device),
         tier_memory_bytes=0 if hugepages else engine_bytes * share.engines,
-        page_locked=spec.engine.device is Device.CUDA and cpu.memlock.policy is not Policy.OFF,
+        page_locked=by_driver and cpu.memlock.policy is not Policy.OFF,
         per_rank_overhead_bytes=index_bytes_per_rank(geometry, share, chunk_tokens, _INDEX_BYTES_PER_ENTRY)
         + ceil_div(disk_index_bytes, share.ranks_per_engine),
         cpu_bytes_per_rank=engine_bytes // share.ranks_per_engine,

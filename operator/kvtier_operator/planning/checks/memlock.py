@@ -6,6 +6,7 @@ from kvtier_operator.api.engine import Device
 from kvtier_operator.api.resource import Backend
 from kvtier_operator.api.tiers import Policy
 from kvtier_operator.planning.checks.check import CheckInput, Verdicts
+from kvtier_operator.planning.devices import not_tested
 from kvtier_operator.planning.plan import CheckResult
 from kvtier_operator.planning.units import size
 
@@ -20,7 +21,7 @@ def memlock(given: CheckInput) -> CheckResult:
     policy = given.spec.tiers.cpu.memlock.policy
     if given.spec.backend is not Backend.KVTIER:
         return _other_backend(given.spec.backend, policy)
-    on_cuda = given.spec.engine.device is Device.CUDA
+    on_cuda = given.spec.engine.device is Device.CUDA and not not_tested(given.spec)
     if policy is Policy.OFF:
         return _off(on_cuda=on_cuda)
     if policy is Policy.PREFER and on_cuda:
