@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from kvtier_operator.planning.model_shape.catalogue import shape_from_catalogue
+from kvtier_operator.planning.model_shape.catalogue import entries, shape_from_catalogue
 from kvtier_operator.planning.model_shape.experts import Experts
 from kvtier_operator.planning.model_shape.from_config import shape_from_config
 
@@ -115,3 +115,10 @@ def test_the_catalogue_says_the_same(entry: str, model: str, weights_bytes: int)
     assert listed.experts is not None
     assert described is not None
     assert listed.experts.within(weights_bytes) == pytest.approx(described.within(weights_bytes), rel=0.01)
+
+
+@pytest.mark.parametrize("entry", [name for name in entries() if name != "nvidia/DeepSeek-V3.2-NVFP4"])
+def test_every_entry_of_the_catalogue_tells_its_experts(entry: str) -> None:
+    shape = shape_from_catalogue(entry)
+    assert shape is not None
+    assert shape.experts is not None
