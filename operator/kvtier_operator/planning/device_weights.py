@@ -1,16 +1,17 @@
 """What one GPU holds of the weights: vLLM divides them over ranks, and may quantise them as it loads them."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import ceil
 from typing import Final
 
 from kvtier_operator.api.engine import EngineSpec
-from kvtier_operator.planning.extra_args import value_of
+from kvtier_operator.planning.extra_args import stands_for, value_of
 from kvtier_operator.planning.geometry import Geometry
 
 _OPTIONS: Final = ("--quantization", "-q", "--quantization-config")
+_OFFLOADING: Final = ("--cpu-offload-gb", "--offload-group-size")
 _WHOLE: Final = Fraction(1)
 _ONLINE: Final[Mapping[str, Fraction]] = {
     "fp8": Fraction(1, 2),
@@ -55,10 +56,17 @@ def rank_weights(engine: EngineSpec, geometry: Geometry) -> RankWeights | None:
     ranks, engines = engine.tensor_parallel_size, engine.data_parallel_size
     least, most = _left(engine, geometry)
     if engines > 1 and experts is None:
-        return RankWeights(ceil(weights * least / (ranks * engines)), ceil(weights * most / ranks))
-    shared = experts or 0 if engines > 1 else 0
-    of_rank = Fraction(weights - shared, ranks) + Fraction(shared, ranks * engines)
-    return RankWeights(ceil(of_rank * least), ceil(of_rank * most))
+        held = RankWeights(ceil(weights * least / (ranks * engines)), ceil(weights * most / ranks))
+    else:
+        shared = experts or 0 if engines > 1 else 0
+        of_rank = Fraction(weights - shared, ranks) + Fraction(shared, ranks * engines)
+        held = RankWeights(ceil(of_rank * least), ceil(of_rank * most))
+    return replace(held, least_bytes=0) if any(map(_offloads, engine.extra_args)) else held
+
+
+def _offloads(word: str) -> bool:
+    """Whether it has vLLM keep some of the weights in the host's memory, whole layers up to a bound."""
+    return any(stands_for(word, option) for option in _OFFLOADING)
 
 
 def online_quantization(engine: EngineSpec, geometry: Geometry) -> str:

@@ -143,3 +143,9 @@ def test_what_nothing_tells_of_experts_is_a_range() -> None:
     engine = {"gpuMemory": "141Gi", "dataParallelSize": 8}
     one = resource("a/b", geometry=geometry, engine=engine, model_fields={"weights": "642Gi"})
     says(verdict(device_cache, one), PASS, "Unknown", "80.25 GiB to 642 GiB on each of 8 GPUs", "cannot know")
+
+
+@pytest.mark.parametrize("word", ["--cpu-offload-gb=40", "--offload-group-size=8"])
+def test_weights_in_the_hosts_memory_are_not_refused(word: str) -> None:
+    one = resource(engine={"gpuMemory": "40Gi", "extraArgs": [word]})
+    says(verdict(device_cache, one), PASS, "Unknown", "0 B to 61.02 GiB on the one GPU")

@@ -1,4 +1,8 @@
-"""How much of a model's weights are routed experts, by configurations as published."""
+"""How much of a model's weights are routed experts, by configurations as published.
+
+Those of published models are what vLLM 0.32's own modules have of them (`w13_weight`, `w2_weight`), and the
+layers that predict tokens further on; vLLM pads gpt-oss's by 9 %.
+"""
 
 import json
 from pathlib import Path
