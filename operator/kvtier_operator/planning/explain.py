@@ -27,6 +27,7 @@ _GEOMETRY_FIGURES: Final = {
     "KV bytes per token and rank",
     "bytes per cached prefix",
     "weights bytes",
+    "active parameters",
 }
 
 
@@ -117,6 +118,8 @@ def _cut(text: str) -> str:
 def _human(value: int, name: str) -> str:
     if "seconds" in name:
         return f"{count(value)} s"
+    if "parameters" in name:
+        return f"{count(round(value / 1e6))} M"
     if "bytes per token" in name:
         return f"{count(value)} B"
     return size(value) if "bytes" in name else count(value)

@@ -2,6 +2,7 @@
 
 from kvtier_operator.api.engine import Device
 from kvtier_operator.api.resource import Spec
+from kvtier_operator.planning.active_parameters import active_parameters
 from kvtier_operator.planning.budget import START_S, load_s, pin_s, read_s
 from kvtier_operator.planning.device_weights import rank_weights
 from kvtier_operator.planning.ending import plan_ending
@@ -60,6 +61,8 @@ def _geometry_figures(spec: Spec, geometry: Geometry) -> tuple[Figure, ...]:
     if geometry.weights_bytes is not None:
         how = f"of one engine, all ranks together; {_weights_source(spec, geometry)}"
         figures.append(Figure("weights bytes", geometry.weights_bytes, how))
+    if (computing := active_parameters(geometry)) is not None:
+        figures.append(Figure("active parameters", computing.parameters, computing.how))
     return tuple(figures)
 
 

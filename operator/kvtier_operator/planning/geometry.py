@@ -10,6 +10,7 @@ from kvtier_operator.planning.model_shape.shape import LayerGroup, LayerKind, Mo
 
 if TYPE_CHECKING:
     from kvtier_operator.api.resource import Spec
+    from kvtier_operator.planning.model_shape.arithmetic import Arithmetic
     from kvtier_operator.planning.model_shape.draft import Draft
     from kvtier_operator.planning.observed import Observed
 
@@ -55,6 +56,8 @@ class Geometry:
             running engine knows; empty elsewhere.
         block_tokens_by_gpu: The same of `block_tokens`.
         has_sinks: Whether attention has learned logits beside those of its tokens.
+        arithmetic: What computes one token; None where only the weights tell.
+        parameter_bits: Of one parameter in the checkpoint.
         block_bytes: Bytes of one block of the device's pool on one rank, of whichever group; 0 if not known.
     """
 
@@ -88,6 +91,8 @@ class Geometry:
     block_tokens_by_gpu: tuple[int, ...] = ()
     has_sinks: bool = False
     block_bytes: int = 0
+    arithmetic: "Arithmetic | None" = None
+    parameter_bits: int = 16
 
     @property
     def keeps_states(self) -> bool:

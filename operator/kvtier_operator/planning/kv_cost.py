@@ -102,6 +102,8 @@ def kv_geometry(shape: ModelShape, spec: Spec) -> Geometry:
         bytes_per_prefix=per_prefix,
         block_tokens=cost.block_tokens,
         block_bytes=cost.groups.block_bytes,
+        arithmetic=shape.arithmetic,
+        parameter_bits=shape.parameter_bits,
         hybrid=len({group.kind for group in shape.groups}) > 1,
         group_block_tokens=tuple(group.block_tokens for group in cost.groups.groups),
         stored_once=split.stored_once,

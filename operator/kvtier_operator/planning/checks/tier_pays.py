@@ -1,10 +1,12 @@
 """Whether loading from a tier beats computing again."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from kvtier_operator.api.engine import Device
 from kvtier_operator.api.resource import Backend
+from kvtier_operator.planning.active_parameters import active_parameters
 from kvtier_operator.planning.checks.check import CheckInput, Verdicts
 from kvtier_operator.planning.plan import CheckResult
 from kvtier_operator.planning.units import count
@@ -40,42 +42,72 @@ _SPEEDS: Final = {
 _OPERATIONS_PER_PARAMETER: Final = (
     2  # a multiply and an add for each weight and token (Kaplan et al., 2001.08361)
 )
-_BYTES_PER_PARAMETER: Final = 2
+
+
+@dataclass(frozen=True, slots=True)
+class _Loading:
+    """What one tier takes to load.
+
+    Attributes:
+        tier: Its name.
+        token_s: Seconds of each token.
+        latency_s: Seconds whatever the tokens.
+    """
+
+    tier: str
+    token_s: float
+    latency_s: float
+
+    @property
+    def rate(self) -> str:
+        """In words."""
+        return f"loading from {self.tier} brings {count(int(1 / self.token_s))} tokens/s"
+
+    def pays(self, prefill_s: float) -> str:
+        """From how many tokens on: n = latency / (1 / prefill rate - bytes per token / bandwidth)."""
+        tokens = int(self.latency_s / (prefill_s - self.token_s)) + 1
+        return f"{self.rate}: it pays from {count(tokens)} cached tokens on"
 
 
 def tier_pays(given: CheckInput) -> CheckResult:
-    """Break-even tokens of the slowest tier: n = latency / (1 / prefill rate - bytes per token / bandwidth).
+    """Whether each tier is read sooner than a prompt is computed, by the parameters that compute a token."""
+    speed, ranks = _SPEEDS[given.spec.engine.device], given.spec.engine.tensor_parallel_size
+    tiers = _loading(given, speed)
+    computing = active_parameters(given.geometry)
+    if computing is None:
+        limits = ", ".join(each.rate for each in tiers)
+        return _VERDICTS.passed(f"{limits}: it pays where prefill is slower", reason="PrefillUnknown")
+    prefill_s = _OPERATIONS_PER_PARAMETER * computing.parameters / (speed.flops_per_rank * ranks)
+    prefill = f"prefill computes about {count(int(1 / prefill_s))} tokens/s"
+    slow = [each for each in tiers if each.token_s >= prefill_s]
+    if slow:
+        return _does_not_pay(given, slow, prefill)
+    said = "; ".join(each.pays(prefill_s) for each in tiers)
+    return _VERDICTS.passed(f"{prefill}; {said}", reason="Pays")
 
-    The prefill rate is estimated from the weights, all of them used for every token: too low for
-    mixture-of-experts models, whose break-even is therefore later than said.
-    """
-    speed, geometry = _SPEEDS[given.spec.engine.device], given.geometry
-    ranks = given.spec.engine.tensor_parallel_size
-    disk = given.tiers.disk is not None
-    latency_s = speed.disk_latency_s if disk else speed.cpu_latency_s
-    if disk:
-        load_s = geometry.kv_bytes_per_token / speed.disk_bytes_per_s
-    else:
-        load_s = geometry.kv_bytes_per_token_per_rank / speed.cpu_bytes_per_s
-    tier = "disk" if disk else "CPU"
-    limit = f"loading from {tier} brings {count(int(1 / load_s))} tokens/s"
-    if geometry.weights_bytes is None:
-        return _VERDICTS.passed(f"{limit}: it pays where prefill is slower", reason="PrefillUnknown")
-    parameters = geometry.weights_bytes / _BYTES_PER_PARAMETER
-    prefill_s = _OPERATIONS_PER_PARAMETER * parameters / (speed.flops_per_rank * ranks)
-    rates = f"{limit}, prefill computes about {count(int(1 / prefill_s))} tokens/s"
-    if load_s >= prefill_s:
-        advice = "leave the disk tier out" if disk else "serve this model without a KVCacheTier"
-        measures = disk and given.spec.backend is Backend.KVTIER
-        return _VERDICTS.warn(
-            "TierDoesNotPay",
-            f"{rates}: computing again is faster; {advice} unless `kvtier bench` shows otherwise",
-            by_itself=(
-                "measures both while it serves, and reads and writes the disk only where it is sooner"
-                if measures
-                else "lets the backend load from it all the same"
-            ),
-            field=f"spec.tiers.{tier.lower()}",
-        )
-    tokens = int(latency_s / (prefill_s - load_s)) + 1
-    return _VERDICTS.passed(f"{rates}: it pays from {count(tokens)} cached tokens on", reason="Pays")
+
+def _loading(given: CheckInput, speed: _Speed) -> tuple[_Loading, ...]:
+    geometry = given.geometry
+    cpu_s = geometry.kv_bytes_per_token_per_rank / speed.cpu_bytes_per_s
+    memory = _Loading("CPU", cpu_s, speed.cpu_latency_s)
+    if given.tiers.disk is None:
+        return (memory,)
+    disk_s = geometry.kv_bytes_per_token / speed.disk_bytes_per_s
+    return memory, _Loading("disk", disk_s, speed.disk_latency_s)
+
+
+def _does_not_pay(given: CheckInput, slow: Sequence[_Loading], prefill: str) -> CheckResult:
+    disk = slow[0].tier == "disk"
+    advice = "leave the disk tier out" if disk else "serve this model without a KVCacheTier"
+    measures = disk and given.spec.backend is Backend.KVTIER
+    return _VERDICTS.warn(
+        "TierDoesNotPay",
+        f"{', '.join(each.rate for each in slow)}, {prefill}: computing again is faster; {advice} unless "
+        "`kvtier bench` shows otherwise",
+        by_itself=(
+            "measures both while it serves, and reads and writes the disk only where it is sooner"
+            if measures
+            else "lets the backend load from it all the same"
+        ),
+        field=f"spec.tiers.{slow[0].tier.lower()}",
+    )

@@ -5,14 +5,18 @@ from dataclasses import replace
 from difflib import get_close_matches
 from functools import cache
 from importlib.resources import files
-from typing import Any
+from typing import Any, Final
 
 import yaml
 
+from kvtier_operator.planning.model_shape.arithmetic import Arithmetic
 from kvtier_operator.planning.model_shape.experts import Experts
 from kvtier_operator.planning.model_shape.from_config import shape_from_config
 from kvtier_operator.planning.model_shape.quantised_names import quantised
 from kvtier_operator.planning.model_shape.shape import CATALOGUE, ModelShape
+
+_BYTES_PER_PARAMETER: Final = 2
+"""Of the catalogue's weights, where it says no number of parameters."""
 
 
 @cache
@@ -51,6 +55,12 @@ def shape_from_catalogue(model: str) -> ModelShape | None:
     return _with_weights(shape, fields)
 
 
+def arithmetic_in_catalogue(model: str) -> Arithmetic | None:
+    """What computes one token of a model; None for one that is not in the catalogue."""
+    entry = entry_of(model)
+    return None if entry is None else _arithmetic(entry)
+
+
 def config_in_catalogue(model: str) -> Mapping[str, Any] | None:
     """The fields of its config.json that the catalogue has; None for a model that is not in it."""
     entry = entry_of(model)
@@ -74,7 +84,17 @@ def _with_weights(shape: ModelShape, fields: Mapping[str, Any]) -> ModelShape:
         shape,
         experts=shape.experts if share is None else Experts.by_share(share),
         is_quantised=shape.is_quantised or fields.get("is_quantised", False),
+        arithmetic=_arithmetic(fields),
     )
+
+
+def _arithmetic(fields: Mapping[str, Any]) -> Arithmetic | None:
+    """What computes one token: quantised or not, the same number of parameters."""
+    if (published := fields.get("active_parameters")) is not None:
+        return Arithmetic(published, "the catalogue, as published")
+    if (weights_bytes := fields.get("weights_bytes")) is None:
+        return None
+    return Arithmetic(weights_bytes // _BYTES_PER_PARAMETER, "the catalogue, all for every token")
 
 
 def similar(model: str) -> tuple[str, ...]:

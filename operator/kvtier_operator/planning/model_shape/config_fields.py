@@ -96,6 +96,11 @@ class ConfigFields:
         """
         return self._whole(*self._found(names), MOST_LAYERS)
 
+    def said(self, *names: str) -> builtins.int | None:
+        """First of these fields that is a whole number in the file itself; the defaults do not count."""
+        values = (self._text.get(name) for name in names)
+        return next((value for value in values if type(value) is builtins.int), None)
+
     def root_int(self, name: str) -> int | None:
         """A whole number that stands at the root; None where it is not there.
 

@@ -14,6 +14,7 @@ from kvtier_operator.planning.model_shape.architectures import (
     refuse_states_of_the_library,
     unknown_architecture,
 )
+from kvtier_operator.planning.model_shape.arithmetic import arithmetic
 from kvtier_operator.planning.model_shape.attention_sinks import has_sinks
 from kvtier_operator.planning.model_shape.checkpoint import checkpoint_cache, quantization_of
 from kvtier_operator.planning.model_shape.config_fields import TEXT_CONFIGS, ConfigFields
@@ -22,6 +23,7 @@ from kvtier_operator.planning.model_shape.image_attention import images_both_way
 from kvtier_operator.planning.model_shape.layer_groups import layer_groups
 from kvtier_operator.planning.model_shape.layer_kinds import is_chunked
 from kvtier_operator.planning.model_shape.longest_sequence import longest_sequence, longest_taken
+from kvtier_operator.planning.model_shape.parameter_bits import parameter_bits
 from kvtier_operator.planning.model_shape.prefixless import refuse_prefixless
 from kvtier_operator.planning.model_shape.shape import LayerKind, ModelShape
 from kvtier_operator.planning.model_shape.text_model import with_text_model
@@ -95,6 +97,8 @@ def shape_from_config(
         images_both_ways=images_both_ways(config, fields),
         has_sinks=has_sinks(fields),
         unknown_architecture=unknown_architecture(fields),
+        arithmetic=arithmetic(fields),
+        parameter_bits=parameter_bits(fields, _computes_in(config, fields)),
         notes=tuple(notes),
     )
 

@@ -1,10 +1,12 @@
 """Where a model's shape comes from: the resource, then the model's own config.json, then the catalogue."""
 
+from dataclasses import replace
+
 from kvtier_operator.api.model import ModelSpec
 from kvtier_operator.errors import InvalidInputError, Problem
 from kvtier_operator.planning.model_shape.from_config import shape_from_config
 from kvtier_operator.planning.model_shape.from_spec import shape_from_spec
-from kvtier_operator.planning.model_shape.shape import ModelShape
+from kvtier_operator.planning.model_shape.shape import CATALOGUE, ModelShape
 from kvtier_operator.planning.observed import Observed
 
 
@@ -18,7 +20,8 @@ def resolve_shape(model: ModelSpec, observed: Observed) -> ModelShape:
         return shape_from_spec(model.geometry)
     if observed.model_config is not None:
         source = observed.model_config_source or "config.json"
-        return shape_from_config(observed.model_config, source, weights_bytes=observed.weights_bytes)
+        read = shape_from_config(observed.model_config, source, weights_bytes=observed.weights_bytes)
+        return _with_arithmetic(read, model.name) if source.startswith(CATALOGUE) else read
     if model.config_ref is not None:
         missing = observed.model_config_missing or f"ConfigMap {model.config_ref.name} was not looked for"
         raise InvalidInputError("", Problem("spec.model.configRef", missing))
@@ -43,6 +46,15 @@ def resolve_shape(model: ModelSpec, observed: Observed) -> ModelShape:
             ),
         )
     return shape
+
+
+def _with_arithmetic(shape: ModelShape, name: str) -> ModelShape:
+    """The catalogue's fields, overridden, do not tell what computes one token; its entry does."""
+    from kvtier_operator.planning.model_shape.catalogue import (  # noqa: PLC0415 - as above
+        arithmetic_in_catalogue,
+    )
+
+    return replace(shape, arithmetic=arithmetic_in_catalogue(name))
 
 
 def _also(observed: Observed) -> str:

@@ -2,11 +2,14 @@
 
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from kvtier_operator.api.engine import KVCacheDtype
 from kvtier_operator.planning.model_shape.experts import Experts
 from kvtier_operator.planning.model_shape.state import State
+
+if TYPE_CHECKING:
+    from kvtier_operator.planning.model_shape.arithmetic import Arithmetic
 
 CATALOGUE: Final = "catalogue"
 """How the source of a shape begins that kvtier has itself."""
@@ -89,6 +92,8 @@ class ModelShape:
         images_both_ways: Whether an image's tokens attend to one another in both directions.
         has_sinks: Whether attention has learned logits beside those of its tokens.
         unknown_architecture: Name of the model's class where vLLM has none of that name.
+        arithmetic: What computes one token; None where only the weights tell.
+        parameter_bits: Of one parameter in the checkpoint.
         notes: What a reader of the report should know.
     """
 
@@ -113,4 +118,6 @@ class ModelShape:
     images_both_ways: bool = False
     has_sinks: bool = False
     unknown_architecture: str = ""
+    arithmetic: "Arithmetic | None" = None
+    parameter_bits: int = 16
     notes: tuple[str, ...] = ()

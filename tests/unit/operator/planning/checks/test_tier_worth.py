@@ -98,8 +98,54 @@ def test_a_tiny_model_computes_faster_than_memory_is_read() -> None:
 
 
 def test_prefill_cannot_be_estimated_without_weights() -> None:
-    result = verdict(tier_pays, resource("deepseek-ai/DeepSeek-V3", engine={"tensorParallelSize": 8}))
+    result = verdict(tier_pays, resource("x/y", geometry={"kvBytesPerToken": 262_144}))
     says(result, PASS, "PrefillUnknown")
+
+
+def test_experts_that_are_not_asked_compute_nothing() -> None:
+    # 98,304 B / 2 GB/s = 49 us a token of the disk, 2 x 3.3 billion / 400 TFLOP/s = 16.5 us
+    result = verdict(tier_pays, resource("Qwen/Qwen3-30B-A3B", tiers=DISK))
+    says(result, WARN, "TierDoesNotPay", "disk brings 20,345 tokens/s", "about 60,606 tokens/s")
+    assert "CPU" not in result.message
+    overridden = {"extraArgs": ["--hf-overrides", '{"rope_theta": 1}']}
+    for engine in ({}, overridden):
+        one = resource("Qwen/Qwen3-30B-A3B", engine=engine)
+        says(verdict(tier_pays, one), PASS, "Pays", "60,606 tokens/s")
+
+
+@pytest.mark.parametrize("model", ["Qwen/Qwen3-32B", "Qwen/Qwen3-32B-AWQ", "Qwen/Qwen3-32B-FP8"])
+def test_quantised_weights_are_no_fewer_parameters(model: str) -> None:
+    one = resource(model, model_fields={"weights": "18Gi"}, backend="LMCache", tiers=DISK)
+    says(verdict(tier_pays, one), PASS, "Pays", "6,104 tokens/s", "from 611 cached tokens")
+
+
+@pytest.mark.parametrize(
+    ("quantization", "gib"),
+    [
+        (None, 64),
+        ({"quant_method": "awq", "bits": 4}, 16),
+        ({"quant_method": "gptq"}, 16),
+        ({"quant_method": "fp8"}, 32),
+        ({"quant_method": "mxfp4"}, 16),
+        ({"quantization": {"quant_algo": "NVFP4"}, "producer": {"name": "modelopt"}}, 16),
+        ({"quant_method": "compressed-tensors", "config_groups": {"a": {"weights": {"num_bits": 8}}}}, 32),
+        ({"quant_method": "bitsandbytes", "load_in_4bit": True}, 16),
+    ],
+)
+def test_weights_tell_by_the_bytes_of_a_parameter(quantization: dict[str, object] | None, gib: int) -> None:
+    # a config.json without the size of its MLPs
+    observed = Observed(model_config=TINY | {"quantization_config": quantization}, weights_bytes=gib << 30)
+    # 32 Gi parameters: 400 TFLOP/s / (2 x 34.4 billion)
+    says(verdict(tier_pays, resource("x/y"), observed), PASS, "Pays", "about 5,820 tokens/s")
+
+
+def test_memory_and_disk_are_both_judged() -> None:
+    both = verdict(tier_pays, resource(backend="LMCache", tiers=DISK))
+    says(both, PASS, "Pays", "from CPU", "from 32 cached tokens", "from disk", "from 611 cached tokens")
+    observed = Observed(model_config=TINY, weights_bytes=14_600_000)
+    neither = verdict(tier_pays, resource("x/y", tiers=DISK), observed)
+    says(neither, WARN, "TierDoesNotPay", "from CPU", "from disk", "serve this model without")
+    assert neither.field == "spec.tiers.cpu"
 
 
 def test_the_cpu_computes_slowly() -> None:
