@@ -217,6 +217,30 @@ REFUSED: Final = {
         "spec.router.gateway.parentRef.namespace: 'Front' is no name here; write a-z, 0-9 and -, with a "
         "letter or a digit at both ends",
     ),
+    "a token for the name of its Secret": Refused(
+        {"spec.model.tokenSecretRef": {"name": "hf_token", "key": "a b"}},
+        "spec.model.tokenSecretRef.name: the text is no name here; write a-z, 0-9, - and ., with a letter or "
+        "a digit at both ends and beside each dot\n"
+        "spec.model.tokenSecretRef.key: the text is no key of a Secret; write letters, digits, -, _ and .",
+    ),
+    **{
+        f"a name that no object has: {path}{below}": Refused(
+            {path: value},
+            f"{path}{below}: 'A_b' is no name here; write a-z, 0-9, - and ., with a letter or a digit at "
+            "both ends and beside each dot",
+        )
+        for path, value, below in (
+            ("spec.imagePullSecrets", [{"name": "A_b"}], "[0].name"),
+            ("spec.engine.priorityClassName", "A_b", ""),
+            ("spec.router.gateway", {"parentRef": {"name": "A_b"}}, ".parentRef.name"),
+            (
+                "spec.model.volume",
+                {"persistentVolumeClaim": {"claimName": "A_b"}},
+                ".persistentVolumeClaim.claimName",
+            ),
+            ("spec.model.volume", {"ephemeral": {"storageClassName": "A_b"}}, ".ephemeral.storageClassName"),
+        )
+    },
     "a scheme in capitals": Refused(
         {"spec.model.source": "S3://bucket/qwen"},
         "spec.model.source: 'S3://bucket/qwen' is no source; write SCHEME://PLACE, with the scheme in lower "

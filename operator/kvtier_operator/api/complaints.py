@@ -18,6 +18,7 @@ _MAY_BE_SECRET: Final = (
     ("spec", "engine", "env"),
     ("spec", "engine", "extraArgs"),
     ("spec", "model", "fetcher"),
+    ("spec", "model", "tokenSecretRef"),
 )
 """Where somebody may have typed a secret: HF_TOKEN=..., --api-key ..."""
 _PICKER_VERSION: Final = ("spec", "router", "version")

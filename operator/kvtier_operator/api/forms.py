@@ -6,6 +6,7 @@ from typing import Final
 from kvtier_operator.api.dns_names import LABEL_PATTERN, SUBDOMAIN_PATTERN
 from kvtier_operator.api.env import VARIABLE_PATTERN
 from kvtier_operator.api.image_name import IMAGE_NAME_PATTERN
+from kvtier_operator.api.model import KEY_PATTERN
 from kvtier_operator.api.model_source import SOURCE_PATTERN
 from kvtier_operator.api.router import HOST_PATTERN, VERSION_PATTERN
 from kvtier_operator.api.scheduling import REQUEST_PATTERN
@@ -25,6 +26,7 @@ FORMS: Final[Mapping[str, str]] = {
     PATH_PATTERN: "is no absolute path; begin it with /",
     VARIABLE_PATTERN: "is no name of a variable; write letters, digits, _, - and ., no digit first, and its "
     "value into value",
+    KEY_PATTERN: "is no key of a Secret; write letters, digits, -, _ and .",
     REQUEST_PATTERN: "is no request of a claim; write REQUEST or REQUEST/SUBREQUEST in a-z, 0-9 and -",
 }
 """By the regular expression that a text must match; pydantic and the API server quote that alone."""

@@ -1,5 +1,7 @@
 """`spec.model`: which model is served, and its KV geometry where kvtier does not know it."""
 
+from typing import Final
+
 from pydantic import Field
 
 from kvtier_operator.api.base import ApiModel, rule
@@ -7,13 +9,21 @@ from kvtier_operator.api.dns_names import SUBDOMAIN_PATTERN
 from kvtier_operator.api.model_source import SourcedModel
 from kvtier_operator.api.quantity import ByteQuantity
 
+KEY_PATTERN: Final = "^[-._a-zA-Z0-9]+$"
+
 
 class SecretKeyRef(ApiModel):
     """A key of a Secret in the resource's namespace."""
 
-    name: str = Field(description="Name of the Secret.", min_length=1, max_length=253)
+    name: str = Field(
+        description="Name of the Secret.", min_length=1, max_length=253, pattern=SUBDOMAIN_PATTERN
+    )
     key: str = Field(
-        "HF_TOKEN", description="Key in the Secret that holds the token.", min_length=1, max_length=253
+        "HF_TOKEN",
+        description="Key in the Secret that holds the token.",
+        min_length=1,
+        max_length=253,
+        pattern=KEY_PATTERN,
     )
 
 

@@ -7,7 +7,7 @@ from typing import Any, Final, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from kvtier_operator.api.base import ApiModel, rule
-from kvtier_operator.api.dns_names import LABEL_PATTERN
+from kvtier_operator.api.dns_names import LABEL_PATTERN, SUBDOMAIN_PATTERN
 from kvtier_operator.api.engine import EngineSpec
 from kvtier_operator.api.model import ModelSpec
 from kvtier_operator.api.router import RouterSpec
@@ -35,7 +35,9 @@ class Backend(StrEnum):
 class ImagePullSecret(ApiModel):
     """A Secret to pull images with, in the resource's namespace."""
 
-    name: str = Field(description="Name of the Secret.", min_length=1, max_length=253)
+    name: str = Field(
+        description="Name of the Secret.", min_length=1, max_length=253, pattern=SUBDOMAIN_PATTERN
+    )
 
 
 class Observability(ApiModel):

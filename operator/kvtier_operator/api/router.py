@@ -98,7 +98,9 @@ class BodySize(ByteQuantity):
 class ParentRef(ApiModel):
     """The Gateway that takes the requests."""
 
-    name: str = Field(description="Name of the Gateway.", min_length=1, max_length=253)
+    name: str = Field(
+        description="Name of the Gateway.", min_length=1, max_length=253, pattern=SUBDOMAIN_PATTERN
+    )
     namespace: str | None = Field(
         None,
         description="Namespace of the Gateway; the resource's own when empty.",

@@ -190,5 +190,6 @@ PriorityClassName = Annotated[
         description="Priority class of these pods, which must exist; the cluster's default when empty.",
         min_length=1,
         max_length=253,
+        pattern=SUBDOMAIN_PATTERN,
     ),
 ]

@@ -5,6 +5,7 @@ from typing import Any, Final
 from pydantic import Field
 
 from kvtier_operator.api.base import ApiModel, rule
+from kvtier_operator.api.dns_names import SUBDOMAIN_PATTERN
 
 PATH_PATTERN: Final = "^/"
 
@@ -13,14 +14,23 @@ class EphemeralVolume(ApiModel):
     """A volume made with each pod and gone with it."""
 
     storage_class_name: str | None = Field(
-        None, description="Storage class; the cluster's default when empty.", min_length=1, max_length=253
+        None,
+        description="Storage class; the cluster's default when empty.",
+        min_length=1,
+        max_length=253,
+        pattern=SUBDOMAIN_PATTERN,
     )
 
 
 class PersistentVolumeClaim(ApiModel):
     """A claim that exists already."""
 
-    claim_name: str = Field(description="Name of the PersistentVolumeClaim.", min_length=1, max_length=253)
+    claim_name: str = Field(
+        description="Name of the PersistentVolumeClaim.",
+        min_length=1,
+        max_length=253,
+        pattern=SUBDOMAIN_PATTERN,
+    )
 
 
 class HostPath(ApiModel):
