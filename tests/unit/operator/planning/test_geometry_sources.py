@@ -105,3 +105,16 @@ def test_a_config_that_cannot_be_sized_names_its_field(change: dict[str, Any], f
         resolve_geometry(resource("x/y").spec, observed)
     assert refused.value.source == "config.json"
     assert refused.value.problems[0].field == field
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"hidden_size": -1}, "-1 is not a whole number of 0 or more"),
+        ({"hybrid_layer_pattern": "01"}, "'01' is not a list of whole numbers"),
+    ],
+)
+def test_what_stands_in_place_of_a_number_is_shown(change: dict[str, Any], said: str) -> None:
+    with pytest.raises(InvalidInputError) as refused:
+        resolve_geometry(resource("x/y").spec, Observed(model_config=LLAMA | change))
+    assert refused.value.problems[0].message == said
