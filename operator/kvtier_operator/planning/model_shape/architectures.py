@@ -4,7 +4,7 @@ Read as vLLM 0.32 and 0.33 read it: model_executor/models/registry.py.
 """
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import cache
 from importlib.resources import files
 from typing import Any, Final
@@ -21,10 +21,12 @@ SUFFIXES: Final = (
 
 
 def architectures_of(config: ConfigFields) -> tuple[str, ...]:
-    """The names in a file; empty where it has none."""
-    named = config.root("architectures")
-    listed = isinstance(named, Sequence) and not isinstance(named, str)
-    return tuple(str(each) for each in named) if listed and isinstance(named, Sequence) else ()
+    """The names in a file; empty where it has none.
+
+    Raises:
+        InvalidInputError: They are no list of words.
+    """
+    return config.root_strings("architectures")
 
 
 def without_own_class(config: ConfigFields) -> str:

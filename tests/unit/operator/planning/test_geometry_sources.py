@@ -110,8 +110,8 @@ def test_a_config_that_cannot_be_sized_names_its_field(change: dict[str, Any], f
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        ({"hidden_size": -1}, "-1 is not a whole number of 0 or more"),
-        ({"hybrid_layer_pattern": "01"}, "'01' is not a list of whole numbers"),
+        ({"hidden_size": -1}, "got -1, must be a whole number from 0 to 2,147,483,647"),
+        ({"hybrid_layer_pattern": "01"}, "got '01', must be a list of whole numbers"),
     ],
 )
 def test_what_stands_in_place_of_a_number_is_shown(change: dict[str, Any], said: str) -> None:

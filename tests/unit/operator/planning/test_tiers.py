@@ -46,7 +46,6 @@ def test_chunks_are_rounded_up_to_the_backends_alignment() -> None:
     [
         ("Qwen/Qwen3-32B", "KVTier", "keep tokens alone"),
         ("openai/gpt-oss-20b", "KVTier", ""),
-        ("openai/gpt-oss-20b", "LMCacheMP", ""),  # its tiers do not depend on it, the device does
     ],
 )
 def test_a_prefix_length_that_changes_nothing_is_told(model: str, backend: str, said: str) -> None:
