@@ -11,13 +11,14 @@ import sys
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from kvtier_operator.generate import model_architectures, model_defaults, model_encoders
+from kvtier_operator.generate import model_architectures, model_defaults, model_encoders, serve_options
 from kvtier_operator.generate.files import ROOT
 
 _FILES: Final[Mapping[str, Callable[[], str | None]]] = {
     model_defaults.PATH: model_defaults.model_defaults,
     model_encoders.PATH: model_encoders.model_encoders,
     model_architectures.PATH: model_architectures.model_architectures,
+    serve_options.PATH: serve_options.serve_options,
 }
 _PIN: Final = re.compile(r"^([a-z0-9-]+)==([^ ;\\]+)", re.MULTILINE)
 

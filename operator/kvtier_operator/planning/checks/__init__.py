@@ -39,6 +39,7 @@ from kvtier_operator.planning.checks.hugepages_backend import hugepages_backend
 from kvtier_operator.planning.checks.hugepages_pool import hugepages_pool
 from kvtier_operator.planning.checks.hybrid_manager import hybrid_manager
 from kvtier_operator.planning.checks.hybrid_models import hybrid_models
+from kvtier_operator.planning.checks.known_arguments import known_arguments
 from kvtier_operator.planning.checks.lmcache_chunk import lmcache_chunk
 from kvtier_operator.planning.checks.lmcache_deprecated import lmcache_deprecated
 from kvtier_operator.planning.checks.machine_disk import machine_disk
@@ -84,6 +85,7 @@ CHECKS: Final[tuple[Check, ...]] = (
     model_length,
     backend_device,
     lmcache_deprecated,
+    known_arguments,
     reserved_arguments,
     unplanned_arguments,
     reserved_environment,

