@@ -14,21 +14,26 @@ _REASON: Final = "ArgumentNotKnown"
 
 
 def known_arguments(given: CheckInput) -> CheckResult:
-    """An engine ends at once, with its usage, at a word that its minor does not take."""
-    words = given.spec.engine.extra_args
+    """An engine ends at once, with its usage, at a word that its minor does not take.
+
+    An image of somebody's own may have a fork or a plugin that takes more.
+    """
+    words, image = given.spec.engine.extra_args, given.spec.engine.image
     if not words:
         return _VERDICTS.passed("no arguments of the resource's own")
-    minor = vllm_minor(given.spec.engine.image)
+    minor = vllm_minor(image)
     minors = (minor,) if minor in MINORS else MINORS
     found = {each: [*refused(words, serve_options(each))] for each in minors}
     refusing = {each: faults for each, faults in found.items() if faults}
     if not refusing:
         return _VERDICTS.passed("vLLM's parser takes them")
     if len(refusing) == len(found):
-        return _VERDICTS.reject_each(_REASON, [*_told(_common(refusing) or refusing).items()])
+        refusing = _common(refusing) or refusing
+        if image is None or minor is not None:
+            return _VERDICTS.reject_each(_REASON, [*_told(refusing).items()])
     (field, said), *others = _told(refusing).items()
     message = "; ".join((said, *(f"{place}: {each}" for place, each in others)))
-    return _VERDICTS.warn(_REASON, message, field=field)
+    return _VERDICTS.warn(_REASON, message, field=field, by_itself="passes them on as they are written")
 
 
 def _common(refusing: dict[int, list[Fault]]) -> dict[int, list[Fault]]:

@@ -87,3 +87,8 @@ def test_words_of_which_no_minor_has_all() -> None:
 def test_all_of_them_are_told_at_once() -> None:
     result = verdict(known_arguments, one("--foo", "1", "--seed=x", "--bar"))
     says(result, REJECT, "ArgumentNotKnown", "--foo", "extraArgs[2]: --seed x", "extraArgs[3]: vLLM has")
+
+
+def test_an_image_of_ones_own_may_know_more() -> None:
+    result = verdict(known_arguments, one("--of-a-plugin", image="r.example/fork:7"))
+    says(result, WARN, "ArgumentNotKnown", "no option --of-a-plugin", "by itself kvtier passes them on")
