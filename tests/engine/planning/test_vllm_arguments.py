@@ -127,7 +127,7 @@ def _engine_of_everything(words: list[str]) -> KVCacheTier:
 STATES = ("--mamba-block-size", "--mamba-cache-mode")
 
 
-@pytest.mark.parametrize("option", sorted({*REFUSED} - {"--prefix-match-unit", *STATES}))
+@pytest.mark.parametrize("option", sorted({*REFUSED} - {"--pooler-config", "--prefix-match-unit", *STATES}))
 def test_an_option_that_reaches_vllm_is_seen_by_the_check_of_unplanned_ones(option: str) -> None:
     for words in _ways_that_reach_vllm(option):
         seen = verdict(unplanned_arguments, _engine_of_everything(words))
