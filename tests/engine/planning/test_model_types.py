@@ -28,8 +28,12 @@ _OTHERS: Final = {
 # Of which the type alone does not tell, but every published file does: the field is its class's own.
 _OF_A_FIELD: Final = {
     *(
+        "axk2",
         "chatglm",
+        "dbrx",
+        "hrm_text",
         "longcat_flash",
+        "minicpm3",
         "mpt",
         "speech_to_text",
         "step3_text",

@@ -136,11 +136,12 @@ def test_nothing_outlives_a_run_that_was_killed(resource: WriteResource, start_r
 def test_a_vllm_that_dies_at_start_is_explained_in_a_few_lines(
     resource: WriteResource, start_run: StartRun
 ) -> None:
-    with start_run(resource(extra_args=("--no-such-argument",)), "--port", str(port())) as run:
+    unknown = ("--attention-config", '{"no_such_field": 1}')  # what is within JSON no check looks at
+    with start_run(resource(extra_args=unknown), "--port", str(port())) as run:
         status, output = run.finish()
     assert status == 3
     assert "engine-0 ended with exit status 2 while it was starting; its log says:" in output
-    assert "error: unrecognized arguments: --no-such-argument" in output
+    assert "error: argument --attention-config" in output
     assert "Traceback" not in output
     assert len(output.splitlines()) < 12
 

@@ -114,9 +114,9 @@ class ConfigFields:
             return None
         # NaN is in no range
         if not isinstance(value, builtins.int | float) or isinstance(value, bool) or not 0 <= value <= most:
-            raise self.wrong(name, f"{shown(value)} is not a whole number from 0 to {most:,}")
+            raise self.wrong(name, f"got {shown(value)}, must be a whole number from 0 to {most:,}")
         if value != builtins.int(value):
-            raise self.wrong(name, f"{shown(value)} is not a whole number")
+            raise self.wrong(name, f"got {shown(value)}, must be a whole number")
         return builtins.int(value)
 
     def period(self, *names: str) -> int | None:
@@ -191,7 +191,7 @@ class ConfigFields:
             return ()
         whole = isinstance(value, list | tuple) and all(type(item) is builtins.int for item in value)
         if not isinstance(value, list | tuple) or not whole:
-            raise self.wrong(name, f"{shown(value)} is not a list of whole numbers")
+            raise self.wrong(name, f"got {shown(value)}, must be a list of whole numbers")
         return self._short(name, tuple(value))
 
     def _short(self, name: str, entries: Entries) -> Entries:

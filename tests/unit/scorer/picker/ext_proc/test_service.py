@@ -180,7 +180,7 @@ async def test_what_clients_choose_is_visible_and_short_in_the_log(
     await service.ask(
         json.dumps(body).encode(), headers={"x-request-id": "1\nforged", "authorization": "Bearer t"}
     )
-    [line] = caplog.records
+    [line] = [each for each in caplog.records if each.name.startswith("kvtier_scorer")]
     assert line.getMessage() == "request 1\\nforged goes to pod"
     told = vars(line)
     assert told["request_id"] == "1\\nforged"
