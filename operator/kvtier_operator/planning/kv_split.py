@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from kvtier_operator.api.engine import EngineSpec, KVCacheDtype
-from kvtier_operator.planning.block_tokens import Architecture
+from kvtier_operator.planning.block_tokens import Architecture, Elements
 from kvtier_operator.planning.cache_cell import BOUNDARY_LAYERS, cell_bytes, packs_keys_and_values
 from kvtier_operator.planning.extra_args import value_of
 from kvtier_operator.planning.model_shape.shape import LayerGroup, LayerKind, ModelShape
@@ -17,8 +17,6 @@ from kvtier_operator.planning.units import ceil_div
 
 STATE_DTYPE: Final = "--mamba-cache-dtype"
 RECURRENT_DTYPE: Final = "--mamba-ssm-cache-dtype"
-_FP8: Final = {KVCacheDtype.FP8, KVCacheDtype.FP8_E4M3}
-_WHOLE: Final = {KVCacheDtype.AUTO, KVCacheDtype.FLOAT16, KVCacheDtype.BFLOAT16}
 _FLOAT_BYTES: Final = {"float32": 4, "float": 4, "half": 2, "float16": 2, "bfloat16": 2}
 
 
@@ -53,7 +51,7 @@ class Split:
         return cls(
             ranks=engine.tensor_parallel_size,
             dtype=dtype,
-            sparse_dtype=KVCacheDtype.FP8_DS_MLA if dtype in _FP8 else dtype,
+            sparse_dtype=KVCacheDtype.FP8_DS_MLA if Elements.of(dtype) is Elements.FP8 else dtype,
             own_bytes=own_bytes,
             conv_bytes=_FLOAT_BYTES.get(value_of(arguments, STATE_DTYPE) or "", own_bytes),
             state_dtype_bytes=_FLOAT_BYTES.get(value_of(arguments, RECURRENT_DTYPE) or "", 0),
@@ -73,7 +71,7 @@ class Split:
         """Dtype in which layers of this group are kept."""
         if group.own_dtype:
             return KVCacheDtype.AUTO
-        if group.sparse_heads and self.dtype not in _WHOLE:
+        if group.sparse_heads and Elements.of(self.dtype) is not Elements.OWN:
             return KVCacheDtype.FP8  # of a byte, without scales (vLLM, models/minimax_m3/nvidia/model.py)
         return self.sparse_dtype if group.sparse else self.dtype
 
@@ -102,7 +100,9 @@ def split_on(gpu: Architecture, split: Split, shape: ModelShape) -> Split:
       data-centre GPUs for GLM (models/config.py, GlmMoeDsaForCausalLM).
     """
     auto = split.dtype is KVCacheDtype.AUTO
-    if gpu is Architecture.BLACKWELL and (split.dtype in _FP8 or (auto and shape.fp8_by_gpu)):
+    if gpu is Architecture.BLACKWELL and (
+        Elements.of(split.dtype) is Elements.FP8 or (auto and shape.fp8_by_gpu)
+    ):
         return replace(split, sparse_dtype=KVCacheDtype.FP8)
     if gpu is Architecture.BLACKWELL_WORKSTATION and auto:
         return replace(split, sparse_dtype=KVCacheDtype.FP8_DS_MLA)
