@@ -11,7 +11,7 @@ from kvtier_operator.planning.checks.check import CheckInput
 from kvtier_operator.planning.geometry import resolve_geometry
 from kvtier_operator.planning.observed import Machine, Observed
 from kvtier_operator.planning.plan import BackendPlan, Budget, Tiers
-from kvtier_operator.planning.router import plan_router
+from kvtier_operator.planning.router.picker_config import plan_router
 from kvtier_operator.planning.tiers import plan_tiers
 
 MODEL = "Qwen/Qwen3-32B"

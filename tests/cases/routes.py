@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from kvtier_operator.planning.route_claims import Claim, Hidden
-from kvtier_operator.planning.route_order import RouteOrder
+from kvtier_operator.planning.router.route_claims import Claim, Hidden
+from kvtier_operator.planning.router.route_order import RouteOrder
 
 Document = dict[str, Any]
 

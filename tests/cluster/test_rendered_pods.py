@@ -9,7 +9,7 @@ from kubernetes import client
 from tests.cluster.harness.shipped import RESTRICTED
 
 from kvtier_operator.cli.yaml_documents import read_documents
-from kvtier_operator.reconcile.matching import says
+from kvtier_operator.reconcile.apply.matching import says
 
 OUTPUT = Path(__file__).parents[1] / "unit" / "operator" / "golden" / "output"
 NAMESPACE = "rendered-pods"

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pydantic import TypeAdapter
-from tests.unit.scorer.picker.bodies.any_body import KINDS, bodies, values
+from tests.unit.scorer.picker.gateway.bodies.any_body import KINDS, bodies, values
 
 from kvtier_scorer.errors import RefusedRequestError
-from kvtier_scorer.picker.bodies import parsed
+from kvtier_scorer.picker.gateway.bodies import parsed
 
 pytestmark = [pytest.mark.engine, pytest.mark.filterwarnings("ignore")]
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import yaml
 
-from kvtier_operator.planning import images
+from kvtier_operator.planning.pod import images
 from kvtier_scorer.config import builtin
 
 ROOT = Path(__file__).parents[2]

@@ -15,11 +15,11 @@ import torch
 
 from kvtier_connector.bench.hugepages import reserved
 from kvtier_connector.config import GIB, Policy
-from kvtier_connector.core import pin, region
-from kvtier_connector.core.copyplan import CopyPlan, Layout, Page, plan_copies
-from kvtier_connector.core.pieces import pieces_of
+from kvtier_connector.core.copies.copyplan import CopyPlan, Layout, Page, plan_copies
+from kvtier_connector.core.region import pin, region
+from kvtier_connector.core.region.pieces import pieces_of
 from kvtier_connector.errors import ConnectorError
-from kvtier_connector.vllm.copier import Copier
+from kvtier_connector.vllm.copies.copier import Copier
 
 BLOCK_BYTES: Final = (128 << 10, 512 << 10, 2 << 20, 8 << 20)
 Direction = Literal["to_device", "from_device"]
@@ -56,7 +56,7 @@ class Gpu:
             raise ConnectorError(
                 f"no GPU: PyTorch {torch.__version__} finds no CUDA device; run this where vLLM serves on one"
             )
-        from kvtier_connector.vllm.copier_cuda import CudaCopier  # noqa: PLC0415 - needs CUDA
+        from kvtier_connector.vllm.copies.copier_cuda import CudaCopier  # noqa: PLC0415 - needs CUDA
 
         self._copier = CudaCopier()
         self.copier: Copier = self._copier

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Final
 
 from kvtier_connector.config import HUGEPAGE_BYTES
-from kvtier_connector.core.pages import free_pages
+from kvtier_connector.core.region.pages import free_pages
 
 PAGE_BYTES: Final = HUGEPAGE_BYTES[0]
 _POOL: Final = Path("/proc/sys/vm/nr_hugepages")

@@ -42,7 +42,7 @@ class KVTierSubject:
     """This package's index, called as its manager calls it."""
 
     def __init__(self, capacity: int) -> None:
-        from kvtier_connector.core.index import BlockIndex  # noqa: PLC0415 - counted in this subject's memory only
+        from kvtier_connector.core.index.index import BlockIndex  # noqa: PLC0415 - counted in this subject's memory only
 
         self._index = BlockIndex(capacity, 36)
 

@@ -14,9 +14,9 @@ from typing import Any, Final
 
 from kvtier_connector.bench.hugepages import PAGE_BYTES, reserved
 from kvtier_connector.config import GIB, HUGEPAGE_BYTES, Policy
-from kvtier_connector.core import pin, region
-from kvtier_connector.core.pieces import pieces_of
-from kvtier_connector.core.region_report import SMALL, TRANSPARENT
+from kvtier_connector.core.region import pin, region
+from kvtier_connector.core.region.pieces import pieces_of
+from kvtier_connector.core.region.report import SMALL, TRANSPARENT
 
 SAMPLE_BYTES: Final = GIB
 ROUNDS: Final = 9

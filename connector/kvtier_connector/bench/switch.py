@@ -18,7 +18,7 @@ from vllm.distributed.kv_transfer.kv_connector.v1.base import (
 from vllm.v1.core.sched.scheduler import Scheduler
 from vllm.v1.request import Request
 
-from kvtier_connector.vllm.quiet_steps import NOTHING
+from kvtier_connector.vllm.offloading.quiet_steps import NOTHING
 from kvtier_connector.vllm.upstream import process_connector, set_process_connector
 
 _CONNECTED: Final = "kvtier_bench_connected"

@@ -3,7 +3,7 @@
 import mmap
 import os
 
-from kvtier_connector.core.allocation import allocated
+from kvtier_connector.core.machine.allocation import allocated
 from kvtier_connector.errors import ConnectorError
 
 

@@ -32,22 +32,32 @@ from vllm.v1.request import Request
 
 from kvtier_connector.complete import refusals
 from kvtier_connector.config import parse_extra_config
-from kvtier_connector.core.growth_words import GrowthWords, together
+from kvtier_connector.core.region.growth_words import GrowthWords, together
 from kvtier_connector.errors import SettingError
-from kvtier_connector.vllm.block_hash import warn_of
-from kvtier_connector.vllm.disk_side import DiskSide, KeptOffDisk
-from kvtier_connector.vllm.layer_places import layer_places
-from kvtier_connector.vllm.manager import KVTierManager
+from kvtier_connector.vllm.copies.layer_places import layer_places
+from kvtier_connector.vllm.disk.open import open_disk
+from kvtier_connector.vllm.disk.side import DiskSide, KeptOffDisk
 from kvtier_connector.vllm.meaning import key_bytes
-from kvtier_connector.vllm.open_disk import open_disk
-from kvtier_connector.vllm.prefill_clock import PrefillClock
-from kvtier_connector.vllm.quiet_steps import NOTHING, busy_part, grain_tokens
-from kvtier_connector.vllm.reset_fence import ResetFence
-from kvtier_connector.vllm.state_chunks import warn_of_states
-from kvtier_connector.vllm.step_loads import StepLoads, asks_for_layers, step_budget_tokens, within_step
-from kvtier_connector.vllm.transfer import KVTierWorkerMetadata, NumberedOrders, WorkerOffer, numbered
+from kvtier_connector.vllm.offloading.block_hash import warn_of
+from kvtier_connector.vllm.offloading.manager import KVTierManager
+from kvtier_connector.vllm.offloading.prefill_clock import PrefillClock
+from kvtier_connector.vllm.offloading.quiet_steps import NOTHING, busy_part, grain_tokens
+from kvtier_connector.vllm.offloading.reset_fence import ResetFence
+from kvtier_connector.vllm.offloading.state_chunks import warn_of_states
+from kvtier_connector.vllm.offloading.step_loads import (
+    StepLoads,
+    asks_for_layers,
+    step_budget_tokens,
+    within_step,
+)
+from kvtier_connector.vllm.offloading.transfer import (
+    KVTierWorkerMetadata,
+    NumberedOrders,
+    WorkerOffer,
+    numbered,
+)
+from kvtier_connector.vllm.offloading.worker import KVTierWorker
 from kvtier_connector.vllm.upstream import UpstreamScheduler, UpstreamWorker
-from kvtier_connector.vllm.worker import KVTierWorker
 
 _IDLE_WAIT_S: Final = 0.05
 """Long enough that an engine which waits for a load takes no core from its copies, short enough that a new

@@ -33,13 +33,13 @@ from kvtier_connector.config import KEY_BYTES, disk_aligned
 from kvtier_connector.core.disk.report import Progress
 from kvtier_connector.core.disk.store import StoreRequest
 from kvtier_connector.core.disk.tier import DiskTier
+from kvtier_connector.vllm.disk.open import holder, open_tier, replica_folder
 from kvtier_connector.vllm.logger import log
-from kvtier_connector.vllm.metrics_disk import DEFINITIONS, DEGRADED, DiskMetrics
-from kvtier_connector.vllm.open_disk import holder, open_tier, replica_folder
-from kvtier_connector.vllm.secondary_jobs import Job, Jobs
-from kvtier_connector.vllm.secondary_meaning import tier_fingerprint
-from kvtier_connector.vllm.secondary_memory import LentMemory
-from kvtier_connector.vllm.secondary_settings import SecondarySettings, named, parse, where
+from kvtier_connector.vllm.metrics.disk_tier import DEFINITIONS, DEGRADED, DiskMetrics
+from kvtier_connector.vllm.secondary.jobs import Job, Jobs
+from kvtier_connector.vllm.secondary.meaning import tier_fingerprint
+from kvtier_connector.vllm.secondary.memory import LentMemory
+from kvtier_connector.vllm.secondary.settings import SecondarySettings, named, parse, where
 
 _PATIENCE: Final = 4
 """A job may take so many times as long as one chunk."""

@@ -19,26 +19,28 @@ from vllm.v1.kv_offload.base import (
 from vllm.v1.kv_offload.config import OffloadingConfig
 
 from kvtier_connector.config import Policy, parse_extra_config
-from kvtier_connector.core import arrivals, numa, pin, region
-from kvtier_connector.core.copy_parts import LayerPlace, copy_parts
-from kvtier_connector.core.copyplan import Layout
-from kvtier_connector.core.growth import Growth
-from kvtier_connector.core.growth_words import Grown, GrowthWords
-from kvtier_connector.core.layer_parts import layer_parts
-from kvtier_connector.core.pages import SMALL_PAGE_BYTES
-from kvtier_connector.core.pieces import pieces_of
-from kvtier_connector.core.slots import tier_geometry
+from kvtier_connector.core.copies import arrivals
+from kvtier_connector.core.copies.copy_parts import LayerPlace, copy_parts
+from kvtier_connector.core.copies.copyplan import Layout
+from kvtier_connector.core.copies.layer_parts import layer_parts
+from kvtier_connector.core.index.slots import tier_geometry
+from kvtier_connector.core.machine import numa
+from kvtier_connector.core.region import pin, region
+from kvtier_connector.core.region.growth import Growth
+from kvtier_connector.core.region.growth_words import Grown, GrowthWords
+from kvtier_connector.core.region.pages import SMALL_PAGE_BYTES
+from kvtier_connector.core.region.pieces import pieces_of
 from kvtier_connector.errors import ConnectorError, UnsupportedEngineError
-from kvtier_connector.vllm import metrics, metrics_disk
-from kvtier_connector.vllm.config_info import LABELS, TierFacts
-from kvtier_connector.vllm.copier import Copier
-from kvtier_connector.vllm.copier_memcpy import MemcpyCopier
-from kvtier_connector.vllm.layer_loads import LayerLoads
-from kvtier_connector.vllm.layered_copies import LayeredCopies, PartsCopier
+from kvtier_connector.vllm.copies.copier import Copier
+from kvtier_connector.vllm.copies.copier_memcpy import MemcpyCopier
+from kvtier_connector.vllm.copies.layered_copies import LayeredCopies, PartsCopier
 from kvtier_connector.vllm.logger import log
-from kvtier_connector.vllm.manager import KVTierManager
-from kvtier_connector.vllm.transfer import RegionOffer
-from kvtier_connector.vllm.worker import KVTierWorker, canonical_layout
+from kvtier_connector.vllm.metrics import cpu_tier, disk_tier
+from kvtier_connector.vllm.metrics.config_info import LABELS, TierFacts
+from kvtier_connector.vllm.offloading.layer_loads import LayerLoads
+from kvtier_connector.vllm.offloading.manager import KVTierManager
+from kvtier_connector.vllm.offloading.transfer import RegionOffer
+from kvtier_connector.vllm.offloading.worker import KVTierWorker, canonical_layout
 
 
 class KVTierOffloadingSpec(OffloadingSpec):  # type: ignore[misc] # vLLM has no types
@@ -72,8 +74,8 @@ class KVTierOffloadingSpec(OffloadingSpec):  # type: ignore[misc] # vLLM has no 
     @override
     def build_metric_definitions(cls, extra_config: dict[str, Any]) -> dict[str, OffloadingMetricMetadata]:
         """Return the tiers' own metrics."""
-        on_disk = metrics_disk.DEFINITIONS if extra_config.get("disk_path") else {}
-        return metrics.DEFINITIONS | on_disk
+        on_disk = disk_tier.DEFINITIONS if extra_config.get("disk_path") else {}
+        return cpu_tier.DEFINITIONS | on_disk
 
     @classmethod
     def config_info_keys(cls, extra_config: dict[str, Any]) -> tuple[str, ...]:  # noqa: ARG003 - vLLM gives it
@@ -194,7 +196,7 @@ class KVTierOffloadingSpec(OffloadingSpec):  # type: ignore[misc] # vLLM has no 
         if current_platform.is_cpu():
             return MemcpyCopier(), pin.by_kernel(memory, self.settings.memlock)
         if current_platform.is_cuda():
-            from kvtier_connector.vllm.copier_cuda import CudaCopier  # noqa: PLC0415 - needs CUDA
+            from kvtier_connector.vllm.copies.copier_cuda import CudaCopier  # noqa: PLC0415 - needs CUDA
 
             copier = CudaCopier()
             return copier, pin.by_driver(self.settings.memlock, copier.register)

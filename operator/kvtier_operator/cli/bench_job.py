@@ -13,7 +13,7 @@ from kvtier_operator.cli import options as of_all
 from kvtier_operator.cli.main import EXIT_REJECTED
 
 if TYPE_CHECKING:
-    from kvtier_operator.planning.image_source import ImageSource
+    from kvtier_operator.planning.pod.image_source import ImageSource
 
 _DEADLINE_S: Final = 7200
 

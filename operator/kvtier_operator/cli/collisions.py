@@ -5,8 +5,8 @@ from dataclasses import dataclass
 
 from kvtier_operator.planning.objects.http_route import http_route
 from kvtier_operator.planning.plan import Plan
-from kvtier_operator.planning.route_claims import Hidden, claim_of
-from kvtier_operator.planning.route_order import RouteOrder
+from kvtier_operator.planning.router.route_claims import Hidden, claim_of
+from kvtier_operator.planning.router.route_order import RouteOrder
 
 
 @dataclass(frozen=True, slots=True)

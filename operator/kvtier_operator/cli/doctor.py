@@ -10,7 +10,7 @@ from kvtier_operator.doctor.examine import examine
 from kvtier_operator.doctor.report import lines, termination_message, worst
 from kvtier_operator.doctor.verdict import Outcome, Place, Verdict
 from kvtier_operator.errors import InvalidInputError, Problem
-from kvtier_operator.planning.demands import DEMANDS_VARIABLE, NODE_VARIABLE, Demands
+from kvtier_operator.planning.pod.demands import DEMANDS_VARIABLE, NODE_VARIABLE, Demands
 
 
 @click.command()

@@ -9,7 +9,7 @@ from typing import Any, Final
 from kvtier_operator.api.model import ModelSpec
 from kvtier_operator.cli.whole_file import read_regular
 from kvtier_operator.errors import InvalidInputError, Problem
-from kvtier_operator.planning.model_shape.model_files import (
+from kvtier_operator.planning.model_shape.config.model_files import (
     CONFIG,
     FILES,
     PARAMS,

@@ -12,8 +12,8 @@ from kvtier_operator.api.resource import KVCacheTier
 from kvtier_operator.cli.model_files import ConfigMaps, ModelConfig, from_config_map, from_hub, from_path
 from kvtier_operator.doctor.probes.memlock import has_ipc_lock
 from kvtier_operator.doctor.probes.volume import used_bytes
-from kvtier_operator.planning.image_source import ImageSource
 from kvtier_operator.planning.observed import Machine, Observed
+from kvtier_operator.planning.pod.image_source import ImageSource
 from kvtier_operator.runtime.folders import state_folder, volume_folders
 
 _SHM: Final = Path("/dev/shm")  # noqa: S108 - its size is read, nothing is written there
@@ -79,7 +79,7 @@ def _draft(resource_: KVCacheTier) -> ModelConfig:
     model = resource_.spec.model
     if not resource_.spec.engine.extra_args or model.draft_geometry is not None:
         return ModelConfig()
-    from kvtier_operator.planning.speculation import speculation  # noqa: PLC0415 - few resources need it
+    from kvtier_operator.planning.arguments.speculation import speculation  # noqa: PLC0415 - few resources need it
 
     asked = speculation(resource_.spec.engine.extra_args)
     if asked is None or asked.model is None or not Path(asked.model).is_dir():
@@ -89,7 +89,7 @@ def _draft(resource_: KVCacheTier) -> ModelConfig:
 
 def _folder(model: ModelSpec) -> tuple[Path, str]:
     """A folder of this machine that may have the model, and the field that names it."""
-    from kvtier_operator.planning.model_source import SourceKind, model_source  # noqa: PLC0415 - loads the planner
+    from kvtier_operator.planning.weights.model_source import SourceKind, model_source  # noqa: PLC0415 - loads the planner
 
     source = model_source(model)
     if source is not None and source.kind is SourceKind.NODE:

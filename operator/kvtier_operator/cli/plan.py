@@ -13,7 +13,7 @@ from kvtier_operator.cli import options
 from kvtier_operator.cli.main import EXIT_REJECTED
 
 if TYPE_CHECKING:
-    from kvtier_operator.planning.image_source import ImageSource
+    from kvtier_operator.planning.pod.image_source import ImageSource
 
 
 @click.command()
@@ -54,7 +54,7 @@ def plan(  # noqa: PLR0913 - one parameter an option
     from kvtier_operator.cli.observe import observe  # noqa: PLC0415 - as above
     from kvtier_operator.cli.policy_file import policy_file  # noqa: PLC0415 - as above
     from kvtier_operator.planning.planner import make_plan  # noqa: PLC0415 - as above
-    from kvtier_operator.planning.policy import OwnerPolicy  # noqa: PLC0415 - as above
+    from kvtier_operator.planning.policy.limits import OwnerPolicy  # noqa: PLC0415 - as above
 
     limits = policy_file(policy) if policy else OwnerPolicy()
     loaded, plans, sources = load(paths), [], []
@@ -83,12 +83,12 @@ def plan(  # noqa: PLR0913 - one parameter an option
             click.echo(one, err=output == "json")
         hidden = any(one.hidden.wholly for one in found)
     if output == "json":
-        from kvtier_operator.planning.report import report  # noqa: PLC0415 - Jinja2 is not needed for it
+        from kvtier_operator.planning.report.fields import report  # noqa: PLC0415 - Jinja2 is not needed for it
 
         reports = [report(one) for one in plans]
         click.echo(json.dumps(reports if len(reports) > 1 else reports[0], indent=2, ensure_ascii=False))
     else:
-        from kvtier_operator.planning.explain import explain  # noqa: PLC0415 - loads Jinja2
+        from kvtier_operator.planning.report.explain import explain  # noqa: PLC0415 - loads Jinja2
 
         colour = sys.stdout.isatty() and not os.environ.get("NO_COLOR")
         names = sources if len(sources) > 1 else [""]

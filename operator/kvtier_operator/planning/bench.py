@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 
 from kvtier_operator.api.resource import Backend, KVCacheTier
 from kvtier_operator.planning.plan import Budget, Plan
-from kvtier_operator.planning.storage import EPHEMERAL_STORAGE, storage_bytes, without_weights
+from kvtier_operator.planning.pod.storage import EPHEMERAL_STORAGE, storage_bytes, without_weights
 from kvtier_operator.planning.units import quantity
 
 

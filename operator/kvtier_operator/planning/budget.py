@@ -6,13 +6,13 @@ from typing import Final
 from kvtier_operator.api.engine import Device
 from kvtier_operator.api.quantity import parse_bytes
 from kvtier_operator.api.resource import Spec
-from kvtier_operator.planning.devices import engine_devices, without_cuda
 from kvtier_operator.planning.geometry import Geometry
 from kvtier_operator.planning.plan import BackendPlan, Budget, BudgetLine, Tiers
-from kvtier_operator.planning.storage import EPHEMERAL_STORAGE, plan_storage, storage_bytes, tier_bytes
+from kvtier_operator.planning.pod.devices import engine_devices, without_cuda
+from kvtier_operator.planning.pod.storage import EPHEMERAL_STORAGE, plan_storage, storage_bytes, tier_bytes
 from kvtier_operator.planning.tiers import CPU_DEVICE_KV_CACHE_BYTES
 from kvtier_operator.planning.units import GIB, MIB, ceil_div, many, quantity, round_up, size
-from kvtier_operator.planning.weights import is_brought, moved_weights_bytes, plan_weights
+from kvtier_operator.planning.weights.pod_weights import is_brought, moved_weights_bytes, plan_weights
 
 API_SERVER_BYTES: Final = GIB
 """vLLM's API server process: 0.9 GiB resident after importing vLLM 0.32 and torch (measured), and room

@@ -5,13 +5,13 @@ from typing import TYPE_CHECKING
 
 from kvtier_operator.api.engine import KVCacheDtype
 from kvtier_operator.errors import InvalidInputError
-from kvtier_operator.planning.attention_backend import Attention
+from kvtier_operator.planning.kv_cache.attention_backend import Attention
 from kvtier_operator.planning.model_shape.shape import LayerGroup, LayerKind, ModelShape
 
 if TYPE_CHECKING:
     from kvtier_operator.api.resource import Spec
-    from kvtier_operator.planning.model_shape.arithmetic import Arithmetic
-    from kvtier_operator.planning.model_shape.draft import Draft
+    from kvtier_operator.planning.model_shape.layers.draft import Draft
+    from kvtier_operator.planning.model_shape.parameters.arithmetic import Arithmetic
     from kvtier_operator.planning.observed import Observed
 
 __all__ = ["Geometry", "LayerGroup", "LayerKind", "ModelShape", "resolve_geometry"]
@@ -117,14 +117,14 @@ def resolve_geometry(spec: "Spec", observed: "Observed") -> Geometry:
     Raises:
         InvalidInputError: Nothing knows the model, or what is known cannot be sized.
     """
-    from kvtier_operator.planning.draft_cost import counted  # noqa: PLC0415 - it builds this module's result
-    from kvtier_operator.planning.kv_cost import kv_geometry  # noqa: PLC0415 - as above
-    from kvtier_operator.planning.model_shape.draft import (  # noqa: PLC0415 - as above
+    from kvtier_operator.planning.kv_cache.cost import kv_geometry  # noqa: PLC0415 - as above
+    from kvtier_operator.planning.kv_cache.draft_cost import counted  # noqa: PLC0415 - it builds this module's result
+    from kvtier_operator.planning.model_shape.config.overrides import blamed, overridden  # noqa: PLC0415 - as above
+    from kvtier_operator.planning.model_shape.layers.draft import (  # noqa: PLC0415 - as above
         must_not_be_a_draft,
         plan_draft,
         with_draft,
     )
-    from kvtier_operator.planning.model_shape.overrides import blamed, overridden  # noqa: PLC0415 - as above
     from kvtier_operator.planning.model_shape.resolve import resolve_shape  # noqa: PLC0415 - as above
 
     must_not_be_a_draft(observed)

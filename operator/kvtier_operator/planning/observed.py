@@ -4,9 +4,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from kvtier_operator.planning.image_source import ImageSource
 from kvtier_operator.planning.nodes.node import Node
-from kvtier_operator.planning.policy import OwnerPolicy
+from kvtier_operator.planning.pod.image_source import ImageSource
+from kvtier_operator.planning.policy.limits import OwnerPolicy
 
 
 @dataclass(frozen=True, slots=True)

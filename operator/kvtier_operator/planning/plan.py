@@ -6,11 +6,11 @@ from enum import StrEnum
 from typing import Any
 
 from kvtier_operator.api.resource import KVCacheTier
-from kvtier_operator.planning.demands import Demands
-from kvtier_operator.planning.ending import Ending
 from kvtier_operator.planning.geometry import Geometry
-from kvtier_operator.planning.images import ImageName
 from kvtier_operator.planning.observed import EngineTokens
+from kvtier_operator.planning.pod.demands import Demands
+from kvtier_operator.planning.pod.ending import Ending
+from kvtier_operator.planning.pod.images import ImageName
 
 
 @dataclass(frozen=True, slots=True)

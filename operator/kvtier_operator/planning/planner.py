@@ -6,16 +6,16 @@ from kvtier_operator.planning.budget import plan_budget
 from kvtier_operator.planning.checks import run_checks
 from kvtier_operator.planning.checks.check import CheckInput
 from kvtier_operator.planning.corrected import correct_tiers, most_tokens
-from kvtier_operator.planning.doctor import plan_doctor
-from kvtier_operator.planning.ending import plan_ending
 from kvtier_operator.planning.engine import plan_engine
-from kvtier_operator.planning.figures import plan_figures
 from kvtier_operator.planning.geometry import resolve_geometry
 from kvtier_operator.planning.observed import Observed
 from kvtier_operator.planning.plan import Plan
-from kvtier_operator.planning.router import plan_router
+from kvtier_operator.planning.pod.doctor import plan_doctor
+from kvtier_operator.planning.pod.ending import plan_ending
+from kvtier_operator.planning.report.figures import plan_figures
+from kvtier_operator.planning.router.picker_config import plan_router
 from kvtier_operator.planning.tiers import plan_tiers, tier_notes
-from kvtier_operator.planning.weights import plan_weights
+from kvtier_operator.planning.weights.pod_weights import plan_weights
 
 
 def make_plan(resource: KVCacheTier, observed: Observed) -> Plan:

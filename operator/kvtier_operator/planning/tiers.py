@@ -5,11 +5,11 @@ from typing import Final
 
 from kvtier_operator.api.engine import Device, EngineSpec
 from kvtier_operator.api.resource import Spec
-from kvtier_operator.planning.device_weights import rank_weights
 from kvtier_operator.planning.geometry import Geometry
-from kvtier_operator.planning.kept_states import kept_bytes
+from kvtier_operator.planning.kv_cache.kept_states import kept_bytes
 from kvtier_operator.planning.plan import BackendPlan, TierPlan, Tiers
 from kvtier_operator.planning.units import GIB, round_down, round_up
+from kvtier_operator.planning.weights.device_weights import rank_weights
 
 CPU_DEVICE_KV_CACHE_BYTES: Final = 4 * GIB
 """Device cache of one rank on device cpu where spec.engine.kvCacheMemory is empty, as that field says."""

@@ -16,9 +16,9 @@ from typing import Any, Final
 import kopf
 from kubernetes.aio.client import Configuration
 
-from kvtier_operator.reconcile.kinds import TIER
+from kvtier_operator.reconcile.apply.kinds import TIER
+from kvtier_operator.reconcile.loop.queue import backoff_s
 from kvtier_operator.reconcile.metrics import WATCH_RESTARTS
-from kvtier_operator.reconcile.queue import backoff_s
 
 _LOG: Final = logging.getLogger(__name__)
 _FIRST_BACKOFFS_S: Final = (1, 2, 5, 10)

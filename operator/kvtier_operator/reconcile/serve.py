@@ -3,12 +3,12 @@
 import asyncio
 import signal
 
-from kvtier_operator.reconcile.access import Access
-from kvtier_operator.reconcile.client import Api
-from kvtier_operator.reconcile.connect import connection
-from kvtier_operator.reconcile.controller import Controller
+from kvtier_operator.reconcile.api_server.access import Access
+from kvtier_operator.reconcile.api_server.client import Api
+from kvtier_operator.reconcile.api_server.connect import connection
 from kvtier_operator.reconcile.endpoints import endpoints
 from kvtier_operator.reconcile.handlers import ResourceWatch
+from kvtier_operator.reconcile.loop.controller import Controller
 from kvtier_operator.reconcile.options import Options
 
 

@@ -9,7 +9,7 @@ from prometheus_client.samples import Sample
 # vllm/v1/metrics/loggers.py (0.32): the tier that supplied a prompt's cached tokens, counted at admission.
 _CACHED_BY_SOURCE = "vllm:prompt_tokens_cached_by_source_total"
 _TIER_OF_SOURCE = {"device": "device", "host": "cpu", "external_unspecified": "cpu", "disk": "disk"}
-# kvtier_connector/vllm/metrics.py and metrics_disk.py; other backends do not say how many tokens they hold.
+# kvtier_connector/vllm/metrics/ has these; other backends do not say how many tokens they hold.
 _CPU_CACHED_TOKENS = "vllm:kvtier_cpu_cached_tokens"
 _DISK_CACHED_TOKENS = "vllm:kvtier_disk_cached_tokens"
 

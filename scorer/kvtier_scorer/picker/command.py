@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 import click
 
 from kvtier_scorer.config.errors import PickerConfigError
+from kvtier_scorer.picker.observability.explain_access import explain_access
 from kvtier_scorer.picker.options import POOL_GROUP, Options, pods_of
-from kvtier_scorer.picker.watched.explain_access import explain_access
 
 if TYPE_CHECKING:
     from kvtier_scorer.config.settings import PickerSettings
@@ -95,7 +95,7 @@ def picker(  # noqa: PLR0913, PLR0917 - one parameter an option
     import uvloop  # noqa: PLC0415 - see the module
 
     from kvtier_scorer.picker.compose import serve  # noqa: PLC0415 - as above
-    from kvtier_scorer.picker.watched.logs import LogFormat, set_up_logs  # noqa: PLC0415 - as above
+    from kvtier_scorer.picker.observability.logs import LogFormat, set_up_logs  # noqa: PLC0415 - as above
 
     set_up_logs(LogFormat(log_format), log_level)
     try:

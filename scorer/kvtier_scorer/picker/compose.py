@@ -20,31 +20,31 @@ from kvtier_scorer.config.errors import PickerConfigError
 from kvtier_scorer.config.settings import PickerSettings
 from kvtier_scorer.config.settings_sections import TokenizationMode
 from kvtier_scorer.index.prefix_index import PrefixIndex, warm
-from kvtier_scorer.picker.bodies.budget import BodyBudget
 from kvtier_scorer.picker.data_layer import data_layer
-from kvtier_scorer.picker.ext_proc.requests import Requests
-from kvtier_scorer.picker.ext_proc.service import ExtProc
-from kvtier_scorer.picker.options import Options, Pool
-from kvtier_scorer.picker.pods.source import PodSource
-from kvtier_scorer.picker.pods.static import StaticPods
-from kvtier_scorer.picker.tokenization.tokenizer import Tokenizer
-from kvtier_scorer.picker.transport.certificates import Certificates
-from kvtier_scorer.picker.transport.descriptors import connections_within, raise_limit
-from kvtier_scorer.picker.transport.fullness import tell_when_full
-from kvtier_scorer.picker.transport.health import Health
-from kvtier_scorer.picker.transport.limits import (
+from kvtier_scorer.picker.engines.tokenization.tokenizer import Tokenizer
+from kvtier_scorer.picker.gateway.bodies.budget import BodyBudget
+from kvtier_scorer.picker.gateway.ext_proc.requests import Requests
+from kvtier_scorer.picker.gateway.ext_proc.service import ExtProc
+from kvtier_scorer.picker.gateway.transport.certificates import Certificates
+from kvtier_scorer.picker.gateway.transport.descriptors import connections_within, raise_limit
+from kvtier_scorer.picker.gateway.transport.fullness import tell_when_full
+from kvtier_scorer.picker.gateway.transport.health import Health
+from kvtier_scorer.picker.gateway.transport.limits import (
     AROUND_BYTES,
     CALLS,
     HEALTH_CONNECTIONS,
     HEALTH_MESSAGE_BYTES,
     Limits,
 )
-from kvtier_scorer.picker.transport.server import GrpcServer
-from kvtier_scorer.picker.watched.collector import Snapshot, snapshot
-from kvtier_scorer.picker.watched.explain_access import ExplainAccess
-from kvtier_scorer.picker.watched.http import Watched
-from kvtier_scorer.picker.watched.occasionally import Occasionally
-from kvtier_scorer.picker.watched.tallies import Tallies
+from kvtier_scorer.picker.gateway.transport.server import GrpcServer
+from kvtier_scorer.picker.observability.collector import Snapshot, snapshot
+from kvtier_scorer.picker.observability.explain_access import ExplainAccess
+from kvtier_scorer.picker.observability.http import Watched
+from kvtier_scorer.picker.observability.occasionally import Occasionally
+from kvtier_scorer.picker.observability.tallies import Tallies
+from kvtier_scorer.picker.options import Options, Pool
+from kvtier_scorer.picker.pods.source import PodSource
+from kvtier_scorer.picker.pods.static import StaticPods
 from kvtier_scorer.scheduling.pods import PodTable
 from kvtier_scorer.scheduling.scheduler import Scheduler
 from kvtier_scorer.scheduling.weighing import stale_pods
@@ -165,7 +165,7 @@ async def _source(pods: tuple[str, ...] | Pool) -> PodSource:
 def _tokenizer(settings: PickerSettings, table: PodTable) -> Tokenizer | None:
     tokenization = settings.tokenization
     if tokenization.mode is TokenizationMode.TOKENIZE:
-        from kvtier_scorer.picker.tokenization.ask_engine import AskEngine  # noqa: PLC0415
+        from kvtier_scorer.picker.engines.tokenization.ask_engine import AskEngine  # noqa: PLC0415
 
         def some_pod() -> str | None:
             pods = list(table)
@@ -173,7 +173,7 @@ def _tokenizer(settings: PickerSettings, table: PodTable) -> Tokenizer | None:
 
         return AskEngine(some_pod, tokenization.timeout_ms / 1000)
     if tokenization.mode is TokenizationMode.TOKENIZER:
-        from kvtier_scorer.picker.tokenization.tokenizer_file import TokenizerFile  # noqa: PLC0415
+        from kvtier_scorer.picker.engines.tokenization.tokenizer_file import TokenizerFile  # noqa: PLC0415
 
         return TokenizerFile(Path(tokenization.path or ""))
     return None

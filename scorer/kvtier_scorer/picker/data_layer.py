@@ -10,13 +10,13 @@ from math import inf
 from typing import Final
 
 from kvtier_scorer.config.settings_model import PickerSettings
-from kvtier_scorer.picker.kv_events.endpoints import EventPorts
-from kvtier_scorer.picker.kv_events.subscriber import Subscriber
-from kvtier_scorer.picker.metrics_scrape.capacity import most_entries, new_entries
-from kvtier_scorer.picker.metrics_scrape.engine_metrics import EngineMetrics, HitTokens
-from kvtier_scorer.picker.metrics_scrape.fetch import NobodyThereError, ScrapeError
-from kvtier_scorer.picker.metrics_scrape.hits import grown
-from kvtier_scorer.picker.metrics_scrape.scraper import Scraper
+from kvtier_scorer.picker.engines.kv_events.endpoints import EventPorts
+from kvtier_scorer.picker.engines.kv_events.subscriber import Subscriber
+from kvtier_scorer.picker.engines.metrics_scrape.capacity import most_entries, new_entries
+from kvtier_scorer.picker.engines.metrics_scrape.engine_metrics import EngineMetrics, HitTokens
+from kvtier_scorer.picker.engines.metrics_scrape.fetch import NobodyThereError, ScrapeError
+from kvtier_scorer.picker.engines.metrics_scrape.hits import grown
+from kvtier_scorer.picker.engines.metrics_scrape.scraper import Scraper
 from kvtier_scorer.picker.pods.source import Endpoint, PodSource
 from kvtier_scorer.scheduling.pods import PodInfo, PodLoad, PodTable
 from kvtier_scorer.tier import Tier

@@ -16,12 +16,12 @@ from tests.cluster.harness.connection import AT_A_TIME
 from tests.cluster.harness.tools import Say
 
 from kvtier_operator.planning.observed import Observed
-from kvtier_operator.reconcile.children import Children
-from kvtier_operator.reconcile.desired import Wanted
-from kvtier_operator.reconcile.diff import diff
-from kvtier_operator.reconcile.kinds import BY_NAME, TIER, Ref
-from kvtier_operator.reconcile.planning import View, plan_tier
-from kvtier_operator.reconcile.tiers import Key, Tiers
+from kvtier_operator.reconcile.apply.desired import Wanted
+from kvtier_operator.reconcile.apply.diff import diff
+from kvtier_operator.reconcile.apply.kinds import BY_NAME, TIER, Ref
+from kvtier_operator.reconcile.cache.children import Children
+from kvtier_operator.reconcile.cache.tiers import Key, Tiers
+from kvtier_operator.reconcile.loop.planning import View, plan_tier
 
 _LATE_S: Final = 0.1
 _PATIENCE_S: Final = 20.0

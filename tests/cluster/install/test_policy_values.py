@@ -7,7 +7,7 @@ import pytest
 from tests.cluster.harness.commands import Command, CommandError
 from tests.cluster.harness.places import CHART
 
-from kvtier_operator.planning.policy import OwnerPolicy, policy_document
+from kvtier_operator.planning.policy.limits import OwnerPolicy, policy_document
 
 
 @pytest.mark.parametrize("limit", policy_document(OwnerPolicy()))

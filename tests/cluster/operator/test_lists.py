@@ -13,12 +13,12 @@ from tests.cluster.harness.account import Account
 from tests.cluster.harness.providers.provider import Cluster
 from tests.cluster.operator.world import DEADLINE_S, create_namespace
 
-from kvtier_operator.reconcile.answer import MOST_BYTES
-from kvtier_operator.reconcile.client import Api
-from kvtier_operator.reconcile.errors import TooLargeError
-from kvtier_operator.reconcile.kinds import BY_NAME, Ref
-from kvtier_operator.reconcile.reflector import Place, Reflector
-from kvtier_operator.reconcile.taken import Taken
+from kvtier_operator.reconcile.api_server.answer import MOST_BYTES
+from kvtier_operator.reconcile.api_server.client import Api
+from kvtier_operator.reconcile.api_server.errors import TooLargeError
+from kvtier_operator.reconcile.apply.kinds import BY_NAME, Ref
+from kvtier_operator.reconcile.apply.taken import Taken
+from kvtier_operator.reconcile.cache.reflector import Place, Reflector
 
 _KIND = "ConfigMap"
 _NUMBERS = count(1)

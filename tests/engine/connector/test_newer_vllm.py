@@ -21,7 +21,7 @@ _WITHOUT_LOCK = {"config_info", "shutdown"}  # as vLLM asks itself
 @pytest.fixture
 def outside(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Give the manager a lock, and list the methods that were called by who did not hold it."""
-    from kvtier_connector.vllm.manager import KVTierManager  # noqa: PLC0415 - takes seconds
+    from kvtier_connector.vllm.offloading.manager import KVTierManager  # noqa: PLC0415 - takes seconds
 
     lock, found = threading.Lock(), list[str]()
     monkeypatch.setattr(KVTierManager, "lock", lock)  # who holds it and asks for it again waits for ever

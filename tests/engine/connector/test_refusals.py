@@ -6,7 +6,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from tests.engine.connector.offloading import offloading_config
+from tests.engine.connector.offloading_config import offloading_config
 
 from kvtier_connector.config import GIB, ConnectorConfig, kv_transfer_config
 from kvtier_connector.errors import ConnectorError, SettingError, UnsupportedEngineError

@@ -10,7 +10,7 @@ from tests.cases.planning import resource
 
 from kvtier_connector.bench.llm import serve_parser
 from kvtier_operator.planning.geometry import resolve_geometry
-from kvtier_operator.planning.model_shape.overrides import overridden
+from kvtier_operator.planning.model_shape.config.overrides import overridden
 from kvtier_operator.planning.observed import Observed
 
 pytestmark = [pytest.mark.engine, pytest.mark.filterwarnings("ignore")]

@@ -15,14 +15,14 @@ pytestmark = [pytest.mark.engine, pytest.mark.filterwarnings("ignore")]
 def test_offloading_defines_what_is_read() -> None:
     from vllm.distributed.kv_transfer.kv_connector.v1.offloading import metrics  # noqa: PLC0415 - takes seconds
 
-    from kvtier_connector.vllm import metrics_disk  # noqa: PLC0415 - as above
-    from kvtier_connector.vllm.metrics import DEFINITIONS  # noqa: PLC0415 - as above
+    from kvtier_connector.vllm.metrics import disk_tier  # noqa: PLC0415 - as above
+    from kvtier_connector.vllm.metrics.cpu_tier import DEFINITIONS  # noqa: PLC0415 - as above
 
     disk = {"disk": {"capacity": "1Ti", "volume": {"emptyDir": {}}}}
     read = {name for name in read_metrics(tiers=disk) if "kv_offload" in name or "kvtier" in name}
     read |= {name for name in map(bytes.decode, READ) if name.startswith("vllm:kvtier_")}
     read |= {_CPU_CACHED_TOKENS, _DISK_CACHED_TOKENS}
-    defined = {**metrics.get_connector_metric_definitions(), **DEFINITIONS, **metrics_disk.DEFINITIONS}
+    defined = {**metrics.get_connector_metric_definitions(), **DEFINITIONS, **disk_tier.DEFINITIONS}
     # Prometheus' client adds the suffix to counters
     counters = {f"{name}_total" for name, each in defined.items() if "Counter" in type(each).__name__}
     assert any("disk" in name for name in read)

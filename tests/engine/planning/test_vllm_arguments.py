@@ -15,20 +15,20 @@ from kvtier_connector.bench.llm import read_arguments, serve_parser
 from kvtier_operator.api.engine import Device
 from kvtier_operator.api.resource import KVCacheTier
 from kvtier_operator.cli.load import load_resources
-from kvtier_operator.planning.block_tokens import engine_block_tokens
-from kvtier_operator.planning.checks.expandable_segments import expandable_segments
-from kvtier_operator.planning.checks.reserved_arguments import (
+from kvtier_operator.planning.arguments.extra_args import WHOLE
+from kvtier_operator.planning.checks.arguments.expandable_segments import expandable_segments
+from kvtier_operator.planning.checks.arguments.reserved_arguments import (
     _FILE,
     _RESERVED,
     _WITH_EVENTS,
     _WITH_VOLUME,
     reserved_arguments,
 )
-from kvtier_operator.planning.checks.unplanned_arguments import REFUSED, WARNED, unplanned_arguments
-from kvtier_operator.planning.extra_args import WHOLE
+from kvtier_operator.planning.checks.arguments.unplanned_arguments import REFUSED, WARNED, unplanned_arguments
+from kvtier_operator.planning.kv_cache.block_tokens import engine_block_tokens
 from kvtier_operator.planning.observed import Observed
 from kvtier_operator.planning.planner import make_plan
-from kvtier_operator.planning.shown import SECRETS
+from kvtier_operator.planning.report.shown import SECRETS
 
 pytestmark = [pytest.mark.engine, pytest.mark.filterwarnings("ignore")]
 INPUTS = sorted((Path(__file__).parents[2] / "unit/operator/golden/input").glob("*.yaml"))

@@ -6,10 +6,10 @@ A new target is one file and one line here: its name, and the modules whose bran
 from typing import Final
 
 TARGETS: Final = {
-    "bodies": ("kvtier_scorer.picker.bodies",),
-    "metrics": ("kvtier_scorer.picker.metrics_scrape.engine_metrics",),
-    "kv_events": ("kvtier_scorer.picker.kv_events.events",),
-    "kv_events_wire": ("kvtier_scorer.picker.kv_events",),
+    "bodies": ("kvtier_scorer.picker.gateway.bodies",),
+    "metrics": ("kvtier_scorer.picker.engines.metrics_scrape.engine_metrics",),
+    "kv_events": ("kvtier_scorer.picker.engines.kv_events.events",),
+    "kv_events_wire": ("kvtier_scorer.picker.engines.kv_events",),
     "picker_settings": ("kvtier_scorer.config", "yaml"),
     "resource": (
         "kvtier_operator.api",

@@ -6,7 +6,7 @@ from typing import Final
 from tests.picker.fuzz.inputs import BODIES, PATHS
 
 from kvtier_scorer.errors import BadRequestError, TooLargeError
-from kvtier_scorer.picker.bodies import read_prompt
+from kvtier_scorer.picker.gateway.bodies import read_prompt
 
 SEEDS: Final = [bytes([place % len(PATHS)]) + body for place, body in enumerate(BODIES)]
 

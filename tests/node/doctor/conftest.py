@@ -11,7 +11,7 @@ from typing import Protocol
 import pytest
 from tests.cluster.harness.node.hugepages import reserved_hugepages
 
-from kvtier_operator.planning.demands import Demands
+from kvtier_operator.planning.pod.demands import Demands
 
 PAGE_BYTES = 2 << 20
 _PAGES = Path("/sys/kernel/mm/hugepages/hugepages-2048kB")

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from tests.node.doctor.conftest import PAGE_BYTES, Examine, free_pages
 
-from kvtier_operator.planning.demands import Demands, HugepagesDemand
+from kvtier_operator.planning.pod.demands import Demands, HugepagesDemand
 from kvtier_operator.planning.units import size
 
 pytestmark = pytest.mark.usefixtures("sixteen_pages")

@@ -1,6 +1,6 @@
 from tests.node.doctor.conftest import Examine
 
-from kvtier_operator.planning.demands import Demands, MemlockDemand
+from kvtier_operator.planning.pod.demands import Demands, MemlockDemand
 
 MIB, GIB, TIB = 1 << 20, 1 << 30, 1 << 40
 # root without the capability, as a container that does not add it; util-linux, setpriv(1)

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from tests.node.doctor.conftest import Examine
 
-from kvtier_operator.planning.demands import Demands, VolumeDemand
+from kvtier_operator.planning.pod.demands import Demands, VolumeDemand
 
 MIB = 1 << 20
 

@@ -13,7 +13,7 @@ from typing import Final, TypeAlias
 import click
 import grpc
 from tests.picker.attacks.child import Child, say
-from tests.unit.scorer.picker.protocol.gateway import request_body, request_headers
+from tests.unit.scorer.picker.gateway.protocol.gateway import request_body, request_headers
 
 PROCESS: Final = "/envoy.service.ext_proc.v3.ExternalProcessor/Process"
 EVERY_S: Final = 1 / 30

@@ -11,8 +11,8 @@ import pytest
 from aiohttp import web
 from tests.picker.data_layer.conftest import Answer, Pod
 
-from kvtier_scorer.picker.bodies import read_prompt
-from kvtier_scorer.picker.tokenization.ask_engine import AskEngine
+from kvtier_scorer.picker.engines.tokenization.ask_engine import AskEngine
+from kvtier_scorer.picker.gateway.bodies import read_prompt
 
 CHAT: dict[str, Any] = {"model": "m", "messages": [{"role": "user", "content": "hi"}]}
 COMPLETION: dict[str, Any] = {"model": "m", "prompt": "hi"}

@@ -11,7 +11,7 @@ from tests.picker.data_layer.polling import until
 from tests.picker.data_layer.publisher import running_publisher
 from tests.picker.flavours.inputs import EXAMPLE
 from tests.picker.harness.fleet import Fleet, running_fleet
-from tests.unit.scorer.picker.kv_events.wire import batch, name, stored
+from tests.unit.scorer.picker.engines.kv_events.wire import batch, name, stored
 
 from kvtier_scorer.config import picker_config
 from kvtier_scorer.config.settings import parse_settings
@@ -23,7 +23,7 @@ from kvtier_scorer.scheduling.weighing import stale_pods
 from kvtier_scorer.tier import Tier
 
 if TYPE_CHECKING:
-    from kvtier_scorer.picker.metrics_scrape.engine_metrics import HitTokens
+    from kvtier_scorer.picker.engines.metrics_scrape.engine_metrics import HitTokens
 
 CONFIG = picker_config("builtin", EXAMPLE).text
 SETTINGS = parse_settings(f"{CONFIG}\nmetrics: {{scrapeIntervalMs: 50}}\n")

@@ -5,9 +5,9 @@ from tests.cluster.harness.ports import free_ports
 from tests.picker.data_layer.followed_pod import FOUR, HASHES, IP, POD, STORED, FollowedPod, followed_pod
 from tests.picker.data_layer.polling import until
 from tests.picker.data_layer.publisher import Publisher, running_publisher
-from tests.unit.scorer.picker.kv_events.wire import CLEARED, batch, removed, stored
+from tests.unit.scorer.picker.engines.kv_events.wire import CLEARED, batch, removed, stored
 
-from kvtier_scorer.picker.kv_events.endpoints import EventPorts
+from kvtier_scorer.picker.engines.kv_events.endpoints import EventPorts
 from kvtier_scorer.tier import Tier
 
 

@@ -10,13 +10,13 @@ from tests.cluster.harness.ports import free_ports
 from tests.picker.data_layer.followed_pod import IP, POD, STORED, FollowedPod, followed_pod
 from tests.picker.data_layer.polling import until
 from tests.picker.data_layer.publisher import Publisher, running_publisher
-from tests.unit.scorer.picker.kv_events.wire import batch, stored
+from tests.unit.scorer.picker.engines.kv_events.wire import batch, stored
 
-from kvtier_scorer.picker.kv_events import allowance
-from kvtier_scorer.picker.kv_events.allowance import BLOCK_BYTES, MOST_MESSAGE_BYTES
-from kvtier_scorer.picker.kv_events.endpoints import EventEndpoint, EventPorts
-from kvtier_scorer.picker.kv_events.parts import PART_BLOCKS
-from kvtier_scorer.picker.kv_events.replay import ReplayError, replay
+from kvtier_scorer.picker.engines.kv_events import allowance
+from kvtier_scorer.picker.engines.kv_events.allowance import BLOCK_BYTES, MOST_MESSAGE_BYTES
+from kvtier_scorer.picker.engines.kv_events.endpoints import EventEndpoint, EventPorts
+from kvtier_scorer.picker.engines.kv_events.parts import PART_BLOCKS
+from kvtier_scorer.picker.engines.kv_events.replay import ReplayError, replay
 
 
 @pytest.fixture

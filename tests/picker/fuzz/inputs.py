@@ -3,9 +3,9 @@
 import json
 from typing import Final
 
-from tests.unit.scorer.picker.protocol import gateway
+from tests.unit.scorer.picker.gateway.protocol import gateway
 
-from kvtier_scorer.picker.bodies import APIS
+from kvtier_scorer.picker.gateway.bodies import APIS
 
 _CALL: Final = {"id": "1", "type": "function", "function": {"name": "f", "arguments": "{}"}}
 _IMAGE: Final = {"type": "image_url", "image_url": {"url": "u"}}

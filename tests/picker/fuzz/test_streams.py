@@ -10,9 +10,9 @@ import grpc
 from tests.picker.fuzz.conftest import PROCESS, Target
 from tests.picker.fuzz.inputs import GOOD, MESSAGES
 from tests.picker.fuzz.mutations import mutated, seeded
-from tests.unit.scorer.picker.protocol.gateway import answer
+from tests.unit.scorer.picker.gateway.protocol.gateway import answer
 
-from kvtier_scorer.picker.transport.premature import CALLS
+from kvtier_scorer.picker.gateway.transport.premature import CALLS
 
 Process: TypeAlias = "grpc.StreamStreamMultiCallable[bytes, bytes]"
 SEQUENCES: Final = 10_000

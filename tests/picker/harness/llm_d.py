@@ -25,14 +25,19 @@ from tests.picker.harness.client import get
 from tests.picker.harness.gaie import listens
 from tests.picker.harness.health import is_serving
 from tests.picker.harness.pool import Pool
-from tests.unit.scorer.picker.protocol.gateway import answer, request_body, request_headers
+from tests.unit.scorer.picker.gateway.protocol.gateway import answer, request_body, request_headers
 
 from kvtier_operator.api.router import Flavor
 from kvtier_operator.planning.objects import build_objects
 from kvtier_operator.planning.objects.names import Component, Names
 from kvtier_operator.planning.observed import Observed
 from kvtier_operator.planning.planner import make_plan
-from kvtier_scorer.picker.protocol.names import DESTINATION, METADATA_NAMESPACE, SUBSET, SUBSET_NAMESPACE
+from kvtier_scorer.picker.gateway.protocol.names import (
+    DESTINATION,
+    METADATA_NAMESPACE,
+    SUBSET,
+    SUBSET_NAMESPACE,
+)
 
 VERSIONS: Final = ("0.9", "0.10")
 READY: Final = "inference-extension"

@@ -10,14 +10,14 @@ import pytest
 from tests.cases.planning import resource
 from tests.picker.harness.fleet import Fleet
 from tests.picker.harness.own import Own, OwnStart, running_own
-from tests.unit.scorer.picker.protocol import gateway
-from tests.unit.scorer.picker.protocol.gateway import answer, kinds
+from tests.unit.scorer.picker.gateway.protocol import gateway
+from tests.unit.scorer.picker.gateway.protocol.gateway import answer, kinds
 
 from kvtier_operator.api.quantity import parse_bytes
 from kvtier_operator.planning.observed import Observed
 from kvtier_operator.planning.plan import RouterPlan
 from kvtier_operator.planning.planner import make_plan
-from kvtier_scorer.picker.bodies.density import MOST_CONTAINERS, MOST_STRINGS, MOST_VALUES
+from kvtier_scorer.picker.gateway.bodies.density import MOST_CONTAINERS, MOST_STRINGS, MOST_VALUES
 
 Process: TypeAlias = "grpc.aio.StreamStreamMultiCallable[bytes, bytes]"
 PROCESS: Final = "/envoy.service.ext_proc.v3.ExternalProcessor/Process"

@@ -22,7 +22,7 @@ from tests.picker.harness.health import is_serving
 from tests.picker.harness.own import Own, OwnStart, running_own
 from tests.picker.server.conftest import CONFIG
 
-from kvtier_scorer.picker.transport.certificates import make_certificate
+from kvtier_scorer.picker.gateway.transport.certificates import make_certificate
 
 BODY = json.dumps({"model": "fake", "prompt": "x" * 4000}).encode()
 PATH = "/v1/completions"

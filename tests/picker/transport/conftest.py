@@ -7,9 +7,9 @@ from typing import Final
 import grpc
 import pytest
 
-from kvtier_scorer.picker.transport.health import Health
-from kvtier_scorer.picker.transport.limits import Limits
-from kvtier_scorer.picker.transport.server import Context, GrpcServer
+from kvtier_scorer.picker.gateway.transport.health import Health
+from kvtier_scorer.picker.gateway.transport.limits import Limits
+from kvtier_scorer.picker.gateway.transport.server import Context, GrpcServer
 
 ECHO: Final = "/test.Echo/Echo"
 LIMITS: Final = Limits(message_bytes=1 << 20, connections=8, calls=200)

@@ -11,16 +11,16 @@ import pytest
 from tests.picker.fuzz.conftest import PROCESS
 from tests.picker.fuzz.inputs import GOOD
 from tests.picker.transport.conftest import LIMITS, until
-from tests.unit.scorer.picker.ext_proc.test_service import Picks
-from tests.unit.scorer.picker.protocol.gateway import request_body, request_headers
+from tests.unit.scorer.picker.gateway.ext_proc.test_service import Picks
+from tests.unit.scorer.picker.gateway.protocol.gateway import request_body, request_headers
 
-from kvtier_scorer.picker.bodies.budget import BodyBudget
-from kvtier_scorer.picker.ext_proc import call as calls
-from kvtier_scorer.picker.ext_proc import service as services
-from kvtier_scorer.picker.ext_proc.requests import Requests
-from kvtier_scorer.picker.ext_proc.service import ExtProc
-from kvtier_scorer.picker.transport.server import GrpcServer
-from kvtier_scorer.picker.watched.tallies import Tallies
+from kvtier_scorer.picker.gateway.bodies.budget import BodyBudget
+from kvtier_scorer.picker.gateway.ext_proc import call as calls
+from kvtier_scorer.picker.gateway.ext_proc import service as services
+from kvtier_scorer.picker.gateway.ext_proc.requests import Requests
+from kvtier_scorer.picker.gateway.ext_proc.service import ExtProc
+from kvtier_scorer.picker.gateway.transport.server import GrpcServer
+from kvtier_scorer.picker.observability.tallies import Tallies
 
 _SOON_S = 0.05
 

@@ -9,9 +9,9 @@ from contextlib import ExitStack, suppress
 import pytest
 from tests.picker.transport.conftest import until
 
-from kvtier_scorer.picker.transport import fullness
-from kvtier_scorer.picker.transport.descriptors import connections_within, open_descriptors
-from kvtier_scorer.picker.transport.limits import CONNECTIONS
+from kvtier_scorer.picker.gateway.transport import fullness
+from kvtier_scorer.picker.gateway.transport.descriptors import connections_within, open_descriptors
+from kvtier_scorer.picker.gateway.transport.limits import CONNECTIONS
 
 _FEW = 5
 _OTHERS = 20

@@ -6,8 +6,8 @@ import grpc
 import pytest
 from tests.picker.transport.conftest import ECHO
 
-from kvtier_scorer.picker.transport.health import Health
-from kvtier_scorer.picker.transport.server import GrpcServer
+from kvtier_scorer.picker.gateway.transport.health import Health
+from kvtier_scorer.picker.gateway.transport.server import GrpcServer
 
 CHECK = "/grpc.health.v1.Health/Check"
 SERVING, NOT_SERVING, UNKNOWN = b"\x08\x01", b"\x08\x02", b"\x08\x03"

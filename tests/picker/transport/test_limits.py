@@ -9,8 +9,8 @@ import pytest
 from tests.picker.transport import wire
 from tests.picker.transport.conftest import ECHO, LIMITS
 
-from kvtier_scorer.picker.transport import limits
-from kvtier_scorer.picker.transport.server import Context, GrpcServer, Methods
+from kvtier_scorer.picker.gateway.transport import limits
+from kvtier_scorer.picker.gateway.transport.server import Context, GrpcServer, Methods
 
 _WAIT_S = 30.0
 _CHANNELS = LIMITS.calls // limits.STREAMS + 1

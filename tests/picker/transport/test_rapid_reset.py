@@ -15,17 +15,17 @@ from tests.picker.fuzz.conftest import PROCESS
 from tests.picker.fuzz.inputs import GOOD
 from tests.picker.transport import wire
 from tests.picker.transport.conftest import ECHO, LIMITS, until
-from tests.unit.scorer.picker.ext_proc.test_service import Picks
+from tests.unit.scorer.picker.gateway.ext_proc.test_service import Picks
 
-from kvtier_scorer.picker.bodies.budget import BodyBudget
-from kvtier_scorer.picker.ext_proc.requests import Requests
-from kvtier_scorer.picker.ext_proc.service import ExtProc
-from kvtier_scorer.picker.transport import limits, precedence, tarpit
-from kvtier_scorer.picker.transport.cut_off import cut_off
-from kvtier_scorer.picker.transport.premature import CALLS
-from kvtier_scorer.picker.transport.server import GrpcServer
-from kvtier_scorer.picker.watched.occasionally import Occasionally
-from kvtier_scorer.picker.watched.tallies import Tallies
+from kvtier_scorer.picker.gateway.bodies.budget import BodyBudget
+from kvtier_scorer.picker.gateway.ext_proc.requests import Requests
+from kvtier_scorer.picker.gateway.ext_proc.service import ExtProc
+from kvtier_scorer.picker.gateway.transport import limits, precedence, tarpit
+from kvtier_scorer.picker.gateway.transport.cut_off import cut_off
+from kvtier_scorer.picker.gateway.transport.premature import CALLS
+from kvtier_scorer.picker.gateway.transport.server import GrpcServer
+from kvtier_scorer.picker.observability.occasionally import Occasionally
+from kvtier_scorer.picker.observability.tallies import Tallies
 
 _WAIT_S = 30.0
 _CANCEL = (8).to_bytes(4, "big")
@@ -85,7 +85,7 @@ async def test_the_port_of_one_who_is_gone_is_forgotten(
 ) -> None:
     monkeypatch.setattr(tarpit, "HOLD_S", 0.01)
     gone = asyncio.Event()
-    monkeypatch.setattr("kvtier_scorer.picker.ext_proc.service.cut_off", lambda _: gone.set())
+    monkeypatch.setattr("kvtier_scorer.picker.gateway.ext_proc.service.cut_off", lambda _: gone.set())
     async with asyncio.timeout(_WAIT_S), wire.connected(picker.port) as peer:
         await _reset_until(asyncio.ensure_future(gone.wait()), peer)
     # calls that still waited are counted anew, and forgotten in turn

@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 
 from kvtier_connector.core.compiled import compiled
-from kvtier_connector.core.keytable import marks
+from kvtier_connector.core.index.keytable import marks
 
 IMPORTED = """
 import json
-from kvtier_connector.core import eviction_loops, keytable, reuse
+from kvtier_connector.core.index import eviction_loops, keytable, reuse
 kernels = [each for module in (eviction_loops, keytable, reuse) for each in vars(module).values()
            if hasattr(each, "signatures")]
 print(json.dumps([len(kernels), sum(sum(each.stats.cache_misses.values()) for each in kernels)]))

@@ -10,13 +10,13 @@ from tests.cases.monitoring import alerts, read_metrics
 from tests.unit.docs.pages import DOCS, PAGES, ROOT, documents, fenced, links, name, quoted, rows, typed
 
 from kvtier_operator.api.parse import parse_resource
-from kvtier_operator.planning.explain import explain
 from kvtier_operator.planning.nodes.fit import nodes_fit
 from kvtier_operator.planning.nodes.node import Node
 from kvtier_operator.planning.objects import build_objects
 from kvtier_operator.planning.observed import Observed
 from kvtier_operator.planning.plan import Outcome, Plan
 from kvtier_operator.planning.planner import make_plan
+from kvtier_operator.planning.report.explain import explain
 from kvtier_operator.planning.units import GIB
 from kvtier_operator.reconcile.status.accepted import accepted
 from kvtier_operator.reconcile.status.budget_fits import budget_fits

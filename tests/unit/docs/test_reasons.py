@@ -8,7 +8,7 @@ from pathlib import Path
 from tests.unit.docs.pages import DOCS, ROOT, quoted, rows
 
 from kvtier_operator.errors import KvtierError
-from kvtier_operator.reconcile import errors
+from kvtier_operator.reconcile.api_server import errors
 
 FAILURES = DOCS / "operations/failure-modes.md"
 _CODE = ROOT / "operator" / "kvtier_operator"
@@ -60,7 +60,7 @@ def _words(source: Path) -> Iterator[str]:
 
 
 def _errors() -> Iterator[str]:
-    """What reconcile/apply.py makes of an error's name."""
+    """What reconcile/apply/apply.py makes of an error's name."""
     for each in vars(errors).values():
         if isinstance(each, type) and issubclass(each, KvtierError) and each.__module__ == errors.__name__:
             yield each.__name__.removesuffix("Error")

@@ -11,7 +11,6 @@ import numpy as np
 
 from kvtier_connector.bench.disk.work import Op, Work
 from kvtier_connector.config import KEY_BYTES, Policy
-from kvtier_connector.core import region
 from kvtier_connector.core.disk.admission import WriteBudget
 from kvtier_connector.core.disk.fingerprint import fingerprint
 from kvtier_connector.core.disk.io.choose import depth_for, open_engine
@@ -19,6 +18,7 @@ from kvtier_connector.core.disk.report import Progress
 from kvtier_connector.core.disk.store import Store, StoreRequest
 from kvtier_connector.core.disk.thread import DiskThread
 from kvtier_connector.core.disk.tier import DiskTier
+from kvtier_connector.core.region import region
 
 _HUGEPAGE_BYTES: Final = 2 << 20
 _TIMEOUT_S: Final = 60.0

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from kvtier_connector.bench.hit_rate.caches import ARCCache, Cache, LRUCache, Prompt, optimal_hits
 from kvtier_connector.bench.hit_rate.workloads import WORKLOADS, Workload
-from kvtier_connector.core.index import BlockIndex, BlockState
+from kvtier_connector.core.index.index import BlockIndex, BlockState
 
 SEEDS: Final = (11, 12, 13)
 """Of the traces that are shown; the policy's constants were chosen on others."""

@@ -20,8 +20,8 @@ from kvtier_connector.core.disk.prefill_model import Computed, Pace
 from kvtier_connector.core.disk.store import Store, StoreRequest
 from kvtier_connector.core.disk.thread import DiskThread
 from kvtier_connector.core.disk.tier import DiskTier
-from kvtier_connector.core.slots import TierGeometry
-from kvtier_connector.vllm.manager import KVTierManager
+from kvtier_connector.core.index.slots import TierGeometry
+from kvtier_connector.vllm.offloading.manager import KVTierManager
 
 CHUNK_TOKENS: Final = 64
 TOKEN_BYTES: Final = 147_456

@@ -25,7 +25,7 @@ from kvtier_connector.config import DISK_INDEX_SIZES, DISK_SPARE_BYTES
 from kvtier_connector.core.disk.checksum import bound_checksum
 from kvtier_connector.core.disk.directory import Directory
 from kvtier_connector.core.disk.failure import disk_errors
-from kvtier_connector.core.keytable import Slots
+from kvtier_connector.core.index.keytable import Slots
 
 _MAGIC: Final = b"kvtier\x00\x01"
 """The last byte is the format's version."""

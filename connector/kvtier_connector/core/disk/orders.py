@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from kvtier_connector.core.disk.store import Store
-from kvtier_connector.core.keytable import Slots
+from kvtier_connector.core.index.keytable import Slots
 from kvtier_connector.core.often_made import often_made
 
 
@@ -23,7 +23,7 @@ class Order:
             believe it, before the order has ended.
         ends: where the parts end in which a block is read into one piece of memory, in bytes; empty for all
             at once.
-        ticket: under which the workers are told of such a read (core/arrivals.py).
+        ticket: under which the workers are told of such a read (core/copies/arrivals.py).
     """
 
     write: bool

@@ -8,7 +8,7 @@ import time
 from collections import deque
 from typing import Final, NamedTuple
 
-from kvtier_connector.core.arrivals import DOUBTED, FAILED, WHOLE, Arrivals
+from kvtier_connector.core.copies.arrivals import DOUBTED, FAILED, WHOLE, Arrivals
 from kvtier_connector.core.disk.checksum import bound_seed
 from kvtier_connector.core.disk.flights import Flight
 from kvtier_connector.core.disk.io.engine import Ended

@@ -6,10 +6,10 @@ from contextlib import suppress
 from typing import Final, NamedTuple, Self
 
 from kvtier_connector.config import DISK_ALIGNMENT_BYTES
-from kvtier_connector.core.allocation import allocated
 from kvtier_connector.core.disk.directory import Directory
 from kvtier_connector.core.disk.failure import disk_errors
-from kvtier_connector.core.memory import format_bytes
+from kvtier_connector.core.machine.allocation import allocated
+from kvtier_connector.core.machine.memory import format_bytes
 from kvtier_connector.errors import DiskError, UnsafeFolderError
 
 SEGMENT_BYTES: Final = 1 << 30

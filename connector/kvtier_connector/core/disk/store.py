@@ -20,9 +20,9 @@ from kvtier_connector.core.disk.folder import LockedFolder
 from kvtier_connector.core.disk.journal import NAME, Entries, Journal, Shape
 from kvtier_connector.core.disk.rates import Rates
 from kvtier_connector.core.disk.segments import Segments
-from kvtier_connector.core.index import BlockIndex
-from kvtier_connector.core.keytable import Slots
-from kvtier_connector.core.memory import format_bytes
+from kvtier_connector.core.index.index import BlockIndex
+from kvtier_connector.core.index.keytable import Slots
+from kvtier_connector.core.machine.memory import format_bytes
 from kvtier_connector.errors import SettingError, UnsafeFolderError
 
 GENERATIONS: Final = count(1)

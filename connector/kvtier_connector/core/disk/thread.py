@@ -12,7 +12,7 @@ from contextlib import suppress
 from itertools import islice
 from typing import Final, TypeGuard
 
-from kvtier_connector.core.arrivals import Arrivals
+from kvtier_connector.core.copies.arrivals import Arrivals
 from kvtier_connector.core.disk.flights import Flight, Flights, lots, next_run
 from kvtier_connector.core.disk.io.engine import BlockIO, IOEngine
 from kvtier_connector.core.disk.io.engine import Ended as IOEnded

@@ -8,7 +8,7 @@ from typing import Final
 
 import numpy as np
 
-from kvtier_connector.core.arrivals import TICKETS
+from kvtier_connector.core.copies.arrivals import TICKETS
 from kvtier_connector.core.disk.admission import BreakEven, WriteBudget
 from kvtier_connector.core.disk.orders import (
     Clear,
@@ -27,8 +27,8 @@ from kvtier_connector.core.disk.orders import (
 )
 from kvtier_connector.core.disk.report import Counts, Progress
 from kvtier_connector.core.disk.store import GENERATIONS, Store
-from kvtier_connector.core.index import BlockState
-from kvtier_connector.core.keytable import Slots
+from kvtier_connector.core.index.index import BlockState
+from kvtier_connector.core.index.keytable import Slots
 from kvtier_connector.errors import CorruptBlockError, DiskError
 
 _CLOSING_S: Final = 5.0

@@ -5,7 +5,7 @@ from typing import Final
 
 from kvtier_operator.doctor.checks.page_gain import PageCosts, page_gain
 from kvtier_operator.doctor.verdict import Place, Verdict
-from kvtier_operator.planning.demands import HugepagesDemand
+from kvtier_operator.planning.pod.demands import HugepagesDemand
 from kvtier_operator.planning.units import count, quantity, size
 
 _CHECK: Final = "hugepages"

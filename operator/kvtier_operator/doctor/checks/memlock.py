@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from kvtier_operator.doctor.verdict import Place, Verdict
-from kvtier_operator.planning.demands import MemlockDemand
+from kvtier_operator.planning.pod.demands import MemlockDemand
 from kvtier_operator.planning.units import size
 
 _CHECK: Final = "memlock"

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from kvtier_operator.doctor.verdict import Place, Verdict
-from kvtier_operator.planning.demands import VolumeDemand
+from kvtier_operator.planning.pod.demands import VolumeDemand
 from kvtier_operator.planning.units import size
 
 

@@ -11,7 +11,7 @@ from kvtier_operator.doctor.checks.page_gain import PageCosts
 from kvtier_operator.doctor.probes.memfd import memfd
 from kvtier_operator.doctor.probes.memory import look_at_memory
 from kvtier_operator.doctor.probes.page_cost import SAMPLE_BYTES, seconds_per_gib
-from kvtier_operator.planning.demands import HugepagesDemand
+from kvtier_operator.planning.pod.demands import HugepagesDemand
 from kvtier_operator.planning.units import GIB, KIB, MIB
 
 _POOLS: Final = Path("/sys/kernel/mm/hugepages")

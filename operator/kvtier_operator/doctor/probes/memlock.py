@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from kvtier_operator.doctor.checks.memlock import MemlockFacts
-from kvtier_operator.planning.demands import MemlockDemand
+from kvtier_operator.planning.pod.demands import MemlockDemand
 from kvtier_operator.planning.units import MIB
 
 _STATUS: Final = Path("/proc/self/status")

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from kvtier_operator.doctor.checks.volume import VolumeFacts
-from kvtier_operator.planning.demands import VolumeDemand
+from kvtier_operator.planning.pod.demands import VolumeDemand
 
 _BLOCK_BYTES: Final = 4096
 """A multiple of every common disk's logical block, as O_DIRECT demands (open(2))."""

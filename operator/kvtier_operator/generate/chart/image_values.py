@@ -6,14 +6,14 @@ from pydantic import ConfigDict, Field
 
 from kvtier_operator.generate.chart.model import ChartModel
 from kvtier_operator.install.settings import IMAGE_REPOSITORY
-from kvtier_operator.planning.image_source import (
+from kvtier_operator.planning.pod.image_source import (
     REFERENCE_PATTERN,
     REGISTRY_PATTERN,
     REPOSITORY_PATTERN,
     SECRET_PATTERN,
     TAG_PATTERN,
 )
-from kvtier_operator.planning.images import DOCTOR_VERSION
+from kvtier_operator.planning.pod.images import DOCTOR_VERSION
 
 _SecretName = Annotated[str, Field(pattern=f"^{SECRET_PATTERN}$", max_length=253)]
 

@@ -23,7 +23,7 @@ from kvtier_operator.install.service_account import service_account
 from kvtier_operator.install.service_monitor import service_monitor
 from kvtier_operator.install.settings import Install
 from kvtier_operator.install.user_roles import AGGREGATE, edit_role, view_role
-from kvtier_operator.planning.policy import OwnerPolicy, policy_document
+from kvtier_operator.planning.policy.limits import OwnerPolicy, policy_document
 
 # What stands in the objects of install/ and what in its place in the chart.
 _INSTALL: Final = Install(name="KVTIERNAME", namespace="KVTIERNAMESPACE", image="KVTIERIMAGE")

@@ -5,8 +5,8 @@ from typing import Final
 from kvtier_operator.api.tiers import DiskTier
 from kvtier_operator.api.volume import Volume
 from kvtier_operator.planning.plan import Mount
+from kvtier_operator.planning.pod.volumes import volume_source
 from kvtier_operator.planning.units import MIB, ceil_div
-from kvtier_operator.planning.volumes import volume_source
 
 VOLUME_NAME: Final = "kv-disk"
 MOUNT_ROOT: Final = "/var/lib/kvtier/disk"

@@ -7,19 +7,19 @@ from kvtier_connector.config import Policy as ConnectorPolicy
 from kvtier_operator.api.engine import Device
 from kvtier_operator.api.resource import Spec
 from kvtier_operator.api.tiers import Policy
-from kvtier_operator.planning import images
 from kvtier_operator.planning.backends.disk import disk_mounts
 from kvtier_operator.planning.backends.kvtier_disk import disk_chunks, disk_settings
 from kvtier_operator.planning.backends.pages import PREFER_NOTE, page_bytes, required_pages
 from kvtier_operator.planning.backends.share import Share, index_bytes_per_rank
 from kvtier_operator.planning.backends.transfer import transfer_args
-from kvtier_operator.planning.devices import not_tested
 from kvtier_operator.planning.geometry import Geometry
 from kvtier_operator.planning.plan import BackendPlan
+from kvtier_operator.planning.pod import images
+from kvtier_operator.planning.pod.devices import not_tested
 from kvtier_operator.planning.units import ceil_div, round_up
 
 _INDEX_BYTES_PER_ENTRY: Final = 100
-"""What kvtier_connector.core.index may take at most for a block."""
+"""What kvtier_connector.core.index.index may take at most for a block."""
 
 _CUDA_CHUNK_TOKENS: Final = 64
 """kvtier_connector.config, `blocks_per_chunk`: 64 tokens suit GPUs, whose copies want large pages."""
@@ -31,7 +31,7 @@ def plan_kvtier(spec: Spec, geometry: Geometry) -> BackendPlan:
     With a disk tier the region is shared with the process that reads and writes the disk, which changes
     nothing for the pod's memory: a memfd is charged to it as anonymous memory is.
 
-    Source of the settings: kvtier_connector.config; of the slices: kvtier_connector.core.region.
+    Source of the settings: kvtier_connector.config; of the slices: kvtier_connector.core.region.region.
     """
     cpu, disk = spec.tiers.cpu, spec.tiers.disk
     share = Share.of(spec)

@@ -12,8 +12,8 @@ from kvtier_operator.planning.backends.pages import page_bytes, required_pages
 from kvtier_operator.planning.backends.share import Share, round_down
 from kvtier_operator.planning.backends.transfer import transfer_args
 from kvtier_operator.planning.geometry import Geometry
-from kvtier_operator.planning.images import ImageName
 from kvtier_operator.planning.plan import BackendPlan
+from kvtier_operator.planning.pod.images import ImageName
 from kvtier_operator.planning.units import MIB, round_up
 
 _OVERHEAD_BYTES_PER_RANK: Final = 512 * MIB

@@ -17,8 +17,8 @@ from kvtier_operator.planning.backends.pages import required_pages
 from kvtier_operator.planning.backends.share import Share, gib, gib_text, round_down
 from kvtier_operator.planning.backends.transfer import transfer_args
 from kvtier_operator.planning.geometry import Geometry
-from kvtier_operator.planning.images import ImageName
 from kvtier_operator.planning.plan import BackendPlan, Mount, Sidecar
+from kvtier_operator.planning.pod.images import ImageName
 from kvtier_operator.planning.units import GIB, MIB, round_up
 
 SIDECAR_NAME: Final = "lmcache"

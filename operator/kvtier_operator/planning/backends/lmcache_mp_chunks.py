@@ -10,9 +10,9 @@ from math import lcm
 from typing import Final
 
 from kvtier_operator.api.resource import Spec
-from kvtier_operator.planning.extra_args import value_of
+from kvtier_operator.planning.arguments.extra_args import value_of
 from kvtier_operator.planning.geometry import Geometry
-from kvtier_operator.planning.kept_states import STEP, step_tokens
+from kvtier_operator.planning.kv_cache.kept_states import STEP, step_tokens
 from kvtier_operator.planning.units import count, round_up, size
 
 _DEFAULT_CHUNK_TOKENS: Final = 256

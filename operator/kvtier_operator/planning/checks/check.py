@@ -10,7 +10,7 @@ from kvtier_operator.planning.nodes.pod_needs import keeps_away_its_like
 from kvtier_operator.planning.objects.names import Component, Names
 from kvtier_operator.planning.observed import Machine, Observed
 from kvtier_operator.planning.plan import BackendPlan, Budget, CheckResult, Outcome, RouterPlan, Tiers
-from kvtier_operator.planning.policy import OwnerPolicy
+from kvtier_operator.planning.policy.limits import OwnerPolicy
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,10 +9,10 @@ from typing import Any, Final
 
 import yaml
 
-from kvtier_operator.planning.model_shape.arithmetic import Arithmetic
-from kvtier_operator.planning.model_shape.experts import Experts
+from kvtier_operator.planning.model_shape.config.quantised_names import quantised
 from kvtier_operator.planning.model_shape.from_config import shape_from_config
-from kvtier_operator.planning.model_shape.quantised_names import quantised
+from kvtier_operator.planning.model_shape.parameters.arithmetic import Arithmetic
+from kvtier_operator.planning.model_shape.parameters.experts import Experts
 from kvtier_operator.planning.model_shape.shape import CATALOGUE, ModelShape
 
 _BYTES_PER_PARAMETER: Final = 2

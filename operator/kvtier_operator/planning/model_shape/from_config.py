@@ -9,24 +9,24 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from kvtier_operator.api.complaints import shown
-from kvtier_operator.planning.model_shape.architectures import (
+from kvtier_operator.planning.model_shape.config.architectures import (
     refuse_removed,
     refuse_states_of_the_library,
     unknown_architecture,
 )
-from kvtier_operator.planning.model_shape.arithmetic import arithmetic
-from kvtier_operator.planning.model_shape.attention_sinks import has_sinks
-from kvtier_operator.planning.model_shape.checkpoint import checkpoint_cache, quantization_of
-from kvtier_operator.planning.model_shape.config_fields import TEXT_CONFIGS, ConfigFields
-from kvtier_operator.planning.model_shape.experts import experts_of
-from kvtier_operator.planning.model_shape.image_attention import images_both_ways
-from kvtier_operator.planning.model_shape.layer_groups import layer_groups
-from kvtier_operator.planning.model_shape.layer_kinds import is_chunked
-from kvtier_operator.planning.model_shape.longest_sequence import longest_sequence, longest_taken
-from kvtier_operator.planning.model_shape.parameter_bits import parameter_bits
-from kvtier_operator.planning.model_shape.prefixless import refuse_prefixless
+from kvtier_operator.planning.model_shape.config.checkpoint import checkpoint_cache, quantization_of
+from kvtier_operator.planning.model_shape.config.fields import TEXT_CONFIGS, ConfigFields
+from kvtier_operator.planning.model_shape.config.longest_sequence import longest_sequence, longest_taken
+from kvtier_operator.planning.model_shape.config.prefixless import refuse_prefixless
+from kvtier_operator.planning.model_shape.config.text_model import with_text_model
+from kvtier_operator.planning.model_shape.layers.attention_sinks import has_sinks
+from kvtier_operator.planning.model_shape.layers.image_attention import images_both_ways
+from kvtier_operator.planning.model_shape.layers.layer_groups import layer_groups
+from kvtier_operator.planning.model_shape.layers.layer_kinds import is_chunked
+from kvtier_operator.planning.model_shape.parameters.arithmetic import arithmetic
+from kvtier_operator.planning.model_shape.parameters.experts import experts_of
+from kvtier_operator.planning.model_shape.parameters.parameter_bits import parameter_bits
 from kvtier_operator.planning.model_shape.shape import LayerKind, ModelShape
-from kvtier_operator.planning.model_shape.text_model import with_text_model
 
 # Models whose cache is not plain keys, values, latents and states of each layer, by what tells them:
 # DeepSeek V4 compresses tokens; GLM-5 next pools its indexer's keys; Qwen4 keeps n-gram states and rings;

@@ -5,11 +5,11 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Final
 
 from kvtier_operator.api.engine import KVCacheDtype
-from kvtier_operator.planning.model_shape.experts import Experts
+from kvtier_operator.planning.model_shape.parameters.experts import Experts
 from kvtier_operator.planning.model_shape.state import State
 
 if TYPE_CHECKING:
-    from kvtier_operator.planning.model_shape.arithmetic import Arithmetic
+    from kvtier_operator.planning.model_shape.parameters.arithmetic import Arithmetic
 
 CATALOGUE: Final = "catalogue"
 """How the source of a shape begins that kvtier has itself."""

@@ -4,13 +4,13 @@ import re
 from collections.abc import Mapping
 from typing import Final
 
-from kvtier_operator.planning.devices import GPU, named_devices
 from kvtier_operator.planning.namespace.names import MEMORY, STORAGE, plain, storage_class_of
 from kvtier_operator.planning.namespace.workload import Workload
 from kvtier_operator.planning.objects.names import Component
 from kvtier_operator.planning.plan import Plan
-from kvtier_operator.planning.storage import EPHEMERAL_STORAGE, own_bytes, tier_bytes, weights_bytes
-from kvtier_operator.planning.weights import SOURCE_VOLUME_NAME, VOLUME_NAME
+from kvtier_operator.planning.pod.devices import GPU, named_devices
+from kvtier_operator.planning.pod.storage import EPHEMERAL_STORAGE, own_bytes, tier_bytes, weights_bytes
+from kvtier_operator.planning.weights.pod_weights import SOURCE_VOLUME_NAME, VOLUME_NAME
 
 WEIGHTS: Final = "spec.model.volume"
 SOURCE: Final = "spec.model.source"

@@ -5,11 +5,11 @@ from dataclasses import dataclass
 from typing import Final
 
 from kvtier_operator.api.quantity import parse_bytes
-from kvtier_operator.planning.devices import named_devices
 from kvtier_operator.planning.nodes.node import CPU
 from kvtier_operator.planning.nodes.pod_needs import ONE_PER_NODE, PODS
 from kvtier_operator.planning.plan import Plan
-from kvtier_operator.planning.storage import EPHEMERAL_STORAGE, without_weights
+from kvtier_operator.planning.pod.devices import named_devices
+from kvtier_operator.planning.pod.storage import EPHEMERAL_STORAGE, without_weights
 from kvtier_operator.planning.units import GIB, MIB, ceil_div, count, many, size
 
 _MEMORY: Final = "memory"

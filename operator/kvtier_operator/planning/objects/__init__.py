@@ -2,23 +2,23 @@
 
 from typing import Any
 
-from kvtier_operator.planning.objects.engine_config_map import engine_config_map
-from kvtier_operator.planning.objects.engine_deployment import engine_deployment
-from kvtier_operator.planning.objects.engine_network_policy import engine_network_policy
-from kvtier_operator.planning.objects.engine_pdb import engine_pdb
-from kvtier_operator.planning.objects.engine_service import engine_service
-from kvtier_operator.planning.objects.engine_service_account import engine_service_account
+from kvtier_operator.planning.objects.engine.config_map import engine_config_map
+from kvtier_operator.planning.objects.engine.deployment import engine_deployment
+from kvtier_operator.planning.objects.engine.network_policy import engine_network_policy
+from kvtier_operator.planning.objects.engine.pod_disruption_budget import engine_pdb
+from kvtier_operator.planning.objects.engine.service import engine_service
+from kvtier_operator.planning.objects.engine.service_account import engine_service_account
 from kvtier_operator.planning.objects.gateway_providers import gateway_provider_objects
 from kvtier_operator.planning.objects.http_route import http_route
 from kvtier_operator.planning.objects.inference_pool import inference_pool
 from kvtier_operator.planning.objects.monitoring import monitoring_objects
-from kvtier_operator.planning.objects.picker_config_map import picker_config_map
-from kvtier_operator.planning.objects.picker_deployment import picker_deployment
-from kvtier_operator.planning.objects.picker_network_policy import picker_network_policy
-from kvtier_operator.planning.objects.picker_role import picker_role
-from kvtier_operator.planning.objects.picker_role_binding import picker_role_binding
-from kvtier_operator.planning.objects.picker_service import picker_service
-from kvtier_operator.planning.objects.picker_service_account import picker_service_account
+from kvtier_operator.planning.objects.picker.config_map import picker_config_map
+from kvtier_operator.planning.objects.picker.deployment import picker_deployment
+from kvtier_operator.planning.objects.picker.network_policy import picker_network_policy
+from kvtier_operator.planning.objects.picker.role import picker_role
+from kvtier_operator.planning.objects.picker.role_binding import picker_role_binding
+from kvtier_operator.planning.objects.picker.service import picker_service
+from kvtier_operator.planning.objects.picker.service_account import picker_service_account
 from kvtier_operator.planning.plan import Plan
 
 

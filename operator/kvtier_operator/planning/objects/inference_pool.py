@@ -3,7 +3,7 @@
 from typing import Any, Final
 
 from kvtier_operator.planning.objects.names import Component, Names
-from kvtier_operator.planning.objects.picker_ports import EXT_PROC_PORT
+from kvtier_operator.planning.objects.picker.ports import EXT_PROC_PORT
 from kvtier_operator.planning.plan import Plan
 
 GROUP: Final = "inference.networking.k8s.io"

@@ -5,7 +5,7 @@ from typing import Final
 
 from kvtier_operator.errors import Problem
 from kvtier_operator.planning.plan import CheckResult, Outcome, Plan
-from kvtier_operator.planning.said_first import said_first
+from kvtier_operator.planning.report.said_first import said_first
 from kvtier_operator.planning.units import many
 from kvtier_operator.reconcile.status.verdict import Verdict, fails, holds
 

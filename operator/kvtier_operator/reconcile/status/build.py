@@ -7,7 +7,7 @@ from typing import Any
 from kvtier_operator.planning.objects.names import Component
 from kvtier_operator.reconcile.facts.deployment import DeploymentFacts
 from kvtier_operator.reconcile.facts.pod import PodTrouble
-from kvtier_operator.reconcile.planned import Planned
+from kvtier_operator.reconcile.loop.planned import Planned
 from kvtier_operator.reconcile.status.budget_fits import with_engines
 from kvtier_operator.reconcile.status.condition import condition_of
 from kvtier_operator.reconcile.status.engines_ready import engines_ready

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from kvtier_operator.planning.objects.names import Component
-from kvtier_operator.reconcile.kinds import Kind
+from kvtier_operator.reconcile.apply.kinds import Kind
 from kvtier_operator.reconcile.status.failure import Failure
 
 _MONITORING = "monitoring"

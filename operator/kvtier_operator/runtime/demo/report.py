@@ -8,9 +8,9 @@ from typing import Final
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from rich.table import Table
 
-from kvtier_operator.planning.explain import explain
 from kvtier_operator.planning.plan import Plan
-from kvtier_operator.planning.report import report
+from kvtier_operator.planning.report.explain import explain
+from kvtier_operator.planning.report.fields import report
 from kvtier_operator.runtime.demo.acts import Measured
 from kvtier_operator.runtime.demo.plot import dot_plot, seconds
 from kvtier_operator.runtime.demo.result import DemoResult, Kind

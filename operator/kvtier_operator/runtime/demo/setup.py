@@ -6,7 +6,7 @@ from typing import Final
 from kvtier_operator.api.parse import parse_resource
 from kvtier_operator.api.resource import KVCacheTier
 from kvtier_operator.errors import RuntimeFailedError
-from kvtier_operator.planning.block_tokens import engine_block_tokens
+from kvtier_operator.planning.kv_cache.block_tokens import engine_block_tokens
 from kvtier_operator.runtime.demo.corpus import documents
 from kvtier_operator.runtime.demo.routing_load import ENGINES, RoutingLoad
 

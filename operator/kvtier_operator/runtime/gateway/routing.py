@@ -2,7 +2,7 @@
 
 from kvtier_operator.api.router import Flavor
 from kvtier_operator.planning.plan import Plan
-from kvtier_operator.planning.router import builtin_picker
+from kvtier_operator.planning.router.picker_config import builtin_picker
 from kvtier_operator.runtime.gateway.running import Routing
 
 

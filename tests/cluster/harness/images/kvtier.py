@@ -16,7 +16,7 @@ from tests.cluster.harness.vllm_packages import vllm_packages
 
 from kvtier_operator.api.engine import Device
 from kvtier_operator.api.router import Flavor
-from kvtier_operator.planning import images
+from kvtier_operator.planning.pod import images
 
 _ROOT: Final = Path(__file__).resolve().parents[4]
 _ENGINE_BASE: Final = Path(__file__).with_name("engine_base")

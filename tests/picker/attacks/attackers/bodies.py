@@ -12,7 +12,7 @@ from tests.picker.attacks.attackers.tally import ANSWERED, OPEN, SENT, Tally
 from tests.picker.attacks.attackers.target import Target
 from tests.picker.attacks.attackers.wire import code_name
 from tests.picker.attacks.neighbour import PROCESS
-from tests.unit.scorer.picker.protocol.gateway import answer, request_body, request_headers
+from tests.unit.scorer.picker.gateway.protocol.gateway import answer, request_body, request_headers
 
 _MIB: Final = 1 << 20
 _CHUNK: Final = 1 << 16

@@ -4,7 +4,7 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
-from tests.unit.connector.disk.io_cases import NAMES, Case, case_of
+from tests.unit.connector.disk.io.cases import NAMES, Case, case_of
 
 
 @pytest.fixture(params=NAMES)

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from tests.unit.connector.disk.faulty_engine import SOON_S, FaultyEngine
 
-from kvtier_connector.core.arrivals import ROW_BYTES, Arrivals, Tickets
+from kvtier_connector.core.copies.arrivals import ROW_BYTES, Arrivals, Tickets
 from kvtier_connector.core.disk import health, parted, thread
 from kvtier_connector.core.disk.admission import WriteBudget
 from kvtier_connector.core.disk.directory import Directory
@@ -26,7 +26,7 @@ from kvtier_connector.core.disk.report import Progress
 from kvtier_connector.core.disk.store import Store, StoreRequest
 from kvtier_connector.core.disk.thread import DiskThread
 from kvtier_connector.core.disk.tier import DiskTier
-from kvtier_connector.core.keytable import Slots
+from kvtier_connector.core.index.keytable import Slots
 
 BLOCK = 4096
 KEY_BYTES = 36

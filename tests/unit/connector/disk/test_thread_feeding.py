@@ -18,7 +18,7 @@ from kvtier_connector.core.disk.io.engine import Ended as IOEnded
 from kvtier_connector.core.disk.journal import Entries
 from kvtier_connector.core.disk.orders import Message
 from kvtier_connector.core.disk.store import Store
-from kvtier_connector.core.keytable import Slots
+from kvtier_connector.core.index.keytable import Slots
 
 
 def watch_submits(rig: Rig, monkeypatch: pytest.MonkeyPatch, seen: list[int]) -> None:

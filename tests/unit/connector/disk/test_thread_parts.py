@@ -21,7 +21,7 @@ from tests.unit.connector.disk.rig import (
     segment,
 )
 
-from kvtier_connector.core.arrivals import WHOLE
+from kvtier_connector.core.copies.arrivals import WHOLE
 from kvtier_connector.core.disk.io.engine import BlockIO
 from kvtier_connector.errors import DiskError
 

@@ -18,7 +18,7 @@ from tests.unit.connector.disk.rig import (
     segment,
 )
 
-from kvtier_connector.core.arrivals import DOUBTED, FAILED, WHOLE
+from kvtier_connector.core.copies.arrivals import DOUBTED, FAILED, WHOLE
 from kvtier_connector.core.disk import parted
 from kvtier_connector.core.disk.checksum import bound_checksum, seeded_checksum
 from kvtier_connector.errors import DiskError

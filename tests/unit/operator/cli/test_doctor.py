@@ -12,10 +12,10 @@ from tests.cases.planning import resource
 from kvtier_operator.cli.doctor import doctor
 from kvtier_operator.cli.doctor_local import demands_here
 from kvtier_operator.errors import InvalidInputError
-from kvtier_operator.planning.demands import Demands, HugepagesDemand, VolumeDemand
 from kvtier_operator.planning.observed import Observed
 from kvtier_operator.planning.plan import Plan
 from kvtier_operator.planning.planner import make_plan
+from kvtier_operator.planning.pod.demands import Demands, HugepagesDemand, VolumeDemand
 
 MIB, GIB = 1 << 20, 1 << 30
 LITTLE = Demands(memory_bytes=MIB, shm_bytes=0)

@@ -152,7 +152,7 @@ def test_it_loads_no_engine_no_client_and_no_routes(tmp_path: Path, output: str,
         "from kvtier_operator.cli.plan import plan\n"
         "plan(sys.argv[1:], standalone_mode=False)\n"
         "heavy = {'vllm', 'torch', 'kopf', 'kubernetes', 'aiohttp', 'numpy', 'huggingface_hub', 'rich'}\n"
-        "heavy |= {'transformers', 'asyncio', 'jinja2', 'kvtier_operator.planning.route_order'}\n"
+        "heavy |= {'transformers', 'asyncio', 'jinja2', 'kvtier_operator.planning.router.route_order'}\n"
         "print(sorted(heavy & sys.modules.keys()), file=sys.stderr)\n"
     )
     done = subprocess.run(  # noqa: S603 - our own program

@@ -11,7 +11,7 @@ import yaml
 
 from kvtier_operator.generate.chart.values import Values
 from kvtier_operator.install.settings import Install
-from kvtier_operator.planning.images import ImageName
+from kvtier_operator.planning.pod.images import ImageName
 
 ROOT = Path(__file__).parents[4]
 CHART = ROOT / "charts" / "tiered-prefix-cache"

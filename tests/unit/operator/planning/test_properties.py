@@ -8,11 +8,11 @@ from tests.cases.planning import check_input, resource, sized
 
 from kvtier_operator.api.quantity import parse_bytes
 from kvtier_operator.planning.checks import CHECKS
-from kvtier_operator.planning.explain import explain
 from kvtier_operator.planning.observed import Machine, Observed
 from kvtier_operator.planning.plan import Outcome
 from kvtier_operator.planning.planner import make_plan
-from kvtier_operator.planning.report import report
+from kvtier_operator.planning.report.explain import explain
+from kvtier_operator.planning.report.fields import report
 
 MIB = 1024**2
 MODELS = [

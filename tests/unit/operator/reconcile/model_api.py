@@ -9,10 +9,10 @@ import orjson
 from tests.unit.operator.reconcile.model_server import Server, event_line
 
 from kvtier_operator.errors import KvtierError
-from kvtier_operator.reconcile.answer import MOST_BYTES
-from kvtier_operator.reconcile.client import Request
-from kvtier_operator.reconcile.errors import UnreachableError
-from kvtier_operator.reconcile.kinds import KINDS, NODE, POD
+from kvtier_operator.reconcile.api_server.answer import MOST_BYTES
+from kvtier_operator.reconcile.api_server.client import Request
+from kvtier_operator.reconcile.api_server.errors import UnreachableError
+from kvtier_operator.reconcile.apply.kinds import KINDS, NODE, POD
 
 _JSON: Final = "application/json"
 _PROMPT: Final = {each.path(): each for each in (POD, NODE, *(each for each in KINDS if each.optional))}

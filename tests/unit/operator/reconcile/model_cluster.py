@@ -12,12 +12,12 @@ from tests.unit.operator.reconcile.model_loop import ModelLoop
 from tests.unit.operator.reconcile.model_server import OURS, Document, Server, matches
 from tests.unit.operator.reconcile.objects import VIEW
 
-from kvtier_operator.reconcile.controller import Controller
-from kvtier_operator.reconcile.desired import Wanted
-from kvtier_operator.reconcile.kinds import TIER, Ref
+from kvtier_operator.reconcile.apply.desired import Wanted
+from kvtier_operator.reconcile.apply.kinds import TIER, Ref
+from kvtier_operator.reconcile.cache.tiers import Key, Tiers
+from kvtier_operator.reconcile.loop.controller import Controller
+from kvtier_operator.reconcile.loop.planning import plan_tier
 from kvtier_operator.reconcile.options import Options
-from kvtier_operator.reconcile.planning import plan_tier
-from kvtier_operator.reconcile.tiers import Key, Tiers
 
 KEY: Final = Key("default", "qwen3-32b")
 RESOURCE: Final = Ref(TIER.kind, *KEY)

@@ -8,11 +8,11 @@ from tests.cases.kvcachetier import document
 
 from kvtier_operator.planning.namespace.namespace import UNBOUNDED, Namespace
 from kvtier_operator.planning.observed import Observed
-from kvtier_operator.reconcile.children import Children
-from kvtier_operator.reconcile.desired import Wanted
-from kvtier_operator.reconcile.planned import Planned
-from kvtier_operator.reconcile.planning import View, plan_tier
-from kvtier_operator.reconcile.tiers import Key, Tiers
+from kvtier_operator.reconcile.apply.desired import Wanted
+from kvtier_operator.reconcile.cache.children import Children
+from kvtier_operator.reconcile.cache.tiers import Key, Tiers
+from kvtier_operator.reconcile.loop.planned import Planned
+from kvtier_operator.reconcile.loop.planning import View, plan_tier
 
 UID = "uid-of-the-resource"
 VIEW = View(Observed(nodes=()), 0, "engines of this spec")

@@ -7,9 +7,9 @@ from typing import Any
 import orjson
 from tests.unit.operator.reconcile.model_api import ModelApi
 
-from kvtier_operator.reconcile.bounds import Bounds, BoundSink
-from kvtier_operator.reconcile.errors import ForbiddenError
-from kvtier_operator.reconcile.reflector import Place, Reflector
+from kvtier_operator.reconcile.api_server.errors import ForbiddenError
+from kvtier_operator.reconcile.cache.bounds import Bounds, BoundSink
+from kvtier_operator.reconcile.cache.reflector import Place, Reflector
 
 _LIST = {"metadata": {"resourceVersion": "7"}, "items": [{"metadata": {"name": "one"}}]}
 _CLASS = {"metadata": {"name": "fast"}, "provisioner": "somebody"}

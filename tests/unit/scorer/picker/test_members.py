@@ -7,8 +7,8 @@ import pytest
 from kvtier_scorer.index.prefix_index import PrefixIndex
 from kvtier_scorer.picker import data_layer
 from kvtier_scorer.picker.data_layer import Members
-from kvtier_scorer.picker.metrics_scrape.engine_metrics import EngineMetrics, HitTokens
-from kvtier_scorer.picker.metrics_scrape.fetch import NobodyThereError, ScrapeError
+from kvtier_scorer.picker.engines.metrics_scrape.engine_metrics import EngineMetrics, HitTokens
+from kvtier_scorer.picker.engines.metrics_scrape.fetch import NobodyThereError, ScrapeError
 from kvtier_scorer.picker.pods.source import Endpoint
 from kvtier_scorer.scheduling.pods import PodTable
 from kvtier_scorer.tier import Tier

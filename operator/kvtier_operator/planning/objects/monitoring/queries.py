@@ -1,7 +1,7 @@
 """PromQL over the metrics of one resource's engines and picker, for alerts and dashboard alike.
 
 Names of metrics: vLLM 0.32, vllm/v1/metrics/loggers.py and offloading/metrics.py of its KV connectors;
-kvtier_connector/vllm/metrics.py and metrics_disk.py for `vllm:kvtier_*`. Prometheus adds `_total` to
+kvtier_connector/vllm/metrics/ for `vllm:kvtier_*`. Prometheus adds `_total` to
 counters.
 """
 

@@ -2,7 +2,7 @@
 
 from typing import Any, Final
 
-from kvtier_operator.planning.engine_tls import SKIP_VERIFY, serves_tls
+from kvtier_operator.planning.arguments.engine_tls import SKIP_VERIFY, serves_tls
 from kvtier_operator.planning.objects.names import Component
 from kvtier_operator.planning.plan import Plan
 

@@ -11,7 +11,7 @@ from kvtier_operator.doctor.checks.page_gain import PageCosts, huge_pages_unused
 from kvtier_operator.doctor.checks.shared_memory import SharedMemoryFacts, shared_memory
 from kvtier_operator.doctor.checks.volume import VolumeFacts, volume
 from kvtier_operator.doctor.verdict import Outcome, Place, Verdict
-from kvtier_operator.planning.demands import HugepagesDemand, MemlockDemand, VolumeDemand
+from kvtier_operator.planning.pod.demands import HugepagesDemand, MemlockDemand, VolumeDemand
 
 KIB, MIB, GIB = 1 << 10, 1 << 20, 1 << 30
 PASS, WARN, FAIL = Outcome.PASS, Outcome.WARN, Outcome.FAIL

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from kvtier_operator.doctor.probes.volume import look_at_volume
-from kvtier_operator.planning.demands import VolumeDemand
+from kvtier_operator.planning.pod.demands import VolumeDemand
 
 
 def demand(path: Path) -> VolumeDemand:

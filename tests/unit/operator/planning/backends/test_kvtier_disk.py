@@ -8,7 +8,7 @@ from tests.unit.operator.planning.backends.planned import GIB, extra_config, pla
 from kvtier_connector.config import ConnectorConfig, parse_extra_config
 from kvtier_connector.core.disk.fingerprint import fingerprint
 from kvtier_connector.core.disk.store import StoreRequest
-from kvtier_connector.core.slots import TierGeometry, tier_geometry
+from kvtier_connector.core.index.slots import TierGeometry, tier_geometry
 from kvtier_operator.planning.geometry import resolve_geometry
 from kvtier_operator.planning.observed import Observed
 from kvtier_operator.planning.tiers import chunk_bytes

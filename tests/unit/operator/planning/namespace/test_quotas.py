@@ -10,8 +10,8 @@ from kvtier_operator.planning.namespace.namespace import Namespace, demand, refu
 from kvtier_operator.planning.namespace.quota import Quota
 from kvtier_operator.planning.namespace.storage import StorageClass
 from kvtier_operator.planning.namespace.workload import workload
-from kvtier_operator.planning.objects.engine_deployment import engine_deployment
-from kvtier_operator.planning.objects.picker_deployment import picker_deployment
+from kvtier_operator.planning.objects.engine.deployment import engine_deployment
+from kvtier_operator.planning.objects.picker.deployment import picker_deployment
 from kvtier_operator.planning.plan import CheckResult, Outcome
 
 _CPU = {"resources": {"requests": {"cpu": "4"}, "limits": {"cpu": "8"}}}

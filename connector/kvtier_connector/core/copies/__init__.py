@@ -1,0 +1,1 @@
+"""Which bytes are copied where, and in which parts."""

@@ -1,0 +1,138 @@
+"""What has come from disk into the region, told to the worker that copies it while more is on its way.
+
+A row for each slot of the region, in memory that the worker shares with the process that has the disk. Its
+first word is the ticket of the last read into the slot, and how far that has come. A ticket is given out
+once, so that what an earlier read left is never taken for a later one's, and nothing has to be reset. The
+others are what the worker needs to check the block itself, when it copies it.
+"""
+
+import mmap
+import threading
+import time
+from itertools import count
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from kvtier_connector.core import shared_words
+from kvtier_connector.core.index.keytable import Slots
+from kvtier_connector.errors import ConnectorError, DiskError
+
+Tickets = npt.NDArray[np.int64]
+TICKETS: Final = count(1)
+"""For reads; 0 stands for what is in the region already."""
+
+ROW_BYTES: Final = 24
+_ROW_WORDS: Final = ROW_BYTES // 8
+FAILED: Final = 0
+"""Instead of a number of parts: nothing more comes of a read."""
+DOUBTED: Final = 254
+"""All parts of a block are there, and the worker says that its checksum is wrong."""
+WHOLE: Final = 255
+"""All parts of a block are there, and its checksum is right. Until then, nobody has checked any."""
+_COUNT_BITS: Final = 8
+_LOOK_S: Final = 0.0002
+"""How often an arrival is looked for: a block's time on a fast disk."""
+
+
+class Arrivals:
+    """The rows. The process that has the disk tells of a read, and the worker of what it has checked.
+
+    Args:
+        memory: from `create`, mapped.
+    """
+
+    def __init__(self, memory: mmap.mmap) -> None:
+        self._words = memoryview(memory).cast("Q")
+        self._reads = np.frombuffer(memory, np.int64)[::_ROW_WORDS]
+        self._lock = threading.Lock()
+
+    def tell(self, slot: int, ticket: int, parts: int) -> None:
+        """Say how far a read has come; nothing counts after FAILED or WHOLE, or a later read.
+
+        Whoever calls this has seen the bytes before it took the interpreter's lock for the last time: on
+        processors that reorder writes, too, they are there before the word is.
+
+        Args:
+            slot: of the region.
+            ticket: the read's.
+            parts: how many are there, or FAILED, DOUBTED or WHOLE.
+        """
+        word = self._words[slot * _ROW_WORDS]
+        of, there = word >> _COUNT_BITS, word & WHOLE
+        if of < ticket or (of == ticket and there not in {FAILED, WHOLE}):
+            self._words[slot * _ROW_WORDS] = ticket << _COUNT_BITS | parts
+
+    def how_far(self, slot: int, ticket: int) -> int:
+        """Return what was told last of a read, or FAILED if that was of another one."""
+        word = self._words[slot * _ROW_WORDS]
+        return word & WHOLE if word >> _COUNT_BITS == ticket else FAILED
+
+    def expect(self, slot: int, seed: int, checksum: int) -> None:
+        """Say what a block's checksum has to be: some time before its last part is told of."""
+        row = slot * _ROW_WORDS
+        self._words[row + 1], self._words[row + 2] = seed, checksum
+
+    def expected(self, slot: int) -> tuple[int, int]:
+        """Return the seed and the checksum of a block of which all parts are there."""
+        row = slot * _ROW_WORDS
+        return self._words[row + 1], self._words[row + 2]
+
+    def wait(self, slots: Slots, tickets: Tickets, parts: int, timeout_s: float) -> None:
+        """Return when all these reads have come so far.
+
+        Args:
+            slots: of the region.
+            tickets: of the reads, one for each slot; 0 where there is none to wait for.
+            parts: how many of each, or WHOLE.
+            timeout_s: how long none may get any further.
+
+        Raises:
+            DiskError: a read has failed, or none got further for longer than the timeout.
+        """
+        slots, tickets = slots[tickets > 0], tickets[tickets > 0]
+        until = time.monotonic() + timeout_s
+        left = len(slots)
+        while left:
+            with self._lock:
+                words = self._reads[slots]
+            of, there = words >> _COUNT_BITS, words & WHOLE
+            if ((of == tickets) & (there == FAILED) | (of > tickets)).any():
+                raise DiskError("a block could not be read from disk")
+            now = time.monotonic()
+            if (still := len(slots) - int(((of == tickets) & (there >= parts)).sum())) < left:
+                left, until = still, now + timeout_s
+            elif now > until:
+                raise DiskError(f"nothing has come from disk for {timeout_s:g} s")
+            if left:
+                time.sleep(_LOOK_S)
+        # The words were read before the lock was given up, and the bytes are read after it is taken: on
+        # processors that reorder reads, too, they are not older than the words.
+        with self._lock:
+            pass
+
+
+def create(slots: int) -> str:
+    """Make the rows for so many slots; they are there until this process has ended and all have let go.
+
+    Returns:
+        Their path, for `attach`.
+
+    Raises:
+        ConnectorError: there is not enough memory.
+    """
+    try:
+        _, path = shared_words.create("kvtier-arrivals", slots * ROW_BYTES)
+    except OSError as error:
+        raise ConnectorError(f"no memory for {ROW_BYTES} bytes a slot: {error.strerror}") from error
+    return path
+
+
+def attach(path: str) -> Arrivals:
+    """Map what `create` has made.
+
+    Raises:
+        ConnectorError: it cannot be reached.
+    """
+    return Arrivals(shared_words.attach(path))

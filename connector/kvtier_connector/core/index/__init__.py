@@ -1,0 +1,1 @@
+"""What a tier holds: keys to slots, and which block leaves first."""

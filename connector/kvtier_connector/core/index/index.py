@@ -1,0 +1,335 @@
+"""What the tier holds: block key -> slot, with eviction, in-flight protection and failure.
+
+A block is pending (its store is in flight), ready, or bad (a transfer of it failed). Only ready blocks are
+read, and only ready blocks that no load reads are evicted.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from enum import IntEnum
+from itertools import compress, islice
+
+import numpy as np
+import numpy.typing as npt
+
+from kvtier_connector.core.index.eviction import EvictionOrder
+from kvtier_connector.core.index.keytable import ABSENT, KeyTable, PackedKeys, Slots, marks
+
+
+class BlockState(IntEnum):
+    """What is known of a key. BAD is a block that must not be read and goes away with its last transfer."""
+
+    ABSENT = 0
+    PENDING = 1
+    READY = 2
+    BAD = 3
+
+
+_RESTORED_AT_ONCE = 4096
+"""Keys whose Python objects, which hashing needs, exist at the same time: half a megabyte."""
+_MAY_BE_KEPT = 64
+"""Blocks that eviction passes over at the caller's wish, at least: it looks at twice as many as it needs and
+these, so that a prompt that fills the tier costs no search through all of it."""
+_STATES = tuple(BlockState)  # indexing is several times faster than BlockState(value)
+# numpy compares with a plain number four times faster than with a member of an enumeration.
+_PENDING, _READY, _BAD = int(BlockState.PENDING), int(BlockState.READY), int(BlockState.BAD)
+
+
+@dataclass(frozen=True, slots=True)
+class Reservation:
+    """Slots given to blocks that are about to be stored.
+
+    Args:
+        keys: the keys that were given a slot, in the order asked, without those that the tier has already.
+        slots: their slots.
+        evicted: the keys that had to leave.
+    """
+
+    keys: list[bytes]
+    slots: Slots
+    evicted: list[bytes]
+
+
+class BlockIndex:
+    """The index of one tier of `capacity` blocks. Not thread-safe: one thread owns it.
+
+    Keys within one call must be distinct. Lists of keys run from a prompt's root to its tail: of the blocks
+    that one call uses, tails are evicted before roots, as a prefix without its root is worth nothing. Which
+    prompts' blocks are evicted, eviction.py decides.
+    """
+
+    def __init__(self, capacity: int, key_bytes: int) -> None:
+        self.capacity = capacity
+        self.key_bytes = key_bytes
+        self._table = KeyTable(capacity, key_bytes)
+        self._order = EvictionOrder(capacity)
+        self._state = np.full(capacity, BlockState.ABSENT, np.uint8)
+        # Of what is in a slot: its readers, and one more if it is not ready. What has none may be evicted.
+        self._holds = self._order.holds
+        self._free = np.arange(capacity - 1, -1, -1, dtype=np.int32)
+        self._free_count = capacity
+        self._evictable_count = 0
+        self._state_view = self._state.data
+        # The slots of stores in flight: their end needs no search.
+        self._pending: dict[bytes, int] = {}
+
+    @property
+    def used(self) -> int:
+        """Number of occupied slots."""
+        return self.capacity - self._free_count
+
+    @property
+    def room(self) -> int:
+        """Number of blocks that could be reserved now, by evicting whatever may be."""
+        return self._free_count + self._evictable_count
+
+    def state(self, key: bytes) -> BlockState:
+        """Return what is known of one key."""
+        slot = self._table.find_one(key)
+        return BlockState.ABSENT if slot < 0 else _STATES[self._state_view[slot]]
+
+    def reserve(self, keys: Sequence[bytes], *, keep: Callable[[bytes], bool] | None = None) -> Reservation:
+        """Give slots to the keys that the tier lacks, evicting the blocks that are least worth as needed.
+
+        Keys that it has are counted as used. Where there is not room for all, the first ones get it.
+
+        Args:
+            keys: root to tail.
+            keep: tells of a key whether it must stay; others leave in its place.
+        """
+        batch = self._table.batch(keys)
+        found = self._table.find(batch)
+        here = np.flatnonzero(found >= 0)
+        present = here[self._state[found[here]] == _READY]
+        used = found[present]
+        self._order.use(used, present)
+        lacking = np.flatnonzero(found < 0)
+        spans = self._order.spans_of(marks(batch.words[lacking]))
+        evicted: list[bytes] = []
+        if (short := len(lacking) - self._free_count) > 0:
+            self._begin_reads(used)  # lest they leave for those that they are asked for with
+            evicted = self._evict(short, keep)
+            self._end_reads(used, 1)
+
+        lacking = lacking[: self._free_count]
+        new = [keys[place] for place in lacking.tolist()]
+        slots = self._take(len(new))
+        self._table.insert(slots, batch, lacking)
+        self._state[slots] = BlockState.PENDING
+        self._order.insert(slots, spans[: len(slots)], lacking)
+        self._pending.update(zip(new, slots.tolist(), strict=True))
+        return Reservation(new, slots, evicted)
+
+    def commit(self, keys: Sequence[bytes]) -> list[bytes]:
+        """End the stores of pending keys: they become ready, or leave if they went bad. Any order.
+
+        Returns:
+            The keys that became ready.
+        """
+        slots = np.fromiter(map(self._pending.pop, keys), np.int32, len(keys))
+        state = self._state[slots]
+        ready, bad = slots[state == _PENDING], slots[state == _BAD]
+        self._state[ready] = BlockState.READY
+        self._holds[ready] = 0
+        self._evictable_count += len(ready)
+        self._release(bad[self._holds[bad] == 1])
+        return list(compress(keys, (state == _PENDING).tolist()))
+
+    def pin(self, keys: Sequence[bytes]) -> Slots:
+        """Protect ready keys, root to tail, from eviction until as many `unpin`s, and count them as used.
+
+        Returns:
+            Their slots.
+
+        Raises:
+            KeyError: a key is not ready.
+        """
+        slots = self.hold(keys)
+        self._order.use(slots, np.arange(len(slots)))
+        return slots
+
+    def hold(self, keys: Sequence[bytes]) -> Slots:
+        """Protect ready keys like `pin`, but not for a use. Any order.
+
+        Raises:
+            KeyError: a key is not ready.
+        """
+        slots = self._slots_of(keys)
+        if not (self._state[slots] == _READY).all():
+            raise KeyError("a block that is not ready cannot be protected")
+        self._begin_reads(slots)
+        return slots
+
+    def unpin(self, keys: Sequence[bytes]) -> None:
+        """Undo one `pin` or `hold` of each key. Any order."""
+        self._end_reads(self._slots_of(keys), 1)
+
+    def unpin_slots(self, slots: Slots) -> None:
+        """Undo `pin`s and `hold`s by the slots that those returned, without a search. Any order.
+
+        Args:
+            slots: each as many times as it is to be let go of.
+        """
+        self._end_reads(*np.unique(slots, return_counts=True))
+
+    def lacking(self, keys: Sequence[bytes]) -> list[bytes]:
+        """Return those of the keys that are not here at all, in their order."""
+        absent = self._table.find(self._table.batch(keys)) == ABSENT
+        return list(compress(keys, absent.tolist()))
+
+    def touch(self, keys: Sequence[bytes]) -> None:
+        """Make a prompt's keys, root to tail, as recent as can be, without counting them as used again.
+
+        Those that the tier lacks are passed over. A request whose prompt was loaded, or stored in several
+        parts, does this when it ends, so that what was used by one request is equally old.
+        """
+        slots = self._table.find(self._table.batch(keys))
+        present = np.flatnonzero(slots >= 0)
+        self._order.refresh(slots[present], present)
+
+    def invalidate(self, keys: Sequence[bytes]) -> list[bytes]:
+        """Make keys unreadable at once; their slots are reused when no transfer uses them any more.
+
+        Returns:
+            The keys that were readable until now.
+        """
+        slots = self._table.find(self._table.batch(keys))
+        slots = slots[slots >= 0]
+        was_ready = self._state[slots] == _READY
+        lost = self._table.keys_of(slots[was_ready])
+        self._holds[slots[was_ready]] += 1
+        idle = slots[was_ready & (self._holds[slots] == 1)]
+        self._evictable_count -= len(idle)
+        self._state[slots] = BlockState.BAD
+        self._release(idle)
+        return lost
+
+    def in_use(self) -> Slots:
+        """Return the slots of blocks that something fills or reads, which a `clear` would forget."""
+        return np.flatnonzero((self._state != BlockState.ABSENT) & (self._holds > 0)).astype(np.int32)
+
+    def clear(self) -> None:
+        """Forget every block, also those in flight."""
+        self._table.clear()
+        self._order.clear()
+        self._evictable_count = 0
+        self._state.fill(BlockState.ABSENT)
+        self._pending.clear()
+        self._holds.fill(1)
+        self._free[:] = np.arange(self.capacity - 1, -1, -1, dtype=np.int32)
+        self._free_count = self.capacity
+
+    def withhold(self, slots: Slots) -> None:
+        """Keep free slots out of use, because something outside still reads or writes them."""
+        free = np.setdiff1d(self._free[: self._free_count], slots)
+        self._free[: len(free)] = free[::-1]
+        self._free_count = len(free)
+
+    def give_back(self, slots: Sequence[int]) -> None:
+        """Let slots that were withheld be used again."""
+        self._free[self._free_count : self._free_count + len(slots)] = slots
+        self._free_count += len(slots)
+
+    def restore(self, keys: PackedKeys, slots: Slots) -> None:
+        """Fill an empty index with ready blocks that lie in given slots already.
+
+        Of several slots with one key the last keeps it and the others are free.
+
+        Args:
+            keys: shape (blocks, key bytes); the first are evicted first.
+            slots: the slot of each, shape (blocks,).
+
+        Raises:
+            ValueError: the index is not empty, a slot is given twice or not the tier's, or a key has another
+                length than this index's.
+        """
+        if self.used:
+            raise ValueError("only an empty index can be restored")
+        if len(slots) and not 0 <= slots.min() <= slots.max() < self.capacity:
+            raise ValueError(f"a restored slot is not one of the tier's {self.capacity}")
+        if len(np.unique(slots)) < len(slots):
+            raise ValueError("a slot cannot be restored to two keys")
+        # From the last to the first, so that what is there already is what stays.
+        for end in range(len(slots), 0, -_RESTORED_AT_ONCE):
+            part = slice(max(0, end - _RESTORED_AT_ONCE), end)
+            self._restore_lacking(keys[part], slots[part])
+        restored = slots[self._state[slots] == _READY]
+        self._order.restore(restored)
+        self._evictable_count = len(restored)
+        free = np.flatnonzero(self._state == BlockState.ABSENT)
+        self._free[: len(free)] = free[::-1]
+        self._free_count = len(free)
+
+    def rows(self, first: int, last: int) -> tuple[Slots, PackedKeys]:
+        """Return the slots from `first` up to `last` that are ready, and their keys: part of a snapshot.
+
+        Any thread may call it. What the owner changes meanwhile may be seen or not, down to a key of which
+        only a part is new; whoever reads blocks by such rows has to check that they are the key's.
+
+        Returns:
+            Slots, shape (blocks,), and keys, shape (blocks, key bytes).
+        """
+        ready = np.flatnonzero(self._state[first:last] == _READY)
+        slots = (ready + first).astype(np.int32)
+        return slots, self._table.packed_keys_of(slots)
+
+    def _restore_lacking(self, keys: PackedKeys, slots: Slots) -> None:
+        """Add blocks whose keys are not there yet; of one key that comes several times the last."""
+        slot_of = dict(zip(self._table.unpacked(keys), slots.tolist(), strict=True))
+        batch = self._table.batch(list(slot_of))
+        lacking = np.flatnonzero(self._table.find(batch) == ABSENT)
+        added = np.fromiter(slot_of.values(), np.int32, len(slot_of))[lacking]
+        self._table.insert(added, batch, lacking)
+        self._state[added] = BlockState.READY
+        self._holds[added] = 0
+
+    def _evict(self, wanted: int, keep: Callable[[bytes], bool] | None) -> list[bytes]:
+        """Make up to `wanted` slots free; returns their keys."""
+        wanted = min(wanted, self._evictable_count)
+        if wanted <= 0:
+            return []
+        looked_at = wanted if keep is None else min(self._evictable_count, 2 * wanted + _MAY_BE_KEPT)
+        slots = self._order.worst(looked_at)
+        keys = self._table.keys_of(slots)
+        if keep is not None:
+            leaving = list(islice((place for place, key in enumerate(keys) if not keep(key)), wanted))
+            slots, keys = slots[leaving], [keys[place] for place in leaving]
+        self._order.remember(slots, self._table.marks_of(slots))
+        self._evictable_count -= len(slots)
+        self._release(slots)
+        return keys
+
+    def _begin_reads(self, slots: Slots) -> None:
+        """Add a reader to each of some distinct slots that are ready."""
+        if len(slots):
+            self._evictable_count -= int((self._holds[slots] == 0).sum())
+            self._holds[slots] += 1
+
+    def _end_reads(self, slots: Slots, times: int | npt.NDArray[np.int64]) -> None:
+        """Take so many readers off each of some distinct slots."""
+        if not len(slots):
+            return
+        self._holds[slots] -= times
+        left = self._holds[slots]
+        self._evictable_count += int((left == 0).sum())
+        one = slots[left == 1]
+        self._release(one[self._state[one] == _BAD])
+
+    def _slots_of(self, keys: Sequence[bytes]) -> Slots:
+        slots = self._table.find(self._table.batch(keys))
+        if (slots == ABSENT).any():
+            raise KeyError("a block that is in flight has left the index")
+        return slots
+
+    def _take(self, count: int) -> Slots:
+        self._free_count -= count
+        return self._free[self._free_count : self._free_count + count][::-1].copy()
+
+    def _release(self, slots: Slots) -> None:
+        if not len(slots):
+            return
+        self._table.remove(slots)
+        self._state[slots] = BlockState.ABSENT
+        self._holds[slots] = 1
+        self._free[self._free_count : self._free_count + len(slots)] = slots[::-1]
+        self._free_count += len(slots)

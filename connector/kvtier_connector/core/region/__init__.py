@@ -1,0 +1,1 @@
+"""The tier's memory: pages, pins, and how it grows beside the engine."""

@@ -1,0 +1,158 @@
+"""Takes and locks a rank's slice piece by piece, beside the engine that serves already.
+
+To take and to page-lock a hundred gigabytes lasts a minute, which nobody need wait for: the tier begins empty
+anyway, and grows faster than prompts fill it.
+"""
+
+import os
+import threading
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from typing import Final
+
+from kvtier_connector.config import MIB
+from kvtier_connector.core.machine.cores import use_every_core
+from kvtier_connector.core.machine.memory import format_bytes
+from kvtier_connector.core.region import pages
+from kvtier_connector.core.region.growth_words import Grown, GrowthWords
+from kvtier_connector.core.region.pieces import Piece
+from kvtier_connector.core.region.pin import Pinning, PinReport, checked
+from kvtier_connector.core.region.region import Slice
+
+_NICENESS: Final = 10
+"""The engine's own threads go first, and leave a tenth of a core: setpriority(2) is of threads on Linux."""
+_AT_ONCE_BYTES: Final = 2 * MIB
+"""Memory that one call takes. Meanwhile the kernel lets nobody else change the process's memory, and a thread
+that others keep from a core has it wait for ten times as long: with 32 MiB, a request took 0.3 s."""
+_CORES_A_THREAD: Final = 4
+"""That there have to be for another thread: those that a CPU's engine computes on are not to be taken."""
+
+
+class Growth:
+    """Grows one slice on a thread of its own, which rests after each piece for as long as the first one took.
+
+    Args:
+        memory: mapped, nothing of it taken.
+        pieces: of the slice, from its beginning.
+        page_bytes: size of the pages that it is on.
+        pinning: how pieces are locked.
+        words: are told of each piece.
+        say: is told once what came of it, and whether it is less than was asked for.
+    """
+
+    def __init__(  # noqa: PLR0913 - its parts
+        self,
+        memory: Slice,
+        pieces: Sequence[Piece],
+        *,
+        page_bytes: int,
+        pinning: Pinning,
+        words: GrowthWords,
+        say: Callable[[str, bool], object],
+    ) -> None:
+        self._memory = memory
+        self._pieces = pieces
+        self._page_bytes = page_bytes
+        self._pinning = pinning
+        self._words = words
+        self._say = say
+        self._taken_bytes = 0
+        self._unlocked = self._refused = ""  # why the rest is not locked; why there is no more
+        self._grown = Grown(0, 0, is_over=False)
+        self._begun_s = self._undisturbed_s = 0.0
+        self._stopping = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="kvtier-growth", daemon=True)
+
+    def start(self) -> None:
+        """Take the first piece, so that the first request finds a tier, and have the others taken. Once."""
+        if self._begun_s:
+            return
+        self._begun_s = time.monotonic()
+        if self._take(self._pieces[0]):
+            self._undisturbed_s = time.monotonic() - self._begun_s
+            self._thread.start()
+        else:
+            self._end()
+
+    def stop(self) -> None:
+        """End after the piece that is under way."""
+        self._stopping.set()
+        self.join()
+
+    def join(self) -> None:
+        """Return when it has ended."""
+        if self._thread.ident is not None:
+            self._thread.join()
+
+    def _run(self) -> None:
+        self._stand_back()
+        for piece in self._pieces[1:]:
+            begun_s = time.monotonic()
+            if not self._take(piece):
+                break
+            # Longer, it had to give way already.
+            if self._stopping.wait(min(time.monotonic() - begun_s, self._undisturbed_s)):
+                return
+        self._end()
+
+    def _end(self) -> None:
+        pinned_bytes = self._report(time.monotonic() - self._begun_s)
+        self._tell(self._grown.slots, pinned_bytes, is_over=True)
+
+    def _take(self, piece: Piece) -> bool:
+        """Take and lock a piece; tells whether it can be used."""
+        end_bytes = piece.offset_bytes + piece.size_bytes
+        until_bytes = min(-(-end_bytes // self._page_bytes) * self._page_bytes, self._memory.size_bytes)
+        try:
+            start, size_bytes = self._memory.address + self._taken_bytes, until_bytes - self._taken_bytes
+            if size_bytes:  # a huge page may have come with the piece before
+                pages.populate(
+                    [pages.Range(start, size_bytes, self._memory.node)],
+                    self._page_bytes,
+                    threads=max(1, len(os.sched_getaffinity(0)) // _CORES_A_THREAD),
+                    at_once_bytes=_AT_ONCE_BYTES,
+                )
+        except OSError as error:
+            self._refused = pages.refusal(error)
+            return False
+        self._taken_bytes = until_bytes
+        pinned_bytes = self._grown.pinned_bytes
+        if not self._unlocked:  # a limit that was reached does not grow
+            call, address = self._pinning.call, self._memory.address + piece.offset_bytes
+            self._unlocked = (call and call(address, piece.size_bytes)) or ""
+            if self._unlocked and self._pinning.is_needed:
+                self._refused = self._unlocked
+                return False
+            if self._pinning.counts and not self._unlocked:
+                pinned_bytes = end_bytes
+        self._tell(piece.slots, pinned_bytes, is_over=False)
+        return True
+
+    def _tell(self, slots: int, pinned_bytes: int, *, is_over: bool) -> None:
+        self._grown = Grown(slots, pinned_bytes, is_over)
+        self._words.tell(self._grown)
+
+    def _report(self, seconds: float) -> int:
+        """Say what came of it; returns the bytes that are locked."""
+        self._memory.look(self._taken_bytes, seconds)
+        grown, last = self._grown, self._pieces[-1]
+        size_bytes = last.offset_bytes + last.size_bytes
+        pinning = self._pinning
+        why = self._unlocked or pinning.how
+        pinned = checked(self._memory, PinReport(pinning.asked, grown.pinned_bytes, size_bytes, why), pinning)
+        outcome = f"all there after {seconds:.1f} s"
+        if self._refused:
+            there = format_bytes(grown.slots * size_bytes // last.slots)
+            outcome = (
+                f"this rank's part of the CPU tier stays at {there} of {format_bytes(size_bytes)}: "
+                f"{self._refused}; lower cpu_capacity_bytes to what can be had, or raise what bounds it"
+            )
+        self._say(f"{self._memory.report}; {pinned}; {outcome}", bool(self._refused))
+        return pinned.pinned_bytes
+
+    def _stand_back(self) -> None:
+        """Have the thread, and those that it makes, take little time that the engine could use."""
+        with suppress(OSError):  # a sandbox may forbid it
+            use_every_core()
+            os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), _NICENESS)

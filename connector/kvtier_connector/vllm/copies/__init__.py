@@ -1,0 +1,1 @@
+"""Copies between a device and the tier's memory."""

@@ -1,0 +1,130 @@
+"""Copies where the device is a GPU: DMA on two streams of its own, one for each direction.
+
+The order against the engine's own work is upstream's (vllm/v1/kv_offload/cpu/gpu_worker.py): a store waits
+for the step that writes what it reads, a load for whatever was still to be written to the blocks it fills.
+"""
+
+from collections import deque
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+import torch
+from vllm import _custom_ops as ops
+from vllm.v1.kv_offload.cpu.host_register import host_register, host_unregister
+
+from kvtier_connector.core.copies.copyplan import Addresses, CopyPlan, single_copies
+from kvtier_connector.vllm.copies.copier import Outcome
+
+_MILLISECOND = 1e-3
+
+
+@dataclass(frozen=True, slots=True)
+class _Job:
+    job_id: int
+    start: torch.cuda.Event
+    parts: list[torch.cuda.Event] = field(default_factory=list)
+    # The driver may read the descriptors until the copies have ended.
+    descriptors: list[tuple[torch.Tensor, ...]] = field(default_factory=list)
+
+    @property
+    def end(self) -> torch.cuda.Event:
+        return self.parts[-1]
+
+
+class CudaCopier:
+    """Copies with vLLM's batched DMA operation."""
+
+    def __init__(self) -> None:
+        self._to_device = torch.cuda.Stream()
+        self._from_device = torch.cuda.Stream()
+        self._jobs: dict[bool, deque[_Job]] = {True: deque(), False: deque()}
+        self._registered: list[int] = []
+        self._piece_bytes = 0
+
+    def register(self, address: int, size_bytes: int) -> str | None:
+        """Page-lock a piece of the region for DMA; returns None, or why it could not.
+
+        Pieces come one after another, all but the last of one size, so that it is known where copies must not
+        go across two of them.
+        """
+        if not host_register(address, size_bytes):
+            return "cudaHostRegister refused"
+        self._piece_bytes = self._piece_bytes or size_bytes
+        self._registered.append(address)
+        return None
+
+    def start(self, job_id: int, plan: CopyPlan, *, to_device: bool) -> None:
+        """Queue the job's copies behind the current stream and behind earlier jobs of the same direction."""
+        self._queue(job_id, [plan], to_device=to_device)
+
+    def start_load(self, job_id: int, plans: Sequence[CopyPlan]) -> None:
+        """Queue a load's parts, one after another."""
+        self._queue(job_id, plans, to_device=True)
+
+    def wait_on_device(self, job_id: int, part: int) -> None:
+        """Have what is queued for the step from now on begin when a part of a load has been copied."""
+        for job in self._jobs[True]:
+            if job.job_id == job_id:
+                torch.cuda.current_stream().wait_event(job.parts[part])
+
+    def _queue(self, job_id: int, plans: Sequence[CopyPlan], *, to_device: bool) -> None:
+        job = _Job(job_id, torch.cuda.Event(enable_timing=True))
+        stream = self._to_device if to_device else self._from_device
+        step = torch.cuda.current_stream()
+        stream.wait_stream(step)
+        try:
+            with torch.cuda.stream(stream):
+                job.start.record(stream)
+                for plan in plans:
+                    job.descriptors.append(self._copy(plan, to_device=to_device))
+                    job.parts.append(torch.cuda.Event(enable_timing=True))
+                    job.end.record(stream)
+        except BaseException:
+            stream.synchronize()  # what was queued must not come later than what is computed in its place
+            raise
+        self._jobs[to_device].append(job)
+
+    def _copy(self, plan: CopyPlan, *, to_device: bool) -> tuple[torch.Tensor, ...]:
+        """Queue copies; returns what the driver reads meanwhile."""
+        first = self._registered[0] if self._registered else 0
+        copies = single_copies(plan, first, self._piece_bytes)
+        source, target = (copies.region, copies.device) if to_device else (copies.device, copies.region)
+        descriptors = _tensor(source), _tensor(target), _tensor(copies.sizes)
+        if len(copies.sizes):
+            # Host memory is not written by any stream, so a load's source may be read out of order; a
+            # store's source is the live KV cache and may not.
+            ops.swap_blocks_batch(*descriptors, is_src_access_order_any=to_device)
+        return descriptors
+
+    def finished(self) -> list[Outcome]:
+        """Return the jobs that ended since the last call."""
+        outcomes = []
+        for jobs in self._jobs.values():
+            while jobs and jobs[0].end.query():
+                job = jobs.popleft()
+                outcomes.append(Outcome(job.job_id, job.start.elapsed_time(job.end) * _MILLISECOND))
+        return outcomes
+
+    def wait(self, job_ids: Iterable[int]) -> None:
+        """Return when these jobs' copies have ended."""
+        wanted = set(job_ids)
+        for jobs in self._jobs.values():
+            for job in jobs:
+                if job.job_id in wanted:
+                    job.end.synchronize()
+
+    def pause(self, timeout_s: float) -> None:
+        """Do nothing: a GPU's engine overlaps copies by itself, and an event cannot be awaited for a time."""
+
+    def close(self) -> None:
+        """End all copies, then release the page-locked memory."""
+        self._to_device.synchronize()
+        self._from_device.synchronize()
+        for jobs in self._jobs.values():
+            jobs.clear()
+        while self._registered:
+            host_unregister(self._registered.pop())
+
+
+def _tensor(values: Addresses) -> torch.Tensor:
+    return torch.from_numpy(values)

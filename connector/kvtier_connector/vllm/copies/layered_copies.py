@@ -1,0 +1,72 @@
+"""Loads to a GPU beside the step that needs them: each layer waits on the device for its own part.
+
+Nothing waits on the host: copies and step are queued, and the device's streams wait for each other. Off
+unless `layered_loads` is set, since vLLM's async scheduling has to be off for it.
+"""
+
+from bisect import bisect_left
+from collections.abc import Collection, Iterable, Sequence
+from typing import Protocol, runtime_checkable
+
+from vllm.v1.kv_offload.base import GPULoadStoreSpec
+
+from kvtier_connector.core.copies.copy_parts import CopyPart
+from kvtier_connector.core.copies.copyplan import CopyPlan, plan_copies
+from kvtier_connector.core.index.keytable import Slots
+
+
+@runtime_checkable
+class PartsCopier(Protocol):
+    """Copies one load in parts."""
+
+    def start_load(self, job_id: int, plans: Sequence[CopyPlan]) -> None:
+        """Queue a load's parts, one after another."""
+
+    def wait_on_device(self, job_id: int, part: int) -> None:
+        """Have what is queued for the step from now on begin when a part has been copied."""
+
+
+class LayeredCopies:
+    """The loads of the step that is running.
+
+    Args:
+        parts: of a block, two at least.
+        copier: copies them.
+    """
+
+    def __init__(self, parts: Sequence[CopyPart], copier: PartsCopier) -> None:
+        self._parts = parts
+        self._last_layers = [part.last_layer for part in parts]
+        self._copier = copier
+        self._waited_parts = dict[int, int]()
+        """For each load, how many of its parts the step has waited for."""
+
+    def start(self, job_id: int, blocks: GPULoadStoreSpec, slots: Slots) -> int:
+        """Begin a load; returns its bytes.
+
+        Args:
+            job_id: the load's.
+            blocks: the device's.
+            slots: the region's.
+        """
+        asked = blocks.block_ids, slots, blocks.group_sizes, blocks.block_indices
+        plans = [plan_copies(part.layout, *asked) for part in self._parts]
+        self._copier.start_load(job_id, plans)
+        self._waited_parts[job_id] = 0
+        return sum(plan.total_bytes for plan in plans)
+
+    def running(self, job_ids: Iterable[int]) -> list[int]:
+        """Return those of some loads that were begun here."""
+        return [job_id for job_id in job_ids if job_id in self._waited_parts]
+
+    def wait(self, job_id: int, layer: int) -> None:
+        """Have a layer, counted from 0, and what comes after it wait for its part."""
+        wanted = min(bisect_left(self._last_layers, layer) + 1, len(self._parts))
+        if self._waited_parts.get(job_id, wanted) < wanted:
+            self._copier.wait_on_device(job_id, wanted - 1)
+            self._waited_parts[job_id] = wanted
+
+    def end(self, job_ids: Collection[int]) -> set[int]:
+        """Forget loads; returns those of which a step has not waited for all parts."""
+        ended = self._waited_parts.keys() & set(job_ids)
+        return {job_id for job_id in ended if self._waited_parts.pop(job_id) < len(self._parts)}

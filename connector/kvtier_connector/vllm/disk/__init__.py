@@ -1,0 +1,1 @@
+"""The disk tier behind the one in memory."""

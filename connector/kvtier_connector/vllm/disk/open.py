@@ -1,0 +1,145 @@
+"""Opens the disk tier of an engine."""
+
+import os
+import time
+from pathlib import Path
+from typing import Final
+
+from vllm.config import VllmConfig
+from vllm.v1.kv_cache_interface import KVCacheConfig
+
+from kvtier_connector.config import DISK_WRITE_SHARE, ConnectorConfig
+from kvtier_connector.core.copies.arrivals import Arrivals, attach
+from kvtier_connector.core.disk.admission import WriteBudget
+from kvtier_connector.core.disk.io.choose import depth_for, open_engine
+from kvtier_connector.core.disk.io.staged import StagedEngine
+from kvtier_connector.core.disk.store import Store, StoreRequest
+from kvtier_connector.core.disk.thread import DiskThread
+from kvtier_connector.core.disk.tier import DiskTier, Parts
+from kvtier_connector.core.index.slots import TierGeometry
+from kvtier_connector.core.machine.memory import format_bytes
+from kvtier_connector.core.region.region import open_whole
+from kvtier_connector.vllm.logger import log
+from kvtier_connector.vllm.meaning import engine_fingerprint, key_bytes
+from kvtier_connector.vllm.offloading.transfer import RegionOffer
+
+_STAGED_BYTES: Final = 64 << 20
+"""Memory for transfers that do not use the chunks' own; 32 chunks of 2 MiB."""
+_LEAST_STAGED_DEPTH: Final = 4
+
+
+def open_disk(
+    settings: ConnectorConfig,
+    geometry: TierGeometry,
+    config: VllmConfig,
+    kv_cache: KVCacheConfig,
+    offer: RegionOffer,
+) -> DiskTier:
+    """Open the disk tier and read what the last engine left there.
+
+    Args:
+        settings: the tier's.
+        geometry: of the tier in memory.
+        config: vLLM's.
+        kv_cache: its KV caches.
+        offer: the workers' memory.
+
+    Raises:
+        SettingError: the folder or the capacity cannot be used.
+        DiskError: another engine has the folder, or the disk is full, read-only or failing.
+        RegionError: the memory cannot be reached.
+    """
+    region = offer.region
+    memory = open_whole(region)
+    request = StoreRequest(
+        path=replica_folder(settings.disk_path, config.parallel_config.data_parallel_index),
+        capacity_bytes=settings.disk_capacity_bytes,
+        block_bytes=geometry.chunk_bytes,
+        key_bytes=key_bytes(config),
+        fingerprint=engine_fingerprint(config, kv_cache, geometry),
+        direct=settings.disk_direct_io,
+        holder=holder(config.model_config.model),
+    )
+
+    def parts(slot: int) -> tuple[memoryview, ...]:
+        first = slot * geometry.slot_bytes
+        return tuple(
+            memory[start : start + geometry.slot_bytes]
+            for start in range(first, first + geometry.slices * region.slice_bytes, region.slice_bytes)
+        )
+
+    return open_tier(
+        request,
+        parts,
+        memory_slots=geometry.slots,
+        write_bytes_per_hour=settings.disk_write_bytes_per_hour,
+        timeout_s=settings.disk_timeout_s,
+        always=not settings.disk_break_even,
+        arrivals=attach(offer.arrivals) if offer.arrivals else None,
+    )
+
+
+def replica_folder(path: str, replica: int) -> Path:
+    """Return the folder of one of several data-parallel engines: the first has the one that was named."""
+    return Path(path) / (f"replica-{replica}" if replica else "")
+
+
+def holder(model: str) -> str:
+    """Return the line by which others are told who has a folder."""
+    return f"engine {model} (process {os.getpid()} on {os.uname().nodename})"
+
+
+def open_tier(  # noqa: PLR0913 - what a disk tier is made of
+    request: StoreRequest,
+    parts: Parts,
+    *,
+    memory_slots: int,
+    write_bytes_per_hour: int,
+    timeout_s: float,
+    staged: bool = False,
+    always: bool = True,
+    arrivals: Arrivals | None = None,
+) -> DiskTier:
+    """Open a disk tier behind any memory.
+
+    Args:
+        request: what is asked of the disk.
+        parts: where a memory slot's bytes are.
+        memory_slots: number of slots in memory.
+        write_bytes_per_hour: bound on the disk's wear; 0 for none.
+        timeout_s: how long the disk may have one block.
+        staged: never let the kernel have the slots' own memory (core/disk/io/staged.py).
+        always: read and write also what is computed sooner.
+        arrivals: where workers are told what is read in parts.
+
+    Raises:
+        SettingError: the folder or the capacity cannot be used.
+        DiskError: another engine has the folder, or the disk is full, read-only or failing.
+    """
+    start_s = time.monotonic()
+    store = Store.open(request)
+    depth = depth_for(request.block_bytes)
+    if staged:  # through a bounded memory: large blocks go fewer at a time
+        depth = max(_LEAST_STAGED_DEPTH, min(depth, _STAGED_BYTES // request.block_bytes))
+    engine, report = open_engine(depth, folder=store.folder)
+    log.info(
+        "kvtier: disk tier %s in %s: %d of %d chunks found, %s, %s, %.1f s",
+        format_bytes(request.capacity_bytes),
+        store.folder,
+        store.restored,
+        store.shape.slots,
+        report,
+        "past the page cache" if store.segments.direct else "through the page cache",
+        time.monotonic() - start_s,
+    )
+    if staged:
+        engine = StagedEngine(engine, request.block_bytes)
+    return DiskTier(
+        DiskThread(store, lambda: Store.open(request), engine, timeout_s, arrivals),
+        store,
+        block_bytes=request.block_bytes,
+        parts=parts,
+        most_writes=max(1, memory_slots // DISK_WRITE_SHARE),
+        budget=WriteBudget(write_bytes_per_hour, time.monotonic()),
+        always=always,
+    )

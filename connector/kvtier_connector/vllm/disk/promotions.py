@@ -1,0 +1,258 @@
+"""Brings what requests ask for from disk into memory, and keeps it there until they load it.
+
+A request waits while its blocks are read: a block that cannot be read is simply not found when the request is
+looked up again. Only one that is alone may go ahead and load what is still being read. It holds all of its
+blocks in memory, or none: two requests that each held half of the memory and waited for the rest would wait
+for ever.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from kvtier_connector.core.disk.report import Progress
+from kvtier_connector.core.disk.tier import DiskTier
+from kvtier_connector.core.index.index import BlockIndex, BlockState, Reservation
+
+
+class Worth(Protocol):
+    """Tells whether blocks are read sooner than computed."""
+
+    def may_pay(self, end_tokens: int) -> bool:
+        """Tell of a block that ends there in its prompt if it can pay to read it and those behind it."""
+
+    def pays(self, end_tokens: Sequence[int]) -> bool:
+        """Tell of all blocks of a request that would be read."""
+
+
+@dataclass(slots=True)
+class _Asked:
+    """What one request was looked up for in this step."""
+
+    ready: dict[bytes, None] = field(default_factory=dict)
+    wanted: dict[bytes, int] = field(default_factory=dict)  # and where it ends in the prompt, in tokens
+
+
+@dataclass(frozen=True, slots=True)
+class Coming:
+    """A block that is being read into memory.
+
+    Args:
+        slot: where to.
+        ticket: under which the worker is told of it; 0 if it is not.
+    """
+
+    slot: int
+    ticket: int
+
+
+@dataclass(slots=True)
+class _Held:
+    """What is kept in memory for a request, or on its way there.
+
+    Args:
+        pinned: blocks that are protected from eviction.
+        loading: blocks that are being read for it.
+        promoted: blocks that came from disk.
+        refused: blocks for which there was no room, or that are computed sooner than read.
+    """
+
+    pinned: dict[bytes, None] = field(default_factory=dict)
+    loading: dict[bytes, Coming] = field(default_factory=dict)
+    promoted: set[bytes] = field(default_factory=set)
+    refused: set[bytes] = field(default_factory=set)
+
+
+class Promotions:
+    """What waiting requests have asked of the disk.
+
+    Args:
+        memory: the index of the tier in memory.
+        disk: the tier behind it.
+        worth: tells what reading is worth.
+    """
+
+    def __init__(self, memory: BlockIndex, disk: DiskTier, worth: Worth) -> None:
+        self._memory = memory
+        self._disk = disk
+        self._worth = worth
+        self._asked = dict[str, _Asked]()
+        self._held = dict[str, _Held]()
+        self._readers = dict[bytes, str]()
+        self._lent = dict[str, list[bytes]]()
+        self.ahead = ""
+        """Request that finds what is being read for it in parts, as if it were in memory."""
+
+    def lookup(self, key: bytes, request_id: str, end_tokens: int = 0) -> BlockState:
+        """Return the state of a block; one that `begin` will read is pending.
+
+        Args:
+            key: the block's.
+            request_id: who asks.
+            end_tokens: where the block ends in its prompt.
+        """
+        state = self._memory.state(key)
+        if state is BlockState.READY:
+            self._ask(request_id).ready[key] = None
+        elif state is BlockState.PENDING and request_id == self.ahead:
+            return BlockState.READY if self._is_coming(key, request_id) else state
+        elif state is BlockState.ABSENT and self._is_wanted(key, request_id, end_tokens):
+            self._ask(request_id).wanted[key] = end_tokens
+            return BlockState.PENDING
+        return state
+
+    def _is_wanted(self, key: bytes, request_id: str, end_tokens: int) -> bool:
+        if not self._disk.holds(key) or key in self._hold(request_id).refused:
+            return False
+        return self._worth.may_pay(end_tokens)
+
+    def begin(self, ends: tuple[int, ...] = ()) -> list[Reservation]:
+        """Begin to read what was asked for since the last call.
+
+        Args:
+            ends: of the parts in which blocks are read, in bytes; empty for all at once.
+
+        Returns:
+            The memory that was given to it.
+        """
+        if not self._asked:
+            return []
+        asked, self._asked = self._asked, {}
+        made = list[Reservation]()
+        for request_id, each in asked.items():
+            # Since it was looked up, it may have left, come, or been asked for by a request before this one.
+            ready = [key for key in each.ready if self._memory.state(key) is BlockState.READY]
+            wanted = [key for key in each.wanted if self._memory.state(key) is BlockState.ABSENT]
+            wanted = [key for key in wanted if self._disk.holds(key)]
+            if not wanted:
+                continue
+            if not self._worth.pays([each.wanted[key] for key in wanted]):
+                self._hold(request_id).refused.update(wanted)
+                continue
+            if not self._may_begin(request_id, ready, wanted):
+                break  # first come, first served: those behind it could keep it waiting for ever
+            made.append(self._begin(request_id, ready, wanted, ends))
+        return made
+
+    def settle(self, progress: Progress) -> list[bytes]:
+        """Take note of blocks that were read, and of those that could not be.
+
+        Returns:
+            The keys that are in memory now.
+        """
+        self._memory.invalidate(progress.lost)
+        ready = self._memory.commit(progress.loaded + progress.ended)
+        for key in progress.lost:
+            self._forget_reader(key)
+        pinned = dict[str, list[bytes]]()
+        for key in ready:
+            request_id = self._forget_reader(key)
+            if request_id is not None:
+                pinned.setdefault(request_id, []).append(key)
+        for request_id, keys in pinned.items():
+            self._pin(self._held[request_id], keys)
+            self._held[request_id].promoted.update(keys)
+        return ready
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether no request waits, or one of them has all that it waits for."""
+        waiting = [held for held in self._held.values() if held.loading or held.pinned]
+        return not waiting or any(not held.loading for held in waiting)
+
+    def was_promoted(self, key: bytes, request_id: str) -> bool:
+        """Tell whether a block was read for this request."""
+        held = self._held.get(request_id)
+        return held is not None and (key in held.promoted or key in held.loading)
+
+    def lend(self, keys: Sequence[bytes], request_id: str) -> dict[bytes, Coming]:
+        """Return those of a load's blocks that are still being read; they stay in memory until `taken`."""
+        held = self._held.get(request_id)
+        coming = {key: held.loading[key] for key in keys if key in held.loading} if held is not None else {}
+        if coming:
+            self._lent[request_id] = list(coming)
+        return coming
+
+    def taken(self, request_id: str) -> set[bytes]:
+        """End a load of blocks that were lent, and return those: no load protects them."""
+        lent = self._lent.pop(request_id, [])
+        if not lent:
+            return set()
+        for key in lent:  # the disk may not have said yet that it is there
+            if self._forget_reader(key):
+                self._held[request_id].promoted.add(key)
+        arrived = [key for key in lent if self._memory.state(key) is BlockState.READY]
+        self._memory.pin(arrived)
+        self._memory.unpin(arrived)
+        self.loaded(request_id)
+        return set(lent)
+
+    def loaded(self, request_id: str) -> None:
+        """Let go of a request's blocks: its load protects them, or it needs none."""
+        held = self._held.get(request_id)
+        if held is not None:
+            self._memory.unpin(list(held.pinned))
+            held.pinned.clear()
+
+    def finished(self, request_id: str) -> None:
+        """Forget a request. What is being read for it stays in memory like anything else."""
+        self.loaded(request_id)
+        self._asked.pop(request_id, None)
+        for key in self._held.pop(request_id, _Held()).loading:
+            del self._readers[key]
+
+    def forget_memory(self) -> None:
+        """Forget what is in memory, because its index was cleared."""
+        for held in self._held.values():
+            for blocks in (held.pinned, held.loading, held.promoted):
+                blocks.clear()
+        self._asked.clear()
+        self._lent.clear()
+        self._readers.clear()
+
+    def _may_begin(self, request_id: str, ready: Sequence[bytes], wanted: Sequence[bytes]) -> bool:
+        """Tell whether there is room; who has to wait is looked up again, and holds nothing meanwhile."""
+        pinned = self._hold(request_id).pinned
+        needed = sum(key not in pinned for key in ready) + len(wanted)
+        return needed <= self._memory.room or not self._others_hold(request_id)
+
+    def _begin(
+        self, request_id: str, ready: Sequence[bytes], wanted: Sequence[bytes], ends: tuple[int, ...]
+    ) -> Reservation:
+        held = self._hold(request_id)
+        self._pin(held, [key for key in ready if key not in held.pinned])
+        reservation = self._memory.reserve(wanted)
+        held.refused.update(set(wanted).difference(reservation.keys))
+        self._readers.update(dict.fromkeys(reservation.keys, request_id))
+        ticket = self._disk.load(reservation.keys, reservation.slots, ends)
+        slots = reservation.slots.tolist()
+        held.loading.update(
+            (key, Coming(slot, ticket)) for key, slot in zip(reservation.keys, slots, strict=True)
+        )
+        return reservation
+
+    def _is_coming(self, key: bytes, request_id: str) -> bool:
+        coming = self._hold(request_id).loading.get(key)
+        return coming is not None and coming.ticket > 0
+
+    def _others_hold(self, request_id: str) -> bool:
+        return any(held.pinned or held.loading for other, held in self._held.items() if other != request_id)
+
+    def _pin(self, held: _Held, keys: Sequence[bytes]) -> None:
+        self._memory.hold(keys)
+        held.pinned.update(dict.fromkeys(keys))
+
+    def _forget_reader(self, key: bytes) -> str | None:
+        request_id = self._readers.pop(key, None)
+        if request_id is not None:
+            self._held[request_id].loading.pop(key, None)
+        return request_id
+
+    def _ask(self, request_id: str) -> _Asked:
+        return self._asked.setdefault(request_id, _Asked())
+
+    def _hold(self, request_id: str) -> _Held:
+        held = self._held.get(request_id)
+        if held is None:
+            held = self._held[request_id] = _Held()
+        return held

@@ -1,0 +1,210 @@
+"""The disk tier behind the one in memory: what is read for waiting requests, and written behind stores."""
+
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Final, Protocol
+
+from vllm.distributed.kv_transfer.kv_connector.v1.offloading.metrics import OffloadingConnectorStats
+from vllm.v1.kv_offload.base import OffloadKey, ReqContext
+
+from kvtier_connector.core.disk.report import Progress
+from kvtier_connector.core.disk.tier import DiskTier
+from kvtier_connector.core.index.index import BlockIndex, BlockState
+from kvtier_connector.core.index.keytable import Slots
+from kvtier_connector.vllm.disk.promotions import Coming, Promotions
+from kvtier_connector.vllm.disk.worth import DiskWorth
+from kvtier_connector.vllm.logger import log
+from kvtier_connector.vllm.metrics.disk_tier import DiskMetrics
+
+_PATIENCE_S: Final = 0.05
+"""How long a step without work waits for the disk: longer than a chunk takes, too short for a new request to
+notice."""
+
+_STEP_WAIT_S: Final = 0.25
+"""How long reading may take, as fast as the disk has been, for a step to begin before it has ended."""
+
+
+@dataclass(frozen=True, slots=True)
+class KeptOffDisk:
+    """In the state of a request's context: its keys do not say all about its bytes, so none are written.
+
+    The context outlives the request, whose stores may end when it has finished.
+    """
+
+
+class Told(Protocol):
+    """Who is told what comes and goes: the manager."""
+
+    def came(self, keys: Sequence[bytes], *, on_disk: bool) -> None:
+        """Take note of chunks that can be loaded now."""
+
+    def went(self, keys: Sequence[bytes], *, on_disk: bool) -> None:
+        """Take note of chunks that made room."""
+
+    def left_by_disk(self, slots: Sequence[int]) -> None:
+        """Take note of memory that a reset forgot and no transfer uses any more."""
+
+
+class DiskSide:
+    """Connects the two tiers of one engine.
+
+    Args:
+        memory: the index of the tier in memory.
+        disk: the tier on disk.
+        told: who is told.
+        chunk_tokens: tokens of a chunk.
+        part_ends: of the parts of a chunk for which a step can wait one by one, in bytes; empty if it needs
+            all.
+        most_tokens: of a prompt.
+    """
+
+    def __init__(  # noqa: PLR0913 - its parts
+        self,
+        memory: BlockIndex,
+        disk: DiskTier,
+        told: Told,
+        chunk_tokens: int,
+        *,
+        part_ends: tuple[int, ...] = (),
+        most_tokens: int,
+    ) -> None:
+        self._memory = memory
+        self._disk = disk
+        self._told = told
+        self._bytes_per_token = disk.block_bytes / chunk_tokens
+        self._part_ends = part_ends
+        self._worth = DiskWorth(disk, chunk_tokens, most_tokens)
+        self._promotions = Promotions(memory, disk, self._worth)
+        self._metrics = DiskMetrics(disk, chunk_tokens)
+        self.prefill = disk.break_even.prefill
+
+    @property
+    def reads_in_parts(self) -> bool:
+        """Whether a step can wait for parts of chunks."""
+        return bool(self._part_ends)
+
+    def settle(self) -> None:
+        """Take note of what the disk has done: before a request's chunks are looked up one by one."""
+        progress = self._disk.progress()
+        if progress is not None:
+            self._take(progress)
+
+    def lookup(self, key: bytes, context: ReqContext) -> BlockState:
+        """Return the state of a chunk in either tier: one on disk is pending until it is in memory."""
+        end_tokens = context.get_offload_key_position(OffloadKey(key)) or 0
+        return self._promotions.lookup(key, context.req_id, end_tokens)
+
+    @contextmanager
+    def ahead(self, request_id: str) -> Iterator[None]:
+        """Have lookups of a request find what is being read for it in parts, as if it were in memory."""
+        self._promotions.ahead = request_id
+        try:
+            yield
+        finally:
+            self._promotions.ahead = ""
+
+    def lend(self, keys: Sequence[bytes], request_id: str) -> dict[bytes, Coming]:
+        """Return those of a load's chunks that may still be read; they stay in memory until `taken`."""
+        return self._promotions.lend(keys, request_id)
+
+    def taken(self, request_id: str) -> set[bytes]:
+        """End a load of chunks that were lent, and return those."""
+        return self._promotions.taken(request_id)
+
+    def was_promoted(self, key: bytes, request_id: str) -> bool:
+        """Tell whether a chunk was read from disk for this request."""
+        return self._promotions.was_promoted(key, request_id)
+
+    def loading(self, keys: Sequence[bytes], context: ReqContext) -> None:
+        """Take note of a load that protects its chunks itself."""
+        self._metrics.hit(sum(self._promotions.was_promoted(key, context.req_id) for key in keys))
+        self._promotions.loaded(context.req_id)
+        self._offer_again(keys, context)
+
+    def touch(self, keys: Sequence[bytes], context: ReqContext) -> None:
+        """Make chunks the most recently used on disk, too."""
+        self._disk.touch(keys)
+        self._offer_again(keys, context)
+
+    def stored(self, keys: Sequence[bytes], context: ReqContext) -> None:
+        """Write chunks that have become loadable, if that pays."""
+        if self._saves(context):
+            self._write(self._disk.wanted(keys))
+
+    def _offer_again(self, keys: Sequence[bytes], context: ReqContext) -> None:
+        """Write chunks in use that the disk was not given before: it was off, or did not keep up."""
+        lacking = self._disk.lacking(keys)
+        ready = [key for key in lacking if self._memory.state(key) is BlockState.READY]
+        if ready and self._saves(context):
+            self._write(self._disk.admitted(ready))
+
+    def _saves(self, context: ReqContext) -> bool:
+        kept_off = context.get_state(KeptOffDisk) is not None
+        return not kept_off and self._worth.is_ever
+
+    def _write(self, keys: Sequence[bytes]) -> None:
+        if keys:
+            progress = Progress()
+            self._disk.store(keys, self._memory.hold(keys), progress)
+            self._take(progress)
+
+    def finished(self, request_id: str) -> None:
+        """Forget a request."""
+        self._promotions.finished(request_id)
+
+    def scheduled(self, *, in_parts: bool = False) -> None:
+        """Begin to read what the step's lookups asked for.
+
+        Args:
+            in_parts: read the first part of all chunks before the next of any, if a step can wait for them.
+        """
+        self.settle()
+        self._worth.learn()
+        ends = self._part_ends if in_parts else ()
+        begun = self._promotions.begin(ends)
+        if begun and ends:
+            self._disk.let_begin()
+        for reservation in begun:
+            self._told.went(reservation.evicted, on_disk=False)
+
+    def is_quick(self, tokens: int) -> bool:
+        """Tell whether so many tokens are read so soon that a step, and who comes meanwhile, can wait."""
+        bandwidth = self._disk.break_even.read.per_second
+        return bandwidth is None or tokens * self._bytes_per_token < bandwidth * _STEP_WAIT_S
+
+    def wait(self) -> None:
+        """Give way to the disk, in a step that has nothing else to do, until some request can go on."""
+        until = time.monotonic() + _PATIENCE_S
+        while not self._promotions.is_complete and (left := until - time.monotonic()) > 0:
+            self._disk.wait(left)
+            self.settle()
+
+    def reset(self) -> Slots:
+        """Forget everything on disk, and for whom the transfers under way are.
+
+        Returns:
+            The memory slots that they still use.
+        """
+        self._disk.clear()
+        self._promotions.forget_memory()
+        return self._disk.forget_memory()
+
+    def add_stats(self, stats: OffloadingConnectorStats | None) -> OffloadingConnectorStats | None:
+        """Add the disk's numbers."""
+        return self._metrics.add_to(stats, pays=self._worth.is_ever)
+
+    def close(self) -> None:
+        """Let go of the disk."""
+        self._disk.close()
+
+    def _take(self, progress: Progress) -> None:
+        self._told.came(self._promotions.settle(progress), on_disk=False)
+        self._memory.unpin(progress.released)
+        self._told.went(progress.evicted, on_disk=True)
+        self._told.came(progress.stored, on_disk=True)
+        if progress.orphans:
+            self._told.left_by_disk(progress.orphans)
+        for note in progress.notes:
+            log.warning("kvtier: %s", note)

@@ -1,0 +1,1 @@
+"""What the tiers tell Prometheus, through vLLM's own /metrics."""

@@ -1,0 +1,1 @@
+"""Upstream's offloading connector, answered from our tiers: the scheduler's side and the worker's."""

@@ -1,0 +1,266 @@
+"""The scheduler's side: upstream's questions and orders, answered from the index."""
+
+from collections.abc import Collection, Iterable, Sequence
+
+import numpy as np
+from typing_extensions import override
+from vllm.distributed.kv_transfer.kv_connector.v1.offloading.metrics import OffloadingConnectorStats
+from vllm.v1.kv_offload.base import (
+    Locality,
+    LookupResult,
+    Medium,
+    OffloadingEvent,
+    OffloadingManager,
+    OffloadKey,
+    PrepareStoreOutput,
+    ReqContext,
+    RequestOffloadingContext,
+    TierFilter,
+)
+from vllm.v1.metrics.cache_hit_source import CacheHitSource
+
+from kvtier_connector.config import KEY_BYTES
+from kvtier_connector.core.disk.tier import DiskTier
+from kvtier_connector.core.index.index import BlockIndex, BlockState
+from kvtier_connector.core.index.slots import TierGeometry
+from kvtier_connector.core.index.withheld import WithheldSlots
+from kvtier_connector.core.region.growth_words import Grown
+from kvtier_connector.vllm.disk.promotions import Coming
+from kvtier_connector.vllm.disk.side import DiskSide
+from kvtier_connector.vllm.metrics.config_info import TierFacts
+from kvtier_connector.vllm.metrics.cpu_tier import TierMetrics
+from kvtier_connector.vllm.offloading.transfer import SlotSpec
+
+_RESULTS = {
+    BlockState.ABSENT: LookupResult.MISS,
+    BlockState.PENDING: LookupResult.HIT_PENDING,
+    BlockState.READY: LookupResult.HIT,
+    BlockState.BAD: LookupResult.MISS,
+}
+
+
+class KVTierManager(OffloadingManager):  # type: ignore[misc] # vLLM has no types
+    """Knows which chunks the tier holds and where.
+
+    Args:
+        geometry: the tier's slots.
+        tokens_per_chunk: for each KV cache group, the tokens of a chunk.
+        with_events: whether KV events are published.
+        slots_there: how many of the slots are there already; None for all.
+        facts: what is told of the tiers.
+    """
+
+    def __init__(
+        self,
+        geometry: TierGeometry,
+        tokens_per_chunk: dict[int, int],
+        *,
+        with_events: bool,
+        slots_there: int | None = None,
+        facts: TierFacts | None = None,
+    ) -> None:
+        self.geometry = geometry
+        self._slots_there = geometry.slots if slots_there is None else slots_there
+        self._index = self._new_index(KEY_BYTES)
+        self._metrics = TierMetrics(geometry, tokens_per_chunk, self._slots_there)
+        self._events: list[OffloadingEvent] | None = [] if with_events else None
+        self._tokens_per_chunk = tokens_per_chunk
+        self.disk: DiskSide | None = None
+        self._withheld = WithheldSlots()
+        self._facts = facts
+
+    def put_behind(
+        self, disk: DiskTier, key_bytes: int, *, most_tokens: int, part_ends: tuple[int, ...] = ()
+    ) -> None:
+        """Have a disk tier behind memory from now on.
+
+        Args:
+            disk: opened.
+            key_bytes: length of the engine's keys.
+            most_tokens: of a prompt.
+            part_ends: of the parts of a chunk for which a step can wait one by one; empty if it needs all.
+        """
+        self._index = self._new_index(key_bytes)
+        chunk_tokens = max(self._tokens_per_chunk.values()) // len(self._tokens_per_chunk)
+        self.disk = DiskSide(
+            self._index, disk, self, chunk_tokens, part_ends=part_ends, most_tokens=most_tokens
+        )
+
+    def grow(self, grown: Grown) -> None:
+        """Use what has come of the slots since the last call."""
+        if grown.slots > self._slots_there:
+            self._index.give_back(range(grown.slots - 1, self._slots_there - 1, -1))
+            self._slots_there = grown.slots
+        self._metrics.grown(grown)
+
+    @override
+    def lookup(self, key: OffloadKey, req_context: ReqContext) -> LookupResult:
+        """Tell whether a chunk can be loaded; one that is on disk is pending while it comes into memory."""
+        tiers = req_context.load_tier_filter
+        if tiers is not TierFilter.ALL and not tiers.allows(Medium.CPU, Locality.LOCAL):
+            return LookupResult.MISS
+        if self.disk is None or not (tiers is TierFilter.ALL or tiers.allows(Medium.STORAGE, Locality.LOCAL)):
+            return _RESULTS[self._index.state(key)]
+        return _RESULTS[self.disk.lookup(key, req_context)]
+
+    @override
+    def get_load_source(self, key: OffloadKey, req_context: ReqContext) -> CacheHitSource:
+        """Name the tier that a chunk came from in vLLM's own hit statistics."""
+        if self.disk is not None and self.disk.was_promoted(key, req_context.req_id):
+            return CacheHitSource.DISK
+        return CacheHitSource.HOST
+
+    @override
+    def on_new_request(self, req_context: ReqContext) -> RequestOffloadingContext:
+        """Have only new chunks offered, not those that a request found cached."""
+        return RequestOffloadingContext()
+
+    @override
+    def prepare_load(self, keys: Collection[OffloadKey], req_context: ReqContext) -> SlotSpec:
+        """Protect chunks until `complete_load` and say where they are."""
+        ordered = list(keys)
+        coming = self.disk.lend(ordered, req_context.req_id) if self.disk is not None else {}
+        slots = self._index.pin([key for key in ordered if key not in coming])
+        self._metrics.hit(len(ordered))
+        if self.disk is not None:
+            self.disk.loading(ordered, req_context)
+        if not coming:
+            return SlotSpec(slots)
+        ready = iter(slots.tolist())
+        places = [coming.get(key) or Coming(next(ready), 0) for key in ordered]
+        return SlotSpec(
+            np.array([place.slot for place in places], np.int32),
+            np.array([place.ticket for place in places], np.int64),
+        )
+
+    @override
+    def complete_load(self, keys: Collection[OffloadKey], req_context: ReqContext) -> None:
+        """Let chunks be evicted again, as the most recently used."""
+        lent = self.disk.taken(req_context.req_id) if self.disk is not None else set()
+        self._index.unpin([key for key in keys if key not in lent])
+
+    @override
+    def touch(self, keys: Collection[OffloadKey], req_context: ReqContext) -> None:
+        """Make chunks the most recently used, in both tiers."""
+        ordered = list(keys)
+        self._index.touch(ordered)
+        if self.disk is not None:
+            self.disk.touch(ordered, req_context)
+
+    @override
+    def prepare_store(self, keys: Collection[OffloadKey], req_context: ReqContext) -> PrepareStoreOutput:
+        """Give slots to chunks that the tier lacks.
+
+        A request's own chunks are never evicted for its later ones: of a prompt that the tier cannot hold,
+        the beginning stays.
+        """
+        ordered = list(dict.fromkeys(keys))
+        self._fit_key_length(ordered)
+        reservation = self._index.reserve(
+            ordered, keep=lambda key: req_context.get_offload_key_position(OffloadKey(key)) is not None
+        )
+        self._metrics.missed(len(reservation.keys))
+        self.went(reservation.evicted, on_disk=False)
+        return PrepareStoreOutput(
+            keys_to_store=[OffloadKey(key) for key in reservation.keys],
+            store_spec=SlotSpec(reservation.slots),
+            evicted_keys=[OffloadKey(key) for key in reservation.evicted],
+        )
+
+    @override
+    def complete_store(
+        self, keys: Collection[OffloadKey], req_context: ReqContext, success: bool = True
+    ) -> None:
+        """Make stored chunks loadable, or drop those whose store failed."""
+        if not success:
+            self.invalidate(keys)
+        ready = self._index.commit(list(keys))
+        self.came(ready, on_disk=False)
+        if self.disk is not None:
+            self.disk.stored(ready, req_context)
+
+    def invalidate(self, keys: Collection[OffloadKey]) -> None:
+        """Make chunks a miss from now on, because a transfer of them failed."""
+        lost = self._index.invalidate(list(keys))
+        self._metrics.failed(lost)
+        self._publish(lost, Medium.CPU, removed=True)
+
+    def came(self, keys: Sequence[bytes], *, on_disk: bool) -> None:
+        """Take note of chunks that can be loaded now."""
+        if not on_disk:
+            self._metrics.stored(keys)
+        self._publish(keys, Medium.STORAGE if on_disk else Medium.CPU, removed=False)
+
+    def went(self, keys: Sequence[bytes], *, on_disk: bool) -> None:
+        """Take note of chunks that made room."""
+        if not on_disk:
+            self._metrics.evicted(keys)
+        self._publish(keys, Medium.STORAGE if on_disk else Medium.CPU, removed=True)
+
+    @override
+    def on_request_finished(self, req_context: ReqContext) -> None:
+        """Forget a request."""
+        if self.disk is not None:
+            self.disk.finished(req_context.req_id)
+
+    @override
+    def take_events(self) -> Iterable[OffloadingEvent]:
+        """Return what was stored and removed since the last call."""
+        if self._events:
+            yield from self._events
+            self._events.clear()
+
+    @override
+    def reset_cache(self) -> None:
+        """Forget everything; what a transfer still uses keeps its memory until it has ended.
+
+        A device's copy may be late, and the disk would not wait for it to fill the same slot.
+        """
+        by_workers = self._index.in_use()
+        by_disk = self.disk.reset() if self.disk is not None else ()
+        self._index.clear()
+        self._withhold_absent(self._index)
+        self._index.withhold(self._withheld.reset(by_workers=by_workers.tolist(), by_disk=by_disk))
+        self._metrics.cleared()
+
+    def on_reset_flushed(self) -> None:
+        """Use the memory again of copies that a reset forgot: the workers have reported all of them."""
+        self._index.give_back(self._withheld.workers_ended())
+
+    def left_by_disk(self, slots: Sequence[int]) -> None:
+        """Use the memory again of transfers to and from disk that a reset forgot."""
+        self._index.give_back(self._withheld.disk_ended(slots))
+
+    @override
+    def get_stats(self) -> OffloadingConnectorStats | None:
+        """Return what changed since the last call, or None."""
+        stats = self._metrics.take()
+        return stats if self.disk is None else self.disk.add_stats(stats)
+
+    def config_info(self) -> Sequence[dict[str, str | int]]:
+        """Return what stays as it is, for one series of labels; vLLM 0.33 asks once."""
+        return [self._facts.labels() if self._facts is not None else {}]
+
+    @override
+    def shutdown(self) -> None:
+        """Let go of the disk."""
+        if self.disk is not None:
+            self.disk.close()
+
+    def _fit_key_length(self, keys: list[OffloadKey]) -> None:
+        """Make the index anew for another hash than the default: its length shows with the first key."""
+        if keys and len(keys[0]) != self._index.key_bytes:
+            self._index = self._new_index(len(keys[0]))
+
+    def _new_index(self, key_bytes: int) -> BlockIndex:
+        index = BlockIndex(self.geometry.slots, key_bytes)
+        self._withhold_absent(index)
+        return index
+
+    def _withhold_absent(self, index: BlockIndex) -> None:
+        index.withhold(np.arange(self._slots_there, self.geometry.slots, dtype=np.int32))
+
+    def _publish(self, keys: Sequence[bytes], medium: Medium, *, removed: bool) -> None:
+        if self._events is not None and keys:
+            named = [OffloadKey(key) for key in keys]
+            self._events.append(OffloadingEvent(named, medium, removed, removal_expected=True))

@@ -1,0 +1,93 @@
+"""What scheduler and workers tell each other about transfers."""
+
+from dataclasses import dataclass, field, fields
+
+from vllm.distributed.kv_transfer.kv_connector.v1.base import (
+    KVConnectorHandshakeMetadata,
+    KVConnectorWorkerMetadata,
+)
+from vllm.distributed.kv_transfer.kv_connector.v1.offloading.common import (
+    OffloadingConnectorMetadata,
+    OffloadingWorkerMetadata,
+)
+from vllm.v1.kv_offload.base import LoadStoreSpec
+
+from kvtier_connector.core.copies.arrivals import Tickets
+from kvtier_connector.core.index.keytable import Slots
+from kvtier_connector.core.region.region import RegionHandle
+
+
+@dataclass(frozen=True, slots=True)
+class SlotSpec(LoadStoreSpec):  # type: ignore[misc] # vLLM has no types
+    """The region's side of a transfer.
+
+    Args:
+        slots: one per chunk, in the order of the keys.
+        tickets: of the reads from disk that are not known to have ended, 0 for other slots; None if there are
+            none.
+        within_step: a load that the step needs before it computes.
+    """
+
+    slots: Slots
+    tickets: Tickets | None = None
+    within_step: bool = False
+
+
+@dataclass
+class NumberedOrders(OffloadingConnectorMetadata):  # type: ignore[misc] # vLLM has no types
+    """A step's orders, and a number that the workers send back with what they have done."""
+
+    step: int = 0
+
+
+def numbered(orders: OffloadingConnectorMetadata, step: int) -> NumberedOrders:
+    """Return a step's orders with its number."""
+    return NumberedOrders(**{each.name: getattr(orders, each.name) for each in fields(orders)}, step=step)
+
+
+@dataclass
+class KVTierWorkerMetadata(OffloadingWorkerMetadata):  # type: ignore[misc] # vLLM has no types
+    """Upstream's report of completed jobs, which of them failed on any worker, and the steps that were done.
+
+    Upstream has no channel for a failure: its worker asserts success.
+    """
+
+    failed_jobs: set[int] = field(default_factory=set)
+    steps: frozenset[int] = frozenset()
+
+    def aggregate(self, other: KVConnectorWorkerMetadata) -> KVConnectorWorkerMetadata:
+        """Merge another worker's report of the same step."""
+        merged = super().aggregate(other)
+        failed = self.failed_jobs | getattr(other, "failed_jobs", set())
+        steps = self.steps | getattr(other, "steps", frozenset())
+        return KVTierWorkerMetadata(merged.completed_jobs, merged.transfer_stats, failed, steps)
+
+
+@dataclass(frozen=True, slots=True)
+class RegionOffer:
+    """The first worker's offer of the region to the scheduler's process.
+
+    Args:
+        region: the region.
+        part_ends: of the parts of a slot for which a step can wait one by one, in bytes; empty where it needs
+            all.
+        arrivals: path of the words in which the worker wants to be told what has come from disk; empty where
+            it needs all.
+    """
+
+    region: RegionHandle
+    part_ends: tuple[int, ...] = ()
+    arrivals: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerOffer(KVConnectorHandshakeMetadata):  # type: ignore[misc] # vLLM has no types
+    """What a worker tells the scheduler's process at start.
+
+    Args:
+        growth: path of the words in which it tells how far its slice has grown.
+        region: the region, of the first worker where there is a disk tier.
+    """
+
+    growth: str
+    region: RegionOffer | None = None

@@ -1,0 +1,226 @@
+"""The worker's side: turns upstream's transfers into copies and keeps count of those that fail."""
+
+from collections.abc import Collection, Mapping
+from dataclasses import replace
+
+from typing_extensions import override
+from vllm.distributed.kv_transfer.kv_connector.v1.offloading.common import TransferJob
+from vllm.v1.kv_offload.base import (
+    CanonicalKVCaches,
+    GPULoadStoreSpec,
+    LoadStoreSpec,
+    OffloadingWorker,
+    TransferResult,
+)
+
+from kvtier_connector.core.copies.copyplan import Layout, Page, plan_copies
+from kvtier_connector.core.region.growth import Growth
+from kvtier_connector.core.region.region import Slice
+from kvtier_connector.errors import ConnectorError
+from kvtier_connector.vllm.copies.copier import Copier, Outcome
+from kvtier_connector.vllm.copies.layered_copies import LayeredCopies
+from kvtier_connector.vllm.logger import log
+from kvtier_connector.vllm.offloading.layer_loads import LayerLoads
+from kvtier_connector.vllm.offloading.step_loads import behind_disk
+from kvtier_connector.vllm.offloading.transfer import SlotSpec
+
+
+def canonical_layout(
+    kv_caches: CanonicalKVCaches,
+    *,
+    blocks_per_chunk: int,
+    block_bytes: int,
+    slot_bytes: int,
+    region_address: int,
+) -> Layout:
+    """Return where vLLM's KV caches lie, as the copy plan needs it.
+
+    Args:
+        kv_caches: vLLM's description of this rank's KV caches.
+        blocks_per_chunk: engine blocks in a slot.
+        block_bytes: this rank's bytes of a block.
+        slot_bytes: distance from one slot to the next.
+        region_address: address of this rank's slice.
+
+    Raises:
+        ValueError: the caches need more bytes for a block than `block_bytes`.
+    """
+    offsets, offset = [], 0
+    for cache in kv_caches.tensors:
+        offsets.append(offset)
+        offset += cache.page_size_bytes
+    if offset > block_bytes:
+        raise ValueError(f"a block's pages take {offset} bytes, but its slot only {block_bytes}")
+    groups = tuple(
+        tuple(
+            Page(
+                kv_caches.tensors[ref.tensor_idx].tensor.data_ptr(),
+                kv_caches.tensors[ref.tensor_idx].tensor.stride(0)
+                * kv_caches.tensors[ref.tensor_idx].tensor.element_size(),
+                offsets[ref.tensor_idx],
+                ref.page_size_bytes,
+            )
+            for ref in references
+        )
+        for references in kv_caches.group_data_refs
+    )
+    padding_bytes = slot_bytes - blocks_per_chunk * block_bytes
+    return Layout(groups, blocks_per_chunk, block_bytes, region_address, padding_bytes)
+
+
+class KVTierWorker(OffloadingWorker):  # type: ignore[misc] # vLLM has no types
+    """Moves chunks between one rank's KV cache and its slice of the region.
+
+    A transfer that fails is reported to upstream as done, because upstream asserts success, and is remembered
+    in `take_failed`, from which the connector makes a miss of it.
+
+    Args:
+        layout: where everything lies.
+        memory: the slice.
+        copier: copies between them.
+        layer_loads: loads of what is still being read; None where there are none.
+        growth: has the slice grow; None where all of it is there.
+        layered_copies: loads of which each layer waits for its own part; None where there are none.
+    """
+
+    def __init__(  # noqa: PLR0913 - its parts
+        self,
+        layout: Layout,
+        memory: Slice,
+        copier: Copier,
+        *,
+        layer_loads: LayerLoads | None = None,
+        growth: Growth | None = None,
+        layered_copies: LayeredCopies | None = None,
+    ) -> None:
+        self._layout = layout
+        self.layer_loads = layer_loads
+        self._memory: Slice | None = memory
+        self._copier = copier
+        self._growth = growth
+        self._layered_copies = layered_copies
+        self._bytes: dict[int, int] = {}
+        self._ended: list[Outcome] = []
+        self._failed: set[int] = set()
+
+    def grow(self) -> None:
+        """Have the slice grow from now on, when the engine has started.
+
+        Not before: a driver does not register memory while a CUDA graph is being captured.
+        """
+        if self._growth is not None:
+            self._growth.start()
+
+    @property
+    def busy(self) -> bool:
+        """Whether a transfer is under way or its end not yet reported."""
+        return bool(self._bytes)
+
+    @override
+    def submit_store(self, job_id: int, src_spec: GPULoadStoreSpec, dst_spec: LoadStoreSpec) -> bool:
+        """Begin to copy device blocks into slots."""
+        return self._submit(job_id, src_spec, dst_spec, to_device=False)
+
+    @override
+    def submit_load(
+        self, job_id: int, src_spec: LoadStoreSpec, dst_spec: GPULoadStoreSpec, expedited: bool = False
+    ) -> bool:
+        """Begin to copy slots into device blocks. Only vLLM 0.33 passes `expedited`, if asked to."""
+        return self._submit(job_id, dst_spec, src_spec, to_device=True)
+
+    @override
+    def get_finished(self) -> list[TransferResult]:
+        """Return the transfers that ended since the last call."""
+        self._collect()
+        ended, self._ended = self._ended, []
+        results = []
+        for outcome in ended:
+            size = self._bytes.pop(outcome.job_id)
+            if outcome.error is None:
+                results.append(TransferResult(outcome.job_id, True, size, outcome.seconds))  # noqa: FBT003
+                continue
+            log.warning("kvtier: transfer %d failed and is dropped: %s", outcome.job_id, outcome.error)
+            self._failed.add(outcome.job_id)
+            results.append(TransferResult(outcome.job_id, True))  # noqa: FBT003
+        return results
+
+    def take_failed(self) -> set[int]:
+        """Return the jobs reported by `get_finished` that failed, since the last call."""
+        failed, self._failed = self._failed, set()
+        return failed
+
+    def pause(self, timeout_s: float) -> None:
+        """Give way to the copies when the engine has nothing else to do."""
+        self._copier.pause(timeout_s)
+
+    @override
+    def wait(self, job_ids: set[int]) -> None:
+        """Return when these transfers have ended: their device blocks are about to be reused."""
+        self._copier.wait(job_ids)
+        if self.layer_loads is not None:
+            self.layer_loads.settle(job_ids)
+
+    def in_parts(self, jobs: Mapping[int, TransferJob]) -> list[int]:
+        """Return those of a step's loads that its layers have to wait for, one by one."""
+        return behind_disk(jobs) if self._layered_copies is None else self._layered_copies.running(jobs)
+
+    def wait_for_layer(self, job_ids: Collection[int], layer: int) -> bool:
+        """Have a layer, counted from 0, wait for its part of loads; tells whether they end with that."""
+        loads = self._layered_copies or self.layer_loads
+        if loads is None:
+            return False
+        for job_id in job_ids:
+            loads.wait(job_id, layer)
+        return self.layer_loads is not None and self.layer_loads.is_last(layer)
+
+    def settle(self, job_ids: Collection[int], *, has_computed: bool) -> set[int]:
+        """Return when these transfers have ended, and which of them failed; `get_finished` still has them.
+
+        Args:
+            job_ids: of loads that a step computes with.
+            has_computed: whether it has done so, and each layer should have waited for its part.
+        """
+        self.wait(set(job_ids))
+        self._collect()
+        if self._layered_copies is not None:
+            unasked = self._layered_copies.end(job_ids)
+            if has_computed and unasked:
+                error = ConnectorError("a step has computed without asking for all layers of a load")
+                self._ended = [
+                    replace(each, error=each.error or error) if each.job_id in unasked else each
+                    for each in self._ended
+                ]
+        return {outcome.job_id for outcome in self._ended if outcome.error and outcome.job_id in job_ids}
+
+    @override
+    def shutdown(self) -> None:
+        """End the growth and the copies, then let go of the memory."""
+        if self._growth is not None:
+            self._growth.stop()
+        self._copier.close()
+        self._memory = None
+
+    def _collect(self) -> None:
+        self._ended += self._copier.finished()
+        if self.layer_loads is not None:
+            self._ended += self.layer_loads.finished()
+
+    def _submit(self, job_id: int, blocks: GPULoadStoreSpec, spec: LoadStoreSpec, *, to_device: bool) -> bool:
+        if not isinstance(spec, SlotSpec):
+            raise TypeError(f"a transfer to {type(spec).__name__} is not ours")
+        try:
+            if spec.tickets is not None and self.layer_loads is not None:
+                self._bytes[job_id] = self.layer_loads.start(job_id, blocks, spec.slots, spec.tickets)
+                return True
+            if spec.within_step and self._layered_copies is not None:
+                self._bytes[job_id] = self._layered_copies.start(job_id, blocks, spec.slots)
+                return True
+            plan = plan_copies(
+                self._layout, blocks.block_ids, spec.slots, blocks.group_sizes, blocks.block_indices
+            )
+            self._bytes[job_id] = plan.total_bytes
+            self._copier.start(job_id, plan, to_device=to_device)
+        except Exception as error:  # noqa: BLE001 - whatever it is, the engine must live and the block be a miss
+            self._bytes.setdefault(job_id, 0)
+            self._ended.append(Outcome(job_id, 0.0, error))
+        return True

@@ -1,0 +1,1 @@
+"""Our disk tier as an entry of vLLM's own secondary tiers."""

@@ -1,0 +1,1 @@
+"""How vLLM reads the words of `vllm serve` that a resource gives it."""

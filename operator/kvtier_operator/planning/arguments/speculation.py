@@ -1,0 +1,230 @@
+"""What spec.engine.extraArgs say of speculative decoding, read as vLLM reads it.
+
+Source: vllm/engine/arg_utils.py (--speculative-config and -sc, as JSON or as dotted fields, --spec-method,
+--spec-model, --spec-tokens) and vllm/config/speculative.py (SpeculativeConfig), 0.32 and 0.33.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any, Final
+
+from kvtier_operator.errors import InvalidInputError, Problem
+from kvtier_operator.planning.arguments.extra_args import FIELD, stands_for
+from kvtier_operator.planning.json_text import parsed
+
+_CONFIG: Final = ("--speculative-config", "-sc")
+_SHORT_FORMS: Final = {
+    "--spec-method": "method",
+    "--spec-model": "model",
+    "--spec-tokens": "num_speculative_tokens",
+}
+_NAMES_OF_MTP: Final = "_mtp"
+_SUFFIX_TOKENS: Final = 24  # vLLM's default of suffix_decoding_max_tree_depth
+
+
+class Method(StrEnum):
+    """How tokens are drafted; vLLM's older names of MTP, such as `deepseek_mtp`, are one."""
+
+    MTP = "mtp"
+    EAGLE = "eagle"
+    EAGLE3 = "eagle3"
+    DFLASH = "dflash"
+    DSPARK = "dspark"
+    DRAFT_MODEL = "draft_model"
+    MEDUSA = "medusa"
+    MLP_SPECULATOR = "mlp_speculator"
+    NGRAM = "ngram"
+    NGRAM_GPU = "ngram_gpu"
+    SUFFIX = "suffix"
+    CUSTOM_CLASS = "custom_class"
+    EXTRACT_HIDDEN_STATES = "extract_hidden_states"
+
+
+WITHOUT_LAYERS: Final = frozenset(
+    {
+        Method.MEDUSA,
+        Method.MLP_SPECULATOR,
+        Method.NGRAM,
+        Method.NGRAM_GPU,
+        Method.SUFFIX,
+        Method.CUSTOM_CLASS,
+        Method.EXTRACT_HIDDEN_STATES,
+    }
+)
+"""Methods that draft without layers that keep keys and values."""
+GONE_FROM_NEWER: Final = frozenset({Method.MEDUSA, Method.MLP_SPECULATOR})
+"""Methods of vLLM 0.32 that 0.33 no longer has."""
+DROPS_LAST_BLOCK: Final = frozenset({Method.MTP, Method.EAGLE, Method.EAGLE3})
+"""Methods whose hits end a block early (0.32: SpeculativeConfig.use_eagle_block_drop, for dflash and dspark
+too; 0.33: needs_eagle_block_drop)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Speculation:
+    """Speculative decoding as the resource asks for it.
+
+    Attributes:
+        method: How tokens are drafted.
+        model: The draft's repository or folder; None where it is the model itself, or there is none.
+        tokens: Tokens drafted at a time; None where the draft says it.
+        draft_ranks: Ranks of the draft; None for as many as the model has.
+        cache_dtype: KV dtype of the draft's layers; None for the model's.
+        places: Item of spec.engine.extraArgs that gives each field of vLLM's configuration.
+    """
+
+    method: Method
+    model: str | None = None
+    tokens: int | None = None
+    draft_ranks: int | None = None
+    cache_dtype: str | None = None
+    places: Mapping[str, str] = field(default_factory=dict, compare=False)
+
+    def place(self, *names: str) -> str:
+        """Path of the item that gives the first of these fields that is given; else of the last item."""
+        return _place(self.places, *names)
+
+
+def speculation(extra_args: list[str]) -> Speculation | None:
+    """Speculative decoding that these arguments ask for; None where they do not.
+
+    Raises:
+        InvalidInputError: vLLM would not take the arguments.
+    """
+    config, places = _config(extra_args)
+    if not config:
+        return None
+    given = {str(name).replace("-", "_"): value for name, value in config.items()}
+    method = _method(given, places)
+    tokens = _count(given, "num_speculative_tokens", places)
+    if method is Method.SUFFIX and tokens is None:
+        tokens = _count(given, "suffix_decoding_max_tree_depth", places) or _SUFFIX_TOKENS
+    return Speculation(
+        method=method,
+        model=_text(given, "model", places),
+        tokens=tokens,
+        draft_ranks=_count(given, "draft_tensor_parallel_size", places),
+        cache_dtype=_text(given, "kv_cache_dtype", places),
+        places=places,
+    )
+
+
+def _config(extra_args: list[str]) -> tuple[Mapping[str, Any], Mapping[str, str]]:
+    """The configuration, and the item that gives each of its fields; empty where there is none."""
+    whole: Mapping[str, Any] = {}
+    dotted: dict[str, dict[str, Any]] = {}
+    short: dict[str, Any] = {}
+    places: dict[str, str] = {}
+    for position, word in enumerate(extra_args):
+        option = next((each for each in (*_CONFIG, *_SHORT_FORMS) if stands_for(word, each)), None)
+        if option is None:
+            continue
+        place = f"{FIELD}[{position}]"
+        name, is_joined, joined = word.partition("=")
+        value = joined if is_joined else "".join(extra_args[position + 1 : position + 2])
+        if option in _SHORT_FORMS:
+            short[_SHORT_FORMS[option]] = value
+            places[_SHORT_FORMS[option]] = place
+        elif "." in name:
+            spelling, _, path = name.partition(".")
+            inner = path.partition(".")[0]
+            dotted.setdefault(spelling.replace("_", "-"), {})[inner] = _of_dotted(value)
+            places[inner.replace("-", "_")] = place
+        else:
+            whole = _of_json(value, place)
+            places |= dict.fromkeys((str(given).replace("-", "_") for given in whole), place)
+    # vLLM writes dotted fields as one JSON for each spelling behind all else, and the last one counts
+    config = dict([whole, *dotted.values()][-1])
+    if twice := sorted(config.keys() & short.keys()):
+        flag = next(option for option, name in _SHORT_FORMS.items() if name == twice[0])
+        raise _wrong(
+            places[twice[0]], f"{flag} and --speculative-config both give {twice[0]}; vLLM takes one"
+        )
+    return config | short, places
+
+
+def _of_json(value: str, place: str) -> Mapping[str, Any]:
+    try:
+        config = parsed(value)
+    except (ValueError, RecursionError) as error:
+        raise _wrong(place, f"--speculative-config is no JSON: {error}") from error
+    if config is not None and not isinstance(config, dict):
+        raise _wrong(place, "--speculative-config must be a JSON object")
+    return config or {}
+
+
+def _of_dotted(value: str) -> object:
+    try:
+        return parsed(value)
+    except (ValueError, RecursionError):
+        return value
+
+
+def _place(places: Mapping[str, str], *names: str) -> str:
+    given = [places[name] for name in names if name in places]
+    return next(iter(given or reversed([*places.values()])), FIELD)
+
+
+def _method(given: Mapping[str, Any], places: Mapping[str, str]) -> Method:
+    """As vLLM finds it (SpeculativeConfig.__post_init__): the method, else the draft's name."""
+    named, model = _text(given, "method", places), _text(given, "model", places) or ""
+    if named is not None:
+        name = "mtp" if named.endswith(_NAMES_OF_MTP) else "ngram" if named == "[ngram]" else named
+        if name not in {str(each) for each in Method}:
+            accepted = ", ".join(Method)
+            raise _wrong(
+                _place(places, "method"), f"speculative method {named!r} is none of vLLM's: {accepted}"
+            )
+        if name not in {Method.DRAFT_MODEL, Method.MEDUSA} or not model:
+            return Method(name)
+    elif model in {"ngram", "[ngram]"}:
+        return Method.NGRAM
+    elif not model:
+        raise _wrong(
+            _place(places), "speculative decoding needs a method or a draft model: give `method` or `model`"
+        )
+    elif _is_import_path(model):
+        return Method.CUSTOM_CLASS
+    return _by_name(model, Method(named or Method.DRAFT_MODEL))
+
+
+def _by_name(model: str, otherwise: Method) -> Method:
+    lower = model.lower()
+    for part, method in (
+        ("eagle-", Method.EAGLE),
+        ("eagle3", Method.EAGLE3),
+        ("dflash", Method.DFLASH),
+        ("dspark", Method.DSPARK),
+    ):
+        if part in lower:
+            return method
+    return otherwise
+
+
+def _is_import_path(model: str) -> bool:
+    parts = model.split(".")
+    return "/" not in model and len(parts) > 1 and all(part.isidentifier() for part in parts)
+
+
+def _text(given: Mapping[str, Any], name: str, places: Mapping[str, str]) -> str | None:
+    value = given.get(name)
+    if value is None or isinstance(value, str):
+        return value
+    raise _wrong(places[name], f"{name} of the speculative configuration: got {value!r}, must be a string")
+
+
+def _count(given: Mapping[str, Any], name: str, places: Mapping[str, str]) -> int | None:
+    value = given.get(name)
+    if value is None:
+        return None
+    text = str(value)
+    if isinstance(value, bool) or not text.isascii() or not text.isdigit() or not int(text):
+        raise _wrong(
+            places[name],
+            f"{name} of the speculative configuration: got {value!r}, must be a number of 1 or more",
+        )
+    return int(text)
+
+
+def _wrong(place: str, message: str) -> InvalidInputError:
+    return InvalidInputError("", Problem(place, message))

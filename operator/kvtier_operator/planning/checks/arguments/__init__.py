@@ -1,0 +1,1 @@
+"""Checks of the words and variables that a resource gives to vLLM."""

@@ -1,0 +1,55 @@
+"""Who can ask engines that serve HTTPS."""
+
+from typing import Final
+
+from kvtier_operator.api.router import Flavor
+from kvtier_operator.planning.arguments.engine_tls import CERTIFICATE, serves_tls
+from kvtier_operator.planning.arguments.extra_args import FIELD, place_of, value_of
+from kvtier_operator.planning.checks.check import CheckInput, Verdicts
+from kvtier_operator.planning.plan import CheckResult
+
+_VERDICTS: Final = Verdicts("engine-tls", FIELD)
+_KEY: Final = "--ssl-keyfile"
+_CLIENTS: Final = "--ssl-cert-reqs"
+_REQUIRED: Final = "2"  # ssl.CERT_REQUIRED
+
+
+def engine_tls(given: CheckInput) -> CheckResult:
+    """The kubelet's probes, pickers and Prometheus show no certificate, and ask pods by their addresses."""
+    engine = given.spec.engine
+    if not serves_tls(engine):
+        if value_of(engine.extra_args, _KEY):
+            return _VERDICTS.reject(
+                "CertificateMissing",
+                f"{_KEY} without {CERTIFICATE}: vLLM ends at start; give both, or none",
+                field=place_of(engine.extra_args, _KEY),
+            )
+        return _VERDICTS.passed("the engines serve HTTP")
+    place = place_of(engine.extra_args, CERTIFICATE)
+    if value_of(engine.extra_args, _CLIENTS) == _REQUIRED:
+        return _VERDICTS.reject(
+            "ClientCertificateRequired",
+            f"{_CLIENTS} {_REQUIRED}: probes have no client certificate, so no engine would ever "
+            "be ready; remove it, or give 1",
+            field=place_of(engine.extra_args, _CLIENTS),
+        )
+    if given.observed.machine is not None:
+        return _VERDICTS.reject(
+            "EngineServesTLS",
+            f"{CERTIFICATE}: a local run asks its engines over HTTP; remove it",
+            field=place,
+        )
+    if given.spec.router.flavor is Flavor.BUILTIN:
+        return _VERDICTS.reject(
+            "EngineServesTLS",
+            f"{CERTIFICATE}: kvtier's own picker reads the engines' load over HTTP; remove it, or set "
+            "spec.router.flavor to llm-d or gaie",
+            field=place,
+        )
+    gateway = "; a BackendTLSPolicy of yours must tell the Gateway" if given.spec.router.gateway else ""
+    return _VERDICTS.warn(
+        "EngineServesTLS",
+        "the engines serve HTTPS: probes, picker and monitors follow by themselves, without verifying the "
+        f"certificate; the status keeps planned sizes, for the operator reads engines over HTTP{gateway}",
+        field=place,
+    )

@@ -1,0 +1,1 @@
+"""Checks of the KV cache itself: its blocks, dtypes and layout."""

@@ -1,0 +1,1 @@
+"""Checks of the devices, the image and the processors of an engine."""

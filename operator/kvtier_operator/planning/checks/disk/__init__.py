@@ -1,0 +1,1 @@
+"""Checks of the disk tier and of the node's folders."""

@@ -1,0 +1,57 @@
+"""Folders of the node as a disk tier, or for the model's weights."""
+
+from typing import Final
+
+from kvtier_operator.api.resource import Backend
+from kvtier_operator.planning.backends.disk import disk_volumes
+from kvtier_operator.planning.checks.check import CheckInput, Verdicts
+from kvtier_operator.planning.plan import CheckResult
+from kvtier_operator.planning.units import size
+from kvtier_operator.planning.weights.model_source import SourceKind, model_source
+from kvtier_operator.planning.weights.pod_weights import is_downloaded
+
+_DISK: Final = "spec.tiers.disk.volume.hostPath"
+_MODEL: Final = "spec.model.volume.hostPath"
+_SOURCE: Final = "spec.model.source"
+_VERDICTS: Final = Verdicts("host-path", _DISK)
+
+
+def host_path(given: CheckInput) -> CheckResult:
+    """The kubelet neither counts nor bounds nor removes what lies in a hostPath.
+
+    What sharing one means to backend KVTier is the check disk-folder's. Weights are there to be shared.
+    """
+    disk, model = given.spec.tiers.disk, given.spec.model.volume
+    folders = [each.host_path.path for each in disk_volumes(disk) if each.host_path] if disk else []
+    sizes = [size(disk.capacity.bytes)] if disk and folders else []
+    shared = _shared(given) if folders else ""
+    field = _DISK if folders else _MODEL
+    # a local run takes the model from this machine's own cache
+    if model and model.host_path and given.observed.machine is None:
+        folders.append(model.host_path.path)
+        if given.geometry.weights_bytes and is_downloaded(given.spec):
+            sizes.append(f"{size(given.geometry.weights_bytes)} of weights")
+    source = model_source(given.spec.model)
+    if source and source.kind is SourceKind.NODE and given.observed.machine is None:
+        field = field if folders else _SOURCE
+        folders.append(source.place)
+    if not folders:
+        return _VERDICTS.passed("no hostPath", reason="NoHostPath")
+    what = f"its {' and '.join(sizes)}" if sizes else "what lies there"
+    return _VERDICTS.warn(
+        "HostPathNotAccounted",
+        f"{', '.join(folders)} on the node: Kubernetes neither reserves nor frees {what}, and Pod Security "
+        f"forbids hostPath outside privileged namespaces{shared}; keep room for it, or take another volume",
+        by_itself="mounts it, and NodesFit does not count it",
+        field=field,
+    )
+
+
+def _shared(given: CheckInput) -> str:
+    replicas = given.spec.replicas
+    if replicas <= 1 or given.spec.backend is Backend.KVTIER or given.one_engine_a_node:
+        return ""
+    return (
+        f"; {replicas} replicas on one node would share it, so keep them apart with a required anti-affinity "
+        "by host name in spec.engine.affinity"
+    )

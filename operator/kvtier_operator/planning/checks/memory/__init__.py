@@ -1,0 +1,1 @@
+"""Checks of the memory that an engine and its CPU tier take."""

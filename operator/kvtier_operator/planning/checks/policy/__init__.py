@@ -1,0 +1,1 @@
+"""Checks of what the cluster's owner lets a resource ask for."""

@@ -1,0 +1,52 @@
+"""Whether the cluster's owner lets a resource name these images."""
+
+from typing import Final
+
+from kvtier_operator.api.model import ModelSpec
+from kvtier_operator.planning.checks.check import CheckInput, Verdicts
+from kvtier_operator.planning.checks.policy.denial import Denial
+from kvtier_operator.planning.plan import CheckResult
+from kvtier_operator.planning.pod.image_source import repository_of
+from kvtier_operator.planning.policy.limits import ALLOW, Limit
+from kvtier_operator.planning.weights.model_source import SourceKind, model_source
+
+_VERDICTS: Final = Verdicts("allowed-images", "spec.engine.image")
+_DENIAL: Final = Denial(
+    _VERDICTS,
+    "ImageDenied",
+    nothing="no resource name an image",
+    these="resources name images of",
+)
+_OWN: Final = "leave it out for the installation's own"
+_MODEL: Final = "have the model on a claim: pvc:// in spec.model.source"
+
+
+def allowed_images(given: CheckInput) -> CheckResult:
+    """Those that the resource does not name are the installation's own choice."""
+    limit, models = given.policy.images, _of_the_model(given.spec.model)
+    named = {
+        "spec.engine.image": given.spec.engine.image,
+        "spec.router.image": given.spec.router.image,
+        **models,
+    }
+    denied = [(field, image) for field, image in named.items() if image and not _permits(limit, image)]
+    if denied:
+        return _DENIAL.of(limit, denied, _MODEL if denied[0][0] in models else _OWN)
+    return _VERDICTS.passed("no image is named that the cluster's owner denies")
+
+
+def _of_the_model(model: ModelSpec) -> dict[str, str | None]:
+    source = model_source(model)
+    is_image = source is not None and source.kind is SourceKind.IMAGE
+    return {
+        "spec.model.source": source.place if source and is_image else None,
+        "spec.model.fetcher.image": model.fetcher.image if model.fetcher else None,
+    }
+
+
+def _permits(limit: Limit, image: str) -> bool:
+    """An entry is a whole image, a repository or, where it ends in `/`, the start of one."""
+    if isinstance(limit, str):
+        return limit == ALLOW
+    name = repository_of(image)
+    return any(each in (image, name) or (each[-1] == "/" and name.startswith(each)) for each in limit)

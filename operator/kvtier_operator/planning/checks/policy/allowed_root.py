@@ -1,0 +1,24 @@
+"""Whether the cluster's owner lets engines be root."""
+
+from typing import Final
+
+from kvtier_operator.planning.checks.check import CheckInput, Verdicts
+from kvtier_operator.planning.objects.engine.security import runs_as_root, wants_ipc_lock
+from kvtier_operator.planning.plan import CheckResult
+from kvtier_operator.planning.pod.host_folders import written_host_folders
+from kvtier_operator.planning.policy.limits import ALLOW
+
+_VERDICTS: Final = Verdicts("allowed-root", "spec.tiers.disk.volume.hostPath")
+_MEMLOCK: Final = "spec.tiers.cpu.memlock.policy"
+
+
+def allowed_root(given: CheckInput) -> CheckResult:
+    """A folder of the node, or IPC_LOCK, makes them so."""
+    if given.policy.root_engines == ALLOW or not runs_as_root(given.spec):
+        return _VERDICTS.passed("no engine is root that the cluster's owner denies")
+    makes_root = "the cluster's owner lets no engine be root, which this makes it: "
+    faults = [(_MEMLOCK, f"{makes_root}write Prefer")] if wants_ipc_lock(given.spec) else []
+    faults += [
+        (field, f"{makes_root}take another kind of volume") for field, _ in written_host_folders(given.spec)
+    ]
+    return _VERDICTS.reject_each("RootDenied", faults)

@@ -1,0 +1,1 @@
+"""Checks of the endpoint picker and its gateway."""

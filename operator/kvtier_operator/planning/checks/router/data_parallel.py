@@ -1,0 +1,36 @@
+"""What a picker can tell of several engines behind one port."""
+
+from typing import Final
+
+from kvtier_operator.api.router import Flavor
+from kvtier_operator.planning.checks.check import CheckInput, Verdicts
+from kvtier_operator.planning.plan import CheckResult
+from kvtier_operator.planning.units import count
+
+_VERDICTS: Final = Verdicts("data-parallel", "spec.engine.dataParallelSize")
+_OWN_METRICS: Final = {
+    Flavor.BUILTIN: "it adds up their queues and caches",
+    Flavor.LLM_D: "of their metrics it reads the first series alone, one engine's queue and cache",
+    Flavor.GAIE: "of their metrics it reads the first series alone, one engine's queue and cache",
+}
+"""kvtier_scorer.picker.engines.metrics_scrape; upstream's extractors (pkg/epp/datalayer, metrics/spec.go)."""
+
+
+def data_parallel(given: CheckInput) -> CheckResult:
+    """All engines of a pod serve at one port, where vLLM gives a request to the one with the least to do.
+
+    Which that was no picker learns (v1/engine/core_client.py, DPLBAsyncMPClient, looks at no prefix).
+    """
+    engines = given.spec.engine.data_parallel_size
+    if engines == 1:
+        return _VERDICTS.passed("one engine a pod, which the picker knows by its address")
+    flavor = given.spec.router.flavor
+    tokens = given.tiers.cpu.tokens
+    return _VERDICTS.warn(
+        "EnginesBehindOnePort",
+        f"{engines} engines of a pod serve at one port: picker {flavor.value} tells pods apart, not engines. "
+        f"It counts the {count(tokens)} tokens of their CPU tiers as one, while vLLM hands a request to the "
+        f"idlest engine, so about 1 in {engines} prefixes that it knows is found there, among "
+        f"{count(tokens // engines)} tokens; {_OWN_METRICS[flavor]}. Where the model fits one engine's "
+        f"ranks, set dataParallelSize to 1 and replicas to {given.spec.replicas * engines}",
+    )

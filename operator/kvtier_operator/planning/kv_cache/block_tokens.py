@@ -1,0 +1,161 @@
+"""Tokens of one KV block that vLLM takes, before it raises them for a linear-attention state.
+
+vLLM chooses an attention backend by what the model's layers keep, the cache's element type and the GPU, and
+the smallest block that the backend takes, from 16 up (0.32 and 0.33: platforms/cuda.py,
+_get_backend_priorities; platforms/interface.py, update_block_size_for_backend; each backend's
+get_supported_kernel_block_sizes). A block that is given leaves out the backends that do not take it.
+"""
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final
+
+from kvtier_operator.api.engine import Device, EngineSpec, KVCacheDtype
+from kvtier_operator.planning.kv_cache.attention_backend import BACKENDS, Attention, named_backend
+from kvtier_operator.planning.model_shape.shape import LayerGroup, LayerKind
+
+DEFAULT_BLOCK_TOKENS: Final[Mapping[Device, int]] = {Device.CUDA: 16, Device.CPU: 128}
+"""Where no backend wants another: config/cache.py, DEFAULT_BLOCK_SIZE; on a CPU platforms/cpu.py,
+check_and_update_config (0.32) and update_block_size_for_backend (0.33)."""
+
+
+class Architecture(StrEnum):
+    """NVIDIA GPUs by the major number of their compute capability, each with a well-known example."""
+
+    AMPERE = "Ampere, Ada (A100, L40S)"
+    HOPPER = "Hopper (H100, H200)"
+    BLACKWELL = "Blackwell (B200)"
+    BLACKWELL_WORKSTATION = "RTX Blackwell"
+
+
+@dataclass(frozen=True, slots=True)
+class BlockChoice:
+    """The block that vLLM takes.
+
+    Attributes:
+        tokens: Tokens of a block; on a Hopper GPU where that decides.
+        by_gpu: What the first backend of each GPU takes by itself.
+        multiple: A block must be a multiple of this for any backend to take it.
+        given: Whether the resource says it.
+    """
+
+    tokens: int
+    by_gpu: Mapping[Architecture, int]
+    multiple: int
+    given: bool
+
+    @property
+    def certain(self) -> bool:
+        """Whether it is the same on every GPU."""
+        return self.given or len(set(self.by_gpu.values())) < 2  # noqa: PLR2004 - one alone
+
+    @property
+    def fast_multiple(self) -> int:
+        """A multiple of this is taken by the first backend of every GPU."""
+        return math.lcm(self.multiple, *self.by_gpu.values())
+
+    @property
+    def slow_on(self) -> tuple[Architecture, ...]:
+        """GPUs whose first backend does not take it, so that vLLM falls to a slower one."""
+        return tuple(gpu for gpu, block in self.by_gpu.items() if self.tokens % block) if self.given else ()
+
+
+class Elements(StrEnum):
+    """What the elements of a KV cache are, as far as backends differ by it."""
+
+    OWN = "the model's own dtype"
+    FP8 = "fp8"
+    OTHER = "others of a byte or less"
+
+    @classmethod
+    def of(cls, dtype: KVCacheDtype) -> "Elements":
+        """Those of a cache of this dtype."""
+        if dtype in _OWN_DTYPES:
+            return cls.OWN
+        return cls.FP8 if dtype in _FP8_DTYPES else cls.OTHER
+
+
+_OWN_DTYPES: Final = {KVCacheDtype.AUTO, KVCacheDtype.FLOAT16, KVCacheDtype.BFLOAT16}
+_FP8_DTYPES: Final = {KVCacheDtype.FP8, KVCacheDtype.FP8_E4M3}
+_LIKE_HEADS: Final = dict.fromkeys(Architecture, 16)
+_IMAGES: Final = _LIKE_HEADS | {Architecture.BLACKWELL: 64}
+_FIRST_BACKENDS: Final[Mapping[Attention, Mapping[Architecture, int]]] = {
+    Attention.HEADS: _LIKE_HEADS,
+    Attention.IMAGE_HEADS: _IMAGES,
+    Attention.WIDE_IMAGE_HEADS: _IMAGES,
+    Attention.SPARSE_HEADS: dict.fromkeys(Architecture, 128),
+    Attention.LATENT: _LIKE_HEADS | {Architecture.BLACKWELL: 32},
+    # The indexer's backend takes 64 and nothing less (v1/attention/backends/mla/indexer.py).
+    Attention.SPARSE_LATENT: dict.fromkeys(Architecture, 64),
+}
+"""The block of the first backend."""
+_FIRST_BY_ELEMENTS: Final[Mapping[tuple[Attention, Elements], Mapping[Architecture, int]]] = {
+    (Attention.LATENT, Elements.FP8): {Architecture.HOPPER: 64},
+    (Attention.LATENT, Elements.OTHER): {Architecture.HOPPER: 64},
+    # FlashAttention 4, which alone takes heads of more than 256 there, reads fp8 in pages of 64.
+    (Attention.WIDE_IMAGE_HEADS, Elements.FP8): {Architecture.HOPPER: 64},
+}
+"""What is another where the elements are not the model's own."""
+_MULTIPLE: Final = {
+    Attention.HEADS: 16,
+    Attention.IMAGE_HEADS: 16,
+    Attention.WIDE_IMAGE_HEADS: 16,
+    Attention.SPARSE_HEADS: 128,
+    Attention.LATENT: 16,  # TRITON_MLA, slow, but on every GPU
+    Attention.SPARSE_LATENT: 64,
+}
+_CPU_MULTIPLE: Final = 32  # platforms/cpu.py and v1/attention/backends/cpu_attn.py
+_IMAGE_DIMS: Final = frozenset({256, 512})
+"""Widths of heads for which TRITON_FLASHINFER is the first backend of images on Blackwell, and
+TRITON_FLASH_ATTN on Hopper."""
+_WIDE_DIM: Final = 512
+_LATENT_DIMS: Final = frozenset({320, 512, 576})
+"""Widths that MLA backends but TRITON_MLA take (get_supported_head_sizes)."""
+
+
+def attention_of(groups: Iterable[LayerGroup], *, images_both_ways: bool = False) -> Attention:
+    """What decides the backend of a model's attention layers.
+
+    Args:
+        groups: All its layers.
+        images_both_ways: Whether an image's tokens attend to one another in both directions.
+    """
+    kept = [group for group in groups if group.kind is not LayerKind.STATE]
+    sparse = any(group.index_bytes for group in kept)
+    if any(group.kind is LayerKind.MLA for group in kept):
+        if sparse:
+            return Attention.SPARSE_LATENT
+        common = all(group.key_dim in _LATENT_DIMS for group in kept if group.kind is LayerKind.MLA)
+        return Attention.LATENT if common else Attention.HEADS
+    if images_both_ways and all(group.key_dim in _IMAGE_DIMS for group in kept):
+        wide = any(group.key_dim == _WIDE_DIM for group in kept)
+        return Attention.WIDE_IMAGE_HEADS if wide else Attention.IMAGE_HEADS
+    return Attention.SPARSE_HEADS if sparse else Attention.HEADS
+
+
+def choose_block(engine: EngineSpec, attention: Attention, dtype: KVCacheDtype) -> BlockChoice:
+    """The block that vLLM takes for this engine, before it raises it for a linear-attention state.
+
+    Args:
+        engine: What is asked of the engine.
+        attention: What the model's attention layers keep.
+        dtype: What the KV cache is kept in.
+    """
+    if engine.device is Device.CPU:
+        return BlockChoice(
+            engine_block_tokens(engine), {}, _CPU_MULTIPLE, given=engine.block_size is not None
+        )
+    by_elements = _FIRST_BY_ELEMENTS.get((attention, Elements.of(dtype)), {})
+    blocks, multiple = {**_FIRST_BACKENDS[attention], **by_elements}, _MULTIPLE[attention]
+    needed, named = BACKENDS.get(named_backend(engine.extra_args), (None, 0))
+    if needed is attention.of_backends:
+        blocks, multiple = dict.fromkeys(Architecture, named), named
+    tokens = engine.block_size or blocks[Architecture.HOPPER]
+    return BlockChoice(tokens, blocks, multiple, given=engine.block_size is not None)
+
+
+def engine_block_tokens(engine: EngineSpec) -> int:
+    """Tokens of a block where no backend wants another."""
+    return engine.block_size or DEFAULT_BLOCK_TOKENS[engine.device]

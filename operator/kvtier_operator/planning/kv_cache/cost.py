@@ -1,0 +1,251 @@
+"""From a model's shape to bytes: what one token, and one cached prefix, cost on a rank and in a tier.
+
+How vLLM counts, which this file follows:
+- A block of a tier is a block of the device's pool, all ranks (v1/kv_offload/cpu/spec.py:
+  worker_kv_bytes_per_block x world_size; the ranks' equal MLA pages are stored once: replicated_layout).
+  How wide that is the KV cache groups say (kv_groups.py).
+- A group of sliding-window or state layers stores only the blocks that a hit at the prompt's end needs
+  (config/cache.py, prefix_cache_retention_interval 0; v1/core/single_type_kv_cache_manager.py,
+  reachable_block_mask). So a token costs the groups that keep every token, and each cached prefix its
+  windows and states once.
+- A connector that cannot do that makes vLLM keep every token in every layer (config/vllm.py,
+  disable_hybrid_kv_cache_manager): LMCache in the engine.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import Final
+
+from kvtier_operator.api.engine import Device
+from kvtier_operator.api.resource import Backend, Spec
+from kvtier_operator.errors import InvalidInputError, Problem
+from kvtier_operator.planning.arguments.extra_args import is_on
+from kvtier_operator.planning.geometry import Geometry, LayerGroup, LayerKind, ModelShape
+from kvtier_operator.planning.kv_cache.attention_backend import Attention
+from kvtier_operator.planning.kv_cache.block_tokens import (
+    Architecture,
+    BlockChoice,
+    attention_of,
+    choose_block,
+)
+from kvtier_operator.planning.kv_cache.sizing import KVCost, Sizing
+from kvtier_operator.planning.kv_cache.split import Split, boundaries_apart, split_on
+from kvtier_operator.planning.kv_cache.words import by_gpu, describe, name, turns_off_for_chunks, why_full
+from kvtier_operator.planning.pod.vllm_minor import vllm_minor
+from kvtier_operator.planning.units import ceil_div, count, size
+
+_EXPORTS_STATES: Final = 33
+"""The first minor that exports states inside a prefill."""
+_TOKEN_KINDS: Final = {LayerKind.FULL, LayerKind.MLA}
+
+
+def kv_geometry(shape: ModelShape, spec: Spec) -> Geometry:
+    """What one token of this model costs in this engine and, through its backend, in a tier.
+
+    Raises:
+        InvalidInputError: No layer keeps tokens, or vLLM finds no block for all of them.
+    """
+    shape = boundaries_apart(shape, spec.engine)
+    split = Split.of(shape, spec.engine)
+    if shape.bytes_per_token is not None:
+        return _given(shape, shape.bytes_per_token, spec, split)
+    layers = _kept(shape, spec)
+    if not any(layer.kind is not LayerKind.STATE for layer in layers):
+        state_bytes = sum(layer.layers * split.state_bytes(layer, 0) * split.ranks for layer in layers)
+        of = f" ({size(state_bytes)} a sequence)" if state_bytes else ""
+        raise InvalidInputError(
+            shape.source,
+            Problem(
+                "spec.model.name",
+                f"every layer keeps one state of a whole sequence{of} and none keeps its tokens; vLLM "
+                "caches no prefixes of such a model, so a tier has nothing to keep; serve it without a "
+                "KVCacheTier",
+            ),
+        )
+    attention = _attention(shape, spec)
+    choice = choose_block(spec.engine, attention, split.dtype)
+    sizing = Sizing(shape, layers, spec, split)
+    steps = _steps(shape, spec)
+    cost = sizing.cost(choice.tokens, steps[0] if spec.engine.device is Device.CUDA else 1)
+    on_gpus = _on_gpus(sizing, choice, steps)
+    partial = tuple(layer for layer in layers if _is_partial(layer, layers))
+    per_token, per_prefix = cost.token_bytes * split.copies, cost.prefix_bytes * split.copies
+    notes = list(shape.notes)
+    if partial:
+        every = sum(
+            layer.layers * (split.token_bytes(layer) + layer.index_bytes) * split.copies for layer in layers
+        )
+        kinds = " and ".join(name(layer, split, shape.draft_tokens) for layer in partial)
+        notes.append(
+            f"{kinds} keep no tokens in a tier: a cached prefix takes {size(per_prefix)} beside its tokens "
+            f"({count(every)} B a token if every attention layer kept all of them)"
+        )
+        notes.append(
+            "a hybrid model's prefix is reused up to where an earlier prompt ended or two prompts parted, "
+            "not at every block"
+        )
+    elif any(group.kind is LayerKind.SLIDING for group in shape.groups):
+        notes.append(why_full(shape, spec))
+    notes += _decided_by_the_gpu(sizing, choice, cost, on_gpus)
+    return Geometry(
+        source=shape.source,
+        groups=_merged(shape.groups),
+        cache_dtype=split.dtype,
+        tensor_parallel_size=split.ranks,
+        kv_bytes_per_token=per_token,
+        kv_bytes_per_token_per_rank=cost.token_bytes,
+        mla=any(group.kind is LayerKind.MLA for group in shape.groups),
+        weights_bytes=_weights_bytes(shape, spec),
+        experts_bytes=_experts_bytes(shape, spec),
+        is_quantised=shape.is_quantised,
+        max_position_tokens=shape.max_position_tokens,
+        most_position_tokens=shape.most_position_tokens,
+        how=_how(layers, cost, split),
+        notes=tuple(notes),
+        attention_heads=shape.attention_heads,
+        attention=attention,
+        bytes_per_prefix=per_prefix,
+        block_tokens=cost.block_tokens,
+        block_bytes=cost.groups.block_bytes,
+        arithmetic=shape.arithmetic,
+        parameter_bits=shape.parameter_bits,
+        hybrid=len({group.kind for group in shape.groups}) > 1,
+        group_block_tokens=tuple(group.block_tokens for group in cost.groups.groups),
+        stored_once=split.stored_once,
+        has_cache_scales=shape.has_cache_scales,
+        computes_in=shape.computes_in,
+        kv_heads_replicated=shape.kv_heads_replicated,
+        unknown_architecture=shape.unknown_architecture,
+        kv_bytes_per_token_by_gpu=_values(
+            each.token_bytes * split.copies for costs in on_gpus.values() for each in costs
+        ),
+        block_tokens_by_gpu=_values(each.block_tokens for costs in on_gpus.values() for each in costs),
+        has_sinks=shape.has_sinks,
+    )
+
+
+def _attention(shape: ModelShape, spec: Spec) -> Attention:
+    images = shape.images_both_ways and not is_on(spec.engine.extra_args, "--language-model-only")
+    return attention_of(shape.groups, images_both_ways=images)
+
+
+def _weights_bytes(shape: ModelShape, spec: Spec) -> int | None:
+    return spec.model.weights.bytes if spec.model.weights else shape.weights_bytes
+
+
+def _experts_bytes(shape: ModelShape, spec: Spec) -> int | None:
+    weights_bytes = _weights_bytes(shape, spec)
+    return None if weights_bytes is None or shape.experts is None else shape.experts.within(weights_bytes)
+
+
+def _given(shape: ModelShape, bytes_per_token: int, spec: Spec, split: Split) -> Geometry:
+    """Of a model that only the resource describes, by one number."""
+    tokens = choose_block(spec.engine, attention_of(shape.groups), split.dtype).tokens
+    return Geometry(
+        source=shape.source,
+        groups=(),
+        cache_dtype=split.dtype,
+        tensor_parallel_size=split.ranks,
+        kv_bytes_per_token=bytes_per_token,
+        kv_bytes_per_token_per_rank=ceil_div(bytes_per_token, split.ranks),
+        mla=False,
+        weights_bytes=_weights_bytes(shape, spec),
+        experts_bytes=_experts_bytes(shape, spec),
+        is_quantised=shape.is_quantised,
+        max_position_tokens=shape.max_position_tokens,
+        most_position_tokens=shape.most_position_tokens,
+        how=f"{count(bytes_per_token)} B as spec.model.geometry.kvBytesPerToken gives it",
+        notes=shape.notes,
+        attention_heads=shape.attention_heads,
+        block_tokens=tokens,
+        group_block_tokens=(tokens,),
+    )
+
+
+def _kept(shape: ModelShape, spec: Spec) -> tuple[LayerGroup, ...]:
+    """The layers as vLLM's cache manager takes them: all as full attention where it is no hybrid one."""
+    hybrid_manager = (
+        spec.backend is not Backend.LMCACHE
+        and not turns_off_for_chunks(spec, shape)
+        and not is_on(spec.engine.extra_args, "--disable-hybrid-kv-cache-manager")
+    )
+    if hybrid_manager or not any(group.kind in _TOKEN_KINDS for group in shape.groups):
+        return _merged(shape.groups)
+    return _merged(
+        replace(group, kind=LayerKind.FULL, window_tokens=0) if group.kind is LayerKind.SLIDING else group
+        for group in shape.groups
+    )
+
+
+def _merged(groups: Iterable[LayerGroup]) -> tuple[LayerGroup, ...]:
+    """Layers of the same shape together, those of a draft among the model's own."""
+    layers: dict[LayerGroup, int] = {}
+    for group in groups:
+        alike = replace(group, layers=0, draft=False)
+        layers[alike] = layers.get(alike, 0) + group.layers
+    return tuple(replace(group, layers=number) for group, number in layers.items())
+
+
+def _is_partial(layer: LayerGroup, layers: tuple[LayerGroup, ...]) -> bool:
+    """Whether a layer keeps a window or a state for each prefix, while others keep every token."""
+    if layer.kind is LayerKind.SLIDING:
+        return any(other.kind in _TOKEN_KINDS for other in layers)
+    return layer.kind is LayerKind.STATE
+
+
+def _steps(shape: ModelShape, spec: Spec) -> tuple[int, ...]:
+    """What a raised block is a multiple of, in the image's minor of vLLM, or in 0.32 and 0.33."""
+    minor = vllm_minor(spec.engine.image)
+    if minor is None:
+        return tuple(sorted({1, shape.state_alignment_tokens}))
+    return (shape.state_alignment_tokens if minor >= _EXPORTS_STATES else 1,)
+
+
+def _on_gpus(
+    sizing: Sizing, choice: BlockChoice, steps: tuple[int, ...]
+) -> dict[Architecture, tuple[KVCost, ...]]:
+    """What the model costs on each GPU, with either of vLLM's minors where those differ."""
+    found = {}
+    for gpu, tokens in choice.by_gpu.items():
+        on_it = replace(sizing, split=split_on(gpu, sizing.split, sizing.shape))
+        found[gpu] = tuple(
+            on_it.cost(choice.tokens if choice.given else tokens, step)
+            for step in (steps if gpu is not Architecture.AMPERE else (1,))
+        )
+    return found
+
+
+def _decided_by_the_gpu(
+    sizing: Sizing, choice: BlockChoice, cost: KVCost, on_gpus: Mapping[Architecture, tuple[KVCost, ...]]
+) -> list[str]:
+    """What a plan cannot know, with the range, in words."""
+    copies = sizing.split.copies
+    tokens = {gpu: [each.token_bytes * copies for each in costs] for gpu, costs in on_gpus.items()}
+    blocks = {gpu: [each.block_tokens for each in costs] for gpu, costs in on_gpus.items()}
+    raised = cost.block_tokens != choice.tokens
+    then = "" if raised else f"; spec.engine.blockSize {choice.fast_multiple} suits all of them"
+    return [
+        *by_gpu(tokens, "how sparse MLA is kept", f"{count(cost.token_bytes * copies)} B a token"),
+        *by_gpu(blocks, "the tokens of a block", f"{count(cost.block_tokens)}", then),
+    ]
+
+
+def _values(values: Iterable[int]) -> tuple[int, ...]:
+    """The values, the least first, where there are several; nothing where all are one."""
+    found = tuple(sorted(set(values)))
+    return found if len(found) > 1 else ()
+
+
+def _how(layers: tuple[LayerGroup, ...], cost: KVCost, split: Split) -> str:
+    slots = cost.groups.slots or 1
+    whole = [layer for layer in layers if not _is_partial(layer, layers)]
+    terms = [describe(layer, ceil_div(layer.layers, slots) * slots, split) for layer in whole]
+    own_bytes = sum(
+        ceil_div(layer.layers, slots) * slots * (split.token_bytes(layer) + layer.index_bytes)
+        for layer in whole
+    )
+    wider = cost.token_bytes - own_bytes
+    padding = [
+        f"{count(wider * split.copies)} B of padding, to blocks as wide as all groups and kernels need"
+    ]
+    return " + ".join(terms + (padding if wider > 0 else []))

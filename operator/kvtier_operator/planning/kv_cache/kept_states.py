@@ -1,0 +1,62 @@
+"""What one prefix keeps of windows and states beside its tokens: once, or again and again along it."""
+
+from typing import Final
+
+from kvtier_operator.api.engine import Device, EngineSpec
+from kvtier_operator.api.resource import Spec
+from kvtier_operator.planning.arguments.extra_args import value_of
+from kvtier_operator.planning.geometry import Geometry
+from kvtier_operator.planning.plan import BackendPlan
+from kvtier_operator.planning.units import GIB, ceil_div
+
+RETENTION: Final = "--prefix-cache-retention-interval"
+EVERYWHERE: Final = frozenset({"", "None"})
+"""Its values that keep every block."""
+STEP: Final = "--max-num-batched-tokens"
+_STEP_TOKENS: Final = ((160 * GIB, 16_384), (70 * GIB, 8_192), (0, 2_048))
+"""vLLM's default by the GPU's memory (engine/arg_utils.py, get_batch_defaults); an A100's is the last."""
+_HOPPER_STEP_TOKENS: Final = 8_192
+_CPU_STEP_TOKENS: Final = 2_048
+
+
+def kept_bytes(tokens: int, spec: Spec, geometry: Geometry, backend: BackendPlan | None = None) -> int:
+    """Bytes beside the tokens of one prefix, all ranks of one engine.
+
+    Args:
+        tokens: Of the prefix.
+        spec: What is wanted.
+        geometry: KV geometry of one engine.
+        backend: Whose tiers keep it; None on the device.
+    """
+    once = geometry.bytes_per_prefix
+    if backend is not None and backend.states_every_tokens is not None:
+        return once * max(1, ceil_div(tokens, backend.states_every_tokens))
+    interval = retention_tokens(spec, geometry)
+    if interval is None:
+        return once
+    # windows that lie closer than their length share their blocks
+    window = 0 if geometry.keeps_states else max((each.window_tokens for each in geometry.groups), default=0)
+    own = once * min(interval, window) // window if window else once
+    return once + tokens // interval * own
+
+
+def retention_tokens(spec: Spec, geometry: Geometry) -> int | None:
+    """Tokens after which vLLM keeps windows and states again; None where it does so at a prompt's end."""
+    said = value_of(spec.engine.extra_args, RETENTION)
+    if said is None or not geometry.bytes_per_prefix:
+        return None
+    if said in EVERYWHERE:
+        return geometry.block_tokens
+    return int(said) or None if said.isascii() and said.isdigit() else None
+
+
+def step_tokens(engine: EngineSpec) -> int:
+    """Tokens that one step of a prefill computes; vLLM's default, on Hopper if need be, where not said."""
+    said = value_of(engine.extra_args, STEP)
+    if said is not None and said.isascii() and said.isdigit() and int(said):
+        return int(said)
+    if engine.device is Device.CPU:
+        return _CPU_STEP_TOKENS * engine.tensor_parallel_size
+    if engine.gpu_memory is None:
+        return _HOPPER_STEP_TOKENS
+    return next(tokens for least, tokens in _STEP_TOKENS if engine.gpu_memory.bytes >= least)

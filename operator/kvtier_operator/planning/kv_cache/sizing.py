@@ -1,0 +1,156 @@
+"""What one token, and one cached prefix, take on one rank, for one block and one way to divide the model."""
+
+import math
+from dataclasses import dataclass
+from typing import Final
+
+from kvtier_operator.api.engine import Device, KVCacheDtype
+from kvtier_operator.api.resource import Backend, Spec
+from kvtier_operator.errors import InvalidInputError, Problem
+from kvtier_operator.planning.kv_cache.cell import packs_keys_and_values
+from kvtier_operator.planning.kv_cache.groups import KVGroup, KVGroups, LayerPages, get_kv_cache_groups
+from kvtier_operator.planning.kv_cache.split import Split
+from kvtier_operator.planning.kv_cache.state_block import StatePage, boundary_block_tokens, state_block_tokens
+from kvtier_operator.planning.model_shape.shape import LayerGroup, LayerKind, ModelShape
+from kvtier_operator.planning.units import ceil_div
+
+_SPARSE_PAGE_TOKENS: Final = 64  # vLLM, v1/attention/backends/mla/flashmla_sparse.py, indexer.py
+
+
+@dataclass(frozen=True, slots=True)
+class KVCost:
+    """Bytes of one rank.
+
+    Attributes:
+        block_tokens: Tokens of one block, raised for a state where there is one.
+        groups: The KV cache groups.
+        token_bytes: Of one token.
+        prefix_bytes: Of what a cached prefix keeps beside its tokens: windows and states.
+    """
+
+    block_tokens: int
+    groups: KVGroups
+    token_bytes: int
+    prefix_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Sizing:
+    """A model in an engine.
+
+    Attributes:
+        shape: The model.
+        layers: Its layers as vLLM's cache manager takes them.
+        spec: What is wanted.
+        split: How the engine divides them.
+    """
+
+    shape: ModelShape
+    layers: tuple[LayerGroup, ...]
+    spec: Spec
+    split: Split
+
+    def cost(self, tokens: int, multiple_of: int = 1) -> KVCost:
+        """Bytes of a token and of a prefix.
+
+        Args:
+            tokens: Of a block, before it is raised for a state.
+            multiple_of: Tokens that a raised block is a multiple of.
+
+        Raises:
+            InvalidInputError: vLLM finds no block for all layers.
+        """
+        if any(group.own_dtype for group in self.shape.groups):
+            tokens = boundary_block_tokens(tokens, self.spec.engine.device, self.split.own_bytes)
+        page = self._state_page(multiple_of)
+        if page.state_bytes and page.token_bytes:
+            tokens = state_block_tokens(tokens, self.spec.engine.device, page)
+        groups = get_kv_cache_groups(
+            self._pages(tokens, tokens * page.token_bytes), block_outermost=self._block_outermost
+        )
+        if groups is None:
+            raise InvalidInputError(
+                self.shape.source,
+                Problem(
+                    "spec.model.name",
+                    "vLLM finds no size of a block that suits all layers of this model, and does not start: "
+                    "set spec.backend to KVTier, which keeps unlike layers beside each other, or leave the "
+                    "draft model out",
+                ),
+            )
+        full = any(group.keeps_tokens for group in groups.groups)
+        token_bytes = sum(
+            ceil_div(groups.block_bytes * group.groups, group.block_tokens)
+            for group in groups.groups
+            if group.keeps_tokens or (not full and group.kind is LayerKind.SLIDING)
+        )
+        blocks = sum(_prefix_blocks(group) for group in groups.groups if full)
+        return KVCost(tokens, groups, token_bytes, blocks * groups.block_bytes)
+
+    def _state_page(self, multiple_of: int) -> StatePage:
+        """What a block must hold; vLLM does not ask the layers of a draft."""
+        attention = [
+            group for group in self.shape.groups if group.kind is not LayerKind.STATE and not group.draft
+        ]
+        return StatePage(
+            state_bytes=max((self._state_bytes(group) for group in self.shape.groups), default=0),
+            token_bytes=max((self.split.token_bytes(group) for group in attention), default=0),
+            latent=any(group.kind is LayerKind.MLA for group in attention),
+            multiple_of=multiple_of,
+        )
+
+    def _state_bytes(self, group: LayerGroup) -> int:
+        return self.split.state_bytes(group, self.shape.draft_tokens)
+
+    def _pages(self, tokens: int, own_bytes: int) -> list[LayerPages]:
+        """Pages of every layer; a state's are as large as those of the model's own attention layers."""
+        pages = []
+        for layer in self.layers:
+            if layer.kind is LayerKind.STATE:
+                page_bytes = max(own_bytes, self._state_bytes(layer))
+            else:
+                page_bytes = tokens * self.split.token_bytes(layer)
+            pages.append(
+                LayerPages(
+                    layer.kind,
+                    layer.layers,
+                    tokens,
+                    page_bytes,
+                    layer.window_tokens,
+                    self._alignment_bytes(layer, tokens, self.split.token_bytes(layer)),
+                )
+            )
+            if layer.index_bytes:
+                page_bytes = tokens * layer.index_bytes
+                apart = self._alignment_bytes(layer, tokens, layer.index_bytes)
+                pages.append(LayerPages(LayerKind.MLA, layer.layers, tokens, page_bytes, 0, apart))
+        return pages
+
+    def _alignment_bytes(self, layer: LayerGroup, tokens: int, token_bytes: int) -> int:
+        """Kernels of packed sparse MLA read pages of 64 tokens, so larger blocks are whole pages apart.
+
+        Of latents that are not packed blocks are whole tokens apart, which is left out: 0.3 % at most (vLLM,
+        v1/attention/backends/mla/flashmla_sparse.py, customize_spec).
+        """
+        page_tokens = math.gcd(_SPARSE_PAGE_TOKENS, tokens)
+        packed = layer.sparse and self.split.kept_as(layer) is KVCacheDtype.FP8_DS_MLA
+        return page_tokens * token_bytes if packed and page_tokens != tokens else 1
+
+    @property
+    def _block_outermost(self) -> bool:
+        """Whether a block's layers lie beside each other, as kvtier's connector asks of vLLM on a GPU.
+
+        vLLM's own asks for the layers one after another (offloading_connector.py,
+        get_required_kvcache_layout), and so do the attention kernels of a CPU and of packed dtypes.
+        """
+        asked = self.spec.backend is Backend.KVTIER and self.spec.engine.device is Device.CUDA
+        return asked and not packs_keys_and_values(self.split.dtype)
+
+
+def _prefix_blocks(group: KVGroup) -> int:
+    """Blocks that a cached prefix keeps beside those of its tokens."""
+    if group.kind is LayerKind.STATE:
+        return group.groups
+    if group.kind is LayerKind.SLIDING:
+        return group.groups * ceil_div(group.window_tokens - 1, group.block_tokens)
+    return 0

@@ -1,0 +1,1 @@
+"""How a model's published files are read, as the engine reads them."""

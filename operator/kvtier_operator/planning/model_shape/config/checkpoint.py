@@ -1,0 +1,129 @@
+"""What a quantised checkpoint says of the KV cache: vLLM follows it where `--kv-cache-dtype` is auto.
+
+Most quantise the weights alone. Read as vLLM 0.32 reads it: transformers_utils/model_arch_config_convertor.py
+(_normalize_quantization_config), utils/torch_utils.py (get_kv_cache_quant_algo_string) for ModelOpt's, and
+model_executor/layers/attention/attention.py for compressed-tensors'.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from kvtier_operator.api.complaints import shown
+from kvtier_operator.api.engine import KVCacheDtype
+from kvtier_operator.planning.model_shape.config.fields import ConfigFields
+
+_FIELD: Final = "quantization_config"
+_FIELDS: Final = (_FIELD, "compression_config")
+_MODELOPT: Final = "modelopt"
+_COMPRESSED_TENSORS: Final = "compressed-tensors"
+_MODELOPT_WEIGHTS: Final = {"FP8", "FP8_PER_CHANNEL_PER_TOKEN", "FP8_PB_WO", "NVFP4"}
+_MODELOPT_CACHES: Final = {"fp8": KVCacheDtype.FP8_E4M3, "nvfp4": KVCacheDtype.NVFP4}
+# Methods whose attention layers bring scales of an fp8 cache whatever the file says of the cache.
+_SCALES: Final = {"fp8", "quark"}
+_FP8_BITS, _FP4_BITS = 8, 4
+_STRATEGIES: Final = {"tensor", "attn_head"}
+
+
+@dataclass(frozen=True, slots=True)
+class CheckpointCache:
+    """What a checkpoint says of its cache.
+
+    Attributes:
+        dtype: Of the cache; `auto` where it says nothing.
+        has_scales: Whether the attention layers bring scales of an fp8 cache.
+    """
+
+    dtype: KVCacheDtype = KVCacheDtype.AUTO
+    has_scales: bool = False
+
+
+def checkpoint_cache(config: ConfigFields, *, latent: bool) -> CheckpointCache:
+    """What the checkpoint says of its cache.
+
+    Args:
+        config: The model's config.json, with what stands beside it.
+        latent: Whether the layers keep a latent (MLA), for which vLLM does not look at compressed-tensors'
+            scheme.
+
+    Raises:
+        InvalidInputError: The checkpoint is one that vLLM does not load.
+    """
+    at_root = config.root_mapping(*_FIELDS)
+    quantization = quantization_of(config)
+    method = _method(config, quantization)
+    if method.startswith(_MODELOPT):
+        # What it says of the cache is looked for at the root alone.
+        return CheckpointCache(_modelopt_cache(at_root), has_scales=True)
+    scheme = quantization.get("kv_cache_scheme")
+    if method == _COMPRESSED_TENSORS and scheme is not None and not latent:
+        if not isinstance(scheme, Mapping):
+            raise config.wrong(f"{_FIELD}.kv_cache_scheme", f"got {shown(scheme)}, must be an object")
+        _check_scheme(config, scheme)
+        return CheckpointCache(KVCacheDtype.FP8, has_scales=True)
+    return CheckpointCache(has_scales=method in _SCALES and not latent)
+
+
+def quantization_of(config: ConfigFields) -> Mapping[str, Any]:
+    """What the checkpoint says of its quantisation; empty for one that is not quantised."""
+    return config.root_mapping(*_FIELDS) or config.mapping(*_FIELDS)
+
+
+def _method(config: ConfigFields, quantization: Mapping[str, Any]) -> str:
+    producer, inner = _part(quantization, "producer"), _part(quantization, "quantization")
+    weights = inner.get("quant_algo")
+    if weights is not None and (producer.get("name") == _MODELOPT or "modelopt_quant_config" in inner):
+        if str(weights).upper() not in _MODELOPT_WEIGHTS:
+            known = ", ".join(sorted(_MODELOPT_WEIGHTS))
+            raise config.wrong(
+                f"{_FIELD}.quantization.quant_algo",
+                f"got {shown(weights)}; vLLM loads ModelOpt's checkpoints of {known}",
+            )
+        return _MODELOPT
+    method = quantization.get("quant_method")
+    return method.lower().replace("_", "-") if isinstance(method, str) else ""
+
+
+def _modelopt_cache(quantization: Mapping[str, Any]) -> KVCacheDtype:
+    inner = _part(quantization, "quantization") or quantization
+    algorithm = next(
+        (
+            part[name]
+            for name in ("kv_cache_scheme", "kv_cache_quant_algo")
+            for part in (inner, quantization)
+            if part.get(name)
+        ),
+        None,
+    )
+    if isinstance(algorithm, Mapping):
+        algorithm = _scheme_name(algorithm)
+    return _MODELOPT_CACHES.get(str(algorithm).lower(), KVCacheDtype.AUTO)
+
+
+def _scheme_name(scheme: Mapping[str, Any]) -> str:
+    if scheme.get("type") != "float":
+        return ""
+    if scheme.get("num_bits") == _FP8_BITS and scheme.get("dynamic") is False:
+        return "fp8"
+    return "nvfp4" if scheme.get("num_bits") == _FP4_BITS else ""
+
+
+def _check_scheme(config: ConfigFields, scheme: Mapping[str, Any]) -> None:
+    """vLLM, layers/quantization/compressed_tensors/compressed_tensors.py, validate_kv_cache_scheme."""
+    accepted = (
+        ("type", scheme.get("type") == "float", "float"),
+        ("num_bits", scheme.get("num_bits") == _FP8_BITS, str(_FP8_BITS)),
+        ("strategy", scheme.get("strategy") in _STRATEGIES, "tensor or attn_head"),
+        ("symmetric", bool(scheme.get("symmetric")), "true"),
+    )
+    for name, ok, wanted in accepted:
+        if not ok:
+            raise config.wrong(
+                f"{_FIELD}.kv_cache_scheme.{name}",
+                f"got {shown(scheme.get(name))}; vLLM loads such a checkpoint only with {wanted}",
+            )
+
+
+def _part(quantization: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    part = quantization.get(name)
+    return part if isinstance(part, Mapping) else {}

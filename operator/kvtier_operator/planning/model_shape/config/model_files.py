@@ -1,0 +1,89 @@
+"""The files of a model's repository that decide its shape, made into one config.json as vLLM does it."""
+
+import json
+from collections.abc import Collection, Mapping
+from typing import Any, Final
+
+from kvtier_operator.errors import InvalidInputError, Problem
+from kvtier_operator.planning.json_text import DEEPEST, is_shallow
+from kvtier_operator.planning.model_shape.config.mistral_params import from_mistral_params
+
+CONFIG: Final = "config.json"
+PARAMS: Final = "params.json"
+QUANTIZATION: Final = "hf_quant_config.json"
+FILES: Final = (CONFIG, PARAMS, QUANTIZATION)
+
+
+def parse_file(text: str, source: str, field: str) -> Mapping[str, Any]:
+    """One of these files.
+
+    Args:
+        text: What stands in it.
+        source: What it is called, for messages.
+        field: What named it.
+
+    Raises:
+        InvalidInputError: It is no JSON object.
+    """
+    try:
+        found = json.loads(text)  # Nemotron-H and Mamba 2 are published with an Infinity
+    except (ValueError, RecursionError) as error:
+        raise InvalidInputError(
+            source, Problem(field, f"not JSON: {error}; give the model's own file")
+        ) from error
+    if not isinstance(found, dict):
+        raise InvalidInputError(
+            source,
+            Problem(field, "not the file of a model: it holds no JSON object; give the model's own file"),
+        )
+    if not is_shallow(found):
+        said = f"not the file of a model: more than {DEEPEST} objects and lists within one another"
+        raise InvalidInputError(source, Problem(field, said))
+    return found
+
+
+def one_config(files: Mapping[str, Mapping[str, Any]], *, mistral: bool = False) -> dict[str, Any]:
+    """All of a model's files as one config.json (vLLM, transformers_utils/config.py, get_config).
+
+    Args:
+        files: Parsed, by name; config.json or params.json among them.
+        mistral: Whether the weights are in Mistral's own format, for which vLLM reads params.json first.
+    """
+    config = dict(files.get(CONFIG, {}))
+    params = files.get(PARAMS)
+    if params is not None and (mistral or not config):
+        longest = config.get("max_position_embeddings")
+        said = params if longest is None else {"max_position_embeddings": longest, **params}
+        config |= from_mistral_params(said)
+    if config.get("quantization_config") is None and QUANTIZATION in files:
+        config["quantization_config"] = files[QUANTIZATION]
+    return config
+
+
+def names_of(files: Collection[str]) -> str:
+    """Their names for a reader, in the order in which they count."""
+    return " and ".join(name for name in FILES if name in files)
+
+
+def config_of_map(document: Mapping[str, Any], name: str) -> tuple[dict[str, Any], str]:
+    """The configuration that a ConfigMap holds, and where it came from, for the report.
+
+    Args:
+        document: The ConfigMap.
+        name: What to call it.
+
+    Raises:
+        InvalidInputError: It holds none, or something else under its name.
+    """
+    data = document.get("data")
+    texts = data if isinstance(data, Mapping) else {}
+    files = {
+        file: parse_file(str(texts[file]), name, f"data[{file}]")
+        for file in FILES
+        if texts.get(file) is not None
+    }
+    if not {CONFIG, PARAMS} & set(files):
+        raise InvalidInputError(
+            name, Problem("data", f"has neither {CONFIG} nor {PARAMS}: make it of the model's own file")
+        )
+    return one_config(files), f"{name}, {names_of(files)}"

@@ -1,0 +1,210 @@
+"""The layers that speculative decoding adds to a model: they are cached, moved and kept beside its own.
+
+vLLM gives every attention layer that the draft registers a KV cache of its own, in the groups of the model's
+layers (v1/spec_decode/llm_base_proposer.py, load_model; v1/worker/gpu/spec_decode/speculator.py).
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+from kvtier_operator.api.resource import Spec
+from kvtier_operator.errors import InvalidInputError, Problem
+from kvtier_operator.planning.arguments.speculation import WITHOUT_LAYERS, Method, Speculation, speculation
+from kvtier_operator.planning.model_shape.from_config import shape_from_config
+from kvtier_operator.planning.model_shape.from_spec import shape_from_spec
+from kvtier_operator.planning.model_shape.layers.mtp import like_the_model, mtp_groups, mtp_layers
+from kvtier_operator.planning.model_shape.shape import LayerGroup, LayerKind, ModelShape
+from kvtier_operator.planning.observed import Observed
+
+_ONE_LAYER: Final = frozenset({Method.EAGLE, Method.EAGLE3})
+"""Methods whose drafts are published with one layer, shaped as the model's."""
+_WITHOUT_CACHE: Final = {
+    "gemma4_assistant": "it reads the model's cache",  # vLLM, v1/spec_decode/gemma4.py
+    "gemma4_unified_assistant": "it reads the model's cache",
+    "medusa": "it has no attention",
+    "mlp_speculator": "it has no attention",
+}
+"""Types of drafts that keep no keys and values, and why."""
+_FIELD: Final = "spec.model.draftGeometry"
+_OF_MODEL: Final = "spec.model.geometry"
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """What drafts tokens for a model.
+
+    Attributes:
+        speculation: What the resource asks for.
+        groups: Its layers that keep keys and values.
+        source: Where their shape came from; empty where nothing tells it.
+        is_estimate: Whether the layers are what such drafts usually are.
+        weights_bytes: Size of its weights beside the model's; None if not known.
+        predictors: Layers that the model brings for it; None where they are not asked for, or not known.
+        bytes_per_token: Bytes of one token, where the resource gives nothing finer of it or of the model.
+    """
+
+    speculation: Speculation
+    groups: tuple[LayerGroup, ...] = ()
+    source: str = ""
+    is_estimate: bool = False
+    weights_bytes: int | None = None
+    predictors: int | None = None
+    bytes_per_token: int = 0
+
+    @property
+    def layers(self) -> int:
+        """Layers that keep keys and values."""
+        return sum(group.layers for group in self.groups)
+
+    @property
+    def tokens(self) -> int:
+        """Tokens that are drafted at a time."""
+        return self.speculation.tokens or self.predictors or 1
+
+
+def must_not_be_a_draft(observed: Observed) -> None:
+    """Refuses a draft in the model's place, for which vLLM would serve the model that it names.
+
+    Raises:
+        InvalidInputError: The configuration is one of the speculators library (vLLM,
+            transformers_utils/config.py, maybe_override_with_speculators).
+    """
+    config = observed.model_config or {}
+    if not config.get("speculators_model_type"):
+        return
+    parts: Any = config.get("speculators_config")
+    verifier = parts.get("verifier") if isinstance(parts, Mapping) else None
+    target = verifier.get("name_or_path") if isinstance(verifier, Mapping) else None
+    raise InvalidInputError(
+        observed.model_config_source or "config.json",
+        Problem(
+            "spec.model.name",
+            f"this is a draft for {target or 'another model'}, for which vLLM would serve that one: name the "
+            "model here, and the draft in --speculative-config of spec.engine.extraArgs",
+        ),
+    )
+
+
+def plan_draft(spec: Spec, shape: ModelShape, observed: Observed) -> Draft | None:
+    """What the resource's speculative decoding adds; None without any.
+
+    Args:
+        spec: What is wanted.
+        shape: The model's own shape.
+        observed: What is known of the model's and the draft's configuration.
+
+    Raises:
+        InvalidInputError: vLLM would not take the arguments, or the draft's config.json cannot be sized.
+    """
+    asked = speculation(spec.engine.extra_args)
+    if asked is None:
+        return None
+    draft = _draft(asked, spec, shape, observed)
+    if shape.bytes_per_token is None or draft.bytes_per_token:
+        return draft
+    return replace(draft, bytes_per_token=_bytes_per_token(draft.groups, shape.dtype_bytes))
+
+
+def _bytes_per_token(groups: tuple[LayerGroup, ...], dtype_bytes: int) -> int:
+    return sum(
+        group.layers * (group.elements_per_token * dtype_bytes + group.index_bytes) for group in groups
+    )
+
+
+def _draft(asked: Speculation, spec: Spec, shape: ModelShape, observed: Observed) -> Draft:
+    if asked.method in WITHOUT_LAYERS:
+        return Draft(asked, source=f"method {asked.method} has no layers of its own", weights_bytes=0)
+    if spec.model.draft_geometry is not None:
+        given = shape_from_spec(spec.model.draft_geometry, _FIELD)
+        return _described(asked, given)
+    if asked.method is Method.MTP and asked.model in {None, spec.model.name}:
+        return _of_the_model(asked, spec, shape, observed)
+    return _of_its_own(asked, shape, observed)
+
+
+def with_draft(shape: ModelShape, draft: Draft | None) -> ModelShape:
+    """The model's shape with the draft's layers beside its own."""
+    if draft is None:
+        return shape
+    added = () if shape.bytes_per_token is not None else draft.groups
+    return replace(shape, groups=(*shape.groups, *added), draft_tokens=draft.tokens)
+
+
+def _of_the_model(asked: Speculation, spec: Spec, shape: ModelShape, observed: Observed) -> Draft:
+    config = _config_of(spec, observed)
+    if config is None:  # spec.model.geometry alone
+        return _one_layer(asked, shape, weights_bytes=0)
+    layers = mtp_layers(config, shape.source)
+    if not layers:
+        return Draft(asked, source=shape.source, weights_bytes=0, predictors=0)
+    return Draft(
+        asked,
+        mtp_groups(config, shape.source, shape, layers),
+        shape.source,
+        weights_bytes=0,
+        predictors=layers,
+    )
+
+
+def _config_of(spec: Spec, observed: Observed) -> Mapping[str, Any] | None:
+    if spec.model.geometry is not None:
+        return None
+    return observed.model_config or _in_catalogue(spec.model.name)
+
+
+def _in_catalogue(model: str) -> Mapping[str, Any] | None:
+    from kvtier_operator.planning.model_shape.catalogue import (  # noqa: PLC0415 - slow to import
+        config_in_catalogue,
+    )
+
+    return config_in_catalogue(model)
+
+
+def _of_its_own(asked: Speculation, shape: ModelShape, observed: Observed) -> Draft:
+    """A draft with a configuration of its own: the one that was observed, or the catalogue's."""
+    found = _shape_of_draft(asked, observed)
+    if isinstance(found, Draft):
+        return found
+    if found is not None:
+        return _described(asked, found)
+    return _one_layer(asked, shape) if asked.method in _ONE_LAYER else Draft(asked)
+
+
+def _described(asked: Speculation, shape: ModelShape) -> Draft:
+    return Draft(
+        asked,
+        tuple(replace(group, draft=True) for group in shape.groups),
+        shape.source,
+        weights_bytes=shape.weights_bytes,
+        bytes_per_token=shape.bytes_per_token or 0,
+    )
+
+
+def _one_layer(asked: Speculation, shape: ModelShape, *, weights_bytes: int | None = None) -> Draft:
+    groups = like_the_model(shape, LayerKind.FULL, 1)
+    source = "one layer as the model's" if groups else ""
+    return Draft(asked, groups, source, is_estimate=True, weights_bytes=weights_bytes)
+
+
+def _shape_of_draft(asked: Speculation, observed: Observed) -> ModelShape | Draft | None:
+    if observed.draft_config is None:
+        from kvtier_operator.planning.model_shape.catalogue import (  # noqa: PLC0415 - slow to import
+            shape_from_catalogue,
+        )
+
+        return shape_from_catalogue(asked.model or "")
+    config, source = observed.draft_config, observed.draft_config_source or "the draft's config.json"
+    if why := _WITHOUT_CACHE.get(str(config.get("model_type"))):
+        return Draft(asked, source=f"{source}: {why}", weights_bytes=observed.draft_weights_bytes)
+    if isinstance(layer := config.get("transformer_layer_config"), Mapping):
+        config = layer  # the speculators library's form (vLLM, transformers_utils/configs/speculators)
+    try:
+        shape = shape_from_config(config, source, weights_bytes=observed.draft_weights_bytes)
+    except InvalidInputError as error:  # which advises what to do about a model
+        said = (Problem(each.field, each.message.replace(_OF_MODEL, _FIELD)) for each in error.problems)
+        raise InvalidInputError(source, *said) from error
+    if asked.method is Method.MTP:  # a checkpoint of the predictors alone, described as the whole model is
+        layers = mtp_layers(config, source) or 1
+        return replace(shape, groups=mtp_groups(config, source, shape, layers))
+    return shape

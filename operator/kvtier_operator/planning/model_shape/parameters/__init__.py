@@ -1,0 +1,1 @@
+"""How many parameters a model has, and how many compute one token."""

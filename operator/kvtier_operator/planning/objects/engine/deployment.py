@@ -1,0 +1,56 @@
+"""Deployment of the engines."""
+
+from typing import Any
+
+from kvtier_operator.planning.objects.engine.config_map import files_hash
+from kvtier_operator.planning.objects.engine.container import engine_container
+from kvtier_operator.planning.objects.engine.pod import engine_pod
+from kvtier_operator.planning.objects.names import CONFIG_HASH, Component, Names
+from kvtier_operator.planning.objects.rollout import ROLLOUT
+from kvtier_operator.planning.plan import Plan
+
+
+def engine_deployment(plan: Plan) -> dict[str, Any]:
+    """One pod a replica, replaced one at a time within the room that the old one leaves."""
+    names = Names.of(plan)
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": names.metadata(names.engine, Component.ENGINE),
+        "spec": {
+            "replicas": plan.resource.spec.replicas,
+            "selector": {"matchLabels": names.selector(Component.ENGINE)},
+            # GPUs, huge pages and local disks of a node cannot be had twice, so no pod comes in excess
+            "strategy": {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 0, "maxUnavailable": 1}},
+            # the next one may have to wait for the room of one that drains
+            "progressDeadlineSeconds": plan.ending.grace_s
+            + plan.budget.fetch_s
+            + plan.budget.startup_s
+            + 600,
+            **ROLLOUT,
+            "template": {"metadata": _template_metadata(plan), "spec": _pod(plan)},
+        },
+    }
+
+
+def _template_metadata(plan: Plan) -> dict[str, Any]:
+    labels = {"labels": Names.of(plan).labels(Component.ENGINE)}
+    if not plan.engine.files:
+        return labels
+    return labels | {"annotations": {CONFIG_HASH: files_hash(plan)}}
+
+
+def _pod(plan: Plan) -> dict[str, Any]:
+    names = Names.of(plan)
+    return engine_pod(plan, engine_container(plan)) | {
+        "serviceAccountName": names.engine,
+        "terminationGracePeriodSeconds": plan.ending.grace_s,
+        "topologySpreadConstraints": [
+            {
+                "maxSkew": 1,
+                "topologyKey": "kubernetes.io/hostname",
+                "whenUnsatisfiable": "ScheduleAnyway",
+                "labelSelector": {"matchLabels": names.selector(Component.ENGINE)},
+            }
+        ],
+    }

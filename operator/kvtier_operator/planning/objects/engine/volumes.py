@@ -1,0 +1,72 @@
+"""Volumes of the engine's pod and where its containers see them."""
+
+from typing import Any, Final
+
+from kvtier_operator.api.resource import Backend
+from kvtier_operator.planning.objects.engine.config_map import file_key
+from kvtier_operator.planning.objects.names import Names
+from kvtier_operator.planning.plan import Mount, Plan
+from kvtier_operator.planning.units import quantity
+
+HOME: Final = "/var/lib/kvtier/home"
+"""Home of the engine's user: compile caches."""
+_SHM: Final = "shm"
+_HOME: Final = "home"
+_CONFIG: Final = "config"
+_SHARED_SOURCES: Final = ("hostPath", "persistentVolumeClaim")
+_POD_OWNED_FOLDERS: Final = (Backend.LMCACHE, Backend.LMCACHE_MP)
+
+
+def engine_volumes(plan: Plan) -> list[dict[str, Any]]:
+    """Shared memory, the home, the model, the engine's files and the disk tier.
+
+    No hugetlbfs volume: kvtier's connector maps huge pages through memfd_create(2), LMCache through
+    mmap(2) with MAP_HUGETLB; the request in the container's resources is what both need.
+    """
+    volumes: list[dict[str, Any]] = [
+        {"name": _SHM, "emptyDir": {"medium": "Memory", "sizeLimit": quantity(plan.budget.shm_bytes)}},
+        {"name": _HOME, "emptyDir": {}},
+    ]
+    if plan.weights:
+        volumes.append({"name": plan.weights.name, **plan.weights.source})
+    if plan.engine.files:
+        volumes.append({"name": _CONFIG, "configMap": {"name": Names.of(plan).engine}})
+    volumes += [{"name": mount.name, **mount.source} for mount in plan.engine.mounts]
+    return volumes
+
+
+def engine_volume_mounts(plan: Plan) -> list[dict[str, Any]]:
+    """What the engine's container sees."""
+    mounts: list[dict[str, Any]] = [shared_memory_mount(), {"name": _HOME, "mountPath": HOME}]
+    if plan.weights:
+        # the same folder for all pods: what one of them has downloaded is the others', too
+        seen = {"name": plan.weights.name, "mountPath": plan.weights.mount_path}
+        mounts.append(seen | ({"readOnly": True} if plan.weights.read_only else {}))
+    mounts += [
+        {"name": _CONFIG, "mountPath": file.path, "subPath": file_key(file), "readOnly": True}
+        for file in plan.engine.files
+    ]
+    return mounts + disk_volume_mounts(plan)
+
+
+def shared_memory_mount() -> dict[str, Any]:
+    """Where a container sees the pod's shared memory."""
+    return {"name": _SHM, "mountPath": "/dev/shm"}  # noqa: S108 - the kernel's name for shared memory
+
+
+def disk_volume_mounts(plan: Plan) -> list[dict[str, Any]]:
+    """Where a container sees the disk tier."""
+    return [_disk_mount(plan, mount) for mount in plan.engine.mounts]
+
+
+def _disk_mount(plan: Plan, mount: Mount) -> dict[str, Any]:
+    seen = {"name": mount.name, "mountPath": mount.mount_path}
+    shared = any(source in mount.source for source in _SHARED_SOURCES)
+    if shared and plan.resource.spec.backend in _POD_OWNED_FOLDERS:
+        # LMCache empties its folder at start: on a volume that pods share each gets one of its own
+        return seen | {"subPathExpr": "$(POD_NAME)"}
+    if shared and plan.resource.spec.backend is Backend.KVTIER:
+        # it locks its folder and keeps it from pod to pod: resources that share a disk get one each
+        names = Names.of(plan)
+        return seen | {"subPath": f"{names.namespace}/{names.resource}"}
+    return seen

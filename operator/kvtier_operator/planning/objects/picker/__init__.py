@@ -1,0 +1,1 @@
+"""The objects of the endpoint picker, one a file."""

@@ -1,0 +1,70 @@
+"""What the doctor checks in the engine's pod before vLLM starts."""
+
+from kvtier_operator.api.resource import Backend, Spec
+from kvtier_operator.api.tiers import Policy
+from kvtier_operator.planning.backends.pages import preferred_pages
+from kvtier_operator.planning.observed import Observed
+from kvtier_operator.planning.plan import Budget, DoctorPlan, EnginePlan, Tiers
+from kvtier_operator.planning.pod.demands import Demands, HugepagesDemand, MemlockDemand, VolumeDemand
+from kvtier_operator.planning.units import ceil_div
+
+
+def plan_doctor(
+    spec: Spec, tiers: Tiers, budget: Budget, engine: EnginePlan, observed: Observed
+) -> DoctorPlan:
+    """The doctor's image, and what the pod must find."""
+    hugepages = _hugepages(spec, tiers)
+    return DoctorPlan(
+        image=observed.images.doctor(),
+        demands=Demands(
+            memory_bytes=sum(line.bytes for line in budget.memory),
+            shm_bytes=budget.shm_bytes,
+            hugepages=hugepages,
+            memlock=_memlock(spec, hugepages),
+            volumes=_volumes(spec, engine),
+            ordinary_tier_bytes=_ordinary_bytes(spec, hugepages),
+        ),
+    )
+
+
+def _hugepages(spec: Spec, tiers: Tiers) -> HugepagesDemand | None:
+    cpu, tier = spec.tiers.cpu, tiers.cpu
+    if cpu.hugepages.policy is Policy.OFF:
+        return None
+    if tier.hugepages is not None:
+        return HugepagesDemand(tier.hugepages.page_bytes, tier.hugepages.pages, required=True)
+    if spec.backend is not Backend.KVTIER:
+        return None
+    ranks = spec.engine.tensor_parallel_size * spec.engine.data_parallel_size
+    pages = preferred_pages(cpu, tier.bytes_per_rank, ranks)
+    return HugepagesDemand(pages.page_bytes, pages.pages, required=False)
+
+
+def _memlock(spec: Spec, hugepages: HugepagesDemand | None) -> MemlockDemand | None:
+    """What `Require` needs: `Prefer` takes what there is, and the engine says how much that was.
+
+    Backend KVTier alone locks its tier itself: see the check `memlock`.
+    """
+    cpu = spec.tiers.cpu
+    if cpu.memlock.policy is not Policy.REQUIRE or spec.backend is not Backend.KVTIER:
+        return None
+    on_hugepages = hugepages is not None and hugepages.required
+    return MemlockDemand(
+        bytes=0 if on_hugepages else cpu.capacity.bytes // spec.engine.data_parallel_size,
+        required=True,
+    )
+
+
+def _ordinary_bytes(spec: Spec, hugepages: HugepagesDemand | None) -> int:
+    """What huge pages could hold: the other backends decide on their memory themselves."""
+    return 0 if hugepages or spec.backend is not Backend.KVTIER else spec.tiers.cpu.capacity.bytes
+
+
+def _volumes(spec: Spec, engine: EnginePlan) -> tuple[VolumeDemand, ...]:
+    disk = spec.tiers.disk
+    if disk is None or not engine.mounts:
+        return ()
+    share = ceil_div(disk.capacity.bytes, len(engine.mounts))
+    # vLLM's filesystem tier has no setting for it
+    direct = disk.direct_io and spec.backend is not Backend.NATIVE
+    return tuple(VolumeDemand(mount.mount_path, share, direct) for mount in engine.mounts)

@@ -1,0 +1,1 @@
+"""What the owner of a cluster lets KVCacheTiers ask for."""

@@ -1,0 +1,136 @@
+"""What the owner of a cluster lets KVCacheTiers ask for, whoever writes them."""
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, fields
+from typing import Final
+
+from pydantic.alias_generators import to_camel
+
+from kvtier_operator.api.complaints import shown
+from kvtier_operator.errors import InvalidInputError, Problem
+from kvtier_operator.planning.policy.entries import ENTRIES
+
+ALLOW: Final = "allow"
+DENY: Final = "deny"
+Limit = str | tuple[str, ...]
+"""`allow`, `deny` or a list of what is allowed."""
+
+
+@dataclass(frozen=True, slots=True)
+class OwnerPolicy:
+    """One limit a kind of thing. All is allowed until somebody says otherwise.
+
+    Attributes:
+        host_path: Folders of the node; a list has these folders, without what is below them.
+        root_engines: Engines that are root, which a folder of the node and IPC_LOCK make them; no list.
+        ipc_lock: The capability IPC_LOCK; no list.
+        images: Images that resources name; a list has repositories, or starts of them that end in `/`.
+        host_names: Host names of routes; a list has names, or `*.` and all below. Denied: no route.
+        foreign_gateways: Gateways of other namespaces; a list has `NAMESPACE` or `NAMESPACE/NAME`.
+    """
+
+    host_path: Limit = ALLOW
+    root_engines: Limit = ALLOW
+    ipc_lock: Limit = ALLOW
+    images: Limit = ALLOW
+    host_names: Limit = ALLOW
+    foreign_gateways: Limit = ALLOW
+
+
+def policy_document(policy: OwnerPolicy) -> dict[str, object]:
+    """The same as plain values."""
+    return {to_camel(each.name): getattr(policy, each.name) for each in fields(OwnerPolicy)}
+
+
+def owner_policy(document: object, source: str, within: str = "") -> OwnerPolicy:
+    """Reads one, in camelCase as the chart's `operator.policy` has it.
+
+    Args:
+        document: Plain values of YAML or JSON.
+        source: Where it came from, for the error.
+        within: Path of the policy in a larger document, for the error.
+
+    Raises:
+        InvalidInputError: With one problem for every wrong limit, and for every wrong entry of a list.
+    """
+    names = {to_camel(each.name): each.name for each in fields(OwnerPolicy)}
+    if not isinstance(document, Mapping):
+        said = (
+            f"not a mapping with any of {', '.join(names)}; write {{}} for no limit; it is {shown(document)}"
+        )
+        raise InvalidInputError(source, Problem(within, said))
+    start = f"{within}." if within else ""
+    problems = [
+        Problem(f"{start}{key}{where}", problem)
+        for key, value in document.items()
+        for where, problem in _problems(names.get(str(key)), value, names)
+    ]
+    if problems:
+        raise InvalidInputError(source, *problems)
+    given = {
+        names[key]: tuple(value) if isinstance(value, list) else value for key, value in document.items()
+    }
+    return OwnerPolicy(**given)
+
+
+def policy_of_text(text: str, source: str) -> OwnerPolicy:
+    """The same from JSON.
+
+    Raises:
+        InvalidInputError: It is none, or a limit is wrong.
+    """
+    try:
+        document = json.loads(text, object_pairs_hook=_once)
+    except (ValueError, RecursionError) as error:
+        said = f"cannot be read as JSON: {error}; it is {shown(text)}"
+        raise InvalidInputError(source, Problem("", said)) from error
+    return owner_policy(document, source)
+
+
+def _once(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    """Of a limit that is there twice, the second may take back the first."""
+    document = dict(pairs)
+    if len(document) < len(pairs):
+        twice = next(key for position, (key, _) in enumerate(pairs) if key in dict(pairs[:position]))
+        raise ValueError(f"{twice} is there twice: keep one")
+    return document
+
+
+def _problems(name: str | None, value: object, names: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    """What is wrong with one limit: where in it, and what to write."""
+    if name is None:
+        yield "", f"unknown limit; there are {', '.join(names)}"
+    elif value in (ALLOW, DENY):
+        return
+    elif name not in ENTRIES:
+        yield "", f"write allow or deny; it is {shown(value)}"
+    elif not isinstance(value, list):
+        yield "", f"write allow, deny or a list of what is allowed; it is {shown(value)}"
+    else:
+        entries = ENTRIES[name]
+        wrong = [position for position, each in enumerate(value) if not entries.fits(each)]
+        for position in wrong:
+            yield f"[{position}]", f"write {entries.form}; it is {shown(value[position])}"
+        if name == "host_path" and not wrong and (said := _nested(value)):
+            yield "", said
+
+
+def _nested(folders: list[str]) -> str:
+    for outer in folders:
+        for inner in folders:
+            if inner.startswith(f"{outer.rstrip('/')}/") and inner.rstrip("/") != outer.rstrip("/"):
+                return f"{inner} is below {outer}, in which an engine could put a link in its place: list one"
+    return ""
+
+
+def permits(limit: Limit, given: str) -> bool:
+    """Whether a limit lets `NAMESPACE/NAME` pass: by itself, or by its namespace."""
+    if isinstance(limit, str):
+        return limit == ALLOW
+    return any(given == each or given.startswith(f"{each}/") for each in limit)
+
+
+def said(limit: Limit) -> str:
+    """What a refusal says of a limit."""
+    return "none" if isinstance(limit, str) else ", ".join(limit) or "none"

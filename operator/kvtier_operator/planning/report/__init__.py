@@ -1,0 +1,1 @@
+"""The sizing report, for programs and for people."""

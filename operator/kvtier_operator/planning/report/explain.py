@@ -1,0 +1,256 @@
+"""The sizing report that a person reads and can check by hand."""
+
+import json
+import shlex
+import textwrap
+from collections.abc import Callable
+from typing import Any, Final
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+
+from kvtier_operator.planning.plan import BudgetLine, CheckResult, Outcome, Plan, TierPlan
+from kvtier_operator.planning.pod.storage import EPHEMERAL_STORAGE, storage_bytes
+from kvtier_operator.planning.report.said_first import said_first
+from kvtier_operator.planning.report.shown import shown_args, shown_env
+from kvtier_operator.planning.units import ceil_div, count, size
+
+_BAR_CELLS: Final = 16
+_EIGHTHS: Final = " ▏▎▍▌▋▊▉"
+_ARGUMENT_COLUMNS: Final = 94
+_MESSAGE_COLUMNS: Final = 71
+_IDLE_REASONS: Final = {"NotLooked", "NotAskedFor", "NoDiskTier", "NoHostPath", "NoModelVolume"}
+# SGR parameters (ECMA-48, 8.3.117).
+_STYLES: Final = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", "cyan": "36"}
+_MARKS: Final = {Outcome.PASS: ("✓", "green"), Outcome.WARN: ("!", "yellow"), Outcome.REJECT: ("✗", "red")}
+_GEOMETRY_FIGURES: Final = {
+    "KV bytes per token",
+    "KV bytes per token and rank",
+    "bytes per cached prefix",
+    "weights bytes",
+    "active parameters",
+}
+
+
+def explain(plan: Plan, *, colour: bool = False, source: str = "") -> str:
+    """The report of one plan, for a terminal of 100 columns.
+
+    Args:
+        plan: The plan.
+        colour: Whether to write ANSI colours.
+        source: The resource's file, where there are several.
+
+    Returns:
+        Lines of text with a final newline.
+    """
+    environment = Environment(
+        loader=PackageLoader("kvtier_operator.planning", "."),
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+        autoescape=False,  # noqa: S701 - text for a terminal, not HTML
+    )
+    paint = _painter(colour=colour)
+    rows = _check_rows(plan, paint)
+    environment.filters |= {style: _styled(paint, style) for style in _STYLES}
+    environment.filters |= {
+        "size": size,
+        "human": _human,
+        "fold": _fold,
+        "fold_anywhere": textwrap.wrap,
+        "cut": _cut,
+        "compact": lambda value: json.dumps(value, separators=(",", ":")),
+    }
+    text = environment.get_template("report.txt.j2").render(
+        plan=plan,
+        summary=_summary(plan),
+        file=source,
+        geometry=[figure for figure in plan.figures if figure.name in _GEOMETRY_FIGURES],
+        figures=[figure for figure in plan.figures if figure.name not in _GEOMETRY_FIGURES],
+        tiers=_tier_rows(plan),
+        limit=size(sum(line.bytes for line in plan.budget.memory)),
+        memory=_rows(plan.budget.memory),
+        storage=_rows(plan.budget.storage),
+        storage_bytes=storage_bytes(plan.budget.storage),
+        volumes=(*((plan.weights,) if plan.weights else ()), *plan.engine.mounts),
+        resources=_resources(plan),
+        arguments=_fold_arguments(shown_args(plan)),
+        env=shown_env(plan),
+        picker=_picker_rows(plan),
+        entries=_entry_rows(plan),
+        verdict=_verdict(plan),
+        passes=_passes(plan),
+        loud=[row for row in rows if row["loud"]],
+        passed=[row for row in rows if not row["loud"]],
+        idle=", ".join(check.name for check in plan.checks if check.reason in _IDLE_REASONS),
+    )
+    return "\n".join(line.rstrip() for line in text.splitlines()) + "\n"
+
+
+def bar(value: int, whole: int, cells: int = _BAR_CELLS) -> str:
+    """A bar of block characters, `cells` wide where the value is the whole, to an eighth of a cell."""
+    eighths = round(cells * 8 * value / whole) if whole else 0
+    eighths = max(eighths, 1) if value else 0
+    full, rest = divmod(eighths, 8)
+    return ("█" * full + (_EIGHTHS[rest] if rest else "")).ljust(cells)
+
+
+def _painter(*, colour: bool) -> Callable[[str, str], str]:
+    def paint(text: str, style: str) -> str:
+        return f"\x1b[{_STYLES[style]}m{text}\x1b[0m" if colour and text.strip() else text
+
+    return paint
+
+
+def _styled(paint: Callable[[str, str], str], style: str) -> Callable[[object], str]:
+    return lambda text: paint(str(text), style)
+
+
+def _fold(text: str, columns: int) -> list[str]:
+    return textwrap.wrap(text, columns, break_long_words=False, break_on_hyphens=False) or [""]
+
+
+def _cut(text: str) -> str:
+    """What fits a line; the whole is in `-o json`."""
+    return text if len(text) <= _ARGUMENT_COLUMNS else f"{text[: _ARGUMENT_COLUMNS - 1]}…"
+
+
+def _human(value: int, name: str) -> str:
+    if "seconds" in name:
+        return f"{count(value)} s"
+    if "parameters" in name:
+        return f"{count(round(value / 1e6))} M"
+    if "bytes per token" in name:
+        return f"{count(value)} B"
+    return size(value) if "bytes" in name else count(value)
+
+
+def _summary(plan: Plan) -> str:
+    engine, spec = plan.resource.spec.engine, plan.resource.spec
+    pods = "pod" if spec.replicas == 1 else "pods"
+    ranks = f"TP {engine.tensor_parallel_size}"
+    if engine.data_parallel_size > 1:
+        ranks += f" x DP {engine.data_parallel_size}"
+    return f"{spec.replicas} {pods}, {engine.device}, {ranks}, backend {spec.backend}"
+
+
+def _tier_rows(plan: Plan) -> list[tuple[str, ...]]:
+    device = "gpu" if plan.resource.spec.engine.device == "cuda" else "device"
+    tiers = ((device, plan.tiers.gpu, "?"), ("cpu", plan.tiers.cpu, "-"), ("disk", plan.tiers.disk, "-"))
+    return [_tier_row(name, tier) if tier else (name, *(missing,) * 4, "-") for name, tier, missing in tiers]
+
+
+def _tier_row(name: str, tier: TierPlan) -> tuple[str, ...]:
+    pages = f"{count(tier.hugepages.pages)} x {size(tier.hugepages.page_bytes)}" if tier.hugepages else "-"
+    per_rank = size(tier.bytes_per_rank)
+    return (name, size(tier.capacity_bytes), count(tier.capacity_bytes), per_rank, count(tier.tokens), pages)
+
+
+def _rows(lines: tuple[BudgetLine, ...]) -> list[dict[str, Any]]:
+    whole = sum(line.bytes for line in lines)
+    return [
+        {"what": line.what, "bytes": line.bytes, "bar": bar(line.bytes, whole), "why": line.why}
+        for line in lines
+    ]
+
+
+def _resources(plan: Plan) -> list[tuple[str, str]]:
+    """Those that have no lines of their own."""
+    both = {**plan.budget.requests, **plan.budget.limits}
+    claims = [
+        (f"claim {each.name}", each.resource_claim_template_name or each.resource_claim_name or "")
+        for each in plan.resource.spec.engine.resource_claims
+    ]
+    counted = [(name, value) for name, value in both.items() if name not in {"memory", EPHEMERAL_STORAGE}]
+    return counted + claims
+
+
+def _fold_arguments(arguments: tuple[str, ...]) -> list[str]:
+    """The command in lines that fit, still one command to a shell; JSON is laid out over several."""
+    options: list[str] = []
+    for argument in arguments:
+        word = _quoted(argument)
+        if argument.startswith("-") or not options:
+            options.append(word)
+        else:
+            options[-1] += f" {word}"
+    lines = ["vllm serve"]
+    for option in options:
+        last = lines[-1].splitlines()[-1]
+        if len(last) + len(option.splitlines()[0]) + 3 > _ARGUMENT_COLUMNS or "\n" in option:
+            lines[-1] += " \\"
+            lines.append(f"  {option}")
+        else:
+            lines[-1] += f" {option}"
+    return [row for line in lines for row in line.splitlines()]
+
+
+def _quoted(argument: str) -> str:
+    if not argument.startswith("{"):
+        return shlex.quote(argument)
+    laid_out = json.dumps(json.loads(argument), indent=2).replace("\n", "\n  ")
+    return f"'{laid_out}'"
+
+
+def _picker_rows(plan: Plan) -> list[tuple[str, str, str]]:
+    """What the picker's pods ask for; what the index takes is a request's or a limit's part."""
+    resources, pods = plan.router.resources, plan.resource.spec.router.replicas
+    full = f"{size(resources.memory_bytes)} with a full index"
+    return [
+        ("picker pods", count(pods), ""),
+        *((f"picker {name} request", value, "") for name, value in resources.requests.items()),
+        *(
+            (f"picker {name} limit", value, full if name == "memory" else "")
+            for name, value in resources.limits.items()
+        ),
+    ]
+
+
+def _entry_rows(plan: Plan) -> list[tuple[str, str, str]]:
+    entries, router, tiers = plan.router.entries, plan.router, plan.tiers
+    rows = []
+    for name, value, tier in (
+        ("gpu prefix entries", entries.gpu_prefix, tiers.gpu),
+        ("cpu prefix entries", entries.cpu_prefix, tiers.cpu),
+        ("disk prefix entries", entries.disk_prefix, tiers.disk),
+    ):
+        if value is not None and tier is not None:
+            division = f"{count(tier.tokens)} tokens / {router.tokens_per_entry} tokens an entry"
+            exact = value == ceil_div(tier.tokens, router.tokens_per_entry)
+            how = f"ceil({division})" if exact else "fixed by this picker, whatever the tier"
+            rows.append((name, count(value), how))
+        elif name == "gpu prefix entries" and router.gpu_from_metrics:
+            rows.append((name, "-", "from the engine's metrics after start"))
+    return rows
+
+
+def _verdict(plan: Plan) -> str:
+    warnings = sum(check.outcome is Outcome.WARN for check in plan.checks)
+    rejected = sum(check.outcome is Outcome.REJECT for check in plan.checks)
+    return ", ".join(
+        [
+            *([f"{rejected} rejected"] if rejected else []),
+            *([f"{warnings} to look at"] if warnings else []),
+        ]
+    )
+
+
+def _passes(plan: Plan) -> str:
+    """For the end, which is what a terminal shows of a long report."""
+    loud = sum(check.outcome is not Outcome.PASS for check in plan.checks)
+    passed = f"{len(plan.checks) - loud} passed"
+    return f"{passed}, {_verdict(plan)} (at the top)" if loud else passed
+
+
+def _check_rows(plan: Plan, paint: Callable[[str, str], str]) -> list[dict[str, Any]]:
+    return [
+        _check_row(check, paint) for check in said_first(plan.checks) if check.reason not in _IDLE_REASONS
+    ]
+
+
+def _check_row(check: CheckResult, paint: Callable[[str, str], str]) -> dict[str, Any]:
+    mark, style = _MARKS[check.outcome]
+    loud = check.outcome is not Outcome.PASS
+    text = f"{check.reason} {check.field}: {check.message}" if loud else check.message
+    lines = [paint(line, style if loud else "dim") for line in _fold(text, _MESSAGE_COLUMNS)]
+    return {"mark": paint(mark, style), "name": check.name, "lines": lines, "loud": loud}

@@ -1,0 +1,99 @@
+"""The sizing report as data: the names are part of kvtier's command line and do not change."""
+
+from typing import Any
+
+from kvtier_operator.planning.plan import BudgetLine, Plan, TierPlan
+from kvtier_operator.planning.report.said_first import said_first
+from kvtier_operator.planning.report.shown import shown_args, shown_env
+from kvtier_operator.planning.units import quantity
+
+
+def report(plan: Plan) -> dict[str, Any]:
+    """What `kvtier plan -o json` prints for one resource; a missing tier is None."""
+    entries = plan.router.entries
+    resource = plan.resource.metadata
+    return {
+        "resource": {"namespace": resource.namespace, "name": resource.name},
+        "geometry": {
+            "kvBytesPerToken": plan.geometry.kv_bytes_per_token,
+            "kvBytesPerTokenPerRank": plan.geometry.kv_bytes_per_token_per_rank,
+            "bytesPerPrefix": plan.geometry.bytes_per_prefix,
+            "weightsBytes": plan.geometry.weights_bytes,
+            "source": plan.geometry.source,
+        },
+        "tiers": {
+            "gpu": _tier(plan.tiers.gpu),
+            "cpu": _tier(plan.tiers.cpu),
+            "disk": _tier(plan.tiers.disk),
+        },
+        "router": {
+            "flavor": str(plan.router.flavor),
+            "version": plan.router.version,
+            "image": plan.router.image,
+            "replicas": plan.resource.spec.router.replicas,
+            "requests": dict(plan.router.resources.requests),
+            "limits": dict(plan.router.resources.limits),
+            "tokensPerEntry": plan.router.tokens_per_entry,
+            "entries": {
+                "gpuPrefix": entries.gpu_prefix,
+                "cpuPrefix": entries.cpu_prefix,
+                "diskPrefix": entries.disk_prefix,
+            },
+            "config": plan.router.config,
+        },
+        "engine": _engine(plan),
+        "pod": {
+            "requests": dict(plan.budget.requests),
+            "limits": dict(plan.budget.limits),
+            "shmBytes": plan.budget.shm_bytes,
+            "startupSeconds": plan.budget.startup_s,
+            "drainSeconds": plan.ending.drain_s,
+            "graceSeconds": plan.ending.grace_s,
+            "memory": _lines(plan.budget.memory),
+            "storage": _lines(plan.budget.storage),
+        },
+        "figures": [
+            {"name": figure.name, "value": figure.value, "how": figure.how} for figure in plan.figures
+        ],
+        "checks": [
+            {
+                "name": check.name,
+                "outcome": str(check.outcome),
+                "reason": check.reason,
+                "message": check.message,
+                "field": check.field,
+            }
+            for check in said_first(plan.checks)
+        ],
+        "notes": list(plan.notes),
+    }
+
+
+def _lines(lines: tuple[BudgetLine, ...]) -> list[dict[str, Any]]:
+    return [{"what": line.what, "bytes": line.bytes, "why": line.why} for line in lines]
+
+
+def _tier(tier: TierPlan | None) -> dict[str, Any] | None:
+    if tier is None:
+        return None
+    pages = tier.hugepages
+    return {
+        "bytes": tier.capacity_bytes,
+        "bytesPerRank": tier.bytes_per_rank,
+        "tokens": tier.tokens,
+        "hugepages": {"pageSize": quantity(pages.page_bytes), "pages": pages.pages} if pages else None,
+    }
+
+
+def _engine(plan: Plan) -> dict[str, Any]:
+    engine = plan.engine
+    return {
+        "image": engine.image,
+        "args": list(shown_args(plan)),
+        "env": dict(shown_env(plan)),
+        "files": {file.path: file.content for file in engine.files},
+        "sidecars": [
+            {"name": sidecar.name, "command": list(sidecar.command), "memoryBytes": sidecar.memory_bytes}
+            for sidecar in engine.sidecars
+        ],
+    }

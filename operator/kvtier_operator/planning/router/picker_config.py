@@ -1,0 +1,102 @@
+"""The endpoint picker: its configuration, whose LRU capacities follow from the tiers."""
+
+import hashlib
+
+from kvtier_operator.api.resource import KVCacheTier
+from kvtier_operator.api.router import Flavor
+from kvtier_operator.errors import InvalidInputError, Problem
+from kvtier_operator.planning.arguments.engine_tls import serves_tls
+from kvtier_operator.planning.corrected import picker_tokens
+from kvtier_operator.planning.geometry import Geometry
+from kvtier_operator.planning.plan import Plan, RouterEntries, RouterPlan, TierPlan, Tiers
+from kvtier_operator.planning.pod.image_source import ImageSource
+from kvtier_operator.planning.router.picker_resources import plan_picker_resources
+from kvtier_scorer.config import picker_config
+from kvtier_scorer.config.errors import PickerConfigError, UnsupportedVersionError
+from kvtier_scorer.config.model import PickerConfig, PickerInput, ScorerWeights, TierTokens
+
+
+def plan_router(resource: KVCacheTier, geometry: Geometry, tiers: Tiers, images: ImageSource) -> RouterPlan:
+    """The picker's configuration, image and LRU capacities.
+
+    Args:
+        resource: What is wanted.
+        geometry: KV geometry of the model.
+        tiers: The tiers in tokens.
+        images: Where images come from.
+
+    Raises:
+        InvalidInputError: The flavour's version is not supported, or the weights leave no scorer.
+    """
+    router = resource.spec.router
+    given = _given(resource, geometry, tiers)
+    config = _config(resource, given)
+    found = config.entries
+    entries = RouterEntries(found.gpu_prefix, found.cpu_prefix, found.disk_prefix)
+    return RouterPlan(
+        flavor=router.flavor,
+        version=config.version,
+        image=router.image or images.picker(router.flavor, config.version, tested=router.version is None),
+        tokens_per_entry=config.tokens_per_entry,
+        entries=entries,
+        gpu_from_metrics=config.gpu_from_metrics,
+        config=config.text,
+        config_hash=hashlib.sha256(config.text.encode()).hexdigest()[:16],
+        resources=plan_picker_resources(resource.spec, entries, given.bodies),
+    )
+
+
+def router_warnings(resource: KVCacheTier, geometry: Geometry, tiers: Tiers) -> tuple[str, ...]:
+    """What the picker of this flavour and version cannot do as the resource asks, one line each.
+
+    Raises:
+        InvalidInputError: As `plan_router`.
+    """
+    return _config(resource, _given(resource, geometry, tiers)).warnings
+
+
+def builtin_picker(plan: Plan) -> PickerConfig:
+    """Configuration of kvtier's own picker with the plan's weights and tiers, whatever flavour it names.
+
+    Raises:
+        InvalidInputError: The weights leave no scorer.
+    """
+    given = _given(plan.resource, plan.geometry, plan.tiers, alone=True)
+    return _config(plan.resource, given, Flavor.BUILTIN)
+
+
+def _given(resource: KVCacheTier, geometry: Geometry, tiers: Tiers, *, alone: bool = False) -> PickerInput:
+    """What decides the configuration; `alone` of kvtier's own picker beside engines on one machine."""
+    spec = resource.spec
+    weights = spec.router.weights
+    return PickerInput(
+        weights=ScorerWeights(
+            queue=weights.queue,
+            kv_cache_utilization=weights.kv_cache_utilization,
+            gpu_prefix=weights.gpu_prefix,
+            cpu_prefix=weights.cpu_prefix,
+            disk_prefix=weights.disk_prefix,
+        ),
+        tokens=TierTokens(gpu=_tokens(tiers.gpu), cpu=picker_tokens(tiers.cpu), disk=_tokens(tiers.disk)),
+        engine_block_tokens=tiers.observed_block_tokens or geometry.block_tokens,
+        max_prefix_tokens=spec.engine.max_model_len or geometry.max_position_tokens,
+        version=None if alone else spec.router.version,
+        # beside one another on one machine the engines would publish at one address
+        kv_events=spec.router.kv_events and not alone,
+        engine_tls=serves_tls(spec.engine),
+        max_body_bytes=None if spec.router.max_body_size is None else spec.router.max_body_size.bytes,
+    )
+
+
+def _config(resource: KVCacheTier, given: PickerInput, instead: Flavor | None = None) -> PickerConfig:
+    """Configuration of the resource's picker, or of another flavour's."""
+    try:
+        return picker_config(instead or resource.spec.router.flavor, given)
+    except UnsupportedVersionError as error:
+        raise InvalidInputError("", Problem("spec.router.version", str(error))) from error
+    except PickerConfigError as error:
+        raise InvalidInputError("", Problem("spec.router.weights", str(error))) from error
+
+
+def _tokens(tier: TierPlan | None) -> int | None:
+    return None if tier is None else picker_tokens(tier)

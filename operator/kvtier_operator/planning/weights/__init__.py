@@ -1,0 +1,1 @@
+"""Where an engine's weights come from, and what they take."""

@@ -1,0 +1,86 @@
+"""What one GPU holds of the weights: vLLM divides them over ranks, and may quantise them as it loads them."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from math import ceil
+from typing import Final
+
+from kvtier_operator.api.engine import EngineSpec
+from kvtier_operator.planning.arguments.extra_args import stands_for, value_of
+from kvtier_operator.planning.geometry import Geometry
+
+_OPTIONS: Final = ("--quantization", "-q", "--quantization-config")
+_OFFLOADING: Final = ("--cpu-offload-gb", "--offload-group-size")
+_WHOLE: Final = Fraction(1)
+_ONLINE: Final[Mapping[str, Fraction]] = {
+    "fp8": Fraction(1, 2),
+    "fp8_per_tensor": Fraction(1, 2),
+    "fp8_per_block": Fraction(1, 2),
+    "fp8_per_channel": Fraction(1, 2),
+    "mxfp8": Fraction(33, 64),
+    "mxfp4": Fraction(17, 64),
+}
+"""What is left of 16 bits, by method, where a checkpoint is not quantised (vLLM 0.32 and 0.33,
+config/quantization.py, _ONLINE_SHORTHANDS; layers/quantization/fp8.py)."""
+_LEAST: Final = Fraction(1, 4)
+
+
+@dataclass(frozen=True, slots=True)
+class RankWeights:
+    """Bytes of weights on one GPU.
+
+    Attributes:
+        least_bytes: Where a plan cannot know, the least that it can be.
+        most_bytes: And the most; the same where it is known.
+    """
+
+    least_bytes: int
+    most_bytes: int
+
+    @property
+    def known(self) -> bool:
+        """Whether a plan can know it."""
+        return self.least_bytes == self.most_bytes
+
+
+def rank_weights(engine: EngineSpec, geometry: Geometry) -> RankWeights | None:
+    """What one GPU holds of the weights; None where their size is not known.
+
+    Routed experts are divided over all GPUs of a pod, with expert parallelism and without (layers/fused_moe/
+    config.py, flatten_tp_across_dp_and_pcp); the rest is on every data-parallel engine.
+    """
+    weights, experts = geometry.weights_bytes, geometry.experts_bytes
+    if weights is None:
+        return None
+    ranks, engines = engine.tensor_parallel_size, engine.data_parallel_size
+    least, most = _left(engine, geometry)
+    if engines > 1 and experts is None:
+        held = RankWeights(ceil(weights * least / (ranks * engines)), ceil(weights * most / ranks))
+    else:
+        shared = experts or 0 if engines > 1 else 0
+        of_rank = Fraction(weights - shared, ranks) + Fraction(shared, ranks * engines)
+        held = RankWeights(ceil(of_rank * least), ceil(of_rank * most))
+    return replace(held, least_bytes=0) if any(map(_offloads, engine.extra_args)) else held
+
+
+def _offloads(word: str) -> bool:
+    """Whether it has vLLM keep some of the weights in the host's memory, whole layers up to a bound."""
+    return any(stands_for(word, option) for option in _OFFLOADING)
+
+
+def online_quantization(engine: EngineSpec, geometry: Geometry) -> str:
+    """The method that vLLM quantises the weights by as it loads them; empty where it does not."""
+    if geometry.is_quantised:
+        return ""
+    return next((found for name in _OPTIONS if (found := value_of(engine.extra_args, name))), "")
+
+
+def _left(engine: EngineSpec, geometry: Geometry) -> tuple[Fraction, Fraction]:
+    """The least and the most that is left of the checkpoint's bytes."""
+    method = online_quantization(engine, geometry)
+    if not method:
+        return _WHOLE, _WHOLE
+    left = _ONLINE.get(method, _LEAST)
+    certain = method in _ONLINE and geometry.is_quantised is False
+    return left, left if certain else _WHOLE

@@ -1,0 +1,94 @@
+"""Where the KVCacheTiers that are to be served can be read."""
+
+import asyncio
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from kvtier_operator.errors import KvtierError
+from kvtier_operator.reconcile.api_server.client import Api
+from kvtier_operator.reconcile.api_server.errors import ForbiddenError, NotFoundError
+from kvtier_operator.reconcile.apply.kinds import TIER
+
+_LOG: Final = logging.getLogger(__name__)
+_ASK_AGAIN_S: Final = 2.0
+_LOOK_AGAIN_S: Final = 30.0
+"""How soon a right that was taken away is noticed: kopf tries again for ever and says nothing."""
+
+
+@dataclass(slots=True)
+class Access:
+    """What is in the way of reading them.
+
+    Attributes:
+        api: The API server.
+        namespaces: Where to read; none for everywhere.
+    """
+
+    api: Api
+    namespaces: Sequence[str]
+    _refusals: dict[str | None, str] = field(init=False)
+    _readable: dict[str | None, asyncio.Event] = field(init=False)
+    _somewhere: asyncio.Event = field(default_factory=asyncio.Event)
+
+    def __post_init__(self) -> None:
+        places = tuple(self.namespaces) or (None,)
+        self._refusals = dict.fromkeys(places, "")
+        self._readable = {place: asyncio.Event() for place in places}
+
+    def refusals(self) -> list[str]:
+        """Why it cannot be done, one line each; nothing while it can everywhere."""
+        return [*dict.fromkeys(why or "the API server was not asked yet" for why in self._refusals.values())]
+
+    async def run(self) -> None:
+        """Asks everywhere until cancelled, and says once what is in the way."""
+        async with asyncio.TaskGroup() as group:
+            for place in self._readable:
+                group.create_task(self._keep_asking(place), name=f"access to {place or 'all namespaces'}")
+
+    async def _keep_asking(self, place: str | None) -> None:
+        while True:
+            await self._ask(place)
+            await asyncio.sleep(_ASK_AGAIN_S if place in self._refusals else _LOOK_AGAIN_S)
+
+    async def somewhere(self) -> None:
+        """Waits until it can be done in one place."""
+        await self._somewhere.wait()
+
+    async def until_readable(self, place: str | None) -> None:
+        """Waits until it can be done in a namespace, or everywhere for None."""
+        await self._readable[place].wait()
+
+    async def _ask(self, place: str | None) -> None:
+        try:
+            await self.api.get(TIER.path(place), {"limit": "1"})
+        except KvtierError as error:
+            if self._readable[place].is_set() and not isinstance(error, ForbiddenError | NotFoundError):
+                return  # it is away, not what it lets us do
+            why = _why(place, error)
+            if why not in self._refusals.values():
+                _LOG.warning("%s; waiting", why)
+            self._refusals[place] = why
+        else:
+            self._refusals.pop(place, None)
+            self._readable[place].set()
+            self._somewhere.set()
+
+
+def _why(place: str | None, error: KvtierError) -> str:
+    """What is wrong and what to do."""
+    match error:
+        case NotFoundError():
+            return f"the CRD {TIER.crd} is not installed: install it"
+        case ForbiddenError() if place is not None:
+            return (
+                f"namespace {place} does not exist, or the operator has no rights there: make the namespace "
+                f"and a Role in it, as the chart does for watchNamespaces, or leave it out ({error})"
+            )
+        case ForbiddenError():
+            return (
+                f"the operator has no rights to the whole cluster: give it the chart's ClusterRole ({error})"
+            )
+        case _:
+            return str(error)

@@ -1,0 +1,217 @@
+"""Requests to the API server: the official client's connections and credentials, errors of our own.
+
+Bodies go in as plain values and come out as bytes: the caller knows what it needs of them, and a watch of ten
+thousand objects cannot afford a model object for each.
+"""
+
+import ssl
+from asyncio import Semaphore
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import aclosing
+from dataclasses import dataclass, field
+from typing import Any, Final, Self
+from urllib.parse import urlencode
+from urllib.request import getproxies
+
+import aiohttp
+import orjson
+from kubernetes.aio.client import ApiClient, Configuration
+
+from kvtier_operator.errors import KvtierError
+from kvtier_operator.reconcile.api_server.answer import LARGE_AT_A_TIME, MOST_BYTES, read_body, read_lines
+from kvtier_operator.reconcile.api_server.error_text import without_values
+from kvtier_operator.reconcile.api_server.errors import (
+    ConflictError,
+    ExpiredError,
+    ForbiddenError,
+    InvalidObjectError,
+    NamespaceTerminatingError,
+    NotFoundError,
+    ServerError,
+    TooLargeError,
+    UnreachableError,
+)
+
+APPLY: Final = "application/apply-patch+yaml"
+JSON_PATCH: Final = "application/json-patch+json"
+MERGE_PATCH: Final = "application/merge-patch+json"
+METADATA_ONLY: Final = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
+METADATA_LIST: Final = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
+_JSON: Final = "application/json"
+_FIRST_ERROR: Final = 300
+_AT_A_TIME: Final = 16
+"""Requests in flight: beside an API server on two cores more do no more, and each connection takes memory."""
+_TIMEOUT: Final = aiohttp.ClientTimeout(total=30, sock_connect=10)
+_SILENCE_S: Final = 100
+"""A watch without a line for this long is dead: the server sends a bookmark every 60 to 75 seconds
+(k8s.io/apiserver, pkg/storage/cacher: bookmarkFrequency and its jitter)."""
+_ERRORS: Final[Mapping[int, type[KvtierError]]] = {
+    400: InvalidObjectError,
+    401: ForbiddenError,
+    403: ForbiddenError,
+    404: NotFoundError,
+    405: InvalidObjectError,
+    409: ConflictError,
+    410: ExpiredError,
+    413: InvalidObjectError,
+    415: InvalidObjectError,
+    422: InvalidObjectError,
+}
+_NO_ANSWER: Final = (aiohttp.ClientError, TimeoutError, ConnectionError, ssl.SSLError)
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """One request.
+
+    Attributes:
+        method: HTTP method.
+        path: Path on the server.
+        query: Query parameters.
+        body: Plain values, sent as JSON.
+        content_type: Of the body.
+        accept: Of the answer.
+        most_bytes: The longest answer to take.
+    """
+
+    method: str
+    path: str
+    query: Mapping[str, str] = field(default_factory=dict)
+    body: object = None
+    content_type: str = _JSON
+    accept: str = _JSON
+    most_bytes: int = MOST_BYTES
+
+    def __str__(self) -> str:
+        return f"{self.method} {self.path}"
+
+
+class Api:
+    """One API server."""
+
+    def __init__(self, configuration: Configuration) -> None:
+        # without proxies in the environment there is nothing to look up there, in a thread, for every request
+        configuration.client_session_kwargs = {"trust_env": bool(getproxies())}
+        configuration.connection_pool_maxsize = 0  # a watch holds its connection
+        self._watching = ApiClient(configuration)
+        configuration.connection_pool_maxsize = _AT_A_TIME
+        self._asking = ApiClient(configuration)
+        self._host = configuration.host
+        self._large = Semaphore(LARGE_AT_A_TIME)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self._watching.close()
+        await self._asking.close()
+
+    async def request(self, request: Request) -> bytes:
+        """One request and the answer's body.
+
+        Raises:
+            KvtierError: One of `kvtier_operator.reconcile.api_server.errors`, by what the server said.
+        """
+        try:
+            response = await self._send(self._asking, request, _TIMEOUT)
+            content = await self._body(response, request)
+        except _NO_ANSWER as error:
+            raise UnreachableError(f"no answer to {request}: {_said(error)}") from error
+        if response.status >= _FIRST_ERROR:
+            raise _error(response, content, str(request))
+        return content
+
+    async def get(
+        self,
+        path: str,
+        query: Mapping[str, str] | None = None,
+        accept: str = _JSON,
+        *,
+        most_bytes: int = MOST_BYTES,
+    ) -> bytes:
+        """Reads; raises as `request`."""
+        return await self.request(Request("GET", path, query or {}, accept=accept, most_bytes=most_bytes))
+
+    async def watch(self, path: str, query: Mapping[str, str]) -> AsyncGenerator[bytes, None]:
+        """The lines of a watch until the server ends it.
+
+        Raises:
+            KvtierError: As `request`; UnreachableError also for a watch that went silent, TooLargeError for
+                one with a line that is too long.
+        """
+        request = Request("GET", path, query)
+        timeout = aiohttp.ClientTimeout(total=None, sock_connect=10, sock_read=_SILENCE_S)
+        try:
+            response = await self._send(self._watching, request, timeout)
+            try:
+                if response.status >= _FIRST_ERROR:
+                    raise _error(response, await self._body(response, request), f"watch {path}")
+                async with aclosing(read_lines(response.content, f"watch {path}", self._large)) as lines:
+                    async for line in lines:
+                        yield line
+            finally:
+                response.close()
+        except _NO_ANSWER as error:
+            raise UnreachableError(f"the watch of {path} broke: {_said(error)}") from error
+
+    async def _body(self, response: aiohttp.ClientResponse, request: Request) -> bytes:
+        try:
+            return await read_body(response.content, str(request), request.most_bytes, self._large)
+        except TooLargeError:
+            response.close()
+            raise
+
+    async def _send(
+        self, client: ApiClient, request: Request, limit: aiohttp.ClientTimeout
+    ) -> aiohttp.ClientResponse:
+        headers = {
+            "Accept": request.accept,
+            "Content-Type": request.content_type,
+            "User-Agent": "kvtier-operator",
+        }
+        await client.update_params_for_auth(
+            headers, [], ["BearerToken"], request.path, request.method, request.body
+        )
+        url = self._host + request.path + (f"?{urlencode(request.query)}" if request.query else "")
+        answer = await client.rest_client.request(
+            request.method, url, headers=headers, body=request.body, _request_timeout=limit
+        )
+        response: aiohttp.ClientResponse = answer.response
+        return response
+
+
+def _error(response: aiohttp.ClientResponse, content: bytes, request: str) -> KvtierError:
+    """The error for an answer of 300 and more (k8s.io/apimachinery, metav1.Status)."""
+    status = _status(content)
+    return api_error(
+        response.status,
+        status,
+        status.get("message") or f"{request}: {response.status} {response.reason}",
+        response.headers.get("Retry-After"),
+    )
+
+
+def api_error(
+    code: int, status: Mapping[str, Any], message: str, retry_after: str | None = None
+) -> KvtierError:
+    """The error for a status code, a metav1.Status and a Retry-After header in seconds."""
+    message = without_values(message)
+    causes = (status.get("details") or {}).get("causes") or ()
+    if any(cause.get("reason") == "NamespaceTerminating" for cause in causes):
+        return NamespaceTerminatingError(message)
+    if code in _ERRORS:
+        return _ERRORS[code](message)
+    seconds = float(retry_after) if retry_after and retry_after.isdigit() else None
+    return ServerError(message, seconds)
+
+
+def _status(content: bytes) -> dict[str, Any]:
+    try:
+        status = orjson.loads(content)
+    except orjson.JSONDecodeError:
+        return {}
+    return status if isinstance(status, dict) else {}
+
+
+def _said(error: BaseException) -> str:
+    return str(error) or type(error).__name__

@@ -1,0 +1,1 @@
+"""From desired objects to writes: what differs, whose it is, and what is applied."""

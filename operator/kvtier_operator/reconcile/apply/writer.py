@@ -1,0 +1,71 @@
+"""The one place that writes to the API server, and counts it."""
+
+from typing import Any, Final
+
+import orjson
+
+from kvtier_operator.reconcile.api_server.client import APPLY, JSON_PATCH, MERGE_PATCH, Api, Request
+from kvtier_operator.reconcile.apply.desired import Wanted
+from kvtier_operator.reconcile.apply.kinds import BY_NAME, EVENT, TIER, Ref
+from kvtier_operator.reconcile.metrics import API_WRITES
+
+FIELD_MANAGER: Final = "kvtier"
+
+
+class Writer:
+    """Every write that the operator does."""
+
+    def __init__(self, api: Api) -> None:
+        self._api = api
+
+    async def apply(self, wanted: Wanted) -> dict[str, Any]:
+        """Applies an object on the server; what it owned before and no longer has is taken away.
+
+        Returns:
+            The object as it is now.
+        """
+        API_WRITES.labels("apply", wanted.ref.kind).inc()
+        query = {"fieldManager": FIELD_MANAGER, "force": "true", "fieldValidation": "Ignore"}
+        path = wanted.kind.path(wanted.ref.namespace, wanted.ref.name)
+        return await self._send(Request("PATCH", path, query, wanted.body, APPLY))
+
+    async def merge(self, ref: Ref, patch: dict[str, Any]) -> dict[str, Any]:
+        """Changes single fields of an object; what is None goes.
+
+        Returns:
+            The object as it is now.
+        """
+        API_WRITES.labels("patch", ref.kind).inc()
+        path = BY_NAME[ref.kind].path(ref.namespace, ref.name)
+        return await self._send(Request("PATCH", path, {"fieldManager": FIELD_MANAGER}, patch, MERGE_PATCH))
+
+    async def delete(self, ref: Ref, uid: str) -> None:
+        """Deletes this very object; its dependents go in the background."""
+        API_WRITES.labels("delete", ref.kind).inc()
+        body = {"propagationPolicy": "Background", "preconditions": {"uid": uid}}
+        path = BY_NAME[ref.kind].path(ref.namespace, ref.name)
+        await self._api.request(Request("DELETE", path, body=body))
+
+    async def status(self, namespace: str, name: str, uid: str, status: dict[str, Any]) -> dict[str, Any]:
+        """Replaces the whole status of this very resource.
+
+        Returns:
+            The resource as it is now.
+        """
+        API_WRITES.labels("status", TIER.kind).inc()
+        body = [
+            {"op": "test", "path": "/metadata/uid", "value": uid},
+            {"op": "add", "path": "/status", "value": status},
+        ]
+        path = f"{TIER.path(namespace, name)}/status"
+        query = {"fieldManager": FIELD_MANAGER}
+        return await self._send(Request("PATCH", path, query, body, JSON_PATCH))
+
+    async def event(self, namespace: str, event: dict[str, Any]) -> None:
+        """Makes an Event."""
+        API_WRITES.labels("create", EVENT.kind).inc()
+        await self._api.request(Request("POST", EVENT.path(namespace), body=event))
+
+    async def _send(self, request: Request) -> dict[str, Any]:
+        document: dict[str, Any] = orjson.loads(await self._api.request(request))
+        return document

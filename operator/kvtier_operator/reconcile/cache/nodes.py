@@ -1,0 +1,52 @@
+"""The cluster's nodes, as far as planning looks at them."""
+
+from collections.abc import Callable
+from typing import Any
+
+from kvtier_operator.planning.nodes.node import Node, node_from_object
+from kvtier_operator.reconcile.cache.reflector import Place
+
+
+class Nodes:
+    """A reflector's sink; `changed` is called when something changed that a plan can depend on.
+
+    A node's heartbeat is no such thing.
+    """
+
+    def __init__(self, changed: Callable[[], None]) -> None:
+        self._changed = changed
+        self._by_name: dict[str, Node] = {}
+        self.version = 0
+
+    @property
+    def all(self) -> tuple[Node, ...]:
+        """Every node, by name."""
+        return tuple(self._by_name[name] for name in sorted(self._by_name))
+
+    def seen(self, document: dict[str, Any]) -> None:
+        """As reflector.Sink."""
+        node = node_from_object(document)
+        if self._by_name.get(node.name) != node:
+            self._by_name[node.name] = node
+            self._bump()
+
+    def gone(self, document: dict[str, Any]) -> None:
+        """As reflector.Sink."""
+        if self._by_name.pop(document["metadata"]["name"], None) is not None:
+            self._bump()
+
+    def only(self, places: set[Place], version: int) -> None:
+        """As reflector.Sink."""
+        del version  # nobody else tells of nodes
+        names = {name for _, name in places}
+        for name in [name for name in self._by_name if name not in names]:
+            del self._by_name[name]
+            self._bump()
+
+    def touch(self) -> None:
+        """What is said of the nodes changed although they did not: they can be seen now, or no longer."""
+        self._bump()
+
+    def _bump(self) -> None:
+        self.version += 1
+        self._changed()

@@ -1,0 +1,111 @@
+"""The pods of all resources: of one that is not ready why, of a ready engine where it is."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from kvtier_operator.planning.objects.names import COMPONENT_LABEL, INSTANCE_LABEL, Component
+from kvtier_operator.reconcile.cache.reflector import Place
+from kvtier_operator.reconcile.facts.pod import PodTrouble, Serving, pod_trouble, serving
+
+_Group = tuple[str, str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class _Pod:
+    """What is kept of a pod; of one that is ready and no engine, and of one that is gone, nothing."""
+
+    trouble: PodTrouble | None = None
+    serving: Serving | None = None
+
+
+_NOTHING: Final = _Pod()
+_CANDIDATES: Final = 4
+"""A rollout has pods of two ReplicaSets."""
+
+
+class Pods:
+    """By resource and component.
+
+    `changed` is called with namespace and name of the resource that a pod belongs to.
+    """
+
+    def __init__(self, changed: Callable[[str, str], None]) -> None:
+        self._changed = changed
+        self._groups: dict[_Group, dict[str, _Pod]] = {}
+
+    def troubles(self, namespace: str, instance: str, component: Component) -> tuple[PodTrouble, ...]:
+        """The pods of one resource's engines or picker that are not ready, the most telling first."""
+        found = self._groups.get((namespace, instance, component.value), {})
+        troubles = (pod.trouble for pod in found.values() if pod.trouble)
+        return tuple(sorted(troubles, key=lambda each: (each.rank, each.name)))
+
+    def serving(self, namespace: str, instance: str) -> tuple[Serving, ...]:
+        """What says it is a ready engine of a resource, by name: one of each ReplicaSet, a few in all.
+
+        Whoever may make a pod may give it labels and an owner: ask who that owner is.
+        """
+        found = self._groups.get((namespace, instance, Component.ENGINE.value), {})
+        by_owner: dict[str, Serving] = {}
+        for name in sorted(found):
+            if (pod := found[name].serving) is not None:
+                by_owner.setdefault(pod.replica_set_uid, pod)
+        return tuple(by_owner.values())[:_CANDIDATES]
+
+    def seen(self, document: Mapping[str, Any]) -> None:
+        """Takes a pod from a list or a watch."""
+        group = _group(document)
+        ready = serving(document) if group[2] == Component.ENGINE.value else None
+        self._keep(group, document["metadata"]["name"], _Pod(pod_trouble(document), ready))
+
+    def gone(self, document: Mapping[str, Any]) -> None:
+        """A pod is no longer there."""
+        self._keep(_group(document), document["metadata"]["name"], _NOTHING)
+
+    def only(self, namespace: str | None, places: set[Place]) -> None:
+        """A list (of a namespace, or of all) is complete: other pods are gone."""
+        for group, pods in [*self._groups.items()]:
+            if namespace in (None, group[0]):
+                for name in [name for name in pods if (group[0], name) not in places]:
+                    self._keep(group, name, _NOTHING)
+
+    def _keep(self, group: _Group, name: str, pod: _Pod) -> None:
+        pods = self._groups.setdefault(group, {})
+        before = pods.pop(name, _NOTHING)
+        if pod != _NOTHING:
+            pods[name] = pod
+        if not pods:
+            del self._groups[group]
+        if before.trouble != pod.trouble:
+            self._changed(group[0], group[1])
+
+
+@dataclass(frozen=True, slots=True)
+class PodSink:
+    """Takes what one reflector sees, in one namespace or in all."""
+
+    pods: Pods
+    namespace: str | None
+
+    def seen(self, document: dict[str, Any]) -> None:
+        """As reflector.Sink."""
+        self.pods.seen(document)
+
+    def gone(self, document: dict[str, Any]) -> None:
+        """As reflector.Sink."""
+        self.pods.gone(document)
+
+    def only(self, places: set[Place], version: int) -> None:
+        """As reflector.Sink."""
+        del version  # nobody else tells of pods
+        self.pods.only(self.namespace, places)
+
+
+def _group(document: Mapping[str, Any]) -> _Group:
+    metadata = document["metadata"]
+    labels = metadata.get("labels") or {}
+    return (
+        metadata["namespace"],
+        labels.get(INSTANCE_LABEL, ""),
+        labels.get(COMPONENT_LABEL, ""),
+    )

@@ -1,0 +1,81 @@
+"""The HTTPRoutes that the operator may see, whoever made them, and which of them hide others."""
+
+from collections.abc import Callable, Mapping
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
+from typing import Any
+
+from kvtier_operator.planning.objects.names import MANAGED_BY, MANAGED_BY_LABEL
+from kvtier_operator.planning.router.route_claims import Claim, Hidden, claim_of
+from kvtier_operator.planning.router.route_order import RouteOrder
+from kvtier_operator.reconcile.cache.children import KindSink
+from kvtier_operator.reconcile.cache.reflector import Place
+from kvtier_operator.reconcile.facts.parents import route_parents
+
+
+class Routes:
+    """What routes ask for, by Gateway and host name; of one that is in nobody's way nothing is kept.
+
+    `changed` is called with namespace and name of a route of kvtier's that may be hidden from now on, no
+    longer, or by another one; it is called as its resource.
+    """
+
+    def __init__(self, changed: Callable[[str, str], None]) -> None:
+        self._changed = changed
+        self._order = RouteOrder()
+
+    def hidden_by(self, namespace: str, name: str) -> Hidden | None:
+        """What hides a route of kvtier's; None if nothing does."""
+        return self._order.hidden(f"{namespace}/{name}")
+
+    def seen(self, document: Mapping[str, Any], *, ours: bool) -> None:
+        """Takes a route from a list or a watch."""
+        refused = frozenset(each.listeners for each in route_parents(document) if not each.attached)
+        route = _name(document)
+        self._put({route: claim_of(document, refused)}, {route} if ours else frozenset())
+
+    def gone(self, document: Mapping[str, Any]) -> None:
+        """A route is no longer there."""
+        self._put({_name(document): None})
+
+    def only(self, namespace: str | None, places: set[Place]) -> None:
+        """A list (of a namespace, or of all) is complete: other routes are gone."""
+        there = {f"{place[0]}/{place[1]}" for place in places}
+        here = (route for route in self._order if namespace in (None, route.partition("/")[0]))
+        self._put({route: None for route in here if route not in there})
+
+    def _put(self, changes: Mapping[str, Claim | None], asking: AbstractSet[str] = frozenset()) -> None:
+        for route in self._order.put(changes, asking):
+            self._changed(*route.split("/", 1))
+
+
+@dataclass(frozen=True, slots=True)
+class RouteSink:
+    """Takes what one reflector sees of all HTTPRoutes; those with kvtier's label are children too."""
+
+    children: KindSink
+    routes: Routes
+
+    def seen(self, document: dict[str, Any]) -> None:
+        """As reflector.Sink."""
+        labels = document["metadata"].get("labels", {})
+        ours = labels.get(MANAGED_BY_LABEL) == MANAGED_BY
+        if ours:
+            self.children.seen(document)
+        else:
+            self.children.gone(document)  # as a watch by label would tell of one that lost it
+        self.routes.seen(document, ours=ours)
+
+    def gone(self, document: dict[str, Any]) -> None:
+        """As reflector.Sink."""
+        self.children.gone(document)
+        self.routes.gone(document)
+
+    def only(self, places: set[Place], version: int) -> None:
+        """As reflector.Sink."""
+        self.children.only(places, version)
+        self.routes.only(self.children.namespace, places)
+
+
+def _name(document: Mapping[str, Any]) -> str:
+    return f"{document['metadata'].get('namespace', '')}/{document['metadata']['name']}"

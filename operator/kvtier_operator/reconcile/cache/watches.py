@@ -1,0 +1,286 @@
+"""The operator's own watches: children, pods, nodes and bounds; the KVCacheTiers are kopf's."""
+
+import asyncio
+import logging
+from collections import defaultdict
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from itertools import chain
+from typing import Final
+
+from kvtier_operator.errors import KvtierError
+from kvtier_operator.planning.objects.names import MANAGED_BY, MANAGED_BY_LABEL
+from kvtier_operator.reconcile.api_server.client import Api
+from kvtier_operator.reconcile.api_server.errors import ForbiddenError, NotFoundError
+from kvtier_operator.reconcile.apply.kinds import BY_NAME, KINDS, NODE, POD, STORAGE_CLASS, Kind
+from kvtier_operator.reconcile.cache.bounds import Bounds, BoundSink
+from kvtier_operator.reconcile.cache.children import Children, KindSink
+from kvtier_operator.reconcile.cache.nodes import Nodes
+from kvtier_operator.reconcile.cache.pods import Pods, PodSink
+from kvtier_operator.reconcile.cache.reflector import Reflector, Sink
+from kvtier_operator.reconcile.cache.routes import Routes, RouteSink
+from kvtier_operator.reconcile.metrics import WATCH_RESTARTS
+
+_LOG: Final = logging.getLogger(__name__)
+_OURS: Final = f"{MANAGED_BY_LABEL}={MANAGED_BY}"
+_ROUTE: Final = "HTTPRoute"
+_ASK_AGAIN_S: Final = 10.0
+"""How soon a CRD that was installed is noticed. Asked for, not watched: that takes no rights to CRDs."""
+_ALLOWED_AGAIN_S: Final = 60.0
+"""How soon a right that was given is noticed."""
+NOT_INSTALLED: Final = "not installed"
+
+
+@dataclass(slots=True)
+class Watches:
+    """All of them.
+
+    Attributes:
+        api: The API server.
+        children: Takes the objects that kvtier made.
+        routes: Takes HTTPRoutes, whoever made them.
+        pods: Takes their pods.
+        nodes: Takes the nodes.
+        bounds: Takes what bounds the pods of namespaces.
+        namespaces: Where to look; none for everywhere.
+        until_readable: Waits until one of them can be read, or everything where None.
+        kinds_changed: Called when the cluster begins or ceases to serve a kind, or to let us see it.
+        place_seen: Called when everything in one of them was seen once.
+        nodes_unseen: Why the nodes are not known; empty where they are.
+    """
+
+    api: Api
+    children: Children
+    routes: Routes
+    pods: Pods
+    nodes: Nodes
+    bounds: Bounds
+    namespaces: Sequence[str]
+    until_readable: Callable[[str | None], Awaitable[None]]
+    kinds_changed: Callable[[], None]
+    place_seen: Callable[[str | None], None]
+    nodes_unseen: str = "they were not listed yet"
+    _unserved: dict[str, dict[str | None, str]] = field(default_factory=dict)
+    _reflectors: dict[str | None, list[Reflector]] = field(default_factory=lambda: defaultdict(list))
+    _needed: list[Reflector] = field(default_factory=list)
+    _blind: dict[str | None, dict[str, str]] = field(default_factory=lambda: defaultdict(dict))
+    """By where: what can no longer be seen although nothing can be done without, and what the server said."""
+    _asked: dict[str | None, list[asyncio.Event]] = field(default_factory=lambda: defaultdict(list))
+    _begun: set[str | None] = field(default_factory=set)
+    _seen: set[str | None] = field(default_factory=set)
+    _turns: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(2))
+
+    def serves(self, kind: str) -> bool:
+        """Whether the cluster knows a kind, and lets us see it."""
+        return not BY_NAME[kind].optional or not self.why_not(kind)
+
+    def why_not(self, kind: str) -> str:
+        """Why a kind is not served: NOT_INSTALLED, or what the server said."""
+        if not BY_NAME[kind].optional:
+            return ""
+        said = (self._unserved.get(kind) or {None: NOT_INSTALLED}).values()
+        if NOT_INSTALLED in said:
+            return NOT_INSTALLED
+        return "" if "" in said else next(iter(said))
+
+    def start(self, group: asyncio.TaskGroup) -> None:
+        """Starts every watch as a task, those of a namespace once it can be read."""
+        classes = BoundSink(self.bounds.storage_classes, None)
+        self._start_allowed(group, STORAGE_CLASS, None, classes, classes.unseen)
+        self._start_allowed(group, NODE, None, self.nodes, self._nodes_unseen)
+        for place in self._places():
+            group.create_task(self._watch_place(place), name=f"watches in {place or 'all namespaces'}")
+
+    def has_seen(self, namespace: str) -> bool:
+        """Whether everything that is there in a namespace has been seen once."""
+        return None in self._seen or namespace in self._seen
+
+    def blind(self, namespace: str) -> str:
+        """What was seen of a namespace and no longer can be, and what the server said; empty for nothing."""
+        said = (*self._blind[None].values(), *self._blind.get(namespace, {}).values())
+        return next(iter(said), "")
+
+    def unseen(self) -> Iterator[str]:
+        """Where it has not, although it can be read, one line each."""
+        for place in self._places():
+            if place in self._begun and place not in self._seen:
+                yield "not everything was seen yet" + (f" in namespace {place}" if place is not None else "")
+
+    async def _watch_place(self, place: str | None) -> None:
+        """Watches everything in a namespace, or in all where None."""
+        await self.until_readable(place)
+        self._begun.add(place)
+        async with asyncio.TaskGroup() as group:
+            for kind in KINDS:
+                if kind.optional:
+                    asked = self._to_be_asked(place)
+                    group.create_task(self._while_served(kind, place, asked), name=f"watch {kind.kind}")
+                else:
+                    self._start_needed(group, place, self._of_kind(place, kind))
+            pods = PodSink(self.pods, place)
+            self._start_needed(group, place, self._reflector(POD, place, _OURS, pods))
+            for kind, sink in self.bounds.in_namespaces(place):
+                self._start_allowed(group, kind, place, sink, sink.unseen)
+            await self._until_seen(place)
+
+    async def _until_seen(self, place: str | None) -> None:
+        for where in dict.fromkeys((None, place)):  # what belongs to no namespace, too
+            for asked in self._asked[where]:
+                await asked.wait()
+            for reflector in [*self._reflectors[where]]:
+                await reflector.synced.wait()
+        self._seen.add(place)
+        self.place_seen(place)
+
+    def stuck(self, now: float, longest_s: float) -> Iterator[str]:
+        """Names of watches that did nothing for so long, by the loop's clock; they at least try again."""
+        return (each.name for each in chain(*self._reflectors.values()) if now - each.alive_at > longest_s)
+
+    def refused(self) -> Iterator[str]:
+        """What may not be watched although nothing can be done without, and what the server said."""
+        return (f"watching {each.name}: {each.trouble}" for each in self._needed if each.refusal.is_set())
+
+    def _start_needed(self, group: asyncio.TaskGroup, place: str | None, reflector: Reflector) -> None:
+        self._needed.append(reflector)
+        group.create_task(reflector.run(), name=f"watch {reflector.name}")
+        tell = partial(self._set_blind, place, reflector.name)
+        group.create_task(_tell_refusals(reflector, tell), name=f"rights to {reflector.name}")
+
+    def _set_blind(self, place: str | None, name: str, why: str) -> None:
+        if why:
+            self._blind[place][name] = f"watching {name}: {why}"
+        else:
+            self._blind[place].pop(name, None)
+        self.kinds_changed()
+
+    def _to_be_asked(self, place: str | None) -> asyncio.Event:
+        asked = asyncio.Event()
+        self._asked[place].append(asked)
+        return asked
+
+    def _start_allowed(
+        self,
+        group: asyncio.TaskGroup,
+        kind: Kind,
+        namespace: str | None,
+        sink: Sink,
+        unseen: Callable[[str], None],
+    ) -> None:
+        """Starts a watch that the operator can do without."""
+        asked = self._to_be_asked(namespace)
+        watch = self._watch_allowed(kind, namespace, sink, unseen, asked)
+        group.create_task(watch, name=f"watch {kind.kind}")
+
+    async def _watch_allowed(
+        self,
+        kind: Kind,
+        namespace: str | None,
+        sink: Sink,
+        unseen: Callable[[str], None],
+        asked: asyncio.Event,
+    ) -> None:
+        """Watches what the operator may not be allowed to see, such as what belongs to no namespace.
+
+        `unseen` is called with why it does not, and with nothing once everything was seen.
+        """
+        while True:
+            try:
+                await self.api.get(kind.path(namespace), {"limit": "1"})
+            except ForbiddenError as error:
+                unseen(f"the operator may not list {kind.plural}: {error}")
+                wait_s = _ALLOWED_AGAIN_S
+            except KvtierError as error:
+                _LOG.warning("listing %s: %s; trying again", kind.plural, error)
+                wait_s = _ASK_AGAIN_S
+            else:
+                break
+            asked.set()
+            await asyncio.sleep(wait_s)
+        reflector = self._reflector(kind, namespace, "", sink)
+        asked.set()
+        async with asyncio.TaskGroup() as group:
+            group.create_task(reflector.run())
+            while True:
+                await reflector.synced.wait()
+                unseen("")
+                await reflector.refusal.wait()
+                unseen(f"the operator may no longer list {kind.plural}: {reflector.trouble}")
+
+    def _nodes_unseen(self, why: str) -> None:
+        if why != self.nodes_unseen:
+            self.nodes_unseen = why
+            self.nodes.touch()
+
+    async def _while_served(self, kind: Kind, place: str | None, asked: asyncio.Event) -> None:
+        """Watches a kind while there is a CRD for it, and asks for the CRD while there is none."""
+        while True:
+            why = await self._why_unserved(kind, place)
+            if why:
+                self._set(kind, place, why)
+                asked.set()
+                await asyncio.sleep(_ASK_AGAIN_S)
+                continue
+            reflector = self._of_kind(place, kind)
+            self._needed.append(reflector)
+            asked.set()
+            try:
+                async with asyncio.TaskGroup() as group:
+                    group.create_task(reflector.run())
+                    await reflector.synced.wait()
+                    self._set(kind, place, "")
+                    await _tell_refusals(reflector, partial(self._set, kind, place))
+            except* NotFoundError:
+                _LOG.warning("%s is no longer served", kind.crd)
+            self._reflectors[place].remove(reflector)
+            self._needed.remove(reflector)
+            self._set(kind, place, NOT_INSTALLED)
+            self.children.unserved(kind)
+            if kind.kind == _ROUTE:
+                self.routes.only(None, set())
+
+    async def _why_unserved(self, kind: Kind, place: str | None) -> str:
+        try:
+            await self.api.get(kind.path(place), {"limit": "1"})
+        except NotFoundError:
+            return NOT_INSTALLED
+        except KvtierError as error:
+            return str(error)
+        return ""
+
+    def _set(self, kind: Kind, place: str | None, why: str) -> None:
+        before = self.why_not(kind.kind)
+        self._unserved.setdefault(kind.kind, {})[place] = why
+        if (now := self.why_not(kind.kind)) != before:
+            _LOG.info("%s: %s", kind.crd, now or "served")
+            self.kinds_changed()
+
+    def _of_kind(self, namespace: str | None, kind: Kind) -> Reflector:
+        children = KindSink(self.children, kind, namespace)
+        if kind.kind == _ROUTE:  # a route's requests may go to anybody's
+            return self._reflector(kind, namespace, "", RouteSink(children, self.routes))
+        return self._reflector(kind, namespace, _OURS, children)
+
+    def _reflector(self, kind: Kind, namespace: str | None, selector: str, sink: Sink) -> Reflector:
+        name = kind.kind if namespace is None else f"{kind.kind} in {namespace}"
+        reflector = Reflector(
+            self.api, name, kind.path(namespace), selector, sink, self._turns, _count_restart
+        )
+        self._reflectors[namespace].append(reflector)
+        return reflector
+
+    def _places(self) -> tuple[str | None, ...]:
+        return tuple(self.namespaces) or (None,)
+
+
+async def _tell_refusals(reflector: Reflector, tell: Callable[[str], None]) -> None:
+    """Calls `tell` with what the server says when it no longer lets us see, and with nothing once it does."""
+    while True:
+        await reflector.refusal.wait()
+        tell(reflector.trouble)
+        await reflector.synced.wait()
+        tell("")
+
+
+def _count_restart(name: str, cause: str) -> None:
+    WATCH_RESTARTS.labels(name.partition(" ")[0], cause).inc()

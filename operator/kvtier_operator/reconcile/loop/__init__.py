@@ -1,0 +1,1 @@
+"""Which resource is reconciled when, and what one round does."""

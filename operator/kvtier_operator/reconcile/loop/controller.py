@@ -1,0 +1,152 @@
+"""Puts the parts together and runs them."""
+
+import asyncio
+import logging
+from collections import Counter
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, Final
+
+from kvtier_operator.reconcile.api_server.client import Api
+from kvtier_operator.reconcile.apply.apply import Applier
+from kvtier_operator.reconcile.apply.writer import Writer
+from kvtier_operator.reconcile.cache.bounds import Bounds
+from kvtier_operator.reconcile.cache.children import Children
+from kvtier_operator.reconcile.cache.nodes import Nodes
+from kvtier_operator.reconcile.cache.pods import Pods
+from kvtier_operator.reconcile.cache.routes import Routes
+from kvtier_operator.reconcile.cache.tiers import UNKNOWN, Key, Tiers, key_of
+from kvtier_operator.reconcile.cache.watches import Watches
+from kvtier_operator.reconcile.facts.engines import Engines
+from kvtier_operator.reconcile.facts.hub import Hub
+from kvtier_operator.reconcile.facts.model_configs import ModelConfigs
+from kvtier_operator.reconcile.loop.clock import Clock
+from kvtier_operator.reconcile.loop.dispatch import Dispatcher
+from kvtier_operator.reconcile.loop.failed_rounds import FailedRounds
+from kvtier_operator.reconcile.loop.reconciler import Reconciler
+from kvtier_operator.reconcile.metrics import RESOURCES
+from kvtier_operator.reconcile.options import Options
+
+_LOG: Final = logging.getLogger(__name__)
+_CONTENT_S: Final = 0.02
+"""An edit of a child is repaired at once, but several edits together."""
+_FACTS_S: Final = 0.3
+"""Pods and Deployments report in bursts; a status is written once for a burst."""
+_NODES_S: Final = 2.0
+_STUCK_S: Final = 300.0
+"""Longer than any request with its retries may take (client timeout 30 s, back-off 60 s)."""
+
+
+class Controller:
+    """The operator without kopf.
+
+    Args:
+        api: The API server.
+        options: What to serve.
+        until_readable: Waits until a namespace can be read, or all where None.
+    """
+
+    def __init__(
+        self, api: Api, options: Options, until_readable: Callable[[str | None], Awaitable[None]]
+    ) -> None:
+        self.tiers = Tiers()
+        self._children = Children(self._child_changed)
+        routes = Routes(self._route_changed)
+        pods = Pods(self._pod_changed)
+        nodes = Nodes(self._nodes_changed)
+        bounds = Bounds(self._bounds_changed)
+        self._watches = Watches(
+            api=api,
+            children=self._children,
+            routes=routes,
+            pods=pods,
+            nodes=nodes,
+            bounds=bounds,
+            namespaces=options.namespaces,
+            until_readable=until_readable,
+            kinds_changed=self._kinds_changed,
+            place_seen=self._place_seen,
+        )
+        self._engines = Engines(api, pods, self._again)
+        reconciler = Reconciler(
+            api=api,
+            tiers=self.tiers,
+            children=self._children,
+            applier=Applier(api, self._children),
+            routes=routes,
+            pods=pods,
+            watches=self._watches,
+            models=ModelConfigs(api, Hub() if options.asks_hub else None),
+            engines=self._engines,
+            clock=Clock(),
+            images=options.images,
+            policy=options.policy,
+        )
+        failed_rounds = FailedRounds(Writer(api), self.tiers, reconciler.clock)
+        self._dispatcher = Dispatcher(reconciler.reconcile, failed_rounds.tell)
+
+    async def run(self) -> None:
+        """Watches and reconciles until cancelled."""
+        async with self._engines.open(), asyncio.TaskGroup() as group:
+            self._watches.start(group)
+            group.create_task(self._dispatcher.run(), name="dispatcher")
+
+    def resource_event(self, type_: str | None, document: Mapping[str, Any]) -> None:
+        """A KVCacheTier was listed (no type), ADDED, MODIFIED or DELETED."""
+        if type_ == "DELETED":
+            self.tiers.gone(key_of(document), document["metadata"]["uid"])
+        elif key := self.tiers.seen(document):
+            self._dispatcher.add(key)
+
+    def troubles(self) -> list[str]:
+        """What hangs; nothing for a healthy operator."""
+        now = asyncio.get_running_loop().time()
+        return [
+            *self._dispatcher.stuck(now, _STUCK_S),
+            *(f"the watch of {name}" for name in self._watches.stuck(now, _STUCK_S)),
+        ]
+
+    def unready(self) -> list[str]:
+        """Why it does not serve what it should; nothing while it does, the API server down or not."""
+        return [*self._watches.refused()] or [*self._watches.unseen()]
+
+    def count_resources(self) -> None:
+        """Sets the metric of resources by condition Ready; called when someone asks for it."""
+        found = Counter(tier.ready for key in self.tiers if (tier := self.tiers.get(key)))
+        for ready in ("True", "False", UNKNOWN):
+            RESOURCES.labels(ready).set(found[ready])
+
+    def _child_changed(self, namespace: str, name: str, content: bool) -> None:
+        self._again(Key(namespace, name), _CONTENT_S if content else _FACTS_S)
+
+    def _route_changed(self, namespace: str, name: str) -> None:
+        self._again(Key(namespace, name), _FACTS_S)
+
+    def _pod_changed(self, namespace: str, name: str) -> None:
+        self._again(Key(namespace, name), _FACTS_S)
+
+    def _nodes_changed(self) -> None:
+        for key in self.tiers:
+            self._again(key, _NODES_S)
+
+    def _bounds_changed(self, namespace: str) -> None:
+        for key in self.tiers:
+            if namespace in ("", key.namespace):
+                self._again(key, _NODES_S)
+
+    def _place_seen(self, namespace: str | None) -> None:
+        _LOG.info(
+            "everything was seen once%s, %d objects of ours by now: reconciling",
+            f" in namespace {namespace}" if namespace is not None else "",
+            len(self._children),
+        )
+        for key in self.tiers:
+            if namespace in (None, key.namespace):
+                self._again(key, 0)
+
+    def _kinds_changed(self) -> None:
+        for key in self.tiers:
+            self._again(key, 0)
+
+    def _again(self, key: Key, delay_s: float) -> None:
+        if self.tiers.get(key) is not None:
+            self._dispatcher.add(key, delay_s)

@@ -1,0 +1,199 @@
+"""One pod's blocks as its engine names them, and the chained hashes that the index knows them by.
+
+The engine's names follow from its own hash function and seed, so they mean nothing outside of the pod. What
+they stand for is told by the tokens that an event carries; events without tokens are understood where the
+block was announced before, in whatever tier.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import takewhile
+from typing import Final, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kvtier_scorer.index.chain import prefix_seed, token_hashes
+from kvtier_scorer.picker.engines.kv_events.events import BlockRemoved, BlockStored, EngineHash
+from kvtier_scorer.picker.engines.kv_events.seeds import blocks_of_text, salt_of
+from kvtier_scorer.tier import Tier
+
+_BITS: Final = (1 << 64) - 1
+_HASH_BYTES: Final = 8
+_NO_PARENT: Final = bytes(_HASH_BYTES)
+_WHOLE_PREFIX: Final = frozenset({"full_attention", "mla_attention", "sink_full_attention", "unknown"})
+"""Kinds of attention that keep every block of a prompt (vllm/v1/kv_cache_interface.py: KVCacheSpecKind)."""
+
+Chain: TypeAlias = bytes
+"""An engine's block in our hashes, 8 bytes each: the one before it (zeros at a prompt's beginning), then its
+own. Empty for a block that other prompts' tokens say nothing about, and for those after it."""
+
+
+class UnalignedBlocksError(ValueError):
+    """The engine's block is not a multiple of the index's, so neither can be told from the other."""
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """Blocks that belong together, for the index.
+
+    Attributes:
+        tier: Where.
+        hashes: Ours (uint64), in the order of the prompt.
+        parent: The hash before them; None at a prompt's beginning.
+    """
+
+    tier: Tier
+    hashes: NDArray[np.uint64]
+    parent: int | None
+
+
+@dataclass(slots=True)
+class PodChains:
+    """What one pod holds, tier by tier. No I/O.
+
+    A block that is announced twice is there until it was removed twice: an engine computes a prompt for two
+    requests at a time, and chunks of the tiers below overlap.
+
+    Attributes:
+        block_tokens: Tokens of an entry of the index.
+        model: Name of the pod's model, as requests ask for it.
+        not_understood: Blocks that events spoke of without enough to know which they are.
+    """
+
+    block_tokens: int
+    model: str
+    not_understood: int = 0
+    _held: dict[Tier, dict[int, Chain]] = field(default_factory=lambda: {tier: {} for tier in Tier})
+    _again: dict[Tier, Counter[int]] = field(default_factory=lambda: {tier: Counter() for tier in Tier})
+    _group: int | None = None
+    _each: int = 1
+
+    def stored(self, event: BlockStored, tier: Tier) -> tuple[Run, ...]:
+        """Learns blocks; returns what the index has to learn of them.
+
+        Raises:
+            UnalignedBlocksError: The engine's block is not a multiple of ours.
+        """
+        if not self._follows(event.group_idx, event.kv_cache_spec_kind):
+            return ()
+        keys = [_key(each) for each in event.block_hashes]
+        chains = self._chains(event, keys) if event.token_ids else [self._find(key) for key in keys]
+        held, again = self._held[tier], self._again[tier]
+        for key, chain in zip(keys, chains, strict=True):
+            if chain is None:
+                self.not_understood += 1
+                continue
+            if key in held:
+                again[key] += 1
+            held[key] = chain
+        return _runs(tier, [chains] if event.token_ids else ([chain] for chain in chains))
+
+    def removed(self, event: BlockRemoved, tier: Tier) -> tuple[Run, ...]:
+        """Forgets blocks; returns what the index has to forget of them."""
+        if event.group_idx is not None and self._group not in (None, event.group_idx):
+            return ()
+        held, again = self._held[tier], self._again[tier]
+        gone: list[Chain] = []
+        for key in map(_key, event.block_hashes):
+            if again and again.get(key):
+                again[key] -= 1
+                if not again[key]:
+                    del again[key]
+            elif (chain := held.pop(key, None)) is not None:
+                gone.append(chain)
+        return _runs(tier, [gone])
+
+    def clear(self) -> None:
+        """Forgets everything."""
+        for tier in Tier:
+            self._held[tier].clear()
+            self._again[tier].clear()
+        self._group, self._each = None, 1
+
+    def everything(self) -> Iterator[Run]:
+        """All that is held, blocks before those that follow them."""
+        for tier, held in self._held.items():
+            yield from _runs(tier, ([chain] for chain in held.values()))
+
+    @property
+    def blocks(self) -> int:
+        """The engine's blocks that are kept, and those that are there more than once."""
+        return sum(map(len, self._held.values())) + sum(map(len, self._again.values()))
+
+    def held(self, tier: Tier) -> int:
+        """Entries of the index that a tier's blocks come to, or would if they were known."""
+        return len(self._held[tier]) * self._each
+
+    def _follows(self, group: int | None, kind: str | None) -> bool:
+        """Whether a KV cache group tells which prefixes there are: the first that keeps whole prefixes."""
+        if kind is not None and kind not in _WHOLE_PREFIX:
+            return False
+        if self._group is None:
+            self._group = group
+        return group is None or group == self._group
+
+    def _chains(self, event: BlockStored, keys: Sequence[int]) -> list[Chain | None]:
+        """Chains of an event's blocks; None from the first one that cannot be told on."""
+        if event.block_size <= 0 or event.block_size % self.block_tokens:
+            raise UnalignedBlocksError(
+                f"the engine's block has {event.block_size} tokens, not a multiple of {self.block_tokens}"
+            )
+        self._each = max(self._each, event.block_size // self.block_tokens)
+        known = list(takewhile(lambda chain: chain is not None, map(self._find, keys)))
+        if len(known) < len(keys):
+            known += self._computed(event, len(known), known[-1] if known else None)
+        return known + [None] * (len(keys) - len(known))
+
+    def _find(self, key: int) -> Chain | None:
+        for held in self._held.values():
+            if (chain := held.get(key)) is not None:
+                return chain
+        return None
+
+    def _computed(self, event: BlockStored, first: int, before: Chain | None) -> list[Chain]:
+        """Chains of the blocks from `first` on; none where the block before them is not known."""
+        if before is None and event.parent_block_hash is not None:
+            before = self._find(_key(event.parent_block_hash))
+            if before is None:
+                return []
+        if before is not None:
+            usable, last = bool(before), before[-_HASH_BYTES:]
+            seed = int.from_bytes(last, "little")
+        else:
+            usable, last = True, _NO_PARENT
+            model = event.lora_name or self.model
+            seed = prefix_seed(model, salt_of(event), tokens=True)
+        size = event.block_size
+        if len(event.token_ids) != size * len(event.block_hashes):
+            return []
+        count = max(0, blocks_of_text(event) - first) if usable else 0
+        each = size // self.block_tokens
+        tokens = np.array(event.token_ids[first * size : (first + count) * size], np.uint32)
+        ours = token_hashes(tokens, seed, self.block_tokens, count * each).astype("<u8").tobytes()
+        step = each * _HASH_BYTES
+        chains = [
+            (ours[at - _HASH_BYTES : at] if at else last) + ours[at : at + step]
+            for at in range(0, count * step, step)
+        ]
+        return chains + [b""] * (len(event.block_hashes) - first - count)
+
+
+def _key(name: EngineHash) -> int:
+    """64 bits of an engine's name, as a number: what it would send itself if it were asked for numbers."""
+    if isinstance(name, bytes):
+        return int.from_bytes(name[-_HASH_BYTES:], "big")
+    return name & _BITS
+
+
+def _runs(tier: Tier, groups: Iterable[Sequence[Chain | None]]) -> tuple[Run, ...]:
+    """Each group of chains as one run; those that say nothing are left out."""
+    runs = []
+    for group in groups:
+        told = [chain for chain in group if chain]
+        if told:
+            parent = told[0][:_HASH_BYTES]
+            hashes = np.frombuffer(b"".join(chain[_HASH_BYTES:] for chain in told), "<u8")
+            runs.append(Run(tier, hashes, None if parent == _NO_PARENT else int.from_bytes(parent, "little")))
+    return tuple(runs)

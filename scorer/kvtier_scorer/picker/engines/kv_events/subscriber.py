@@ -1,0 +1,166 @@
+"""Subscribes to the KV events of every pod."""
+
+import asyncio
+import logging
+import time
+from typing import Final, Self
+
+from kvtier_common.backoff import doubled_s
+from kvtier_scorer.picker.engines.kv_events.allowance import BLOCK_BYTES, LARGE_MESSAGES
+from kvtier_scorer.picker.engines.kv_events.chains import PodChains
+from kvtier_scorer.picker.engines.kv_events.conduct import Conduct, Conducts
+from kvtier_scorer.picker.engines.kv_events.endpoints import EventEndpoint, EventPorts
+from kvtier_scorer.picker.engines.kv_events.held_blocks import HeldBlocks, most_blocks
+from kvtier_scorer.picker.engines.kv_events.replay import ReplayError, replay
+from kvtier_scorer.picker.engines.kv_events.steps import in_steps
+from kvtier_scorer.picker.engines.kv_events.view import PodView, TierIndex
+from kvtier_scorer.picker.engines.kv_events.zmtp import ZmtpError, connected
+
+_LOG: Final = logging.getLogger(__name__)
+_REPLAYS: Final = 4
+"""At a time: each may hold a message of 4 MiB."""
+_RECONNECT_S: Final = 0.2
+_RECONNECT_MAX_S: Final = 5.0
+_NUMBER_BYTES: Final = 8
+_FRAMES: Final = 3
+
+
+class _EnoughError(Exception):
+    """A pod is not listened to for a while; the message says why, in one line."""
+
+
+class Subscriber:
+    """The KV events of all pods that are followed; to be entered and left.
+
+    Args:
+        index: Learns what the pods hold.
+        block_tokens: Tokens of an entry of the index.
+        ports: Where pods publish.
+    """
+
+    def __init__(self, index: TierIndex, block_tokens: int, ports: EventPorts) -> None:
+        self._index = index
+        self._block_tokens = block_tokens
+        self._ports = ports
+        self._tasks: dict[str, asyncio.Task[None]] = {}
+        self._views: dict[str, PodView] = {}
+        self._conducts = Conducts(time.monotonic)
+        self._room = asyncio.Semaphore(LARGE_MESSAGES)
+        self._blocks = HeldBlocks(most_blocks())
+        self._replaying = asyncio.Semaphore(_REPLAYS)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        tasks = list(self._tasks.values())
+        for address in tuple(self._tasks):
+            self.forget(address)
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    @property
+    def precise(self) -> frozenset[str]:
+        """Addresses of the pods whose events tell all that they hold."""
+        return frozenset(address for address, view in self._views.items() if view.precise)
+
+    def follow(self, address: str, pod: int, rank: int = 0, model: str = "") -> None:
+        """Subscribes to a pod from now on; one that is followed already stays as it is.
+
+        Events do not name the model, and hashes depend on it; so a pod is followed when its model is known.
+
+        Args:
+            address: `ip:port` under which it is picked.
+            pod: Its number in the index.
+            rank: Which of the pod's servers it is.
+            model: Name under which requests ask for the pod's model.
+        """
+        if address in self._tasks:
+            return
+        chains = PodChains(self._block_tokens, model)
+        view = self._views[address] = PodView(pod, address, self._index, chains, self._blocks)
+        task = asyncio.create_task(
+            self._run(address, rank, view, self._conducts.came(address)), name=f"KV events of {address}"
+        )
+        task.add_done_callback(_ended)
+        self._tasks[address] = task
+
+    def forget(self, address: str) -> None:
+        """Ends the subscription to a pod; the index is not called for it any more."""
+        if task := self._tasks.pop(address, None):
+            task.cancel()
+            self._conducts.left(address)
+        if view := self._views.pop(address, None):
+            view.end()
+
+    async def _run(self, address: str, rank: int, view: PodView, conduct: Conduct) -> None:
+        """Listens to a pod; leaves it alone for a while, longer each time, where it sends too much."""
+        events, replays = self._ports.events(address, rank), self._ports.replay(address, rank)
+        failures = 0
+        while True:
+            await asyncio.sleep(max(0.0, conduct.again_s - time.monotonic()))
+            began_s = time.monotonic()
+            try:
+                await self._listen(events, replays, view, conduct)
+            except (_EnoughError, ZmtpError) as error:
+                conduct.exceeded(began_s, time.monotonic())
+                if conduct.excesses == 1:
+                    _LOG.warning("pod %s: %s; it stays approximate", address, error)
+                view.restart("its KV events are not listened to")
+            except (OSError, EOFError):
+                failures = 0 if time.monotonic() - began_s > _RECONNECT_MAX_S else failures + 1
+                view.restart("the connection to its KV events was lost")
+                await asyncio.sleep(doubled_s(_RECONNECT_S, _RECONNECT_MAX_S, failures))
+
+    async def _listen(
+        self, events: EventEndpoint, replays: EventEndpoint | None, view: PodView, conduct: Conduct
+    ) -> None:
+        """Listens on one connection until it is lost."""
+        async with connected(events.host, events.port, "SUB", self._room) as connection:
+            connection.send(b"\x01" + self._ports.topic.encode())
+            await self._replay(replays, view, conduct)
+            while not view.given_up:
+                async with connection.message() as frames:
+                    _count(conduct, sum(map(len, frames)))
+                    if frames:
+                        await self._receive(frames, replays, view, conduct)
+                await asyncio.sleep(0)
+            raise _EnoughError("its KV events are of no use")
+
+    async def _receive(
+        self, frames: list[bytes], replays: EventEndpoint | None, view: PodView, conduct: Conduct
+    ) -> None:
+        if len(frames) != _FRAMES or len(frames[1]) != _NUMBER_BYTES:
+            view.restart("its KV events are not vLLM's")
+            return
+        number = int.from_bytes(frames[1], "big")
+        if view.misses(number):
+            await self._replay(replays, view, conduct)
+        await in_steps(view.live(number, frames[2]), lambda done: _count(conduct, done * BLOCK_BYTES))
+
+    async def _replay(self, endpoint: EventEndpoint | None, view: PodView, conduct: Conduct) -> None:
+        """Asks for what was missed, less and less often where that fails, and never without end."""
+        if endpoint is None or not conduct.may_replay(time.monotonic()):
+            return
+        try:
+            async with self._replaying:
+                await replay(endpoint, view.expected, view.replayed)
+            conduct.replayed()
+        except ReplayError as error:
+            conduct.did_not_replay(time.monotonic())
+            _LOG.log(logging.INFO if conduct.replay_failures == 1 else logging.DEBUG, "%s", error)
+
+
+def _count(conduct: Conduct, size_bytes: int) -> None:
+    """Counts what a pod sent.
+
+    Raises:
+        _EnoughError: It is more than it may send.
+    """
+    if not conduct.allowance.take(size_bytes):
+        raise _EnoughError("it sends more KV events than any engine")
+
+
+def _ended(task: asyncio.Task[None]) -> None:
+    """A subscription ends by being cancelled, or by a fault of ours that must not go unseen."""
+    if not task.cancelled() and (error := task.exception()):
+        _LOG.error("%s ended: %r", task.get_name(), error, exc_info=error)

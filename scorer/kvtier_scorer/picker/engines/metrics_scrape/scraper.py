@@ -1,0 +1,146 @@
+"""Scrapes every pod again and again, each in its own rhythm."""
+
+import asyncio
+import logging
+import random
+from collections.abc import Callable
+from math import inf
+from typing import TYPE_CHECKING, Final, Protocol, Self
+
+from kvtier_scorer.picker.engines.metrics_scrape.engine_metrics import EngineMetrics
+from kvtier_scorer.picker.engines.metrics_scrape.fetch import ScrapeError, fetch, scrape_session
+from kvtier_scorer.picker.engines.metrics_scrape.interval import after_failures_s, interval_s
+
+if TYPE_CHECKING:
+    import aiohttp
+
+_LOG: Final = logging.getLogger(__name__)
+_TIMEOUT_S: Final = 1.0
+_LONG_ANSWERS: Final = 8
+"""That are read at a time: each may have 1 MiB of samples."""
+_TOLD_EVERY_S: Final = 10.0
+"""Of one pod, that may have another trouble each time."""
+
+
+class ScrapeSink(Protocol):
+    """Who wants to know what the pods say."""
+
+    def scraped(self, address: str, metrics: EngineMetrics) -> None:
+        """A pod answered."""
+
+    def failed(self, address: str, error: ScrapeError) -> None:
+        """A scrape brought nothing; what is known of the pod's load grows old."""
+
+
+class Scraper:
+    """The scrapes of all pods that are followed; to be entered and left, which ends them.
+
+    A pod's first scrape comes at a random moment of the first interval, so that the scrapes of pods that
+    came together stay apart. At most one scrape of a pod is under way at any time, over one connection. A pod
+    that answers with something that is not an engine's metrics is asked less and less often.
+
+    Args:
+        sink: Gets the answers.
+        wanted_interval_s: Between two scrapes of a pod; see `interval_s` for many pods.
+        timeout_s: Of one scrape.
+        spread: A number from 0 up to 1, another one each time.
+    """
+
+    def __init__(
+        self,
+        sink: ScrapeSink,
+        wanted_interval_s: float,
+        *,
+        timeout_s: float = _TIMEOUT_S,
+        spread: Callable[[], float] = random.random,
+    ) -> None:
+        self._sink = sink
+        self._wanted_interval_s = wanted_interval_s
+        self._timeout_s = timeout_s
+        self._spread = spread
+        self._tasks: dict[str, asyncio.Task[None]] = {}
+        self._troubles: dict[str, str] = {}
+        self._told: dict[str, tuple[str, float]] = {}
+        self._room = asyncio.Semaphore(_LONG_ANSWERS)
+        self._session: aiohttp.ClientSession | None = None
+
+    async def __aenter__(self) -> Self:
+        self._session = scrape_session(self._timeout_s)
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        tasks = list(self._tasks.values())
+        for address in tuple(self._tasks):
+            self.forget(address)
+        await asyncio.gather(*tasks, return_exceptions=True)
+        if self._session is not None:
+            await self._session.close()
+
+    @property
+    def interval_s(self) -> float:
+        """Seconds between two scrapes of a pod, with as many pods as there are now."""
+        return interval_s(self._wanted_interval_s, len(self._tasks))
+
+    @property
+    def troubles(self) -> dict[str, str]:
+        """What kind of trouble the last scrape had, for the pods whose last scrape did."""
+        return dict(self._troubles)
+
+    def follow(self, address: str) -> None:
+        """Scrapes a pod from now on. Needs a running loop."""
+        if address not in self._tasks:
+            task = asyncio.create_task(self._run(address), name=f"scrape {address}")
+            task.add_done_callback(_ended)
+            self._tasks[address] = task
+
+    def forget(self, address: str) -> None:
+        """No longer scrapes a pod; nothing of it reaches the sink any more."""
+        if task := self._tasks.pop(address, None):
+            task.cancel()
+        self._troubles.pop(address, None)
+        self._told.pop(address, None)
+
+    async def _run(self, address: str) -> None:
+        loop = asyncio.get_running_loop()
+        due = loop.time() + self._spread() * self.interval_s
+        wrong = 0
+        while True:
+            await asyncio.sleep(max(0.0, due - loop.time()))
+            wrong = 0 if await self._scrape(address) else wrong + 1
+            due = max(due + after_failures_s(self.interval_s, wrong), loop.time())
+
+    async def _scrape(self, address: str) -> bool:
+        """Whether the pod is to be asked again as usual."""
+        assert self._session is not None  # noqa: S101 - follow() is only called inside of the context
+        try:
+            metrics = await fetch(self._session, address, self._room)
+        except ScrapeError as error:
+            self._failed(address, error)
+            self._sink.failed(address, error)
+            return not error.is_answer
+        else:
+            self._troubles.pop(address, None)
+            self._better(address)
+            self._sink.scraped(address, metrics)
+            return True
+
+    def _failed(self, address: str, error: ScrapeError) -> None:
+        """One line when a pod's trouble begins or becomes another; not for each scrape, whatever it says."""
+        self._troubles[address] = error.kind
+        now_s = asyncio.get_running_loop().time()
+        kind, told_s = self._told.get(address, ("", -inf))
+        if kind != error.kind and now_s - told_s >= _TOLD_EVERY_S:
+            _LOG.warning("pod %s: %s; what is known of its load grows old", address, error)
+            self._told[address] = (error.kind, now_s)
+
+    def _better(self, address: str) -> None:
+        kind, told_s = self._told.get(address, ("", -inf))
+        if kind:
+            _LOG.info("pod %s: its metrics can be read again", address)
+            self._told[address] = ("", told_s)
+
+
+def _ended(task: asyncio.Task[None]) -> None:
+    """A scrape's task ends by being cancelled, or by a fault of ours that must not go unseen."""
+    if not task.cancelled() and (error := task.exception()):
+        _LOG.error("%s ended: %r", task.get_name(), error, exc_info=error)

@@ -1,0 +1,200 @@
+"""Tokens from an engine's /tokenize, which knows the chat template, the tools and what images become."""
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Annotated, Any, Final
+
+import aiohttp
+import msgspec
+import numpy as np
+import orjson
+
+from kvtier_scorer.picker.engines.tokenization.breaker import Breaker
+from kvtier_scorer.picker.engines.tokenization.tokenizer import TokenIds
+from kvtier_scorer.picker.gateway.bodies.fields import MESSAGE
+from kvtier_scorer.scheduling.model import Prompt
+
+_LOG: Final = logging.getLogger(__name__)
+_OK: Final = 200
+_FAULT: Final = 500
+_COMPLETION: Final = ("model", "prompt", "add_special_tokens")
+_CHAT: Final = (
+    "model", "messages", "add_generation_prompt", "continue_final_message", "add_special_tokens",
+    "chat_template", "chat_template_kwargs", "mm_processor_kwargs", "tools",
+)  # fmt: skip
+"""What decides the tokens (vLLM 0.32, entrypoints/serve/tokenize/protocol.py)."""
+_DRAWS: Final = 4
+"""Pods that are looked at for one that may be asked."""
+_ASKED_A_POD: Final = 32
+"""At a time: each is a connection."""
+_MORE_TOKENS: Final = 1 << 15
+"""Than bytes asked about: a chat template's own, and images that are named by a short address."""
+_TOKEN_BYTES: Final = 12
+_ANSWER_BYTES: Final = 4096
+"""Of an answer, beside its tokens."""
+_MOST_ANSWER_BYTES: Final = 16 << 20
+_MOST_HELD_BYTES: Final = 32 << 20
+"""Of all answers that are being read."""
+_PIECE_BYTES: Final = 64 << 10
+_SLOW: Final = 0.5
+"""Part of the time for an answer; a pod that takes more, some times in a row, is not asked for a while."""
+_TOLD_EVERY_S: Final = 10.0
+
+
+class _WrongAnswerError(ValueError):
+    """An answer that no engine gives, in a word."""
+
+
+_NO_ANSWER: Final = (
+    aiohttp.ClientError, TimeoutError, OSError, ValueError, msgspec.MsgspecError,
+)  # fmt: skip
+
+
+class _Answer(msgspec.Struct):
+    tokens: list[Annotated[int, msgspec.Meta(ge=0, lt=1 << 32)]]
+
+
+_ANSWER: Final = msgspec.json.Decoder(_Answer)
+
+
+class AskEngine:
+    """Asks one of the ready pods; estimates where none answers in time.
+
+    Args:
+        address: Names a ready pod (`ip:port`), another one each time if there are several; None without one.
+        timeout_s: For one prompt.
+        clock: In seconds.
+    """
+
+    def __init__(
+        self,
+        address: Callable[[], str | None],
+        timeout_s: float,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._address = address
+        self._timeout_s = timeout_s
+        self._clock = clock
+        self._breaker = Breaker(clock)
+        self._session: aiohttp.ClientSession | None = None
+        self._held_bytes = 0
+        self._trouble = ""
+        self._told_s = float("-inf")
+
+    @property
+    def left_alone(self) -> int:
+        """Pods that are not asked for now, because they do not answer, or too slowly."""
+        return self._breaker.open
+
+    def question(self, prompt: Prompt, body: Mapping[str, Any]) -> bytes | None:
+        """What to ask of a chat or a completion with one prompt; of nothing else."""
+        question = _question(prompt, body)
+        try:
+            return None if question is None else orjson.dumps(question)
+        except orjson.JSONEncodeError:  # fields that are no part of the prompt are not read before
+            return None
+
+    async def tokenize(self, question: bytes) -> TokenIds | None:
+        """Tokens as an engine tells them."""
+        drawn = (self._address() for _ in range(_DRAWS))
+        address = next((each for each in drawn if each is not None and self._breaker.may_ask(each)), None)
+        if address is None:
+            return None
+        asked_s = self._clock()
+        try:
+            tokens = await self._ask(address, question)
+        except _NO_ANSWER as error:
+            self._breaker.failed(address)
+            self._tell(str(error) if isinstance(error, _WrongAnswerError) else type(error).__name__)
+            return None
+        if self._clock() - asked_s > _SLOW * self._timeout_s:
+            self._breaker.failed(address)
+            self._tell("it is slow")
+        else:
+            self._breaker.answered(address)
+            self._tell("")
+        return tokens
+
+    async def close(self) -> None:
+        """Closes the connections."""
+        if self._session is not None:
+            await self._session.close()
+
+    async def _ask(self, address: str, question: bytes) -> TokenIds | None:
+        if self._session is None:
+            self._session = _session(self._timeout_s)
+        async with self._session.post(
+            f"http://{address}/tokenize", data=question, allow_redirects=False
+        ) as response:
+            if response.status >= _FAULT:
+                raise _WrongAnswerError(f"status {response.status}")
+            if response.status != _OK:  # the engine refuses the request itself, and will say so
+                return None
+            if response.headers.get("Content-Encoding", "identity") != "identity":
+                raise _WrongAnswerError("its answer is packed")
+            tokens = _ANSWER.decode(await self._body(response, len(question) + _MORE_TOKENS)).tokens
+        if len(tokens) > len(question) + _MORE_TOKENS:
+            raise _WrongAnswerError("it has more tokens than the prompt can have")
+        return np.array(tokens, np.uint32)
+
+    async def _body(self, response: aiohttp.ClientResponse, most_tokens: int) -> bytes:
+        """The body; its connection is closed, not drained, where there is too much of it."""
+        most = min(_MOST_ANSWER_BYTES, _ANSWER_BYTES + _TOKEN_BYTES * most_tokens)
+        parts: list[bytes] = []
+        size = 0
+        try:
+            while part := await response.content.read(_PIECE_BYTES):
+                size += len(part)
+                self._held_bytes += len(part)
+                _bounded(size, most)
+                _bounded(self._held_bytes, _MOST_HELD_BYTES)
+                parts.append(part)
+                await asyncio.sleep(0)
+            return b"".join(parts)
+        except BaseException:
+            response.close()
+            raise
+        finally:
+            self._held_bytes -= size
+
+    def _tell(self, trouble: str) -> None:
+        """One line when it begins to fail, and not for each of several pods that take turns."""
+        now_s = self._clock()
+        if trouble and not self._trouble and now_s - self._told_s >= _TOLD_EVERY_S:
+            _LOG.warning(
+                "/tokenize of the engines fails (%s); tokens are estimated, %d pods are not asked for now",
+                trouble, self._breaker.open,
+            )  # fmt: skip
+            self._told_s = now_s
+        self._trouble = trouble
+
+
+def _bounded(size: int, most: int) -> None:
+    if size > most:
+        raise _WrongAnswerError("its answer is too long")
+
+
+def _session(timeout_s: float) -> aiohttp.ClientSession:
+    return aiohttp.ClientSession(
+        connector=aiohttp.TCPConnector(limit=0, limit_per_host=_ASKED_A_POD),
+        timeout=aiohttp.ClientTimeout(total=timeout_s),
+        headers={"Content-Type": "application/json", "Accept-Encoding": "identity"},
+        cookie_jar=aiohttp.DummyCookieJar(),
+        auto_decompress=False,
+        trust_env=False,
+    )
+
+
+def _question(prompt: Prompt, body: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    """A body may have a field of another API too, so that the prompt tells which of them was read."""
+    names: Sequence[str]
+    text = body.get("prompt")
+    if isinstance(text, str) and text.encode() == prompt.text:
+        names = _COMPLETION
+    elif isinstance(body.get("messages"), list) and MESSAGE in prompt.text:
+        names = _CHAT
+    else:
+        return None
+    return {name: body[name] for name in names if body.get(name) is not None}

@@ -1,0 +1,1 @@
+"""What gateways ask: Envoy's external processing, served."""

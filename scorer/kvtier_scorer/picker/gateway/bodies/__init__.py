@@ -1,0 +1,59 @@
+"""Request bodies as prompts: one file an API, registered here by the path that follows any prefix."""
+
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from kvtier_scorer.picker.gateway.bodies.chat_completions import chat_completions
+from kvtier_scorer.picker.gateway.bodies.completions import completions
+from kvtier_scorer.picker.gateway.bodies.density import is_readable
+from kvtier_scorer.picker.gateway.bodies.embeddings import embeddings
+from kvtier_scorer.picker.gateway.bodies.fields import Body, parse_body
+from kvtier_scorer.picker.gateway.bodies.responses import responses
+from kvtier_scorer.scheduling.model import Prompt
+
+__all__ = ["APIS", "UNKNOWN_PROMPT", "api_of", "parsed", "read_prompt"]
+
+APIS: Final[Mapping[str, Callable[[Body], Prompt]]] = {
+    "/v1/chat/completions": chat_completions,
+    "/v1/completions": completions,
+    "/v1/responses": responses,
+    "/v1/embeddings": embeddings,
+}
+_VERSION: Final = "/v1/"
+
+UNKNOWN_PROMPT: Final = Prompt("", "", b"")
+"""Of a request that is not one of these APIs, or too dense to be read: it matches no prefix, and goes where
+there is room."""
+
+
+def api_of(path: str) -> Callable[[Body], Prompt] | None:
+    """Reads the bodies of a path, which has any prefix and query; None where none of these APIs is there."""
+    path = path.partition("?")[0].rstrip("/")
+    return APIS.get(path[max(path.rfind(_VERSION), 0) :])
+
+
+def parsed(path: str, body: bytes) -> tuple[Prompt, Body]:
+    """The prompt in a request's body, and that body; UNKNOWN_PROMPT and nothing where it is not looked at.
+
+    Args:
+        path: Of the request, with any prefix and query.
+        body: As the client sent it; of a path that is no API of ours it is not looked at, nor is one that
+            would be too many objects: engines may take it, and it costs the picker nothing.
+
+    Raises:
+        BadRequestError: The engines would not understand it either.
+    """
+    api = api_of(path)
+    if api is None or not is_readable(body):
+        return UNKNOWN_PROMPT, {}
+    fields = parse_body(body)
+    return api(fields), fields
+
+
+def read_prompt(path: str, body: bytes) -> Prompt:
+    """The prompt alone, as `parsed` tells it.
+
+    Raises:
+        BadRequestError: The engines would not understand the body either.
+    """
+    return parsed(path, body)[0]

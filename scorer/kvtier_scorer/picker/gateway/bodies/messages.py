@@ -1,0 +1,91 @@
+"""Messages of a conversation as a prompt's text."""
+
+from collections.abc import Iterable
+from typing import Any, Final
+
+from kvtier_scorer.picker.gateway.bodies.fields import (
+    CONTENT,
+    DIGEST,
+    MESSAGE,
+    NEXT,
+    PREAMBLE,
+    REST,
+    Body,
+    canonical,
+    digest,
+)
+
+_TEXT_KINDS: Final = frozenset({"text", "input_text", "output_text", "refusal", "thinking"})
+_MESSAGE_FIELDS: Final = frozenset({"role", "content", "type", "id", "status"})
+"""Read by themselves, or no part of a prompt: a Responses item's `id` and `status` are the server's notes."""
+_REFERENCE: Final = "item_reference"
+_REFERENCE_FIELDS: Final = _MESSAGE_FIELDS - {"id"}
+"""All that such an item says is which one it means."""
+
+
+def preamble(body: Body, fields: Iterable[str]) -> list[bytes]:
+    """What chat templates put before the first message, where it is given: tools above all.
+
+    Raises:
+        BadFieldError: One is nested too deeply.
+    """
+    return [
+        PREAMBLE + name.encode() + canonical(body[name], name)
+        for name in fields
+        if body.get(name) is not None
+    ]
+
+
+def conversation(messages: list[Any], field: str) -> list[bytes]:
+    """The messages, in their order. What is no message that is known here counts as a whole, by its digest.
+
+    Engines know forms of messages that this does not, and refuse by themselves what is none.
+
+    Raises:
+        BadFieldError: One is nested too deeply.
+    """
+    parts: list[bytes] = []
+    for place, item in enumerate(messages):
+        _message(item, f"{field}[{place}]", parts)
+    return parts
+
+
+def _message(message: object, field: str, parts: list[bytes]) -> None:
+    role = _role(message) if isinstance(message, dict) else None
+    if not isinstance(message, dict) or role is None:
+        parts += (MESSAGE, digest(message, field))
+        return
+    parts.append(MESSAGE + role.encode() + CONTENT)
+    content = message.get("content")
+    if isinstance(content, str):
+        parts.append(content.encode())
+    elif isinstance(content, list):
+        told = (_content_part(part, f"{field}.content[{place}]") for place, part in enumerate(content))
+        parts.append(NEXT.join(told))
+    elif content is not None:
+        # twice, for a list of this one part is another content
+        parts.append(DIGEST + digest(content, f"{field}.content"))
+    known = _REFERENCE_FIELDS if role == _REFERENCE else _MESSAGE_FIELDS
+    if not message.keys() <= known:
+        rest = {key: value for key, value in message.items() if key not in known and value is not None}
+        if rest:
+            parts.append(REST + canonical(rest, field))
+
+
+def _role(message: dict[str, Any]) -> str | None:
+    """Who speaks, or what the item is; None where that is no text."""
+    role = message.get("role")
+    if role is None:
+        role = message.get("type")
+    return role if isinstance(role, str) else None
+
+
+def _content_part(part: object, field: str) -> bytes:
+    """Text as it is; anything else, images by URL or by their data, as a digest."""
+    if isinstance(part, str):
+        return part.encode()
+    if isinstance(part, dict) and isinstance(kind := part.get("type"), str) and kind in _TEXT_KINDS:
+        for key in ("text", "refusal", "thinking"):
+            if isinstance(text := part.get(key), str):
+                return text.encode()
+    return digest(part, field)

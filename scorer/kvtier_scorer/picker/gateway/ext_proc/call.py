@@ -1,0 +1,183 @@
+"""One call is one HTTP request of a gateway: a question, its answer, and what became of it.
+
+The next message is read when the last one has been handled and its answer is on its way: what a gateway sends
+meanwhile waits in its own memory, held back by HTTP/2's flow control.
+"""
+
+import asyncio
+from collections.abc import Iterable
+from time import monotonic, perf_counter
+from typing import Final, Protocol
+
+import grpc
+
+from kvtier_scorer.errors import InternalError, NoRoomError, RefusedRequestError
+from kvtier_scorer.picker.gateway.bodies.budget import BodyBudget
+from kvtier_scorer.picker.gateway.ext_proc.requests import Requests
+from kvtier_scorer.picker.gateway.protocol.errors import ProtocolError
+from kvtier_scorer.picker.gateway.protocol.events import Answer, Question, Served
+from kvtier_scorer.picker.gateway.protocol.exchange import Exchange
+from kvtier_scorer.picker.gateway.protocol.names import REQUEST_ID
+from kvtier_scorer.picker.gateway.transport.limits import FIRST_MESSAGE_S, NEXT_MESSAGE_S, WRITE_S
+from kvtier_scorer.picker.gateway.transport.server import Context
+from kvtier_scorer.scheduling.model import Pick, PickRequest
+
+_NEVER: Final = float("inf")
+
+
+class Service(Protocol):
+    """What a call needs of the service."""
+
+    budget: BodyBudget
+    requests: Requests
+    draining: bool
+
+    def pick(self, request: PickRequest, begun_s: float, request_id: str) -> Pick:
+        """Pick, count and remember."""
+
+    def refused(self, error: RefusedRequestError) -> None:
+        """Count a refusal."""
+
+    def failed(self, error: Exception) -> InternalError:
+        """Tell of a fault of ours."""
+
+    def served(self, pick: Pick | None, served: Served) -> None:
+        """A response is on its way."""
+
+    def broken(self, error: ProtocolError) -> None:
+        """A gateway does not keep to the protocol."""
+
+
+class Call:
+    """One call.
+
+    Attributes:
+        answered: Whether an answer is on its way.
+        due_s: When, on the monotonic clock, the gateway must have done what is waited for.
+    """
+
+    __slots__ = (
+        "_context", "_exchange", "_interrupted", "_pick", "_reading", "_refusal", "_request_id", "_service",
+        "_share", "_task", "answered", "due_s",
+    )  # fmt: skip
+
+    def __init__(self, service: Service, context: Context) -> None:
+        self.answered = False
+        self.due_s = monotonic() + FIRST_MESSAGE_S
+        self._service = service
+        self._context = context
+        self._share = service.budget.share()
+        self._share.lost = self._lost
+        self._exchange = Exchange(self._share)
+        self._pick: Pick | None = None
+        self._request_id = ""
+        self._task: asyncio.Task[object] | None = None
+        self._reading = False
+        self._interrupted = False
+        self._refusal: RefusedRequestError | None = None
+
+    async def run(self) -> None:
+        """Answer messages until nothing more is to come."""
+        self._task = asyncio.current_task()
+        try:
+            await self._converse()
+        except asyncio.CancelledError:
+            if not self._interrupted:
+                raise  # by the gateway
+            assert self._task is not None  # noqa: S101 - it has just been cancelled
+            self._task.uncancel()
+            if self._refusal is not None:
+                await self._send(self._refuse(self._refusal))
+        finally:
+            self._share.give_back()
+        if self.due_s < monotonic():
+            await self._context.abort(grpc.StatusCode.DEADLINE_EXCEEDED, "the gateway took too long")
+
+    def end_unless_needed(self) -> None:
+        """End the call if the request has its endpoint and no response can be cut off by it."""
+        if self._reading and not self._needed:
+            self._interrupt()
+
+    def end_late(self) -> None:
+        """End the call: the gateway has not done in time what was waited for."""
+        self._interrupt()
+
+    @property
+    def _needed(self) -> bool:
+        return self._exchange.picking or self._exchange.responding
+
+    def _lost(self) -> None:
+        """Others needed the memory of this body, which is on its way in or out."""
+        if self._exchange.picking:
+            self._refusal = NoRoomError("the body took too long to come; send it again later")
+        self._interrupt()
+
+    def _interrupt(self) -> None:
+        if self._task is not None and not self._interrupted:
+            self._interrupted = True
+            self._task.cancel()
+
+    async def _converse(self) -> None:
+        read, exchange, service = self._context.read, self._exchange, self._service
+        while not exchange.finished and (self._needed or not service.draining):
+            self._reading = True
+            message: object = await read()
+            self._reading = False
+            self.due_s = _NEVER
+            if message is grpc.aio.EOF:
+                return
+            assert isinstance(message, bytes)  # noqa: S101 - grpcio deserializes nothing here
+            await self._take(message)
+            if exchange.picking:
+                self.due_s = monotonic() + NEXT_MESSAGE_S
+
+    async def _take(self, message: bytes) -> None:
+        try:
+            events = self._exchange.receive(message)
+        except ProtocolError as error:
+            self._service.broken(error)
+            await self._context.abort(grpc.StatusCode.INVALID_ARGUMENT, str(error))
+        except Exception as error:  # noqa: BLE001 - a fault of one request must end no other
+            await self._send(self._refuse(error))
+            return
+        for event in events:
+            if type(event) is Answer:
+                if event.refused is not None:
+                    self._service.refused(event.refused)
+                await self._send(event.messages)
+            elif type(event) is Question:
+                await self._ask(event)
+            elif type(event) is Served:
+                self._service.served(self._pick, event)
+                self._pick = None
+
+    async def _ask(self, question: Question) -> None:
+        begun_s = perf_counter()
+        service, share = self._service, self._share
+        self._request_id = question.head.headers.get(REQUEST_ID, "")
+        try:
+            request = service.requests.at_once(question)
+            if request is None:
+                share.pinned = True
+                request = await service.requests.later(question)
+            self._pick = pick = service.pick(request, begun_s, self._request_id)
+            answers: Iterable[bytes] = self._exchange.answer(pick.address)
+        except Exception as error:  # noqa: BLE001 - the request gets an answer, whatever it is
+            answers = self._refuse(error)
+        share.pinned = False
+        await self._send(answers)
+        share.give_back()
+
+    def _refuse(self, error: Exception) -> list[bytes]:
+        refused = error if isinstance(error, RefusedRequestError) else self._service.failed(error)
+        self._service.refused(refused)
+        return self._exchange.refuse(refused)
+
+    async def _send(self, messages: Iterable[bytes]) -> None:
+        """Send answers; when it returns, the gateway has taken them."""
+        write = self._context.write
+        for message in messages:
+            self.due_s = monotonic() + WRITE_S
+            self.answered = True  # a gateway may have it, and be gone, before this is told
+            await write(message)
+        self.due_s = _NEVER

@@ -1,0 +1,91 @@
+"""From what a gateway tells of a request to what the scheduler is asked."""
+
+import asyncio
+import re
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from typing import Final
+
+from kvtier_scorer.errors import BadRequestError
+from kvtier_scorer.picker.engines.tokenization.tokenizer import Tokenizer
+from kvtier_scorer.picker.gateway.bodies import UNKNOWN_PROMPT, density, parsed
+from kvtier_scorer.picker.gateway.protocol.events import Question
+from kvtier_scorer.picker.gateway.protocol.names import PRIORITY
+from kvtier_scorer.scheduling.model import PickRequest, Prompt
+
+_SWITCH_S: Final = 0.0005
+"""How long the thread that reads bodies keeps the interpreter's lock while the loop waits for it. Python's
+own 5 ms would be added to a neighbour's request at each of its system calls."""
+_WHOLE: Final = re.compile(r"\s*[+-]?[0-9]{1,10}\s*", re.ASCII)
+
+
+class Requests:
+    """Reads requests: those that take no time at once, the others on one thread, one after the other.
+
+    What a body becomes as objects is many times its size, and is held for one body at a time.
+
+    Args:
+        tokenizer: Finds true tokens; None to estimate, which needs no waiting.
+    """
+
+    def __init__(self, tokenizer: Tokenizer | None) -> None:
+        self._tokenizer = tokenizer
+        self._thread = ThreadPoolExecutor(1, "bodies")
+        density.warm()
+        sys.setswitchinterval(_SWITCH_S)
+
+    def at_once(self, question: Question) -> PickRequest | None:
+        """What is asked for, its tokens estimated; None where `later` has to tell.
+
+        Raises:
+            BadRequestError: The body, or the priority, makes no sense.
+        """
+        body = question.body
+        if body is None:
+            return _request(question, UNKNOWN_PROMPT)
+        if self._tokenizer is not None or not density.is_light(body):
+            return None
+        return _request(question, parsed(question.head.path, body)[0])
+
+    async def later(self, question: Question) -> PickRequest:
+        """What is asked for, with its true tokens where they can be had.
+
+        Raises:
+            BadRequestError: The body, or the priority, makes no sense.
+        """
+        if question.body is None or density.is_light(question.body):
+            request, to_tokenize = self._read(question)
+        else:
+            loop = asyncio.get_running_loop()
+            request, to_tokenize = await loop.run_in_executor(self._thread, self._read, question)
+        if self._tokenizer is None or to_tokenize is None:
+            return request
+        tokens = await self._tokenizer.tokenize(to_tokenize)
+        if tokens is None:
+            return request
+        prompt = Prompt(request.prompt.model, request.prompt.salt, b"", tokens)
+        return PickRequest(prompt, request.subset, request.priority)
+
+    def close(self) -> None:
+        """Waits for nothing: what is read now is for nobody."""
+        self._thread.shutdown(wait=False, cancel_futures=True)
+
+    def _read(self, question: Question) -> tuple[PickRequest, bytes | None]:
+        prompt, fields = parsed(question.head.path, question.body or b"")
+        request = _request(question, prompt)
+        if self._tokenizer is None or prompt is UNKNOWN_PROMPT or prompt.token_ids is not None:
+            return request, None
+        return request, self._tokenizer.question(prompt, fields)
+
+
+def _request(question: Question, prompt: Prompt) -> PickRequest:
+    head = question.head
+    return PickRequest(prompt, head.subset, _priority(head.headers.get(PRIORITY)))
+
+
+def _priority(text: str | None) -> int:
+    if text is None:
+        return 0
+    if _WHOLE.fullmatch(text) is None:
+        raise BadRequestError(f"{PRIORITY}: must be a whole number of at most 10 digits")
+    return int(text)

@@ -1,0 +1,188 @@
+"""The service that gateways call, and what all of its calls share."""
+
+import asyncio
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from time import monotonic, perf_counter
+from typing import Final
+
+import grpc
+
+from kvtier_scorer.errors import InternalError, RefusedRequestError
+from kvtier_scorer.picker.gateway.bodies.budget import BodyBudget
+from kvtier_scorer.picker.gateway.ext_proc.call import Call
+from kvtier_scorer.picker.gateway.ext_proc.requests import Requests
+from kvtier_scorer.picker.gateway.protocol.errors import GatewayMisconfiguredError, ProtocolError
+from kvtier_scorer.picker.gateway.protocol.events import Served
+from kvtier_scorer.picker.gateway.transport.cut_off import cut_off
+from kvtier_scorer.picker.gateway.transport.premature import BRIEF_S, PrematureResets
+from kvtier_scorer.picker.gateway.transport.server import Context, Methods
+from kvtier_scorer.picker.gateway.transport.tarpit import Tarpit
+from kvtier_scorer.picker.observability.occasionally import Occasionally
+from kvtier_scorer.picker.observability.plain import plain, where
+from kvtier_scorer.picker.observability.tallies import Tallies
+from kvtier_scorer.scheduling.model import Pick, PickRequest
+from kvtier_scorer.scheduling.scheduler import Scheduler
+
+_LOG: Final = logging.getLogger(__name__)
+_PATH: Final = "/envoy.service.ext_proc.v3.ExternalProcessor/Process"
+_LOOK_S: Final = 1.0
+SUSPECTED_S: Final = 0.05
+"""That a call waits on a connection that resets its calls: one that is reset meanwhile has cost little."""
+_SERVER_ERROR: Final = 500
+
+
+@dataclass(slots=True)
+class ExtProc:
+    """The service.
+
+    Attributes:
+        scheduler: Picks.
+        tallies: Counts.
+        budget: Memory for bodies.
+        requests: Reads them.
+        clock: Of the scheduler.
+        heard: Keeps trouble that comes with each request from filling the log.
+        draining: Calls end once neither their request nor their response needs them.
+    """
+
+    scheduler: Scheduler
+    tallies: Tallies
+    budget: BodyBudget
+    requests: Requests
+    clock: Callable[[], float]
+    heard: Occasionally
+    draining: bool = False
+    _calls: set[Call] = field(default_factory=set)
+    _resets: PrematureResets = field(default_factory=PrematureResets)
+    _tarpit: Tarpit = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._tarpit = Tarpit(self._cut_off)
+
+    @property
+    def calls(self) -> int:
+        """Calls that are open."""
+        return len(self._calls)
+
+    def methods(self) -> Methods:
+        """What a server serves."""
+        return {_PATH: grpc.stream_stream_rpc_method_handler(self._process)}
+
+    def drain(self) -> None:
+        """From now on a call ends once nothing needs it, rather than with the response."""
+        self.draining = True
+        self._tarpit.release()
+        for call in tuple(self._calls):
+            call.end_unless_needed()
+
+    async def end_late_calls(self) -> None:
+        """Ends, until it is cancelled, calls whose gateway does not do what is waited for.
+
+        One look a second at all calls costs less than a timer for each message.
+        """
+        while True:
+            await asyncio.sleep(_LOOK_S)
+            now_s = monotonic()
+            for call in tuple(self._calls):
+                if call.due_s < now_s:
+                    call.end_late()
+
+    def pick(self, request: PickRequest, begun_s: float, request_id: str) -> Pick:
+        """Pick, count and remember.
+
+        Raises:
+            RefusedRequestError: The client gets an answer in place of an endpoint.
+        """
+        pick = self.scheduler.pick(request, self.clock())
+        self.scheduler.sent(pick)
+        self.tallies.picked(pick, perf_counter() - begun_s)
+        if _LOG.isEnabledFor(logging.DEBUG):
+            matched = {tier.label: tokens for tier, tokens in pick.matched_tokens.items()}
+            _LOG.debug(
+                "request %s goes to %s",
+                plain(request_id) or "-",
+                pick.pod_name,
+                extra={
+                    "request_id": plain(request_id),
+                    "pod": pick.pod_name,
+                    "endpoint": pick.address,
+                    "model": plain(request.prompt.model),
+                    "prompt_tokens": pick.prompt_tokens,
+                    "matched_tokens": matched,
+                    "score": round(pick.score, 4),
+                },
+            )
+        return pick
+
+    def refused(self, error: RefusedRequestError) -> None:
+        """Count a refusal, and tell of it; of each kind once in a while."""
+        self.tallies.refused(error.status)
+        if isinstance(error, InternalError):
+            return  # `failed` has told
+        if isinstance(error, GatewayMisconfiguredError):
+            level = logging.ERROR
+        elif error.status >= _SERVER_ERROR:
+            level = logging.WARNING
+        else:
+            level = logging.INFO
+        self.heard.tell(level, type(error), "refused with %d: %s", error.status, error)
+
+    def failed(self, error: Exception) -> InternalError:
+        """Tell of a fault of ours, whose request gets an answer all the same."""
+        self.heard.tell(logging.ERROR, type(error), "a request could not be picked for: %s", where(error))
+        return InternalError()
+
+    def served(self, pick: Pick | None, served: Served) -> None:
+        """A response is on its way: learn which pod it came from, if not from the one that was picked."""
+        self.tallies.answered(served.status)
+        if pick is not None and served.endpoint and served.endpoint != pick.address:
+            self.tallies.served_elsewhere += 1
+            self.scheduler.served(pick, served.endpoint)
+
+    def broken(self, error: ProtocolError) -> None:
+        """A gateway does not keep to the protocol."""
+        self.heard.tell(
+            logging.WARNING, ProtocolError, "the gateway does not keep to the protocol: %s", error
+        )
+
+    async def _process(self, _: object, context: Context) -> None:
+        peer, begun_s = context.peer(), monotonic()
+        call: Call | None = None
+        premature = False
+        try:
+            if self._resets.suspects(peer):
+                await asyncio.sleep(SUSPECTED_S)
+            call = Call(self, context)
+            self._calls.add(call)
+            await call.run()
+        except asyncio.CancelledError:
+            premature = (call is None or not call.answered) and monotonic() - begun_s < BRIEF_S
+            raise
+        finally:
+            if call is not None:
+                self._calls.discard(call)
+            self._resets.ended(peer, premature=premature)
+            if premature and self._resets.suspects(peer) and not self.draining:
+                await self._held_up(peer)
+
+    async def _held_up(self, peer: str) -> None:
+        if self._tarpit.is_full:
+            self._cut_off(peer)
+        else:
+            await self._tarpit.hold(peer)
+
+    def _cut_off(self, peer: str) -> None:
+        """End the connection of a client that resets its calls, if it has not changed for the better."""
+        if not self._resets.suspects(peer):
+            return
+        self._resets.forget(peer)  # gone by itself or not: its port may be another client's next
+        if cut_off(peer):
+            self.tallies.cut_off += 1
+            self.heard.tell(
+                logging.WARNING,
+                ConnectionAbortedError,
+                "the connection of %s is ended: it reset most of its calls before they were answered",
+                peer,
+            )

@@ -1,0 +1,112 @@
+"""The messages that the picker sends, as bytes."""
+
+from collections.abc import Iterator
+from typing import Final
+
+from envoy.config.core.v3.base_pb2 import HeaderValueOption
+from envoy.service.ext_proc.v3.external_processor_pb2 import CommonResponse, ProcessingResponse
+
+from kvtier_scorer.errors import RefusedRequestError
+from kvtier_scorer.picker.gateway.protocol.error_body import error_body
+from kvtier_scorer.picker.gateway.protocol.names import DESTINATION, METADATA_NAMESPACE, SERVED
+
+CHUNK_BYTES: Final = 62_000
+"""Body in one message: 64,000 bytes are the most that Envoy takes, less room for the message around it
+(gateway-api-inference-extension v1.5.0, pkg/common/envoy, bodyByteLimit)."""
+_OVERWRITE: Final = HeaderValueOption.OVERWRITE_IF_EXISTS_OR_ADD
+
+
+def destination(endpoint: str, content_length: int | None) -> bytes:
+    """Answer to request headers: where the request goes.
+
+    Args:
+        endpoint: `ip:port`, in header and metadata alike.
+        content_length: Bytes of the body, which is sent on unchanged but in chunks, so that Envoy drops the
+            client's header; None where there is no body. Gateways that forbid to set it ignore this.
+    """
+    response = ProcessingResponse()
+    _set_destination(response, response.request_headers.response, endpoint)
+    if content_length is not None:
+        _set_header(response.request_headers.response, "content-length", str(content_length))
+    return bytes(response.SerializeToString())
+
+
+def buffered_destination(endpoint: str) -> bytes:
+    """Answer to a buffered body: where the request goes. The headers have been let through before."""
+    response = ProcessingResponse()
+    _set_destination(response, response.request_body.response, endpoint)
+    return bytes(response.SerializeToString())
+
+
+def request_body(body: bytes, *, end_of_stream: bool) -> Iterator[bytes]:
+    """The request's body as it was, in chunks; the last one ends it if `end_of_stream`.
+
+    Each is made when it is asked for: a long body twice in memory, and all of it at once, would be felt.
+    """
+    return _chunks("request_body", body, end_of_stream=end_of_stream)
+
+
+def response_headers(endpoint: str | None) -> bytes:
+    """Answer to response headers: lets them through, and tells the client which endpoint answered."""
+    response = ProcessingResponse()
+    response.response_headers.SetInParent()
+    if endpoint is not None:
+        _set_header(response.response_headers.response, SERVED, endpoint)
+    return bytes(response.SerializeToString())
+
+
+def response_body(body: bytes, *, end_of_stream: bool) -> Iterator[bytes]:
+    """The response's body as it was, in chunks."""
+    return _chunks("response_body", body, end_of_stream=end_of_stream)
+
+
+def refusal(refused: RefusedRequestError) -> bytes:
+    """An answer of the picker's own to the client."""
+    response = ProcessingResponse()
+    immediate = response.immediate_response
+    immediate.status.code = refused.status
+    immediate.body = error_body(refused)
+    immediate.details = f"kvtier_picker_{refused.status}"
+    headers = {"content-type": "application/json"}
+    if refused.retry_after_s is not None:
+        headers["retry-after"] = str(refused.retry_after_s)
+    for name, value in headers.items():
+        option = immediate.headers.set_headers.add(append_action=_OVERWRITE)
+        option.header.key = name
+        option.header.raw_value = value.encode()
+    return bytes(response.SerializeToString())
+
+
+def _chunks(kind: str, body: bytes, *, end_of_stream: bool) -> Iterator[bytes]:
+    for start in range(0, max(len(body), 1), CHUNK_BYTES):
+        response = ProcessingResponse()
+        streamed = getattr(response, kind).response.body_mutation.streamed_response
+        streamed.body = body[start : start + CHUNK_BYTES]
+        streamed.end_of_stream = end_of_stream and start + CHUNK_BYTES >= len(body)
+        yield bytes(response.SerializeToString())
+
+
+def _set_destination(response: ProcessingResponse, common: CommonResponse, endpoint: str) -> None:
+    common.clear_route_cache = True
+    _set_header(common, DESTINATION, endpoint)
+    metadata = response.dynamic_metadata.fields[METADATA_NAMESPACE].struct_value
+    metadata.fields[DESTINATION].string_value = endpoint
+
+
+def _set_header(common: CommonResponse, name: str, value: str) -> None:
+    # a client may have sent such a header itself
+    option = common.header_mutation.set_headers.add(append_action=_OVERWRITE)
+    option.header.key = name
+    option.header.raw_value = value.encode()
+
+
+def _passed(kind: str) -> bytes:
+    response = ProcessingResponse()
+    getattr(response, kind).SetInParent()
+    return bytes(response.SerializeToString())
+
+
+PASS_REQUEST_HEADERS: Final = _passed("request_headers")
+PASS_REQUEST_TRAILERS: Final = _passed("request_trailers")
+PASS_RESPONSE_BODY: Final = _passed("response_body")
+PASS_RESPONSE_TRAILERS: Final = _passed("response_trailers")

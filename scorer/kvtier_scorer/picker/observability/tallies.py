@@ -1,0 +1,92 @@
+"""Counts what the picker does, in plain numbers: a request pays for counting, a scrape for showing.
+
+prometheus-client's own counters take a lock each time; ten of them for each request would cost a tenth of
+what a pick costs.
+"""
+
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+from kvtier_scorer.picker.engines.metrics_scrape.engine_metrics import HitTokens
+from kvtier_scorer.scheduling.model import Pick
+from kvtier_scorer.tier import Tier
+
+DECISION_BUCKETS_S: Final = (
+    0.0001, 0.0002, 0.0003, 0.0005, 0.00075, 0.001, 0.0015, 0.002, 0.003, 0.005, 0.01, 0.025, 0.05, 0.1, 0.5,
+)  # fmt: skip
+
+
+@dataclass(slots=True)
+class Tallies:
+    """Everything that is counted, since the start.
+
+    Attributes:
+        picks: Requests sent to each pod, by its name and address.
+        refusals: Requests refused, by HTTP status.
+        responses: Responses seen, by HTTP status; 0 where a gateway did not tell.
+        decisions: Picks by how long they took: one place for each of DECISION_BUCKETS_S, and one above.
+        decision_s: Sum of these times.
+        prompt_tokens: Of all picked requests' prompts.
+        matched_tokens: Of those, believed to be in each tier of the picked pod.
+        confirmed: What the engines say of their caches.
+        served_elsewhere: Responses from another pod than was picked.
+        cut_off: Connections ended for rapid resets.
+    """
+
+    picks: Counter[tuple[str, str]] = field(default_factory=Counter)
+    refusals: Counter[int] = field(default_factory=Counter)
+    responses: Counter[int] = field(default_factory=Counter)
+    decisions: list[int] = field(default_factory=lambda: [0] * (len(DECISION_BUCKETS_S) + 1))
+    decision_s: float = 0.0
+    prompt_tokens: int = 0
+    matched_tokens: dict[Tier, int] = field(default_factory=lambda: dict.fromkeys(Tier, 0))
+    confirmed: HitTokens = field(default_factory=HitTokens)
+    served_elsewhere: int = 0
+    cut_off: int = 0
+
+    def picked(self, pick: Pick, seconds: float) -> None:
+        """A request got its pod."""
+        self.picks[pick.pod_name, pick.address] += 1
+        self.decisions[bisect_left(DECISION_BUCKETS_S, seconds)] += 1
+        self.decision_s += seconds
+        self.prompt_tokens += pick.prompt_tokens
+        for tier, tokens in pick.matched_tokens.items():
+            self.matched_tokens[tier] += tokens
+
+    def refused(self, status: int) -> None:
+        """A client got an answer of the picker's own."""
+        self.refusals[status] += 1
+
+    def answered(self, status: int) -> None:
+        """An engine's answer is on its way to its client."""
+        self.responses[status] += 1
+
+    def hits(self, address: str, grown: HitTokens) -> None:
+        """An engine's counters grew by so much."""
+        del address
+        total = self.confirmed
+        self.confirmed = HitTokens(
+            total.queries + grown.queries,
+            total.hits + grown.hits,
+            total.external_queries + grown.external_queries,
+            total.external_hits + grown.external_hits,
+        )
+
+    def copy(self) -> "Tallies":
+        """The same counts, which do not change any more."""
+        return replace(
+            self,
+            picks=self.picks.copy(),
+            refusals=self.refusals.copy(),
+            responses=self.responses.copy(),
+            decisions=self.decisions.copy(),
+            matched_tokens=self.matched_tokens.copy(),
+        )
+
+    def forget_pods(self, is_there: Callable[[str, str], bool]) -> None:
+        """Drop the counts of pods that have left: names come and go without end."""
+        for name, address in [key for key in self.picks if not is_there(*key)]:
+            del self.picks[name, address]

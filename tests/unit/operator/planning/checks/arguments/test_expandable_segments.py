@@ -1,0 +1,44 @@
+import pytest
+from tests.cases.checks import PASS, REJECT, says, verdict
+from tests.cases.planning import resource
+
+from kvtier_operator.api.resource import KVCacheTier
+from kvtier_operator.planning.checks.arguments.expandable_segments import expandable_segments
+
+
+def one(name: str, value: str, *arguments: str) -> KVCacheTier:
+    return resource(engine={"env": [{"name": name, "value": value}], "extraArgs": [*arguments]})
+
+
+@pytest.mark.parametrize("name", ["PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_ALLOC_CONF", "PYTORCH_HIP_ALLOC_CONF"])
+@pytest.mark.parametrize(
+    "value",
+    [
+        "expandable_segments:True",
+        "max_split_size_mb:512, expandable_segments : true",
+        "expandable_segments:1",
+    ],
+)
+def test_segments_that_may_be_mapped_elsewhere(name: str, value: str) -> None:
+    result = verdict(expandable_segments, one(name, value))
+    says(result, REJECT, "ExpandableSegments", name, "--enable-cumem-allocator")
+    assert result.field == f"spec.engine.env[{name}]"
+
+
+@pytest.mark.parametrize(
+    "value", ["", "expandable_segments:False", "max_split_size_mb:512", "expandable_segments"]
+)
+def test_others_are_well(value: str) -> None:
+    says(verdict(expandable_segments, one("PYTORCH_CUDA_ALLOC_CONF", value)), PASS, "Passed")
+
+
+@pytest.mark.parametrize("argument", ["--enable-sleep-mode", "--enable_cumem", "--enable-cumem-allocator"])
+def test_a_cache_with_a_pool_of_its_own(argument: str) -> None:
+    given = one("PYTORCH_CUDA_ALLOC_CONF", "expandable_segments:True", argument)
+    says(verdict(expandable_segments, given), PASS, "Passed")
+
+
+def test_a_variable_from_elsewhere_is_not_known() -> None:
+    source = {"configMapKeyRef": {"name": "torch", "key": "conf"}}
+    given = resource(engine={"env": [{"name": "PYTORCH_CUDA_ALLOC_CONF", "valueFrom": source}]})
+    says(verdict(expandable_segments, given), PASS, "Passed")

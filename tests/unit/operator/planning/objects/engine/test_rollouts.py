@@ -1,0 +1,73 @@
+"""Which change of a spec replaces which pods (docs/user-guide/kubernetes.md, Change tiers)."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+from tests.cases.planning import resource
+
+from kvtier_operator.planning.objects import build_objects
+from kvtier_operator.planning.observed import Observed
+from kvtier_operator.planning.planner import make_plan
+from kvtier_operator.planning.pod.image_source import ImageSource, image_source
+
+ENGINE, PICKER = "case-engine", "case-picker"
+BASE: Mapping[str, Any] = {"engine": {"tensorParallelSize": 2, "gpuMemory": "80Gi"}}
+
+
+def templates(images: ImageSource | None = None, **spec: Any) -> dict[str, Any]:  # noqa: ANN401 - as in YAML
+    """Pod templates by name of their Deployment."""
+    observed = Observed(images=images or ImageSource())
+    built = build_objects(make_plan(resource(**{**BASE, **spec}), observed))
+    return {
+        each["metadata"]["name"]: each["spec"]["template"] for each in built if each["kind"] == "Deployment"
+    }
+
+
+@pytest.mark.parametrize(
+    ("changes", "replaced"),
+    [
+        ({"replicas": 3}, []),
+        ({"replicas": 9}, [PICKER]),
+        ({"cpu": "200Gi"}, [ENGINE, PICKER]),
+        ({"tiers": {"cpu": {"capacity": "100Gi", "hugepages": {"policy": "Require"}}}}, [ENGINE]),
+        ({"tiers": {"cpu": {"capacity": "100Gi", "memlock": {"policy": "Require"}}}}, [ENGINE]),
+        ({"engine": {**BASE["engine"], "extraArgs": ["--enforce-eager"]}}, [ENGINE]),
+        ({"engine": {**BASE["engine"], "drainSeconds": 300}}, [ENGINE, PICKER]),
+        ({"engine": {**BASE["engine"], "gpuMemory": "141Gi"}}, [PICKER]),
+        ({"engine": {**BASE["engine"], "kvCacheMemory": "30Gi"}}, [ENGINE, PICKER]),
+        ({"router": {"weights": {"cpuPrefix": 3}}}, [PICKER]),
+        ({"router": {"flavor": "gaie"}}, [PICKER]),
+        ({"router": {"resources": {"limits": {"cpu": "500m"}}}}, [PICKER]),
+        ({"router": {"nodeSelector": {"pool": "general"}}}, [PICKER]),
+        ({"engine": {**BASE["engine"], "priorityClassName": "inference"}}, [ENGINE]),
+        ({"imagePullSecrets": [{"name": "mirror"}]}, [ENGINE, PICKER]),
+        ({"router": {"gateway": {"parentRef": {"name": "g"}, "provider": "agentgateway"}}}, []),
+        ({"observability": {"serviceMonitor": True, "dashboard": True}}, []),
+    ],
+    ids=str,
+)
+def test_a_change_replaces_only_the_pods_that_it_concerns(
+    changes: Mapping[str, Any], replaced: list[str]
+) -> None:
+    before, after = templates(), templates(**changes)
+    assert {name for name in before if before[name] != after[name]} == set(replaced)
+
+
+@pytest.mark.parametrize(
+    ("settings", "replaced"),
+    [
+        ({"references": ["lmcache=a/b:1", "vllm=a/c:1", "pickerGaie=a/d:1"]}, []),
+        ({"repository": "kvtier/operator", "references": ["engine=kvtier/engine:0.1.0"]}, []),
+        ({"references": ["pickerLlmD=a/b:1"]}, [PICKER]),
+        ({"references": ["doctor=a/b:1"]}, [ENGINE]),
+        ({"registry": "registry.example"}, [ENGINE, PICKER]),
+        ({"pull_secrets": ["mirror"]}, [ENGINE, PICKER]),
+    ],
+    ids=str,
+)
+def test_an_installation_s_images_replace_only_the_pods_that_have_them(
+    settings: Mapping[str, Any], replaced: list[str]
+) -> None:
+    before, after = templates(), templates(image_source(**settings))
+    assert {name for name in before if before[name] != after[name]} == set(replaced)

@@ -1,0 +1,130 @@
+"""Where images come from: published, from another registry, or as an installation names them."""
+
+import pytest
+from tests.cases.planning import resource
+
+from kvtier_operator.api.resource import KVCacheTier
+from kvtier_operator.errors import InvalidInputError
+from kvtier_operator.planning.objects import build_objects
+from kvtier_operator.planning.observed import Observed
+from kvtier_operator.planning.planner import make_plan
+from kvtier_operator.planning.pod.image_source import ImageSource, image_source
+from kvtier_operator.planning.pod.images import PICKERS, PUBLISHED, ImageName
+
+BACKENDS = ("KVTier", "Native", "LMCache", "LMCacheMP")
+REGISTRY = "registry.example:5000/mirror"
+DIGEST = f"sha256:{'0' * 64}"
+
+
+def pulled(one: KVCacheTier, source: ImageSource) -> set[str]:
+    """Every image of the resource's pods."""
+    found = set[str]()
+    for each in build_objects(make_plan(one, Observed(images=source))):
+        if each["kind"] == "Deployment":
+            pod = each["spec"]["template"]["spec"]
+            found |= {box["image"] for box in [*pod.get("initContainers", ()), *pod["containers"]]}
+    return found
+
+
+def without_host(image: str) -> str:
+    first, _, rest = image.partition("/")
+    return rest if "." in first else image
+
+
+@pytest.mark.parametrize("flavor", PICKERS)
+@pytest.mark.parametrize("device", ["cuda", "cpu"])
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_a_registry_takes_the_place_of_every_image_s_own(backend: str, device: str, flavor: str) -> None:
+    one = resource(backend=backend, engine={"device": device}, router={"flavor": flavor})
+    published = pulled(one, ImageSource())
+    assert len(published) == 3
+    assert pulled(one, ImageSource(registry=REGISTRY)) == {
+        f"{REGISTRY}/{without_host(each)}" for each in published
+    }
+
+
+def test_of_an_image_with_a_host_the_host_alone_goes() -> None:
+    found = pulled(resource(), ImageSource(registry="m.example"))
+    assert "m.example/kvtier/engine:0.1.0" in found
+    assert any(each.startswith("m.example/llm-d/llm-d-router-endpoint-picker:v") for each in found)
+
+
+def test_what_a_resource_names_is_taken_as_it_is() -> None:
+    one = resource(engine={"image": "kvtier/mine:1"}, router={"image": "docker.io/mine/picker:2"})
+    source = image_source(registry=REGISTRY, references=["engine=a/b:1", "pickerLlmD=a/c:1"])
+    assert {"kvtier/mine:1", "docker.io/mine/picker:2"} < pulled(one, source)
+
+
+@pytest.mark.parametrize("name", ImageName)
+def test_every_image_can_be_named(name: ImageName) -> None:
+    own = f"elsewhere.example/{name.lower()}@{DIGEST}"
+    source = image_source(registry=REGISTRY, references=[f"{name}={own}"])
+    resources = [
+        resource(backend=backend, engine={"device": device}, router={"flavor": flavor})
+        for backend in BACKENDS
+        for device in ("cuda", "cpu")
+        for flavor in PICKERS
+    ]
+    using = [one for one in resources if own in pulled(one, source)]
+    assert using, "nothing is pulled from where the installation says"
+    assert len(using) == len(resources) or name is not ImageName.DOCTOR
+    for one in using:
+        others = pulled(one, source) - {own}
+        assert others == {each for each in pulled(one, ImageSource(registry=REGISTRY)) if each in others}
+        assert len(others) == 2
+
+
+def test_an_image_of_a_picker_is_of_the_version_it_was_tested_with() -> None:
+    source = image_source(references=[f"pickerGaie=a/b@{DIGEST}"])
+    assert f"a/b@{DIGEST}" in pulled(resource(router={"flavor": "gaie"}), source)
+    older = pulled(resource(router={"flavor": "gaie", "version": "1.3"}), source)
+    assert "registry.k8s.io/gateway-api-inference-extension/epp:v1.3.0" in older
+
+
+@pytest.mark.parametrize(
+    ("repository", "doctor"),
+    [
+        ("kvtier/operator", f"{REGISTRY}/kvtier/operator:"),
+        ("operator", f"{REGISTRY}/operator:"),
+        ("mirror.example/op", "mirror.example/op:"),
+        ("localhost/op", "localhost/op:"),
+    ],
+)
+def test_a_repository_that_names_its_registry_keeps_it(repository: str, doctor: str) -> None:
+    found = image_source(registry=REGISTRY, repository=repository).doctor()
+    assert found.startswith(doctor)
+
+
+def test_a_resource_s_pull_secrets_come_first_and_once() -> None:
+    source = image_source(pull_secrets=["mirror", "all"])
+    one = resource(imagePullSecrets=[{"name": "own"}, {"name": "all"}])
+    expected = [{"name": "own"}, {"name": "all"}, {"name": "mirror"}]
+    deployments = [
+        each
+        for each in build_objects(make_plan(one, Observed(images=source)))
+        if each["kind"] == "Deployment"
+    ]
+    assert [each["spec"]["template"]["spec"]["imagePullSecrets"] for each in deployments] == [expected] * 2
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"registry": "https://m.example"}, "--image-registry: 'https://m.example' is not a registry"),
+        ({"registry": "m.example/"}, "--image-registry: 'm.example/' is not a registry"),
+        ({"references": ["engin=a/b:1"]}, "--image: 'engin' is none of doctor, engine, "),
+        ({"references": ["engine"]}, "--image: '' for engine is not a reference"),
+        ({"references": ["engine=a/b@sha256:0"]}, "--image: 'a/b@sha256:0' for engine is not a reference"),
+        ({"pull_secrets": ["Mirror"]}, "--image-pull-secret: 'Mirror' is not the name of a Secret"),
+    ],
+    ids=str,
+)
+def test_what_is_none_is_refused_in_one_line(settings: dict[str, str], message: str) -> None:
+    with pytest.raises(InvalidInputError) as refused:
+        image_source(**settings)
+    assert str(refused.value).startswith(message)
+    assert "\n" not in str(refused.value)
+
+
+def test_engines_images_are_all_published() -> None:
+    assert {*PUBLISHED, *PICKERS.values(), ImageName.DOCTOR} == set(ImageName)

@@ -1,0 +1,97 @@
+"""What a reader of warnings reads first, and that each says what becomes of it."""
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from tests.cases.planning import resource
+
+import kvtier_operator.planning
+from kvtier_operator.cli.verdicts import remarks
+from kvtier_operator.planning.observed import Observed
+from kvtier_operator.planning.plan import CheckResult, Outcome, Plan
+from kvtier_operator.planning.planner import make_plan
+from kvtier_operator.planning.report.explain import explain
+from kvtier_operator.planning.report.fields import report
+from kvtier_operator.planning.report.said_first import FIRST, LAST, said_first
+from kvtier_operator.reconcile.status.accepted import accepted
+
+PLANNING = Path(*kvtier_operator.planning.__path__)
+
+
+@pytest.fixture(scope="module")
+def plan() -> Plan:
+    """With a small model on a large GPU, a disk that is slow beside it, and whatever else is warned of."""
+    return make_plan(
+        resource(
+            "Qwen/Qwen3-0.6B",
+            cpu="10Gi",
+            backend="LMCache",
+            engine={"tensorParallelSize": 2, "gpuMemory": "80Gi"},
+            tiers={"disk": {"capacity": "1Ti", "volume": {"emptyDir": {}}}},
+            router={"replicas": 2},
+        ),
+        Observed(),
+    )
+
+
+def warnings(checks: object) -> list[str]:
+    assert isinstance(checks, list | tuple)
+    return [each.reason for each in checks if each.outcome is Outcome.WARN]
+
+
+def test_a_tier_that_does_not_pay_is_said_first(plan: Plan) -> None:
+    assert warnings(plan.checks)[0] != "TierDoesNotPay", "of no use: it is first without anybody's doing"
+    assert warnings(said_first(plan.checks))[:2] == ["TierDoesNotPay", "TierAddsNothing"]
+
+
+def test_wherever_warnings_are_read(plan: Plan) -> None:
+    said = [check["reason"] for check in report(plan)["checks"] if check["outcome"] == "Warn"]
+    assert said[0] == "TierDoesNotPay"
+    assert remarks("cr.yaml", plan)[0].endswith("(TierDoesNotPay)")
+    assert "to look at: spec.tiers.disk: loading from disk" in accepted(plan).message
+    text = explain(plan)
+    assert text.index("TierDoesNotPay") < text.index("TierAddsNothing") < text.index("geometry ─")
+
+
+def test_the_end_of_a_long_report_leads_to_its_top(plan: Plan) -> None:
+    text = explain(plan)
+    loud = len(warnings(plan.checks))
+    assert f"{loud} to look at ─" in text.splitlines()[2]
+    assert f"passed, {loud} to look at (at the top) ─" in text
+
+
+def test_refusals_go_before_warnings_and_those_before_what_passed() -> None:
+    def one(outcome: Outcome, reason: str) -> CheckResult:
+        return CheckResult("any", outcome, reason, "", "")
+
+    given = (
+        one(Outcome.PASS, "TierDoesNotPay"),
+        one(Outcome.WARN, "NamespaceNotSeen"),
+        one(Outcome.WARN, "Another"),
+        one(Outcome.WARN, "PinningMayFail"),
+        one(Outcome.REJECT, "NamespaceNotSeen"),
+    )
+    assert [given.index(each) for each in said_first(given)] == [4, 3, 2, 1, 0]
+
+
+def test_only_reasons_that_are_given_have_a_place() -> None:
+    assert {*FIRST, *LAST} <= {*_words()}
+    assert len({*FIRST, *LAST}) == len(FIRST) + len(LAST)
+
+
+def _words() -> Iterator[str]:
+    """Every word of the checks that could be a reason."""
+    for folder in ("checks", "namespace"):
+        for source in (PLANNING / folder).glob("*.py"):
+            for node in ast.walk(ast.parse(source.read_text(encoding="utf-8"))):
+                if isinstance(node, ast.Constant) and isinstance(node.value, str):
+                    yield node.value
+
+
+def test_each_warning_says_what_becomes_of_it(plan: Plan) -> None:
+    said = [each.message for each in plan.checks if each.outcome is Outcome.WARN]
+    assert len(said) > 3
+    for message in said:
+        assert "; by itself kvtier " in message

@@ -1,0 +1,56 @@
+"""What may be a secret stands in no report of a plan."""
+
+import json
+
+import pytest
+from tests.cases.planning import resource
+
+from kvtier_operator.planning.observed import Observed
+from kvtier_operator.planning.planner import make_plan
+from kvtier_operator.planning.report.explain import explain
+from kvtier_operator.planning.report.fields import report
+from kvtier_operator.planning.report.shown import HIDDEN
+
+
+def reports(**engine: object) -> tuple[str, str]:
+    plan = make_plan(resource(engine=engine), Observed())
+    return explain(plan), json.dumps(report(plan))
+
+
+def test_a_variable_s_value_stays_in_the_resource() -> None:
+    variables = [{"name": "HF_TOKEN", "value": "hf_secret"}, {"name": "EMPTY"}]
+    text, data = reports(env=variables)
+    assert "hf_secret" not in text + data
+    assert "\n  HF_TOKEN=(not shown)\n" in text
+    shown = json.loads(data)["engine"]["env"]
+    assert shown["HF_TOKEN"] == shown["EMPTY"] == HIDDEN
+    assert shown["PYTHONHASHSEED"] == "0"
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        ["--api-key", "secret"],
+        ["--api-key", "secret", "secret"],
+        ["--api-key=secret"],
+        ["--api_key=secret"],
+        ["--api-k", "secret"],
+        ["--api-key.a", "secret"],
+        ["-O--api-key.a=secret", "3"],
+        ["--hf-token", "secret"],
+        ["--hf_tok=secret"],
+    ],
+    ids=" ".join,
+)
+def test_a_key_among_the_arguments_is_not_shown(given: list[str]) -> None:
+    text, data = reports(extraArgs=[*given, "--seed", "17"])
+    assert "secret" not in text + data
+    assert "(not shown)" in text
+    assert "--seed 17" in text
+    assert json.loads(data)["engine"]["args"][-2:] == ["--seed", "17"]
+
+
+def test_other_arguments_are_shown() -> None:
+    text, data = reports(extraArgs=["--tokenizer", "other", "--api-server-count=1"])
+    assert "--tokenizer other --api-server-count=1" in text
+    assert "(not shown)" not in text + data

@@ -1,0 +1,90 @@
+"""The store of routes: who hides whom, and who is told when that changes."""
+
+from typing import Any
+
+from tests.cases.routes import condition, parent_status, route
+
+from kvtier_operator.reconcile.apply.kinds import BY_NAME, Ref
+from kvtier_operator.reconcile.cache.children import Children, KindSink
+from kvtier_operator.reconcile.cache.routes import Routes, RouteSink
+
+
+class _Told:
+    def __init__(self) -> None:
+        self._calls: list[str] = []
+        self.routes = Routes(lambda *call: self._calls.append("/".join(call)))
+
+    def seen(self, document: dict[str, Any], *, ours: bool = True) -> None:
+        self.routes.seen(document, ours=ours)
+
+    def news(self) -> list[str]:
+        calls, self._calls = self._calls, []
+        return sorted(calls)
+
+    def by(self, name: str) -> str:
+        found = self.routes.hidden_by(*name.split("/"))
+        return found.by.route if found else ""
+
+
+def test_who_is_hidden_is_told_when_it_happens_and_when_it_ends() -> None:
+    told = _Told()
+    told.seen(route("a/one"))
+    told.seen(route("b/two"))
+    assert (told.by("a/one"), told.by("b/two"), told.news()) == ("", "a/one", ["b/two"])
+    told.seen(route("b/two"))
+    assert not told.news()
+    told.seen(route("b/two", hosts=["b.example.com"]))
+    assert (told.by("b/two"), told.news()) == ("", ["b/two"])
+    told.seen(route("b/two"))
+    told.news()
+    told.routes.gone(route("a/one"))
+    assert (told.by("b/two"), told.news()) == ("", ["b/two"])
+
+
+def test_a_route_that_comes_late_is_no_news_for_those_before_it() -> None:
+    told = _Told()
+    told.seen(route("a/one"))
+    told.seen(route("b/two"))
+    told.news()
+    told.seen(route("a/three", created="2026-01-02T00:00:00Z"))
+    assert told.news() == ["a/three"]
+    told.seen(route("a/early", created="2025-01-01T00:00:00Z"))
+    assert told.news() == ["a/one", "a/three", "b/two"]
+
+
+def test_a_route_that_its_gateway_does_not_take_hides_nothing() -> None:
+    told = _Told()
+    refused = condition("Accepted", "False", "NotAllowedByListeners")
+    told.seen(route("a/one", status={"parents": [parent_status(refused)]}))
+    told.seen(route("b/two"))
+    assert told.by("b/two") == ""
+    told.seen(route("a/one", status={"parents": [parent_status(condition())]}))
+    assert (told.by("b/two"), told.news()) == ("a/one", ["b/two"])
+
+
+def test_a_list_drops_what_is_not_in_it_of_its_namespace() -> None:
+    told = _Told()
+    for name in ("a/one", "b/two", "c/three"):
+        told.seen(route(name))
+    told.routes.only("b", set())
+    assert (told.by("b/two"), told.by("c/three")) == ("", "a/one")
+    told.routes.only(None, {("c", "three")})
+    assert told.by("c/three") == ""
+
+
+def test_only_routes_with_kvtiers_label_are_children() -> None:
+    children, routes = Children(lambda *_: None), Routes(lambda *_: None)
+    sink = RouteSink(KindSink(children, BY_NAME["HTTPRoute"], None), routes)
+    ref = Ref("HTTPRoute", "team", "qwen")
+    label = {"app.kubernetes.io/managed-by": "kvtier"}
+    for version, labels in enumerate((label, {}, label), start=1):
+        document = route()
+        document["metadata"] |= {"uid": "u", "resourceVersion": str(version), "labels": labels}
+        sink.seen(document)
+        assert (children.get(ref) is not None) == bool(labels)
+    sink.seen(
+        route("b/two") | {"metadata": {**route("b/two")["metadata"], "uid": "v", "resourceVersion": "9"}}
+    )
+    assert routes.hidden_by("team", "qwen")
+    sink.only({("team", "qwen")}, 9)
+    assert not routes.hidden_by("team", "qwen")

@@ -1,0 +1,59 @@
+"""Tokens from a tokenizer.json, for the prompts that it can speak for."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tokenizers import Tokenizer, models, pre_tokenizers, processors
+
+from kvtier_scorer.config.errors import PickerConfigError
+from kvtier_scorer.picker.engines.tokenization.tokenizer_file import TokenizerFile
+from kvtier_scorer.picker.gateway.bodies import read_prompt
+
+WORDS = {"<s>": 0, "one": 1, "two": 2, "three": 3}
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    tokenizer = Tokenizer(models.WordLevel(WORDS, unk_token="<s>"))  # noqa: S106 - no password
+    tokenizer.pre_tokenizer = pre_tokenizers.Whitespace()
+    tokenizer.post_processor = processors.TemplateProcessing(single="<s> $A", special_tokens=[("<s>", 0)])
+    tokenizer.save(str(tmp_path / "tokenizer.json"))
+    return tmp_path / "tokenizer.json"
+
+
+async def tokens(path: Path, api: str, **body: Any) -> list[int] | None:  # noqa: ANN401 - any field
+    body = {"model": "m", **body}
+    tokenizer = TokenizerFile(path)
+    question = tokenizer.question(read_prompt(f"/v1/{api}", json.dumps(body).encode()), body)
+    found = None if question is None else await tokenizer.tokenize(question)
+    return None if found is None else found.tolist()
+
+
+@pytest.mark.parametrize(
+    ("api", "body", "expected"),
+    [
+        ("completions", {"prompt": "one two"}, [0, 1, 2]),
+        ("completions", {"prompt": "one two", "add_special_tokens": False}, [1, 2]),
+        ("completions", {"prompt": ["one", "two"]}, None),
+        ("completions", {"prompt_embeds": "AAAA"}, None),
+        ("chat/completions", {"messages": [{"role": "user", "content": "one"}]}, None),
+        ("chat/completions", {"messages": [{"role": "user", "content": "one"}], "prompt": "two"}, None),
+        ("responses", {"input": "one", "prompt": "two"}, None),
+        ("embeddings", {"input": "one", "prompt": "two"}, None),
+    ],
+)
+async def test_only_a_completions_own_text_is_tokenized(
+    path: Path, api: str, body: dict[str, Any], expected: list[int] | None
+) -> None:
+    assert await tokens(path, api, **body) == expected
+
+
+@pytest.mark.parametrize("content", [None, b"", b"{}", b"\xff", b'{"model": 1}'])
+def test_another_file_is_told_of(tmp_path: Path, content: bytes | None) -> None:
+    path = tmp_path / "tokenizer.json"
+    if content is not None:
+        path.write_bytes(content)
+    with pytest.raises(PickerConfigError, match=f"tokenization.path: {path} is not a tokenizer.json: "):
+        TokenizerFile(path)

@@ -1,0 +1,56 @@
+"""JSON of any shape, fields of every API among it: a prompt, or an error for the client, and nothing else."""
+
+import json
+from typing import Any
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.unit.scorer.picker.gateway.bodies.any_body import KINDS, bodies, values
+
+from kvtier_scorer.errors import RefusedRequestError
+from kvtier_scorer.picker.engines.tokenization.ask_engine import AskEngine
+from kvtier_scorer.picker.gateway.bodies import APIS, parsed
+from kvtier_scorer.picker.gateway.ext_proc.requests import Requests
+from kvtier_scorer.picker.gateway.protocol.error_body import error_body
+from kvtier_scorer.picker.gateway.protocol.events import Question, RequestHead
+from kvtier_scorer.picker.gateway.protocol.names import PRIORITY
+
+SCALARS = st.one_of(
+    st.none(), st.booleans(), st.integers(-(2**70), 2**70), st.floats(allow_nan=False, allow_infinity=False),
+    st.text(max_size=5), st.sampled_from(KINDS),
+)  # fmt: skip
+VALUES = values(SCALARS)
+BODIES = bodies(VALUES)
+
+
+def outcome(body: bytes, path: str) -> RefusedRequestError | None:
+    try:
+        prompt, fields = parsed(path, body)
+    except RefusedRequestError as error:
+        return error
+    # whatever a field is, the engine is asked for its tokens, or they are estimated
+    AskEngine(lambda: None, 1).question(prompt, fields)
+    return None
+
+
+@settings(max_examples=1500, deadline=None)
+@given(st.sampled_from(sorted(APIS)), st.one_of(BODIES, VALUES))
+def test_any_json(path: str, body: Any) -> None:  # noqa: ANN401 - a JSON value
+    refused = outcome(json.dumps(body).encode(), path)
+    if refused is not None:
+        assert refused.status == 400
+        assert json.loads(error_body(refused))["error"]["code"] == 400
+
+
+@settings(max_examples=300)
+@given(st.one_of(st.text(max_size=30), st.integers().map(str)))
+def test_any_priority(priority: str) -> None:
+    question = Question(RequestHead("/", {PRIORITY: priority}, None), None)
+    told: object
+    try:
+        request = Requests(None).at_once(question)
+        told = request and request.priority == int(priority)
+    except RefusedRequestError as error:
+        # the header's value is the client's, and is not in what the log says
+        told = str(error) == f"{PRIORITY}: must be a whole number of at most 10 digits"
+    assert told

@@ -1,0 +1,57 @@
+"""Which connections are suspected for their resets."""
+
+import pytest
+
+from kvtier_scorer.picker.gateway.transport import premature
+from kvtier_scorer.picker.gateway.transport.premature import CALLS, PrematureResets
+
+
+def counted(resets: PrematureResets, peer: str, calls: str) -> str:
+    """Whether the connection was suspect, after each call: `x` is a premature reset."""
+    seen = ""
+    for each in calls:
+        resets.ended(peer, premature=each == "x")
+        seen += "S" if resets.suspects(peer) else "."
+    return seen
+
+
+def test_nothing_but_resets_makes_a_connection_suspect_at_half_of_the_calls() -> None:
+    half = CALLS // 2
+    assert counted(PrematureResets(), "a", "x" * 2 * half) == "." * (half - 1) + "S" * (half + 1)
+
+
+def test_a_gateway_some_of_whose_clients_hang_up_is_not_suspect() -> None:
+    assert "S" not in counted(PrematureResets(), "a", "ox" * (CALLS // 2 - 1))
+    assert "S" not in counted(PrematureResets(), "a", "oxo" * 10 * CALLS)
+
+
+def test_what_goes_well_counts_before_and_after() -> None:
+    resets = PrematureResets()
+    counted(resets, "a", "o" * 10 * CALLS)
+    assert "S" not in counted(resets, "a", "x" * (10 * CALLS - 1))
+    assert counted(resets, "a", "xo") == "S."
+
+
+def test_each_connection_answers_for_itself() -> None:
+    resets = PrematureResets()
+    counted(resets, "a", "x" * (CALLS // 2 - 1))
+    assert counted(resets, "b", "x") == "."
+    assert counted(resets, "a", "x") == "S"
+
+
+def test_a_port_that_is_another_clients_now_begins_anew() -> None:
+    resets = PrematureResets()
+    assert counted(resets, "a", "x" * (CALLS // 2)).endswith("S")
+    resets.forget("a")
+    assert not resets.suspects("a")
+    assert "S" not in counted(resets, "a", "x" * (CALLS // 2 - 1))
+
+
+def test_those_that_called_longest_ago_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(premature, "_PEERS", 2)
+    resets = PrematureResets()
+    for peer in "abac":
+        counted(resets, peer, "x" * (CALLS // 5))
+    assert "S" not in counted(resets, "b", "x" * (CALLS // 5))
+    counted(resets, "c", "o")
+    assert len(resets._counts) == 2
