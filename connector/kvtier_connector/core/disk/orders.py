@@ -6,10 +6,10 @@ from typing import Protocol
 
 from kvtier_connector.core.disk.store import Store
 from kvtier_connector.core.index.keytable import Slots
-from kvtier_connector.core.often_made import often_made
+from kvtier_connector.core.statically_frozen import statically_frozen
 
 
-@often_made
+@statically_frozen
 class Order:
     """One block to read into memory or to write to disk.
 
@@ -76,7 +76,7 @@ class Keep:
     text: str
 
 
-@often_made
+@statically_frozen
 class Ended:
     """An order has ended: its memory is the owner's again.
 

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Final, Protocol
 
-from kvtier_connector.core.often_made import often_made
+from kvtier_connector.core.statically_frozen import statically_frozen
 from kvtier_connector.errors import DiskError
 
 JOINED_BYTES: Final = 512 << 10
@@ -15,7 +15,7 @@ class EngineUnavailableError(DiskError):
     """This way of talking to the kernel is not to be had here; another may be."""
 
 
-@often_made
+@statically_frozen
 class BlockIO:
     """One block's read or write.
 
@@ -36,7 +36,7 @@ class BlockIO:
     parts: tuple[memoryview, ...]
 
 
-@often_made
+@statically_frozen
 class Ended:
     """How a read or write ended: the kernel touches its memory no more.
 
