@@ -43,7 +43,7 @@ def explain(plan: Plan, *, colour: bool = False, source: str = "") -> str:
         Lines of text with a final newline.
     """
     environment = Environment(
-        loader=PackageLoader("kvtier_operator.planning", "."),
+        loader=PackageLoader("kvtier_operator.planning.report", "."),
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
