@@ -6,7 +6,7 @@ from pathlib import Path
 import yaml
 
 from kvtier_operator.planning.pod import images
-from kvtier_scorer.config import builtin
+from kvtier_scorer.config.flavors import builtin
 
 ROOT = Path(__file__).parents[2]
 VERSION = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]

@@ -9,7 +9,7 @@ from typing import Final
 
 import numpy as np
 
-from kvtier_scorer.config.settings import PickerSettings, PrefixSettings, ScorerKind, ScorerSetting
+from kvtier_scorer.config.settings.model import PickerSettings, PrefixSettings, ScorerKind, ScorerSetting
 from kvtier_scorer.index import prefix_index
 from kvtier_scorer.index.prefix_index import PrefixIndex
 from kvtier_scorer.scheduling.model import PickRequest, Prompt

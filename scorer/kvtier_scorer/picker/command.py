@@ -17,7 +17,7 @@ from kvtier_scorer.picker.observability.explain_access import explain_access
 from kvtier_scorer.picker.options import POOL_GROUP, Options, pods_of
 
 if TYPE_CHECKING:
-    from kvtier_scorer.config.settings import PickerSettings
+    from kvtier_scorer.config.settings.model import PickerSettings
 
 _PORT = click.IntRange(1, 65535)
 
@@ -120,7 +120,7 @@ def picker(  # noqa: PLR0913, PLR0917 - one parameter an option
 
 
 def _settings(path: Path) -> "PickerSettings":
-    from kvtier_scorer.config.settings import parse_settings  # noqa: PLC0415 - see the module
+    from kvtier_scorer.config.settings.parse import parse_settings  # noqa: PLC0415 - see the module
 
     try:
         return parse_settings(path.read_text(encoding="utf-8"))

@@ -17,8 +17,8 @@ import numpy as np
 from aiohttp import web
 
 from kvtier_scorer.config.errors import PickerConfigError
-from kvtier_scorer.config.settings import PickerSettings
-from kvtier_scorer.config.settings_sections import TokenizationMode
+from kvtier_scorer.config.settings.model import PickerSettings
+from kvtier_scorer.config.settings.sections import TokenizationMode
 from kvtier_scorer.index.prefix_index import PrefixIndex, warm
 from kvtier_scorer.picker.data_layer import data_layer
 from kvtier_scorer.picker.engines.tokenization.tokenizer import Tokenizer

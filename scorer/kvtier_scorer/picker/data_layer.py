@@ -9,8 +9,8 @@ from dataclasses import dataclass, field, replace
 from math import inf
 from typing import Final
 
-from kvtier_scorer.config.settings_model import PickerSettings
-from kvtier_scorer.picker.engines.kv_events.endpoints import EventPorts
+from kvtier_scorer.config.settings.model import PickerSettings
+from kvtier_scorer.picker.engines.kv_events.publisher.endpoints import EventPorts
 from kvtier_scorer.picker.engines.kv_events.subscriber import Subscriber
 from kvtier_scorer.picker.engines.metrics_scrape.capacity import most_entries, new_entries
 from kvtier_scorer.picker.engines.metrics_scrape.engine_metrics import EngineMetrics, HitTokens

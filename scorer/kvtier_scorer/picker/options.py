@@ -8,7 +8,7 @@ from kvtier_scorer.config.errors import PickerConfigError
 from kvtier_scorer.picker.observability.explain_access import ExplainAccess
 
 if TYPE_CHECKING:
-    from kvtier_scorer.config.settings import PickerSettings
+    from kvtier_scorer.config.settings.model import PickerSettings
 
 POOL_GROUP: Final = "inference.networking.k8s.io"
 

@@ -17,8 +17,8 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from kvtier_scorer.config.settings_model import PREFIX_SCORERS, ScorerKind
-from kvtier_scorer.config.settings_sections import Affinity
+from kvtier_scorer.config.settings.model import PREFIX_SCORERS, ScorerKind
+from kvtier_scorer.config.settings.sections import Affinity
 from kvtier_scorer.scorers.columns import Columns
 
 _OF_THE_BEST: Final = 0.8

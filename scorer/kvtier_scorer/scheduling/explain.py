@@ -4,7 +4,7 @@ from math import isfinite
 
 import numpy as np
 
-from kvtier_scorer.config.settings import PickerSettings
+from kvtier_scorer.config.settings.model import PickerSettings
 from kvtier_scorer.scheduling.explanation import Explanation, PodExplanation
 from kvtier_scorer.scheduling.model import PickRequest
 from kvtier_scorer.scheduling.pods import PodTable

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from kvtier_scorer.config.settings import ScorerKind
+from kvtier_scorer.config.settings.model import ScorerKind
 from kvtier_scorer.tier import Tier
 
 

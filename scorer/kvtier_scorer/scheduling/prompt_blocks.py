@@ -5,7 +5,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from kvtier_scorer.config.settings import PrefixSettings
+from kvtier_scorer.config.settings.model import PrefixSettings
 from kvtier_scorer.index.chain import prefix_seed, text_hashes, token_hashes
 from kvtier_scorer.scheduling.model import Prompt
 

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from kvtier_scorer.config.settings import PickerSettings
+from kvtier_scorer.config.settings.model import PickerSettings
 from kvtier_scorer.errors import NoEndpointError, RefusedRequestError
 from kvtier_scorer.scheduling.explain import explain
 from kvtier_scorer.scheduling.explanation import Explanation

@@ -9,7 +9,7 @@ or more. That version compares the pods' average with 1; here each one must be s
 import numpy as np
 from numpy.typing import NDArray
 
-from kvtier_scorer.config.settings_sections import Shed, Shedding
+from kvtier_scorer.config.settings.sections import Shed, Shedding
 from kvtier_scorer.errors import SaturatedError
 
 

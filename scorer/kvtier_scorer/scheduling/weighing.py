@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from kvtier_scorer.config.settings import PickerSettings, PrefixSettings, ScorerKind
+from kvtier_scorer.config.settings.model import PickerSettings, PrefixSettings, ScorerKind
 from kvtier_scorer.scheduling.affinity import preferred
 from kvtier_scorer.scheduling.pods import PodTable
 from kvtier_scorer.scorers import SCORERS

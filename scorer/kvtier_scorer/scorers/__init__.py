@@ -6,7 +6,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from kvtier_scorer.config.settings import ScorerKind
+from kvtier_scorer.config.settings.model import ScorerKind
 from kvtier_scorer.scorers.columns import Columns
 from kvtier_scorer.scorers.cpu_prefix import score_cpu_prefix
 from kvtier_scorer.scorers.disk_prefix import score_disk_prefix

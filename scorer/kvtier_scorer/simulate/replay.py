@@ -12,15 +12,15 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from kvtier_scorer.config.model import ScorerWeights
 from kvtier_scorer.simulate.command import Asked
-from kvtier_scorer.simulate.compare import Comparison, compare
 from kvtier_scorer.simulate.engine.settings import PRESETS, PoolSettings
 from kvtier_scorer.simulate.errors import PoolError, SimulationError
-from kvtier_scorer.simulate.plot import write_plot
 from kvtier_scorer.simulate.policies import POLICIES
 from kvtier_scorer.simulate.policies.policy import DEFAULT_WEIGHTS
 from kvtier_scorer.simulate.quantities import bytes_of, weights_of
-from kvtier_scorer.simulate.sweep import Objective, SweepResult, candidate_weights, runs, sweep
-from kvtier_scorer.simulate.table import comparison_lines, sweep_lines, weights_text
+from kvtier_scorer.simulate.report.plot import write_plot
+from kvtier_scorer.simulate.report.table import comparison_lines, sweep_lines, weights_text
+from kvtier_scorer.simulate.runs.compare import Comparison, compare
+from kvtier_scorer.simulate.runs.sweep import Objective, SweepResult, candidate_weights, runs, sweep
 from kvtier_scorer.simulate.traces import load_trace
 from kvtier_scorer.simulate.traces.generated import WORKLOADS, generate
 from kvtier_scorer.simulate.traces.trace import Trace, part_of

@@ -8,7 +8,7 @@ from typing import Final
 TARGETS: Final = {
     "bodies": ("kvtier_scorer.picker.gateway.bodies",),
     "metrics": ("kvtier_scorer.picker.engines.metrics_scrape.engine_metrics",),
-    "kv_events": ("kvtier_scorer.picker.engines.kv_events.events",),
+    "kv_events": ("kvtier_scorer.picker.engines.kv_events.payload.events",),
     "kv_events_wire": ("kvtier_scorer.picker.engines.kv_events",),
     "picker_settings": ("kvtier_scorer.config", "yaml"),
     "resource": (

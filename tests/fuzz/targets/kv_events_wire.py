@@ -6,11 +6,11 @@ from contextlib import suppress
 from typing import Final
 
 from kvtier_scorer.index.prefix_index import PrefixIndex
-from kvtier_scorer.picker.engines.kv_events.allowance import MOST_MESSAGE_BYTES
 from kvtier_scorer.picker.engines.kv_events.chains import PodChains
-from kvtier_scorer.picker.engines.kv_events.steps import in_steps
-from kvtier_scorer.picker.engines.kv_events.view import PodView
-from kvtier_scorer.picker.engines.kv_events.zmtp import Connection, ZmtpError, greeted
+from kvtier_scorer.picker.engines.kv_events.pod_view import PodView
+from kvtier_scorer.picker.engines.kv_events.publisher.allowance import MOST_MESSAGE_BYTES
+from kvtier_scorer.picker.engines.kv_events.publisher.steps import in_steps
+from kvtier_scorer.picker.engines.kv_events.publisher.zmtp import Connection, ZmtpError, greeted
 from kvtier_scorer.tier import Tier
 
 _FRAMES: Final = 3

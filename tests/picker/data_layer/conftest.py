@@ -9,7 +9,7 @@ from tests.picker.data_layer.followed_pod import IP, FollowedPod, followed_pod
 from tests.picker.data_layer.publisher import Publisher, running_publisher
 
 from kvtier_scorer.index.prefix_index import warm
-from kvtier_scorer.picker.engines.kv_events.endpoints import EventPorts
+from kvtier_scorer.picker.engines.kv_events.publisher.endpoints import EventPorts
 
 Answer = Callable[[web.Request], Awaitable[web.StreamResponse]]
 

@@ -9,7 +9,7 @@ from tests.unit.scorer.picker.engines.kv_events.wire import batch, name, stored
 
 from kvtier_scorer.index.chain import prefix_seed, token_hashes
 from kvtier_scorer.index.prefix_index import PrefixIndex
-from kvtier_scorer.picker.engines.kv_events.endpoints import EventPorts
+from kvtier_scorer.picker.engines.kv_events.publisher.endpoints import EventPorts
 from kvtier_scorer.picker.engines.kv_events.subscriber import Subscriber
 from kvtier_scorer.tier import Tier
 

@@ -13,8 +13,8 @@ from tests.picker.flavours.inputs import EXAMPLE
 from tests.picker.harness.fleet import Fleet, running_fleet
 from tests.unit.scorer.picker.engines.kv_events.wire import batch, name, stored
 
-from kvtier_scorer.config import picker_config
-from kvtier_scorer.config.settings import parse_settings
+from kvtier_scorer.config.flavors import picker_config
+from kvtier_scorer.config.settings.parse import parse_settings
 from kvtier_scorer.index.prefix_index import PrefixIndex
 from kvtier_scorer.picker.data_layer import Members, data_layer
 from kvtier_scorer.picker.pods.static import StaticPods

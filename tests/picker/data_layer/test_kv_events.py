@@ -7,7 +7,7 @@ from tests.picker.data_layer.polling import until
 from tests.picker.data_layer.publisher import Publisher, running_publisher
 from tests.unit.scorer.picker.engines.kv_events.wire import CLEARED, batch, removed, stored
 
-from kvtier_scorer.picker.engines.kv_events.endpoints import EventPorts
+from kvtier_scorer.picker.engines.kv_events.publisher.endpoints import EventPorts
 from kvtier_scorer.tier import Tier
 
 

@@ -12,11 +12,11 @@ from tests.picker.data_layer.polling import until
 from tests.picker.data_layer.publisher import Publisher, running_publisher
 from tests.unit.scorer.picker.engines.kv_events.wire import batch, stored
 
-from kvtier_scorer.picker.engines.kv_events import allowance
-from kvtier_scorer.picker.engines.kv_events.allowance import BLOCK_BYTES, MOST_MESSAGE_BYTES
-from kvtier_scorer.picker.engines.kv_events.endpoints import EventEndpoint, EventPorts
-from kvtier_scorer.picker.engines.kv_events.parts import PART_BLOCKS
-from kvtier_scorer.picker.engines.kv_events.replay import ReplayError, replay
+from kvtier_scorer.picker.engines.kv_events.payload.split import PART_BLOCKS
+from kvtier_scorer.picker.engines.kv_events.publisher import allowance
+from kvtier_scorer.picker.engines.kv_events.publisher.allowance import BLOCK_BYTES, MOST_MESSAGE_BYTES
+from kvtier_scorer.picker.engines.kv_events.publisher.endpoints import EventEndpoint, EventPorts
+from kvtier_scorer.picker.engines.kv_events.publisher.replay import ReplayError, replay
 
 
 @pytest.fixture

@@ -14,10 +14,10 @@ import zmq.asyncio
 from tests.picker.data_layer.followed_pod import IP, followed_pod
 from tests.picker.data_layer.polling import until
 
-from kvtier_scorer.picker.engines.kv_events import zmtp
-from kvtier_scorer.picker.engines.kv_events.allowance import LARGE_MESSAGES, MOST_MESSAGE_BYTES
-from kvtier_scorer.picker.engines.kv_events.endpoints import EventPorts
-from kvtier_scorer.picker.engines.kv_events.zmtp import ZmtpError, connected
+from kvtier_scorer.picker.engines.kv_events.publisher import zmtp
+from kvtier_scorer.picker.engines.kv_events.publisher.allowance import LARGE_MESSAGES, MOST_MESSAGE_BYTES
+from kvtier_scorer.picker.engines.kv_events.publisher.endpoints import EventPorts
+from kvtier_scorer.picker.engines.kv_events.publisher.zmtp import ZmtpError, connected
 
 _GREETING: Final = b"\xff" + bytes(8) + b"\x7f" + bytes([3, 1]) + b"NULL".ljust(20, b"\0") + bytes(32)
 _READY: Final = b"\x04\x19\x05READY\x0bSocket-Type\x00\x00\x00\x03PUB"

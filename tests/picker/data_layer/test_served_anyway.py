@@ -8,7 +8,7 @@ from tests.picker.harness.client import get
 from tests.picker.harness.fleet import Fleet
 from tests.picker.harness.own import OwnStart, running_own
 
-from kvtier_scorer.config import picker_config
+from kvtier_scorer.config.flavors import picker_config
 
 
 def test_pods_without_metrics_are_picked_and_the_operator_is_told(fleet: Fleet, tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from kvtier_operator.api.router import FailureMode
 from kvtier_operator.runtime.gateway.bootstrap import Address
 from kvtier_operator.runtime.gateway.running import LocalGateway, Routing
 from kvtier_operator.runtime.process.ports import LOOPBACK, free_ports
-from kvtier_scorer.config import picker_config
+from kvtier_scorer.config.flavors import picker_config
 from kvtier_scorer.config.model import PickerInput, ScorerWeights, TierTokens
 
 PROMPT = "All engines have read this. " * 2_000

@@ -8,8 +8,8 @@ from typing import Final
 from tests.picker.flavours.inputs import EXAMPLE
 from tests.picker.harness.llm_d import LlmD, LlmDStart, rendered
 
-from kvtier_scorer.config import picker_config
-from kvtier_scorer.config.llm_d import MIN_BLOCK_TOKENS
+from kvtier_scorer.config.flavors import picker_config
+from kvtier_scorer.config.flavors.llm_d import MIN_BLOCK_TOKENS
 from kvtier_scorer.config.model import PickerInput
 
 BLOCK_BYTES: Final = 4 * MIN_BLOCK_TOKENS

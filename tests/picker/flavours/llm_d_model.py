@@ -11,7 +11,14 @@ from typing import Any, Final
 
 import yaml
 from pydantic import Field, model_validator
-from tests.unit.scorer.config.strict import MaxScorePicker, Nothing, Producer, Scorer010, Scorer09, Strict
+from tests.unit.scorer.config.settings.strict import (
+    MaxScorePicker,
+    Nothing,
+    Producer,
+    Scorer010,
+    Scorer09,
+    Strict,
+)
 
 API_VERSION: Final = "llm-d.ai/v1alpha1"
 

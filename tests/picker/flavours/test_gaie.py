@@ -20,7 +20,7 @@ from tests.picker.harness.fleet import Fleet
 from tests.picker.harness.gaie import PROGRAMS, Start, running_gaie
 from tests.picker.harness.pool import Pool, made_pool
 
-from kvtier_scorer.config import picker_config
+from kvtier_scorer.config.flavors import picker_config
 from kvtier_scorer.config.model import PickerInput
 
 # A plugin's own line once it is made, with the parameters it works with, as these versions log it.

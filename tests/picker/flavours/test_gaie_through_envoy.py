@@ -15,7 +15,7 @@ from tests.picker.harness.fleet import Fleet
 from tests.picker.harness.gaie import Gaie, Start, running_gaie
 from tests.picker.harness.pool import made_pool
 
-from kvtier_scorer.config import picker_config
+from kvtier_scorer.config.flavors import picker_config
 
 LONG = "a prompt that several requests share " * 400
 

@@ -9,7 +9,7 @@ import yaml
 from tests.picker.flavours.inputs import EXAMPLE, INPUTS
 from tests.picker.flavours.llm_d_model import API_VERSION, VERSIONS, load
 
-from kvtier_scorer.config import picker_config
+from kvtier_scorer.config.flavors import picker_config
 from kvtier_scorer.config.model import PickerInput
 
 GOLDEN = Path(__file__).parents[2] / "unit" / "operator" / "golden" / "output"

@@ -21,7 +21,7 @@ from tests.picker.harness.fleet import Fleet
 from tests.picker.harness.llm_d import EACH_VERSION, LlmDStart, needs, rendered, running_llm_d
 from tests.picker.harness.pool import Pool, made_pool
 
-from kvtier_scorer.config.llm_d import MIN_BLOCK_TOKENS
+from kvtier_scorer.config.flavors.llm_d import MIN_BLOCK_TOKENS
 from kvtier_scorer.config.model import PickerInput, TierTokens
 
 SCORES = "--emit-endpoint-scores"

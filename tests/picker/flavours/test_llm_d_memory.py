@@ -16,7 +16,7 @@ from tests.picker.harness.llm_d import EACH_VERSION, LlmD, running_llm_d
 from tests.picker.harness.pool import Pool, made_pool
 
 from kvtier_operator.planning.router.picker_resources import BYTES_PER_ENTRY, IN_FLIGHT_BYTES
-from kvtier_scorer.config.llm_d import MIN_BLOCK_TOKENS
+from kvtier_scorer.config.flavors.llm_d import MIN_BLOCK_TOKENS
 from kvtier_scorer.config.model import TierTokens
 
 ENTRIES: Final = 40_000

@@ -14,7 +14,7 @@ from tests.picker.harness.fleet import Fleet
 from tests.picker.harness.own import Own, OwnStart, running_own
 from tests.unit.scorer.picker.gateway.protocol.gateway import destination_of, kinds
 
-from kvtier_scorer.config import picker_config
+from kvtier_scorer.config.flavors import picker_config
 
 PROCESS: Final = "/envoy.service.ext_proc.v3.ExternalProcessor/Process"
 _KIB: Final = 1024

@@ -14,7 +14,7 @@ from tests.picker.harness.own import OwnStart, running_own
 from tests.picker.harness.pool import made_pool
 
 from kvtier_scorer.bench.through_envoy.cores import started_on
-from kvtier_scorer.config import picker_config
+from kvtier_scorer.config.flavors import picker_config
 from kvtier_scorer.config.model import PickerInput, ScorerWeights, TierTokens
 
 GAIE_VERSION: Final = "1.5"

@@ -10,7 +10,7 @@ from tests.picker.harness.envoy import Envoy, running_envoy
 from tests.picker.harness.fleet import Fleet
 from tests.picker.harness.own import Own, OwnStart, running_own
 
-from kvtier_scorer.config import picker_config
+from kvtier_scorer.config.flavors import picker_config
 from kvtier_scorer.config.model import ScorerWeights
 
 # a prefix counts for more than what a few requests at once add to a queue

@@ -11,8 +11,8 @@ from kvtier_operator.planning.geometry import Geometry
 from kvtier_operator.planning.plan import Plan, RouterEntries, RouterPlan, TierPlan, Tiers
 from kvtier_operator.planning.pod.image_source import ImageSource
 from kvtier_operator.planning.router.picker_resources import plan_picker_resources
-from kvtier_scorer.config import picker_config
 from kvtier_scorer.config.errors import PickerConfigError, UnsupportedVersionError
+from kvtier_scorer.config.flavors import picker_config
 from kvtier_scorer.config.model import PickerConfig, PickerInput, ScorerWeights, TierTokens
 
 

@@ -6,7 +6,7 @@ to one key, so two prefix scorers read the same, which is one scorer with the we
 
 from typing import Final
 
-from kvtier_scorer.config.gaie_single import FIXED_ENTRIES, MIN_BLOCK_TOKENS
+from kvtier_scorer.config.flavors.gaie_single import FIXED_ENTRIES, MIN_BLOCK_TOKENS
 from kvtier_scorer.simulate.policies.approximate_picker import ApproximatePicker, PrefixScorer
 from kvtier_scorer.simulate.policies.policy import Situation
 

@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from kvtier_scorer.config.settings import PickerSettings, PrefixSettings, ScorerKind, ScorerSetting
-from kvtier_scorer.config.settings_sections import Shedding
+from kvtier_scorer.config.settings.model import PickerSettings, PrefixSettings, ScorerKind, ScorerSetting
+from kvtier_scorer.config.settings.sections import Shedding
 from kvtier_scorer.index.prefix_index import PrefixIndex
 from kvtier_scorer.scheduling.model import PickRequest, Prompt
 from kvtier_scorer.scheduling.pods import PodInfo, PodLoad, PodTable

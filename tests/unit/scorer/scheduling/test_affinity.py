@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from kvtier_scorer.config.settings import ScorerKind
-from kvtier_scorer.config.settings_sections import Affinity
+from kvtier_scorer.config.settings.model import ScorerKind
+from kvtier_scorer.config.settings.sections import Affinity
 from kvtier_scorer.scheduling.affinity import preferred
 from kvtier_scorer.scorers.columns import Columns
 

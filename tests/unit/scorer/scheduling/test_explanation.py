@@ -2,7 +2,7 @@ import json
 
 from tests.unit.scorer.scheduling.pool import Pool, address, request
 
-from kvtier_scorer.config.settings import ScorerKind
+from kvtier_scorer.config.settings.model import ScorerKind
 from kvtier_scorer.scheduling.pods import PodLoad
 
 

@@ -5,7 +5,7 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 from tests.unit.scorer.scheduling.pool import PREFIX, Pool, address, prompt, request, settings
 
-from kvtier_scorer.config.settings import ScorerKind
+from kvtier_scorer.config.settings.model import ScorerKind
 from kvtier_scorer.errors import NoEndpointError
 from kvtier_scorer.index.prefix_index import PrefixIndex
 from kvtier_scorer.scheduling.model import PickRequest, Prompt

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from tests.unit.scorer.scheduling.pool import Pool, address, request, settings
 
-from kvtier_scorer.config.settings_sections import Shed, Shedding
+from kvtier_scorer.config.settings.sections import Shed, Shedding
 from kvtier_scorer.errors import SaturatedError
 from kvtier_scorer.scheduling.shedding import saturated
 

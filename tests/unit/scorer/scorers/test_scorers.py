@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kvtier_scorer.config.settings import ScorerKind
+from kvtier_scorer.config.settings.model import ScorerKind
 from kvtier_scorer.scorers import SCORERS
 from kvtier_scorer.scorers.columns import Columns
 from kvtier_scorer.tier import Tier

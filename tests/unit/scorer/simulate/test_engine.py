@@ -14,8 +14,8 @@ from kvtier_scorer.simulate.engine.outcome import Outcome
 from kvtier_scorer.simulate.engine.settings import QWEN3_32B_2X_H100, PoolSettings
 from kvtier_scorer.simulate.engine.timing import compute_s, load_s, step_s
 from kvtier_scorer.simulate.errors import PoolError
-from kvtier_scorer.simulate.figures import Figures, p90
 from kvtier_scorer.simulate.policies import POLICIES, ROUND_ROBIN
+from kvtier_scorer.simulate.report.figures import Figures, p90
 from kvtier_scorer.simulate.traces.blocks import blocks_of
 from kvtier_scorer.simulate.traces.trace import Trace
 from kvtier_scorer.tier import Tier

@@ -8,13 +8,12 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from tests.unit.scorer.simulate.pools import asked, pool, prompts, situation, timed, trace
 
-from kvtier_scorer.config.gaie import gaie_config
-from kvtier_scorer.config.llm_d import llm_d_config
+from kvtier_scorer.config.flavors.gaie import gaie_config
+from kvtier_scorer.config.flavors.llm_d import llm_d_config
 from kvtier_scorer.config.model import PickerInput, ScorerWeights, TierTokens
-from kvtier_scorer.config.settings import ScorerKind
+from kvtier_scorer.config.settings.model import ScorerKind
 from kvtier_scorer.scheduling.model import Prompt
 from kvtier_scorer.scheduling.prompt_blocks import block_hashes
-from kvtier_scorer.simulate.compare import compare
 from kvtier_scorer.simulate.engine.loads import Loads
 from kvtier_scorer.simulate.engine.loop import Simulation
 from kvtier_scorer.simulate.engine.lru import find_prefix
@@ -26,6 +25,7 @@ from kvtier_scorer.simulate.policies.approximate_picker import ApproximatePicker
 from kvtier_scorer.simulate.policies.kvtier import Kvtier, settings_for
 from kvtier_scorer.simulate.policies.kvtier_precise import KvtierPrecise
 from kvtier_scorer.simulate.policies.policy import DEFAULT_WEIGHTS
+from kvtier_scorer.simulate.runs.compare import compare
 from kvtier_scorer.simulate.traces.blocks import blocks_of, prompt_token_ids
 from kvtier_scorer.simulate.traces.generated import HIGH_CACHE, Workload, generate
 from kvtier_scorer.simulate.traces.trace import Trace

@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from kvtier_operator.api.router import Flavor
 from kvtier_operator.planning.plan import Plan
-from kvtier_scorer.config.version import minor_version
+from kvtier_scorer.config.flavors.version import minor_version
 
 _HAS_DRAIN_TIMEOUT: Final = (0, 10)
 """llm-d-router, pkg/epp/server/options.go of v0.10.0; v0.9.0 does not know the argument."""

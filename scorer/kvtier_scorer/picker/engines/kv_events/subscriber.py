@@ -6,15 +6,15 @@ import time
 from typing import Final, Self
 
 from kvtier_common.backoff import doubled_s
-from kvtier_scorer.picker.engines.kv_events.allowance import BLOCK_BYTES, LARGE_MESSAGES
 from kvtier_scorer.picker.engines.kv_events.chains import PodChains
-from kvtier_scorer.picker.engines.kv_events.conduct import Conduct, Conducts
-from kvtier_scorer.picker.engines.kv_events.endpoints import EventEndpoint, EventPorts
 from kvtier_scorer.picker.engines.kv_events.held_blocks import HeldBlocks, most_blocks
-from kvtier_scorer.picker.engines.kv_events.replay import ReplayError, replay
-from kvtier_scorer.picker.engines.kv_events.steps import in_steps
-from kvtier_scorer.picker.engines.kv_events.view import PodView, TierIndex
-from kvtier_scorer.picker.engines.kv_events.zmtp import ZmtpError, connected
+from kvtier_scorer.picker.engines.kv_events.pod_view import PodView, TierIndex
+from kvtier_scorer.picker.engines.kv_events.publisher.allowance import BLOCK_BYTES, LARGE_MESSAGES
+from kvtier_scorer.picker.engines.kv_events.publisher.conduct import Conduct, Conducts
+from kvtier_scorer.picker.engines.kv_events.publisher.endpoints import EventEndpoint, EventPorts
+from kvtier_scorer.picker.engines.kv_events.publisher.replay import ReplayError, replay
+from kvtier_scorer.picker.engines.kv_events.publisher.steps import in_steps
+from kvtier_scorer.picker.engines.kv_events.publisher.zmtp import ZmtpError, connected
 
 _LOG: Final = logging.getLogger(__name__)
 _REPLAYS: Final = 4

@@ -1,0 +1,53 @@
+"""kvtier's own picker: one prefix scorer a tier, in blocks of the engine.
+
+`settings/parse.py` reads what is written here; a test holds the two together.
+"""
+
+from typing import Any, Final
+
+from kvtier_scorer.config.body_limits import BodyLimits, body_limits
+from kvtier_scorer.config.errors import UnsupportedVersionError
+from kvtier_scorer.config.flavors.per_tier import per_tier_config
+from kvtier_scorer.config.flavors.tiers import PrefixTier
+from kvtier_scorer.config.flavors.version import minor_version
+from kvtier_scorer.config.kv_events import EVENTS_PORT, REPLAY_PORT
+from kvtier_scorer.config.model import PickerConfig, PickerInput
+
+API_VERSION: Final = "kvtier.dev/v1alpha1"
+TESTED_VERSION: Final = "0.1.0"
+"""This distribution's (pyproject.toml); a unit test holds the two together."""
+
+_FOLLOWING_EVENTS: Final = {
+    # events name blocks by their tokens, which only an engine knows for certain
+    "tokenization": {"mode": "Tokenize"},
+    "events": {"enabled": True, "port": EVENTS_PORT, "replayPort": REPLAY_PORT},
+}
+
+
+def builtin_config(given: PickerInput) -> PickerConfig:
+    """The configuration for kvtier's own picker.
+
+    Raises:
+        UnsupportedVersionError: The version is not this package's.
+        NoScorerError: No scorer has a weight and a tier.
+    """
+    version = given.version or TESTED_VERSION
+    if minor_version(version) != minor_version(TESTED_VERSION):
+        raise UnsupportedVersionError(
+            f"kvtier's own picker {version} is not this release's; leave it out or use {TESTED_VERSION}"
+        )
+
+    def parameters(tier: PrefixTier) -> dict[str, Any]:
+        settings = {"tier": tier.name, "blockSizeTokens": given.engine_block_tokens}
+        if given.max_prefix_tokens is None:
+            return settings
+        return {**settings, "maxPrefixTokensToMatch": given.max_prefix_tokens}
+
+    sections = {**(_FOLLOWING_EVENTS if given.kv_events else {}), **_limits(given.bodies)}
+    return per_tier_config(given, version, API_VERSION, parameters, sections)
+
+
+def _limits(bodies: BodyLimits) -> dict[str, Any]:
+    if bodies == body_limits(None, None):
+        return {}
+    return {"limits": {"maxBodyBytes": bodies.max_bytes, "totalBodyBytes": bodies.total_bytes}}

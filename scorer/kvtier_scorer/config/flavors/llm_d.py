@@ -1,0 +1,112 @@
+"""llm-d-router from 0.9: a producer and a scorer for each tier, bound by name.
+
+Source: llm-d/llm-d-router v0.9.0 and v0.10.0, pkg/epp/framework/plugins/requestcontrol/dataproducer/
+approximateprefix (parameters, the clamp) and .../scheduling/scorer/prefix (prefixMatchInfoProducerName).
+"""
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+from kvtier_scorer.config.errors import UnsupportedVersionError
+from kvtier_scorer.config.flavors.document import APPROX_PREFIX_PRODUCER, PREFIX, Plugin, load_plugins, render
+from kvtier_scorer.config.flavors.tiers import PrefixTier, entries_of, prefix_tiers, unknown_gpu
+from kvtier_scorer.config.flavors.version import minor_version
+from kvtier_scorer.config.model import PickerConfig, PickerInput
+
+API_VERSION: Final = "llm-d.ai/v1alpha1"
+TESTED_VERSION: Final = "0.10.0"
+_FIRST: Final = (0, 9)
+_LAST_TESTED: Final = (0, 10)
+_AFTER_LAST: Final = (1, 0)
+
+METRICS_SOURCE: Final = "metrics-data-source"
+MIN_BLOCK_TOKENS: Final = 64
+"""approximateprefix/plugin.go, minBlockSizeTokens: smaller block sizes are raised to it."""
+
+
+def llm_d_config(given: PickerInput) -> PickerConfig:
+    """The configuration for llm-d-router.
+
+    Raises:
+        UnsupportedVersionError: The version is not 0.9 or a later 0.x.
+        NoScorerError: No scorer has a weight and a tier.
+    """
+    version = given.version or TESTED_VERSION
+    minor = minor_version(version)
+    if not _FIRST <= minor < _AFTER_LAST:
+        raise UnsupportedVersionError(f"llm-d-router {version} is not supported; use 0.9 or 0.10")
+    block_tokens = max(MIN_BLOCK_TOKENS, given.engine_block_tokens)
+    tiers = prefix_tiers(given, block_tokens)
+    plugins = [*load_plugins(given.weights.queue, given.weights.kv_cache_utilization)]
+    if given.engine_tls:  # in place of the one that is there by default (pkg/epp/config/loader/defaults.go)
+        plugins.append(Plugin(METRICS_SOURCE, parameters={"scheme": "https"}))
+    for tier in tiers:
+        plugins += _tier_plugins(tier, block_tokens, given.max_prefix_tokens)
+    unknown = unknown_gpu(tiers)
+    warnings = (
+        *(_untested(version) if minor > _LAST_TESTED else ()),
+        *(_too_small(given.engine_block_tokens) if unknown and minor > _LAST_TESTED else ()),
+    )
+    until_known = _too_large(given.engine_block_tokens) if unknown else ()
+    return PickerConfig(
+        version=version,
+        tokens_per_entry=block_tokens,
+        entries=entries_of(tiers),
+        text=render(API_VERSION, plugins, (*warnings, *until_known)),
+        warnings=warnings,
+        gpu_from_metrics=unknown,
+    )
+
+
+def _tier_plugins(
+    tier: PrefixTier, block_tokens: int, max_prefix_tokens: int | None
+) -> tuple[Plugin, Plugin]:
+    producer = f"{tier.name}-prefix-cache-producer"
+    parameters: dict[str, Any] = {"autoTune": tier.entries is None, "blockSizeTokens": block_tokens}
+    if max_prefix_tokens is not None:
+        # a cap below one block would match nothing (resolveMaxBlocks)
+        parameters["maxPrefixTokensToMatch"] = max(max_prefix_tokens, block_tokens)
+    if tier.entries is not None:
+        parameters["lruCapacityPerServer"] = tier.entries
+    return (
+        Plugin(APPROX_PREFIX_PRODUCER, producer, parameters),
+        Plugin(
+            PREFIX,
+            f"{tier.name}-prefix-cache-scorer",
+            {"prefixMatchInfoProducerName": producer},
+            weight=tier.weight,
+        ),
+    )
+
+
+def _untested(version: str) -> Iterator[str]:
+    yield (
+        f"llm-d-router {version} is later than 0.10, the last that kvtier was run with: it may refuse this "
+        "configuration or read it otherwise, as it does autoTune, which sizes entries by the engine's "
+        "prefix_match_unit where 0.10 has its own 64 tokens: too few entries for a model that mixes "
+        "attention with states; use 0.10"
+    )
+
+
+def _too_large(engine_block_tokens: int) -> Iterator[str]:
+    """What holds only until an engine has said how large its cache is, which whoever plans passes on.
+
+    Source: GetBlockSize and makeserver, approximateprefix/plugin.go.
+    """
+    if engine_block_tokens < MIN_BLOCK_TOKENS:
+        yield (
+            "the size of the device cache is not known, so llm-d-router takes the engine's number of "
+            f"{engine_block_tokens}-token blocks as a number of {MIN_BLOCK_TOKENS}-token entries: its GPU "
+            f"index is {MIN_BLOCK_TOKENS / engine_block_tokens:g} times too large"
+        )
+
+
+def _too_small(engine_block_tokens: int) -> Iterator[str]:
+    """The same of large blocks; prefix_match_unit came after v0.10.0, in 363f912 of 19 August 2026."""
+    if engine_block_tokens > MIN_BLOCK_TOKENS:
+        yield (
+            "the size of the device cache is not known, so llm-d-router takes the engine's number of "
+            f"{engine_block_tokens}-token blocks as a number of entries, and after 0.10 the engine's "
+            "prefix_match_unit, where it reports one, for the tokens in them: its GPU index is then up to "
+            f"{engine_block_tokens / MIN_BLOCK_TOKENS:g} times too small"
+        )

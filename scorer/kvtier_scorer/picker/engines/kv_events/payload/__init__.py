@@ -1,0 +1,1 @@
+"""What is in one message: vLLM's events, and what their fields mean."""

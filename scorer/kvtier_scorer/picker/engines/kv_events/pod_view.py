@@ -1,0 +1,265 @@
+"""One pod's messages, applied to the index: bytes in, calls out.
+
+A pod is precise while everything that it holds is known, and approximate otherwise. Everything is known from
+a publisher's first message on, after a complete replay, after a reset of the caches, and once each tier that
+is announced has taken in as many blocks as it holds: what is older has been evicted by then.
+"""
+
+import logging
+from collections import Counter
+from collections.abc import Generator, Iterable
+from itertools import chain, islice
+from typing import Final, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kvtier_scorer.picker.engines.kv_events.chains import PodChains, Run, UnalignedBlocksError
+from kvtier_scorer.picker.engines.kv_events.held_blocks import HeldBlocks
+from kvtier_scorer.picker.engines.kv_events.payload.events import (
+    AllBlocksCleared,
+    BlockRemoved,
+    BlockStored,
+    Event,
+    MalformedEventsError,
+    decode,
+)
+from kvtier_scorer.picker.engines.kv_events.payload.mediums import tier_of
+from kvtier_scorer.picker.engines.kv_events.payload.split import PART_BLOCKS, parts
+from kvtier_scorer.picker.engines.kv_events.publisher.sequence import Place, Sequence
+from kvtier_scorer.tier import Tier
+
+_LOG: Final = logging.getLogger(__name__)
+_TIMES_OVER: Final = 2
+_LINES: Final = 20
+"""About one pod; what it sends could differ each time."""
+_AT_LEAST: Final = 1 << 16
+"""Blocks of a tier that are taken in whatever its capacity is said to be: a plan may be far off at first."""
+
+
+class TierIndex(Protocol):
+    """What of the prefix index precise mode uses; a pod is known by its number."""
+
+    def set_precise(self, pod: int, *, precise: bool) -> None:
+        """The pod says what it holds, or no longer does; either way what was believed of it is forgotten."""
+
+    def stored(self, pod: int, tier: Tier, hashes: NDArray[np.uint64], parent: int | None) -> None:
+        """Blocks, each following the one before."""
+
+    def removed(self, pod: int, tier: Tier, hashes: NDArray[np.uint64]) -> None:
+        """Blocks that are no longer there."""
+
+    def capacity(self, pod: int, tier: Tier) -> int:
+        """Blocks that a tier holds."""
+
+
+class TooManyBlocksError(Exception):
+    """A pod announces what it cannot hold: removals were lost, or the publisher is something else."""
+
+
+class PodView:
+    """What one pod's events told so far.
+
+    Args:
+        pod: Its number in the index.
+        name: For logs.
+        index: Learns what it holds.
+        chains: Empty.
+        room: For the blocks of all views; None for one that is alone.
+
+    Attributes:
+        precise: Whether the index believes the events alone.
+    """
+
+    def __init__(
+        self, pod: int, name: str, index: TierIndex, chains: PodChains, room: HeldBlocks | None = None
+    ) -> None:
+        self.precise = False
+        self._pod = pod
+        self._name = name
+        self._index = index
+        self._chains = chains
+        self._room = room
+        self._sequence = Sequence()
+        self._whole = True
+        self._given_up = False
+        self._taken_in: Counter[Tier] = Counter()
+        self._said: set[str] = set()
+
+    @property
+    def given_up(self) -> bool:
+        """Whether its events are of no use, until `restart`."""
+        return self._given_up
+
+    @property
+    def expected(self) -> int:
+        """Number of the message that comes next: where a replay has to begin."""
+        return self._sequence.expected
+
+    def misses(self, number: int) -> bool:
+        """Whether messages before this one are missing, so that a replay helps; to be asked before `live`."""
+        place = self._sequence.place(number)
+        if place is Place.OF_A_NEW_PUBLISHER:
+            self.restart("its events begin anew")
+            place = self._sequence.place(number)
+        return place is Place.AFTER_A_GAP
+
+    def live(self, number: int, payload: bytes) -> Generator[int]:
+        """Takes a message of the publisher's stream, in steps of a few milliseconds.
+
+        Yields:
+            Events and blocks of the step that was done.
+        """
+        if self.misses(number):
+            self._forget(f"KV events {self._sequence.expected} to {number - 1} were missed")
+        is_new = self._sequence.place(number) is not Place.AGAIN
+        self._sequence.live(number)
+        if is_new:
+            yield from self._take_whole(payload)
+
+    def replayed(self, number: int, payload: bytes) -> Generator[int]:
+        """Takes a message of a replay, in their order and as `live` does; a known one is passed over."""
+        if number < self._sequence.expected:
+            return
+        if number > self._sequence.expected:
+            self._forget(f"its replay begins at {number}, not at {self._sequence.expected}")
+        self._sequence.replayed(number)
+        yield from self._take_whole(payload)
+
+    def lose(self) -> None:
+        """All pods together announce more than there is memory for, and this one the most."""
+        self._give_up("the pods' KV events tell of more blocks than the picker has memory for")
+
+    def end(self) -> None:
+        """The pod is gone; the index is not told."""
+        self.precise = False
+        self._release()
+
+    def restart(self, reason: str) -> None:
+        """The publisher is gone or another one; what it told before counts no more."""
+        self._forget(reason)
+        self._sequence.restart()
+        self._whole, self._given_up = True, False
+
+    def _forget(self, reason: str) -> None:
+        if self.precise:
+            _LOG.warning("pod %s: %s; approximate until all that it holds is known", self._name, reason)
+            self._index.set_precise(self._pod, precise=False)
+        self.precise = self._whole = False
+        self._release()
+        self._taken_in.clear()
+
+    def _release(self) -> None:
+        self._chains.clear()
+        if self._room is not None:
+            self._room.release(self)
+
+    def _give_up(self, why: str) -> None:
+        self._once(f"{why}; it stays approximate")
+        self._forget("its events are of no use")
+        self._given_up = True
+
+    def _take_whole(self, payload: bytes) -> Generator[int]:
+        try:
+            yield from self._take(payload)
+        except GeneratorExit:
+            self._forget("a message of its KV events was not taken whole")
+            raise
+
+    def _take(self, payload: bytes) -> Generator[int]:
+        if self._given_up:
+            return
+        try:
+            yield from self._apply_all(payload)
+        except MalformedEventsError as error:
+            self._once(str(error))
+            self._forget("an event of it could not be read")
+            return
+        except (UnalignedBlocksError, TooManyBlocksError) as error:
+            self._give_up(str(error))
+            return
+        if self._given_up:
+            return  # others' blocks took the room meanwhile
+        if self._room is not None:
+            self._room.hold(self, self._chains.blocks)
+        if not self._given_up and not self.precise and self._is_known():
+            yield from self._become_precise()
+
+    def _apply_all(self, payload: bytes) -> Generator[int]:
+        done = 0
+        for part in chain.from_iterable(map(parts, decode(payload))):
+            done += 1
+            if part is None:
+                self._once("it sends KV events of a kind that is not known")
+            else:
+                self._apply(part)
+                done += 0 if isinstance(part, AllBlocksCleared) else len(part.block_hashes)
+            if done >= PART_BLOCKS:
+                yield done
+                done = 0
+                if self._given_up:
+                    return
+        yield done
+
+    def _apply(self, event: Event) -> None:
+        if isinstance(event, AllBlocksCleared):
+            self._clear()
+            return
+        if (tier := tier_of(event.medium)) is None:
+            self._once(f"it sends KV events of a medium that is not known: {event.medium!r:.40}")
+        elif isinstance(event, BlockStored):
+            self._stored(event, tier)
+        else:
+            self._removed(event, tier)
+
+    def _stored(self, event: BlockStored, tier: Tier) -> None:
+        runs = self._chains.stored(event, tier)
+        if not event.token_ids and not runs:
+            self._once(
+                f"its KV events of the {tier.label} tier do not say what is stored; "
+                "set self_describing_kv_events in its connector's extra config"
+            )
+        self._taken_in[tier] += sum(len(run.hashes) for run in runs)
+        most = max(_AT_LEAST, _TIMES_OVER * self._index.capacity(self._pod, tier))
+        if self._chains.held(tier) > most:
+            raise TooManyBlocksError(
+                f"more than {most} blocks in the {tier.label} tier, which holds far fewer"
+            )
+        if self.precise:
+            self._learn(runs)
+
+    def _removed(self, event: BlockRemoved, tier: Tier) -> None:
+        for run in self._chains.removed(event, tier):
+            if self.precise:
+                self._index.removed(self._pod, run.tier, run.hashes)
+
+    def _clear(self) -> None:
+        self._release()
+        self._whole = True
+        if self.precise:
+            self._index.set_precise(self._pod, precise=True)
+
+    def _is_known(self) -> bool:
+        return self._whole or (
+            bool(self._taken_in)
+            and all(count >= self._index.capacity(self._pod, tier) for tier, count in self._taken_in.items())
+        )
+
+    def _become_precise(self) -> Generator[int]:
+        _LOG.info("pod %s: its KV events tell what it holds", self._name)
+        self.precise = True
+        self._index.set_precise(self._pod, precise=True)
+        everything = self._chains.everything()
+        while self.precise and (some := list(islice(everything, PART_BLOCKS))):
+            self._learn(some)
+            yield len(some)
+
+    def _learn(self, runs: Iterable[Run]) -> None:
+        for run in runs:
+            self._index.stored(self._pod, run.tier, run.hashes, run.parent)
+
+    def _once(self, what: str) -> None:
+        """One line for each thing that a pod does, however often it does it."""
+        if what not in self._said and len(self._said) < _LINES:
+            self._said.add(what)
+            _LOG.warning("pod %s: %s", self._name, what)

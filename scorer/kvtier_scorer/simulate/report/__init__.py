@@ -1,0 +1,1 @@
+"""What a run of the simulator shows: figures, a table, a plot."""
