@@ -1,6 +1,9 @@
 """Names in an engine's /metrics of what its tiers hold: one table for operator and picker."""
 
+from collections.abc import Mapping
 from typing import Final
+
+from kvtier_common.tier import BEYOND_DEVICE, Tier
 
 DEVICE: Final = b"vllm:cache_config_info"
 """vLLM 0.32 and 0.33, v1/metrics/loggers.py; labels are the fields of config/cache.py."""
@@ -14,11 +17,11 @@ OFFLOADED: Final = b"vllm:kv_offload_config_info"
 """vLLM 0.33, from its first scheduler step on."""
 OFFLOADED_TOKENS: Final = "cpu_kv_cache_size_tokens"
 """A label of `OFFLOADED`: what the CPU tier will hold when it has grown."""
-CPU_TOKENS: Final = b"vllm:kvtier_cpu_capacity_tokens"
-"""kvtier_connector/vllm/metrics/cpu_tier.py, from the first scheduler step on."""
+CAPACITY_TOKENS: Final[Mapping[Tier, bytes]] = {
+    tier: f"vllm:kvtier_{tier.label}_capacity_tokens".encode() for tier in BEYOND_DEVICE
+}
+"""kvtier_connector/vllm/metrics/cpu_tier.py and disk_tier.py, from the first scheduler step on."""
 CPU_GROWING: Final = b"vllm:kvtier_cpu_growing"
 """1 while the CPU tier is not what it will be."""
 CPU_PINNED_BYTES: Final = b"vllm:kvtier_cpu_pinned_bytes"
-DISK_TOKENS: Final = b"vllm:kvtier_disk_capacity_tokens"
-"""kvtier_connector/vllm/metrics/disk_tier.py, at the same time."""
 DISK_PAYS: Final = b"vllm:kvtier_disk_pays"

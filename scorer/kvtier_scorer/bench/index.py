@@ -11,9 +11,9 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from kvtier_common.tier import Tier
 from kvtier_scorer.index import prefix_index
 from kvtier_scorer.index.prefix_index import PrefixIndex
-from kvtier_scorer.tier import Tier
 
 _PROMPT_BLOCKS: Final = 1_875
 """30,000 tokens in blocks of 16."""

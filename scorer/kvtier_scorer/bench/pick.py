@@ -9,6 +9,7 @@ from typing import Final
 
 import numpy as np
 
+from kvtier_common.tier import Tier
 from kvtier_scorer.config.settings.model import PickerSettings, PrefixSettings, ScorerKind, ScorerSetting
 from kvtier_scorer.index import prefix_index
 from kvtier_scorer.index.prefix_index import PrefixIndex
@@ -16,7 +17,6 @@ from kvtier_scorer.scheduling.model import PickRequest, Prompt
 from kvtier_scorer.scheduling.pods import PodInfo, PodLoad, PodTable
 from kvtier_scorer.scheduling.prompt_blocks import BYTES_PER_TOKEN, block_hashes
 from kvtier_scorer.scheduling.scheduler import Scheduler
-from kvtier_scorer.tier import Tier
 
 _SETTINGS: Final = PickerSettings(
     scorers=(

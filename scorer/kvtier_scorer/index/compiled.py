@@ -11,17 +11,21 @@ from typing import ParamSpec, TypeVar, cast
 
 import numba  # type: ignore[import-untyped, unused-ignore]
 
+from kvtier_common import tier
+
 P = ParamSpec("P")
 R = TypeVar("R")
 
 _FOLDER = Path(__file__).parent
+_SHARED = (*_FOLDER.glob("*.py"), Path(tier.__file__))
+"""Sources of what kernels of all folders call or count with."""
 
 
 @functools.cache
 def _sources_digest(folder: Path) -> str:
     """A digest of every source of a kernel: numba itself looks only at the file of the outermost one."""
     digest = hashlib.sha256()
-    for path in sorted({*_FOLDER.glob("*.py"), *folder.glob("*.py")}):
+    for path in sorted({*_SHARED, *folder.glob("*.py")}):
         digest.update(path.read_bytes())
     return digest.hexdigest()[:16]
 

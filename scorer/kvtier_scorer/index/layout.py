@@ -20,7 +20,7 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from kvtier_scorer.tier import Tier
+from kvtier_common.tier import Tier
 
 TIERS: Final = len(Tier)
 

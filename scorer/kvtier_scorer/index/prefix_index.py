@@ -6,6 +6,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from kvtier_common.tier import Tier
 from kvtier_scorer.index import matching, precise, recency, table
 from kvtier_scorer.index.chain import Hashes, text_hashes, token_hashes
 from kvtier_scorer.index.directory import Directory
@@ -28,7 +29,6 @@ from kvtier_scorer.index.layout import (
     Memory,
 )
 from kvtier_scorer.index.reserve import new_pool, reserve_slots
-from kvtier_scorer.tier import Tier
 
 PRECISE_SLACK: Final = 4
 """A precise tier's capacity is a hint: it may hold so many times that. A pod that only stores is broken."""

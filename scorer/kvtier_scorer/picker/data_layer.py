@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from math import inf
 from typing import Final
 
+from kvtier_common.tier import Tier
 from kvtier_scorer.config.settings.model import PickerSettings
 from kvtier_scorer.picker.engines.kv_events.publisher.endpoints import EventPorts
 from kvtier_scorer.picker.engines.kv_events.subscriber import Subscriber
@@ -19,7 +20,6 @@ from kvtier_scorer.picker.engines.metrics_scrape.hits import grown
 from kvtier_scorer.picker.engines.metrics_scrape.scraper import Scraper
 from kvtier_scorer.picker.pods.source import Endpoint, PodSource
 from kvtier_scorer.scheduling.pods import PodInfo, PodLoad, PodTable
-from kvtier_scorer.tier import Tier
 
 _LOG: Final = logging.getLogger(__name__)
 _SOONEST_S: Final = 5.0

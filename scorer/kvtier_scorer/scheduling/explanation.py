@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from kvtier_common.tier import Tier
 from kvtier_scorer.config.settings.model import ScorerKind
-from kvtier_scorer.tier import Tier
 
 
 @dataclass(frozen=True, slots=True)

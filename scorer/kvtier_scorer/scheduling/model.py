@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from kvtier_scorer.tier import Tier
+from kvtier_common.tier import Tier
 
 
 @dataclass(frozen=True, slots=True)

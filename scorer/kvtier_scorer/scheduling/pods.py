@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from kvtier_scorer.tier import Tier
+from kvtier_common.tier import Tier
 
 if TYPE_CHECKING:
     from kvtier_scorer.index.prefix_index import PrefixIndex

@@ -6,12 +6,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from kvtier_common.tier import Tier
 from kvtier_scorer.config.settings.model import PickerSettings, PrefixSettings, ScorerKind
 from kvtier_scorer.scheduling.affinity import preferred
 from kvtier_scorer.scheduling.pods import PodTable
 from kvtier_scorer.scorers import SCORERS
 from kvtier_scorer.scorers.columns import Columns
-from kvtier_scorer.tier import Tier
 
 
 @dataclass(frozen=True, slots=True)

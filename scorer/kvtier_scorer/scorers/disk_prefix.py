@@ -6,9 +6,9 @@ The tiers are inclusive: what the CPU tier holds, this one holds too, so both sc
 import numpy as np
 from numpy.typing import NDArray
 
+from kvtier_common.tier import Tier
 from kvtier_scorer.scorers.columns import Columns
 from kvtier_scorer.scorers.prefix_share import prefix_share
-from kvtier_scorer.tier import Tier
 
 
 def score_disk_prefix(columns: Columns) -> NDArray[np.float64]:

@@ -10,8 +10,8 @@ caches no others.
 import numpy as np
 from numpy.typing import NDArray
 
+from kvtier_common.tier import Tier
 from kvtier_scorer.scorers.columns import Columns
-from kvtier_scorer.tier import Tier
 
 
 def prefix_share(columns: Columns, tier: Tier) -> NDArray[np.float64]:

@@ -10,6 +10,7 @@ import click
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
+from kvtier_common.tier import Tier
 from kvtier_scorer.config.model import ScorerWeights
 from kvtier_scorer.simulate.command import Asked
 from kvtier_scorer.simulate.engine.settings import PRESETS, PoolSettings
@@ -24,7 +25,6 @@ from kvtier_scorer.simulate.runs.sweep import Objective, SweepResult, candidate_
 from kvtier_scorer.simulate.traces import load_trace
 from kvtier_scorer.simulate.traces.generated import WORKLOADS, generate
 from kvtier_scorer.simulate.traces.trace import Trace, part_of
-from kvtier_scorer.tier import Tier
 
 _SHAPE: Final = {
     "num_groups": "groups",

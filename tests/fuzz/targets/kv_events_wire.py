@@ -5,13 +5,13 @@ import atexit
 from contextlib import suppress
 from typing import Final
 
+from kvtier_common.tier import Tier
 from kvtier_scorer.index.prefix_index import PrefixIndex
 from kvtier_scorer.picker.engines.kv_events.chains import PodChains
 from kvtier_scorer.picker.engines.kv_events.pod_view import PodView
 from kvtier_scorer.picker.engines.kv_events.publisher.allowance import MOST_MESSAGE_BYTES
 from kvtier_scorer.picker.engines.kv_events.publisher.steps import in_steps
 from kvtier_scorer.picker.engines.kv_events.publisher.zmtp import Connection, ZmtpError, greeted
-from kvtier_scorer.tier import Tier
 
 _FRAMES: Final = 3
 _NUMBER_BYTES: Final = 8

@@ -13,6 +13,7 @@ from tests.picker.flavours.inputs import EXAMPLE
 from tests.picker.harness.fleet import Fleet, running_fleet
 from tests.unit.scorer.picker.engines.kv_events.wire import batch, name, stored
 
+from kvtier_common.tier import Tier
 from kvtier_scorer.config.flavors import picker_config
 from kvtier_scorer.config.settings.parse import parse_settings
 from kvtier_scorer.index.prefix_index import PrefixIndex
@@ -20,7 +21,6 @@ from kvtier_scorer.picker.data_layer import Members, data_layer
 from kvtier_scorer.picker.pods.static import StaticPods
 from kvtier_scorer.scheduling.pods import PodTable
 from kvtier_scorer.scheduling.weighing import stale_pods
-from kvtier_scorer.tier import Tier
 
 if TYPE_CHECKING:
     from kvtier_scorer.picker.engines.metrics_scrape.engine_metrics import HitTokens

@@ -7,8 +7,8 @@ from tests.picker.data_layer.polling import until
 from tests.picker.data_layer.publisher import Publisher, running_publisher
 from tests.unit.scorer.picker.engines.kv_events.wire import CLEARED, batch, removed, stored
 
+from kvtier_common.tier import Tier
 from kvtier_scorer.picker.engines.kv_events.publisher.endpoints import EventPorts
-from kvtier_scorer.tier import Tier
 
 
 async def test_each_medium_is_a_tier_and_what_is_removed_is_gone(

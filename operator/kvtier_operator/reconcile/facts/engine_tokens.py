@@ -5,16 +5,16 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 from kvtier_common.metrics_text import Families, Sample, read_labels
+from kvtier_common.tier import Tier
 from kvtier_common.tier_metrics import (
+    CAPACITY_TOKENS,
     CPU_GROWING,
     CPU_PINNED_BYTES,
-    CPU_TOKENS,
     DEVICE,
     DEVICE_BLOCK,
     DEVICE_BLOCKS,
     DEVICE_TOKENS,
     DISK_PAYS,
-    DISK_TOKENS,
     OFFLOADED,
     OFFLOADED_TOKENS,
 )
@@ -23,7 +23,7 @@ from kvtier_operator.planning.observed import EngineFindings, EngineTokens
 _TOO_MANY: Final = 1 << 63
 """The status's fields are of 64 bits."""
 READ: Final = (
-    DEVICE, OFFLOADED, CPU_TOKENS, CPU_GROWING, CPU_PINNED_BYTES, DISK_TOKENS, DISK_PAYS,
+    DEVICE, OFFLOADED, *CAPACITY_TOKENS.values(), CPU_GROWING, CPU_PINNED_BYTES, DISK_PAYS,
 )  # fmt: skip
 """Names of the samples of which something is read."""
 
@@ -42,11 +42,12 @@ def read_tiers(found: Families) -> tuple[EngineTokens, EngineFindings]:
 
 def _tokens(found: Families) -> EngineTokens:
     aimed_at = _sum(labels.get(OFFLOADED_TOKENS) for labels in _labels(found.of(OFFLOADED)))
-    cpu = _total(found, CPU_TOKENS) or None if found.of(CPU_TOKENS) else aimed_at
+    told = {tier: _total(found, name) or None for tier, name in CAPACITY_TOKENS.items()}
+    cpu = told[Tier.CPU] if found.of(CAPACITY_TOKENS[Tier.CPU]) else aimed_at
     return EngineTokens(
         gpu=_device(found.of(DEVICE)),
         cpu=None if _is_growing(found) else cpu,
-        disk=_total(found, DISK_TOKENS) or None,
+        disk=told[Tier.DISK],
         block=_block(found.of(DEVICE)),
         gpu_blocks=_blocks(found.of(DEVICE)),
     )

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final
 
+from kvtier_common.tier import Tier
 from kvtier_scorer.config.settings.sections import (
     Affinity,
     Events,
@@ -13,7 +14,6 @@ from kvtier_scorer.config.settings.sections import (
     Shedding,
     Tokenization,
 )
-from kvtier_scorer.tier import Tier
 
 DEFAULT_MAX_PREFIX_TOKENS: Final = 131072
 """What of a prompt is looked at where the configuration does not say: llm-d-router's defaultMaxPrefixTokens

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from math import inf
 from typing import Final
 
+from kvtier_common.tier import Tier
 from kvtier_scorer.config.errors import NoScorerError
 from kvtier_scorer.config.flavors.document import (
     KV_CACHE_UTILIZATION,
@@ -29,7 +30,6 @@ from kvtier_scorer.config.settings.model import (
 )
 from kvtier_scorer.config.settings.sections import Section
 from kvtier_scorer.config.settings.strict_fields import convert, field_error
-from kvtier_scorer.tier import Tier
 
 _PARAMETERS: Final[Mapping[str, type[Section]]] = {
     QUEUE: NoParameters,

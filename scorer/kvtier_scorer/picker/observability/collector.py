@@ -7,9 +7,9 @@ from typing import Final
 
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 
+from kvtier_common.tier import Tier
 from kvtier_scorer.picker.observability.tallies import DECISION_BUCKETS_S, Tallies
 from kvtier_scorer.scheduling.pods import PodTable
-from kvtier_scorer.tier import Tier
 
 _PREFIX: Final = "kvtier_picker_"
 

@@ -10,9 +10,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Final
 
+from kvtier_common.tier import Tier
 from kvtier_scorer.picker.engines.metrics_scrape.engine_metrics import HitTokens
 from kvtier_scorer.scheduling.model import Pick
-from kvtier_scorer.tier import Tier
 
 DECISION_BUCKETS_S: Final = (
     0.0001, 0.0002, 0.0003, 0.0005, 0.00075, 0.001, 0.0015, 0.002, 0.003, 0.005, 0.01, 0.025, 0.05, 0.1, 0.5,

@@ -17,11 +17,11 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from kvtier_common.tier import Tier
 from kvtier_scorer.simulate.engine.lru import FULL, Lru, find_in_tiers, hold, let_go, new_lru, store
 from kvtier_scorer.simulate.engine.settings import PoolSettings
 from kvtier_scorer.simulate.errors import PoolError
 from kvtier_scorer.simulate.traces.blocks import Blocks
-from kvtier_scorer.tier import Tier
 
 
 class CacheListener(Protocol):

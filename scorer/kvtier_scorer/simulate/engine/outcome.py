@@ -6,9 +6,9 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
+from kvtier_common.tier import Tier
 from kvtier_scorer.simulate.engine.caches import Hits
 from kvtier_scorer.simulate.traces.trace import Trace
-from kvtier_scorer.tier import Tier
 
 
 @dataclass(frozen=True, slots=True)

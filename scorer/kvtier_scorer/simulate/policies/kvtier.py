@@ -5,6 +5,7 @@ from typing import Final
 
 import numpy as np
 
+from kvtier_common.tier import Tier
 from kvtier_scorer.config.errors import NoScorerError
 from kvtier_scorer.config.flavors.builtin import builtin_config
 from kvtier_scorer.config.model import PickerInput, TierTokens
@@ -20,7 +21,6 @@ from kvtier_scorer.simulate.engine.loads import Loads
 from kvtier_scorer.simulate.errors import PoolError
 from kvtier_scorer.simulate.policies.policy import Situation
 from kvtier_scorer.simulate.traces.blocks import first_tokens, prompt_token_ids
-from kvtier_scorer.tier import Tier
 
 _MS_PER_S: Final = 1000
 

@@ -3,12 +3,12 @@
 import numpy as np
 from numpy.typing import NDArray
 
+from kvtier_common.tier import Tier
 from kvtier_scorer.scheduling.model import Pick
 from kvtier_scorer.simulate.engine.caches import CacheListener
 from kvtier_scorer.simulate.policies.kvtier import Kvtier
 from kvtier_scorer.simulate.policies.policy import Situation
 from kvtier_scorer.simulate.traces.blocks import blocks_of
-from kvtier_scorer.tier import Tier
 
 _NONE = -1
 

@@ -7,8 +7,8 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from kvtier_common.tier import Tier
 from kvtier_scorer.simulate.engine.outcome import Outcome
-from kvtier_scorer.tier import Tier
 
 
 @dataclass(frozen=True, slots=True)

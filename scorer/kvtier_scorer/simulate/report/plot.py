@@ -7,8 +7,8 @@ from typing import Final
 import numpy as np
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
+from kvtier_common.tier import Tier
 from kvtier_scorer.simulate.runs.compare import Comparison
-from kvtier_scorer.tier import Tier
 
 _WIDTH: Final = 1000.0
 _LEFT: Final = 150.0

@@ -3,12 +3,12 @@
 from rich.box import SIMPLE_HEAD
 from rich.table import Table
 
+from kvtier_common.tier import Tier
 from kvtier_scorer.config.model import ScorerWeights
 from kvtier_scorer.simulate.policies import POLICIES
 from kvtier_scorer.simulate.policies.policy import DEFAULT_WEIGHTS
 from kvtier_scorer.simulate.runs.compare import Comparison
 from kvtier_scorer.simulate.runs.sweep import SweepResult
-from kvtier_scorer.tier import Tier
 
 _MORE = ("TTFT s\nmean", "TTFT s\nP90", "E2E s\nmean", "tokens\n/s", "load\nvaries")
 

@@ -15,6 +15,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from kvtier_common.tier import Tier
 from kvtier_scorer.config.model import ScorerWeights
 from kvtier_scorer.simulate.engine.settings import PoolSettings
 from kvtier_scorer.simulate.policies import KVTIER
@@ -23,7 +24,6 @@ from kvtier_scorer.simulate.report.figures import Figures
 from kvtier_scorer.simulate.runs.bootstrap import Interval, paired
 from kvtier_scorer.simulate.runs.compare import run_policy
 from kvtier_scorer.simulate.traces.trace import Trace
-from kvtier_scorer.tier import Tier
 
 _MOST_WEIGHT: Final = 6
 _HALVE: Final = 2

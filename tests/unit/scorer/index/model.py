@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 
-from kvtier_scorer.tier import Tier
+from kvtier_common.tier import Tier
 
 
 @dataclass

@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 from tests.unit.scorer.index.model import PodModel
 from tests.unit.scorer.index.prompts import prompt
 
+from kvtier_common.tier import Tier
 from kvtier_scorer.index.layout import PAGE_BYTES, PAGE_SLOTS
 from kvtier_scorer.index.prefix_index import PrefixIndex
-from kvtier_scorer.tier import Tier
 
 # about as many blocks as a prompt or two have, and around one page and several
 SMALL = st.sampled_from([9, 4, 6, 2, 13, 1, 0])

@@ -70,7 +70,7 @@ WARM = """
 import json
 import numpy as np
 from kvtier_scorer.index import chain, matching, precise, prefix_index, recency, table
-from kvtier_scorer.tier import Tier
+from kvtier_common.tier import Tier
 
 def kinds():
     modules = (chain, matching, precise, recency, table)

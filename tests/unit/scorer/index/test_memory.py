@@ -4,9 +4,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.unit.scorer.index.prompts import matched, prompt
 
+from kvtier_common.tier import Tier
 from kvtier_scorer.index.layout import PAGE_BYTES, PAGE_SLOTS
 from kvtier_scorer.index.prefix_index import PRECISE_LEAST, PrefixIndex
-from kvtier_scorer.tier import Tier
 
 LIMIT_BYTES = 1 << 24
 OTHER = prompt((9, 5))

@@ -6,9 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.unit.scorer.index.prompts import matched, prompt
 
+from kvtier_common.tier import Tier
 from kvtier_scorer.index.layout import PAGE_BYTES
 from kvtier_scorer.index.prefix_index import PrefixIndex
-from kvtier_scorer.tier import Tier
 
 LIMIT_BYTES = 1 << 24
 ROOT = prompt((0, 4))

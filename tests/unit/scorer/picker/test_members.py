@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from kvtier_common.tier import Tier
 from kvtier_scorer.index.prefix_index import PrefixIndex
 from kvtier_scorer.picker import data_layer
 from kvtier_scorer.picker.data_layer import Members
@@ -11,7 +12,6 @@ from kvtier_scorer.picker.engines.metrics_scrape.engine_metrics import EngineMet
 from kvtier_scorer.picker.engines.metrics_scrape.fetch import NobodyThereError, ScrapeError
 from kvtier_scorer.picker.pods.source import Endpoint
 from kvtier_scorer.scheduling.pods import PodTable
-from kvtier_scorer.tier import Tier
 
 ADDRESS = "10.0.0.1:8000"
 IDLE = EngineMetrics(waiting=0, running=0, kv_cache_utilization=0.0)

@@ -2,13 +2,13 @@
 
 import numpy as np
 
+from kvtier_common.tier import Tier
 from kvtier_scorer.config.settings.model import PickerSettings, PrefixSettings, ScorerKind, ScorerSetting
 from kvtier_scorer.config.settings.sections import Shedding
 from kvtier_scorer.index.prefix_index import PrefixIndex
 from kvtier_scorer.scheduling.model import PickRequest, Prompt
 from kvtier_scorer.scheduling.pods import PodInfo, PodLoad, PodTable
 from kvtier_scorer.scheduling.scheduler import Scheduler
-from kvtier_scorer.tier import Tier
 
 PREFIX = PrefixSettings(block_tokens=16, max_tokens=4096, entries={Tier.GPU: 100, Tier.CPU: 200})
 WEIGHTS = {

@@ -3,9 +3,9 @@ import math
 import pytest
 from tests.unit.scorer.scheduling.pool import Pool, address, request
 
+from kvtier_common.tier import Tier
 from kvtier_scorer.index.prefix_index import PrefixIndex
 from kvtier_scorer.scheduling.pods import PodInfo, PodLoad, PodTable
-from kvtier_scorer.tier import Tier
 
 
 def table_of(pods: int) -> PodTable:

@@ -5,13 +5,13 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 from tests.unit.scorer.scheduling.pool import PREFIX, Pool, address, prompt, request, settings
 
+from kvtier_common.tier import Tier
 from kvtier_scorer.config.settings.model import ScorerKind
 from kvtier_scorer.errors import NoEndpointError
 from kvtier_scorer.index.prefix_index import PrefixIndex
 from kvtier_scorer.scheduling.model import PickRequest, Prompt
 from kvtier_scorer.scheduling.pods import PodTable
 from kvtier_scorer.scheduling.scheduler import Scheduler
-from kvtier_scorer.tier import Tier
 
 
 def test_the_weighted_sum_of_2_2_1_1() -> None:

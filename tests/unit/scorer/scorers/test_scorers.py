@@ -12,10 +12,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kvtier_common.tier import Tier
 from kvtier_scorer.config.settings.model import ScorerKind
 from kvtier_scorer.scorers import SCORERS
 from kvtier_scorer.scorers.columns import Columns
-from kvtier_scorer.tier import Tier
 
 PREFIX = {
     ScorerKind.GPU_PREFIX: Tier.GPU,

@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.unit.scorer.simulate.pools import asked, pod, pool, prompts, situation, timed, trace
 
+from kvtier_common.tier import Tier
 from kvtier_scorer.simulate.engine.loads import Loads
 from kvtier_scorer.simulate.engine.loop import Simulation, served
 from kvtier_scorer.simulate.engine.outcome import Outcome
@@ -18,7 +19,6 @@ from kvtier_scorer.simulate.policies import POLICIES, ROUND_ROBIN
 from kvtier_scorer.simulate.report.figures import Figures, p90
 from kvtier_scorer.simulate.traces.blocks import blocks_of
 from kvtier_scorer.simulate.traces.trace import Trace
-from kvtier_scorer.tier import Tier
 
 
 def run(found: Trace, where: PoolSettings, policy: str = ROUND_ROBIN) -> Outcome:

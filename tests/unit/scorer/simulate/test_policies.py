@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from tests.unit.scorer.simulate.pools import asked, pool, prompts, situation, timed, trace
 
+from kvtier_common.tier import Tier
 from kvtier_scorer.config.flavors.gaie import gaie_config
 from kvtier_scorer.config.flavors.llm_d import llm_d_config
 from kvtier_scorer.config.model import PickerInput, ScorerWeights, TierTokens
@@ -29,7 +30,6 @@ from kvtier_scorer.simulate.runs.compare import compare
 from kvtier_scorer.simulate.traces.blocks import blocks_of, prompt_token_ids
 from kvtier_scorer.simulate.traces.generated import HIGH_CACHE, Workload, generate
 from kvtier_scorer.simulate.traces.trace import Trace
-from kvtier_scorer.tier import Tier
 
 OTHERS = [name for name in POLICIES if name.startswith(("gaie", "llm-d"))]
 GUIDE = PoolSettings(pods=8, pod=QWEN3_32B_2X_H100)

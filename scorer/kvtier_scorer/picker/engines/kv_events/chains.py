@@ -14,10 +14,10 @@ from typing import Final, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from kvtier_common.tier import Tier
 from kvtier_scorer.index.chain import prefix_seed, token_hashes
 from kvtier_scorer.picker.engines.kv_events.payload.events import BlockRemoved, BlockStored, EngineHash
 from kvtier_scorer.picker.engines.kv_events.payload.extra_keys import blocks_of_text, salt_of
-from kvtier_scorer.tier import Tier
 
 _BITS: Final = (1 << 64) - 1
 _HASH_BYTES: Final = 8

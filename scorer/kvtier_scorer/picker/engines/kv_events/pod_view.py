@@ -14,6 +14,7 @@ from typing import Final, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from kvtier_common.tier import Tier
 from kvtier_scorer.picker.engines.kv_events.chains import PodChains, Run, UnalignedBlocksError
 from kvtier_scorer.picker.engines.kv_events.held_blocks import HeldBlocks
 from kvtier_scorer.picker.engines.kv_events.payload.events import (
@@ -27,7 +28,6 @@ from kvtier_scorer.picker.engines.kv_events.payload.events import (
 from kvtier_scorer.picker.engines.kv_events.payload.mediums import tier_of
 from kvtier_scorer.picker.engines.kv_events.payload.split import PART_BLOCKS, parts
 from kvtier_scorer.picker.engines.kv_events.publisher.sequence import Place, Sequence
-from kvtier_scorer.tier import Tier
 
 _LOG: Final = logging.getLogger(__name__)
 _TIMES_OVER: Final = 2

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Final
 
-from kvtier_scorer.tier import Tier
+from kvtier_common.tier import Tier
 
 _MOST: Final = 1 << 20
 """Of a tier that nobody planned, such as the device cache: 16 million tokens in blocks of 16."""

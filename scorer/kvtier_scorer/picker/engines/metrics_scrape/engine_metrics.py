@@ -8,16 +8,15 @@ from math import prod
 from typing import Final
 
 from kvtier_common.metrics_text import Families, Sample, read_labels
+from kvtier_common.tier import Tier
 from kvtier_common.tier_metrics import (
-    CPU_TOKENS,
+    CAPACITY_TOKENS,
     DEVICE,
     DEVICE_BLOCKS,
     DEVICE_TOKENS,
-    DISK_TOKENS,
     OFFLOADED,
     OFFLOADED_TOKENS,
 )
-from kvtier_scorer.tier import Tier
 
 _WAITING: Final = b"vllm:num_requests_waiting"
 _RUNNING: Final = b"vllm:num_requests_running"
@@ -30,7 +29,7 @@ _EXTERNAL_QUERIES: Final = b"vllm:external_prefix_cache_queries_total"
 _EXTERNAL_HITS: Final = b"vllm:external_prefix_cache_hits_total"
 _STARTED: Final = b"process_start_time_seconds"
 WANTED: Final = frozenset({
-    _WAITING, _RUNNING, _USAGE, _USAGE_BEFORE_0_10, _LORAS, DEVICE, OFFLOADED, CPU_TOKENS, DISK_TOKENS,
+    _WAITING, _RUNNING, _USAGE, _USAGE_BEFORE_0_10, _LORAS, DEVICE, OFFLOADED, *CAPACITY_TOKENS.values(),
     _QUERIES, _HITS, _EXTERNAL_QUERIES, _EXTERNAL_HITS, _STARTED,
 })  # fmt: skip
 """What is to be looked for in the text."""
@@ -139,14 +138,10 @@ def _loras(samples: Sequence[Sample]) -> frozenset[str]:
 
 
 def _capacities(found: Families) -> Mapping[Tier, int]:
-    cpu = found.of(CPU_TOKENS)
-    told = {
-        Tier.GPU: _device_tokens(found.of(DEVICE)),
-        Tier.CPU: int(found.total(CPU_TOKENS))
-        if cpu
-        else _sum_of_label(found.of(OFFLOADED), OFFLOADED_TOKENS),
-        Tier.DISK: int(found.total(DISK_TOKENS)),
-    }
+    told = {Tier.GPU: _device_tokens(found.of(DEVICE))}
+    told |= {tier: int(found.total(name)) for tier, name in CAPACITY_TOKENS.items()}
+    if not found.of(CAPACITY_TOKENS[Tier.CPU]):
+        told[Tier.CPU] = _sum_of_label(found.of(OFFLOADED), OFFLOADED_TOKENS)
     return {tier: tokens for tier, tokens in told.items() if tokens}
 
 

@@ -5,13 +5,13 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from kvtier_common.tier import Tier
 from kvtier_scorer.config.errors import NoScorerError, PickerConfigError
 from kvtier_scorer.config.flavors import picker_config
 from kvtier_scorer.config.model import PickerInput, ScorerWeights, TierTokens
 from kvtier_scorer.config.settings.model import ASSUMED_ENTRIES, PickerSettings, ScorerKind
 from kvtier_scorer.config.settings.parse import parse_settings
 from kvtier_scorer.config.settings.sections import Shed, TokenizationMode
-from kvtier_scorer.tier import Tier
 
 EXAMPLE = PickerInput(
     weights=ScorerWeights(queue=2, kv_cache_utilization=2, gpu_prefix=1, cpu_prefix=1, disk_prefix=0),

@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.unit.scorer.simulate.pools import pool
 
+from kvtier_common.tier import Tier
 from kvtier_scorer.config.model import ScorerWeights
 from kvtier_scorer.simulate.policies.policy import DEFAULT_WEIGHTS
 from kvtier_scorer.simulate.report.table import sweep_lines
@@ -13,7 +14,6 @@ from kvtier_scorer.simulate.runs.bootstrap import paired
 from kvtier_scorer.simulate.runs.sweep import Objective, SweepResult, candidate_weights, rungs, runs, sweep
 from kvtier_scorer.simulate.traces.generated import Workload, generate
 from kvtier_scorer.simulate.traces.trace import Trace
-from kvtier_scorer.tier import Tier
 
 WORKLOAD = Workload(
     groups=8, prompts_per_group=5, system_tokens=320, question_tokens=32, output_tokens=30, concurrency=8

@@ -3,14 +3,9 @@
 from collections.abc import Mapping
 from typing import Final
 
-from kvtier_scorer.tier import Tier
+from kvtier_common.tier import Tier
 
-_TIERS: Final[Mapping[str, Tier]] = {
-    "GPU": Tier.GPU,
-    "CPU": Tier.CPU,
-    "STORAGE": Tier.DISK,
-    "DISK": Tier.DISK,
-}
+_TIERS: Final[Mapping[str, Tier]] = {**{tier.name: tier for tier in Tier}, "STORAGE": Tier.DISK}
 """vLLM's own are GPU, CPU and STORAGE (vllm/distributed/kv_events.py); kvtier's connector uses these too."""
 
 

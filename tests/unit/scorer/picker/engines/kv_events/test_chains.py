@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 from tests.unit.scorer.picker.engines.kv_events.wire import name, removed, stored
 
+from kvtier_common.tier import Tier
 from kvtier_scorer.index.chain import prefix_seed, token_hashes
 from kvtier_scorer.picker.engines.kv_events.chains import PodChains, Run, UnalignedBlocksError
 from kvtier_scorer.picker.engines.kv_events.payload.events import BlockRemoved, BlockStored
-from kvtier_scorer.tier import Tier
 
 PROMPT = tuple(range(100, 164))
 

@@ -8,12 +8,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.unit.scorer.picker.engines.kv_events.wire import CLEARED, batch, name, removed, stored
 
+from kvtier_common.tier import Tier
 from kvtier_scorer.index.chain import prefix_seed, token_hashes
 from kvtier_scorer.index.prefix_index import PrefixIndex
 from kvtier_scorer.picker.engines.kv_events.chains import PodChains
 from kvtier_scorer.picker.engines.kv_events.held_blocks import HeldBlocks
 from kvtier_scorer.picker.engines.kv_events.pod_view import PodView
-from kvtier_scorer.tier import Tier
 
 TOKENS = np.arange(64, dtype=np.uint32)
 HASHES = token_hashes(TOKENS, prefix_seed("m", "", tokens=True), 16, 4)

@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 
 from kvtier_common.metrics_text import read_families
+from kvtier_common.tier import Tier
 from kvtier_scorer.picker.engines.metrics_scrape.engine_metrics import (
     WANTED,
     EngineMetrics,
@@ -13,7 +14,6 @@ from kvtier_scorer.picker.engines.metrics_scrape.engine_metrics import (
     NotMetricsError,
 )
 from kvtier_scorer.picker.engines.metrics_scrape.engine_metrics import engine_metrics as figures
-from kvtier_scorer.tier import Tier
 
 LOAD = b"""# HELP vllm:num_requests_running Number of requests in model execution batches.
 # TYPE vllm:num_requests_running gauge

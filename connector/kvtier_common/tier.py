@@ -1,7 +1,7 @@
-"""The tiers that a pod's prefix cache has, fastest first."""
+"""The one table of the tiers that a pod's prefix cache has, fastest first; all names follow from it."""
 
 from enum import IntEnum
-from typing import Self
+from typing import Final, Self
 
 
 class Tier(IntEnum):
@@ -13,7 +13,7 @@ class Tier(IntEnum):
 
     @property
     def label(self) -> str:
-        """The name in configuration, metrics and logs: `gpu`, `cpu` or `disk`."""
+        """The name in resources, configuration, metrics and logs: `gpu`, `cpu` or `disk`."""
         return self.name.lower()
 
     @classmethod
@@ -24,3 +24,7 @@ class Tier(IntEnum):
             KeyError: There is none of that name.
         """
         return cls[label.upper()]
+
+
+BEYOND_DEVICE: Final = tuple(Tier)[1:]
+"""Those that the KV connector fills; the device's own cache is vLLM's."""
