@@ -11,21 +11,29 @@ from tests.newer_vllm import older_vllm
 pytestmark = pytest.mark.engine
 
 _ENGINE = Path(__file__).parent
-_CONNECTOR = ("manager", "quiet_steps", "resets", "refusals", "tier", "tier_faults", "secondary_tier")
+_CONNECTOR = (
+    "offloading/test_manager.py",
+    "offloading/test_steps_without_transfers.py",
+    "offloading/test_resets.py",
+    "offloading/test_tier.py",
+    "offloading/test_tier_faults.py",
+    "secondary/test_tier.py",
+    "test_refusals.py",
+)
 _LONG = (
-    "secondary_faults",
-    "secondary_settings",
-    "promotions",
-    "layer_loads",
-    "speculation",
-    "disk",
-    "disk_kinds",
-    "tier_kinds",
+    "copies/test_layerwise_disk_loads.py",
+    "disk/test_disk.py",
+    "disk/test_disk_kinds.py",
+    "disk/test_promotions.py",
+    "offloading/test_speculation.py",
+    "offloading/test_tier_kinds.py",
+    "secondary/test_faults.py",
+    "secondary/test_settings.py",
 )
 _PATHS = [
     pytest.param(["planning"], id="arguments"),
-    pytest.param([f"connector/test_{file}.py" for file in _CONNECTOR], id="connector"),
-    pytest.param([f"connector/test_{file}.py" for file in _LONG], id="more", marks=pytest.mark.long),
+    pytest.param([f"connector/{file}" for file in _CONNECTOR], id="connector"),
+    pytest.param([f"connector/{file}" for file in _LONG], id="more", marks=pytest.mark.long),
 ]
 
 

@@ -171,7 +171,7 @@ def _measured(  # noqa: PLR0913, PLR0917 - what a sample is made of
 def _copied(copier: Copier, plan: CopyPlan, direction: Direction) -> float:
     copier.start(0, plan, to_device=direction == "to_device")
     copier.wait([0])
-    (outcome,) = copier.finished()
+    (outcome,) = copier.take_finished()
     if outcome.error is not None:
         raise ConnectorError(f"a copy {direction} failed: {outcome.error}")
     return outcome.seconds

@@ -18,7 +18,7 @@ from vllm.distributed.kv_transfer.kv_connector.v1.base import (
 from vllm.v1.core.sched.scheduler import Scheduler
 from vllm.v1.request import Request
 
-from kvtier_connector.vllm.offloading.quiet_steps import NOTHING
+from kvtier_connector.vllm.offloading.steps_without_transfers import NO_TRANSFERS
 from kvtier_connector.vllm.upstream import process_connector, set_process_connector
 
 _CONNECTED: Final = "kvtier_bench_connected"
@@ -97,7 +97,7 @@ class EmptyConnector(KVConnectorBase_V1, SupportsHMA):  # type: ignore[misc] # v
 
     @override
     def build_connector_meta(self, scheduler_output: Any) -> KVConnectorMetadata:
-        return NOTHING
+        return NO_TRANSFERS
 
     @override
     def request_finished_all_groups(

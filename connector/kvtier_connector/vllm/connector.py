@@ -35,20 +35,24 @@ from kvtier_connector.config import parse_extra_config
 from kvtier_connector.core.region.growth_words import GrowthWords, together
 from kvtier_connector.errors import SettingError
 from kvtier_connector.vllm.copies.layer_places import layer_places
-from kvtier_connector.vllm.disk.open import open_disk
-from kvtier_connector.vllm.disk.side import DiskSide, KeptOffDisk
-from kvtier_connector.vllm.meaning import key_bytes
-from kvtier_connector.vllm.offloading.block_hash import warn_of
+from kvtier_connector.vllm.disk.open import open_tier_behind_region
+from kvtier_connector.vllm.disk.tiering import DiskTiering, KeptOffDisk
+from kvtier_connector.vllm.fingerprint import key_bytes
+from kvtier_connector.vllm.offloading.block_hash import warn_of_weak_hash
 from kvtier_connector.vllm.offloading.manager import KVTierManager
 from kvtier_connector.vllm.offloading.prefill_clock import PrefillClock
-from kvtier_connector.vllm.offloading.quiet_steps import NOTHING, busy_part, grain_tokens
 from kvtier_connector.vllm.offloading.reset_fence import ResetFence
 from kvtier_connector.vllm.offloading.state_chunks import warn_of_states
-from kvtier_connector.vllm.offloading.step_loads import (
-    StepLoads,
+from kvtier_connector.vllm.offloading.steps_without_transfers import (
+    NO_TRANSFERS,
+    grain_tokens,
+    with_transfers,
+)
+from kvtier_connector.vllm.offloading.sync_loads import (
+    SyncLoads,
     asks_for_layers,
-    step_budget_tokens,
-    within_step,
+    sync_budget_tokens,
+    sync_jobs,
 )
 from kvtier_connector.vllm.offloading.transfer import (
     KVTierWorkerMetadata,
@@ -89,13 +93,13 @@ class KVTierConnector(OffloadingConnector):  # type: ignore[misc] # vLLM has no 
         self._unfilled_block_ids: set[int] = set()
         # The scheduler's side.
         if self.connector_scheduler is not None:
-            warn_of(vllm_config.cache_config.prefix_caching_hash_algo)
+            warn_of_weak_hash(vllm_config.cache_config.prefix_caching_hash_algo)
             warn_of_states(kv_cache_config, self._settings.blocks_per_chunk)
             self._upstream = UpstreamScheduler(self.connector_scheduler)
             layered = self._settings.layered_loads
-            budget_tokens = step_budget_tokens(vllm_config, kv_cache_config, layered=layered)
+            budget_tokens = sync_budget_tokens(vllm_config, kv_cache_config, layered=layered)
             self._fence = ResetFence(self._manager.on_reset_flushed)
-            self._step_loads = StepLoads(self.connector_scheduler, self._upstream, budget_tokens)
+            self._sync_loads = SyncLoads(self.connector_scheduler, self._upstream, budget_tokens)
             self._growing: list[GrowthWords] = []
             self._admitted = False
             self._grain_tokens = grain_tokens(self.connector_scheduler.config)
@@ -126,7 +130,7 @@ class KVTierConnector(OffloadingConnector):  # type: ignore[misc] # vLLM has no 
         if self._is_quiet(kv_connector_metadata):
             return
         super().handle_preemptions(kv_connector_metadata)
-        self._within_step = within_step(kv_connector_metadata.load_jobs)
+        self._within_step = sync_jobs(kv_connector_metadata.load_jobs)
         if self._within_step:
             loads = OffloadingConnectorMetadata(self._within_step, store_jobs={}, jobs_to_flush=None)
             self.connector_worker.start_kv_transfers(loads)
@@ -170,12 +174,12 @@ class KVTierConnector(OffloadingConnector):  # type: ignore[misc] # vLLM has no 
     def _end_step_loads(self, *, has_computed: bool) -> None:
         self._behind = []
         if self._within_step:
-            for job_id in self._worker.settle(self._within_step, has_computed=has_computed):
+            for job_id in self._worker.finish(self._within_step, has_computed=has_computed):
                 self._take_back(self._connector_metadata, self._within_step[job_id])
 
     def _is_quiet(self, metadata: OffloadingConnectorMetadata) -> bool:
         """Tell whether a step has no orders, and the last one has left none."""
-        return metadata is NOTHING and not self._upstream_worker.has_stores_put_off
+        return metadata is NO_TRANSFERS and not self._upstream_worker.has_stores_put_off
 
     def _take_back(self, metadata: OffloadingConnectorMetadata, load: TransferJob) -> None:
         """Have vLLM compute again what this step computes on a failed load, and keep none of it."""
@@ -257,12 +261,14 @@ class KVTierConnector(OffloadingConnector):  # type: ignore[misc] # vLLM has no 
         config = self._vllm_config
         offer = regions[0]
         with refusals():
-            disk = open_disk(self._settings, manager.geometry, config, self._kv_cache_config, offer)
+            disk = open_tier_behind_region(
+                self._settings, manager.geometry, config, self._kv_cache_config, offer
+            )
         manager.put_behind(
             disk,
             key_bytes(config),
             most_tokens=config.model_config.max_model_len,
-            part_ends=offer.part_ends if self._step_loads.are_on else (),
+            part_ends=offer.part_ends if self._sync_loads.are_on else (),
         )
         if manager.disk is not None:
             self._prefill = PrefillClock(manager.disk.prefill)
@@ -290,32 +296,34 @@ class KVTierConnector(OffloadingConnector):  # type: ignore[misc] # vLLM has no 
         self, request: Request, num_computed_tokens: int
     ) -> tuple[int | None, bool]:
         """Tell how many more tokens the tier has, and whether the request has to wait for them."""
-        if self._step_loads.shares_blocks(request):
+        if self._sync_loads.shares_blocks(request):
             return None, False
         self._upstream.hold_manager_for_step()
         disk = self._manager.disk
         if disk is not None:
-            disk.settle()
+            disk.poll()
         tokens, apart = super().get_num_new_matched_tokens(request, num_computed_tokens)
         if tokens is None and disk is not None and self._upstream.is_alone_with_one_request:
             # Nobody else would be served by another round through the engine.
-            disk.scheduled(in_parts=True)
+            disk.on_schedule_end(in_parts=True)
             tokens, apart = self._match_ahead(disk, request, num_computed_tokens)
             if tokens is None:
                 disk.wait()
                 tokens, apart = super().get_num_new_matched_tokens(request, num_computed_tokens)
         if tokens is not None and num_computed_tokens:
             self._touch(request.request_id, num_computed_tokens)
-        self._admitted = self._step_loads.admits(request, num_computed_tokens, tokens or 0)
+        self._admitted = self._sync_loads.admits(request, num_computed_tokens, tokens or 0)
         return tokens, apart and not self._admitted
 
-    def _match_ahead(self, disk: DiskSide, request: Request, computed_tokens: int) -> tuple[int | None, bool]:
+    def _match_ahead(
+        self, disk: DiskTiering, request: Request, computed_tokens: int
+    ) -> tuple[int | None, bool]:
         """Find what is being read for a request, if a step can load it meanwhile."""
         if not disk.reads_in_parts:
             return None, False
         with disk.ahead(request.request_id):
             tokens, apart = super().get_num_new_matched_tokens(request, computed_tokens)
-        admitted = self._step_loads.admits(request, computed_tokens, tokens or 0)
+        admitted = self._sync_loads.admits(request, computed_tokens, tokens or 0)
         return (tokens, apart) if admitted and disk.is_quick(tokens) else (None, False)
 
     def _touch(self, request_id: str, computed_tokens: int) -> None:
@@ -337,7 +345,7 @@ class KVTierConnector(OffloadingConnector):  # type: ignore[misc] # vLLM has no 
     ) -> None:
         """Plan the load for which vLLM has just allocated device blocks."""
         if num_external_tokens and self._admitted:
-            self._step_loads.plan(request, blocks, num_external_tokens)
+            self._sync_loads.plan(request, blocks, num_external_tokens)
         else:
             super().update_state_after_alloc(request, blocks, num_external_tokens)
 
@@ -346,19 +354,19 @@ class KVTierConnector(OffloadingConnector):  # type: ignore[misc] # vLLM has no 
         """Send the step's loads and stores to the workers."""
         self._upstream.hold_manager_for_step()
         self._grow()
-        self._step_loads.scheduled()
+        self._sync_loads.renew_budget()
         number = 0
         if (disk := self._manager.disk) is not None and self._prefill is not None:
-            disk.scheduled()
+            disk.on_schedule_end()
             if not scheduler_output.total_num_scheduled_tokens:
                 disk.wait()
             number = self._prefill.begin(scheduler_output)
-        busy = busy_part(scheduler_output, self._upstream, self._grain_tokens)
-        orders = NOTHING if busy is None else super().build_connector_meta(busy)
+        busy = with_transfers(scheduler_output, self._upstream, self._grain_tokens)
+        orders = NO_TRANSFERS if busy is None else super().build_connector_meta(busy)
         self._upstream.let_go_of_manager()
         if not number or self._prefill is None:
             return orders
-        if within_step(orders.load_jobs):
+        if sync_jobs(orders.load_jobs):
             self._prefill.forget(number)  # it waits for loads, too
             return orders
         return numbered(orders, number)
@@ -378,10 +386,10 @@ class KVTierConnector(OffloadingConnector):  # type: ignore[misc] # vLLM has no 
 
     def _take_failures(self, meta: KVTierWorkerMetadata) -> None:
         if self._manager.disk is not None:
-            self._manager.disk.settle()  # a load may have ended that was ahead of what is known here
+            self._manager.disk.poll()  # a load may have ended that was ahead of what is known here
         for job_id in meta.failed_jobs:
             self._forget(job_id)
-        self._step_loads.complete(meta.completed_jobs)
+        self._sync_loads.complete(meta.completed_jobs)
         self._fence.reported(meta.completed_jobs)
 
     @override
@@ -402,17 +410,17 @@ class KVTierConnector(OffloadingConnector):  # type: ignore[misc] # vLLM has no 
 
     def _forget(self, job_id: int) -> None:
         """Invalidate a failed job's chunks, and have its request offer them again once computed."""
-        step_load = self._step_loads.find(job_id)
-        job = step_load.status if step_load else self._upstream.job(job_id)
+        sync_load = self._sync_loads.find(job_id)
+        job = sync_load.status if sync_load else self._upstream.job(job_id)
         if job is None:
             return  # a job from before a cache reset
-        if step_load:
+        if sync_load:
             # Until they are computed again, nobody else may find these blocks in the device's cache.
-            self._kv_cache_manager.evict_blocks(step_load.block_ids)
+            self._kv_cache_manager.evict_blocks(sync_load.block_ids)
         self._manager.invalidate(job.keys)
         request = self._upstream.request(job.req_id)
         if request is not None:
-            if step_load:
+            if sync_load:
                 _count_as_computed(request.req)
             for group in request.group_states:
                 group.next_stored_chunk_idx = 0

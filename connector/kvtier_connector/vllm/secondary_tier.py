@@ -36,10 +36,10 @@ from kvtier_connector.core.disk.tier import DiskTier
 from kvtier_connector.vllm.disk.open import holder, open_tier, replica_folder
 from kvtier_connector.vllm.logger import log
 from kvtier_connector.vllm.metrics.disk_tier import DEFINITIONS, DEGRADED, DiskMetrics
+from kvtier_connector.vllm.secondary.fingerprint import tier_fingerprint
 from kvtier_connector.vllm.secondary.jobs import Job, Jobs
-from kvtier_connector.vllm.secondary.meaning import tier_fingerprint
 from kvtier_connector.vllm.secondary.memory import LentMemory
-from kvtier_connector.vllm.secondary.settings import SecondarySettings, named, parse, where
+from kvtier_connector.vllm.secondary.settings import SecondarySettings, entry_path, errors_named, parse
 
 _PATIENCE: Final = 4
 """A job may take so many times as long as one chunk."""
@@ -83,8 +83,8 @@ class KVTierDisk(SecondaryTierManager):  # type: ignore[misc] # vLLM has no type
         events = offloading_spec.kv_events_config.enable_kv_cache_events
         self._events: list[OffloadingEvent] | None = [] if events else None
 
-        entry = where(offloading_spec.extra_config.get("secondary_tiers"), settings)
-        with ExitStack() as undo, refusals(), named(entry):
+        entry = entry_path(offloading_spec.extra_config.get("secondary_tiers"), settings)
+        with ExitStack() as undo, refusals(), errors_named(entry):
             undo.callback(self._memory.close)
             parsed = parse(settings, entry)
             self._timeout_s = parsed.timeout_s
@@ -104,7 +104,7 @@ class KVTierDisk(SecondaryTierManager):  # type: ignore[misc] # vLLM has no type
     def lookup(self, key: OffloadKey, req_context: ReqContext) -> LookupResult:
         """Tell at once whether a chunk can be loaded; one that is being written will be."""
         with self._quietly():
-            fixed = self._fixed(key)
+            fixed = self._disk_key(key)
             if self._is_off or fixed in self._given_up:
                 return LookupResult.MISS
             if self._disk.holds(fixed):
@@ -117,7 +117,7 @@ class KVTierDisk(SecondaryTierManager):  # type: ignore[misc] # vLLM has no type
     def touch(self, keys: Collection[OffloadKey], req_context: ReqContext) -> None:
         """Make chunks the most recently used."""
         with self._quietly():
-            self._disk.touch(list(dict.fromkeys(map(self._fixed, keys))))
+            self._disk.touch(list(dict.fromkeys(map(self._disk_key, keys))))
 
     @override
     def on_new_request(self, req_context: ReqContext) -> RequestOffloadingContext:
@@ -151,21 +151,21 @@ class KVTierDisk(SecondaryTierManager):  # type: ignore[misc] # vLLM has no type
             job.waiting = {key: asked[key] for key in wanted}
             job.failed = self._is_off or len(wanted) < len(lacking)
         self._jobs.begin(job)
-        self._take(progress)
+        self._apply(progress)
 
     @override
     def get_finished_jobs(self) -> Iterable[JobResult]:
         """Return the jobs that ended since the last call."""
-        self._settle()
+        self._poll()
         return [self._result(job) for job in self._jobs.take_ended()]
 
     @override
     def drain_jobs(self) -> None:
         """Return when no job is under way; a disk that hangs has its jobs fail."""
-        self._settle()
+        self._poll()
         while self._jobs:
             self._disk.wait(_LOOK_S)
-            self._settle()
+            self._poll()
 
     @override
     def take_events(self) -> Iterable[OffloadingEvent]:
@@ -213,7 +213,7 @@ class KVTierDisk(SecondaryTierManager):  # type: ignore[misc] # vLLM has no type
             staged=True,
         )
 
-    def _fixed(self, key: OffloadKey) -> bytes:
+    def _disk_key(self, key: OffloadKey) -> bytes:
         """Return a key with the length that all keys on disk have: which hash vLLM uses is not told."""
         if len(key) > KEY_BYTES:
             raise ValueError(f"a key of {len(key)} bytes: the disk tier does not know this vLLM's hash")
@@ -228,7 +228,7 @@ class KVTierDisk(SecondaryTierManager):  # type: ignore[misc] # vLLM has no type
         self._key_bytes = max((len(key) for key in job.keys), default=self._key_bytes)
         return {bytes(key).ljust(KEY_BYTES, b"\0"): slot for key, slot in pairs}
 
-    def _named(self, keys: Iterable[bytes]) -> list[OffloadKey]:
+    def _vllm_keys(self, keys: Iterable[bytes]) -> list[OffloadKey]:
         """Return keys as vLLM knows them: those of one engine have one length."""
         return [OffloadKey(key[: self._key_bytes]) for key in keys]
 
@@ -242,14 +242,14 @@ class KVTierDisk(SecondaryTierManager):  # type: ignore[misc] # vLLM has no type
     def _is_off(self) -> bool:
         return self._broken or self._silent or self._disk.is_down
 
-    def _settle(self) -> None:
+    def _poll(self) -> None:
         """Take note of what the disk has done, and give up what it does not do."""
         now_s = time.monotonic()
         with self._quietly():
             progress = self._disk.progress()
             if progress is not None:
                 self._heard_s, self._silent = now_s, False
-                self._take(progress)
+                self._apply(progress)
         if not self._is_off:
             late = self._jobs.began_before(now_s - _PATIENCE * self._timeout_s)
             for job in late:
@@ -268,11 +268,11 @@ class KVTierDisk(SecondaryTierManager):  # type: ignore[misc] # vLLM has no type
             self._end(key, loads=job.loads, arrived=False)
 
     def _end(self, key: bytes, *, loads: bool, arrived: bool) -> None:
-        slot = self._jobs.settle(key, loads=loads, arrived=arrived)
+        slot = self._jobs.end_chunk(key, loads=loads, arrived=arrived)
         if slot is not None:
             self._memory.take_back(slot)
 
-    def _take(self, progress: Progress) -> None:
+    def _apply(self, progress: Progress) -> None:
         self._given_up.update(progress.lost)  # until they are in `ended`, too
         for keys, loads, arrived in (
             (progress.loaded, True, True),
@@ -293,12 +293,16 @@ class KVTierDisk(SecondaryTierManager):  # type: ignore[misc] # vLLM has no type
         if self._events is not None and keys:
             self._events.append(
                 OffloadingEvent(
-                    self._named(keys), Medium.STORAGE, removed, locality=self.locality, removal_expected=True
+                    self._vllm_keys(keys),
+                    Medium.STORAGE,
+                    removed,
+                    locality=self.locality,
+                    removal_expected=True,
                 )
             )
 
     def _result(self, job: Job) -> JobResult:
-        partly = tuple(self._named(job.done)) if job.loads and job.failed and job.done else None
+        partly = tuple(self._vllm_keys(job.done)) if job.loads and job.failed and job.done else None
         return JobResult(
             job.number,
             success=not job.failed,

@@ -33,11 +33,11 @@ from kvtier_connector.core.region.pieces import pieces_of
 from kvtier_connector.errors import ConnectorError, UnsupportedEngineError
 from kvtier_connector.vllm.copies.copier import Copier
 from kvtier_connector.vllm.copies.copier_memcpy import MemcpyCopier
-from kvtier_connector.vllm.copies.layered_copies import LayeredCopies, PartsCopier
+from kvtier_connector.vllm.copies.layerwise_disk_loads import LayerwiseDiskLoads
+from kvtier_connector.vllm.copies.layerwise_gpu_loads import LayerwiseGpuLoads, PartsCopier
 from kvtier_connector.vllm.logger import log
 from kvtier_connector.vllm.metrics import cpu_tier, disk_tier
 from kvtier_connector.vllm.metrics.config_info import LABELS, TierFacts
-from kvtier_connector.vllm.offloading.layer_loads import LayerLoads
 from kvtier_connector.vllm.offloading.manager import KVTierManager
 from kvtier_connector.vllm.offloading.transfer import RegionOffer
 from kvtier_connector.vllm.offloading.worker import KVTierWorker, canonical_layout
@@ -116,9 +116,9 @@ class KVTierOffloadingSpec(OffloadingSpec):  # type: ignore[misc] # vLLM has no 
             layout,
             memory,
             copier,
-            layer_loads=self._layer_loads(layout, copier),
+            layerwise_disk_loads=self._layerwise_disk_loads(layout, copier),
             growth=self._growth(memory, pinning),
-            layered_copies=self._layered_copies(layout, copier),
+            layerwise_gpu_loads=self._layerwise_gpu_loads(layout, copier),
         )
 
     def _growth(self, memory: region.Slice, pinning: pin.Pinning) -> Growth | None:
@@ -173,7 +173,7 @@ class KVTierOffloadingSpec(OffloadingSpec):  # type: ignore[misc] # vLLM has no 
             self.region_offer = RegionOffer(offer)
         return memory
 
-    def _layer_loads(self, layout: Layout, copier: Copier) -> LayerLoads | None:
+    def _layerwise_disk_loads(self, layout: Layout, copier: Copier) -> LayerwiseDiskLoads | None:
         """Offer to begin steps while the disk still reads, where copies are a step's own and one rank's."""
         parts = layer_parts(layout) if self.config.parallel.world_size == 1 else ()
         if not parts or self.region_offer is None or not isinstance(copier, MemcpyCopier):
@@ -181,16 +181,16 @@ class KVTierOffloadingSpec(OffloadingSpec):  # type: ignore[misc] # vLLM has no 
         words = arrivals.create(self.geometry.slots)
         ends = tuple(part.end_bytes for part in parts)
         self.region_offer = replace(self.region_offer, part_ends=ends, arrivals=words)
-        return LayerLoads(parts, arrivals.attach(words), self.settings.disk_timeout_s)
+        return LayerwiseDiskLoads(parts, arrivals.attach(words), self.settings.disk_timeout_s)
 
-    def _layered_copies(self, layout: Layout, copier: Copier) -> LayeredCopies | None:
+    def _layerwise_gpu_loads(self, layout: Layout, copier: Copier) -> LayerwiseGpuLoads | None:
         """Have layers wait for their own part of a load, where that is asked for and the device copies."""
         if not self.settings.layered_loads or not isinstance(copier, PartsCopier):
             return None
         pages = layout.groups[0]
         apart = tuple(LayerPlace(page.slot_offset_bytes, page.size_bytes) for page in pages)
         parts = copy_parts(layout, apart if len(pages) > 1 else self.layer_places)
-        return LayeredCopies(parts, copier) if parts else None
+        return LayerwiseGpuLoads(parts, copier) if parts else None
 
     def _device(self, memory: region.Slice) -> tuple[Copier, pin.Pinning]:
         if current_platform.is_cpu():

@@ -50,7 +50,7 @@ class DiskEngine:
 
     @property
     def fingerprint(self) -> "Fingerprint":
-        from kvtier_connector.vllm.meaning import engine_fingerprint  # noqa: PLC0415 - imports vLLM
+        from kvtier_connector.vllm.fingerprint import engine_fingerprint  # noqa: PLC0415 - imports vLLM
 
         connector = self.connector
         config, kv_cache = connector._vllm_config, connector._kv_cache_config
@@ -76,7 +76,7 @@ class DiskEngine:
         side = self.connector._manager.disk
         while side._disk._stores or side._disk._loads:
             assert side._disk._disk.wait(QUIET_S), "the disk does not end"
-            side.settle()
+            side.poll()
 
     def _finish_stores(self) -> None:
         """Do the steps that an engine with a process of its own does while it has no requests."""

@@ -65,7 +65,7 @@ class StandIn:
         stored = self.manager.prepare_store(keys[found:], context)
         self.manager.complete_store(stored.keys_to_store, context)
         if self.manager.disk is not None:
-            self.manager.disk.scheduled()  # the next step's
+            self.manager.disk.on_schedule_end()  # the next step's
         self.manager.on_request_finished(context)
         return seconds, found * CHUNK_TOKENS
 
@@ -81,13 +81,13 @@ class StandIn:
         if side is None:
             return 0
         while True:
-            side.settle()
+            side.poll()
             states = [self.manager.lookup(key, context) for key in keys]
             hits = [state in {LookupResult.HIT, LookupResult.HIT_PENDING} for state in states]
             first = hits.index(False) if False in hits else len(hits)
             if LookupResult.HIT_PENDING not in states[:first]:
                 return first
-            side.scheduled()
+            side.on_schedule_end()
             side.wait()
 
 
@@ -130,7 +130,7 @@ def stand_in(folder: Path, disk_bytes_per_s: float, pace: Pace) -> Iterator[Stan
         engine.is_throttled = False
         while disk.is_busy and manager.disk is not None:
             disk.wait(_LOOK_S)
-            manager.disk.settle()
+            manager.disk.poll()
         manager.shutdown()
 
 

@@ -8,7 +8,7 @@ from kvtier_connector.core.copies.copyplan import CopyPlan
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class CopyResult:
     """How a job ended.
 
     Args:
@@ -28,11 +28,11 @@ class Copier(Protocol):
     def start(self, job_id: int, plan: CopyPlan, *, to_device: bool) -> None:
         """Begin a job's copies and return at once. An exception here is the job's failure."""
 
-    def finished(self) -> list[Outcome]:
+    def take_finished(self) -> list[CopyResult]:
         """Return the jobs that ended since the last call."""
 
     def wait(self, job_ids: Iterable[int]) -> None:
-        """Return when these jobs' copies have ended; `finished` still reports them."""
+        """Return when these jobs' copies have ended; `take_finished` still reports them."""
 
     def pause(self, timeout_s: float) -> None:
         """Return when some job has ended, or after the timeout: for steps with nothing else to do."""

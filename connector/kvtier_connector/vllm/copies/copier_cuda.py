@@ -13,7 +13,7 @@ from vllm import _custom_ops as ops
 from vllm.v1.kv_offload.cpu.host_register import host_register, host_unregister
 
 from kvtier_connector.core.copies.copyplan import Addresses, CopyPlan, single_copies
-from kvtier_connector.vllm.copies.copier import Outcome
+from kvtier_connector.vllm.copies.copier import CopyResult
 
 _MILLISECOND = 1e-3
 
@@ -96,13 +96,13 @@ class CudaCopier:
             ops.swap_blocks_batch(*descriptors, is_src_access_order_any=to_device)
         return descriptors
 
-    def finished(self) -> list[Outcome]:
+    def take_finished(self) -> list[CopyResult]:
         """Return the jobs that ended since the last call."""
         outcomes = []
         for jobs in self._jobs.values():
             while jobs and jobs[0].end.query():
                 job = jobs.popleft()
-                outcomes.append(Outcome(job.job_id, job.start.elapsed_time(job.end) * _MILLISECOND))
+                outcomes.append(CopyResult(job.job_id, job.start.elapsed_time(job.end) * _MILLISECOND))
         return outcomes
 
     def wait(self, job_ids: Iterable[int]) -> None:

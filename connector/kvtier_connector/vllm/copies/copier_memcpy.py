@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from kvtier_connector.core.copies.copyplan import CopyPlan, Run
 from kvtier_connector.core.machine.cores import use_every_core
-from kvtier_connector.vllm.copies.copier import Outcome
+from kvtier_connector.vllm.copies.copier import CopyResult
 
 _THREADS: Final = 2
 """One thread does not reach the memory's bandwidth; more would take cores from the model."""
@@ -46,7 +46,7 @@ class MemcpyCopier:
         threads = min(_THREADS, -(-plan.total_bytes // _PIECE_BYTES))  # to wake one costs as much as a MiB
         self._parts[job_id] = [self._pool.submit(_copy, pieces, to_device=to_device) for _ in range(threads)]
 
-    def finished(self) -> list[Outcome]:
+    def take_finished(self) -> list[CopyResult]:
         """Return the jobs that ended since the last call."""
         ended = [job_id for job_id, parts in self._parts.items() if all(part.done() for part in parts)]
         return [self._end(job_id) for job_id in ended]
@@ -67,11 +67,11 @@ class MemcpyCopier:
         self._parts.clear()
         self._started.clear()
 
-    def _end(self, job_id: int) -> Outcome:
+    def _end(self, job_id: int) -> CopyResult:
         errors = [
             error for part in self._parts.pop(job_id) if isinstance(error := part.exception(), Exception)
         ]
-        return Outcome(job_id, time.monotonic() - self._started.pop(job_id), errors[0] if errors else None)
+        return CopyResult(job_id, time.monotonic() - self._started.pop(job_id), errors[0] if errors else None)
 
 
 def _copy(pieces: deque[Run], *, to_device: bool) -> None:
@@ -100,7 +100,7 @@ def copy_run(run: Run, *, to_device: bool) -> None:
 def _view(address: int, step: int, run: Run) -> npt.NDArray[np.uint8]:
     """Return the memory of one side of a run as an array of shape (count, size_bytes)."""
     return np.asarray(
-        _Memory(
+        _ArrayInterface(
             {
                 "version": 3,
                 "typestr": "|u1",
@@ -113,7 +113,7 @@ def _view(address: int, step: int, run: Run) -> npt.NDArray[np.uint8]:
 
 
 @dataclass(frozen=True, slots=True)
-class _Memory:
+class _ArrayInterface:
     """Memory at an address, for NumPy's array interface protocol, version 3."""
 
     __array_interface__: dict[str, object]

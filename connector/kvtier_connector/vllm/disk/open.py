@@ -19,8 +19,8 @@ from kvtier_connector.core.disk.tier import DiskTier, Parts
 from kvtier_connector.core.index.slots import TierGeometry
 from kvtier_connector.core.machine.memory import format_bytes
 from kvtier_connector.core.region.region import open_whole
+from kvtier_connector.vllm.fingerprint import engine_fingerprint, key_bytes
 from kvtier_connector.vllm.logger import log
-from kvtier_connector.vllm.meaning import engine_fingerprint, key_bytes
 from kvtier_connector.vllm.offloading.transfer import RegionOffer
 
 _STAGED_BYTES: Final = 64 << 20
@@ -28,7 +28,7 @@ _STAGED_BYTES: Final = 64 << 20
 _LEAST_STAGED_DEPTH: Final = 4
 
 
-def open_disk(
+def open_tier_behind_region(
     settings: ConnectorConfig,
     geometry: TierGeometry,
     config: VllmConfig,

@@ -34,7 +34,7 @@ class _Asked:
 
 
 @dataclass(frozen=True, slots=True)
-class Coming:
+class PendingRead:
     """A block that is being read into memory.
 
     Args:
@@ -58,7 +58,7 @@ class _Held:
     """
 
     pinned: dict[bytes, None] = field(default_factory=dict)
-    loading: dict[bytes, Coming] = field(default_factory=dict)
+    loading: dict[bytes, PendingRead] = field(default_factory=dict)
     promoted: set[bytes] = field(default_factory=set)
     refused: set[bytes] = field(default_factory=set)
 
@@ -134,7 +134,7 @@ class Promotions:
             made.append(self._begin(request_id, ready, wanted, ends))
         return made
 
-    def settle(self, progress: Progress) -> list[bytes]:
+    def apply(self, progress: Progress) -> list[bytes]:
         """Take note of blocks that were read, and of those that could not be.
 
         Returns:
@@ -165,15 +165,15 @@ class Promotions:
         held = self._held.get(request_id)
         return held is not None and (key in held.promoted or key in held.loading)
 
-    def lend(self, keys: Sequence[bytes], request_id: str) -> dict[bytes, Coming]:
-        """Return those of a load's blocks that are still being read; they stay in memory until `taken`."""
+    def lend(self, keys: Sequence[bytes], request_id: str) -> dict[bytes, PendingRead]:
+        """Return those of a load's blocks that are still being read: in memory until `complete_load`."""
         held = self._held.get(request_id)
         coming = {key: held.loading[key] for key in keys if key in held.loading} if held is not None else {}
         if coming:
             self._lent[request_id] = list(coming)
         return coming
 
-    def taken(self, request_id: str) -> set[bytes]:
+    def complete_load(self, request_id: str) -> set[bytes]:
         """End a load of blocks that were lent, and return those: no load protects them."""
         lent = self._lent.pop(request_id, [])
         if not lent:
@@ -184,19 +184,19 @@ class Promotions:
         arrived = [key for key in lent if self._memory.state(key) is BlockState.READY]
         self._memory.pin(arrived)
         self._memory.unpin(arrived)
-        self.loaded(request_id)
+        self.unpin(request_id)
         return set(lent)
 
-    def loaded(self, request_id: str) -> None:
+    def unpin(self, request_id: str) -> None:
         """Let go of a request's blocks: its load protects them, or it needs none."""
         held = self._held.get(request_id)
         if held is not None:
             self._memory.unpin(list(held.pinned))
             held.pinned.clear()
 
-    def finished(self, request_id: str) -> None:
+    def on_request_finished(self, request_id: str) -> None:
         """Forget a request. What is being read for it stays in memory like anything else."""
-        self.loaded(request_id)
+        self.unpin(request_id)
         self._asked.pop(request_id, None)
         for key in self._held.pop(request_id, _Held()).loading:
             del self._readers[key]
@@ -227,7 +227,7 @@ class Promotions:
         ticket = self._disk.load(reservation.keys, reservation.slots, ends)
         slots = reservation.slots.tolist()
         held.loading.update(
-            (key, Coming(slot, ticket)) for key, slot in zip(reservation.keys, slots, strict=True)
+            (key, PendingRead(slot, ticket)) for key, slot in zip(reservation.keys, slots, strict=True)
         )
         return reservation
 

@@ -27,7 +27,7 @@ class DiskWorth:
         self._said = False
 
     @property
-    def is_ever(self) -> bool:
+    def can_pay(self) -> bool:
         """Whether reading can pay: not of the longest prompt, of none."""
         return self._verdict(0, self._most_tokens) is not Verdict.DOES_NOT
 
@@ -48,7 +48,7 @@ class DiskWorth:
         """Have the disk looked at from time to time, and say once if it never pays."""
         self._disk.learn(time.monotonic(), is_in_use=self._is_read)
         self._is_read = False
-        if self.is_ever == self._said:
+        if self.can_pay == self._said:
             self._said = not self._said
             whole = Computed.of(0, self._most_tokens)
             told = self._disk.break_even.describe(whole, self._most_tokens * self._bytes_per_token)

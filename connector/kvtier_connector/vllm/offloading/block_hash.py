@@ -7,7 +7,7 @@ from kvtier_connector.vllm.logger import log
 _CRYPTOGRAPHIC: Final = ("sha256", "sha256_cbor")
 
 
-def warn_of(algorithm: str) -> None:
+def warn_of_weak_hash(algorithm: str) -> None:
     """Say once, at start, what a hash that is not cryptographic lets clients do.
 
     Args:

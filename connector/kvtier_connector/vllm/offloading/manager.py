@@ -25,8 +25,8 @@ from kvtier_connector.core.index.index import BlockIndex, BlockState
 from kvtier_connector.core.index.slots import TierGeometry
 from kvtier_connector.core.index.withheld import WithheldSlots
 from kvtier_connector.core.region.growth_words import Grown
-from kvtier_connector.vllm.disk.promotions import Coming
-from kvtier_connector.vllm.disk.side import DiskSide
+from kvtier_connector.vllm.disk.promotions import PendingRead
+from kvtier_connector.vllm.disk.tiering import DiskTiering
 from kvtier_connector.vllm.metrics.config_info import TierFacts
 from kvtier_connector.vllm.metrics.cpu_tier import TierMetrics
 from kvtier_connector.vllm.offloading.transfer import SlotSpec
@@ -65,7 +65,7 @@ class KVTierManager(OffloadingManager):  # type: ignore[misc] # vLLM has no type
         self._metrics = TierMetrics(geometry, tokens_per_chunk, self._slots_there)
         self._events: list[OffloadingEvent] | None = [] if with_events else None
         self._tokens_per_chunk = tokens_per_chunk
-        self.disk: DiskSide | None = None
+        self.disk: DiskTiering | None = None
         self._withheld = WithheldSlots()
         self._facts = facts
 
@@ -82,7 +82,7 @@ class KVTierManager(OffloadingManager):  # type: ignore[misc] # vLLM has no type
         """
         self._index = self._new_index(key_bytes)
         chunk_tokens = max(self._tokens_per_chunk.values()) // len(self._tokens_per_chunk)
-        self.disk = DiskSide(
+        self.disk = DiskTiering(
             self._index, disk, self, chunk_tokens, part_ends=part_ends, most_tokens=most_tokens
         )
 
@@ -123,11 +123,11 @@ class KVTierManager(OffloadingManager):  # type: ignore[misc] # vLLM has no type
         slots = self._index.pin([key for key in ordered if key not in coming])
         self._metrics.hit(len(ordered))
         if self.disk is not None:
-            self.disk.loading(ordered, req_context)
+            self.disk.prepare_load(ordered, req_context)
         if not coming:
             return SlotSpec(slots)
         ready = iter(slots.tolist())
-        places = [coming.get(key) or Coming(next(ready), 0) for key in ordered]
+        places = [coming.get(key) or PendingRead(next(ready), 0) for key in ordered]
         return SlotSpec(
             np.array([place.slot for place in places], np.int32),
             np.array([place.ticket for place in places], np.int64),
@@ -136,7 +136,7 @@ class KVTierManager(OffloadingManager):  # type: ignore[misc] # vLLM has no type
     @override
     def complete_load(self, keys: Collection[OffloadKey], req_context: ReqContext) -> None:
         """Let chunks be evicted again, as the most recently used."""
-        lent = self.disk.taken(req_context.req_id) if self.disk is not None else set()
+        lent = self.disk.complete_load(req_context.req_id) if self.disk is not None else set()
         self._index.unpin([key for key in keys if key not in lent])
 
     @override
@@ -160,7 +160,7 @@ class KVTierManager(OffloadingManager):  # type: ignore[misc] # vLLM has no type
             ordered, keep=lambda key: req_context.get_offload_key_position(OffloadKey(key)) is not None
         )
         self._metrics.missed(len(reservation.keys))
-        self.went(reservation.evicted, on_disk=False)
+        self.on_chunks_removed(reservation.evicted, on_disk=False)
         return PrepareStoreOutput(
             keys_to_store=[OffloadKey(key) for key in reservation.keys],
             store_spec=SlotSpec(reservation.slots),
@@ -175,9 +175,9 @@ class KVTierManager(OffloadingManager):  # type: ignore[misc] # vLLM has no type
         if not success:
             self.invalidate(keys)
         ready = self._index.commit(list(keys))
-        self.came(ready, on_disk=False)
+        self.on_chunks_stored(ready, on_disk=False)
         if self.disk is not None:
-            self.disk.stored(ready, req_context)
+            self.disk.complete_store(ready, req_context)
 
     def invalidate(self, keys: Collection[OffloadKey]) -> None:
         """Make chunks a miss from now on, because a transfer of them failed."""
@@ -185,13 +185,13 @@ class KVTierManager(OffloadingManager):  # type: ignore[misc] # vLLM has no type
         self._metrics.failed(lost)
         self._publish(lost, Medium.CPU, removed=True)
 
-    def came(self, keys: Sequence[bytes], *, on_disk: bool) -> None:
+    def on_chunks_stored(self, keys: Sequence[bytes], *, on_disk: bool) -> None:
         """Take note of chunks that can be loaded now."""
         if not on_disk:
             self._metrics.stored(keys)
         self._publish(keys, Medium.STORAGE if on_disk else Medium.CPU, removed=False)
 
-    def went(self, keys: Sequence[bytes], *, on_disk: bool) -> None:
+    def on_chunks_removed(self, keys: Sequence[bytes], *, on_disk: bool) -> None:
         """Take note of chunks that made room."""
         if not on_disk:
             self._metrics.evicted(keys)
@@ -201,7 +201,7 @@ class KVTierManager(OffloadingManager):  # type: ignore[misc] # vLLM has no type
     def on_request_finished(self, req_context: ReqContext) -> None:
         """Forget a request."""
         if self.disk is not None:
-            self.disk.finished(req_context.req_id)
+            self.disk.on_request_finished(req_context.req_id)
 
     @override
     def take_events(self) -> Iterable[OffloadingEvent]:
@@ -227,7 +227,7 @@ class KVTierManager(OffloadingManager):  # type: ignore[misc] # vLLM has no type
         """Use the memory again of copies that a reset forgot: the workers have reported all of them."""
         self._index.give_back(self._withheld.workers_ended())
 
-    def left_by_disk(self, slots: Sequence[int]) -> None:
+    def on_slots_released(self, slots: Sequence[int]) -> None:
         """Use the memory again of transfers to and from disk that a reset forgot."""
         self._index.give_back(self._withheld.disk_ended(slots))
 

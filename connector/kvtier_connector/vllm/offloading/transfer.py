@@ -25,12 +25,12 @@ class SlotSpec(LoadStoreSpec):  # type: ignore[misc] # vLLM has no types
         slots: one per chunk, in the order of the keys.
         tickets: of the reads from disk that are not known to have ended, 0 for other slots; None if there are
             none.
-        within_step: a load that the step needs before it computes.
+        is_sync: a load that the step needs before it computes.
     """
 
     slots: Slots
     tickets: Tickets | None = None
-    within_step: bool = False
+    is_sync: bool = False
 
 
 @dataclass

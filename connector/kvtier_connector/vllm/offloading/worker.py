@@ -17,11 +17,11 @@ from kvtier_connector.core.copies.copyplan import Layout, Page, plan_copies
 from kvtier_connector.core.region.growth import Growth
 from kvtier_connector.core.region.region import Slice
 from kvtier_connector.errors import ConnectorError
-from kvtier_connector.vllm.copies.copier import Copier, Outcome
-from kvtier_connector.vllm.copies.layered_copies import LayeredCopies
+from kvtier_connector.vllm.copies.copier import Copier, CopyResult
+from kvtier_connector.vllm.copies.layerwise_disk_loads import LayerwiseDiskLoads
+from kvtier_connector.vllm.copies.layerwise_gpu_loads import LayerwiseGpuLoads
 from kvtier_connector.vllm.logger import log
-from kvtier_connector.vllm.offloading.layer_loads import LayerLoads
-from kvtier_connector.vllm.offloading.step_loads import behind_disk
+from kvtier_connector.vllm.offloading.sync_loads import jobs_being_read
 from kvtier_connector.vllm.offloading.transfer import SlotSpec
 
 
@@ -78,9 +78,9 @@ class KVTierWorker(OffloadingWorker):  # type: ignore[misc] # vLLM has no types
         layout: where everything lies.
         memory: the slice.
         copier: copies between them.
-        layer_loads: loads of what is still being read; None where there are none.
+        layerwise_disk_loads: loads of what is still being read; None where there are none.
         growth: has the slice grow; None where all of it is there.
-        layered_copies: loads of which each layer waits for its own part; None where there are none.
+        layerwise_gpu_loads: loads of which each layer waits for its own part; None where there are none.
     """
 
     def __init__(  # noqa: PLR0913 - its parts
@@ -89,18 +89,18 @@ class KVTierWorker(OffloadingWorker):  # type: ignore[misc] # vLLM has no types
         memory: Slice,
         copier: Copier,
         *,
-        layer_loads: LayerLoads | None = None,
+        layerwise_disk_loads: LayerwiseDiskLoads | None = None,
         growth: Growth | None = None,
-        layered_copies: LayeredCopies | None = None,
+        layerwise_gpu_loads: LayerwiseGpuLoads | None = None,
     ) -> None:
         self._layout = layout
-        self.layer_loads = layer_loads
+        self.layerwise_disk_loads = layerwise_disk_loads
         self._memory: Slice | None = memory
         self._copier = copier
         self._growth = growth
-        self._layered_copies = layered_copies
+        self._layerwise_gpu_loads = layerwise_gpu_loads
         self._bytes: dict[int, int] = {}
-        self._ended: list[Outcome] = []
+        self._ended: list[CopyResult] = []
         self._failed: set[int] = set()
 
     def grow(self) -> None:
@@ -157,23 +157,27 @@ class KVTierWorker(OffloadingWorker):  # type: ignore[misc] # vLLM has no types
     def wait(self, job_ids: set[int]) -> None:
         """Return when these transfers have ended: their device blocks are about to be reused."""
         self._copier.wait(job_ids)
-        if self.layer_loads is not None:
-            self.layer_loads.settle(job_ids)
+        if self.layerwise_disk_loads is not None:
+            self.layerwise_disk_loads.finish(job_ids)
 
     def in_parts(self, jobs: Mapping[int, TransferJob]) -> list[int]:
         """Return those of a step's loads that its layers have to wait for, one by one."""
-        return behind_disk(jobs) if self._layered_copies is None else self._layered_copies.running(jobs)
+        return (
+            jobs_being_read(jobs)
+            if self._layerwise_gpu_loads is None
+            else self._layerwise_gpu_loads.running(jobs)
+        )
 
     def wait_for_layer(self, job_ids: Collection[int], layer: int) -> bool:
         """Have a layer, counted from 0, wait for its part of loads; tells whether they end with that."""
-        loads = self._layered_copies or self.layer_loads
+        loads = self._layerwise_gpu_loads or self.layerwise_disk_loads
         if loads is None:
             return False
         for job_id in job_ids:
-            loads.wait(job_id, layer)
-        return self.layer_loads is not None and self.layer_loads.is_last(layer)
+            loads.wait_for_layer(job_id, layer)
+        return self.layerwise_disk_loads is not None and self.layerwise_disk_loads.is_last(layer)
 
-    def settle(self, job_ids: Collection[int], *, has_computed: bool) -> set[int]:
+    def finish(self, job_ids: Collection[int], *, has_computed: bool) -> set[int]:
         """Return when these transfers have ended, and which of them failed; `get_finished` still has them.
 
         Args:
@@ -182,8 +186,8 @@ class KVTierWorker(OffloadingWorker):  # type: ignore[misc] # vLLM has no types
         """
         self.wait(set(job_ids))
         self._collect()
-        if self._layered_copies is not None:
-            unasked = self._layered_copies.end(job_ids)
+        if self._layerwise_gpu_loads is not None:
+            unasked = self._layerwise_gpu_loads.end(job_ids)
             if has_computed and unasked:
                 error = ConnectorError("a step has computed without asking for all layers of a load")
                 self._ended = [
@@ -201,19 +205,21 @@ class KVTierWorker(OffloadingWorker):  # type: ignore[misc] # vLLM has no types
         self._memory = None
 
     def _collect(self) -> None:
-        self._ended += self._copier.finished()
-        if self.layer_loads is not None:
-            self._ended += self.layer_loads.finished()
+        self._ended += self._copier.take_finished()
+        if self.layerwise_disk_loads is not None:
+            self._ended += self.layerwise_disk_loads.take_finished()
 
     def _submit(self, job_id: int, blocks: GPULoadStoreSpec, spec: LoadStoreSpec, *, to_device: bool) -> bool:
         if not isinstance(spec, SlotSpec):
             raise TypeError(f"a transfer to {type(spec).__name__} is not ours")
         try:
-            if spec.tickets is not None and self.layer_loads is not None:
-                self._bytes[job_id] = self.layer_loads.start(job_id, blocks, spec.slots, spec.tickets)
+            if spec.tickets is not None and self.layerwise_disk_loads is not None:
+                self._bytes[job_id] = self.layerwise_disk_loads.start(
+                    job_id, blocks, spec.slots, spec.tickets
+                )
                 return True
-            if spec.within_step and self._layered_copies is not None:
-                self._bytes[job_id] = self._layered_copies.start(job_id, blocks, spec.slots)
+            if spec.is_sync and self._layerwise_gpu_loads is not None:
+                self._bytes[job_id] = self._layerwise_gpu_loads.start(job_id, blocks, spec.slots)
                 return True
             plan = plan_copies(
                 self._layout, blocks.block_ids, spec.slots, blocks.group_sizes, blocks.block_indices
@@ -222,5 +228,5 @@ class KVTierWorker(OffloadingWorker):  # type: ignore[misc] # vLLM has no types
             self._copier.start(job_id, plan, to_device=to_device)
         except Exception as error:  # noqa: BLE001 - whatever it is, the engine must live and the block be a miss
             self._bytes.setdefault(job_id, 0)
-            self._ended.append(Outcome(job_id, 0.0, error))
+            self._ended.append(CopyResult(job_id, 0.0, error))
         return True

@@ -45,8 +45,8 @@ class Jobs:
         """Tell whether a chunk is under way."""
         return key in self._job_of[loads]
 
-    def settle(self, key: bytes, *, loads: bool, arrived: bool) -> int | None:
-        """Take note of a chunk's end.
+    def end_chunk(self, key: bytes, *, loads: bool, arrived: bool) -> int | None:
+        """Take a chunk out of its job, which ends with its last one.
 
         Returns:
             Its slot in memory, which the tier uses no more, or None if no job waits for it.

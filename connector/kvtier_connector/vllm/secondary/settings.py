@@ -25,7 +25,7 @@ class SecondarySettings:
         write_bytes_per_hour: bound on the disk's wear; 0 for none.
         timeout_s: a disk that needs longer for one chunk is given up until it answers again.
         namespace: any text; chunks that were stored under another are not found. For what vLLM does not tell
-            its tiers: see secondary_meaning.py.
+            its tiers: see secondary/fingerprint.py.
     """
 
     path: str
@@ -36,7 +36,7 @@ class SecondarySettings:
     namespace: str = ""
 
 
-def where(entries: object, settings: Mapping[str, object]) -> str:
+def entry_path(entries: object, settings: Mapping[str, object]) -> str:
     """Return the field path of the entry that has these settings."""
     if isinstance(entries, list):
         for place, entry in enumerate(entries):
@@ -67,7 +67,7 @@ def parse(settings: Mapping[str, object], entry: str) -> SecondarySettings:
 
 
 @contextmanager
-def named(entry: str) -> Iterator[None]:
+def errors_named(entry: str) -> Iterator[None]:
     """Say the disk tier's errors with the names that the settings have in this entry."""
     try:
         yield

@@ -14,7 +14,7 @@ from kvtier_connector.bench.table import table
 from kvtier_connector.config import MIB
 from kvtier_connector.core.region.region import Slice
 from kvtier_connector.errors import ConnectorError
-from kvtier_connector.vllm.copies.copier import Copier, Outcome
+from kvtier_connector.vllm.copies.copier import Copier, CopyResult
 from kvtier_connector.vllm.copies.copier_memcpy import MemcpyCopier
 
 
@@ -47,8 +47,8 @@ class Memory:
 
 
 class Failing(MemcpyCopier):
-    def finished(self) -> list[Outcome]:
-        return [Outcome(each.job_id, each.seconds, OSError("no DMA")) for each in super().finished()]
+    def take_finished(self) -> list[CopyResult]:
+        return [CopyResult(each.job_id, each.seconds, OSError("no DMA")) for each in super().take_finished()]
 
 
 def measure(device: Memory) -> list[dict[str, Any]]:

@@ -24,7 +24,7 @@ def test_a_job_of_several_pieces_moves_every_byte_both_ways() -> None:
     copier = MemcpyCopier()
     copier.start(1, plan(device, region), to_device=False)
     copier.wait([1])
-    assert [(outcome.job_id, outcome.error) for outcome in copier.finished()] == [(1, None)]
+    assert [(outcome.job_id, outcome.error) for outcome in copier.take_finished()] == [(1, None)]
     np.testing.assert_array_equal(region.reshape(PAGES, 2, PAGE)[:, 0].reshape(-1), wanted)
     assert not region.reshape(PAGES, 2, PAGE)[:, 1].any()
     device[:] = 0

@@ -14,7 +14,7 @@ IMAGE_ID = 511
 _RANK = 8
 
 
-class _Nothing:
+class _NoTransfers:
     """Stands for what CUDA has and a CPU does without."""
 
     def __init__(self, *_: object, **__: object) -> None: ...
@@ -48,7 +48,7 @@ def schedule_ahead(patch: pytest.MonkeyPatch) -> None:
 
     patch.setattr(platform, "check_and_update_config", staticmethod(configured))
     for name in ("Event", "Stream", "stream", "current_stream"):
-        patch.setattr(torch.cuda, name, _Nothing)
+        patch.setattr(torch.cuda, name, _NoTransfers)
 
 
 def with_tokenizer(patch: pytest.MonkeyPatch) -> None:

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from kvtier_connector.core.disk.report import Progress
 from kvtier_connector.core.index.index import BlockIndex, BlockState
 from kvtier_connector.core.index.keytable import Slots
-from kvtier_connector.vllm.disk.promotions import Coming, Promotions
+from kvtier_connector.vllm.disk.promotions import PendingRead, Promotions
 
 KEY_BYTES = 36
 TICKET = 7
@@ -103,25 +103,25 @@ class Scene:
         """Begin a load ahead of the disk; returns which of its blocks are not in memory yet."""
         keys = [key_of(block) for block in blocks]
         coming = self.promotions.lend(keys, request)
-        assert all(coming[key] == Coming(self.disk.slots[key], TICKET) for key in coming)
+        assert all(coming[key] == PendingRead(self.disk.slots[key], TICKET) for key in coming)
         self.memory.pin([key for key in keys if key not in coming])
-        self.promotions.loaded(request)
+        self.promotions.unpin(request)
         return numbers(list(coming))
 
     def end_load(self, request: str, *blocks: int) -> None:
-        lent = self.promotions.taken(request)
+        lent = self.promotions.complete_load(request)
         self.memory.unpin([key for key in map(key_of, blocks) if key not in lent])
 
     def load(self, request: str, *blocks: int) -> None:
         """Load blocks to the device: they protect themselves, then they are let go of."""
         keys = [key_of(block) for block in blocks]
         self.memory.pin(keys)
-        self.promotions.loaded(request)
+        self.promotions.unpin(request)
         self.memory.unpin(keys)
 
     def finish(self, *requests: str) -> None:
         for request in requests:
-            self.promotions.finished(request)
+            self.promotions.on_request_finished(request)
 
     def assert_nothing_is_kept(self) -> None:
         assert self.memory.room == self.memory.capacity
@@ -136,7 +136,7 @@ class Scene:
         return keys
 
     def _settle(self, progress: Progress) -> list[int]:
-        return numbers(self.promotions.settle(progress))
+        return numbers(self.promotions.apply(progress))
 
 
 def numbers(keys: Sequence[bytes]) -> list[int]:

@@ -89,4 +89,4 @@ def test_a_reset_forgets_what_was_lent() -> None:
     scene.begin(ENDS)
     scene.lend("a", 2)
     scene.promotions.forget_memory()
-    assert scene.promotions.taken("a") == set()
+    assert scene.promotions.complete_load("a") == set()

@@ -9,14 +9,14 @@ def test_every_hash_of_vllm_that_is_not_cryptographic_is_named(caplog: pytest.Lo
     from vllm.config.cache import PrefixCachingHashAlgo  # noqa: PLC0415 - of the vLLM under test
 
     from kvtier_connector.vllm.logger import log  # noqa: PLC0415 - as above
-    from kvtier_connector.vllm.offloading.block_hash import warn_of  # noqa: PLC0415 - as above
+    from kvtier_connector.vllm.offloading.block_hash import warn_of_weak_hash  # noqa: PLC0415 - as above
 
     warned = []
     log.addHandler(caplog.handler)
     try:
         for algorithm in typing.get_args(PrefixCachingHashAlgo):
             caplog.clear()
-            warn_of(algorithm)
+            warn_of_weak_hash(algorithm)
             warned += [algorithm] if caplog.records else []
     finally:
         log.removeHandler(caplog.handler)

@@ -34,7 +34,7 @@ def tier(
     del cold_tokens
     with pytest.MonkeyPatch.context() as patch:
         if request.param == "apart":
-            patch.setattr("kvtier_connector.vllm.offloading.step_loads.BYTES_PER_STEP", 0)
+            patch.setattr("kvtier_connector.vllm.offloading.sync_loads.BYTES_PER_STEP", 0)
         with engine(kv_transfer_config(TIER), **SMALL_DEVICE) as llm:
             yield llm
 

@@ -26,7 +26,7 @@ class PartsCopier(Protocol):
         """Have what is queued for the step from now on begin when a part has been copied."""
 
 
-class LayeredCopies:
+class LayerwiseGpuLoads:
     """The loads of the step that is running.
 
     Args:
@@ -59,7 +59,7 @@ class LayeredCopies:
         """Return those of some loads that were begun here."""
         return [job_id for job_id in job_ids if job_id in self._waited_parts]
 
-    def wait(self, job_id: int, layer: int) -> None:
+    def wait_for_layer(self, job_id: int, layer: int) -> None:
         """Have a layer, counted from 0, and what comes after it wait for its part."""
         wanted = min(bisect_left(self._last_layers, layer) + 1, len(self._parts))
         if self._waited_parts.get(job_id, wanted) < wanted:

@@ -17,7 +17,7 @@ from kvtier_connector.core.disk.checksum import seeded_checksum
 from kvtier_connector.core.index.keytable import Slots
 from kvtier_connector.errors import DiskError
 from kvtier_connector.vllm.copies.computing_threads import on_computing_threads
-from kvtier_connector.vllm.copies.copier import Outcome
+from kvtier_connector.vllm.copies.copier import CopyResult
 from kvtier_connector.vllm.copies.copier_memcpy import copy_run
 
 _MARGIN_S: Final = 5.0
@@ -47,7 +47,7 @@ class _Load:
     error: Exception | None = None
 
 
-class LayerLoads:
+class LayerwiseDiskLoads:
     """Copies what comes to the device, each part of the layers when a layer needs it, and checks the blocks.
 
     Nothing goes on beside the step: threads that copy take the cores from those that compute, which then wait
@@ -84,7 +84,7 @@ class LayerLoads:
         self._loads[job_id] = _Load(plan.runs, slots, tickets, time.monotonic())
         return len(slots) * self._parts[-1].end_bytes
 
-    def wait(self, job_id: int, layer: int) -> None:
+    def wait_for_layer(self, job_id: int, layer: int) -> None:
         """Return when a layer, counted from 0, can be computed with, or the load has failed."""
         if job_id in self._loads:
             self._go_on(self._loads[job_id], bisect_left(self._last_layers, layer) + 1)
@@ -93,16 +93,16 @@ class LayerLoads:
         """Tell whether a load has ended when this layer can be computed with."""
         return layer > self._last_layers[-2]
 
-    def settle(self, job_ids: Collection[int]) -> None:
+    def finish(self, job_ids: Collection[int]) -> None:
         """Return when these loads have ended."""
         for job_id in self._loads.keys() & set(job_ids):
             self._go_on(self._loads[job_id], len(self._parts))
 
-    def finished(self) -> list[Outcome]:
+    def take_finished(self) -> list[CopyResult]:
         """Return the loads that ended since the last call."""
         ended = [key for key, load in self._loads.items() if load.error or load.parts == len(self._parts)]
         loads = [(job_id, self._loads.pop(job_id)) for job_id in ended]
-        return [Outcome(job_id, time.monotonic() - load.begun_s, load.error) for job_id, load in loads]
+        return [CopyResult(job_id, time.monotonic() - load.begun_s, load.error) for job_id, load in loads]
 
     def _go_on(self, load: _Load, parts: int) -> None:
         try:

@@ -16,14 +16,14 @@ from vllm.v1.core.sched.output import SchedulerOutput
 from kvtier_connector.vllm.upstream import UpstreamScheduler
 
 
-class _Nothing(OffloadingConnectorMetadata):  # type: ignore[misc] # vLLM has no types
+class _NoTransfers(OffloadingConnectorMetadata):  # type: ignore[misc] # vLLM has no types
     """Has a worker recognise a quiet step by identity; between processes it travels as its name."""
 
     def __reduce__(self) -> str:
-        return "NOTHING"
+        return "NO_TRANSFERS"
 
 
-NOTHING: Final = _Nothing(load_jobs={}, store_jobs={}, jobs_to_flush=None)
+NO_TRANSFERS: Final = _NoTransfers(load_jobs={}, store_jobs={}, jobs_to_flush=None)
 """A step's orders to the workers when there are none."""
 
 
@@ -32,7 +32,7 @@ def grain_tokens(config: SchedulerOffloadConfig) -> int:
     return gcd(*(group.tokens_per_chunk for group in config.kv_group_configs))
 
 
-def busy_part(step: SchedulerOutput, upstream: UpstreamScheduler, grain: int) -> SchedulerOutput | None:
+def with_transfers(step: SchedulerOutput, upstream: UpstreamScheduler, grain: int) -> SchedulerOutput | None:
     """Return the step with only those requests that upstream has to look at, or None if it has nothing to do.
 
     Args:

@@ -33,7 +33,7 @@ BYTES_PER_LAYERED_STEP: Final = 4 << 30
 """Those of a step on a GPU whose layers wait one by one: some 80 ms, beside which it computes."""
 
 
-def step_budget_tokens(vllm_config: VllmConfig, kv_cache_config: KVCacheConfig, *, layered: bool) -> int:
+def sync_budget_tokens(vllm_config: VllmConfig, kv_cache_config: KVCacheConfig, *, layered: bool) -> int:
     """Return how many tokens one step may load; 0 where that gains nothing or a failure could not be mended.
 
     Args:
@@ -79,7 +79,7 @@ def asks_for_layers(forward_context: ForwardContext) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class StepLoad:
+class SyncLoad:
     """A load in the step that is running.
 
     Args:
@@ -95,7 +95,7 @@ class StepLoad:
     block_ids: frozenset[int]
 
 
-class StepLoads:
+class SyncLoads:
     """Chooses the loads that a step does itself and keeps their books, which upstream would keep otherwise.
 
     Args:
@@ -111,7 +111,7 @@ class StepLoads:
         self._upstream = upstream
         self._budget_tokens = budget_tokens
         self._left_tokens = budget_tokens
-        self._running: dict[int, StepLoad] = {}
+        self._running: dict[int, SyncLoad] = {}
 
     @property
     def are_on(self) -> bool:
@@ -154,17 +154,17 @@ class StepLoads:
         self._scheduler.update_state_after_alloc(request, _with_unfilled(blocks, first), tokens)
         job_id, status = self._upstream.take_load(state)
         jobs = self._upstream.planned_loads
-        jobs[job_id] = replace(jobs[job_id], src_spec=replace(jobs[job_id].src_spec, within_step=True))
+        jobs[job_id] = replace(jobs[job_id], src_spec=replace(jobs[job_id].src_spec, is_sync=True))
         self._left_tokens -= tokens
-        self._running[job_id] = StepLoad(
+        self._running[job_id] = SyncLoad(
             status, state.req_context, request.block_hashes[0], frozenset(blocks.get_block_ids()[0])
         )
 
-    def scheduled(self) -> None:
-        """Begin to count for the next step."""
+    def renew_budget(self) -> None:
+        """Give the next step all of its tokens."""
         self._left_tokens = self._budget_tokens
 
-    def find(self, job_id: int) -> StepLoad | None:
+    def find(self, job_id: int) -> SyncLoad | None:
         """Return a running load, or None if the job is upstream's."""
         return self._running.get(job_id)
 
@@ -188,15 +188,15 @@ def _with_unfilled(blocks: KVCacheBlocks, first: int) -> KVCacheBlocks:
     return KVCacheBlocks(([*group[:first], KVCacheBlock(group[first].block_id), *group[first + 1 :]],))
 
 
-def behind_disk(jobs: Mapping[int, TransferJob]) -> list[int]:
+def jobs_being_read(jobs: Mapping[int, TransferJob]) -> list[int]:
     """Return those of a step's loads whose chunks may still be being read from disk."""
     return [job_id for job_id, job in jobs.items() if job.src_spec.tickets is not None]
 
 
-def within_step(jobs: dict[int, TransferJob]) -> dict[int, TransferJob]:
+def sync_jobs(jobs: dict[int, TransferJob]) -> dict[int, TransferJob]:
     """Return those of a step's loads that it has to have done before it computes."""
     return {
         job_id: job
         for job_id, job in jobs.items()
-        if isinstance(job.src_spec, SlotSpec) and job.src_spec.within_step
+        if isinstance(job.src_spec, SlotSpec) and job.src_spec.is_sync
     }

@@ -172,7 +172,7 @@ def test_a_step_that_does_not_ask_for_its_layers_is_computed_again(
     answers(layered, [LONG])
     overwrite(layered)
     with monkeypatch.context() as patch:
-        patch.setattr(worker()._layered_copies, "wait", lambda *_: None)
+        patch.setattr(worker()._layerwise_gpu_loads, "wait_for_layer", lambda *_: None)
         assert answers(layered, [LONG])[0] == (cold[0], 0)
 
 
@@ -191,7 +191,7 @@ def test_a_step_that_is_replayed_as_a_whole_waits_before_it(
 def test_who_asks_for_layers(mode: str, asks: bool) -> None:
     from vllm.config import CUDAGraphMode  # noqa: PLC0415 - takes seconds
 
-    from kvtier_connector.vllm.offloading.step_loads import asks_for_layers  # noqa: PLC0415 - as above
+    from kvtier_connector.vllm.offloading.sync_loads import asks_for_layers  # noqa: PLC0415 - as above
 
     step = SimpleNamespace(attn_metadata={}, cudagraph_runtime_mode=CUDAGraphMode[mode])
     assert asks_for_layers(step) is asks
@@ -209,4 +209,4 @@ def test_nothing_is_in_parts_without_the_setting(device: LateDevice, is_set: boo
     spec.settings = replace(spec.settings, layered_loads=is_set)
     pages = tuple(Page(layer << 30, 4096, layer * 4096, 4096) for layer in range(LAYERS))
     layout = Layout((pages,), 1, LAYERS * 4096, 1 << 40)
-    assert (spec._layered_copies(layout, CudaCopier()) is not None) is is_set
+    assert (spec._layerwise_gpu_loads(layout, CudaCopier()) is not None) is is_set

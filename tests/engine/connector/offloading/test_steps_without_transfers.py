@@ -50,12 +50,12 @@ def step(names: list[str], **other: object) -> Any:  # noqa: ANN401 - vLLM publi
 
 
 def left(scheduled: Any, **orders: object) -> Any:  # noqa: ANN401 - as above
-    from kvtier_connector.vllm.offloading.quiet_steps import busy_part  # noqa: PLC0415 - takes seconds
+    from kvtier_connector.vllm.offloading.steps_without_transfers import with_transfers  # noqa: PLC0415 - takes seconds
     from kvtier_connector.vllm.upstream import SCHEDULER_PARTS, UpstreamScheduler  # noqa: PLC0415
 
     none: dict[str, object] = dict.fromkeys(SCHEDULER_PARTS)
     upstream = UpstreamScheduler(SimpleNamespace(**none | orders))
-    return busy_part(scheduled, upstream, GRAIN)
+    return with_transfers(scheduled, upstream, GRAIN)
 
 
 def test_only_requests_with_new_blocks_or_a_full_chunk_are_looked_at() -> None:
@@ -114,7 +114,7 @@ def test_what_upstream_has_to_send_is_sent(orders: dict[str, object]) -> None:
 
 
 def test_a_quiet_step_is_known_to_the_workers_by_identity() -> None:
-    from kvtier_connector.vllm.offloading.quiet_steps import NOTHING  # noqa: PLC0415 - takes seconds
+    from kvtier_connector.vllm.offloading.steps_without_transfers import NO_TRANSFERS  # noqa: PLC0415 - takes seconds
 
     assert left(step(["rests", "begins a chunk"])) is None
-    assert pickle.loads(pickle.dumps(NOTHING)) is NOTHING  # noqa: S301 - our own
+    assert pickle.loads(pickle.dumps(NO_TRANSFERS)) is NO_TRANSFERS  # noqa: S301 - our own

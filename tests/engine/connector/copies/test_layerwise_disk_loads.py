@@ -19,7 +19,7 @@ from kvtier_connector.core.disk.io.engine import BlockIO
 
 if TYPE_CHECKING:
     from kvtier_connector.vllm.connector import KVTierConnector
-    from kvtier_connector.vllm.offloading.layer_loads import _Load
+    from kvtier_connector.vllm.copies.layerwise_disk_loads import _Load
 
 pytestmark = [pytest.mark.engine, pytest.mark.filterwarnings("ignore")]
 
@@ -47,7 +47,7 @@ def faults(disk_engine: DiskEngine, known: Path, tmp_path: Path) -> FaultyEngine
 def begun(faults: FaultyEngine, monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """The chunks of every load that is begun while they are read."""
     del faults  # the engine has to be there
-    loads = worker_connector()._worker.layer_loads
+    loads = worker_connector()._worker.layerwise_disk_loads
     assert loads is not None
     start, seen = loads.start, list[int]()
 
@@ -149,7 +149,7 @@ def test_damage_that_the_worker_finds_is_computed(
 ) -> None:
     nth, place = where
     monkeypatch.setattr(parted, "_PATIENCE_S", SOON_S)  # nobody else looks before it
-    loads = worker_connector()._worker.layer_loads
+    loads = worker_connector()._worker.layerwise_disk_loads
     assert loads is not None
     check, damaged = loads._check, list[int]()
 
@@ -194,7 +194,7 @@ def test_a_disk_that_hangs_under_a_step_is_let_go_of(
     assert disk_engine.disk.is_down or metric(disk_engine.llm, "vllm:kvtier_disk_degraded") == 0
     while disk_engine.disk.is_down:
         assert disk_engine.disk._disk.wait(SOON_S), "it does not come back"
-        disk_engine.connector._manager.disk.settle()
+        disk_engine.connector._manager.disk.poll()
     assert disk_engine.ask() == (cold, CACHED)
 
 

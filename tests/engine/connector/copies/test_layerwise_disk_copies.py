@@ -15,10 +15,10 @@ from kvtier_connector.core.copies.copyplan import Layout, Page
 from kvtier_connector.core.copies.layer_parts import layer_parts
 from kvtier_connector.core.disk.checksum import seeded_checksum
 from kvtier_connector.errors import DiskError
-from kvtier_connector.vllm.copies.copier import Outcome
+from kvtier_connector.vllm.copies import layerwise_disk_loads
+from kvtier_connector.vllm.copies.copier import CopyResult
 from kvtier_connector.vllm.copies.copier_memcpy import MemcpyCopier
-from kvtier_connector.vllm.offloading import layer_loads
-from kvtier_connector.vllm.offloading.layer_loads import LayerLoads
+from kvtier_connector.vllm.copies.layerwise_disk_loads import LayerwiseDiskLoads
 
 LAYERS: Final = 8
 PAGE: Final = 4096
@@ -46,7 +46,7 @@ class Scene:
         pages = tuple(Page(at_device + at * BLOCKS * PAGE, PAGE, at * PAGE, PAGE) for at in range(LAYERS))
         self.layout = Layout((pages,), 1, LAYERS * PAGE, at_region, PAGE)
         self.arrivals = Arrivals(mmap.mmap(-1, BLOCKS * ROW_BYTES))
-        self.loads = LayerLoads(layer_parts(self.layout), self.arrivals, SOON_S)
+        self.loads = LayerwiseDiskLoads(layer_parts(self.layout), self.arrivals, SOON_S)
         for slot in self.slots:
             self.arrivals.expect(slot, SEED, seeded_checksum(SEED, self.in_region(slot)))
         spec = SimpleNamespace(
@@ -75,10 +75,10 @@ class Scene:
             rows.append([pages[block] == want for block, want in zip(self.blocks, wanted, strict=True)])
         return rows
 
-    def outcome(self) -> Outcome:
-        (outcome,) = self.loads.finished()
+    def outcome(self) -> CopyResult:
+        (outcome,) = self.loads.take_finished()
         assert outcome.job_id == 1
-        assert self.loads.finished() == []
+        assert self.loads.take_finished() == []
         return outcome
 
     @staticmethod
@@ -104,7 +104,7 @@ def test_a_layer_finds_its_part_and_the_next_is_not_waited_for(slots: list[int],
     for part, last in enumerate(LAST_OF_PART):
         load.tell(part + 1)
         for layer in range(LAST_OF_PART[part - 1] + 1 if part else 0, last + 1):
-            load.loads.wait(1, layer)
+            load.loads.wait_for_layer(1, layer)
             assert load.copied() == rows(last + 1, len(slots))
             assert load.loads.is_last(layer) == (part == PARTS - 1)
     assert load.found() == [WHOLE] * len(slots)
@@ -114,7 +114,7 @@ def test_a_layer_finds_its_part_and_the_next_is_not_waited_for(slots: list[int],
 def test_a_layer_waits_for_its_part_of_every_block() -> None:
     load = scene([0, 1], [0, 1])
     load.arrivals.tell(0, TICKET, PARTS)
-    asked = threading.Thread(target=load.loads.wait, args=(1, 0))
+    asked = threading.Thread(target=load.loads.wait_for_layer, args=(1, 0))
     asked.start()
     assert load.copied() == rows(0, 2)
     load.arrivals.tell(1, TICKET, 1)
@@ -125,11 +125,11 @@ def test_a_layer_waits_for_its_part_of_every_block() -> None:
 def test_a_load_whose_layers_nobody_asks_for_ends_when_it_is_settled() -> None:
     load = scene([0, 1, 2], [2, 1, 0])
     load.tell(PARTS)
-    assert load.loads.finished() == []
-    load.loads.settle([1, 2])
+    assert load.loads.take_finished() == []
+    load.loads.finish([1, 2])
     assert load.copied() == rows(LAYERS, 3)
     assert load.outcome().error is None
-    load.loads.wait(1, 7)  # nothing to wait for
+    load.loads.wait_for_layer(1, 7)  # nothing to wait for
 
 
 @pytest.mark.filterwarnings("ignore")  # vLLM's own, as it is imported
@@ -140,7 +140,7 @@ def test_who_waits_for_a_load_finds_it_ended_though_its_layers_were_not_asked_fo
     load.tell(PARTS)
     copier = MemcpyCopier()
     memory = SimpleNamespace()  # nobody looks there
-    worker = KVTierWorker(load.layout, memory, copier, layer_loads=load.loads)  # type: ignore[arg-type] # see above
+    worker = KVTierWorker(load.layout, memory, copier, layerwise_disk_loads=load.loads)  # type: ignore[arg-type] # see above
     worker.wait({1})
     assert load.copied() == rows(LAYERS, 2)
     worker.shutdown()
@@ -151,7 +151,7 @@ def test_damage_fails_the_load_when_the_disk_has_seen_it_too(place: int) -> None
     load = scene([0, 1, 2], [0, 1, 2])
     load.region[SLOT + place] ^= 1
     load.tell(PARTS)
-    asked = threading.Thread(target=load.loads.settle, args=([1],))
+    asked = threading.Thread(target=load.loads.finish, args=([1],))
     asked.start()
     load.arrivals.wait(np.array([0, 2]), np.array([TICKET, TICKET]), WHOLE, SOON_S)
     load.arrivals.wait(np.array([1]), np.array([TICKET]), DOUBTED, SOON_S)
@@ -166,7 +166,7 @@ def test_a_doubt_fails_the_load_whatever_the_disk_says() -> None:
     load = scene([0], [0])
     load.region[0] ^= 1
     load.tell(PARTS)
-    asked = threading.Thread(target=load.loads.settle, args=([1],))
+    asked = threading.Thread(target=load.loads.finish, args=([1],))
     asked.start()
     load.arrivals.wait(np.array([0]), np.array([TICKET]), DOUBTED, SOON_S)
     load.tell(WHOLE)
@@ -183,10 +183,10 @@ def test_what_is_known_to_be_right_is_not_checked(monkeypatch: pytest.MonkeyPatc
         seen.append(bytes(data))
         return seeded_checksum(seed, data)
 
-    monkeypatch.setattr(layer_loads, "seeded_checksum", watched)
+    monkeypatch.setattr(layerwise_disk_loads, "seeded_checksum", watched)
     load.tell(PARTS)
     load.arrivals.tell(1, TICKET, WHOLE)
-    load.loads.settle([1])
+    load.loads.finish([1])
     assert seen == [load.in_region(2)]
     assert load.copied() == rows(LAYERS, 3)
     assert load.arrivals.how_far(0, TICKET) == PARTS, "of what it has not read, it tells nothing"
@@ -198,7 +198,7 @@ def test_a_read_that_fails_is_the_loads_failure(layer: int) -> None:
     load = scene([0, 1], [0, 1])
     load.tell(LAST_OF_PART.index(layer))
     load.arrivals.tell(1, TICKET, FAILED)
-    load.loads.wait(1, layer)
+    load.loads.wait_for_layer(1, layer)
     assert str(load.outcome().error) == "a block could not be read from disk"
-    load.loads.settle([1])
-    assert load.loads.finished() == []
+    load.loads.finish([1])
+    assert load.loads.take_finished() == []

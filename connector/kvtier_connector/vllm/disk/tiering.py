@@ -13,7 +13,7 @@ from kvtier_connector.core.disk.report import Progress
 from kvtier_connector.core.disk.tier import DiskTier
 from kvtier_connector.core.index.index import BlockIndex, BlockState
 from kvtier_connector.core.index.keytable import Slots
-from kvtier_connector.vllm.disk.promotions import Coming, Promotions
+from kvtier_connector.vllm.disk.promotions import PendingRead, Promotions
 from kvtier_connector.vllm.disk.worth import DiskWorth
 from kvtier_connector.vllm.logger import log
 from kvtier_connector.vllm.metrics.disk_tier import DiskMetrics
@@ -34,26 +34,26 @@ class KeptOffDisk:
     """
 
 
-class Told(Protocol):
-    """Who is told what comes and goes: the manager."""
+class ChunkListener(Protocol):
+    """Hears what becomes of chunks and of memory: the manager."""
 
-    def came(self, keys: Sequence[bytes], *, on_disk: bool) -> None:
+    def on_chunks_stored(self, keys: Sequence[bytes], *, on_disk: bool) -> None:
         """Take note of chunks that can be loaded now."""
 
-    def went(self, keys: Sequence[bytes], *, on_disk: bool) -> None:
+    def on_chunks_removed(self, keys: Sequence[bytes], *, on_disk: bool) -> None:
         """Take note of chunks that made room."""
 
-    def left_by_disk(self, slots: Sequence[int]) -> None:
+    def on_slots_released(self, slots: Sequence[int]) -> None:
         """Take note of memory that a reset forgot and no transfer uses any more."""
 
 
-class DiskSide:
+class DiskTiering:
     """Connects the two tiers of one engine.
 
     Args:
         memory: the index of the tier in memory.
         disk: the tier on disk.
-        told: who is told.
+        listener: hears of chunks that can be loaded or have made room.
         chunk_tokens: tokens of a chunk.
         part_ends: of the parts of a chunk for which a step can wait one by one, in bytes; empty if it needs
             all.
@@ -64,7 +64,7 @@ class DiskSide:
         self,
         memory: BlockIndex,
         disk: DiskTier,
-        told: Told,
+        listener: ChunkListener,
         chunk_tokens: int,
         *,
         part_ends: tuple[int, ...] = (),
@@ -72,7 +72,7 @@ class DiskSide:
     ) -> None:
         self._memory = memory
         self._disk = disk
-        self._told = told
+        self._listener = listener
         self._bytes_per_token = disk.block_bytes / chunk_tokens
         self._part_ends = part_ends
         self._worth = DiskWorth(disk, chunk_tokens, most_tokens)
@@ -85,11 +85,11 @@ class DiskSide:
         """Whether a step can wait for parts of chunks."""
         return bool(self._part_ends)
 
-    def settle(self) -> None:
+    def poll(self) -> None:
         """Take note of what the disk has done: before a request's chunks are looked up one by one."""
         progress = self._disk.progress()
         if progress is not None:
-            self._take(progress)
+            self._apply(progress)
 
     def lookup(self, key: bytes, context: ReqContext) -> BlockState:
         """Return the state of a chunk in either tier: one on disk is pending until it is in memory."""
@@ -105,22 +105,22 @@ class DiskSide:
         finally:
             self._promotions.ahead = ""
 
-    def lend(self, keys: Sequence[bytes], request_id: str) -> dict[bytes, Coming]:
-        """Return those of a load's chunks that may still be read; they stay in memory until `taken`."""
+    def lend(self, keys: Sequence[bytes], request_id: str) -> dict[bytes, PendingRead]:
+        """Return those of a load's chunks that may still be read: in memory until `complete_load`."""
         return self._promotions.lend(keys, request_id)
 
-    def taken(self, request_id: str) -> set[bytes]:
+    def complete_load(self, request_id: str) -> set[bytes]:
         """End a load of chunks that were lent, and return those."""
-        return self._promotions.taken(request_id)
+        return self._promotions.complete_load(request_id)
 
     def was_promoted(self, key: bytes, request_id: str) -> bool:
         """Tell whether a chunk was read from disk for this request."""
         return self._promotions.was_promoted(key, request_id)
 
-    def loading(self, keys: Sequence[bytes], context: ReqContext) -> None:
+    def prepare_load(self, keys: Sequence[bytes], context: ReqContext) -> None:
         """Take note of a load that protects its chunks itself."""
         self._metrics.hit(sum(self._promotions.was_promoted(key, context.req_id) for key in keys))
-        self._promotions.loaded(context.req_id)
+        self._promotions.unpin(context.req_id)
         self._offer_again(keys, context)
 
     def touch(self, keys: Sequence[bytes], context: ReqContext) -> None:
@@ -128,7 +128,7 @@ class DiskSide:
         self._disk.touch(keys)
         self._offer_again(keys, context)
 
-    def stored(self, keys: Sequence[bytes], context: ReqContext) -> None:
+    def complete_store(self, keys: Sequence[bytes], context: ReqContext) -> None:
         """Write chunks that have become loadable, if that pays."""
         if self._saves(context):
             self._write(self._disk.wanted(keys))
@@ -142,32 +142,32 @@ class DiskSide:
 
     def _saves(self, context: ReqContext) -> bool:
         kept_off = context.get_state(KeptOffDisk) is not None
-        return not kept_off and self._worth.is_ever
+        return not kept_off and self._worth.can_pay
 
     def _write(self, keys: Sequence[bytes]) -> None:
         if keys:
             progress = Progress()
             self._disk.store(keys, self._memory.hold(keys), progress)
-            self._take(progress)
+            self._apply(progress)
 
-    def finished(self, request_id: str) -> None:
+    def on_request_finished(self, request_id: str) -> None:
         """Forget a request."""
-        self._promotions.finished(request_id)
+        self._promotions.on_request_finished(request_id)
 
-    def scheduled(self, *, in_parts: bool = False) -> None:
+    def on_schedule_end(self, *, in_parts: bool = False) -> None:
         """Begin to read what the step's lookups asked for.
 
         Args:
             in_parts: read the first part of all chunks before the next of any, if a step can wait for them.
         """
-        self.settle()
+        self.poll()
         self._worth.learn()
         ends = self._part_ends if in_parts else ()
         begun = self._promotions.begin(ends)
         if begun and ends:
             self._disk.let_begin()
         for reservation in begun:
-            self._told.went(reservation.evicted, on_disk=False)
+            self._listener.on_chunks_removed(reservation.evicted, on_disk=False)
 
     def is_quick(self, tokens: int) -> bool:
         """Tell whether so many tokens are read so soon that a step, and who comes meanwhile, can wait."""
@@ -179,7 +179,7 @@ class DiskSide:
         until = time.monotonic() + _PATIENCE_S
         while not self._promotions.is_complete and (left := until - time.monotonic()) > 0:
             self._disk.wait(left)
-            self.settle()
+            self.poll()
 
     def reset(self) -> Slots:
         """Forget everything on disk, and for whom the transfers under way are.
@@ -193,18 +193,18 @@ class DiskSide:
 
     def add_stats(self, stats: OffloadingConnectorStats | None) -> OffloadingConnectorStats | None:
         """Add the disk's numbers."""
-        return self._metrics.add_to(stats, pays=self._worth.is_ever)
+        return self._metrics.add_to(stats, pays=self._worth.can_pay)
 
     def close(self) -> None:
         """Let go of the disk."""
         self._disk.close()
 
-    def _take(self, progress: Progress) -> None:
-        self._told.came(self._promotions.settle(progress), on_disk=False)
+    def _apply(self, progress: Progress) -> None:
+        self._listener.on_chunks_stored(self._promotions.apply(progress), on_disk=False)
         self._memory.unpin(progress.released)
-        self._told.went(progress.evicted, on_disk=True)
-        self._told.came(progress.stored, on_disk=True)
+        self._listener.on_chunks_removed(progress.evicted, on_disk=True)
+        self._listener.on_chunks_stored(progress.stored, on_disk=True)
         if progress.orphans:
-            self._told.left_by_disk(progress.orphans)
+            self._listener.on_slots_released(progress.orphans)
         for note in progress.notes:
             log.warning("kvtier: %s", note)
