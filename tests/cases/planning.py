@@ -8,7 +8,7 @@ from kvtier_operator.api.resource import KVCacheTier
 from kvtier_operator.planning.backends import plan_backend
 from kvtier_operator.planning.budget import plan_budget
 from kvtier_operator.planning.checks.check import CheckInput
-from kvtier_operator.planning.geometry import resolve_geometry
+from kvtier_operator.planning.kv_cache.resolve import resolve_geometry
 from kvtier_operator.planning.observed import Machine, Observed
 from kvtier_operator.planning.plan import BackendPlan, Budget, Tiers
 from kvtier_operator.planning.router.picker_config import plan_router

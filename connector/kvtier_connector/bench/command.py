@@ -1,6 +1,5 @@
 """`kvtier bench connector`: the command line. What it runs is loaded when it runs: help needs no vLLM."""
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
@@ -12,28 +11,6 @@ from kvtier_connector.bench.shapes import DEMO, SHAPES
 from kvtier_connector.bench.sides.names import SIDES, TURNS
 
 _ONLY: Final = (*PARTS, GPU)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
-    """The options; None or empty where one was left out.
-
-    Attributes are named as the options are.
-    """
-
-    model: Path | None
-    shape: str | None
-    out: Path
-    only: tuple[str, ...]
-    folder: Path | None
-    prompt_tokens: int
-    repeats: int
-    pairs: int
-    rounds: int
-    sides: tuple[str, ...]
-    turns: int
-    termination_log: Path | None
-    vllm_args: tuple[str, ...]
 
 
 @click.command()
@@ -87,9 +64,8 @@ def connector(**options: object) -> None:
 
     VLLM_ARGS, after --, are arguments of `vllm serve` for the engines of ttft and workloads.
     """
-    asked = Asked(**options)  # type: ignore[arg-type]
-    if asked.model and asked.shape:
+    if options["model"] and options["shape"]:
         raise click.UsageError("give --model or --shape: a model has its own sizes")
-    from kvtier_connector.bench.measure import measure  # noqa: PLC0415 - loads vLLM
+    from kvtier_connector.bench.measure import Asked, measure  # noqa: PLC0415 - loads vLLM
 
-    measure(asked)
+    measure(Asked(**options))  # type: ignore[arg-type]

@@ -4,6 +4,7 @@ import json
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,6 @@ from typing import Any
 import click
 from rich.console import Console
 
-from kvtier_connector.bench.command import Asked
 from kvtier_connector.bench.given import Given
 from kvtier_connector.bench.part_names import PARTS
 from kvtier_connector.bench.parts import Options, parts
@@ -21,6 +21,28 @@ from kvtier_connector.bench.sides.names import SIDES
 from kvtier_connector.bench.summary import termination_message
 from kvtier_connector.bench.table import table
 from kvtier_connector.errors import ConnectorError
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """The options; None or empty where one was left out.
+
+    Attributes are named as the options are.
+    """
+
+    model: Path | None
+    shape: str | None
+    out: Path
+    only: tuple[str, ...]
+    folder: Path | None
+    prompt_tokens: int
+    repeats: int
+    pairs: int
+    rounds: int
+    sides: tuple[str, ...]
+    turns: int
+    termination_log: Path | None
+    vllm_args: tuple[str, ...]
 
 
 def measure(asked: Asked) -> None:

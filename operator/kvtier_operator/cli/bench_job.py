@@ -1,8 +1,7 @@
 """`kvtier bench job`: the command line. What it does is loaded when it is done: help needs no planner."""
 
 import sys
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import click
 
@@ -12,29 +11,7 @@ from kvtier_connector.bench.sides.names import PARTS, SIDES, TURNS
 from kvtier_operator.cli import options as of_all
 from kvtier_operator.cli.main import EXIT_REJECTED
 
-if TYPE_CHECKING:
-    from kvtier_operator.planning.pod.image_source import ImageSource
-
 _DEADLINE_S: Final = 7200
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
-    """The options; None or empty where one was left out.
-
-    Attributes are named as the options are.
-    """
-
-    paths: tuple[str, ...]
-    model_config: str | None
-    hub: bool
-    images: "ImageSource"
-    namespace: str | None
-    only: tuple[str, ...]
-    shape: str | None
-    sides: tuple[str, ...]
-    turns: int
-    deadline_s: int
 
 
 @click.command()
@@ -77,7 +54,7 @@ def job(**options: object) -> None:
     Its pod is like the engines', from image to huge pages, and has a model of the same sizes with random
     weights. The table is in its log, the figures as JSON in its termination message.
     """
-    from kvtier_operator.cli.bench_jobs import jobs_of  # noqa: PLC0415 - loads the planner
+    from kvtier_operator.cli.bench_jobs import Asked, jobs_of  # noqa: PLC0415 - loads the planner
     from kvtier_operator.planning.manifest import to_yaml  # noqa: PLC0415 - as above
 
     made = jobs_of(Asked(**options))  # type: ignore[arg-type]

@@ -7,7 +7,6 @@ from kvtier_connector.bench.shapes import DEMO, SHAPES, shape_of
 from kvtier_connector.bench.sides.names import PARTS, SIDES, VLLM
 from kvtier_operator.api.engine import Device
 from kvtier_operator.api.resource import Backend, KVCacheTier, Spec
-from kvtier_operator.cli.bench_job import Asked
 from kvtier_operator.cli.load import load
 from kvtier_operator.cli.naming import naming
 from kvtier_operator.cli.observe import observe
@@ -25,6 +24,26 @@ from kvtier_operator.planning.objects.bench_job import bench_job
 from kvtier_operator.planning.observed import Observed
 from kvtier_operator.planning.plan import Plan
 from kvtier_operator.planning.planner import make_plan
+from kvtier_operator.planning.pod.image_source import ImageSource
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """The options; None or empty where one was left out.
+
+    Attributes are named as the options are.
+    """
+
+    paths: tuple[str, ...]
+    model_config: str | None
+    hub: bool
+    images: ImageSource
+    namespace: str | None
+    only: tuple[str, ...]
+    shape: str | None
+    sides: tuple[str, ...]
+    turns: int
+    deadline_s: int
 
 
 @dataclass(frozen=True, slots=True)

@@ -125,7 +125,7 @@ def _lengths(model: Path, tokens: int | None, within_s: float, console: "Console
 def _plans(folder: Path, lengths: "Lengths", *, random: bool) -> "Plans":
     from kvtier_operator.cli.load import load_resources  # noqa: PLC0415 - after the model has been made
     from kvtier_operator.cli.observe import observe  # noqa: PLC0415 - as above
-    from kvtier_operator.planning.geometry import resolve_geometry  # noqa: PLC0415 - as above
+    from kvtier_operator.planning.kv_cache.resolve import resolve_geometry  # noqa: PLC0415 - as above
     from kvtier_operator.runtime.demo.acts import Plans  # noqa: PLC0415 - as above
     from kvtier_operator.runtime.demo.routing_load import RoutingLoad  # noqa: PLC0415 - as above
     from kvtier_operator.runtime.demo.setup import (  # noqa: PLC0415 - as above

@@ -86,7 +86,7 @@ def _plans(model: Path, num_prompts: int, num_tokens: int) -> "dict[str, Plan]":
     from kvtier_operator.api.resource import Backend  # noqa: PLC0415 - as above
     from kvtier_operator.cli.load import load_resources  # noqa: PLC0415 - as above
     from kvtier_operator.cli.observe import observe  # noqa: PLC0415 - as above
-    from kvtier_operator.planning.geometry import resolve_geometry  # noqa: PLC0415 - as above
+    from kvtier_operator.planning.kv_cache.resolve import resolve_geometry  # noqa: PLC0415 - as above
     from kvtier_operator.planning.planner import make_plan  # noqa: PLC0415 - as above
     from kvtier_operator.runtime.demo.setup import RESOURCE_PATH, fitted  # noqa: PLC0415 - as above
     from kvtier_operator.runtime.runnable import Abilities, why_not  # noqa: PLC0415 - as above

@@ -4,17 +4,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from kvtier_operator.api.engine import KVCacheDtype
-from kvtier_operator.errors import InvalidInputError
 from kvtier_operator.planning.kv_cache.attention_backend import Attention
 from kvtier_operator.planning.model_shape.shape import LayerGroup, LayerKind, ModelShape
 
 if TYPE_CHECKING:
-    from kvtier_operator.api.resource import Spec
     from kvtier_operator.planning.model_shape.layers.draft import Draft
     from kvtier_operator.planning.model_shape.parameters.arithmetic import Arithmetic
-    from kvtier_operator.planning.observed import Observed
 
-__all__ = ["Geometry", "LayerGroup", "LayerKind", "ModelShape", "resolve_geometry"]
+__all__ = ["Geometry", "LayerGroup", "LayerKind", "ModelShape"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,32 +104,3 @@ class Geometry:
     def whole_block_tokens(self) -> int:
         """Tokens of one block of the layers that keep all tokens, of which a backend counts its chunks."""
         return self.group_block_tokens[0]
-
-
-def resolve_geometry(spec: "Spec", observed: "Observed") -> Geometry:
-    """KV geometry of one engine, from the first of: the resource, the model's config.json, the catalogue.
-
-    Layers that draft tokens are among its layers.
-
-    Raises:
-        InvalidInputError: Nothing knows the model, or what is known cannot be sized.
-    """
-    from kvtier_operator.planning.kv_cache.cost import kv_geometry  # noqa: PLC0415 - as above
-    from kvtier_operator.planning.kv_cache.draft_cost import counted  # noqa: PLC0415 - it builds this module's result
-    from kvtier_operator.planning.model_shape.config.overrides import blamed, overridden  # noqa: PLC0415 - as above
-    from kvtier_operator.planning.model_shape.layers.draft import (  # noqa: PLC0415 - as above
-        must_not_be_a_draft,
-        plan_draft,
-        with_draft,
-    )
-    from kvtier_operator.planning.model_shape.resolve import resolve_shape  # noqa: PLC0415 - as above
-
-    must_not_be_a_draft(observed)
-    observed = overridden(spec, observed)
-    try:
-        shape = resolve_shape(spec.model, observed)
-    except InvalidInputError as error:
-        raise blamed(error, spec) from error
-    draft = plan_draft(spec, shape, observed)
-    geometry = kv_geometry(with_draft(shape, draft), spec)
-    return geometry if draft is None else counted(geometry, draft)

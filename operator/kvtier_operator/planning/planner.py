@@ -7,7 +7,7 @@ from kvtier_operator.planning.checks import run_checks
 from kvtier_operator.planning.checks.check import CheckInput
 from kvtier_operator.planning.corrected import correct_tiers, most_tokens
 from kvtier_operator.planning.engine import plan_engine
-from kvtier_operator.planning.geometry import resolve_geometry
+from kvtier_operator.planning.kv_cache.resolve import resolve_geometry
 from kvtier_operator.planning.observed import Observed
 from kvtier_operator.planning.plan import Plan
 from kvtier_operator.planning.pod.doctor import plan_doctor

@@ -1,6 +1,5 @@
 """`kvtier simulate`: the command line. What it runs is loaded when it runs: `kvtier --help` stays fast."""
 
-from dataclasses import dataclass
 from math import isfinite
 from pathlib import Path
 from typing import Any
@@ -27,40 +26,6 @@ class BadInputError(click.ClickException):
     """What was asked cannot be simulated; exit status 2, as for every bad input."""
 
     exit_code = 2
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
-    """The options; None where one was left out.
-
-    Attributes are named as the options are.
-    """
-
-    trace: str
-    num_groups: int | None
-    prompts_per_group: int | None
-    system_prompt_len: int | None
-    question_len: int | None
-    output_len: int | None
-    concurrency: int | None
-    rate: float | None
-    preset: str
-    pods: int
-    gpu_tokens: int | None
-    cpu: str | None
-    disk: str | None
-    scrape_interval: float
-    policies: tuple[str, ...]
-    weights: str | None
-    same_weights: bool
-    seed: int
-    sweep: bool
-    objective: str
-    candidates: int
-    replicates: int
-    output: str
-    write: Path | None
-    plot: Path | None
 
 
 @click.command()
@@ -126,7 +91,7 @@ def simulate(**options: object) -> None:
     Exit status: 0 simulated, 2 bad input.
     """
     from kvtier_scorer.simulate.errors import SimulationError  # noqa: PLC0415 - see the module
-    from kvtier_scorer.simulate.replay import replay  # noqa: PLC0415 - loads numba
+    from kvtier_scorer.simulate.replay import Asked, replay  # noqa: PLC0415 - loads numba
 
     try:
         replay(Asked(**options))  # type: ignore[arg-type]

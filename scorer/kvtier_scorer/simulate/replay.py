@@ -1,7 +1,7 @@
 """Does what the command line asks: reads the trace, runs, prints and writes."""
 
 import json
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, Final
@@ -12,7 +12,6 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from kvtier_common.tier import Tier
 from kvtier_scorer.config.model import ScorerWeights
-from kvtier_scorer.simulate.command import Asked
 from kvtier_scorer.simulate.engine.settings import PRESETS, PoolSettings
 from kvtier_scorer.simulate.errors import PoolError, SimulationError
 from kvtier_scorer.simulate.policies import POLICIES
@@ -35,6 +34,40 @@ _SHAPE: Final = {
     "concurrency": "concurrency",
     "rate": "rate_per_s",
 }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """The options; None where one was left out.
+
+    Attributes are named as the options are.
+    """
+
+    trace: str
+    num_groups: int | None
+    prompts_per_group: int | None
+    system_prompt_len: int | None
+    question_len: int | None
+    output_len: int | None
+    concurrency: int | None
+    rate: float | None
+    preset: str
+    pods: int
+    gpu_tokens: int | None
+    cpu: str | None
+    disk: str | None
+    scrape_interval: float
+    policies: tuple[str, ...]
+    weights: str | None
+    same_weights: bool
+    seed: int
+    sweep: bool
+    objective: str
+    candidates: int
+    replicates: int
+    output: str
+    write: Path | None
+    plot: Path | None
 
 
 def replay(asked: Asked) -> None:

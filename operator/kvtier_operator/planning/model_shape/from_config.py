@@ -23,8 +23,8 @@ from kvtier_operator.planning.model_shape.layers.attention_sinks import has_sink
 from kvtier_operator.planning.model_shape.layers.image_attention import images_both_ways
 from kvtier_operator.planning.model_shape.layers.layer_groups import layer_groups
 from kvtier_operator.planning.model_shape.layers.layer_kinds import is_chunked
-from kvtier_operator.planning.model_shape.parameters.arithmetic import arithmetic
 from kvtier_operator.planning.model_shape.parameters.experts import experts_of
+from kvtier_operator.planning.model_shape.parameters.from_config import arithmetic
 from kvtier_operator.planning.model_shape.parameters.parameter_bits import parameter_bits
 from kvtier_operator.planning.model_shape.shape import LayerKind, ModelShape
 

@@ -26,9 +26,9 @@ def resolve_shape(model: ModelSpec, observed: Observed) -> ModelShape:
         missing = observed.model_config_missing or f"ConfigMap {model.config_ref.name} was not looked for"
         raise InvalidInputError("", Problem("spec.model.configRef", missing))
     # PyYAML costs 20 ms to import and the catalogue as much to read: not for those who need neither.
-    from kvtier_operator.planning.model_shape.catalogue import (  # noqa: PLC0415
+    from kvtier_operator.planning.model_shape.catalogue import similar  # noqa: PLC0415
+    from kvtier_operator.planning.model_shape.from_catalogue import (  # noqa: PLC0415
         shape_from_catalogue,
-        similar,
     )
 
     shape = shape_from_catalogue(model.name)

@@ -2,16 +2,14 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import orjson
 
 from kvtier_operator.reconcile.cache.room import OBJECTS_BYTES, Room
+from kvtier_operator.reconcile.facts.found_config import Found
 from kvtier_operator.reconcile.facts.sighting import Sighting
 from kvtier_operator.reconcile.loop.planned import Planned
-
-if TYPE_CHECKING:
-    from kvtier_operator.reconcile.facts.model_configs import Found
 
 UNKNOWN: Final = "Unknown"
 
@@ -44,7 +42,7 @@ class Memory:
     """
 
     planned: Planned | None = None
-    model: "Found | None" = None
+    model: Found | None = None
     complete: bool = False
     namespace_ends: bool = False
     sighting: Sighting | None = None

@@ -1,53 +1,23 @@
 """The configuration of each resource's model, where neither the resource nor the catalogue has its shape."""
 
-import json
-from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Final
 from urllib.parse import quote
 
 import orjson
 
 from kvtier_operator.errors import InvalidInputError, KvtierError
-from kvtier_operator.planning.model_shape.catalogue import shape_from_catalogue
 from kvtier_operator.planning.model_shape.compact import compact
 from kvtier_operator.planning.model_shape.config.model_files import config_of_map
+from kvtier_operator.planning.model_shape.from_catalogue import shape_from_catalogue
 from kvtier_operator.reconcile.api_server.client import Api
 from kvtier_operator.reconcile.api_server.errors import TooLargeError, UnreachableError
 from kvtier_operator.reconcile.cache.tiers import Key, Tier
+from kvtier_operator.reconcile.facts.found_config import Found
 from kvtier_operator.reconcile.facts.hub import Hub
 
 _MOST_BYTES: Final = 4 << 20
 """Of an answer with one ConfigMap: it has 1 MiB (k8s.io/api, core/v1, MaxSecretSize), and more as JSON."""
-
-
-@dataclass(frozen=True, slots=True)
-class Found:
-    """What is known of the model of one generation of a resource.
-
-    Attributes:
-        generation: Which.
-        config: Its config.json, compact; empty where it is not needed or could not be had.
-        source: Where it came from, for people.
-        missing: Why it could not be had.
-        look_again: Whether it may be had later without a change of the resource.
-        of_config_map: Whether it stands in a ConfigMap, which may be corrected.
-    """
-
-    generation: int
-    config: str = ""
-    source: str = ""
-    missing: str = ""
-    look_again: bool = False
-    of_config_map: bool = False
-
-    @property
-    def parsed(self) -> Mapping[str, Any] | None:
-        """The configuration; None without one."""
-        if not self.config:
-            return None
-        config: Mapping[str, Any] = json.loads(self.config)
-        return config
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,5 @@
 """`kvtier bench shared-prefix`: the command line. What it runs is loaded when it runs."""
 
-from dataclasses import dataclass
 from pathlib import Path
 
 import click
@@ -9,33 +8,6 @@ from kvtier_scorer import options as common
 from kvtier_scorer.bench.shared_prefix.workload import WORKLOADS
 
 _COUNT = click.IntRange(min=1)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
-    """The options; None where one was left out.
-
-    Attributes are named as the options are.
-    """
-
-    url: str
-    workload: str
-    num_groups: int | None
-    prompts_per_group: int | None
-    system_prompt_len: int | None
-    question_len: int | None
-    output_len: int | None
-    concurrency: int | None
-    engines: tuple[str, ...]
-    model: str | None
-    name: str
-    beside: tuple[Path, ...]
-    seed: int
-    timeout_s: float
-    api_key: str | None
-    output: str
-    write: Path | None
-    plot: Path | None
 
 
 @click.command("shared-prefix")
@@ -74,6 +46,6 @@ def shared_prefix(**options: object) -> None:
 
     Exit status: 0 measured, 2 bad input, 3 the server did not answer, or refused a request.
     """
-    from kvtier_scorer.bench.shared_prefix.measure import measure  # noqa: PLC0415 - loads aiohttp
+    from kvtier_scorer.bench.shared_prefix.measure import Asked, measure  # noqa: PLC0415 - loads aiohttp
 
     measure(Asked(**options))  # type: ignore[arg-type]

@@ -4,7 +4,7 @@ import asyncio
 import json
 import random
 from collections.abc import Awaitable, Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
@@ -13,7 +13,6 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from kvtier_scorer.bench.shared_prefix.client import Answer, Server
-from kvtier_scorer.bench.shared_prefix.command import Asked
 from kvtier_scorer.bench.shared_prefix.engines import read_engines
 from kvtier_scorer.bench.shared_prefix.errors import ServerError
 from kvtier_scorer.bench.shared_prefix.figures import Figures
@@ -23,6 +22,33 @@ from kvtier_scorer.bench.shared_prefix.table import table
 from kvtier_scorer.bench.shared_prefix.workload import WORKLOADS, Question, Workload, questions, text
 
 _SAMPLE_WORDS: Final = 400
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """The options; None where one was left out.
+
+    Attributes are named as the options are.
+    """
+
+    url: str
+    workload: str
+    num_groups: int | None
+    prompts_per_group: int | None
+    system_prompt_len: int | None
+    question_len: int | None
+    output_len: int | None
+    concurrency: int | None
+    engines: tuple[str, ...]
+    model: str | None
+    name: str
+    beside: tuple[Path, ...]
+    seed: int
+    timeout_s: float
+    api_key: str | None
+    output: str
+    write: Path | None
+    plot: Path | None
 
 
 def measure(asked: Asked) -> None:

@@ -23,8 +23,9 @@ def with_text_model(config: Mapping[str, Any], source: str) -> Mapping[str, Any]
     name = config.get(_FIELD)
     if config.get("model_type") != _TYPE or name is None:
         return config
-    # slow to import, and reads configurations itself
-    from kvtier_operator.planning.model_shape.catalogue import config_in_catalogue  # noqa: PLC0415
+    from kvtier_operator.planning.model_shape.catalogue import (  # noqa: PLC0415 - slow to import
+        config_in_catalogue,
+    )
 
     found = config_in_catalogue(name) if isinstance(name, str) else None
     if found is not None:

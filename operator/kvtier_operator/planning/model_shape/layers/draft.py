@@ -189,7 +189,7 @@ def _one_layer(asked: Speculation, shape: ModelShape, *, weights_bytes: int | No
 
 def _shape_of_draft(asked: Speculation, observed: Observed) -> ModelShape | Draft | None:
     if observed.draft_config is None:
-        from kvtier_operator.planning.model_shape.catalogue import (  # noqa: PLC0415 - slow to import
+        from kvtier_operator.planning.model_shape.from_catalogue import (  # noqa: PLC0415 - slow to import
             shape_from_catalogue,
         )
 

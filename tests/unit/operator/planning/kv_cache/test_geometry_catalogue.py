@@ -3,8 +3,9 @@
 import pytest
 from tests.cases.planning import resource
 
-from kvtier_operator.planning.geometry import resolve_geometry
-from kvtier_operator.planning.model_shape.catalogue import entries, shape_from_catalogue
+from kvtier_operator.planning.kv_cache.resolve import resolve_geometry
+from kvtier_operator.planning.model_shape.catalogue import entries
+from kvtier_operator.planning.model_shape.from_catalogue import shape_from_catalogue
 from kvtier_operator.planning.observed import Observed
 
 # model, bytes per token in bf16 at TP 1, what each cached prefix takes beside its tokens

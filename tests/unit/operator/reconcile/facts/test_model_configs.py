@@ -12,8 +12,9 @@ import pytest
 from kvtier_operator.errors import KvtierError
 from kvtier_operator.reconcile.api_server.errors import TooLargeError, UnreachableError
 from kvtier_operator.reconcile.cache.tiers import Key, Memory, Tier
+from kvtier_operator.reconcile.facts.found_config import Found
 from kvtier_operator.reconcile.facts.hub import HiddenError, Hub
-from kvtier_operator.reconcile.facts.model_configs import Found, ModelConfigs
+from kvtier_operator.reconcile.facts.model_configs import ModelConfigs
 
 if TYPE_CHECKING:
     from kvtier_operator.reconcile.api_server.client import Api

@@ -3,7 +3,7 @@
 import pytest
 
 from kvtier_operator.api.engine import KVCacheDtype
-from kvtier_operator.planning.model_shape.catalogue import shape_from_catalogue
+from kvtier_operator.planning.model_shape.from_catalogue import shape_from_catalogue
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from kvtier_operator.planning.model_shape.catalogue import entries, shape_from_catalogue
+from kvtier_operator.planning.model_shape.catalogue import entries
+from kvtier_operator.planning.model_shape.from_catalogue import shape_from_catalogue
 from kvtier_operator.planning.model_shape.from_config import shape_from_config
 from kvtier_operator.planning.model_shape.parameters.experts import Experts
 

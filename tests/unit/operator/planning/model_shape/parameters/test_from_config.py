@@ -5,7 +5,8 @@ from typing import Any
 import pytest
 from tests.unit.operator.planning.backends.planned import published
 
-from kvtier_operator.planning.model_shape.catalogue import entries, shape_from_catalogue
+from kvtier_operator.planning.model_shape.catalogue import entries
+from kvtier_operator.planning.model_shape.from_catalogue import shape_from_catalogue
 from kvtier_operator.planning.model_shape.from_config import shape_from_config
 
 QWEN3_30B: dict[str, Any] = {
