@@ -34,7 +34,7 @@ DISK_INDEX_SIZES: Final = 5
 DISK_SPARE_BYTES: Final = MIB
 """Of a disk tier, for the lock, the facts, and an index that is short."""
 _RECORD_BYTES: Final = 16
-"""Of a block in the index, besides its key (core/disk/journal.py)."""
+"""Of a block in the index, besides its key (core/disk/files/journal.py)."""
 _EXTENT_BYTES: Final = 24
 """For each slot, of what a file system keeps to find a file's parts. ext4 took 12.5 to 16 bytes, measured
 where every other slot had been written."""

@@ -9,7 +9,7 @@ from vllm.platforms import current_platform
 from vllm.utils.hashing import get_hash_fn_by_name
 from vllm.v1.kv_cache_interface import KVCacheConfig
 
-from kvtier_connector.core.disk.fingerprint import Fingerprint, fingerprint
+from kvtier_connector.core.disk.files.fingerprint import Fingerprint, fingerprint
 from kvtier_connector.core.index.slots import TierGeometry
 from kvtier_connector.vllm.weights import weights_identity
 

@@ -30,8 +30,8 @@ from vllm.v1.kv_offload.tiering.base import JobResult, SecondaryTierManager, Tra
 
 from kvtier_connector.complete import refusals
 from kvtier_connector.config import KEY_BYTES, disk_aligned
+from kvtier_connector.core.disk.files.store import StoreRequest
 from kvtier_connector.core.disk.report import Progress
-from kvtier_connector.core.disk.store import StoreRequest
 from kvtier_connector.core.disk.tier import DiskTier
 from kvtier_connector.vllm.disk.open import holder, open_tier, replica_folder
 from kvtier_connector.vllm.logger import log

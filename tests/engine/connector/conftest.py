@@ -11,9 +11,9 @@ from tests.engine.connector.prompts import PROMPTS, SMALL_DEVICE, answers, promp
 from tests.hugepages import hugepage_pool
 
 from kvtier_connector.config import kv_transfer_config
-from kvtier_connector.core.disk.admission import BreakEven, Verdict
-from kvtier_connector.core.disk.prefill_model import Computed
 from kvtier_connector.core.disk.tier import DiskTier
+from kvtier_connector.core.disk.worth.admission import BreakEven, Verdict
+from kvtier_connector.core.disk.worth.prefill_model import Computed
 
 __all__ = ["hugepage_pool"]
 

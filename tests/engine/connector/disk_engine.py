@@ -13,7 +13,7 @@ from kvtier_connector.config import MIB, ConnectorConfig, Policy
 if TYPE_CHECKING:
     from vllm import LLM
 
-    from kvtier_connector.core.disk.fingerprint import Fingerprint
+    from kvtier_connector.core.disk.files.fingerprint import Fingerprint
     from kvtier_connector.core.disk.tier import DiskTier
 
 # A chunk of 32 tokens has 32 KiB in the tiny model: PROMPTS have 39 of them, and the disk holds them all.

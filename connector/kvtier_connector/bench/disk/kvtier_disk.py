@@ -11,13 +11,13 @@ import numpy as np
 
 from kvtier_connector.bench.disk.work import Op, Work
 from kvtier_connector.config import KEY_BYTES, Policy
-from kvtier_connector.core.disk.admission import WriteBudget
-from kvtier_connector.core.disk.fingerprint import fingerprint
+from kvtier_connector.core.disk.files.fingerprint import fingerprint
+from kvtier_connector.core.disk.files.store import Store, StoreRequest
 from kvtier_connector.core.disk.io.choose import depth_for, open_engine
 from kvtier_connector.core.disk.report import Progress
-from kvtier_connector.core.disk.store import Store, StoreRequest
-from kvtier_connector.core.disk.thread import DiskThread
 from kvtier_connector.core.disk.tier import DiskTier
+from kvtier_connector.core.disk.work.thread import DiskThread
+from kvtier_connector.core.disk.worth.admission import WriteBudget
 from kvtier_connector.core.region import region
 
 _HUGEPAGE_BYTES: Final = 2 << 20

@@ -11,7 +11,7 @@ from typing import Any, Final
 import numpy as np
 
 from kvtier_connector.bench.never_slower.engine import TOKEN_BYTES, StandIn, stand_in
-from kvtier_connector.core.disk.prefill_model import Computed, Pace
+from kvtier_connector.core.disk.worth.prefill_model import Computed, Pace
 
 DISK_GBPS: Final = (0.1, 0.3, 1.0, 3.0, 10.0)
 PROMPT_TOKENS: Final = (2_000, 8_000, 30_000)

@@ -13,13 +13,13 @@ from vllm.v1.kv_offload.base import LookupResult, OffloadKey, ReqContext
 
 from kvtier_connector.bench.never_slower.throttled import ThrottledEngine
 from kvtier_connector.config import KEY_BYTES
-from kvtier_connector.core.disk.admission import WriteBudget
-from kvtier_connector.core.disk.fingerprint import fingerprint
+from kvtier_connector.core.disk.files.fingerprint import fingerprint
+from kvtier_connector.core.disk.files.store import Store, StoreRequest
 from kvtier_connector.core.disk.io.choose import depth_for, open_engine
-from kvtier_connector.core.disk.prefill_model import Computed, Pace
-from kvtier_connector.core.disk.store import Store, StoreRequest
-from kvtier_connector.core.disk.thread import DiskThread
 from kvtier_connector.core.disk.tier import DiskTier
+from kvtier_connector.core.disk.work.thread import DiskThread
+from kvtier_connector.core.disk.worth.admission import WriteBudget
+from kvtier_connector.core.disk.worth.prefill_model import Computed, Pace
 from kvtier_connector.core.index.slots import TierGeometry
 from kvtier_connector.vllm.offloading.manager import KVTierManager
 

@@ -9,8 +9,9 @@ from typing import Final
 import numpy as np
 
 from kvtier_connector.core.copies.arrivals import TICKETS
-from kvtier_connector.core.disk.admission import BreakEven, WriteBudget
-from kvtier_connector.core.disk.orders import (
+from kvtier_connector.core.disk.files.store import GENERATIONS, Store
+from kvtier_connector.core.disk.report import Counts, Progress
+from kvtier_connector.core.disk.work.orders import (
     Clear,
     Cleared,
     Disk,
@@ -25,8 +26,7 @@ from kvtier_connector.core.disk.orders import (
     Probed,
     Up,
 )
-from kvtier_connector.core.disk.report import Counts, Progress
-from kvtier_connector.core.disk.store import GENERATIONS, Store
+from kvtier_connector.core.disk.worth.admission import BreakEven, WriteBudget
 from kvtier_connector.core.index.index import BlockState
 from kvtier_connector.core.index.keytable import Slots
 from kvtier_connector.errors import CorruptBlockError, DiskError

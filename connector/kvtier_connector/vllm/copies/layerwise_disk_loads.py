@@ -13,7 +13,7 @@ from vllm.v1.kv_offload.base import GPULoadStoreSpec
 from kvtier_connector.core.copies.arrivals import DOUBTED, WHOLE, Arrivals, Tickets
 from kvtier_connector.core.copies.copyplan import Page, Run, plan_copies
 from kvtier_connector.core.copies.layer_parts import LayerPart
-from kvtier_connector.core.disk.checksum import seeded_checksum
+from kvtier_connector.core.disk.files.checksum import seeded_checksum
 from kvtier_connector.core.index.keytable import Slots
 from kvtier_connector.errors import DiskError
 from kvtier_connector.vllm.copies.computing_threads import on_computing_threads

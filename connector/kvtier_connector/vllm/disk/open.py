@@ -10,12 +10,12 @@ from vllm.v1.kv_cache_interface import KVCacheConfig
 
 from kvtier_connector.config import DISK_WRITE_SHARE, ConnectorConfig
 from kvtier_connector.core.copies.arrivals import Arrivals, attach
-from kvtier_connector.core.disk.admission import WriteBudget
+from kvtier_connector.core.disk.files.store import Store, StoreRequest
 from kvtier_connector.core.disk.io.choose import depth_for, open_engine
 from kvtier_connector.core.disk.io.staged import StagedEngine
-from kvtier_connector.core.disk.store import Store, StoreRequest
-from kvtier_connector.core.disk.thread import DiskThread
 from kvtier_connector.core.disk.tier import DiskTier, Parts
+from kvtier_connector.core.disk.work.thread import DiskThread
+from kvtier_connector.core.disk.worth.admission import WriteBudget
 from kvtier_connector.core.index.slots import TierGeometry
 from kvtier_connector.core.machine.memory import format_bytes
 from kvtier_connector.core.region.region import open_whole

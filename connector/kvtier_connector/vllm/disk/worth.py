@@ -3,9 +3,9 @@
 import time
 from collections.abc import Sequence
 
-from kvtier_connector.core.disk.admission import Verdict
-from kvtier_connector.core.disk.prefill_model import Computed
 from kvtier_connector.core.disk.tier import DiskTier
+from kvtier_connector.core.disk.worth.admission import Verdict
+from kvtier_connector.core.disk.worth.prefill_model import Computed
 from kvtier_connector.vllm.logger import log
 
 

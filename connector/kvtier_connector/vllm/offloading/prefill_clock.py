@@ -11,7 +11,7 @@ from typing import Final
 
 from vllm.v1.core.sched.output import SchedulerOutput
 
-from kvtier_connector.core.disk.prefill_model import Computed, PrefillModel
+from kvtier_connector.core.disk.worth.prefill_model import Computed, PrefillModel
 
 _LEAST_TOKENS: Final = 256
 """A step of so many tokens computes a prompt; decoding steps have one token a request."""

@@ -9,7 +9,7 @@ from vllm import envs
 from vllm.platforms import current_platform
 from vllm.v1.kv_offload.base import OffloadingSpec
 
-from kvtier_connector.core.disk.fingerprint import Fingerprint, fingerprint
+from kvtier_connector.core.disk.files.fingerprint import Fingerprint, fingerprint
 from kvtier_connector.errors import SettingError
 from kvtier_connector.vllm.weights import files_identity
 

@@ -13,7 +13,7 @@ from tests.unit.connector.disk.faulty_engine import SOON_S
 from kvtier_connector.core.copies.arrivals import DOUBTED, FAILED, ROW_BYTES, WHOLE, Arrivals
 from kvtier_connector.core.copies.copyplan import Layout, Page
 from kvtier_connector.core.copies.layer_parts import layer_parts
-from kvtier_connector.core.disk.checksum import seeded_checksum
+from kvtier_connector.core.disk.files.checksum import seeded_checksum
 from kvtier_connector.errors import DiskError
 from kvtier_connector.vllm.copies import layerwise_disk_loads
 from kvtier_connector.vllm.copies.copier import CopyResult

@@ -17,7 +17,7 @@ from tests.engine.connector.disk_engine import CHUNK_BYTES, DiskEngine
 from tests.engine.connector.prompts import CACHED, PROMPTS, answers, metric, prompt, tokens_of
 
 from kvtier_connector.config import MIB
-from kvtier_connector.core.disk.store import Store, StoreRequest
+from kvtier_connector.core.disk.files.store import Store, StoreRequest
 
 # What vLLM and PyTorch warn of is not ours.
 pytestmark = [pytest.mark.engine, pytest.mark.filterwarnings("ignore")]

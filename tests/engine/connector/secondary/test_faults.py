@@ -20,7 +20,7 @@ from tests.engine.connector.secondary.tiering import (
     until,
 )
 
-from kvtier_connector.core.disk.store import Store
+from kvtier_connector.core.disk.files.store import Store
 
 pytestmark = [pytest.mark.engine, pytest.mark.filterwarnings("ignore")]
 __all__ = ["start"]  # a fixture

@@ -14,15 +14,15 @@ import numpy as np
 from tests.unit.connector.disk.rig import BLOCK, capacity_for, content_of, key_of, number_of, request_for
 
 from kvtier_connector import config as config_module
-from kvtier_connector.core.disk import store as store_module
-from kvtier_connector.core.disk import thread as thread_module
-from kvtier_connector.core.disk.admission import WriteBudget
+from kvtier_connector.core.disk.files import store as store_module
+from kvtier_connector.core.disk.files.store import Store
 from kvtier_connector.core.disk.io.choose import open_engine
-from kvtier_connector.core.disk.orders import Ended, Event, Message, Order
 from kvtier_connector.core.disk.report import Progress
-from kvtier_connector.core.disk.store import Store
-from kvtier_connector.core.disk.thread import DiskThread
 from kvtier_connector.core.disk.tier import DiskTier
+from kvtier_connector.core.disk.work import thread as thread_module
+from kvtier_connector.core.disk.work.orders import Ended, Event, Message, Order
+from kvtier_connector.core.disk.work.thread import DiskThread
+from kvtier_connector.core.disk.worth.admission import WriteBudget
 
 SLOTS = 96
 MEMORY_SLOTS = 48

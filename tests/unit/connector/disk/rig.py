@@ -15,17 +15,17 @@ import pytest
 from tests.unit.connector.disk.faulty_engine import SOON_S, FaultyEngine
 
 from kvtier_connector.core.copies.arrivals import ROW_BYTES, Arrivals, Tickets
-from kvtier_connector.core.disk import health, parted, thread
-from kvtier_connector.core.disk.admission import WriteBudget
-from kvtier_connector.core.disk.directory import Directory
-from kvtier_connector.core.disk.fingerprint import Fingerprint, fingerprint
+from kvtier_connector.core.disk.files.directory import Directory
+from kvtier_connector.core.disk.files.fingerprint import Fingerprint, fingerprint
+from kvtier_connector.core.disk.files.journal import Entries, Journal, Recovered, Shape
+from kvtier_connector.core.disk.files.store import Store, StoreRequest
 from kvtier_connector.core.disk.io.choose import open_engine
-from kvtier_connector.core.disk.journal import Entries, Journal, Recovered, Shape
-from kvtier_connector.core.disk.orders import Ended, Event, Message, Order
 from kvtier_connector.core.disk.report import Progress
-from kvtier_connector.core.disk.store import Store, StoreRequest
-from kvtier_connector.core.disk.thread import DiskThread
 from kvtier_connector.core.disk.tier import DiskTier
+from kvtier_connector.core.disk.work import health, partial_reads, thread
+from kvtier_connector.core.disk.work.orders import Ended, Event, Message, Order
+from kvtier_connector.core.disk.work.thread import DiskThread
+from kvtier_connector.core.disk.worth.admission import WriteBudget
 from kvtier_connector.core.index.keytable import Slots
 
 BLOCK = 4096
@@ -73,7 +73,7 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     """
     for name in ("_LOOK_S", "_CHECK_S", "_VERDICT_S"):
         monkeypatch.setattr(thread, name, 0.005)
-    monkeypatch.setattr(parted, "_PATIENCE_S", 0.0)
+    monkeypatch.setattr(partial_reads, "_PATIENCE_S", 0.0)
     monkeypatch.setattr(health.Health.__init__, "__defaults__", (0, 0.0))
 
 

@@ -15,7 +15,7 @@ from tests.unit.connector.disk.rig import MEANING, content_of, number_of, rig_in
 
 import kvtier_connector
 from kvtier_connector import config as config_module
-from kvtier_connector.core.disk import store as store_module
+from kvtier_connector.core.disk.files import store as store_module
 
 LONGEST_S = 0.15
 TREES = (Path(__file__).parents[4], Path(kvtier_connector.__file__).parents[1])

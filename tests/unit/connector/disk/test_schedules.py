@@ -22,7 +22,7 @@ from tests.unit.connector.disk.rig import (
     segment,
 )
 
-from kvtier_connector.core.disk.journal import Journal
+from kvtier_connector.core.disk.files.journal import Journal
 from kvtier_connector.errors import DiskError
 
 SLOTS = 12

@@ -17,8 +17,8 @@ from tests.unit.connector.disk.rig import (
     rig_in,
 )
 
-from kvtier_connector.core.disk.orders import Up
-from kvtier_connector.core.disk.store import Store
+from kvtier_connector.core.disk.files.store import Store
+from kvtier_connector.core.disk.work.orders import Up
 from kvtier_connector.errors import DiskError
 
 

@@ -18,8 +18,8 @@ from tests.unit.connector.disk.rig import (
     segment,
 )
 
-from kvtier_connector.core.disk.folder import LockedFolder
-from kvtier_connector.core.disk.store import Store
+from kvtier_connector.core.disk.files.folder import LockedFolder
+from kvtier_connector.core.disk.files.store import Store
 from kvtier_connector.errors import DiskError, FolderInUseError, SettingError
 
 

@@ -12,7 +12,7 @@ _VERDICTS: Final = Verdicts("disk-folder", "spec.tiers.disk.volume")
 def disk_folder(given: CheckInput) -> CheckResult:
     """Backend KVTier locks its folder: a second engine there is refused at its start, with the holder's name.
 
-    Source: kvtier_connector.core.disk.folder.
+    Source: kvtier_connector.core.disk.files.folder.
     """
     disk, replicas = given.spec.tiers.disk, given.spec.replicas
     if disk is None:

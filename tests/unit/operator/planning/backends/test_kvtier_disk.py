@@ -6,8 +6,8 @@ import pytest
 from tests.unit.operator.planning.backends.planned import GIB, extra_config, planned, resource
 
 from kvtier_connector.config import ConnectorConfig, parse_extra_config
-from kvtier_connector.core.disk.fingerprint import fingerprint
-from kvtier_connector.core.disk.store import StoreRequest
+from kvtier_connector.core.disk.files.fingerprint import fingerprint
+from kvtier_connector.core.disk.files.store import StoreRequest
 from kvtier_connector.core.index.slots import TierGeometry, tier_geometry
 from kvtier_operator.planning.kv_cache.resolve import resolve_geometry
 from kvtier_operator.planning.observed import Observed

@@ -1,0 +1,1 @@
+"""The disk tier's folder and the files in it."""

@@ -1,0 +1,211 @@
+"""A folder that only this user writes to, and its files: reached through a descriptor, never by path again.
+
+Whoever can write above the folder may put another in its place, and whoever could write in it may have left
+links there. So nothing below it is found by a path, no link is followed, and what was opened is looked at by
+its descriptor: there is no moment between the look and the use.
+"""
+
+import os
+import shutil
+import stat
+from pathlib import Path
+from typing import Final, Self
+
+from kvtier_connector.core.disk.files.walk import open_parent
+from kvtier_connector.errors import SettingError, UnsafeFolderError
+
+_FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_FILE: Final = os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NOCTTY | os.O_NONBLOCK
+"""A FIFO in a file's place must not be waited for."""
+_KINDS: Final = {
+    stat.S_IFLNK: "a link",
+    stat.S_IFDIR: "a folder",
+    stat.S_IFREG: "a file",
+    stat.S_IFIFO: "a FIFO",
+    stat.S_IFSOCK: "a socket",
+    stat.S_IFBLK: "a device",
+    stat.S_IFCHR: "a device",
+}
+
+
+class Directory:
+    """An open folder.
+
+    Args:
+        path: by which people know it.
+        descriptor: which `close` closes.
+    """
+
+    def __init__(self, path: Path, descriptor: int) -> None:
+        self.path = path
+        self.descriptor = descriptor
+
+    @classmethod
+    def open(cls, path: Path) -> Self:
+        """Open a folder of our own, made with all above it if need be.
+
+        Raises:
+            UnsafeFolderError: it is a link, another user's, or everybody may write to it.
+            OSError: it cannot be made or opened.
+        """
+        parent = open_parent(path)
+        try:
+            return cls(path, _own_folder(parent, path.name, path))
+        finally:
+            os.close(parent)
+
+    def folder(self, name: str, *, make: bool = True) -> Self:
+        """Open a folder below; the same as `open` otherwise."""
+        return type(self)(self.path / name, _own_folder(self.descriptor, name, self.path / name, make=make))
+
+    def file(self, name: str, *, make: bool = True) -> int:
+        """Open a file of our own to read and write, made if need be; its bytes are left as they are.
+
+        Raises:
+            UnsafeFolderError: it is no plain file of ours alone.
+            OSError: it cannot be made or opened.
+        """
+        path = self.path / name
+        if make:
+            try:
+                made = os.open(name, _FILE | os.O_CREAT | os.O_EXCL, 0o600, dir_fd=self.descriptor)
+            except FileExistsError:
+                pass
+            else:
+                return _finished(made, path, 0o600)
+        try:
+            descriptor = os.open(name, _FILE, dir_fd=self.descriptor)
+        except OSError:
+            _check_kind(self.descriptor, name, path, stat.S_IFREG)
+            raise
+        return _finished(descriptor, path)
+
+    def read(self, name: str, most_bytes: int) -> bytes:
+        """Return what a file of our own begins with; nothing where there is none.
+
+        Raises:
+            UnsafeFolderError: it is no plain file of ours alone.
+            OSError: it cannot be read.
+        """
+        try:
+            descriptor = self.file(name, make=False)
+        except FileNotFoundError:
+            return b""
+        with os.fdopen(descriptor, "rb") as file:
+            return file.read(most_bytes)
+
+    def write(self, name: str, content: bytes) -> None:
+        """Replace a file's content in place.
+
+        Raises:
+            UnsafeFolderError: it is no plain file of ours alone.
+            OSError: it cannot be written.
+        """
+        with os.fdopen(self.file(name), "wb") as file:
+            os.ftruncate(file.fileno(), 0)
+            file.write(content)
+
+    def names(self) -> list[str]:
+        """Return what lies in it."""
+        return os.listdir(self.descriptor)  # noqa: PTH208 - not a path
+
+    def look(self, name: str) -> os.stat_result:
+        """Return what is known of one thing in it, and not of what that may point to."""
+        return os.stat(name, dir_fd=self.descriptor, follow_symlinks=False)
+
+    def rename(self, name: str, to: str) -> None:
+        """Give a file another's name, and so take that other's place."""
+        os.replace(name, to, src_dir_fd=self.descriptor, dst_dir_fd=self.descriptor)
+
+    def remove(self, name: str) -> None:
+        """Remove a file, if there is one."""
+        try:
+            os.unlink(name, dir_fd=self.descriptor)
+        except FileNotFoundError:
+            return
+
+    def remove_folder(self, name: str) -> None:
+        """Remove a folder with all that is in it, following no link."""
+        shutil.rmtree(name, dir_fd=self.descriptor)
+
+    def close(self) -> None:
+        """Close it."""
+        os.close(self.descriptor)
+
+
+def _own_folder(parent: int, name: str, path: Path, *, make: bool = True) -> int:
+    mode = None
+    if make:
+        try:
+            os.mkdir(name, 0o700, dir_fd=parent)
+            mode = 0o700
+        except FileExistsError:
+            pass
+    try:
+        descriptor = os.open(name, _FOLDER, dir_fd=parent)
+    except OSError:
+        _check_kind(parent, name, path, stat.S_IFDIR)
+        raise
+    return _finished(descriptor, path, mode)
+
+
+def _finished(descriptor: int, path: Path, mode: int | None = None) -> int:
+    """Return a descriptor that was found to be ours; `mode` is of what was made, whatever the umask."""
+    try:
+        if mode is not None:
+            os.fchmod(descriptor, mode)
+        _check(descriptor, path)
+        os.set_blocking(descriptor, True)
+    except BaseException:
+        os.close(descriptor)
+        raise
+    return descriptor
+
+
+def _check(descriptor: int, path: Path) -> None:
+    found, user = os.fstat(descriptor), os.geteuid()
+    kind = stat.S_IFMT(found.st_mode)
+    mode = stat.S_IMODE(found.st_mode)
+    if kind not in {stat.S_IFDIR, stat.S_IFREG}:
+        raise UnsafeFolderError(_foreign(path, _KINDS.get(kind, "no file")))
+    is_folder = kind == stat.S_IFDIR
+    if not is_folder and found.st_nlink > 1:
+        raise UnsafeFolderError(_foreign(path, f"a file of {found.st_nlink} names"))
+    if found.st_uid != user:
+        raise UnsafeFolderError(
+            f"disk_path: {path} belongs to user {found.st_uid} and the engine is user {user}: "
+            + (f"chown -R {user} {path}, or " if is_folder else f"rm {path}, or ")
+            + f"name a folder that the tier makes for itself, such as {_another(path, is_folder=is_folder)}"
+        )
+    if mode & stat.S_IWOTH:
+        raise UnsafeFolderError(
+            f"disk_path: every user may write to {path} (mode {mode:04o}), so that what lies there may be "
+            f"anybody's: empty it and chmod {700 if is_folder else 600} {path}, or name a folder that the "
+            f"tier makes for itself, such as {_another(path, is_folder=is_folder)}"
+        )
+    # The kubelet gives a volume's group (fsGroup) all that is in it, and a copy may be for all to read.
+    # Nobody else needs any of it, and who can open the lock can hold it.
+    own = mode & (stat.S_IRWXU if is_folder else stat.S_IRUSR | stat.S_IWUSR)
+    if mode != own:
+        os.fchmod(descriptor, own)
+
+
+def _another(path: Path, *, is_folder: bool) -> Path:
+    return path / "kvtier" if is_folder else path.parent / "kvtier"
+
+
+def _check_kind(parent: int, name: str, path: Path, wanted: int) -> None:
+    """Say what is in the place of something that could not be opened, unless that is of the wanted kind."""
+    kind = stat.S_IFMT(os.stat(name, dir_fd=parent, follow_symlinks=False).st_mode)
+    if kind == wanted:
+        return
+    if wanted == stat.S_IFDIR:
+        raise SettingError(f"disk_path: {path} is {_KINDS[kind]}; name a folder")
+    raise UnsafeFolderError(_foreign(path, _KINDS[kind]))
+
+
+def _foreign(path: Path, what: str) -> str:
+    return (
+        f"disk_path: {path} is {what}, which the tier did not make: see who else writes there, then rm -r "
+        f"{path}"
+    )

@@ -1,0 +1,292 @@
+"""The disk tier's files, opened together: what was there, and what goes with what."""
+
+import re
+import stat
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass
+from itertools import chain, count
+from pathlib import Path
+from typing import Final, Self
+
+import numpy as np
+
+from kvtier_connector.config import DISK_INDEX_SIZES, DISK_SPARE_BYTES, disk_slots
+from kvtier_connector.core.disk.files.checksum import bound_checksum
+from kvtier_connector.core.disk.files.directory import Directory
+from kvtier_connector.core.disk.files.failure import disk_errors
+from kvtier_connector.core.disk.files.fingerprint import Fingerprint
+from kvtier_connector.core.disk.files.folder import LockedFolder
+from kvtier_connector.core.disk.files.journal import NAME, Entries, Journal, Shape
+from kvtier_connector.core.disk.files.segments import Segments
+from kvtier_connector.core.disk.worth.rates import Rates
+from kvtier_connector.core.index.index import BlockIndex
+from kvtier_connector.core.index.keytable import Slots
+from kvtier_connector.core.machine.memory import format_bytes
+from kvtier_connector.errors import SettingError, UnsafeFolderError
+
+GENERATIONS: Final = count(1)
+_NAMESPACE: Final = re.compile(r"[0-9a-f]{16}")
+_FACTS: Final = "fingerprint"
+_RATES: Final = "rates"
+_MOST_RATES_BYTES: Final = 4096
+_OUR_FILES: Final = re.compile(rf"({NAME}|{_RATES})(\.new)?|{_FACTS}|blocks-\d{{6,}}")
+_ROWS_AT_ONCE: Final = 4096
+"""Of a snapshot: some 0.1 ms, for which the index's owner may have to wait."""
+
+
+@dataclass(frozen=True, slots=True)
+class StoreRequest:
+    """What is asked of the disk.
+
+    Args:
+        path: the tier's folder.
+        capacity_bytes: what all its files together take at most.
+        block_bytes: size of a block on disk, a multiple of DISK_ALIGNMENT_BYTES.
+        key_bytes: length of a block's key.
+        fingerprint: what the blocks' bytes mean.
+        direct: pass by the page cache.
+        holder: one line by which other engines are told who has the folder.
+    """
+
+    path: Path
+    capacity_bytes: int
+    block_bytes: int
+    key_bytes: int
+    fingerprint: Fingerprint
+    direct: bool
+    holder: str
+
+    @property
+    def shape(self) -> Shape:
+        """Return the journal's shape, with as many slots as the capacity holds.
+
+        Raises:
+            SettingError: it holds none.
+        """
+        slots = disk_slots(self.capacity_bytes, self.block_bytes, self.key_bytes)
+        if slots < 1:
+            raise SettingError(
+                f"disk_capacity_bytes: {format_bytes(self.capacity_bytes)} do not hold one chunk of "
+                f"{format_bytes(self.block_bytes)} and its index; give more"
+            )
+        return Shape(self.key_bytes, slots, self.fingerprint.number)
+
+
+class Store:
+    """An opened folder. Its index belongs to one thread, all the rest to the one that reads and writes.
+
+    Args:
+        lock: the folder.
+        directory: the namespace's.
+        shape: of the journal.
+        segments: the blocks' files.
+        journal: which block lies where.
+        recovered: what it said.
+    """
+
+    def __init__(  # noqa: PLR0913, PLR0917 - the parts that it keeps together
+        self,
+        lock: LockedFolder,
+        directory: Directory,
+        shape: Shape,
+        segments: Segments,
+        journal: Journal,
+        recovered: Entries,
+    ) -> None:
+        self.generation = next(GENERATIONS)
+        """Of what is in the slots as it is opened; the owner of the index makes another one to clear that."""
+        self.folder = directory.path
+        self._directory = directory
+        self.shape = shape
+        self.segments = segments
+        self.index = BlockIndex(shape.slots, shape.key_bytes)
+        self.index.restore(recovered.keys, recovered.slots)
+        self.restored = self.index.used
+        self._lock = lock
+        self._journal = journal
+        self._is_kept = True
+        # Payloads' checksums, and whether a slot has been written as the journal says.
+        self._checksums = np.full(shape.slots, 0, np.uint64)
+        self._checksums[recovered.slots] = recovered.checksums
+        self._written = np.full(shape.slots, 0, np.bool_)
+        self._written[recovered.slots] = True
+        self._compact_at_bytes = self._next_compaction()
+        self._full_at_bytes = (DISK_INDEX_SIZES - 1) * self._snapshot_bytes + DISK_SPARE_BYTES // 2
+
+    @classmethod
+    def open(cls, request: StoreRequest) -> Self:
+        """Take the folder, give it its space, and read what the last engine left there.
+
+        Namespaces of other fingerprints are removed: the space is bounded, and this one takes all of it.
+
+        Raises:
+            SettingError: the folder or the capacity cannot be used at all.
+            UnsafeFolderError: the folder, or something in it, may be another user's.
+            FolderInUseError: another engine has the folder.
+            DiskError: the disk is full, read-only or failing.
+        """
+        shape = request.shape
+        with ExitStack() as undo:
+            lock = LockedFolder.take(request.path, request.holder)
+            undo.callback(lock.close)
+            with disk_errors(request.path):
+                _remove_strangers(lock.directory, request.fingerprint.folder)
+                folder = lock.directory.folder(request.fingerprint.folder)
+            undo.callback(folder.close)
+            segments = Segments.open(
+                folder, slot_bytes=request.block_bytes, slots=shape.slots, direct=request.direct
+            )
+            undo.callback(segments.close)
+            journal, recovered = Journal.open(folder, shape)
+            undo.callback(journal.close)
+            with disk_errors(folder.path):
+                folder.write(_FACTS, request.fingerprint.text.encode())
+            store = cls(lock, folder, shape, segments, journal, recovered.entries)
+            undo.pop_all()
+        return store
+
+    def check(self) -> None:
+        """See that the folder is still there.
+
+        Raises:
+            DiskError: it is gone.
+        """
+        self._lock.check()
+
+    def checksum(self, slot: int) -> int | None:
+        """Return what a slot's payload must have, or None if nothing has been written there."""
+        return int(self._checksums[slot]) if self._written[slot] else None
+
+    def checksum_in_memory(self, key: bytes, parts: Iterable[memoryview]) -> int | None:
+        """Return the checksum of a block's payload, or None if that was taken back."""
+        try:
+            return bound_checksum(self.shape.namespace, key, *parts)
+        except ValueError:  # a memoryview that was released
+            return None
+
+    def slots_for_probing(self, most: int) -> tuple[list[int], list[int]]:
+        """Return some slots whose bytes are a block's, and some that nothing has been written to."""
+        written = np.flatnonzero(self._written)[:most].tolist()
+        return written, np.flatnonzero(~self._written)[:most].tolist()
+
+    def overwriting(self, slot: int) -> None:
+        """Forget what a slot held: its bytes are about to change."""
+        self._written[slot] = False
+
+    def record(self, stored: Entries, emptied: Slots | tuple[()]) -> None:
+        """Put down what was stored, and which slots hold nothing any more.
+
+        Raises:
+            DiskError: the disk is full, read-only or failing.
+        """
+        if self._is_kept:
+            self._journal.append(stored, emptied)
+        self._checksums[stored.slots] = stored.checksums
+        self._written[list(emptied)] = False
+        self._written[stored.slots] = True
+
+    @property
+    def wants_compaction(self) -> bool:
+        """Whether the journal has grown so much that it should be written anew."""
+        return self._journal.size_bytes > self._compact_at_bytes
+
+    @property
+    def journal_is_full(self) -> bool:
+        """Whether the journal must be written anew before it takes more than its share of the capacity."""
+        return self._journal.size_bytes > self._full_at_bytes
+
+    @property
+    def rates(self) -> Rates:
+        """What the last engine has kept here."""
+        try:
+            return Rates.parse(self._directory.read(_RATES, _MOST_RATES_BYTES).decode())
+        except (OSError, ValueError, UnsafeFolderError):
+            return Rates()
+
+    def keep_rates(self, text: str) -> None:
+        """Keep what was learnt for the next engine: the old or the new, never half.
+
+        Raises:
+            DiskError: the disk is full, read-only or failing.
+        """
+        new = f"{_RATES}.new"
+        with disk_errors(self.folder):
+            self._directory.write(new, text.encode())
+            self._directory.rename(new, _RATES)
+
+    def compact(self, untold: Entries) -> None:
+        """Write the journal anew.
+
+        Args:
+            untold: what was recorded and may still be pending in the index.
+
+        Raises:
+            DiskError: the disk is full, read-only or failing.
+        """
+        self._renew(chain(self._snapshot(), [untold]))
+        self._compact_at_bytes = self._next_compaction()
+
+    def clear(self) -> None:
+        """Have the next start find nothing, nor what is stored after this. The index is cleared by its owner.
+
+        Who clears may have changed the model's weights in place. The next start has those that its
+        fingerprint tells, and what was computed with others would look to it like its own.
+
+        Raises:
+            DiskError: the disk is full, read-only or failing.
+        """
+        self._written.fill(0)
+        self._renew(())
+        self._is_kept = False
+        self._compact_at_bytes = self._next_compaction()
+
+    def close(self) -> None:
+        """Let go of the folder."""
+        self._journal.close()
+        self.segments.close()
+        self._directory.close()
+        self._lock.close()
+
+    def _renew(self, snapshot: Iterable[Entries]) -> None:
+        journal = Journal.create(self._directory, self.shape, snapshot)
+        self._journal.close()
+        self._journal = journal
+
+    def _snapshot(self) -> Iterator[Entries]:
+        """Yield what lies in the slots. Rows may be torn: a checksum tells whether a block is its key's."""
+        for first in range(0, self.shape.slots, _ROWS_AT_ONCE):
+            slots, keys = self.index.rows(first, min(first + _ROWS_AT_ONCE, self.shape.slots))
+            written = self._written[slots]
+            slots, keys = slots[written], keys[written]
+            if len(slots):
+                yield Entries(slots, keys, self._checksums[slots])
+
+    def _next_compaction(self) -> int:
+        most = (DISK_INDEX_SIZES - 1) * self._snapshot_bytes
+        return min(max(2 * self._journal.size_bytes, DISK_SPARE_BYTES // 4), most)
+
+    @property
+    def _snapshot_bytes(self) -> int:
+        return self.shape.slots * self.shape.record.itemsize
+
+
+def _remove_strangers(tier: Directory, own: str) -> None:
+    for name in tier.names():
+        if name != own and _NAMESPACE.fullmatch(name) and _is_ours(tier, name):
+            with suppress(FileNotFoundError):
+                tier.remove_folder(name)
+
+
+def _is_ours(tier: Directory, name: str) -> bool:
+    """Tell whether a folder holds what a namespace does and nothing else: others give such names, too."""
+    try:
+        folder = tier.folder(name, make=False)
+    except (SettingError, UnsafeFolderError):
+        return False
+    try:
+        return all(
+            _OUR_FILES.fullmatch(each) and stat.S_ISREG(folder.look(each).st_mode) for each in folder.names()
+        )
+    finally:
+        folder.close()

@@ -1,0 +1,126 @@
+"""What the disk tier's thread has handed over: for which orders each transfer is, and which part of one."""
+
+from collections import deque
+from collections.abc import Iterator, Sequence
+from itertools import islice
+from typing import Final, NamedTuple
+
+from kvtier_connector.core.disk.files.segments import Segments
+from kvtier_connector.core.disk.files.store import Store
+from kvtier_connector.core.disk.io.engine import BlockIO
+from kvtier_connector.core.disk.work.orders import Order
+
+_MOST_PARTS: Final = 1024
+"""Of a transfer's memory: IOV_MAX of readv(2)."""
+
+
+class Flight(NamedTuple):
+    """A transfer under way.
+
+    Args:
+        orders: for which it is: neighbours on disk, or a single one.
+        checksums: of each order's whole block.
+        part: which part of a read, from 0; -1 if none is under way yet.
+    """
+
+    orders: Sequence[Order]
+    checksums: Sequence[int]
+    part: int = 0
+
+    @property
+    def order(self) -> Order:
+        """Return the first order: what holds for it of direction, generation and parts holds for all."""
+        return self.orders[0]
+
+    @property
+    def is_last(self) -> bool:
+        """Whether its orders end with it."""
+        return self.part + 1 >= len(self.order.ends)
+
+    def blocks(self) -> Iterator[tuple[Order, int]]:
+        """Yield each order and its block's checksum."""
+        return zip(self.orders, self.checksums, strict=True)
+
+    def apart(self) -> Iterator["Flight"]:
+        """Yield what goes on with each order by itself, from the beginning."""
+        return (Flight((order,), (checksum,), -1) for order, checksum in self.blocks())
+
+
+class Flights:
+    """The transfers under way, by their tags. An order has one at a time, which may be others' as well."""
+
+    def __init__(self) -> None:
+        self._flying = dict[int, Flight]()
+        self._next_tag = 0
+        self.reads = 0
+        """How many of them are reads."""
+
+    def __len__(self) -> int:
+        return len(self._flying)
+
+    def orders(self) -> Iterator[Order]:
+        """Yield the orders for which something is under way."""
+        return (order for flight in self._flying.values() for order in flight.orders)
+
+    def begin(self, store: Store, orders: Sequence[Order], checksums: Sequence[int]) -> BlockIO:
+        """Return the transfer of neighbours, or of a block's first part if its order has parts."""
+        return self._begin(store, Flight(orders, checksums))
+
+    def go_on(self, store: Store, before: Flight) -> BlockIO:
+        """Return the transfer of the next part of a block."""
+        return self._begin(store, before._replace(part=before.part + 1))
+
+    def end(self, io: BlockIO) -> Flight:
+        """Take a transfer off those under way."""
+        flight = self._flying.pop(io.tag)
+        self.reads -= not flight.order.write
+        return flight
+
+    def _begin(self, store: Store, flight: Flight) -> BlockIO:
+        order, part = flight.order, flight.part
+        place = store.segments.place(order.slot)
+        parts, start = order.parts, 0
+        if len(flight.orders) > 1:
+            parts = tuple([piece for each in flight.orders for piece in each.parts])
+        elif order.ends:
+            (memory,) = parts
+            start = order.ends[part - 1] if part else 0
+            parts = (memory[start : None if flight.is_last else order.ends[part]],)
+        tag = self._next_tag
+        self._next_tag += 1
+        self._flying[tag] = flight
+        self.reads += not order.write
+        return BlockIO(tag, order.write, place.descriptor, place.offset + start, parts)
+
+
+def next_run(waiting: deque[Order], segments: Segments, most_bytes: int) -> list[Order]:
+    """Take the first order, and those behind it that one transfer can move with it.
+
+    Args:
+        waiting: orders of one direction, not empty.
+        segments: where they lie.
+        most_bytes: of a transfer of more than one block.
+    """
+    last = waiting.popleft()
+    run = [last]
+    most = min(most_bytes // segments.slot_bytes, _MOST_PARTS // len(last.parts))
+    while waiting and len(run) < most and not last.ends:
+        order = waiting[0]
+        if order.ends or not segments.are_neighbours(last.slot, order.slot):
+            break
+        last = waiting.popleft()
+        run.append(last)
+    return run
+
+
+def lots(ios: Iterator[BlockIO], first: int) -> Iterator[list[BlockIO]]:
+    """Yield transfers in lots: the first of so many, each other one of twice as many as that before it.
+
+    Args:
+        ios: the transfers; made as they are taken.
+        first: how many there are in the first lot.
+    """
+    many = first
+    while lot := list(islice(ios, many)):
+        yield lot
+        many *= 2

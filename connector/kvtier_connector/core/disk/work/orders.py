@@ -1,0 +1,170 @@
+"""What the index's owner and the thread that reads and writes tell each other."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from kvtier_connector.core.disk.files.store import Store
+from kvtier_connector.core.index.keytable import Slots
+from kvtier_connector.core.statically_frozen import statically_frozen
+
+
+@statically_frozen
+class Order:
+    """One block to read into memory or to write to disk.
+
+    Args:
+        write: the direction: True from memory to disk.
+        generation: of the store whose slot it is; the orders for one that is no more are refused.
+        key: the block's.
+        slot: the block's on disk.
+        memory_slot: the block's in memory.
+        parts: the block's memory, in the order of the file. Nobody else may write to it, nor, of a read,
+            believe it, before the order has ended.
+        ends: where the parts end in which a block is read into one piece of memory, in bytes; empty for all
+            at once.
+        ticket: under which the workers are told of such a read (core/copies/arrivals.py).
+    """
+
+    write: bool
+    generation: int
+    key: bytes
+    slot: int
+    memory_slot: int
+    parts: tuple[memoryview, ...]
+    ends: tuple[int, ...] = ()
+    ticket: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Forget:
+    """Slots that hold nothing any more.
+
+    Args:
+        generation: of the store whose slots they are.
+        slots: which.
+    """
+
+    generation: int
+    slots: Slots
+
+
+@dataclass(frozen=True, slots=True)
+class Clear:
+    """Forget everything; answered by Cleared.
+
+    Args:
+        generation: of what comes after.
+    """
+
+    generation: int
+
+
+@dataclass(frozen=True, slots=True)
+class Probe:
+    """Find out how fast the disk is when nothing is to be done; answered by Probed, unless it fails."""
+
+
+@dataclass(frozen=True, slots=True)
+class Keep:
+    """Keep what was learnt for the next engine.
+
+    Args:
+        text: of Rates.
+    """
+
+    text: str
+
+
+@statically_frozen
+class Ended:
+    """An order has ended: its memory is the owner's again.
+
+    Args:
+        order: which.
+        seconds: how long the disk took; 0 if it was not asked.
+        at_s: when the disk was done with it, by time.monotonic().
+        error: why it failed, or None.
+    """
+
+    order: Order
+    seconds: float
+    at_s: float
+    error: Exception | None
+
+
+@dataclass(frozen=True, slots=True)
+class Overdue:
+    """An order is taken for failed, but the disk still has its memory: its end is reported later.
+
+    Args:
+        order: which.
+    """
+
+    order: Order
+
+
+@dataclass(frozen=True, slots=True)
+class Down:
+    """The disk cannot be used; every order that it had is reported too.
+
+    Args:
+        reason: for people.
+    """
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Up:
+    """The disk can be used again.
+
+    Args:
+        store: with its index filled from what was found; the index is the owner's from now on.
+    """
+
+    store: Store
+
+
+@dataclass(frozen=True, slots=True)
+class Cleared:
+    """A Clear has been done."""
+
+
+@dataclass(frozen=True, slots=True)
+class Probed:
+    """The disk was read to find out how fast it is.
+
+    Args:
+        size_bytes: what was read.
+        seconds: how long that took.
+    """
+
+    size_bytes: int
+    seconds: float
+
+
+Message = Order | Forget | Clear | Probe | Keep
+Event = Ended | Overdue | Down | Up | Cleared | Probed
+
+
+class Disk(Protocol):
+    """What serves the orders: a DiskThread."""
+
+    def send(self, messages: Sequence[Message]) -> None:
+        """Take messages on and return at once."""
+
+    def events(self) -> list[Event]:
+        """Return what has happened since the last call."""
+
+    def wait(self, timeout_s: float) -> bool:
+        """Return when there is an event, or after the timeout."""
+
+    def has_begun(self) -> bool:
+        """Tell whether the disk has as much of what was ordered as it takes at a time."""
+
+    def is_stuck(self) -> bool:
+        """Tell whether it has not done anything for longer than it may take."""
+
+    def close(self, timeout_s: float) -> None:
+        """End it."""

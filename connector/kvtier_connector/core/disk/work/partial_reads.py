@@ -1,0 +1,102 @@
+"""Blocks that are read in parts: what workers are told of them, and which of them nobody has checked yet.
+
+The worker that loads a block checks it, too, on threads that would only wait meanwhile. The disk's thread
+hears of that, and checks those itself that no worker comes to.
+"""
+
+import time
+from collections import deque
+from typing import Final, NamedTuple
+
+from kvtier_connector.core.copies.arrivals import DOUBTED, FAILED, WHOLE, Arrivals
+from kvtier_connector.core.disk.files.checksum import bound_seed
+from kvtier_connector.core.disk.io.engine import Ended
+from kvtier_connector.core.disk.work.flights import Flight
+from kvtier_connector.core.disk.work.orders import Order
+
+_PATIENCE_S: Final = 0.05
+"""How long a worker may take to come to a block: its step has to compute the first layers before. In a step
+that takes longer for them, the disk's thread is not noticed."""
+
+
+class Landed(NamedTuple):
+    """A transfer with which an order ends.
+
+    Args:
+        io: how it ended.
+        flight: what it was.
+        at_s: when that was seen, by time.monotonic().
+        is_right: whether a worker has checked what was read.
+    """
+
+    io: Ended
+    flight: Flight
+    at_s: float
+    is_right: bool = False
+
+
+class PartedReads:
+    """What workers are told, and have found. Without workers that are told, all blocks are checked at once.
+
+    Args:
+        arrivals: where they are told; None if they are not.
+        namespace: of the store's blocks.
+    """
+
+    def __init__(self, arrivals: Arrivals | None, namespace: int) -> None:
+        self._arrivals = arrivals
+        self._namespace = namespace
+        self._unchecked = deque[Landed]()
+
+    def __len__(self) -> int:
+        return len(self._unchecked)
+
+    def part(self, flight: Flight) -> None:
+        """Take note of a part that is there, and is not the last."""
+        if self._arrivals is not None:
+            order = flight.order
+            if not flight.part:
+                seed = bound_seed(self._namespace, order.key)
+                self._arrivals.expect(order.memory_slot, seed, flight.checksums[0])
+            self._tell(order, flight.part + 1)
+
+    def leaves_to_worker(self, landed: Landed) -> bool:
+        """Tell whether a block that is all there is a worker's to check; `take` returns it then."""
+        order = landed.flight.order
+        if not order.ends or self._arrivals is None:
+            return False
+        self._unchecked.append(landed)
+        self._tell(order, len(order.ends))
+        return True
+
+    def take(self) -> list[Landed]:
+        """Return the blocks that a worker has checked, and those that none has come to in time."""
+        if self._arrivals is None:
+            return []
+        late = time.monotonic() - _PATIENCE_S
+        waiting, self._unchecked = self._unchecked, deque()
+        done = list[Landed]()
+        for landed in waiting:
+            order = landed.flight.order
+            how_far = self._arrivals.how_far(order.memory_slot, order.ticket)
+            if how_far == WHOLE:
+                done.append(landed._replace(is_right=True))
+            elif how_far == DOUBTED or landed.at_s < late:
+                done.append(landed)
+            else:
+                self._unchecked.append(landed)
+        return done
+
+    def drop(self) -> list[Order]:
+        """Let go of what is not checked; returns its orders."""
+        waiting, self._unchecked = self._unchecked, deque()
+        return [landed.flight.order for landed in waiting]
+
+    def ended(self, order: Order, error: Exception | None) -> None:
+        """Tell what became of an order."""
+        if order.ends:
+            self._tell(order, FAILED if error else WHOLE)
+
+    def _tell(self, order: Order, parts: int) -> None:
+        if self._arrivals is not None:
+            self._arrivals.tell(order.memory_slot, order.ticket, parts)

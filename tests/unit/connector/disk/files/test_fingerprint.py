@@ -1,0 +1,42 @@
+"""Blocks of another model, layout or format are a stranger's."""
+
+from pathlib import Path
+
+import pytest
+
+from kvtier_connector.core.disk.files.fingerprint import fingerprint
+
+FACTS = {"model": {"name": "Qwen/Qwen3-32B", "revision": "abc"}, "dtype": "bfloat16", "ranks": 2}
+
+
+def test_the_order_of_facts_does_not_matter() -> None:
+    turned = {"ranks": 2, "dtype": "bfloat16", "model": {"revision": "abc", "name": "Qwen/Qwen3-32B"}}
+    assert fingerprint(turned) == fingerprint(FACTS)
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"dtype": "float16"},
+        {"ranks": "2"},
+        {"model": {"name": "Qwen/Qwen3-32B", "revision": "abf"}},
+        {"rope": None},
+        {"format": 2},
+    ],
+    ids=str,
+)
+def test_every_fact_counts(changed: dict[str, object]) -> None:
+    other = fingerprint({**FACTS, **changed})
+    assert other.text != fingerprint(FACTS).text
+    assert other.folder != fingerprint(FACTS).folder
+
+
+def test_it_names_a_folder_and_says_what_is_in_it() -> None:
+    found = fingerprint(FACTS)
+    assert found.folder == f"{found.number:016x}"
+    assert found.text.splitlines()[0] == '"dtype": "bfloat16"'
+
+
+def test_a_fact_without_a_lasting_text_is_refused() -> None:
+    with pytest.raises(TypeError, match="not JSON serializable"):
+        fingerprint({"path": Path()})

@@ -1,0 +1,148 @@
+"""How the disk tier's thread keeps a disk busy: it asks for more before it looks at what has come."""
+
+import errno
+import threading
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+from tests.unit.connector.disk.faulty_engine import Keep
+from tests.unit.connector.disk.rig import BLOCK, Rig, capacity_for, content_of, key_of, request_for, rig_in
+from typing_extensions import Buffer
+
+from kvtier_connector.core.disk import tier
+from kvtier_connector.core.disk.files import store as store_file
+from kvtier_connector.core.disk.files.checksum import bound_checksum
+from kvtier_connector.core.disk.files.journal import Entries
+from kvtier_connector.core.disk.files.store import Store
+from kvtier_connector.core.disk.io.engine import BlockIO
+from kvtier_connector.core.disk.io.engine import Ended as IOEnded
+from kvtier_connector.core.disk.work import thread
+from kvtier_connector.core.disk.work.orders import Message
+from kvtier_connector.core.index.keytable import Slots
+
+
+def watch_submits(rig: Rig, monkeypatch: pytest.MonkeyPatch, seen: list[int]) -> None:
+    """Have the number of transfers of each hand-over be noted."""
+    submit = rig.engine.submit
+
+    def watched(ios: Sequence[BlockIO]) -> None:
+        seen.append(len(ios))
+        submit(ios)
+
+    monkeypatch.setattr(rig.engine, "submit", watched)
+
+
+def test_the_disk_is_asked_for_more_before_what_has_come_is_looked_at(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rig = Rig(request_for(tmp_path, capacity_for(8)), depth=1)
+    rig.stored(range(3))
+    seen = list[int]()
+    watch_submits(rig, monkeypatch, seen)
+    checksum = bound_checksum
+
+    def watched(whole: int, part: bytes, *data: Buffer) -> int:
+        seen.append(0)
+        return checksum(whole, part, *data)
+
+    monkeypatch.setattr(store_file, "bound_checksum", watched)
+    assert rig.loaded(range(3)) == {number: content_of(number) for number in range(3)}
+    assert seen == [1, 1, 0, 1, 0, 0]
+    rig.tier.close()
+
+
+def test_a_disk_gets_its_first_transfers_before_the_last_are_prepared(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(thread, "_FIRST_BYTES", 2 * BLOCK)
+    with rig_in(tmp_path, 16) as rig:
+        seen = list[int]()
+        watch_submits(rig, monkeypatch, seen)
+        rig.stored(range(8))
+        rig.loaded(range(8))
+    assert seen == [2, 4, 2, 2, 4, 2]
+
+
+def test_orders_beyond_the_first_are_sent_while_the_disk_begins(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tier, "_SENT_AT_ONCE", 3)
+    with rig_in(tmp_path, 16) as rig:
+        rig.stored(range(8))
+        sent = list[int]()
+        send = rig.disk.send
+
+        def watched(messages: Sequence[Message]) -> None:
+            sent.append(len(messages))
+            send(messages)
+
+        monkeypatch.setattr(rig.disk, "send", watched)
+        assert rig.loaded(range(8)) == {number: content_of(number) for number in range(8)}
+    assert sent == [3, 3, 2]
+
+
+def test_what_has_come_is_told_even_if_the_disk_can_be_asked_for_nothing_more(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def failing(_ios: Sequence[BlockIO]) -> None:
+        raise OSError(errno.EBADF, "no ring")
+
+    rig = Rig(request_for(tmp_path, capacity_for(8)), depth=1)
+    rig.stored([1])
+    rig.engine.fault(lambda _io: Keep())
+    rig.begin_load([1])
+    rig.engine.await_kept(1)
+    rig.begin_store([2])
+    monkeypatch.setattr(rig.engine, "submit", failing)
+    rig.engine.release()
+    rig.until_down()
+    assert rig.arrived == {1: content_of(1)}
+    assert rig.seen.stored == [key_of(1)]
+    assert "the disk tier is off: OSError: [Errno 9] no ring; serving from memory" in rig.seen.notes
+    rig.close()
+
+
+def test_a_read_among_more_writes_than_would_be_begun_beside_it_changes_nothing_for_them(
+    tmp_path: Path,
+) -> None:
+    with rig_in(tmp_path, 16) as rig:
+        rig.stored([0])
+        rig.engine.fault(lambda _io: Keep())
+        rig.begin_store(range(1, 6))
+        rig.engine.await_kept(5)
+        rig.begin_load([0])
+        rig.engine.await_kept(6)
+        rig.engine.release()
+        rig.quiet()
+        assert rig.seen.notes == []
+        assert rig.loaded(range(6)) == {number: content_of(number) for number in range(6)}
+
+
+def test_what_was_under_way_while_the_index_was_written_is_not_late(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A file system may take seconds for the index; what has ended meanwhile is only not yet seen."""
+    with rig_in(tmp_path, 16) as rig:
+        record, begun = Store.record, threading.Event()
+
+        def slow(store: Store, stored: Entries, emptied: Slots | tuple[()]) -> None:
+            if not begun.is_set():
+                begun.set()
+                monkeypatch.setattr(rig.engine, "overdue", lambda _limit_s: list(unseen))
+            record(store, stored, emptied)
+
+        unseen = [object()]
+        ended = rig.engine.ended
+
+        def seen(timeout_s: float) -> list[IOEnded]:
+            found = ended(timeout_s)
+            if begun.is_set():
+                unseen.clear()
+            return found
+
+        monkeypatch.setattr(Store, "record", slow)
+        monkeypatch.setattr(rig.engine, "ended", seen)
+        assert sorted(rig.stored(range(8))) == list(range(8))
+        assert begun.is_set()
+        assert rig.seen.notes == []

@@ -1,0 +1,153 @@
+"""What is worth writing to disk, and how much of it."""
+
+import random
+from itertools import accumulate
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from kvtier_connector.core.disk.worth.admission import Bandwidth, BreakEven, Verdict, WriteBudget
+from kvtier_connector.core.disk.worth.prefill_model import Computed
+from kvtier_connector.core.disk.worth.rates import Rates
+
+MIB = 1 << 20
+HOUR_S = 3600.0
+
+
+TOKEN_BYTES = 262_144  # Qwen3-32B in bfloat16: 1 GB/s reads 3,815 tokens/s
+
+
+# ---- bandwidth ----
+
+
+def test_a_bandwidth_follows_what_is_measured_later() -> None:
+    bandwidth = Bandwidth()
+    assert bandwidth.per_second is None
+    bandwidth.measured(256 * MIB, 0.25)
+    assert bandwidth.per_second == pytest.approx(1024 * MIB)
+    bandwidth.measured(64 * MIB, 1)
+    halfway = bandwidth.per_second
+    assert halfway
+    assert 64 * MIB < halfway < 1024 * MIB
+    bandwidth.measured(1024 * MIB, 16)
+    assert bandwidth.per_second == pytest.approx(64 * MIB, rel=0.01)
+
+
+# ---- break-even ----
+
+
+def measured(bytes_per_s: float, tokens_per_s: float) -> BreakEven:
+    break_even = BreakEven()
+    break_even.read.measured(1 << 30, (1 << 30) / bytes_per_s)
+    break_even.prefill.measured(Computed.of(0, 8192), 8192 / tokens_per_s)
+    return break_even
+
+
+def verdict(break_even: BreakEven, tokens: int = 8192) -> Verdict:
+    return break_even.verdict(Computed.of(0, tokens), tokens * TOKEN_BYTES)
+
+
+def test_nobody_waits_for_what_is_not_known() -> None:
+    assert verdict(BreakEven()) is Verdict.NOT_KNOWN
+    only_disk, only_pace = BreakEven(), BreakEven()
+    only_disk.read.measured(1 << 30, 1e-6)
+    only_pace.prefill.measured(Computed.of(0, 8192), 1e6)
+    assert verdict(only_disk) is verdict(only_pace) is Verdict.NOT_KNOWN
+
+
+def test_reading_pays_where_it_is_sooner_than_computing_and_not_only_just() -> None:
+    assert verdict(measured(1e9, 3500)) is Verdict.PAYS
+    assert verdict(measured(1e9, 3800)) is Verdict.DOES_NOT  # by less than figures are off
+    assert verdict(measured(1e9, 4000)) is Verdict.DOES_NOT
+    assert verdict(measured(2e9, 4000)) is Verdict.PAYS
+
+
+def test_a_few_tokens_are_not_worth_another_round_through_the_engine() -> None:
+    break_even = measured(1e9, 3500)
+    assert verdict(break_even, 64) is Verdict.DOES_NOT
+
+
+def test_what_is_read_first_counts_too() -> None:
+    break_even = measured(1e9, 3000)
+    tokens = Computed.of(0, 8192)
+    assert break_even.verdict(tokens, 8192 * TOKEN_BYTES) is Verdict.PAYS
+    assert break_even.verdict(tokens, 2 * 8192 * TOKEN_BYTES) is Verdict.DOES_NOT
+
+
+def test_what_an_engine_found_serves_the_next_one_until_that_has_measured() -> None:
+    before = measured(1e9, 3000)
+    after = BreakEven(before.rates)
+    assert verdict(after) is Verdict.PAYS
+    assert after.rates.read_bytes_per_s == pytest.approx(1e9)
+    after.read.measured(64 * MIB, 1.0)
+    assert verdict(after) is Verdict.DOES_NOT
+    assert BreakEven(Rates()).rates == Rates()
+
+
+def test_it_can_be_told_to_use_the_disk_whatever_was_measured() -> None:
+    assert verdict(BreakEven(always=True)) is Verdict.PAYS
+    assert verdict(BreakEven(measured(1e6, 1e6).rates, always=True)) is Verdict.PAYS
+
+
+def test_its_figures_can_be_read() -> None:
+    told = measured(1e9, 4000).describe(Computed.of(0, 8000), 8000 * TOKEN_BYTES)
+    assert told == "8000 tokens are read in 2.10 s (1.00 GB/s) and computed in 2.00 s"
+    assert BreakEven().describe(Computed.of(0, 1), 1.0) == "nothing was measured yet"
+
+
+# ---- the budget ----
+
+
+def test_no_bound_grants_everything() -> None:
+    assert WriteBudget(0, 0.0).take(10**9, MIB, 0.0) == 10**9
+
+
+def test_a_budget_is_spent_and_comes_back() -> None:
+    budget = WriteBudget(3600 * MIB, 0.0)
+    burst = budget.take(10**6, MIB, 0.0)
+    assert burst == 600
+    assert budget.take(1, MIB, 0.0) == 0
+    assert budget.take(10, MIB, 1.0) == 0  # 5/6 of a block
+    assert budget.take(10, MIB, 1.3) == 1
+    assert budget.take(10**6, MIB, HOUR_S) in {599, 600}  # no more than the burst was saved
+
+
+def test_a_clock_that_stands_still_gives_nothing() -> None:
+    budget = WriteBudget(3600 * MIB, 100.0)
+    budget.take(10**6, MIB, 100.0)
+    assert [budget.take(5, MIB, 100.0) for _ in range(3)] == [0, 0, 0]
+
+
+@given(
+    st.integers(1, 200),
+    st.lists(st.tuples(st.floats(0, 2000), st.sampled_from([0, 1, 300])), min_size=1, max_size=60),
+)
+@example(6, [(0.0, 300)] + [(599.0, 300)] * 6)
+@example(12, [(4000.0, 300)] + [(100.0, 1)] * 40)
+def test_no_hour_has_more_than_the_bound(blocks_an_hour: int, asked: list[tuple[float, int]]) -> None:
+    bound = blocks_an_hour * MIB
+    budget = WriteBudget(bound, 0.0)
+    times = list(accumulate(pause for pause, _ in asked))
+    granted = [budget.take(count, MIB, at) for at, (_, count) in zip(times, asked, strict=True)]
+    for first, start in enumerate(times):
+        within = sum(
+            g for g, at in zip(granted[first:], times[first:], strict=True) if at < start + HOUR_S - 1e-6
+        )
+        assert within * MIB <= bound
+
+
+@pytest.mark.parametrize("blocks_an_hour", [1, 2, 5, 100, 5000])
+def test_who_always_asks_gets_most_of_the_bound(blocks_an_hour: int) -> None:
+    budget = WriteBudget(blocks_an_hour * MIB, 0.0)
+    chance = random.Random(blocks_an_hour)  # noqa: S311 - to be the same again
+    at_s = total = 0.0
+    while at_s < 20 * HOUR_S:
+        at_s += chance.random() * 20
+        total += budget.take(1000, MIB, at_s)
+    assert 0.75 * 20 * blocks_an_hour <= total <= 21 * blocks_an_hour
+
+
+def test_a_block_larger_than_the_bound_is_never_written() -> None:
+    budget = WriteBudget(MIB, 0.0)
+    assert [budget.take(1, 2 * MIB, hour * HOUR_S) for hour in range(5)] == [0] * 5
