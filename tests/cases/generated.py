@@ -7,7 +7,7 @@ from typing import Any, Final
 from hypothesis import strategies as st
 from tests.cases.kvcachetier import ACCEPTED, document
 
-from kvtier_operator.api.crd import Schema, openapi_schema
+from kvtier_operator.api.schema.crd import Schema, openapi_schema
 
 VALUES = [
     None,

@@ -14,7 +14,7 @@ from tests.cluster.harness.providers.fixtures import made, need
 from tests.cluster.harness.providers.provider import Ability, Cluster, Provider
 from tests.cluster.harness.tools import Say
 
-from kvtier_operator.api.crd import crd
+from kvtier_operator.api.schema.crd import crd
 
 NAMESPACE = "default"
 

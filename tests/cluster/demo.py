@@ -25,14 +25,14 @@ from tests.cluster.harness.settled import settle
 from tests.cluster.harness.streams import Streams, streaming
 from tests.cluster.harness.tools import MissingToolError
 
-from kvtier_operator.cli.load import load_resources
+from kvtier_operator.cli.inputs.load import load_resources
 from kvtier_operator.errors import RuntimeFailedError
 from kvtier_operator.planning.observed import Observed
 from kvtier_operator.planning.planner import make_plan
-from kvtier_operator.runtime.demo.corpus import corpus
-from kvtier_operator.runtime.demo.measure import QUESTION
-from kvtier_operator.runtime.demo.result import Kind, Sample
 from kvtier_operator.runtime.demo.setup import RESOURCE_PATH, demo_documents, fitted
+from kvtier_operator.runtime.demo.tier_act.measure import QUESTION
+from kvtier_operator.runtime.demo.tier_act.result import Kind, Sample
+from kvtier_operator.runtime.demo.workload.corpus import corpus
 from kvtier_operator.runtime.measure.client import OpenAIClient, Query
 from kvtier_operator.runtime.measure.samples import Samples
 from kvtier_operator.runtime.metrics import parse_metrics

@@ -8,7 +8,7 @@ from kubernetes import client
 from tests.cases.kvcachetier import document
 from tests.cluster.harness.kvcachetiers import KVCacheTiers, RefusedError
 
-from kvtier_operator.api.crd import CRD_NAME
+from kvtier_operator.api.schema.crd import CRD_NAME
 
 
 @pytest.fixture

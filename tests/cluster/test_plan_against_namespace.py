@@ -12,7 +12,7 @@ from kubernetes import client
 from tests.cases.planning import resource
 from tests.cluster.harness.providers.provider import Cluster
 
-from kvtier_operator.cli.namespace import ClusterError, ClusterFailedError
+from kvtier_operator.cli.inputs.namespace import ClusterError, ClusterFailedError
 from kvtier_operator.cli.plan import plan
 from kvtier_operator.errors import InvalidInputError
 from kvtier_operator.planning.objects import build_objects

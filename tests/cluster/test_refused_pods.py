@@ -13,7 +13,7 @@ from tests.cluster.harness.operator import running_operator
 from tests.cluster.harness.providers.provider import Cluster
 from tests.cluster.operator.world import World, condition, create_namespace, resource
 
-from kvtier_operator.api.crd import crd
+from kvtier_operator.api.schema.crd import crd
 
 _POOLS = "inferencepools.inference.networking.k8s.io"
 _NUMBERS = count(1)

@@ -9,7 +9,7 @@ from tests.cluster.harness.custom_resources import install
 from tests.cluster.harness.kvcachetiers import KVCacheTiers
 from tests.cluster.harness.modules import published_crds
 
-from kvtier_operator.cli.yaml_documents import read_documents
+from kvtier_operator.cli.inputs.yaml_documents import read_documents
 
 ROOT = Path(__file__).parents[2]
 GOLDEN = ROOT / "tests" / "unit" / "operator" / "golden"

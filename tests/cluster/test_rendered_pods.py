@@ -8,7 +8,7 @@ import pytest
 from kubernetes import client
 from tests.cluster.harness.shipped import RESTRICTED
 
-from kvtier_operator.cli.yaml_documents import read_documents
+from kvtier_operator.cli.inputs.yaml_documents import read_documents
 from kvtier_operator.reconcile.apply.matching import says
 
 OUTPUT = Path(__file__).parents[1] / "unit" / "operator" / "golden" / "output"

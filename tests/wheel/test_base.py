@@ -7,7 +7,7 @@ import yaml
 from tests.unit.operator.cli.test_help import COMMANDS
 from tests.wheel.environment import ROOT, Environment
 
-from kvtier_operator.cli.summaries import SUMMARIES
+from kvtier_operator.cli.text.summaries import SUMMARIES
 
 FIRST = ROOT / "docs" / "user-guide" / "examples" / "first.yaml"
 BEYOND_PIP = "uv pip install --override <(echo torch==2.13.0) 'kvtier[engine-cpu]'"

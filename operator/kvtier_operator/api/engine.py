@@ -7,8 +7,8 @@ from pydantic import Field
 
 from kvtier_operator.api.base import ApiModel, rule
 from kvtier_operator.api.env import EnvVar
-from kvtier_operator.api.image_name import IMAGE_NAME_PATTERN
-from kvtier_operator.api.quantity import ByteQuantity
+from kvtier_operator.api.formats.image_name import IMAGE_NAME_PATTERN
+from kvtier_operator.api.formats.quantity import ByteQuantity
 from kvtier_operator.api.scheduling import (
     Affinity,
     EngineResources,

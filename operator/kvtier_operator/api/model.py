@@ -5,9 +5,9 @@ from typing import Final
 from pydantic import Field
 
 from kvtier_operator.api.base import ApiModel, rule
-from kvtier_operator.api.dns_names import SUBDOMAIN_PATTERN
+from kvtier_operator.api.formats.dns_names import SUBDOMAIN_PATTERN
+from kvtier_operator.api.formats.quantity import ByteQuantity
 from kvtier_operator.api.model_source import SourcedModel
-from kvtier_operator.api.quantity import ByteQuantity
 
 KEY_PATTERN: Final = "^[-._a-zA-Z0-9]+$"
 

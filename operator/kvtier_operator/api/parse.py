@@ -8,9 +8,9 @@ from pydantic import ValidationError
 from pydantic.fields import FieldInfo
 
 from kvtier_operator.api.base import ApiModel
-from kvtier_operator.api.complaints import complaint
 from kvtier_operator.api.resource import API_VERSION, KIND, KVCacheTier
-from kvtier_operator.api.spec_size import MOST_SPEC_BYTES, spec_size, too_long
+from kvtier_operator.api.schema.complaints import complaint
+from kvtier_operator.api.schema.spec_size import MOST_SPEC_BYTES, spec_size, too_long
 from kvtier_operator.errors import InvalidInputError, Problem
 
 # Deeper than any resource; a document nested further is a mistake or an attack.

@@ -7,8 +7,8 @@ from typing import Any, Final, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from kvtier_operator.api.base import ApiModel, rule
-from kvtier_operator.api.dns_names import LABEL_PATTERN, SUBDOMAIN_PATTERN
 from kvtier_operator.api.engine import EngineSpec
+from kvtier_operator.api.formats.dns_names import LABEL_PATTERN, SUBDOMAIN_PATTERN
 from kvtier_operator.api.model import ModelSpec
 from kvtier_operator.api.router import RouterSpec
 from kvtier_operator.api.status import Status

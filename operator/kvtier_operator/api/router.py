@@ -6,10 +6,10 @@ from typing import Annotated, ClassVar, Final
 from pydantic import Field
 
 from kvtier_operator.api.base import ApiModel, cel_validation, rule
-from kvtier_operator.api.dns_names import LABEL_PATTERN, SUBDOMAIN, SUBDOMAIN_PATTERN
-from kvtier_operator.api.image_name import IMAGE_NAME_PATTERN
-from kvtier_operator.api.ip_block import IPBlock
-from kvtier_operator.api.quantity import ByteQuantity, parse_bytes
+from kvtier_operator.api.formats.dns_names import LABEL_PATTERN, SUBDOMAIN, SUBDOMAIN_PATTERN
+from kvtier_operator.api.formats.image_name import IMAGE_NAME_PATTERN
+from kvtier_operator.api.formats.ip_block import IPBlock
+from kvtier_operator.api.formats.quantity import ByteQuantity, parse_bytes
 from kvtier_operator.api.scheduling import (
     Affinity,
     NodeSelector,

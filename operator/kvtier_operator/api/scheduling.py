@@ -7,8 +7,8 @@ from pydantic import AfterValidator, Field
 from pydantic_core import PydanticCustomError
 
 from kvtier_operator.api.base import ApiModel, rule
-from kvtier_operator.api.dns_names import LABEL, LABEL_PATTERN, SUBDOMAIN_PATTERN
-from kvtier_operator.api.quantity import Quantity, parse_quantity
+from kvtier_operator.api.formats.dns_names import LABEL, LABEL_PATTERN, SUBDOMAIN_PATTERN
+from kvtier_operator.api.formats.quantity import Quantity, parse_quantity
 
 REQUEST_PATTERN: Final = f"^{LABEL}(/{LABEL})?$"
 _REQUIRED: Final = "requiredDuringSchedulingIgnoredDuringExecution"

@@ -6,7 +6,7 @@ from typing import Annotated
 from pydantic import BeforeValidator, Field
 
 from kvtier_operator.api.base import ApiModel, rule
-from kvtier_operator.api.quantity import ByteBound, ByteQuantity
+from kvtier_operator.api.formats.quantity import ByteBound, ByteQuantity
 from kvtier_operator.api.volume import Volume
 
 

@@ -5,7 +5,7 @@ from typing import Any, Final
 from pydantic import Field
 
 from kvtier_operator.api.base import ApiModel, rule
-from kvtier_operator.api.dns_names import SUBDOMAIN_PATTERN
+from kvtier_operator.api.formats.dns_names import SUBDOMAIN_PATTERN
 
 PATH_PATTERN: Final = "^/"
 

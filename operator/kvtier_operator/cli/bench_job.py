@@ -8,7 +8,7 @@ import click
 from kvtier_connector.bench.names import names_of, names_shown
 from kvtier_connector.bench.shapes import DEMO, SHAPES
 from kvtier_connector.bench.sides.names import PARTS, SIDES, TURNS
-from kvtier_operator.cli import options as of_all
+from kvtier_operator.cli.inputs import options as of_all
 from kvtier_operator.cli.main import EXIT_REJECTED
 
 _DEADLINE_S: Final = 7200

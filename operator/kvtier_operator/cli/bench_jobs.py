@@ -7,10 +7,10 @@ from kvtier_connector.bench.shapes import DEMO, SHAPES, shape_of
 from kvtier_connector.bench.sides.names import PARTS, SIDES, VLLM
 from kvtier_operator.api.engine import Device
 from kvtier_operator.api.resource import Backend, KVCacheTier, Spec
-from kvtier_operator.cli.load import load
-from kvtier_operator.cli.naming import naming
-from kvtier_operator.cli.observe import observe
-from kvtier_operator.cli.verdicts import refusals
+from kvtier_operator.cli.inputs.load import load
+from kvtier_operator.cli.inputs.naming import naming
+from kvtier_operator.cli.inputs.observe import observe
+from kvtier_operator.cli.text.verdicts import refusals
 from kvtier_operator.errors import InvalidInputError, Problem
 from kvtier_operator.planning.bench import (
     BenchRun,

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from kvtier_operator.planning.observed import Observed
     from kvtier_operator.planning.plan import Plan
     from kvtier_operator.runtime.demo.acts import Plans
-    from kvtier_operator.runtime.demo.lengths import Lengths
+    from kvtier_operator.runtime.demo.workload.lengths import Lengths
 
 _RANDOM_NOTE: Final = (
     "a Llama of 76 million random weights (8 layers, hidden 768, 12 heads, 2 KV heads, float32) with a BPE "
@@ -62,10 +62,10 @@ def demo(*, model: Path | None, tokens: int | None, minutes: float, output: Path
     from rich.console import Console  # noqa: PLC0415 - only here
 
     from kvtier_operator.runtime.demo.acts import ActsQuestions, both_acts  # noqa: PLC0415 - as above
-    from kvtier_operator.runtime.demo.corpus import corpus  # noqa: PLC0415 - as above
     from kvtier_operator.runtime.demo.report import routing_table, table, write_report  # noqa: PLC0415 - as above
-    from kvtier_operator.runtime.demo.routing_result import in_one_line  # noqa: PLC0415 - as above
+    from kvtier_operator.runtime.demo.routing_act.result import in_one_line  # noqa: PLC0415 - as above
     from kvtier_operator.runtime.demo.setup import demo_documents  # noqa: PLC0415 - as above
+    from kvtier_operator.runtime.demo.workload.corpus import corpus  # noqa: PLC0415 - as above
     from kvtier_operator.runtime.folders import run_folder  # noqa: PLC0415 - as above
     from kvtier_operator.runtime.stop import INTERRUPTED, until_signalled  # noqa: PLC0415 - as above
 
@@ -99,7 +99,7 @@ def demo(*, model: Path | None, tokens: int | None, minutes: float, output: Path
 
 def _model(model: Path | None, text: str, console: "Console") -> tuple[Path, str]:
     """The model's folder and what it is; the random one is made the first time."""
-    from kvtier_operator.runtime.demo.model import ModelShape, cache_folder, random_model  # noqa: PLC0415
+    from kvtier_operator.runtime.demo.workload.model import ModelShape, cache_folder, random_model  # noqa: PLC0415
 
     if model is not None:
         return model.absolute(), f"{model.absolute().name}, from {model.absolute()}"
@@ -111,8 +111,8 @@ def _model(model: Path | None, text: str, console: "Console") -> tuple[Path, str
 
 def _lengths(model: Path, tokens: int | None, within_s: float, console: "Console") -> "Lengths":
     """How long documents and system prompts are: what was asked for, or what this machine is done with."""
-    from kvtier_operator.runtime.demo.lengths import default_lengths, fitting_lengths  # noqa: PLC0415 - after the model
-    from kvtier_operator.runtime.demo.pace import measure_pace  # noqa: PLC0415 - as above
+    from kvtier_operator.runtime.demo.workload.lengths import default_lengths, fitting_lengths  # noqa: PLC0415 - after the model
+    from kvtier_operator.runtime.demo.workload.pace import measure_pace  # noqa: PLC0415 - as above
 
     try:
         with console.status("measuring how fast this machine computes"):
@@ -123,11 +123,11 @@ def _lengths(model: Path, tokens: int | None, within_s: float, console: "Console
 
 
 def _plans(folder: Path, lengths: "Lengths", *, random: bool) -> "Plans":
-    from kvtier_operator.cli.load import load_resources  # noqa: PLC0415 - after the model has been made
-    from kvtier_operator.cli.observe import observe  # noqa: PLC0415 - as above
+    from kvtier_operator.cli.inputs.load import load_resources  # noqa: PLC0415 - after the model has been made
+    from kvtier_operator.cli.inputs.observe import observe  # noqa: PLC0415 - as above
     from kvtier_operator.planning.kv_cache.resolve import resolve_geometry  # noqa: PLC0415 - as above
     from kvtier_operator.runtime.demo.acts import Plans  # noqa: PLC0415 - as above
-    from kvtier_operator.runtime.demo.routing_load import RoutingLoad  # noqa: PLC0415 - as above
+    from kvtier_operator.runtime.demo.routing_act.load import RoutingLoad  # noqa: PLC0415 - as above
     from kvtier_operator.runtime.demo.setup import (  # noqa: PLC0415 - as above
         RESOURCE_PATH,
         fitted,
@@ -147,7 +147,7 @@ def _plans(folder: Path, lengths: "Lengths", *, random: bool) -> "Plans":
 
 def _accepted(resource: "KVCacheTier", observed: "Observed") -> "Plan":
     """The plan; ends the program where a check rejects it."""
-    from kvtier_operator.cli.verdicts import refusals  # noqa: PLC0415 - as above
+    from kvtier_operator.cli.text.verdicts import refusals  # noqa: PLC0415 - as above
     from kvtier_operator.planning.planner import make_plan  # noqa: PLC0415 - as above
     from kvtier_operator.runtime.demo.setup import RESOURCE_PATH  # noqa: PLC0415 - as above
     from kvtier_operator.runtime.runnable import Abilities, why_not  # noqa: PLC0415 - as above

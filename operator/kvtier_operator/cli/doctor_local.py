@@ -4,9 +4,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from kvtier_operator.cli.load import load
-from kvtier_operator.cli.naming import naming
-from kvtier_operator.cli.observe import observe
+from kvtier_operator.cli.inputs.load import load
+from kvtier_operator.cli.inputs.naming import naming
+from kvtier_operator.cli.inputs.observe import observe
 from kvtier_operator.doctor.examine import examine
 from kvtier_operator.doctor.verdict import Place, Verdict
 from kvtier_operator.planning.plan import Outcome, Plan

@@ -8,7 +8,7 @@ from typing import Final, cast
 
 import click
 
-from kvtier_operator.cli.summaries import SUMMARIES
+from kvtier_operator.cli.text.summaries import SUMMARIES
 from kvtier_operator.errors import InvalidInputError, KvtierError
 from kvtier_operator.extras import missing_package
 

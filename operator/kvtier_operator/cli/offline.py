@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from kvtier_operator.cli import options
+from kvtier_operator.cli.inputs import options
 from kvtier_operator.errors import RuntimeFailedError
 
 if TYPE_CHECKING:
@@ -70,8 +70,8 @@ def offline(  # noqa: PLR0913 - one parameter an option
 
 
 def _random_model() -> Path:
-    from kvtier_operator.runtime.demo.corpus import corpus  # noqa: PLC0415 - only without a model
-    from kvtier_operator.runtime.demo.model import ModelShape, cache_folder, random_model  # noqa: PLC0415
+    from kvtier_operator.runtime.demo.workload.corpus import corpus  # noqa: PLC0415 - only without a model
+    from kvtier_operator.runtime.demo.workload.model import ModelShape, cache_folder, random_model  # noqa: PLC0415
 
     return random_model(ModelShape(), corpus(), cache_folder(), lambda step: click.echo(step, err=True))
 
@@ -84,8 +84,8 @@ def _plans(model: Path, num_prompts: int, num_tokens: int) -> "dict[str, Plan]":
     """
     from kvtier_operator.api.parse import parse_resource  # noqa: PLC0415 - after the model has been made
     from kvtier_operator.api.resource import Backend  # noqa: PLC0415 - as above
-    from kvtier_operator.cli.load import load_resources  # noqa: PLC0415 - as above
-    from kvtier_operator.cli.observe import observe  # noqa: PLC0415 - as above
+    from kvtier_operator.cli.inputs.load import load_resources  # noqa: PLC0415 - as above
+    from kvtier_operator.cli.inputs.observe import observe  # noqa: PLC0415 - as above
     from kvtier_operator.planning.kv_cache.resolve import resolve_geometry  # noqa: PLC0415 - as above
     from kvtier_operator.planning.planner import make_plan  # noqa: PLC0415 - as above
     from kvtier_operator.runtime.demo.setup import RESOURCE_PATH, fitted  # noqa: PLC0415 - as above

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from kvtier_operator.cli import options
+from kvtier_operator.cli.inputs import options
 from kvtier_operator.cli.main import EXIT_REJECTED
 
 if TYPE_CHECKING:
@@ -49,10 +49,10 @@ def plan(  # noqa: PLR0913 - one parameter an option
     Exit status: 0 fine, 1 rejected by a check (the report says which) or a route hidden by another one,
     2 bad input.
     """
-    from kvtier_operator.cli.load import load  # noqa: PLC0415 - help needs none of it
-    from kvtier_operator.cli.naming import naming  # noqa: PLC0415 - as above
-    from kvtier_operator.cli.observe import observe  # noqa: PLC0415 - as above
-    from kvtier_operator.cli.policy_file import policy_file  # noqa: PLC0415 - as above
+    from kvtier_operator.cli.inputs.load import load  # noqa: PLC0415 - help needs none of it
+    from kvtier_operator.cli.inputs.naming import naming  # noqa: PLC0415 - as above
+    from kvtier_operator.cli.inputs.observe import observe  # noqa: PLC0415 - as above
+    from kvtier_operator.cli.inputs.policy_file import policy_file  # noqa: PLC0415 - as above
     from kvtier_operator.planning.planner import make_plan  # noqa: PLC0415 - as above
     from kvtier_operator.planning.policy.limits import OwnerPolicy  # noqa: PLC0415 - as above
 
@@ -71,12 +71,12 @@ def plan(  # noqa: PLR0913 - one parameter an option
             plans.append(make_plan(resource, replace(observed, policy=limits)))
         sources.append(source)
     if namespace is not None:
-        from kvtier_operator.cli.namespace import against  # noqa: PLC0415 - loads the cluster's client
+        from kvtier_operator.cli.inputs.namespace import against  # noqa: PLC0415 - loads the cluster's client
 
         plans = against(namespace, plans)
     hidden = False
     if len(plans) > 1:
-        from kvtier_operator.cli.collisions import collisions  # noqa: PLC0415 - loads what routes need
+        from kvtier_operator.cli.inputs.collisions import collisions  # noqa: PLC0415 - loads what routes need
 
         for one in (found := collisions(zip(sources, plans, strict=True))):
             # of no report alone, so before them; a program reads one document there

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from kvtier_operator.cli import options
+from kvtier_operator.cli.inputs import options
 from kvtier_operator.cli.main import EXIT_REJECTED
 
 if TYPE_CHECKING:
@@ -23,11 +23,11 @@ def render(paths: tuple[str, ...], model_config: str | None, *, hub: bool, image
     Nothing is printed where a check refuses one of the resources, or where one's route would hide another's:
     standard error says why, exit code 1.
     """
-    from kvtier_operator.cli.collisions import collisions  # noqa: PLC0415 - help needs none of it
-    from kvtier_operator.cli.load import load  # noqa: PLC0415 - as above
-    from kvtier_operator.cli.naming import naming  # noqa: PLC0415 - as above
-    from kvtier_operator.cli.observe import observe  # noqa: PLC0415 - as above
-    from kvtier_operator.cli.verdicts import refusals  # noqa: PLC0415 - as above
+    from kvtier_operator.cli.inputs.collisions import collisions  # noqa: PLC0415 - help needs none of it
+    from kvtier_operator.cli.inputs.load import load  # noqa: PLC0415 - as above
+    from kvtier_operator.cli.inputs.naming import naming  # noqa: PLC0415 - as above
+    from kvtier_operator.cli.inputs.observe import observe  # noqa: PLC0415 - as above
+    from kvtier_operator.cli.text.verdicts import refusals  # noqa: PLC0415 - as above
     from kvtier_operator.planning.manifest import to_yaml  # noqa: PLC0415 - as above
     from kvtier_operator.planning.objects import build_objects  # noqa: PLC0415 - as above
     from kvtier_operator.planning.planner import make_plan  # noqa: PLC0415 - as above

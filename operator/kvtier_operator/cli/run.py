@@ -86,10 +86,10 @@ def run(  # noqa: PLR0913 - one parameter an option
 
 def _plan(path: str, model: Path | None, log_dir: Path | None) -> "Plan":
     """The one Plan to run; ends the program where a check rejects it or this machine cannot run it."""
-    from kvtier_operator.cli.load import load  # noqa: PLC0415 - help needs none of it
-    from kvtier_operator.cli.naming import naming  # noqa: PLC0415 - as above
-    from kvtier_operator.cli.observe import observe  # noqa: PLC0415 - as above
-    from kvtier_operator.cli.verdicts import remarks  # noqa: PLC0415 - as above
+    from kvtier_operator.cli.inputs.load import load  # noqa: PLC0415 - help needs none of it
+    from kvtier_operator.cli.inputs.naming import naming  # noqa: PLC0415 - as above
+    from kvtier_operator.cli.inputs.observe import observe  # noqa: PLC0415 - as above
+    from kvtier_operator.cli.text.verdicts import remarks  # noqa: PLC0415 - as above
     from kvtier_operator.planning.planner import make_plan  # noqa: PLC0415 - as above
     from kvtier_operator.runtime.runnable import Abilities, why_not  # noqa: PLC0415 - as above
 

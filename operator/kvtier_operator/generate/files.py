@@ -3,8 +3,8 @@
 from pathlib import Path
 from typing import Final
 
-from kvtier_operator.api.crd import CRD_NAME, crd, openapi_schema
-from kvtier_operator.api.reference import reference
+from kvtier_operator.api.schema.crd import CRD_NAME, crd, openapi_schema
+from kvtier_operator.api.schema.reference import reference
 from kvtier_operator.generate.chart import chart_files
 from kvtier_operator.generate.manifests import base_files, static_files
 from kvtier_operator.generate.notice import notice

@@ -3,15 +3,15 @@
 from pathlib import Path
 from typing import Any, Final
 
-from kvtier_operator.cli.load import load_resources
+from kvtier_operator.cli.inputs.load import load_resources
 from kvtier_operator.errors import InvalidInputError, Problem
 from kvtier_operator.generate.notice import notice
 from kvtier_operator.generate.rules_text import rules_text
 from kvtier_operator.generate.yaml_text import Below, Text, yaml_text
 from kvtier_operator.install import install_objects
-from kvtier_operator.install.prometheus_rule import prometheus_rule
-from kvtier_operator.install.rules import CLUSTER, NAMESPACED, PICKER_LEADER_ELECTION, PICKERS
-from kvtier_operator.install.service_monitor import service_monitor
+from kvtier_operator.install.monitoring.prometheus_rule import prometheus_rule
+from kvtier_operator.install.monitoring.service_monitor import service_monitor
+from kvtier_operator.install.rbac.rules import CLUSTER, NAMESPACED, PICKER_LEADER_ELECTION, PICKERS
 from kvtier_operator.install.settings import Install
 from kvtier_operator.planning.manifest import to_yaml
 from kvtier_operator.planning.objects import build_objects

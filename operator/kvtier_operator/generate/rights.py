@@ -5,15 +5,15 @@ from pathlib import Path
 from typing import Final
 
 from kvtier_operator.generate.notice import notice
-from kvtier_operator.install.powers import POWERS
-from kvtier_operator.install.rules import CLUSTER, NAMESPACED, PICKER_LEADER_ELECTION, PICKERS, Rule
+from kvtier_operator.install.admission.powers import POWERS
+from kvtier_operator.install.rbac.rules import CLUSTER, NAMESPACED, PICKER_LEADER_ELECTION, PICKERS, Rule
 
 _PAGE: Final = Path(__file__).with_name("rights.md")
 
 
 def rights_page() -> str:
     """The whole page."""
-    return f"<!-- {notice('operator/kvtier_operator/install/rules.py')} -->\n" + _PAGE.read_text(
+    return f"<!-- {notice('operator/kvtier_operator/install/rbac/rules.py')} -->\n" + _PAGE.read_text(
         encoding="utf-8"
     ).format(
         namespaced=_table(NAMESPACED),

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from kvtier_operator.install.rules import Rule
+from kvtier_operator.install.rbac.rules import Rule
 
 
 def rules_text(rules: Iterable[Rule]) -> str:

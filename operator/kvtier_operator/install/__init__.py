@@ -2,16 +2,16 @@
 
 from typing import Any
 
-from kvtier_operator.install.admission_policy import admission_policy, admission_policy_binding
-from kvtier_operator.install.cluster_role import cluster_role
-from kvtier_operator.install.cluster_role_binding import cluster_role_binding
+from kvtier_operator.install.admission.admission_policy import admission_policy, admission_policy_binding
 from kvtier_operator.install.deployment import deployment
 from kvtier_operator.install.namespace import namespace
-from kvtier_operator.install.rules import CLUSTER, NAMESPACED, PICKER_LEADER_ELECTION, PICKERS
+from kvtier_operator.install.rbac.cluster_role import cluster_role
+from kvtier_operator.install.rbac.cluster_role_binding import cluster_role_binding
+from kvtier_operator.install.rbac.rules import CLUSTER, NAMESPACED, PICKER_LEADER_ELECTION, PICKERS
+from kvtier_operator.install.rbac.service_account import service_account
+from kvtier_operator.install.rbac.user_roles import edit_role, view_role
 from kvtier_operator.install.service import service
-from kvtier_operator.install.service_account import service_account
 from kvtier_operator.install.settings import Install
-from kvtier_operator.install.user_roles import edit_role, view_role
 
 
 def install_objects(install: Install) -> tuple[dict[str, Any], ...]:

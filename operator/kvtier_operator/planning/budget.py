@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from kvtier_operator.api.engine import Device
-from kvtier_operator.api.quantity import parse_bytes
+from kvtier_operator.api.formats.quantity import parse_bytes
 from kvtier_operator.api.resource import Spec
 from kvtier_operator.planning.geometry import Geometry
 from kvtier_operator.planning.plan import BackendPlan, Budget, BudgetLine, Tiers

@@ -13,8 +13,8 @@ import click
 
 from kvtier_operator.errors import InvalidInputError, KvtierError
 from kvtier_operator.extras import missing_package
-from kvtier_operator.reconcile.given_by import given_by
 from kvtier_operator.reconcile.logs import set_up_logs
+from kvtier_operator.reconcile.option_source import given_by
 
 _LOG: Final = logging.getLogger(__name__)
 _PORT: Final = click.IntRange(1, 65535)

@@ -13,7 +13,7 @@ from tests.cluster.harness.providers.provider import Ability, Cluster, Provider
 from tests.cluster.harness.shipped import shipped_account
 from tests.cluster.harness.tools import Say
 
-from kvtier_operator.api.crd import crd
+from kvtier_operator.api.schema.crd import crd
 
 
 @pytest.fixture(scope="session")

@@ -16,11 +16,11 @@ from tests.cluster.harness.connection import AT_A_TIME
 from tests.cluster.harness.tools import Say
 
 from kvtier_operator.planning.observed import Observed
+from kvtier_operator.reconcile.api_server.kinds import BY_NAME, TIER, Ref
 from kvtier_operator.reconcile.apply.desired import Wanted
 from kvtier_operator.reconcile.apply.diff import diff
-from kvtier_operator.reconcile.apply.kinds import BY_NAME, TIER, Ref
-from kvtier_operator.reconcile.cache.children import Children
-from kvtier_operator.reconcile.cache.tiers import Key, Tiers
+from kvtier_operator.reconcile.cache.live_objects import Children
+from kvtier_operator.reconcile.cache.resources import Key, Tiers
 from kvtier_operator.reconcile.loop.planning import View, plan_tier
 
 _LATE_S: Final = 0.1

@@ -16,8 +16,8 @@ from tests.cluster.harness.locked import locked
 from tests.cluster.harness.tools import Say, cache_folder
 from tests.cluster.harness.vllm_packages import vllm_packages
 
-from kvtier_operator.runtime.demo.corpus import corpus
-from kvtier_operator.runtime.demo.model import ModelShape, random_model
+from kvtier_operator.runtime.demo.workload.corpus import corpus
+from kvtier_operator.runtime.demo.workload.model import ModelShape, random_model
 
 HUB: Final = "/opt/kvtier-engine/hub"
 VLLM_PACKAGES: Final = "/opt/kvtier-engine/site-packages"

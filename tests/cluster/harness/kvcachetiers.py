@@ -5,8 +5,8 @@ from typing import Any
 
 from kubernetes import client
 
-from kvtier_operator.api.crd import PLURAL
 from kvtier_operator.api.resource import GROUP, VERSION
+from kvtier_operator.api.schema.crd import PLURAL
 
 Document = dict[str, Any]
 

@@ -12,8 +12,8 @@ from tests.cluster.harness.control_plane import ControlPlane
 from tests.cluster.harness.places import CHART, OPERATOR, ROOT, SYSTEM
 from tests.cluster.install.authorizer import may
 
-from kvtier_operator.cli.yaml_documents import read_documents
-from kvtier_operator.install.rules import CLUSTER, NAMESPACED, PICKER_LEADER_ELECTION, PICKERS
+from kvtier_operator.cli.inputs.yaml_documents import read_documents
+from kvtier_operator.install.rbac.rules import CLUSTER, NAMESPACED, PICKER_LEADER_ELECTION, PICKERS
 
 GOLDEN = sorted((ROOT / "tests" / "unit" / "operator" / "golden" / "output").glob("*/objects.yaml"))
 UNPUBLISHED = {"networking.gke.io/v1", "monitoring.googleapis.com/v1"}

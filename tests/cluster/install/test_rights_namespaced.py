@@ -9,7 +9,7 @@ from tests.cluster.harness.commands import Command
 from tests.cluster.harness.places import CHART, OPERATOR
 from tests.cluster.install.authorizer import may
 
-from kvtier_operator.install.rules import CLUSTER, NAMESPACED, PICKER_LEADER_ELECTION, PICKERS
+from kvtier_operator.install.rbac.rules import CLUSTER, NAMESPACED, PICKER_LEADER_ELECTION, PICKERS
 
 SERVED = ("models", "staging")
 

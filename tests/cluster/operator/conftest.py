@@ -15,7 +15,7 @@ from tests.cluster.harness.shipped import shipped_account
 from tests.cluster.harness.tools import Say
 from tests.cluster.operator.world import World, create_namespace
 
-from kvtier_operator.api.crd import crd
+from kvtier_operator.api.schema.crd import crd
 
 _LOG_LINES = 30
 _NUMBERS = count(1)

@@ -16,8 +16,8 @@ from tests.cluster.operator.world import DEADLINE_S, create_namespace
 from kvtier_operator.reconcile.api_server.answer import MOST_BYTES
 from kvtier_operator.reconcile.api_server.client import Api
 from kvtier_operator.reconcile.api_server.errors import TooLargeError
-from kvtier_operator.reconcile.apply.kinds import BY_NAME, Ref
-from kvtier_operator.reconcile.apply.taken import Taken
+from kvtier_operator.reconcile.api_server.kinds import BY_NAME, Ref
+from kvtier_operator.reconcile.apply.ownership import Taken
 from kvtier_operator.reconcile.cache.reflector import Place, Reflector
 
 _KIND = "ConfigMap"

@@ -9,8 +9,8 @@ from kubernetes.dynamic.exceptions import NotFoundError
 from tests.cases.routes import parent_status
 from tests.cluster.harness.shipped import RESTRICTED
 
-from kvtier_operator.api.crd import PLURAL
 from kvtier_operator.api.resource import GROUP, VERSION
+from kvtier_operator.api.schema.crd import PLURAL
 
 Document = dict[str, Any]
 DEADLINE_S: Final = 20

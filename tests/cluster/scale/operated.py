@@ -20,7 +20,7 @@ from tests.cluster.harness.tools import Say
 from tests.cluster.scale import fleet
 from tests.cluster.scale.following import follow_until
 
-from kvtier_operator.api.crd import crd
+from kvtier_operator.api.schema.crd import crd
 
 _TIERS: Final = collection("KVCacheTier")
 _NODES: Final = 10

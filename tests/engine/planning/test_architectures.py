@@ -6,8 +6,7 @@ from typing import Final
 
 import pytest
 
-from kvtier_operator.generate.files import ROOT
-from kvtier_operator.generate.model_architectures import (
+from kvtier_operator.generate.engine_data.architectures import (
     ADDED_IN_33,
     ADDED_TO_LIBRARY_IN_33,
     PATH,
@@ -15,6 +14,7 @@ from kvtier_operator.generate.model_architectures import (
     own_architectures,
     removed_architectures,
 )
+from kvtier_operator.generate.files import ROOT
 
 pytestmark = [pytest.mark.engine, pytest.mark.filterwarnings("ignore")]
 

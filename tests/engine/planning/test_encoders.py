@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from kvtier_operator.generate.engine_data.encoders import PATH, encoder_types, encoders
 from kvtier_operator.generate.files import ROOT
-from kvtier_operator.generate.model_encoders import PATH, encoder_types, encoders
 
 pytestmark = [pytest.mark.engine, pytest.mark.filterwarnings("ignore")]
 

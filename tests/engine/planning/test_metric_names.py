@@ -6,7 +6,7 @@ Those that every engine exposes from its start are compared with a running one's
 import pytest
 from tests.cases.monitoring import read_metrics
 
-from kvtier_operator.reconcile.facts.engine_tokens import READ
+from kvtier_operator.reconcile.observe.engine_metrics import READ
 from kvtier_operator.runtime.metrics import _CPU_CACHED_TOKENS, _DISK_CACHED_TOKENS
 
 pytestmark = [pytest.mark.engine, pytest.mark.filterwarnings("ignore")]

@@ -4,8 +4,8 @@ import json
 
 import pytest
 
+from kvtier_operator.generate.engine_data.defaults import PATH, model_defaults
 from kvtier_operator.generate.files import ROOT
-from kvtier_operator.generate.model_defaults import PATH, model_defaults
 
 # Types that the newer minor has another class for, or none.
 _READ_OTHERWISE = {"medusa", "mlp_speculator", "muse_glimmer_assistant", "muse_glimmer_text", "step3p5"}

@@ -14,7 +14,7 @@ TARGETS: Final = {
     "resource": (
         "kvtier_operator.api",
         "kvtier_operator.planning",
-        "kvtier_operator.cli.yaml_documents",
+        "kvtier_operator.cli.inputs.yaml_documents",
         "yaml",
     ),
 }

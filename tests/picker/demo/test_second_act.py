@@ -15,12 +15,12 @@ from kvtier_operator.errors import RuntimeFailedError
 from kvtier_operator.planning.observed import Observed
 from kvtier_operator.planning.plan import Plan
 from kvtier_operator.planning.planner import make_plan
-from kvtier_operator.runtime.demo import routing
-from kvtier_operator.runtime.demo.model import ModelShape, model_config
-from kvtier_operator.runtime.demo.routing import RoutingQuestions, run_routing
-from kvtier_operator.runtime.demo.routing_load import RoutingLoad
-from kvtier_operator.runtime.demo.routing_result import Way
+from kvtier_operator.runtime.demo.routing_act import run
+from kvtier_operator.runtime.demo.routing_act.load import RoutingLoad
+from kvtier_operator.runtime.demo.routing_act.result import Way
+from kvtier_operator.runtime.demo.routing_act.run import RoutingQuestions, run_routing
 from kvtier_operator.runtime.demo.setup import RESOURCE_PATH, fitted_for_routing
+from kvtier_operator.runtime.demo.workload.model import ModelShape, model_config
 from kvtier_operator.runtime.session import RunOptions
 
 PROGRAM = (sys.executable, str(Path(__file__).with_name("engine_program.py")))
@@ -43,7 +43,7 @@ def asked() -> RoutingQuestions:
 async def test_three_ways_are_measured_and_the_picker_chose_in_the_last(
     plan: Plan, asked: RoutingQuestions, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(routing, "RunOptions", partial(RunOptions, program=PROGRAM))
+    monkeypatch.setattr(run, "RunOptions", partial(RunOptions, program=PROGRAM))
     said = io.StringIO()
     result = await run_routing(plan, tmp_path, asked, tmp_path / "logs", Console(file=said, width=200))
     assert (result.load.groups, result.load.prompts_per_group) == (GROUPS, QUESTIONS)
@@ -61,6 +61,6 @@ async def test_an_engine_that_ends_ends_the_act_and_says_why(
     plan: Plan, asked: RoutingQuestions, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     program = (sys.executable, "-c", "raise SystemExit('no such model')")
-    monkeypatch.setattr(routing, "RunOptions", partial(RunOptions, program=program))
+    monkeypatch.setattr(run, "RunOptions", partial(RunOptions, program=program))
     with pytest.raises(RuntimeFailedError, match="while it was starting; its log says:\n  no such model"):
         await run_routing(plan, tmp_path, asked, tmp_path / "logs", Console(file=io.StringIO()))

@@ -18,9 +18,9 @@ from kvtier_operator.planning.plan import Outcome, Plan
 from kvtier_operator.planning.planner import make_plan
 from kvtier_operator.planning.report.explain import explain
 from kvtier_operator.planning.units import GIB
-from kvtier_operator.reconcile.status.accepted import accepted
-from kvtier_operator.reconcile.status.budget_fits import budget_fits
-from kvtier_operator.reconcile.status.nodes_fit import nodes_fit_condition
+from kvtier_operator.reconcile.status.conditions.accepted import accepted
+from kvtier_operator.reconcile.status.conditions.budget_fits import budget_fits
+from kvtier_operator.reconcile.status.conditions.nodes_fit import nodes_fit_condition
 
 KUBERNETES = DOCS / "user-guide/kubernetes.md"
 GUIDE = DOCS / "user-guide/from-the-llm-d-guide.md"

@@ -13,9 +13,9 @@ from kvtier_operator.reconcile.api_server import errors
 FAILURES = DOCS / "operations/failure-modes.md"
 _CODE = ROOT / "operator" / "kvtier_operator"
 _SOURCES = (
-    *(_CODE / "reconcile" / "status").glob("*.py"),
+    *(_CODE / "reconcile" / "status").rglob("*.py"),
     *(_CODE / "reconcile" / "facts").glob("*.py"),
-    _CODE / "reconcile" / "apply.py",
+    _CODE / "reconcile" / "apply" / "apply.py",
     *(_CODE / "planning" / "nodes").glob("*.py"),
     *(_CODE / "planning" / "namespace").glob("*.py"),
     *(_CODE / "planning" / "checks").glob("allowed_*.py"),

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from tests.unit.docs.pages import DOCS, quoted, rows
 
-from kvtier_operator.api.crd import Schema, crd
+from kvtier_operator.api.schema.crd import Schema, crd
 
 
 def _free(node: Schema, path: str) -> Iterator[str]:

@@ -3,7 +3,7 @@
 import json
 from typing import Any, Final
 
-from kvtier_operator.api.crd import openapi_schema
+from kvtier_operator.api.schema.crd import openapi_schema
 from kvtier_operator.generate.chart.values import SOURCE, Values
 from kvtier_operator.generate.notice import notice
 

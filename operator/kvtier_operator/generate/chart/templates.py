@@ -4,25 +4,25 @@ import json
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from kvtier_operator.api.crd import crd
+from kvtier_operator.api.schema.crd import crd
 from kvtier_operator.generate.notice import notice
 from kvtier_operator.generate.rules_text import rules_text
 from kvtier_operator.generate.yaml_text import Below, Inline, Text, With, yaml_text
-from kvtier_operator.install.admission_policy import admission_policy, admission_policy_binding
-from kvtier_operator.install.cluster_role import cluster_role
-from kvtier_operator.install.cluster_role_binding import cluster_role_binding
+from kvtier_operator.install.admission.admission_policy import admission_policy, admission_policy_binding
 from kvtier_operator.install.deployment import deployment
+from kvtier_operator.install.monitoring.prometheus_rule import prometheus_rule
+from kvtier_operator.install.monitoring.service_monitor import service_monitor
 from kvtier_operator.install.network_policy import network_policy
 from kvtier_operator.install.pod_disruption_budget import pod_disruption_budget
-from kvtier_operator.install.prometheus_rule import prometheus_rule
-from kvtier_operator.install.role import role
-from kvtier_operator.install.role_binding import role_binding
-from kvtier_operator.install.rules import CLUSTER, NAMESPACED, PICKER_LEADER_ELECTION, PICKERS
+from kvtier_operator.install.rbac.cluster_role import cluster_role
+from kvtier_operator.install.rbac.cluster_role_binding import cluster_role_binding
+from kvtier_operator.install.rbac.role import role
+from kvtier_operator.install.rbac.role_binding import role_binding
+from kvtier_operator.install.rbac.rules import CLUSTER, NAMESPACED, PICKER_LEADER_ELECTION, PICKERS
+from kvtier_operator.install.rbac.service_account import service_account
+from kvtier_operator.install.rbac.user_roles import AGGREGATE, edit_role, view_role
 from kvtier_operator.install.service import service
-from kvtier_operator.install.service_account import service_account
-from kvtier_operator.install.service_monitor import service_monitor
 from kvtier_operator.install.settings import Install
-from kvtier_operator.install.user_roles import AGGREGATE, edit_role, view_role
 from kvtier_operator.planning.policy.limits import OwnerPolicy, policy_document
 
 # What stands in the objects of install/ and what in its place in the chart.

@@ -4,7 +4,7 @@ from typing import Annotated, Any, Final
 
 from pydantic import Field
 
-from kvtier_operator.api.dns_names import LABEL
+from kvtier_operator.api.formats.dns_names import LABEL
 from kvtier_operator.generate.chart.image_values import Global, Image, Images
 from kvtier_operator.generate.chart.model import ChartModel
 from kvtier_operator.generate.chart.policy_values import OwnerLimits

@@ -8,7 +8,7 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final
 
-from kvtier_operator.api.complaints import shown
+from kvtier_operator.api.schema.complaints import shown
 from kvtier_operator.planning.model_shape.config.architectures import (
     refuse_removed,
     refuse_states_of_the_library,

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from kvtier_operator.api.dns_names import LABEL, SUBDOMAIN
+from kvtier_operator.api.formats.dns_names import LABEL, SUBDOMAIN
 from kvtier_operator.api.router import HOST_PATTERN
 
 _FOLDER: Final = r"([^./][^/]*|\.[^./][^/]*|\.\.[^/]+)"

@@ -7,7 +7,7 @@ from typing import Final
 
 from pydantic.alias_generators import to_camel
 
-from kvtier_operator.api.complaints import shown
+from kvtier_operator.api.schema.complaints import shown
 from kvtier_operator.errors import InvalidInputError, Problem
 from kvtier_operator.planning.policy.entries import ENTRIES
 

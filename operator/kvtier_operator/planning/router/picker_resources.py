@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from kvtier_operator.api.quantity import parse_quantity
+from kvtier_operator.api.formats.quantity import parse_quantity
 from kvtier_operator.api.resource import Spec
 from kvtier_operator.api.router import Flavor
 from kvtier_operator.planning.plan import PickerResources, RouterEntries

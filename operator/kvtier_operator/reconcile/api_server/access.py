@@ -9,7 +9,7 @@ from typing import Final
 from kvtier_operator.errors import KvtierError
 from kvtier_operator.reconcile.api_server.client import Api
 from kvtier_operator.reconcile.api_server.errors import ForbiddenError, NotFoundError
-from kvtier_operator.reconcile.apply.kinds import TIER
+from kvtier_operator.reconcile.api_server.kinds import TIER
 
 _LOG: Final = logging.getLogger(__name__)
 _ASK_AGAIN_S: Final = 2.0

@@ -14,15 +14,15 @@ from kvtier_operator.reconcile.api_server.errors import (
     NamespaceTerminatingError,
     NotFoundError,
 )
+from kvtier_operator.reconcile.api_server.kinds import RUNNING
 from kvtier_operator.reconcile.apply.desired import Wanted
 from kvtier_operator.reconcile.apply.diff import Diff
-from kvtier_operator.reconcile.apply.kinds import RUNNING
-from kvtier_operator.reconcile.apply.surplus import without_surplus
-from kvtier_operator.reconcile.apply.taken import Taken
+from kvtier_operator.reconcile.apply.extra_keys import without_surplus
+from kvtier_operator.reconcile.apply.failure import Failure
+from kvtier_operator.reconcile.apply.ownership import Taken
 from kvtier_operator.reconcile.apply.writer import Writer
-from kvtier_operator.reconcile.cache.children import Children
+from kvtier_operator.reconcile.cache.live_objects import Children
 from kvtier_operator.reconcile.metrics import API_ERRORS
-from kvtier_operator.reconcile.status.failure import Failure
 
 _IMMUTABLE: Final = "field is immutable when `immutable` is set"
 """Said of a ConfigMap that somebody set so (k8s.io/kubernetes, pkg/apis/core/validation/validation.go)."""

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import orjson
 
-from kvtier_operator.reconcile.apply.kinds import BY_NAME, TIER, Kind, Ref, ref_of
+from kvtier_operator.reconcile.api_server.kinds import BY_NAME, TIER, Kind, Ref, ref_of
 
 APPLIED_HASH: Final = "kvtier.dev/applied-hash"
 """Annotation of a child: hash of what was applied. A field no longer wanted can be seen by it alone."""

@@ -3,10 +3,10 @@
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
+from kvtier_operator.reconcile.api_server.kinds import Ref
 from kvtier_operator.reconcile.apply.desired import Wanted
-from kvtier_operator.reconcile.apply.kinds import Ref
 from kvtier_operator.reconcile.apply.matching import says
-from kvtier_operator.reconcile.cache.child import Child
+from kvtier_operator.reconcile.cache.live_object import Child
 
 
 @dataclass(frozen=True, slots=True)

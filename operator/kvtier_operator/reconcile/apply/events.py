@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from kvtier_operator.reconcile.apply.kinds import TIER
+from kvtier_operator.reconcile.api_server.kinds import TIER
 
 _COMING_UP: Final = frozenset({"Progressing", "NotCreated", "NotPlanned", "NodesNotSeen"})
 """Reasons that are news only for what was fine before."""

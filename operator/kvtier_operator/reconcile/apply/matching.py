@@ -5,7 +5,7 @@ from decimal import Decimal
 from functools import lru_cache
 from typing import Any, Final
 
-from kvtier_operator.api.quantity import parse_quantity
+from kvtier_operator.api.formats.quantity import parse_quantity
 
 _NOTHING: Final[tuple[object, ...]] = (None, "", [], {})
 _KEYS: Final[Mapping[str, tuple[str, ...]]] = {

@@ -5,8 +5,8 @@ from typing import Any, Final
 import orjson
 
 from kvtier_operator.reconcile.api_server.client import APPLY, JSON_PATCH, MERGE_PATCH, Api, Request
+from kvtier_operator.reconcile.api_server.kinds import BY_NAME, EVENT, TIER, Ref
 from kvtier_operator.reconcile.apply.desired import Wanted
-from kvtier_operator.reconcile.apply.kinds import BY_NAME, EVENT, TIER, Ref
 from kvtier_operator.reconcile.metrics import API_WRITES
 
 FIELD_MANAGER: Final = "kvtier"

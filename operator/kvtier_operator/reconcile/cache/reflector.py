@@ -19,7 +19,7 @@ from kvtier_operator.reconcile.api_server.errors import (
     NotFoundError,
     TooLargeError,
 )
-from kvtier_operator.reconcile.loop.queue import backoff_s
+from kvtier_operator.reconcile.loop.work_queue import backoff_s
 
 _LOG: Final = logging.getLogger(__name__)
 _PAGE: Final = 50

@@ -8,9 +8,9 @@ from typing import Any
 from kvtier_operator.planning.objects.names import MANAGED_BY, MANAGED_BY_LABEL
 from kvtier_operator.planning.router.route_claims import Claim, Hidden, claim_of
 from kvtier_operator.planning.router.route_order import RouteOrder
-from kvtier_operator.reconcile.cache.children import KindSink
+from kvtier_operator.reconcile.cache.live_objects import KindSink
 from kvtier_operator.reconcile.cache.reflector import Place
-from kvtier_operator.reconcile.facts.parents import route_parents
+from kvtier_operator.reconcile.facts.gateway_parents import route_parents
 
 
 class Routes:

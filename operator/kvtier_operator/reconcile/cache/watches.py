@@ -13,9 +13,9 @@ from kvtier_operator.errors import KvtierError
 from kvtier_operator.planning.objects.names import MANAGED_BY, MANAGED_BY_LABEL
 from kvtier_operator.reconcile.api_server.client import Api
 from kvtier_operator.reconcile.api_server.errors import ForbiddenError, NotFoundError
-from kvtier_operator.reconcile.apply.kinds import BY_NAME, KINDS, NODE, POD, STORAGE_CLASS, Kind
-from kvtier_operator.reconcile.cache.bounds import Bounds, BoundSink
-from kvtier_operator.reconcile.cache.children import Children, KindSink
+from kvtier_operator.reconcile.api_server.kinds import BY_NAME, KINDS, NODE, POD, STORAGE_CLASS, Kind
+from kvtier_operator.reconcile.cache.live_objects import Children, KindSink
+from kvtier_operator.reconcile.cache.namespace_limits import Bounds, BoundSink
 from kvtier_operator.reconcile.cache.nodes import Nodes
 from kvtier_operator.reconcile.cache.pods import Pods, PodSink
 from kvtier_operator.reconcile.cache.reflector import Reflector, Sink

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from kvtier_operator.api.dns_names import SUBDOMAIN
+from kvtier_operator.api.formats.dns_names import SUBDOMAIN
 from kvtier_operator.planning.objects.engine.doctor import NAME as DOCTOR_NAME
 
 _IDLE: Final = frozenset({"ContainerCreating", "PodInitializing", ""})

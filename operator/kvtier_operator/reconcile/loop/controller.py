@@ -9,21 +9,21 @@ from typing import Any, Final
 from kvtier_operator.reconcile.api_server.client import Api
 from kvtier_operator.reconcile.apply.apply import Applier
 from kvtier_operator.reconcile.apply.writer import Writer
-from kvtier_operator.reconcile.cache.bounds import Bounds
-from kvtier_operator.reconcile.cache.children import Children
+from kvtier_operator.reconcile.cache.live_objects import Children
+from kvtier_operator.reconcile.cache.namespace_limits import Bounds
 from kvtier_operator.reconcile.cache.nodes import Nodes
 from kvtier_operator.reconcile.cache.pods import Pods
+from kvtier_operator.reconcile.cache.resources import UNKNOWN, Key, Tiers, key_of
 from kvtier_operator.reconcile.cache.routes import Routes
-from kvtier_operator.reconcile.cache.tiers import UNKNOWN, Key, Tiers, key_of
 from kvtier_operator.reconcile.cache.watches import Watches
-from kvtier_operator.reconcile.facts.engines import Engines
-from kvtier_operator.reconcile.facts.hub import Hub
-from kvtier_operator.reconcile.facts.model_configs import ModelConfigs
 from kvtier_operator.reconcile.loop.clock import Clock
 from kvtier_operator.reconcile.loop.dispatch import Dispatcher
-from kvtier_operator.reconcile.loop.failed_rounds import FailedRounds
+from kvtier_operator.reconcile.loop.failure_reporter import FailedRounds
 from kvtier_operator.reconcile.loop.reconciler import Reconciler
 from kvtier_operator.reconcile.metrics import RESOURCES
+from kvtier_operator.reconcile.observe.engine_observer import Engines
+from kvtier_operator.reconcile.observe.hub import Hub
+from kvtier_operator.reconcile.observe.model_configs import ModelConfigs
 from kvtier_operator.reconcile.options import Options
 
 _LOG: Final = logging.getLogger(__name__)

@@ -10,8 +10,8 @@ from typing import Final
 
 from kvtier_operator.errors import KvtierError
 from kvtier_operator.reconcile.api_server.errors import ServerError, UnseenError
-from kvtier_operator.reconcile.cache.tiers import Key
-from kvtier_operator.reconcile.loop.queue import KeyedQueue
+from kvtier_operator.reconcile.cache.resources import Key
+from kvtier_operator.reconcile.loop.work_queue import KeyedQueue
 from kvtier_operator.reconcile.metrics import QUEUE_DEPTH, RECONCILE_SECONDS, RECONCILES
 
 _LOG: Final = logging.getLogger(__name__)

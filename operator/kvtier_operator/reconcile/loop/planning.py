@@ -18,11 +18,11 @@ from kvtier_operator.planning.observed import NOTHING_FOUND, EngineFindings, Obs
 from kvtier_operator.planning.plan import Plan, TierPlan
 from kvtier_operator.planning.planner import make_plan
 from kvtier_operator.reconcile.apply.desired import Wanted, wanted_objects
-from kvtier_operator.reconcile.cache.tiers import Key, Tier
-from kvtier_operator.reconcile.loop.planned import Planned
-from kvtier_operator.reconcile.status.accepted import accepted, not_valid
-from kvtier_operator.reconcile.status.budget_fits import budget_fits, no_budget
-from kvtier_operator.reconcile.status.nodes_fit import no_pod, nodes_fit_condition, nodes_not_seen
+from kvtier_operator.reconcile.cache.resources import Key, Tier
+from kvtier_operator.reconcile.loop.cached_plan import Planned
+from kvtier_operator.reconcile.status.conditions.accepted import accepted, not_valid
+from kvtier_operator.reconcile.status.conditions.budget_fits import budget_fits, no_budget
+from kvtier_operator.reconcile.status.conditions.nodes_fit import no_pod, nodes_fit_condition, nodes_not_seen
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,29 +14,29 @@ from kvtier_operator.planning.pod.image_source import ImageSource
 from kvtier_operator.planning.policy.limits import OwnerPolicy
 from kvtier_operator.reconcile.api_server.client import METADATA_ONLY, Api
 from kvtier_operator.reconcile.api_server.errors import NotFoundError, UnseenError
+from kvtier_operator.reconcile.api_server.kinds import BY_NAME, TIER, Ref
 from kvtier_operator.reconcile.apply.apply import NAMESPACE_TERMINATING, Applier, Outcome
 from kvtier_operator.reconcile.apply.desired import Wanted
 from kvtier_operator.reconcile.apply.diff import diff, is_settled
 from kvtier_operator.reconcile.apply.events import event, transitions
-from kvtier_operator.reconcile.apply.kinds import BY_NAME, TIER, Ref
 from kvtier_operator.reconcile.apply.writer import Writer
-from kvtier_operator.reconcile.cache.child import Child
-from kvtier_operator.reconcile.cache.children import Children
+from kvtier_operator.reconcile.cache.live_object import Child
+from kvtier_operator.reconcile.cache.live_objects import Children
 from kvtier_operator.reconcile.cache.pods import Pods
+from kvtier_operator.reconcile.cache.resources import Key, Tier, Tiers
 from kvtier_operator.reconcile.cache.routes import Routes
-from kvtier_operator.reconcile.cache.tiers import Key, Tier, Tiers
 from kvtier_operator.reconcile.cache.watches import Watches
 from kvtier_operator.reconcile.facts.deployment import DeploymentFacts
-from kvtier_operator.reconcile.facts.engines import Engines
-from kvtier_operator.reconcile.facts.model_configs import ModelConfigs, waits
-from kvtier_operator.reconcile.facts.sighting import from_status, hash_engine
+from kvtier_operator.reconcile.loop.cached_plan import Planned
 from kvtier_operator.reconcile.loop.clock import Clock
 from kvtier_operator.reconcile.loop.dispatch import Result
-from kvtier_operator.reconcile.loop.planned import Planned
 from kvtier_operator.reconcile.loop.planning import View, plan_tier
+from kvtier_operator.reconcile.observe.engine_observation import from_status, hash_engine
+from kvtier_operator.reconcile.observe.engine_observer import Engines
+from kvtier_operator.reconcile.observe.model_configs import ModelConfigs, waits
 from kvtier_operator.reconcile.status.build import StatusInput, build_status
-from kvtier_operator.reconcile.status.route import Route
-from kvtier_operator.reconcile.status.unserved import Unserved, unserved
+from kvtier_operator.reconcile.status.route_state import Route
+from kvtier_operator.reconcile.status.unserved_kinds import Unserved, unserved
 
 _LOG: Final = logging.getLogger(__name__)
 

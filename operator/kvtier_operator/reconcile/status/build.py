@@ -5,19 +5,19 @@ from dataclasses import dataclass
 from typing import Any
 
 from kvtier_operator.planning.objects.names import Component
+from kvtier_operator.reconcile.apply.failure import Failure
 from kvtier_operator.reconcile.facts.deployment import DeploymentFacts
 from kvtier_operator.reconcile.facts.pod import PodTrouble
-from kvtier_operator.reconcile.loop.planned import Planned
-from kvtier_operator.reconcile.status.budget_fits import with_engines
+from kvtier_operator.reconcile.loop.cached_plan import Planned
 from kvtier_operator.reconcile.status.condition import condition_of
-from kvtier_operator.reconcile.status.engines_ready import engines_ready
-from kvtier_operator.reconcile.status.failure import Failure
+from kvtier_operator.reconcile.status.conditions.budget_fits import with_engines
+from kvtier_operator.reconcile.status.conditions.engines_ready import engines_ready
+from kvtier_operator.reconcile.status.conditions.ready import ready
+from kvtier_operator.reconcile.status.conditions.router_ready import router_ready
 from kvtier_operator.reconcile.status.not_created import with_cause
-from kvtier_operator.reconcile.status.ready import ready
-from kvtier_operator.reconcile.status.route import Route
-from kvtier_operator.reconcile.status.router_ready import router_ready
+from kvtier_operator.reconcile.status.route_state import Route
 from kvtier_operator.reconcile.status.tiers_in_use import tiers_in_use
-from kvtier_operator.reconcile.status.unserved import Unserved
+from kvtier_operator.reconcile.status.unserved_kinds import Unserved
 from kvtier_operator.reconcile.status.verdict import Verdict
 
 Status = dict[str, Any]

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
-from kvtier_operator.reconcile.status.failure import Failure
+from kvtier_operator.reconcile.apply.failure import Failure
 from kvtier_operator.reconcile.status.verdict import Verdict, fails
 
 _REASON: Final = "NotCreated"

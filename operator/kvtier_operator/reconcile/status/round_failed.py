@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from kvtier_operator.errors import KvtierError
-from kvtier_operator.reconcile.status import ready
 from kvtier_operator.reconcile.status.condition import condition_of
+from kvtier_operator.reconcile.status.conditions import ready
 from kvtier_operator.reconcile.status.verdict import Verdict, unknown
 
 REASON: Final = "RoundFailed"

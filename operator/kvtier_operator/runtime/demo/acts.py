@@ -8,12 +8,12 @@ from typing import Final
 from rich.console import Console
 
 from kvtier_operator.planning.plan import Plan
-from kvtier_operator.runtime.demo.lengths import Lengths
-from kvtier_operator.runtime.demo.measure import Questions
-from kvtier_operator.runtime.demo.result import DemoResult
-from kvtier_operator.runtime.demo.routing import RoutingQuestions, run_routing
-from kvtier_operator.runtime.demo.routing_result import RoutingResult
-from kvtier_operator.runtime.demo.run import Facts, run_demo
+from kvtier_operator.runtime.demo.routing_act.result import RoutingResult
+from kvtier_operator.runtime.demo.routing_act.run import RoutingQuestions, run_routing
+from kvtier_operator.runtime.demo.tier_act.measure import Questions
+from kvtier_operator.runtime.demo.tier_act.result import DemoResult
+from kvtier_operator.runtime.demo.tier_act.run import Facts, run_demo
+from kvtier_operator.runtime.demo.workload.lengths import Lengths
 
 # Of the whole time: its four engines take longer to start than the first act's two.
 _SECOND_ACT: Final = 1 / 2

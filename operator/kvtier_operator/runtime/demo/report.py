@@ -13,9 +13,9 @@ from kvtier_operator.planning.report.explain import explain
 from kvtier_operator.planning.report.fields import report
 from kvtier_operator.runtime.demo.acts import Measured
 from kvtier_operator.runtime.demo.plot import dot_plot, seconds
-from kvtier_operator.runtime.demo.result import DemoResult, Kind
-from kvtier_operator.runtime.demo.routing_result import RoutingResult, Way, title
-from kvtier_operator.runtime.demo.routing_result import rows as routing_rows
+from kvtier_operator.runtime.demo.routing_act.result import RoutingResult, Way, title
+from kvtier_operator.runtime.demo.routing_act.result import rows as routing_rows
+from kvtier_operator.runtime.demo.tier_act.result import DemoResult, Kind
 
 _MEANING: Final = {
     Kind.COLD: "every token computed",

@@ -7,8 +7,8 @@ from kvtier_operator.api.parse import parse_resource
 from kvtier_operator.api.resource import KVCacheTier
 from kvtier_operator.errors import RuntimeFailedError
 from kvtier_operator.planning.kv_cache.block_tokens import engine_block_tokens
-from kvtier_operator.runtime.demo.corpus import documents
-from kvtier_operator.runtime.demo.routing_load import ENGINES, RoutingLoad
+from kvtier_operator.runtime.demo.routing_act.load import ENGINES, RoutingLoad
+from kvtier_operator.runtime.demo.workload.corpus import documents
 
 RESOURCE_PATH: Final = Path(__file__).with_name("kvcachetier.yaml")
 DOCUMENTS: Final = 5

@@ -9,7 +9,7 @@ from tests.engine.planning.oracle.cases import MODELS, Case
 from tests.engine.planning.oracle.combinations import Combination
 
 from kvtier_operator.api.resource import KVCacheTier
-from kvtier_operator.cli.observe import observe
+from kvtier_operator.cli.inputs.observe import observe
 from kvtier_operator.errors import InvalidInputError
 from kvtier_operator.planning.observed import Observed
 from kvtier_operator.planning.plan import Outcome

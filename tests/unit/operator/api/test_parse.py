@@ -3,10 +3,10 @@ from tests.cases.kvcachetier import ACCEPTED, Document, document
 from tests.cases.refused import REFUSED, Refused
 from tests.cases.rules import RULES, RuleCase
 
-from kvtier_operator.api.crd import Schema, openapi_schema
-from kvtier_operator.api.forms import FORMS
+from kvtier_operator.api.formats.forms import FORMS
 from kvtier_operator.api.parse import parse_resource
-from kvtier_operator.api.spec_size import MOST_SPEC_BYTES, spec_size
+from kvtier_operator.api.schema.crd import Schema, openapi_schema
+from kvtier_operator.api.schema.spec_size import MOST_SPEC_BYTES, spec_size
 from kvtier_operator.errors import InvalidInputError
 
 

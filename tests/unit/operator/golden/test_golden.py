@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from tests.unit.operator.golden.written import must_be_written
 
-from kvtier_operator.cli.load import load_resources
+from kvtier_operator.cli.inputs.load import load_resources
 from kvtier_operator.planning.manifest import to_yaml
 from kvtier_operator.planning.objects import build_objects
 from kvtier_operator.planning.observed import Observed

@@ -5,15 +5,15 @@ import promql_parser
 import pytest
 
 from kvtier_operator.install import install_objects
+from kvtier_operator.install.monitoring.prometheus_rule import prometheus_rule
+from kvtier_operator.install.monitoring.service_monitor import service_monitor
 from kvtier_operator.install.network_policy import network_policy
 from kvtier_operator.install.pod_disruption_budget import pod_disruption_budget
-from kvtier_operator.install.prometheus_rule import prometheus_rule
-from kvtier_operator.install.role import role
-from kvtier_operator.install.role_binding import role_binding
-from kvtier_operator.install.rules import NAMESPACED
-from kvtier_operator.install.service_monitor import service_monitor
+from kvtier_operator.install.rbac.role import role
+from kvtier_operator.install.rbac.role_binding import role_binding
+from kvtier_operator.install.rbac.rules import NAMESPACED
+from kvtier_operator.install.rbac.user_roles import edit_role, view_role
 from kvtier_operator.install.settings import Install
-from kvtier_operator.install.user_roles import edit_role, view_role
 from kvtier_operator.planning.objects.names import MANAGED_BY
 from kvtier_operator.reconcile.metrics import REGISTRY
 

@@ -12,7 +12,7 @@ from kvtier_operator.errors import KvtierError
 from kvtier_operator.reconcile.api_server.answer import MOST_BYTES
 from kvtier_operator.reconcile.api_server.client import Request
 from kvtier_operator.reconcile.api_server.errors import UnreachableError
-from kvtier_operator.reconcile.apply.kinds import KINDS, NODE, POD
+from kvtier_operator.reconcile.api_server.kinds import KINDS, NODE, POD
 
 _JSON: Final = "application/json"
 _PROMPT: Final = {each.path(): each for each in (POD, NODE, *(each for each in KINDS if each.optional))}

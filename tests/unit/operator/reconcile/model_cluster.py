@@ -12,9 +12,9 @@ from tests.unit.operator.reconcile.model_loop import ModelLoop
 from tests.unit.operator.reconcile.model_server import OURS, Document, Server, matches
 from tests.unit.operator.reconcile.objects import VIEW
 
+from kvtier_operator.reconcile.api_server.kinds import TIER, Ref
 from kvtier_operator.reconcile.apply.desired import Wanted
-from kvtier_operator.reconcile.apply.kinds import TIER, Ref
-from kvtier_operator.reconcile.cache.tiers import Key, Tiers
+from kvtier_operator.reconcile.cache.resources import Key, Tiers
 from kvtier_operator.reconcile.loop.controller import Controller
 from kvtier_operator.reconcile.loop.planning import plan_tier
 from kvtier_operator.reconcile.options import Options

@@ -9,9 +9,9 @@ from tests.cases.kvcachetier import document
 from kvtier_operator.planning.namespace.namespace import UNBOUNDED, Namespace
 from kvtier_operator.planning.observed import Observed
 from kvtier_operator.reconcile.apply.desired import Wanted
-from kvtier_operator.reconcile.cache.children import Children
-from kvtier_operator.reconcile.cache.tiers import Key, Tiers
-from kvtier_operator.reconcile.loop.planned import Planned
+from kvtier_operator.reconcile.cache.live_objects import Children
+from kvtier_operator.reconcile.cache.resources import Key, Tiers
+from kvtier_operator.reconcile.loop.cached_plan import Planned
 from kvtier_operator.reconcile.loop.planning import View, plan_tier
 
 UID = "uid-of-the-resource"

@@ -7,7 +7,7 @@ from tests.unit.operator.reconcile.objects import planned
 
 from kvtier_operator.reconcile.facts.deployment import DeploymentFacts
 from kvtier_operator.reconcile.status.build import StatusInput, build_status
-from kvtier_operator.reconcile.status.unserved import Unserved
+from kvtier_operator.reconcile.status.unserved_kinds import Unserved
 
 READY = DeploymentFacts(wanted=2, exist=2, updated=2, ready=2, current=True)
 FULL = StatusInput(

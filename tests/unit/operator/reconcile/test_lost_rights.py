@@ -8,7 +8,7 @@ import orjson
 from tests.unit.operator.reconcile.model_api import ModelApi
 
 from kvtier_operator.reconcile.api_server.errors import ForbiddenError
-from kvtier_operator.reconcile.cache.bounds import Bounds, BoundSink
+from kvtier_operator.reconcile.cache.namespace_limits import Bounds, BoundSink
 from kvtier_operator.reconcile.cache.reflector import Place, Reflector
 
 _LIST = {"metadata": {"resourceVersion": "7"}, "items": [{"metadata": {"name": "one"}}]}

@@ -4,7 +4,7 @@ import builtins
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, TypeVar
 
-from kvtier_operator.api.complaints import shown
+from kvtier_operator.api.schema.complaints import shown
 from kvtier_operator.errors import InvalidInputError, Problem
 from kvtier_operator.planning.model_shape.config.defaults import MOST_LAYERS, TypeDefaults, defaults_of
 from kvtier_operator.planning.model_shape.config.mistral_params import from_mistral_params, is_mistral_params

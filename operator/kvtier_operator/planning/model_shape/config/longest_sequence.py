@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from kvtier_operator.api.complaints import shown
+from kvtier_operator.api.schema.complaints import shown
 from kvtier_operator.planning.model_shape.config.fields import ConfigFields
 
 # vLLM, transformers_utils/model_arch_config_convertor.py, derive_max_model_len_and_key.

@@ -6,7 +6,7 @@ vLLM reads that repository's config.json (transformers_utils/configs/ultravox.py
 from collections.abc import Mapping
 from typing import Any, Final
 
-from kvtier_operator.api.complaints import shown
+from kvtier_operator.api.schema.complaints import shown
 from kvtier_operator.errors import InvalidInputError, Problem
 
 _TYPE: Final = "ultravox"

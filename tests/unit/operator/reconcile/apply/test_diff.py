@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 from tests.unit.operator.reconcile.objects import UID, children_of, live, planned
 
+from kvtier_operator.reconcile.api_server.kinds import BY_NAME
 from kvtier_operator.reconcile.apply.desired import APPLIED_HASH, Wanted
 from kvtier_operator.reconcile.apply.diff import Diff, diff, is_settled
-from kvtier_operator.reconcile.apply.kinds import BY_NAME
-from kvtier_operator.reconcile.cache.children import Children
+from kvtier_operator.reconcile.cache.live_objects import Children
 
 Edit = Callable[[dict[str, Any]], object]
 

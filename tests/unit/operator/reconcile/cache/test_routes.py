@@ -4,8 +4,8 @@ from typing import Any
 
 from tests.cases.routes import condition, parent_status, route
 
-from kvtier_operator.reconcile.apply.kinds import BY_NAME, Ref
-from kvtier_operator.reconcile.cache.children import Children, KindSink
+from kvtier_operator.reconcile.api_server.kinds import BY_NAME, Ref
+from kvtier_operator.reconcile.cache.live_objects import Children, KindSink
 from kvtier_operator.reconcile.cache.routes import Routes, RouteSink
 
 

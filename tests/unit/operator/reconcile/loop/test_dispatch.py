@@ -2,7 +2,7 @@
 
 import asyncio
 
-from kvtier_operator.reconcile.cache.tiers import Key
+from kvtier_operator.reconcile.cache.resources import Key
 from kvtier_operator.reconcile.loop.dispatch import Dispatcher, Result
 
 _WORKERS = 4

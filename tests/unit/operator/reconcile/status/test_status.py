@@ -10,12 +10,12 @@ from tests.unit.operator.reconcile.statuses import FULL, READY, conditions
 
 from kvtier_operator.planning.namespace.namespace import Namespace
 from kvtier_operator.planning.objects.names import Component
+from kvtier_operator.reconcile.api_server.kinds import BY_NAME
 from kvtier_operator.reconcile.apply.events import transitions
-from kvtier_operator.reconcile.apply.kinds import BY_NAME
+from kvtier_operator.reconcile.apply.failure import Failure
 from kvtier_operator.reconcile.facts.pod import PodTrouble
 from kvtier_operator.reconcile.status.build import StatusInput, build_status
-from kvtier_operator.reconcile.status.failure import Failure
-from kvtier_operator.reconcile.status.unserved import Unserved, unserved
+from kvtier_operator.reconcile.status.unserved_kinds import Unserved, unserved
 from kvtier_operator.reconcile.status.verdict import fails
 
 

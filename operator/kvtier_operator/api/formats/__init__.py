@@ -1,0 +1,1 @@
+"""Formats of single fields as Kubernetes reads them: quantities, names, addresses."""

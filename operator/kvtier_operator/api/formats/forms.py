@@ -1,0 +1,32 @@
+"""The forms that texts must have, in words for whoever wrote another."""
+
+from collections.abc import Mapping
+from typing import Final
+
+from kvtier_operator.api.env import VARIABLE_PATTERN
+from kvtier_operator.api.formats.dns_names import LABEL_PATTERN, SUBDOMAIN_PATTERN
+from kvtier_operator.api.formats.image_name import IMAGE_NAME_PATTERN
+from kvtier_operator.api.model import KEY_PATTERN
+from kvtier_operator.api.model_source import SOURCE_PATTERN
+from kvtier_operator.api.router import HOST_PATTERN, VERSION_PATTERN
+from kvtier_operator.api.scheduling import REQUEST_PATTERN
+from kvtier_operator.api.volume import PATH_PATTERN
+
+_ENDS: Final = "with a letter or a digit at both ends"
+FORMS: Final[Mapping[str, str]] = {
+    LABEL_PATTERN: f"is no name here; write a-z, 0-9 and -, {_ENDS}",
+    SUBDOMAIN_PATTERN: f"is no name here; write a-z, 0-9, - and ., {_ENDS} and beside each dot",
+    HOST_PATTERN: "is no host name; write it in lower case, with no scheme, port or path, such as "
+    "llm.example.com or *.example.com",
+    VERSION_PATTERN: "is no version; write numbers with dots, such as 0.10 or 1.4.0",
+    IMAGE_NAME_PATTERN: "is no image; write HOST/NAME:TAG or HOST/NAME@sha256:DIGEST, with no scheme and no "
+    "spaces and the name in lower case",
+    SOURCE_PATTERN: "is no source; write SCHEME://PLACE, with the scheme in lower case and no spaces, such as "
+    "s3://BUCKET/FOLDER",
+    PATH_PATTERN: "is no absolute path; begin it with /",
+    VARIABLE_PATTERN: "is no name of a variable; write letters, digits, _, - and ., no digit first, and its "
+    "value into value",
+    KEY_PATTERN: "is no key of a Secret; write letters, digits, -, _ and .",
+    REQUEST_PATTERN: "is no request of a claim; write REQUEST or REQUEST/SUBREQUEST in a-z, 0-9 and -",
+}
+"""By the regular expression that a text must match; pydantic and the API server quote that alone."""

@@ -1,0 +1,162 @@
+"""What a person reads when a field is wrong: pydantic's findings in plain words, one line each."""
+
+from difflib import get_close_matches
+from typing import Any, Final
+
+from pydantic_core import ErrorDetails
+
+from kvtier_operator.api.formats.forms import FORMS
+from kvtier_operator.api.router import SUPPORTED_VERSIONS
+from kvtier_operator.api.schema.fields import Location, field_at, names_at, path_of, paths_named
+from kvtier_operator.errors import Problem
+
+# How close a name must be to be suggested (difflib's ratio): `capacty` is, `disk` for `cpu` is not.
+_SIMILARITY: Final = 0.6
+_MAX_PLACES: Final = 3
+_MAX_QUOTED_CHARACTERS: Final = 80
+_MAY_BE_SECRET: Final = (
+    ("spec", "engine", "env"),
+    ("spec", "engine", "extraArgs"),
+    ("spec", "model", "fetcher"),
+    ("spec", "model", "tokenSecretRef"),
+)
+"""Where somebody may have typed a secret: HF_TOKEN=..., --api-key ..."""
+_PICKER_VERSION: Final = ("spec", "router", "version")
+_READ_AS_BOOLEAN: Final = (
+    "; YAML reads on, off, yes and no without quotes as true or false: quote it, as in {example}"
+)
+
+# By pydantic's kind of error. `given` is the value, `a_given` says of what type it is, `described` is the field's
+# description; the other names are pydantic's own.
+_MESSAGES: Final = {
+    "missing": "is required{described}",
+    "string_type": "expected text, not {a_given}{quote_it}",
+    "int_type": "expected a whole number, not {a_given}",
+    "int_from_float": "expected a whole number, not {a_given}",
+    "int_parsing_size": "expected a whole number of at most 64 bits, not {a_given}",
+    "float_type": "expected a number, not {a_given}",
+    "finite_number": "expected a number, not {a_given}",
+    "bool_type": "expected true or false, not {a_given}",
+    "list_type": "expected a list, not {a_given}",
+    "dict_type": "expected a mapping, not {a_given}",
+    "model_type": "expected a mapping, not {a_given}",
+    "quantity_type": "expected a quantity such as 100Gi, not {a_given}{quote_fraction}",
+    "quantity": "{reason}",
+    "ip_block": "{given} is not an address block; write it as 10.129.0.0/23 or 2001:db8::/64",
+    "node_requirements": "{reason}",
+    "string_pattern_mismatch": "{given} {form}",
+    "greater_than": "must be more than {gt}, not {given}",
+    "greater_than_equal": "must be at least {ge}, not {given}",
+    "less_than_equal": "must be at most {le}, not {given}",
+    "string_too_short": "must not be empty",
+    "string_too_long": "must have at most {max_length} characters, not {length}",
+    "too_long": "must have at most {max_length} entries, not {actual_length}",
+    "too_short": "must have at least {min_length} entries, not {actual_length}",
+}
+
+
+def complaint(error: ErrorDetails) -> Problem:
+    """One finding of pydantic as a problem: the field's path, what is wrong and what to do."""
+    kind, location, given = error["type"], error["loc"], error["input"]
+    is_hidden = isinstance(given, str) and location[:3] in _MAY_BE_SECRET
+    context: dict[str, Any] = error.get("ctx", {})
+    if location and location[-1] == "[key]":
+        location = location[:-2]
+    if kind == "extra_forbidden":
+        return Problem(path_of(location), _unknown(location))
+    if kind in ("enum", "literal_error"):
+        choices = context["expected"].replace("'", "").replace(" or ", ", ").split(", ")
+        return Problem(path_of(location), _not_one_of(given, choices))
+    if kind == "too_long" and context["max_length"] == 0:
+        return Problem(path_of(location), "takes no settings here; write {}")
+    field = field_at(location)
+    message = _MESSAGES.get(kind, "{given} is refused: {pydantic_message}").format(
+        **context,
+        given="the text" if is_hidden else shown(given),
+        a_given="text" if is_hidden else _with_type(given),
+        length=len(given) if isinstance(given, str) else 0,
+        described=f" ({_first_sentence(field.description)})" if field and field.description else "",
+        form=FORMS.get(context.get("pattern", ""), ""),
+        quote_it=_quoting_advice(given, location),
+        quote_fraction=_fraction_advice(given, location),
+        pydantic_message=error["msg"],
+    )
+    return Problem(path_of(location), message)
+
+
+def _unknown(location: Location) -> str:
+    """A field nobody knows: the nearest name here, the places it belongs to, or the names there are."""
+    name, known = str(location[-1]), names_at(location[:-1])
+    spelled = {alias.lower(): alias for alias in known}
+    plain = name.lower().replace("_", "").replace("-", "")
+    if near := get_close_matches(plain, spelled, 1, _SIMILARITY):
+        return f"unknown field; did you mean {spelled[near[0]]}?"
+    places = [*paths_named(name)]
+    here = f"the fields here are {', '.join(known)}"
+    if not 0 < len(places) <= _MAX_PLACES:
+        return f"unknown field; {here}"
+    if on_branch := [place for place in places if _is_on_branch(location, place)]:
+        return f"unknown field here; it belongs at {' or '.join(on_branch)}"
+    return f"unknown field here; there is {' and '.join(places)}; {here}"
+
+
+def _is_on_branch(location: Location, place: str) -> bool:
+    """Whether a place is above or below: spec.engine.env is no place for the environment of spec.router."""
+    given = path_of(location[:-1]).split(".")
+    parent = place.split(".")[:-1]
+    return all(one == other for one, other in zip(given, parent, strict=False))
+
+
+def _not_one_of(given: object, choices: list[str]) -> str:
+    if isinstance(given, bool):
+        advice = _READ_AS_BOOLEAN.format(example=f'"{choices[-1]}"')
+        return f"expected one of {', '.join(choices)}, not {_with_type(given)}{advice}"
+    lowered = {choice.lower(): choice for choice in choices}
+    near = get_close_matches(str(given).lower(), lowered, 1)
+    suggestion = f"; did you mean {lowered[near[0]]}?" if near else ""
+    return f"{shown(given)} is not one of {', '.join(choices)}{suggestion}"
+
+
+def _quoting_advice(given: object, location: Location) -> str:
+    if isinstance(given, bool):
+        return _READ_AS_BOOLEAN.format(example='"yes"')
+    if not isinstance(given, int | float):
+        return ""
+    as_read, longer = f"{given}", f"{given}0"
+    if isinstance(given, int) or (location == _PICKER_VERSION and as_read in SUPPORTED_VERSIONS):
+        return f'; quote it: "{as_read}"'
+    if location == _PICKER_VERSION and longer in SUPPORTED_VERSIONS:
+        return f'; quote it: "{longer}", which YAML reads as {as_read} without quotes'
+    return f'; quote it as it was written, "{as_read}" or "{longer}": YAML drops a 0 at the end of a number'
+
+
+def _fraction_advice(given: object, location: Location) -> str:
+    """A pod takes `cpu: 0.5`; the schema of a custom resource has no quantity that may be a fraction."""
+    of_resources = not {"requests", "limits"}.isdisjoint(location)
+    return f'; quote it: "{given}"' if of_resources and isinstance(given, float) else ""
+
+
+def _with_type(value: object) -> str:
+    match value:
+        case bool():
+            return "true" if value else "false"
+        case int() | float():
+            return f"the number {shown(value)}"
+        case str():
+            return f"the text {shown(value)}"
+        case list():
+            return "a list"
+        case dict():
+            return "a mapping"
+        case _:
+            return "nothing"
+
+
+def shown(value: object) -> str:
+    """A value that somebody wrote, for a message; cut where it is long."""
+    text = repr(value)
+    return text if len(text) <= _MAX_QUOTED_CHARACTERS else f"{text[:_MAX_QUOTED_CHARACTERS]}..."
+
+
+def _first_sentence(description: str) -> str:
+    return description.split(". ", maxsplit=1)[0].rstrip(".")

@@ -1,0 +1,161 @@
+"""Gathers, at the edge, what the planner may know of the world."""
+
+import os
+import resource
+import shutil
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Final
+
+from kvtier_operator.api.model import ModelSpec
+from kvtier_operator.api.resource import KVCacheTier
+from kvtier_operator.cli.inputs.model_files import (
+    ConfigMaps,
+    ModelConfig,
+    from_config_map,
+    from_hub,
+    from_path,
+)
+from kvtier_operator.doctor.probes.memlock import has_ipc_lock
+from kvtier_operator.doctor.probes.volume import used_bytes
+from kvtier_operator.planning.observed import Machine, Observed
+from kvtier_operator.planning.pod.image_source import ImageSource
+from kvtier_operator.runtime.folders import state_folder, volume_folders
+
+_SHM: Final = Path("/dev/shm")  # noqa: S108 - its size is read, nothing is written there
+_HUGEPAGES: Final = Path("/sys/kernel/mm/hugepages")
+
+
+def observe(  # noqa: PLR0913 - facts of six kinds
+    resource_: KVCacheTier,
+    *,
+    model_config: str | None = None,
+    config_maps: ConfigMaps | None = None,
+    local: bool = False,
+    hub: bool = False,
+    run_folder: Path | None = None,
+    images: ImageSource | None = None,
+) -> Observed:
+    """Facts for one plan.
+
+    Args:
+        resource_: The resource to plan for.
+        model_config: A config.json to read the model's shape from, or a folder with one.
+        config_maps: ConfigMaps that the resource may name, as `load` has them.
+        local: Whether the plan is for this machine, so that its memory, pages and limits count.
+        hub: Whether Hugging Face may be asked for a config.json that neither the file system nor the
+            catalogue has.
+        run_folder: Folder of a local run; a new one when empty.
+        images: Where images come from; where they are published when empty.
+
+    Raises:
+        InvalidInputError: A config.json cannot be read, or is not one.
+    """
+    model = resource_.spec.model
+    found = ModelConfig()
+    folder, field = _folder(model)
+    if model_config is not None:
+        found = from_path(Path(model_config), "")
+    elif model.config_ref is not None:
+        key = (resource_.metadata.namespace, model.config_ref.name)
+        found = from_config_map(key, config_maps or {})
+    elif model.geometry is None and folder.is_dir():
+        found = from_path(folder, field)
+    elif model.geometry is None and hub:
+        found = from_hub(model)
+    draft = _draft(resource_)
+    return Observed(
+        model_config=found.config,
+        model_config_source=found.source,
+        model_config_missing=found.missing,
+        machine=_machine(resource_, run_folder) if local else None,
+        weights_bytes=found.weights_bytes,
+        images=images or ImageSource(),
+        draft_config=draft.config,
+        draft_config_source=draft.source,
+        draft_weights_bytes=draft.weights_bytes,
+    )
+
+
+def _draft(resource_: KVCacheTier) -> ModelConfig:
+    """The same of the model that drafts tokens, where it is a folder here and the resource does not tell.
+
+    No Hub is asked for it: an operator does not either, and the two must not disagree.
+    """
+    model = resource_.spec.model
+    if not resource_.spec.engine.extra_args or model.draft_geometry is not None:
+        return ModelConfig()
+    from kvtier_operator.planning.arguments.speculation import speculation  # noqa: PLC0415 - few resources need it
+
+    asked = speculation(resource_.spec.engine.extra_args)
+    if asked is None or asked.model is None or not Path(asked.model).is_dir():
+        return ModelConfig()
+    return from_path(Path(asked.model), "spec.engine.extraArgs")
+
+
+def _folder(model: ModelSpec) -> tuple[Path, str]:
+    """A folder of this machine that may have the model, and the field that names it."""
+    from kvtier_operator.planning.weights.model_source import SourceKind, model_source  # noqa: PLC0415 - loads the planner
+
+    source = model_source(model)
+    if source is not None and source.kind is SourceKind.NODE:
+        return Path(source.place), "spec.model.source"
+    return Path(model.name), "spec.model.name"
+
+
+def _machine(resource_: KVCacheTier, run_folder: Path | None) -> Machine:
+    """This machine, with the disk on which a run would have its tier, and what an earlier one left there."""
+    disk = resource_.spec.tiers.disk
+    if disk is not None and disk.volume.host_path is not None:
+        from kvtier_operator.planning.backends.kvtier_disk import FOLDER  # noqa: PLC0415 - loads the planner
+
+        place = Path(disk.volume.host_path.path)
+        return this_machine(place, (place / FOLDER,))
+    if run_folder is None:
+        return this_machine(state_folder())
+    return this_machine(run_folder, volume_folders(run_folder))
+
+
+def this_machine(disk_path: Path | None = None, own: Iterable[Path] = ()) -> Machine:
+    """Memory, /dev/shm, free huge pages, the memlock limit, the disk and cores of this machine.
+
+    Args:
+        disk_path: Where a disk tier would live, which may not be there yet; the working folder when empty.
+        own: Folders there that are the tier's already.
+    """
+    place = (disk_path or Path()).absolute()
+    there = next(each for each in (place, *place.parents) if each.is_dir())
+    return Machine(
+        memory_bytes=_memory_bytes(),
+        shm_bytes=shutil.disk_usage(_SHM).free if _SHM.is_dir() else None,
+        free_hugepages=_free_hugepages(),
+        memlock_bytes=_memlock_bytes(),
+        disk_free_bytes=shutil.disk_usage(there).free,
+        disk_own_bytes=sum(used_bytes(folder) for folder in own),
+        cores=tuple(sorted(os.sched_getaffinity(0))),
+    )
+
+
+def _memory_bytes() -> int:
+    """Physical memory, or the container's limit where that is lower (cgroup v2, memory.max)."""
+    physical = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    try:
+        limit = Path("/sys/fs/cgroup/memory.max").read_text(encoding="ascii").strip()
+    except OSError:
+        return physical
+    return min(physical, int(limit)) if limit.isdigit() else physical
+
+
+def _memlock_bytes() -> int | None:
+    """RLIMIT_MEMLOCK; None where there is no limit or CAP_IPC_LOCK is effective."""
+    soft, _ = resource.getrlimit(resource.RLIMIT_MEMLOCK)
+    return None if soft == resource.RLIM_INFINITY or has_ipc_lock() else soft
+
+
+def _free_hugepages() -> Mapping[int, int]:
+    """Free pages by page size (Linux, Documentation/admin-guide/mm/hugetlbpage.rst)."""
+    free = {}
+    for pool in _HUGEPAGES.glob("hugepages-*kB"):
+        page_bytes = int(pool.name.removeprefix("hugepages-").removesuffix("kB")) * 1024
+        free[page_bytes] = int((pool / "free_hugepages").read_text(encoding="ascii"))
+    return free

@@ -1,0 +1,1 @@
+"""What commands say of themselves and of a plan's checks."""

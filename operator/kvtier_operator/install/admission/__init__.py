@@ -1,0 +1,1 @@
+"""What a KVCacheTier may ask for only if its author may do it anyway."""

@@ -1,0 +1,1 @@
+"""Objects of a Prometheus operator, for the operator's own metrics."""

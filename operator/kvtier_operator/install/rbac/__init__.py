@@ -1,0 +1,1 @@
+"""Who may do what: the operator's rights with their reasons, and roles for people."""

@@ -1,0 +1,162 @@
+"""What bounds the pods of each namespace: its LimitRanges and ResourceQuotas, and the storage classes."""
+
+import heapq
+import logging
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Final, Generic, TypeVar
+
+from kvtier_operator.planning.namespace.limit_range import LimitRange, limit_range_from_object
+from kvtier_operator.planning.namespace.namespace import Namespace
+from kvtier_operator.planning.namespace.quota import Quota, quota_from_object
+from kvtier_operator.planning.namespace.storage import StorageClass, storage_class_from_object
+from kvtier_operator.reconcile.api_server.kinds import LIMIT_RANGE, RESOURCE_QUOTA, Kind
+from kvtier_operator.reconcile.cache.reflector import Place
+
+_LOG: Final = logging.getLogger(__name__)
+BoundT = TypeVar("BoundT")
+MOST_OF_A_NAMESPACE: Final = 64
+"""Of one kind: every plan in the namespace asks each of them."""
+_MOST_AMOUNTS: Final = 512
+"""Of one quota."""
+
+
+class Store(Generic[BoundT]):
+    """The objects of one kind, as far as planning looks at them."""
+
+    def __init__(self, read: Callable[[Mapping[str, Any]], BoundT], changed: Callable[[str], None]) -> None:
+        self._read = read
+        self._changed = changed
+        self._found: dict[str, dict[str, BoundT]] = {}
+        self.listed = False
+
+    def of(self, namespace: str) -> tuple[BoundT, ...]:
+        """The first few of a namespace, by name."""
+        found = self._found.get(namespace, {})
+        return tuple(found[name] for name in heapq.nsmallest(MOST_OF_A_NAMESPACE, found))
+
+    def all_of(self, namespace: str) -> tuple[BoundT, ...]:
+        """All of a namespace, by name."""
+        found = self._found.get(namespace, {})
+        return tuple(found[name] for name in sorted(found))
+
+    def count(self, namespace: str) -> int:
+        """How many there are."""
+        return len(self._found.get(namespace, ()))
+
+    def put(self, place: Place, document: Mapping[str, Any]) -> None:
+        """Takes an object; one that cannot be read bounds nothing."""
+        try:
+            bound = self._read(document)
+        except (ValueError, KeyError, TypeError, AttributeError, ArithmeticError) as error:
+            _LOG.warning("%s/%s is left out: %r", *place, error)
+            self.drop(place)
+            return
+        namespace, name = place
+        if self._found.get(namespace, {}).get(name) != bound:
+            self._found.setdefault(namespace, {})[name] = bound
+            self._changed(namespace)
+
+    def drop(self, place: Place) -> None:
+        """An object is gone."""
+        namespace, name = place
+        found = self._found.get(namespace, {})
+        if found.pop(name, None) is not None:
+            if not found:
+                del self._found[namespace]
+            self._changed(namespace)
+
+    def only(self, namespace: str | None, places: set[Place]) -> None:
+        """A list (of a namespace, or of all) is complete: others are gone."""
+        there = [(where, name) for where, found in self._found.items() for name in found]
+        for place in there:
+            if namespace in (None, place[0]) and place not in places:
+                self.drop(place)
+        if not self.listed:
+            self.listed = True
+            self._changed(namespace or "")
+
+    def forget(self, namespace: str | None) -> None:
+        """They can no longer be seen: what is known of them may be wrong by now."""
+        self.only(namespace, set())
+        self.listed = False
+        self._changed(namespace or "")
+
+
+class Bounds:
+    """All of them.
+
+    What is taken of a quota is not kept: it changes with every pod, and kvtier's own are part of it.
+
+    `changed` is called with the namespace, an empty one for all, when something changed that a plan can
+    depend on.
+    """
+
+    def __init__(self, changed: Callable[[str], None]) -> None:
+        self._tell = changed
+        self._versions: dict[str, int] = {}
+        self._changes = 0
+        self.limit_ranges: Store[LimitRange] = Store(limit_range_from_object, self._changed)
+        self.quotas: Store[Quota] = Store(_hard_of_quota, self._changed)
+        self.storage_classes: Store[StorageClass] = Store(storage_class_from_object, self._changed)
+
+    def of(self, namespace: str) -> Namespace:
+        """What is known of a namespace; what the operator may not see bounds nothing."""
+        return Namespace(
+            limit_ranges=self.limit_ranges.of(namespace),
+            quotas=self.quotas.of(namespace),
+            storage_classes=self.storage_classes.all_of("") if self.storage_classes.listed else None,
+        )
+
+    def in_namespaces(self, namespace: str | None) -> Iterator[tuple[Kind, "BoundSink[Any]"]]:
+        """The kinds that belong to a namespace, each with who takes it; of all namespaces where None."""
+        yield LIMIT_RANGE, BoundSink(self.limit_ranges, namespace)
+        yield RESOURCE_QUOTA, BoundSink(self.quotas, namespace)
+
+    def version(self, namespace: str) -> int:
+        """Of what is known of a namespace: another number once it is something else."""
+        return max(self._versions.get(namespace, 0), self._versions.get("", 0))
+
+    def _changed(self, namespace: str) -> None:
+        self._changes += 1
+        if namespace and not self.limit_ranges.count(namespace) and not self.quotas.count(namespace):
+            self._versions.pop(namespace, None)  # as before it had any: namespaces come and go
+        else:
+            self._versions[namespace] = self._changes
+        self._tell(namespace)
+
+
+class BoundSink(Generic[BoundT]):
+    """Takes what one reflector sees, in one namespace or in all."""
+
+    def __init__(self, store: Store[BoundT], namespace: str | None) -> None:
+        self._store = store
+        self._namespace = namespace
+
+    def seen(self, document: dict[str, Any]) -> None:
+        """As reflector.Sink."""
+        self._store.put(_place(document), document)
+
+    def gone(self, document: dict[str, Any]) -> None:
+        """As reflector.Sink."""
+        self._store.drop(_place(document))
+
+    def only(self, places: set[Place], version: int) -> None:
+        """As reflector.Sink."""
+        del version
+        self._store.only(self._namespace, places)
+
+    def unseen(self, why: str) -> None:
+        """Says why they cannot be seen, or with nothing that they can; it is not spoken of."""
+        if why and self._store.listed:
+            self._store.forget(self._namespace)
+
+
+def _hard_of_quota(document: Mapping[str, Any]) -> Quota:
+    if (count := len(document["spec"].get("hard") or ())) > _MOST_AMOUNTS:
+        raise ValueError(f"it bounds {count} things, {_MOST_AMOUNTS} at most")
+    return quota_from_object(document, with_used=False)
+
+
+def _place(document: Mapping[str, Any]) -> Place:
+    metadata = document["metadata"]
+    return metadata.get("namespace", ""), metadata["name"]

@@ -1,0 +1,181 @@
+"""Asks running engines, beside all reconciling, what their tiers hold."""
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+from typing import Final
+
+import aiohttp
+import orjson
+
+from kvtier_common.metrics_answer import NoMetricsError, metrics_session, read_metrics
+from kvtier_operator.errors import KvtierError
+from kvtier_operator.planning.corrected import unjustified
+from kvtier_operator.reconcile.api_server.client import METADATA_ONLY, Api
+from kvtier_operator.reconcile.api_server.errors import NotFoundError, TooLargeError
+from kvtier_operator.reconcile.api_server.kinds import REPLICA_SET
+from kvtier_operator.reconcile.cache.live_object import Child, owner_of
+from kvtier_operator.reconcile.cache.pods import Pods
+from kvtier_operator.reconcile.cache.resources import Key, Tier
+from kvtier_operator.reconcile.facts.pod import Serving
+from kvtier_operator.reconcile.loop.cached_plan import Planned
+from kvtier_operator.reconcile.loop.work_queue import backoff_s
+from kvtier_operator.reconcile.observe.engine_metrics import READ, read_tiers
+from kvtier_operator.reconcile.observe.engine_observation import Sighting, merged
+
+_LOG: Final = logging.getLogger(__name__)
+_AT_A_TIME: Final = 8
+_TIMEOUT_S: Final = 5.0
+"""Of one answer."""
+_FIRST_S: Final = 5.0
+_LONGEST_S: Final = 600.0
+"""A tier's size is known from the engine's first step on, which may be long in coming."""
+_METADATA_BYTES: Final = 1 << 20
+"""Of a ReplicaSet's, four times what all its annotations may have."""
+_MOST_SAID: Final = 300
+"""Characters of what an engine said that are logged or told."""
+
+
+class _NotTakenError(ValueError):
+    """A pod said what cannot be."""
+
+    def __init__(self, pod: str, why: str) -> None:
+        shown = "".join(each if each.isprintable() else "?" for each in " ".join(why.split())[:_MOST_SAID])
+        super().__init__(f"what pod {pod} says of its tiers is not taken: {shown}")
+
+
+class Engines:
+    """Looks at one ready engine of each resource once its rollout is complete.
+
+    An engine that cannot be reached, or does not say, leaves the plan's figures in force: it is asked again,
+    less and less often.
+
+    Only a pod of the resource's own Deployment is asked, and what no plan can justify is not taken.
+
+    Args:
+        api: Knows whose a ReplicaSet is.
+        pods: Know the addresses.
+        again: Has a resource reconciled after so many seconds.
+    """
+
+    def __init__(self, api: Api, pods: Pods, again: Callable[[Key, float], None]) -> None:
+        self._api = api
+        self._pods = pods
+        self._again = again
+        self._turns = asyncio.Semaphore(_AT_A_TIME)
+        self._asking: dict[Key, asyncio.Task[None]] = {}
+        self._session: aiohttp.ClientSession | None = None
+
+    @asynccontextmanager
+    async def open(self) -> AsyncIterator[None]:
+        """Lets engines be asked until the end of the block."""
+        async with metrics_session(_TIMEOUT_S, "kvtier-operator") as self._session:
+            try:
+                yield
+            finally:
+                for task in self._asking.values():
+                    task.cancel()
+                await asyncio.gather(*self._asking.values(), return_exceptions=True)
+
+    def look(self, key: Key, tier: Tier, planned: Planned, engine: Child | None) -> None:
+        """Begins to ask if there is something to learn; returns at once."""
+        memory = tier.memory
+        if memory.looked_for != planned.engine_hash:
+            memory.looked_for, memory.looks, memory.look_due = planned.engine_hash, 0, 0.0
+            memory.not_taken = ""
+        elif (
+            memory.sighting
+            and memory.sighting.engine_hash == planned.engine_hash
+            and memory.sighting.complete
+            and not memory.sighting.may_change
+        ):
+            return
+        facts = engine.facts if engine is not None else None
+        complete = facts is not None and facts.complete and not planned.rejected
+        pods = self._pods.serving(*key)
+        if not complete or engine is None or not pods or key in self._asking:
+            return
+        wait_s = memory.look_due - _now()
+        if wait_s > 0:
+            # this reconciliation may have taken the place of that one
+            self._again(key, wait_s)
+            return
+        task = asyncio.create_task(self._ask(key, tier, planned, pods, engine.uid), name=f"engine of {key}")
+        self._asking[key] = task
+        task.add_done_callback(lambda _: self._asking.pop(key, None))
+
+    async def _ask(
+        self, key: Key, tier: Tier, planned: Planned, pods: Sequence[Serving], deployment_uid: str
+    ) -> None:
+        memory = tier.memory
+        try:
+            async with self._turns:
+                sighting = await self._sighting(key, planned, pods, deployment_uid)
+        except _NotTakenError as error:
+            if memory.not_taken != str(error):
+                _LOG.warning("%s: %s", key, error)
+                memory.not_taken = str(error)
+                self._again(key, 0.0)
+        except (aiohttp.ClientError, KvtierError, TimeoutError, ValueError, OSError) as error:
+            _LOG.debug("%s: no engine was asked for its tiers: %s", key, str(error)[:_MOST_SAID])
+        except Exception as error:  # noqa: BLE001 - nothing that a pod answers may end the looks
+            _LOG.error("%s: asking an engine: this is a bug in kvtier", key, exc_info=error)
+        else:
+            sighting = merged(memory.sighting, sighting)
+            if sighting != memory.sighting or memory.not_taken:
+                memory.sighting, memory.not_taken = sighting, ""
+                self._again(key, 0.0)
+            if sighting.complete:
+                if sighting.may_change:
+                    self._look_in(_LONGEST_S, key, tier)
+                return
+        memory.looks += 1
+        self._look_in(backoff_s(memory.looks, first_s=_FIRST_S, longest_s=_LONGEST_S), key, tier)
+
+    def _look_in(self, wait_s: float, key: Key, tier: Tier) -> None:
+        tier.memory.look_due = _now() + wait_s
+        self._again(key, wait_s)
+
+    async def _sighting(
+        self, key: Key, planned: Planned, pods: Sequence[Serving], deployment_uid: str
+    ) -> Sighting:
+        """What one engine says.
+
+        Raises:
+            ValueError: No pod may be asked; _NotTakenError, what one says cannot be.
+        """
+        if self._session is None:
+            raise RuntimeError("engines are asked before open()")
+        for pod in pods:
+            if not await self._is_ours(key.namespace, pod, deployment_uid):
+                continue
+            try:
+                address = f"[{pod.address}]" if ":" in pod.address else pod.address
+                address = f"{address}:{planned.engine_port}"
+                said = read_tiers(await read_metrics(self._session, address, READ))
+            except NoMetricsError:
+                raise  # it says nothing
+            except ValueError as error:
+                raise _NotTakenError(pod.name, str(error)) from error
+            wrong = [unjustified(said[0], planned.most_tokens)]
+            if (pinned := said[1].pinned_bytes or 0) > planned.most_pinned_bytes:
+                wrong.append(f"{pinned} bytes locked in memory, {planned.most_pinned_bytes} at most")
+            if why := ", ".join(filter(None, wrong)):
+                raise _NotTakenError(pod.name, why)
+            return Sighting(planned.engine_hash, *said)
+        raise ValueError("no pod that is ready belongs to the Deployment")
+
+    async def _is_ours(self, namespace: str, pod: Serving, deployment_uid: str) -> bool:
+        """Whether what a pod says controls it is there, and belongs to the Deployment."""
+        try:
+            path = REPLICA_SET.path(namespace, pod.replica_set)
+            found = await self._api.get(path, accept=METADATA_ONLY, most_bytes=_METADATA_BYTES)
+        except (NotFoundError, TooLargeError):
+            return False
+        metadata = orjson.loads(found)["metadata"]
+        return (metadata["uid"], owner_of(metadata)[0]) == (pod.replica_set_uid, deployment_uid)
+
+
+def _now() -> float:
+    return asyncio.get_running_loop().time()

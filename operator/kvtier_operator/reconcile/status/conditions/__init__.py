@@ -1,0 +1,1 @@
+"""One condition of the status a file, each a pure function."""

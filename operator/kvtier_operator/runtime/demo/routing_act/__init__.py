@@ -1,0 +1,1 @@
+"""The demo's second act: two engines behind one URL, three ways."""

@@ -1,0 +1,155 @@
+"""What is read of this machine and of a model's folder."""
+
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+from tests.cases.planning import resource
+
+from kvtier_operator.api.resource import KVCacheTier
+from kvtier_operator.cli.inputs import observe as module
+from kvtier_operator.cli.inputs.model_files import weights_in
+from kvtier_operator.cli.inputs.observe import observe, this_machine
+from kvtier_operator.errors import InvalidInputError
+from kvtier_operator.runtime.folders import engine_name, volume_folder
+
+
+def test_this_machine() -> None:
+    machine = this_machine()
+    assert machine.memory_bytes is not None
+    assert 0 < machine.memory_bytes <= os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    assert machine.shm_bytes is not None
+    assert machine.free_hugepages is not None
+    assert all(page_bytes % 4096 == 0 for page_bytes in machine.free_hugepages)
+
+
+def test_free_disk_is_that_of_the_tiers_folder(tmp_path: Path) -> None:
+    free = this_machine(tmp_path).disk_free_bytes
+    assert free is not None
+    assert 0 < free <= shutil.disk_usage(tmp_path).total
+
+
+def test_a_folder_that_is_not_there_yet_is_on_its_parents_disk(tmp_path: Path) -> None:
+    found = this_machine(tmp_path / "not" / "yet").disk_free_bytes
+    assert found is not None
+    assert found <= shutil.disk_usage(tmp_path).total
+
+
+def tier_on(volume: dict[str, object]) -> KVCacheTier:
+    geometry = {"kvBytesPerToken": 1}
+    return resource("x/y", geometry=geometry, tiers={"disk": {"capacity": "1Gi", "volume": volume}})
+
+
+def own_bytes(one: KVCacheTier, run_folder: Path | None = None) -> int:
+    machine = observe(one, local=True, run_folder=run_folder).machine
+    assert machine is not None
+    return machine.disk_own_bytes
+
+
+def test_what_the_tier_left_in_a_folder_of_the_node_is_its_own(tmp_path: Path) -> None:
+    (tmp_path / "kvtier").mkdir()
+    (tmp_path / "kvtier" / "blocks-000000").write_bytes(bytes(8192))
+    (tmp_path / "photos").write_bytes(bytes(1 << 20))
+    assert own_bytes(tier_on({"hostPath": {"path": str(tmp_path)}})) == 8192
+    assert own_bytes(tier_on({"hostPath": {"path": str(tmp_path / "not" / "yet")}})) == 0
+
+
+def test_a_models_folder_is_read_where_its_source_says(tmp_path: Path) -> None:
+    (tmp_path / "config.json").write_text('{"num_hidden_layers": 3}')
+    (tmp_path / "model.safetensors").write_bytes(bytes(4096))
+    found = observe(resource("team/own", model_source={"source": f"file://{tmp_path}"}))
+    assert found.model_config == {"num_hidden_layers": 3}
+    assert found.weights_bytes == 4096
+    (tmp_path / "config.json").write_text("[]")
+    with pytest.raises(InvalidInputError, match=r"spec\.model\.source: not the file of a model"):
+        observe(resource("team/own", model_source={"source": f"file://{tmp_path}"}))
+
+
+def test_what_it_left_in_the_folder_of_a_run_too(tmp_path: Path) -> None:
+    for number in (0, 1):
+        folder = volume_folder(tmp_path / engine_name(number), "kv-disk-0")
+        folder.mkdir(parents=True)
+        (folder / "blocks-000000").write_bytes(bytes(4096))
+    claim = tier_on({"persistentVolumeClaim": {"claimName": "kv"}})
+    assert own_bytes(claim, tmp_path) == 8192
+    assert own_bytes(claim) == 0
+
+
+def test_free_huge_pages_by_size(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for kib, pages in ((2048, 512), (1048576, 3)):
+        pool = tmp_path / f"hugepages-{kib}kB"
+        pool.mkdir()
+        (pool / "free_hugepages").write_text(f"{pages}\n", encoding="ascii")
+    monkeypatch.setattr(module, "_HUGEPAGES", tmp_path)
+    assert this_machine().free_hugepages == {2 * 1024**2: 512, 1024**3: 3}
+
+
+@pytest.mark.parametrize(
+    ("effective", "limited"),
+    [("0000000000004000", False), ("0000000000000000", True), ("00000000a80425fb", True)],
+)
+def test_the_memlock_limit_binds_without_the_capability(
+    effective: str, limited: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    status = tmp_path / "status"
+    status.write_text(f"Name:\tpython\nCapEff:\t{effective}\n", encoding="ascii")
+    monkeypatch.setattr("kvtier_operator.doctor.probes.memlock._STATUS", status)
+    monkeypatch.setattr("resource.getrlimit", lambda _: (8 * 1024**2, 8 * 1024**2))
+    assert this_machine().memlock_bytes == (8 * 1024**2 if limited else None)
+
+
+def test_weights_are_all_safetensors_files(tmp_path: Path) -> None:
+    assert weights_in(tmp_path) is None
+    (tmp_path / "pytorch_model.bin").write_bytes(bytes(7))
+    assert weights_in(tmp_path) == 7
+    for number in (1, 2):
+        (tmp_path / f"model-0000{number}-of-00002.safetensors").write_bytes(bytes(100))
+    assert weights_in(tmp_path) == 200
+
+
+def test_nothing_is_read_that_the_resource_says() -> None:
+    observed = observe(resource("x/y", geometry={"kvBytesPerToken": 1}), hub=True)
+    assert (observed.model_config, observed.machine) == (None, None)
+
+
+def test_the_hub_is_not_asked_for_what_the_catalogue_has(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(__import__("sys").modules, "huggingface_hub", None)  # importing it would raise
+    assert observe(resource(), hub=True).model_config is None
+
+
+def test_without_huggingface_hub_nothing_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(__import__("sys").modules, "huggingface_hub", None)
+    assert observe(resource("nobody/nothing"), hub=True).model_config is None
+
+
+def test_a_hub_that_is_out_of_reach_is_asked_once(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """A download would ask six times, for half a minute, and say so each time."""
+    asked = []
+
+    def unreachable(url: str, **_: object) -> None:
+        asked.append(url)
+        raise ConnectionError
+
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path))
+    monkeypatch.setattr("huggingface_hub.file_download.get_hf_file_metadata", unreachable)
+    assert observe(resource("nobody/nothing"), hub=True).model_config is None
+    assert [url.rsplit("huggingface.co/")[-1] for url in asked] == ["nobody/nothing/resolve/main/config.json"]
+
+
+def drafting(model: Path | str, **model_fields: object) -> KVCacheTier:
+    extra_args = ["--spec-model", str(model), "--spec-tokens", "3"]
+    return resource("Qwen/Qwen3-32B", engine={"extraArgs": extra_args}, model_fields=model_fields)
+
+
+def test_a_drafts_folder_is_read(tmp_path: Path) -> None:
+    (tmp_path / "config.json").write_text('{"num_hidden_layers": 1}')
+    (tmp_path / "model.safetensors").write_bytes(bytes(100))
+    found = observe(drafting(tmp_path))
+    assert found.draft_config == {"num_hidden_layers": 1}
+    assert (found.draft_config_source, found.draft_weights_bytes) == (str(tmp_path / "config.json"), 100)
+
+
+def test_no_hub_is_asked_for_a_draft(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(__import__("sys").modules, "huggingface_hub", None)  # importing it would raise
+    assert observe(drafting("a/draft"), hub=True).draft_config is None

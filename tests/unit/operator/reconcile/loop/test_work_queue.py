@@ -1,0 +1,155 @@
+"""The queue, with time passed in."""
+
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kvtier_operator.reconcile.loop.work_queue import KeyedQueue, backoff_s
+
+
+def test_a_key_is_taken_when_it_is_due_and_not_before() -> None:
+    queue: KeyedQueue[str] = KeyedQueue()
+    queue.add("a", due=5)
+    assert queue.take(now=4.9) is None
+    assert queue.next_due() == 5
+    assert queue.take(now=5) == "a"
+    assert queue.take(now=100) is None
+
+
+def test_a_key_is_in_the_queue_once_with_its_earliest_time() -> None:
+    queue: KeyedQueue[str] = KeyedQueue()
+    for due in (5, 3, 9):
+        queue.add("a", due)
+    assert len(queue) == 1
+    assert queue.take(now=3) == "a"
+    queue.done("a")
+    assert queue.take(now=100) is None
+
+
+def test_what_is_due_for_longest_comes_first() -> None:
+    queue: KeyedQueue[str] = KeyedQueue()
+    for key, due in (("a", 3), ("b", 1), ("c", 2)):
+        queue.add(key, due)
+    assert [queue.take(now=9) for _ in range(3)] == ["b", "c", "a"]
+
+
+def test_groups_take_turns_however_many_keys_one_has() -> None:
+    queue: KeyedQueue[str] = KeyedQueue(lambda key: key[0])
+    for number in range(200):
+        queue.add(f"a{number:03}", number / 1000)
+    assert queue.take(now=1) == "a000"
+    queue.add("b0", 0.5)
+    queue.add("b1", 0.6)
+    queue.add("c0", 0.9)
+    assert len(queue) == 202
+    taken = [queue.take(now=1) for _ in range(6)]
+    assert taken == ["a001", "b0", "c0", "a002", "b1", "a003"]
+    queue.done("b0")
+    queue.add("b0", 1)
+    assert [queue.take(now=1) for _ in range(2)] == ["a004", "b0"]
+
+
+def test_a_key_that_is_due_is_in_the_queue_once() -> None:
+    queue: KeyedQueue[str] = KeyedQueue()
+    queue.add("a", 1)
+    queue.add("b", 2)
+    assert queue.take(now=3) == "a"
+    assert queue.next_due() == 2
+    queue.add("b", 0)
+    assert len(queue) == 1
+    assert queue.take(now=3) == "b"
+    assert queue.take(now=3) is None
+
+
+def test_a_key_is_never_worked_on_twice_at_a_time() -> None:
+    queue: KeyedQueue[str] = KeyedQueue()
+    queue.add("a", 0)
+    assert queue.take(0) == "a"
+    queue.add("a", 1)
+    assert queue.take(9) is None
+    queue.done("a")
+    assert queue.take(9) == "a"
+
+
+def test_failures_in_a_row_wait_longer_and_a_success_forgets_them() -> None:
+    queue: KeyedQueue[str] = KeyedQueue()
+    delays = []
+    for _ in range(4):
+        queue.add("a", 0)
+        queue.take(1e9)
+        delays.append(queue.failed("a", now=0))
+    assert all(later > 1.4 * earlier for earlier, later in pairwise(delays))
+    queue.take(1e9)
+    queue.done("a")
+    queue.add("a", 0)
+    queue.take(1e9)
+    assert queue.failed("a", now=0) <= 0.2
+
+
+def test_a_server_that_asks_for_time_gets_it() -> None:
+    queue: KeyedQueue[str] = KeyedQueue()
+    queue.add("a", 0)
+    queue.take(0)
+    assert queue.failed("a", now=10, least_s=7) == 7
+    assert queue.next_due() == 17
+
+
+def test_news_of_a_failed_key_need_not_wait() -> None:
+    queue: KeyedQueue[str] = KeyedQueue()
+    queue.add("a", 0)
+    queue.take(0)
+    queue.add("a", 0.01)
+    queue.failed("a", now=0, least_s=60)
+    assert queue.next_due() == 0.01
+
+
+@pytest.mark.parametrize("failures", [1, 5, 50, 5000])
+def test_backoff_is_bounded(failures: int) -> None:
+    assert 0.1 < backoff_s(failures) <= 60
+    assert 3 < backoff_s(failures, first_s=5, longest_s=600) <= 600
+
+
+@given(
+    st.lists(
+        st.tuples(st.sampled_from("abc"), st.sampled_from(["add", "take", "done", "failed"])), max_size=60
+    ),
+    st.sampled_from(["one group", "groups"]),
+)
+def test_no_key_is_ever_lost(steps: list[tuple[str, str]], groups: str) -> None:
+    queue: KeyedQueue[str] = KeyedQueue((lambda key: key < "b") if groups == "groups" else lambda _: None)
+    wanted: set[str] = set()
+    working: set[str] = set()
+    for now, (key, step) in enumerate(steps):
+        if step == "add":
+            queue.add(key, now)
+            wanted.add(key)
+        elif step == "take" and (taken := queue.take(now)):
+            assert taken not in working
+            working.add(taken)
+            wanted.discard(taken)
+        elif step == "done" and key in working:
+            working.discard(key)
+            queue.done(key)
+        elif step == "failed" and key in working:
+            working.discard(key)
+            queue.failed(key, now)
+            wanted.add(key)
+    for key in working:
+        queue.done(key)
+    seen = set()
+    while last := queue.take(1e9):
+        seen.add(last)
+    assert seen == wanted
+
+
+def test_a_key_that_moves_forward_again_and_again_leaves_no_heap_of_entries() -> None:
+    queue: KeyedQueue[str] = KeyedQueue()
+    for now in range(2000):
+        queue.add("a", due=now + 10_000)
+        queue.add("a", due=now)
+        assert queue.take(now) == "a"
+        queue.done("a")
+    assert len(queue._heap) < 100
+    assert queue.next_due() is None

@@ -1,0 +1,147 @@
+"""What engines say of their tiers: how it is read, and what another look changes."""
+
+import orjson
+import pytest
+from tests.cases.kvcachetier import document
+
+from kvtier_common.metrics_text import read_families
+from kvtier_operator.planning.observed import EngineFindings, EngineTokens
+from kvtier_operator.reconcile.observe.engine_metrics import READ, read_tiers
+from kvtier_operator.reconcile.observe.engine_observation import Sighting, from_status, hash_engine, merged
+
+DEVICE = (
+    'vllm:cache_config_info{{block_size="16",engine="{0}",'
+    'kv_cache_size_tokens="{1}",num_gpu_blocks="{2}"}} 1.0\n'
+)
+OFFLOADED = 'vllm:kv_offload_config_info{{cpu_kv_cache_size_tokens="{0}",engine="{1}"}} 1.0\n'
+KVTIER = 'vllm:kvtier_cpu_capacity_tokens{{engine="{0}"}} {1}\n'
+GROWING = 'vllm:kvtier_cpu_growing{{engine="0"}} {0}.0\n'
+PINNED = 'vllm:kvtier_cpu_pinned_bytes{{engine="{0}"}} {1}.0\n'
+METRICS = ("cpu_capacity_tokens", "cpu_pinned_bytes", "disk_capacity_tokens", "disk_pays")
+PAYS = 'vllm:kvtier_disk_pays{{engine="0"}} {0}.0\n'
+KVTIER_DISK = 'vllm:kvtier_disk_capacity_tokens{{engine="{0}"}} {1}\n'
+
+
+def said(text: str) -> tuple[EngineTokens, EngineFindings]:
+    return read_tiers(read_families(text.encode(), READ))
+
+
+@pytest.mark.parametrize(
+    ("text", "tokens"),
+    [
+        ("", EngineTokens()),
+        (DEVICE.format(0, 1600, 101), EngineTokens(gpu=1600, block=16, gpu_blocks=101)),
+        (
+            DEVICE.format(0, 1600, 202) + DEVICE.format(1, 1584, 202),
+            EngineTokens(gpu=3184, block=16, gpu_blocks=202),
+        ),
+        (DEVICE.format(0, "None", 101), EngineTokens(gpu=1616, block=16, gpu_blocks=101)),
+        (DEVICE.format(0, "None", "None"), EngineTokens(block=16)),
+        (DEVICE.format(0, 1600, 101).replace('"16"', '"None"'), EngineTokens(gpu=1600, gpu_blocks=101)),
+        (OFFLOADED.format(4096, 0), EngineTokens(cpu=4096)),
+        (OFFLOADED.format(4096, 0) + OFFLOADED.format(4096, 1), EngineTokens(cpu=8192)),
+        (OFFLOADED.format("", 0), EngineTokens()),
+        (OFFLOADED.format("9" * 400, 0), EngineTokens()),
+        (KVTIER.format(0, "2.048e+03") + KVTIER.format(1, "2.048e+03"), EngineTokens(cpu=4096)),
+        (KVTIER.format(0, "0.0"), EngineTokens()),
+        # kvtier's connector tells in vLLM's label what its tier will hold when it has grown.
+        (OFFLOADED.format(4096, 0) + KVTIER.format(0, "32.0"), EngineTokens(cpu=32)),
+        (OFFLOADED.format(4096, 0) + KVTIER.format(0, "0.0"), EngineTokens()),
+        (KVTIER_DISK.format(0, "64.0") + KVTIER_DISK.format(1, "64.0"), EngineTokens(disk=128)),
+        (KVTIER.format(0, "32.0") + KVTIER_DISK.format(0, "64.0"), EngineTokens(cpu=32, disk=64)),
+        (KVTIER.format(0, "32.0") + GROWING.format(1), EngineTokens()),
+        (KVTIER.format(0, "32.0") + GROWING.format(0), EngineTokens(cpu=32)),
+        ("this is } no metric\n" + KVTIER.format(0, "32.0"), EngineTokens(cpu=32)),
+    ],
+)
+def test_sizes_are_read_from_an_engine_s_metrics(text: str, tokens: EngineTokens) -> None:
+    assert said("# HELP x y\n# TYPE x gauge\nx 1\n" + text)[0] == tokens
+
+
+@pytest.mark.parametrize(
+    ("text", "findings"),
+    [
+        ("", EngineFindings()),
+        (PINNED.format(0, 64) + PINNED.format(1, 32), EngineFindings(pinned_bytes=96)),
+        (PINNED.format(0, 0), EngineFindings(pinned_bytes=0)),
+        (PINNED.format(0, 64) + GROWING.format(1), EngineFindings()),
+        (PAYS.format(0), EngineFindings(disk_pays=False)),
+        (PAYS.format(1), EngineFindings(disk_pays=True)),
+    ],
+)
+def test_what_engines_found_out_is_read_from_their_metrics(text: str, findings: EngineFindings) -> None:
+    assert said(text)[1] == findings
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "vllm:cache_config_info{} what\n",
+        *(
+            f"vllm:kvtier_{name} {value}\n"
+            for name in METRICS
+            for value in ("NaN", "+Inf", "-Inf", "1e30", "-5")
+        ),
+    ],
+)
+def test_what_is_no_metric_of_a_tier_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match=r"."):
+        said(text)
+
+
+def test_engines_of_one_spec_differ_a_little_and_that_changes_nothing() -> None:
+    first = merged(None, Sighting("a", EngineTokens(gpu=1000)))
+    assert merged(first, Sighting("a", EngineTokens(gpu=1050))) == first
+    assert merged(first, Sighting("a", EngineTokens(gpu=None))) == first
+    assert merged(first, Sighting("a", EngineTokens(gpu=1051))).tokens.gpu == 1051
+    block = merged(first, Sighting("a", EngineTokens(gpu=1000, block=784)))
+    assert (block.tokens.block, merged(block, first)) == (784, block)
+    assert merged(block, Sighting("a", EngineTokens(block=800))).tokens.block == 800
+    both = merged(first, Sighting("a", EngineTokens(gpu=990, cpu=5000, disk=9000)))
+    assert both.tokens == EngineTokens(gpu=1000, cpu=5000, disk=9000)
+    assert merged(both, Sighting("a", EngineTokens(disk=9400))) == both
+    assert merged(both, Sighting("a", EngineTokens(disk=4500))).tokens.disk == 4500
+    assert (first.complete, both.complete) == (False, True)
+
+
+def test_whether_a_disk_pays_is_asked_again_and_sizes_are_not() -> None:
+    sizes = EngineTokens(gpu=1000, cpu=5000, disk=9000)
+    first = Sighting("a", sizes, EngineFindings(pinned_bytes=1000, disk_pays=True))
+    assert (first.complete, first.may_change) == (True, True)
+    again = merged(first, Sighting("a", sizes, EngineFindings(pinned_bytes=980, disk_pays=False)))
+    assert again == Sighting("a", sizes, EngineFindings(pinned_bytes=1000, disk_pays=False))
+    assert merged(again, Sighting("a", sizes)) == again, "an engine that has just started does not say yet"
+    assert not Sighting("a", sizes, EngineFindings(pinned_bytes=1000)).may_change
+
+
+def test_engines_of_another_spec_are_another_matter() -> None:
+    first = Sighting("a", EngineTokens(gpu=1000, cpu=5000))
+    assert merged(first, Sighting("b", EngineTokens(gpu=1001))) == Sighting("b", EngineTokens(gpu=1001))
+
+
+@pytest.mark.parametrize(
+    ("changes", "same"),
+    [
+        ({"spec.replicas": 7}, True),
+        ({"spec.router.weights.queue": 3}, True),
+        ({"spec.observability.dashboard": True}, True),
+        ({"spec.tiers.cpu.capacity": "50Gi"}, False),
+        ({"spec.engine.blockSize": 32}, False),
+    ],
+)
+def test_only_what_engines_are_made_of_counts(changes: dict[str, object], same: bool) -> None:
+    before, after = (hash_engine(orjson.dumps(document(each))) for each in ({}, changes))
+    assert (before == after) is same
+
+
+def test_what_another_operator_saw_is_taken_over() -> None:
+    tiers = {
+        "gpu": {"tokens": 7, "source": "Planned", "blockTokens": 32},
+        "cpu": {"tokens": 9, "source": "Observed", "pinnedBytes": 900},
+        "disk": {"tokens": 11, "source": "Observed", "pays": False},
+    }
+    status = {"observedGeneration": 3, "tiers": tiers}
+    findings = EngineFindings(pinned_bytes=900, disk_pays=False)
+    assert from_status(status, 3, "a") == Sighting("a", EngineTokens(cpu=9, disk=11, block=32), findings)
+    assert from_status(status, 4, "a") is None, "of an older spec"
+    assert from_status({"observedGeneration": 3}, 3, "a") is None
