@@ -5,7 +5,7 @@ from tests.cases.planning import check_input
 from kvtier_operator.api.resource import KVCacheTier
 from kvtier_operator.planning.checks.check import Check
 from kvtier_operator.planning.observed import Observed
-from kvtier_operator.planning.plan import CheckResult, Outcome
+from kvtier_operator.planning.verdict import CheckResult, Outcome
 
 PASS, WARN, REJECT = Outcome.PASS, Outcome.WARN, Outcome.REJECT
 

@@ -6,12 +6,14 @@ from typing import Any
 from kvtier_operator.api.parse import parse_resource
 from kvtier_operator.api.resource import KVCacheTier
 from kvtier_operator.planning.backends import plan_backend
+from kvtier_operator.planning.backends.backend_plan import BackendPlan
 from kvtier_operator.planning.budget import plan_budget
+from kvtier_operator.planning.budget_plan import Budget
 from kvtier_operator.planning.checks.check import CheckInput
 from kvtier_operator.planning.kv_cache.resolve import resolve_geometry
 from kvtier_operator.planning.observed import Machine, Observed
-from kvtier_operator.planning.plan import BackendPlan, Budget, Tiers
 from kvtier_operator.planning.router.picker_config import plan_router
+from kvtier_operator.planning.tier_plan import Tiers
 from kvtier_operator.planning.tiers import plan_tiers
 
 MODEL = "Qwen/Qwen3-32B"

@@ -17,8 +17,9 @@ from kvtier_operator.planning.namespace.quota import quota_from_object
 from kvtier_operator.planning.namespace.workload import workload
 from kvtier_operator.planning.objects import build_objects
 from kvtier_operator.planning.observed import Observed
-from kvtier_operator.planning.plan import CheckResult, Outcome, Plan
+from kvtier_operator.planning.plan import Plan
 from kvtier_operator.planning.planner import make_plan
+from kvtier_operator.planning.verdict import CheckResult, Outcome
 
 _NUMBERS = count(1)
 _ACCOUNTS = ("case-engine", "case-picker")

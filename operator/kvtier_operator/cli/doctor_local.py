@@ -9,9 +9,10 @@ from kvtier_operator.cli.inputs.naming import naming
 from kvtier_operator.cli.inputs.observe import observe
 from kvtier_operator.doctor.examine import examine
 from kvtier_operator.doctor.verdict import Place, Verdict
-from kvtier_operator.planning.plan import Outcome, Plan
+from kvtier_operator.planning.plan import Plan
 from kvtier_operator.planning.planner import make_plan
 from kvtier_operator.planning.pod.demands import Demands, VolumeDemand
+from kvtier_operator.planning.verdict import Outcome
 from kvtier_operator.runtime.folders import state_folder
 
 

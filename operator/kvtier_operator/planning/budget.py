@@ -6,10 +6,12 @@ from typing import Final
 from kvtier_operator.api.engine import Device
 from kvtier_operator.api.formats.quantity import parse_bytes
 from kvtier_operator.api.resource import Spec
+from kvtier_operator.planning.backends.backend_plan import BackendPlan
+from kvtier_operator.planning.budget_plan import Budget, BudgetLine
 from kvtier_operator.planning.geometry import Geometry
-from kvtier_operator.planning.plan import BackendPlan, Budget, BudgetLine, Tiers
 from kvtier_operator.planning.pod.devices import engine_devices, without_cuda
 from kvtier_operator.planning.pod.storage import EPHEMERAL_STORAGE, plan_storage, storage_bytes, tier_bytes
+from kvtier_operator.planning.tier_plan import Tiers
 from kvtier_operator.planning.tiers import CPU_DEVICE_KV_CACHE_BYTES
 from kvtier_operator.planning.units import GIB, MIB, ceil_div, many, quantity, round_up, size
 from kvtier_operator.planning.weights.pod_weights import is_brought, moved_weights_bytes, plan_weights

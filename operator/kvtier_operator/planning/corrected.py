@@ -6,7 +6,7 @@ from typing import Final
 from kvtier_operator.api.resource import Spec
 from kvtier_operator.planning.geometry import Geometry
 from kvtier_operator.planning.observed import EngineTokens
-from kvtier_operator.planning.plan import TierPlan, Tiers
+from kvtier_operator.planning.tier_plan import TierPlan, Tiers
 from kvtier_operator.planning.tiers import without_states
 from kvtier_operator.planning.units import GIB
 

@@ -8,9 +8,10 @@ from kvtier_operator.api.engine import Device, EngineSpec, KVCacheDtype
 from kvtier_operator.api.model import ModelSpec
 from kvtier_operator.api.resource import KVCacheTier, Spec
 from kvtier_operator.api.router import RouterSpec
+from kvtier_operator.planning.backends.backend_plan import BackendPlan
 from kvtier_operator.planning.kv_cache.block_tokens import engine_block_tokens
 from kvtier_operator.planning.observed import Machine, Observed
-from kvtier_operator.planning.plan import BackendPlan, EnginePlan
+from kvtier_operator.planning.plan import EnginePlan
 from kvtier_operator.planning.pod import images
 from kvtier_operator.planning.pod.ending import Ending
 from kvtier_operator.planning.tiers import CPU_DEVICE_KV_CACHE_BYTES

@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.live import Live
 from rich.table import Table
 
-from kvtier_operator.planning.plan import TierPlan, Tiers
+from kvtier_operator.planning.tier_plan import TierPlan, Tiers
 from kvtier_operator.runtime.metrics import EngineMetrics, parse_metrics
 from kvtier_operator.runtime.session import EngineState, RunningEngine
 

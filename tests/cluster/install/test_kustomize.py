@@ -11,8 +11,8 @@ from tests.cluster.harness.places import CRD, MANIFESTS, OPERATOR, SYSTEM
 
 from kvtier_operator.api.parse import parse_resource
 from kvtier_operator.planning.observed import Observed
-from kvtier_operator.planning.plan import Outcome
 from kvtier_operator.planning.planner import make_plan
+from kvtier_operator.planning.verdict import Outcome
 
 BACKENDS = {"kvtier": "KVTier", "lmcache": "LMCache", "lmcache-mp": "LMCacheMP", "native": "Native"}
 HUGEPAGES = ("kvtier", "lmcache", "lmcache-mp")

@@ -14,10 +14,11 @@ from kvtier_operator.planning.nodes.fit import nodes_fit
 from kvtier_operator.planning.nodes.node import Node
 from kvtier_operator.planning.objects import build_objects
 from kvtier_operator.planning.observed import Observed
-from kvtier_operator.planning.plan import Outcome, Plan
+from kvtier_operator.planning.plan import Plan
 from kvtier_operator.planning.planner import make_plan
 from kvtier_operator.planning.report.explain import explain
 from kvtier_operator.planning.units import GIB
+from kvtier_operator.planning.verdict import Outcome
 from kvtier_operator.reconcile.status.conditions.accepted import accepted
 from kvtier_operator.reconcile.status.conditions.budget_fits import budget_fits
 from kvtier_operator.reconcile.status.conditions.nodes_fit import nodes_fit_condition

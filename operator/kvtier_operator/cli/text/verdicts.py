@@ -1,7 +1,8 @@
 """What the checks of a plan say, as lines for standard error."""
 
-from kvtier_operator.planning.plan import CheckResult, Outcome, Plan
+from kvtier_operator.planning.plan import Plan
 from kvtier_operator.planning.report.said_first import said_first
+from kvtier_operator.planning.verdict import CheckResult, Outcome
 
 
 def refusals(source: str, plan: Plan) -> tuple[str, ...]:

@@ -4,12 +4,12 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from kvtier_operator.api.resource import Backend, Spec
+from kvtier_operator.planning.backends.backend_plan import BackendPlan
 from kvtier_operator.planning.backends.kvtier import plan_kvtier
 from kvtier_operator.planning.backends.lmcache import lmcache_scratch_dirs, plan_lmcache
 from kvtier_operator.planning.backends.lmcache_mp import plan_lmcache_mp
 from kvtier_operator.planning.backends.native import plan_native
 from kvtier_operator.planning.geometry import Geometry
-from kvtier_operator.planning.plan import BackendPlan
 
 _BACKENDS: Final[Mapping[Backend, Callable[[Spec, Geometry], BackendPlan]]] = {
     Backend.KVTIER: plan_kvtier,

@@ -4,7 +4,7 @@ from typing import Final
 
 from kvtier_operator.api.tiers import DiskTier
 from kvtier_operator.api.volume import Volume
-from kvtier_operator.planning.plan import Mount
+from kvtier_operator.planning.pod.container_parts import Mount
 from kvtier_operator.planning.pod.volumes import volume_source
 from kvtier_operator.planning.units import MIB, ceil_div
 

@@ -7,13 +7,13 @@ from kvtier_connector.config import Policy as ConnectorPolicy
 from kvtier_operator.api.engine import Device
 from kvtier_operator.api.resource import Spec
 from kvtier_operator.api.tiers import Policy
+from kvtier_operator.planning.backends.backend_plan import BackendPlan
 from kvtier_operator.planning.backends.disk import disk_mounts
 from kvtier_operator.planning.backends.kvtier_disk import disk_chunks, disk_settings
 from kvtier_operator.planning.backends.pages import PREFER_NOTE, page_bytes, required_pages
 from kvtier_operator.planning.backends.share import Share, index_bytes_per_rank
 from kvtier_operator.planning.backends.transfer import transfer_args
 from kvtier_operator.planning.geometry import Geometry
-from kvtier_operator.planning.plan import BackendPlan
 from kvtier_operator.planning.pod import images
 from kvtier_operator.planning.pod.devices import not_tested
 from kvtier_operator.planning.units import ceil_div, round_up

@@ -6,13 +6,13 @@ from typing import Final
 
 from kvtier_operator.api.resource import Spec
 from kvtier_operator.api.tiers import Policy
+from kvtier_operator.planning.backends.backend_plan import BackendPlan
 from kvtier_operator.planning.backends.disk import disk_mounts, disk_volumes, shared_volume_notes
 from kvtier_operator.planning.backends.lmcache_settings import CHUNK_TOKENS, CONFIG_PATH, LMCacheSettings
 from kvtier_operator.planning.backends.pages import page_bytes, required_pages
 from kvtier_operator.planning.backends.share import Share, round_down
 from kvtier_operator.planning.backends.transfer import transfer_args
 from kvtier_operator.planning.geometry import Geometry
-from kvtier_operator.planning.plan import BackendPlan
 from kvtier_operator.planning.pod.images import ImageName
 from kvtier_operator.planning.units import MIB, round_up
 

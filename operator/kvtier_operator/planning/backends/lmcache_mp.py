@@ -6,6 +6,7 @@ from typing import Any, Final
 from kvtier_operator.api.engine import Device
 from kvtier_operator.api.resource import Spec
 from kvtier_operator.api.tiers import Policy
+from kvtier_operator.planning.backends.backend_plan import BackendPlan
 from kvtier_operator.planning.backends.disk import disk_mounts, shared_volume_notes
 from kvtier_operator.planning.backends.lmcache_mp_chunks import (
     bytes_per_chunk,
@@ -17,7 +18,7 @@ from kvtier_operator.planning.backends.pages import required_pages
 from kvtier_operator.planning.backends.share import Share, gib, gib_text, round_down
 from kvtier_operator.planning.backends.transfer import transfer_args
 from kvtier_operator.planning.geometry import Geometry
-from kvtier_operator.planning.plan import BackendPlan, Mount, Sidecar
+from kvtier_operator.planning.pod.container_parts import Mount, Sidecar
 from kvtier_operator.planning.pod.images import ImageName
 from kvtier_operator.planning.units import GIB, MIB, round_up
 

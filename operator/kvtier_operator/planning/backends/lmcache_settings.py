@@ -13,7 +13,7 @@ from typing import Any, Final
 import yaml
 
 from kvtier_operator.planning.backends.share import gib, gib_text
-from kvtier_operator.planning.plan import ConfigFile
+from kvtier_operator.planning.pod.container_parts import ConfigFile
 
 CONFIG_PATH: Final = "/etc/kvtier/lmcache.yaml"
 CHUNK_TOKENS: Final = 256

@@ -4,12 +4,12 @@ import hashlib
 from typing import Any, Final
 
 from kvtier_operator.api.resource import Spec
+from kvtier_operator.planning.backends.backend_plan import BackendPlan
 from kvtier_operator.planning.backends.disk import disk_mounts
 from kvtier_operator.planning.backends.share import Share, index_bytes_per_rank
 from kvtier_operator.planning.backends.transfer import transfer_args
 from kvtier_operator.planning.geometry import Geometry
 from kvtier_operator.planning.kv_cache.block_tokens import engine_block_tokens
-from kvtier_operator.planning.plan import BackendPlan
 from kvtier_operator.planning.units import ceil_div
 
 _INDEX_BYTES_PER_ENTRY: Final = 600

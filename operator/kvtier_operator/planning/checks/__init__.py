@@ -69,7 +69,7 @@ from kvtier_operator.planning.checks.router.picker_entries import picker_entries
 from kvtier_operator.planning.checks.router.picker_gpu_entries import picker_gpu_entries
 from kvtier_operator.planning.checks.router.picker_memory import picker_memory
 from kvtier_operator.planning.checks.router.picker_replicas import picker_replicas
-from kvtier_operator.planning.plan import CheckResult
+from kvtier_operator.planning.verdict import CheckResult
 
 CHECKS: Final[tuple[Check, ...]] = (
     architecture_known,

@@ -5,12 +5,16 @@ from dataclasses import dataclass
 from typing import Final
 
 from kvtier_operator.api.resource import KVCacheTier, Spec
+from kvtier_operator.planning.backends.backend_plan import BackendPlan
+from kvtier_operator.planning.budget_plan import Budget
 from kvtier_operator.planning.geometry import Geometry
 from kvtier_operator.planning.nodes.pod_needs import keeps_away_its_like
 from kvtier_operator.planning.objects.names import Component, Names
 from kvtier_operator.planning.observed import Machine, Observed
-from kvtier_operator.planning.plan import BackendPlan, Budget, CheckResult, Outcome, RouterPlan, Tiers
 from kvtier_operator.planning.policy.limits import OwnerPolicy
+from kvtier_operator.planning.router.router_plan import RouterPlan
+from kvtier_operator.planning.tier_plan import Tiers
+from kvtier_operator.planning.verdict import CheckResult, Outcome
 
 
 @dataclass(frozen=True, slots=True)

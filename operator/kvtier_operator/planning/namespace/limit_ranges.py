@@ -20,8 +20,9 @@ from kvtier_operator.planning.namespace.names import STORAGE
 from kvtier_operator.planning.namespace.workload import Workload
 from kvtier_operator.planning.nodes.pod_needs import container_limits, container_requests, pod_total
 from kvtier_operator.planning.nodes.shortage import amount
-from kvtier_operator.planning.plan import CheckResult, Plan
+from kvtier_operator.planning.plan import Plan
 from kvtier_operator.planning.units import many
+from kvtier_operator.planning.verdict import CheckResult
 
 _VERDICTS: Final = Verdicts("limit-range", "metadata.namespace")
 

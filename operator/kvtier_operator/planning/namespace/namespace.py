@@ -14,7 +14,8 @@ from kvtier_operator.planning.namespace.quotas import NO_QUOTA, quotas
 from kvtier_operator.planning.namespace.storage import StorageClass, storage
 from kvtier_operator.planning.namespace.workload import DEPLOYMENT, Workload, workload
 from kvtier_operator.planning.objects import build_objects
-from kvtier_operator.planning.plan import CheckResult, Plan
+from kvtier_operator.planning.plan import Plan
+from kvtier_operator.planning.verdict import CheckResult
 
 _UNSEEN: Final = Verdicts("namespace", "metadata.namespace")
 

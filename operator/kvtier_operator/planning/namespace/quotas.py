@@ -10,8 +10,8 @@ from kvtier_operator.planning.namespace.names import plain
 from kvtier_operator.planning.namespace.quota import Quota, unset
 from kvtier_operator.planning.nodes.shortage import amount
 from kvtier_operator.planning.objects.names import Component
-from kvtier_operator.planning.plan import CheckResult
 from kvtier_operator.planning.units import many
+from kvtier_operator.planning.verdict import CheckResult
 
 _VERDICTS: Final = Verdicts("quota", "metadata.namespace")
 NO_QUOTA: Final = _VERDICTS.passed("no ResourceQuota")

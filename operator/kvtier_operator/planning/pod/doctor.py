@@ -3,9 +3,11 @@
 from kvtier_operator.api.resource import Backend, Spec
 from kvtier_operator.api.tiers import Policy
 from kvtier_operator.planning.backends.pages import preferred_pages
+from kvtier_operator.planning.budget_plan import Budget
 from kvtier_operator.planning.observed import Observed
-from kvtier_operator.planning.plan import Budget, DoctorPlan, EnginePlan, Tiers
+from kvtier_operator.planning.plan import DoctorPlan, EnginePlan
 from kvtier_operator.planning.pod.demands import Demands, HugepagesDemand, MemlockDemand, VolumeDemand
+from kvtier_operator.planning.tier_plan import Tiers
 from kvtier_operator.planning.units import ceil_div
 
 

@@ -8,11 +8,14 @@ from typing import Any, Final
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
-from kvtier_operator.planning.plan import BudgetLine, CheckResult, Outcome, Plan, TierPlan
+from kvtier_operator.planning.budget_plan import BudgetLine
+from kvtier_operator.planning.plan import Plan
 from kvtier_operator.planning.pod.storage import EPHEMERAL_STORAGE, storage_bytes
 from kvtier_operator.planning.report.said_first import said_first
 from kvtier_operator.planning.report.shown import shown_args, shown_env
+from kvtier_operator.planning.tier_plan import TierPlan
 from kvtier_operator.planning.units import ceil_div, count, size
+from kvtier_operator.planning.verdict import CheckResult, Outcome
 
 _BAR_CELLS: Final = 16
 _EIGHTHS: Final = " ▏▎▍▌▋▊▉"

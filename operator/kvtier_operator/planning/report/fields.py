@@ -2,9 +2,11 @@
 
 from typing import Any
 
-from kvtier_operator.planning.plan import BudgetLine, Plan, TierPlan
+from kvtier_operator.planning.budget_plan import BudgetLine
+from kvtier_operator.planning.plan import Plan
 from kvtier_operator.planning.report.said_first import said_first
 from kvtier_operator.planning.report.shown import shown_args, shown_env
+from kvtier_operator.planning.tier_plan import TierPlan
 from kvtier_operator.planning.units import quantity
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from typing import Final
 
-from kvtier_operator.planning.plan import CheckResult, Outcome
+from kvtier_operator.planning.verdict import CheckResult, Outcome
 
 FIRST: Final = (
     # the tiers bring nothing

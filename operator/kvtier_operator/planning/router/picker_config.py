@@ -8,9 +8,11 @@ from kvtier_operator.errors import InvalidInputError, Problem
 from kvtier_operator.planning.arguments.engine_tls import serves_tls
 from kvtier_operator.planning.corrected import picker_tokens
 from kvtier_operator.planning.geometry import Geometry
-from kvtier_operator.planning.plan import Plan, RouterEntries, RouterPlan, TierPlan, Tiers
+from kvtier_operator.planning.plan import Plan
 from kvtier_operator.planning.pod.image_source import ImageSource
 from kvtier_operator.planning.router.picker_resources import plan_picker_resources
+from kvtier_operator.planning.router.router_plan import RouterEntries, RouterPlan
+from kvtier_operator.planning.tier_plan import TierPlan, Tiers
 from kvtier_scorer.config.errors import PickerConfigError, UnsupportedVersionError
 from kvtier_scorer.config.flavors import picker_config
 from kvtier_scorer.config.model import PickerConfig, PickerInput, ScorerWeights, TierTokens

@@ -5,7 +5,7 @@ from typing import Final
 from kvtier_operator.api.formats.quantity import parse_quantity
 from kvtier_operator.api.resource import Spec
 from kvtier_operator.api.router import Flavor
-from kvtier_operator.planning.plan import PickerResources, RouterEntries
+from kvtier_operator.planning.router.router_plan import PickerResources, RouterEntries
 from kvtier_operator.planning.units import MIB, quantity, round_up
 from kvtier_scorer.config.body_limits import BodyLimits
 from kvtier_scorer.config.kv_events import BYTES_PER_HELD_BLOCK, EVENTS_BYTES

@@ -15,8 +15,9 @@ from kvtier_operator.planning.nodes.fit import nodes_fit
 from kvtier_operator.planning.objects import build_objects
 from kvtier_operator.planning.objects.names import Component, Names
 from kvtier_operator.planning.observed import NOTHING_FOUND, EngineFindings, Observed
-from kvtier_operator.planning.plan import Plan, TierPlan
+from kvtier_operator.planning.plan import Plan
 from kvtier_operator.planning.planner import make_plan
+from kvtier_operator.planning.tier_plan import TierPlan
 from kvtier_operator.reconcile.apply.desired import Wanted, wanted_objects
 from kvtier_operator.reconcile.cache.resources import Key, Tier
 from kvtier_operator.reconcile.loop.cached_plan import Planned

@@ -12,8 +12,8 @@ from kvtier_operator.api.resource import KVCacheTier
 from kvtier_operator.cli.inputs.observe import observe
 from kvtier_operator.errors import InvalidInputError
 from kvtier_operator.planning.observed import Observed
-from kvtier_operator.planning.plan import Outcome
 from kvtier_operator.planning.planner import make_plan
+from kvtier_operator.planning.verdict import Outcome
 
 # What vLLM would start, and a tier be of no use to.
 _OURS: Final = ("NothingCanBeFound", "ConnectorNotInImage")

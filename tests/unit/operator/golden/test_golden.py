@@ -12,8 +12,9 @@ from kvtier_operator.cli.inputs.load import load_resources
 from kvtier_operator.planning.manifest import to_yaml
 from kvtier_operator.planning.objects import build_objects
 from kvtier_operator.planning.observed import Observed
-from kvtier_operator.planning.plan import Outcome, Plan
+from kvtier_operator.planning.plan import Plan
 from kvtier_operator.planning.planner import make_plan
+from kvtier_operator.planning.verdict import Outcome
 
 HERE = Path(__file__).parent
 INPUTS = sorted((HERE / "input").glob("*.yaml"))

@@ -16,8 +16,8 @@ from kvtier_operator.api.resource import Backend, KVCacheTier
 from kvtier_operator.errors import InvalidInputError
 from kvtier_operator.planning.nodes.fit import nodes_fit
 from kvtier_operator.planning.observed import Machine, Observed
-from kvtier_operator.planning.plan import Outcome
 from kvtier_operator.planning.planner import make_plan
+from kvtier_operator.planning.verdict import Outcome
 
 _NAMES: Final = {path.rpartition(".")[2]: path for path in FIELDS}
 _CAMEL: Final = "|".join(sorted(name for name in _NAMES if not name.islower()))

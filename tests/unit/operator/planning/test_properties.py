@@ -9,10 +9,10 @@ from tests.cases.planning import check_input, resource, sized
 from kvtier_operator.api.formats.quantity import parse_bytes
 from kvtier_operator.planning.checks import CHECKS
 from kvtier_operator.planning.observed import Machine, Observed
-from kvtier_operator.planning.plan import Outcome
 from kvtier_operator.planning.planner import make_plan
 from kvtier_operator.planning.report.explain import explain
 from kvtier_operator.planning.report.fields import report
+from kvtier_operator.planning.verdict import Outcome
 
 MIB = 1024**2
 MODELS = [

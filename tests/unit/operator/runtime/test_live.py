@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from tests.cases.planning import resource, sized
 
-from kvtier_operator.planning.plan import Tiers
+from kvtier_operator.planning.tier_plan import Tiers
 from kvtier_operator.runtime.live import plain_line
 from kvtier_operator.runtime.metrics import EngineMetrics
 from kvtier_operator.runtime.process.supervised import Command, SupervisedProcess

@@ -2,7 +2,8 @@ from pathlib import Path
 
 import pytest
 
-from kvtier_operator.planning.plan import ConfigFile, EnginePlan, Mount, Sidecar
+from kvtier_operator.planning.plan import EnginePlan
+from kvtier_operator.planning.pod.container_parts import ConfigFile, Mount, Sidecar
 from kvtier_operator.runtime.session import discard, materialise
 from kvtier_operator.runtime.translate import Placement, shell_line, to_local, without_tier
 

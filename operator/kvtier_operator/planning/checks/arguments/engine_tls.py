@@ -6,7 +6,7 @@ from kvtier_operator.api.router import Flavor
 from kvtier_operator.planning.arguments.engine_tls import CERTIFICATE, serves_tls
 from kvtier_operator.planning.arguments.extra_args import FIELD, place_of, value_of
 from kvtier_operator.planning.checks.check import CheckInput, Verdicts
-from kvtier_operator.planning.plan import CheckResult
+from kvtier_operator.planning.verdict import CheckResult
 
 _VERDICTS: Final = Verdicts("engine-tls", FIELD)
 _KEY: Final = "--ssl-keyfile"

@@ -6,8 +6,8 @@ from kvtier_operator.planning.arguments.extra_args import FIELD
 from kvtier_operator.planning.arguments.serve_options import MINORS, serve_options
 from kvtier_operator.planning.arguments.serve_words import Fault, refused
 from kvtier_operator.planning.checks.check import CheckInput, Verdicts
-from kvtier_operator.planning.plan import CheckResult
 from kvtier_operator.planning.pod.vllm_minor import vllm_minor
+from kvtier_operator.planning.verdict import CheckResult
 
 _VERDICTS: Final = Verdicts("known-arguments", FIELD)
 _REASON: Final = "ArgumentNotKnown"

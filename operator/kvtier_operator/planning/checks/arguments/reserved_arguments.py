@@ -4,7 +4,7 @@ from typing import Final
 
 from kvtier_operator.planning.arguments.extra_args import FIELD, stands_for
 from kvtier_operator.planning.checks.check import CheckInput, Verdicts
-from kvtier_operator.planning.plan import CheckResult
+from kvtier_operator.planning.verdict import CheckResult
 
 _VERDICTS: Final = Verdicts("reserved-arguments", FIELD)
 _ONE_PORT: Final = "kvtier runs all engines of a pod behind one port, on one node"

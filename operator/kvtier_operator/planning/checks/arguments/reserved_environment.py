@@ -3,7 +3,7 @@
 from typing import Final
 
 from kvtier_operator.planning.checks.check import CheckInput, Verdicts
-from kvtier_operator.planning.plan import CheckResult
+from kvtier_operator.planning.verdict import CheckResult
 from kvtier_operator.planning.weights.pod_weights import CACHE_VARIABLES
 
 _VERDICTS: Final = Verdicts("reserved-environment", "spec.engine.env")

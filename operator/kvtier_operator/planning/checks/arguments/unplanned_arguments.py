@@ -8,7 +8,7 @@ from kvtier_operator.planning.arguments.extra_args import FIELD, stands_for, val
 from kvtier_operator.planning.arguments.extra_objects import object_of
 from kvtier_operator.planning.checks.check import CheckInput, Verdicts
 from kvtier_operator.planning.geometry import LayerKind
-from kvtier_operator.planning.plan import CheckResult
+from kvtier_operator.planning.verdict import CheckResult
 
 _VERDICTS: Final = Verdicts("unplanned-arguments", FIELD)
 _ANYWHERE: Final = frozenset({"", "None", "0.0.0.0", "::"})  # noqa: S104 - read, not bound

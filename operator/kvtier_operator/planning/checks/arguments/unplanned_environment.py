@@ -3,7 +3,7 @@
 from typing import Final
 
 from kvtier_operator.planning.checks.check import CheckInput, Verdicts
-from kvtier_operator.planning.plan import CheckResult
+from kvtier_operator.planning.verdict import CheckResult
 
 _VERDICTS: Final = Verdicts("unplanned-environment", "spec.engine.env")
 _NO_LATENTS: Final = "VLLM_MLA_DISABLE"

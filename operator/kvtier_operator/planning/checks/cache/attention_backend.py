@@ -5,7 +5,7 @@ from typing import Final
 from kvtier_operator.planning.arguments.extra_args import FIELD, place_of
 from kvtier_operator.planning.checks.check import CheckInput, Verdicts
 from kvtier_operator.planning.kv_cache.attention_backend import BACKENDS, OPTIONS, Attention, named_backend
-from kvtier_operator.planning.plan import CheckResult
+from kvtier_operator.planning.verdict import CheckResult
 
 _VERDICTS: Final = Verdicts("attention-backend", FIELD)
 

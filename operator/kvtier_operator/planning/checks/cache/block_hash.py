@@ -4,7 +4,7 @@ from typing import Final
 
 from kvtier_operator.planning.arguments.extra_args import FIELD, place_of, value_of
 from kvtier_operator.planning.checks.check import CheckInput, Verdicts
-from kvtier_operator.planning.plan import CheckResult
+from kvtier_operator.planning.verdict import CheckResult
 
 _VERDICTS: Final = Verdicts("block-hash", FIELD)
 _OPTION: Final = "--prefix-caching-hash-algo"

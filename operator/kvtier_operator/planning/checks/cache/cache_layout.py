@@ -7,7 +7,7 @@ from kvtier_operator.api.resource import Backend
 from kvtier_operator.planning.checks.check import CheckInput, Verdicts
 from kvtier_operator.planning.geometry import LayerKind
 from kvtier_operator.planning.kv_cache.cell import packs_keys_and_values
-from kvtier_operator.planning.plan import CheckResult
+from kvtier_operator.planning.verdict import CheckResult
 
 _VARIABLE: Final = "VLLM_KV_CACHE_LAYOUT"
 _VERDICTS: Final = Verdicts("cache-layout", f"spec.engine.env[{_VARIABLE}]")

@@ -6,7 +6,7 @@ from kvtier_operator.api.resource import Backend
 from kvtier_operator.planning.arguments.extra_args import FIELD, place_of, switched
 from kvtier_operator.planning.checks.check import CheckInput, Verdicts
 from kvtier_operator.planning.geometry import LayerKind
-from kvtier_operator.planning.plan import CheckResult
+from kvtier_operator.planning.verdict import CheckResult
 
 _VERDICTS: Final = Verdicts("hybrid-manager", FIELD)
 OFF: Final = "--disable-hybrid-kv-cache-manager"

@@ -4,8 +4,8 @@ from typing import Final
 
 from kvtier_operator.api.resource import Backend
 from kvtier_operator.planning.checks.check import CheckInput, Verdicts
-from kvtier_operator.planning.plan import CheckResult
 from kvtier_operator.planning.units import count
+from kvtier_operator.planning.verdict import CheckResult
 
 _VERDICTS: Final = Verdicts("lmcache-chunk", "spec.engine.blockSize")
 _STEP_TOKENS: Final = 64

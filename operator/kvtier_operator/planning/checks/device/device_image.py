@@ -3,8 +3,8 @@
 from typing import Final
 
 from kvtier_operator.planning.checks.check import CheckInput, Verdicts
-from kvtier_operator.planning.plan import CheckResult
 from kvtier_operator.planning.pod.devices import without_cuda
+from kvtier_operator.planning.verdict import CheckResult
 
 _VERDICTS: Final = Verdicts("device-image", "spec.engine.image")
 

@@ -8,7 +8,6 @@ from kvtier_operator.api.formats.dns_names import SUBDOMAIN
 from kvtier_operator.api.formats.quantity import parse_quantity
 from kvtier_operator.api.scheduling import PodClaim
 from kvtier_operator.planning.checks.check import CheckInput, Verdicts
-from kvtier_operator.planning.plan import CheckResult
 from kvtier_operator.planning.pod.devices import (
     engine_devices,
     is_accelerator,
@@ -17,6 +16,7 @@ from kvtier_operator.planning.pod.devices import (
     named_devices,
 )
 from kvtier_operator.planning.units import many
+from kvtier_operator.planning.verdict import CheckResult
 
 _VERDICTS: Final = Verdicts("devices", "spec.engine.resources.limits")
 _KUBERNETES_OWN: Final = ("cpu", "memory", "ephemeral-storage")

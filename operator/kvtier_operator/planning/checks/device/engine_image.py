@@ -4,10 +4,10 @@ from typing import Final
 
 from kvtier_operator.api.resource import Backend
 from kvtier_operator.planning.checks.check import CheckInput, Verdicts
-from kvtier_operator.planning.plan import CheckResult
 from kvtier_operator.planning.pod import images
 from kvtier_operator.planning.pod.image_source import repository_of
 from kvtier_operator.planning.pod.vllm_minor import KNOWN_MINORS, vllm_minor
+from kvtier_operator.planning.verdict import CheckResult
 
 _VERDICTS: Final = Verdicts("engine-image", "spec.engine.image")
 _REGISTRIES: Final = ("docker.io/", "index.docker.io/", "registry-1.docker.io/")

@@ -5,9 +5,9 @@ from typing import Final
 from kvtier_connector.config import DISK_WRITE_SHARE
 from kvtier_operator.api.resource import Backend
 from kvtier_operator.planning.checks.check import CheckInput, Verdicts
-from kvtier_operator.planning.plan import CheckResult
 from kvtier_operator.planning.tiers import chunk_bytes
 from kvtier_operator.planning.units import count, many, size
+from kvtier_operator.planning.verdict import CheckResult
 
 _VERDICTS: Final = Verdicts("disk-behind-memory", "spec.tiers.disk.capacity")
 

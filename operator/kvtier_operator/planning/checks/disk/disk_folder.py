@@ -4,7 +4,7 @@ from typing import Final
 
 from kvtier_operator.api.resource import Backend
 from kvtier_operator.planning.checks.check import CheckInput, Verdicts
-from kvtier_operator.planning.plan import CheckResult
+from kvtier_operator.planning.verdict import CheckResult
 
 _VERDICTS: Final = Verdicts("disk-folder", "spec.tiers.disk.volume")
 

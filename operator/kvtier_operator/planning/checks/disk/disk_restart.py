@@ -5,7 +5,7 @@ from typing import Final
 from kvtier_operator.api.resource import Backend
 from kvtier_operator.api.volume import Volume
 from kvtier_operator.planning.checks.check import CheckInput, Verdicts
-from kvtier_operator.planning.plan import CheckResult
+from kvtier_operator.planning.verdict import CheckResult
 
 _VERDICTS: Final = Verdicts("disk-restart", "spec.tiers.disk")
 _EMPTIED: Final = "empties the folder before each start"

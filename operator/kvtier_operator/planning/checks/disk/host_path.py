@@ -5,8 +5,8 @@ from typing import Final
 from kvtier_operator.api.resource import Backend
 from kvtier_operator.planning.backends.disk import disk_volumes
 from kvtier_operator.planning.checks.check import CheckInput, Verdicts
-from kvtier_operator.planning.plan import CheckResult
 from kvtier_operator.planning.units import size
+from kvtier_operator.planning.verdict import CheckResult
 from kvtier_operator.planning.weights.model_source import SourceKind, model_source
 from kvtier_operator.planning.weights.pod_weights import is_downloaded
 

@@ -4,8 +4,8 @@ from typing import Final
 
 from kvtier_operator.api.resource import Backend
 from kvtier_operator.planning.checks.check import CheckInput, Verdicts
-from kvtier_operator.planning.plan import CheckResult
 from kvtier_operator.planning.units import size_exact
+from kvtier_operator.planning.verdict import CheckResult
 
 _VERDICTS: Final = Verdicts("machine-disk", "spec.tiers.disk.capacity")
 

@@ -5,7 +5,7 @@ from typing import Final
 from kvtier_operator.api.resource import Backend
 from kvtier_operator.api.tiers import HugepageSize, Policy
 from kvtier_operator.planning.checks.check import CheckInput, Verdicts
-from kvtier_operator.planning.plan import CheckResult
+from kvtier_operator.planning.verdict import CheckResult
 
 _VERDICTS: Final = Verdicts("hugepages-backend", "spec.tiers.cpu.hugepages")
 _PAGE_SIZES: Final = {

@@ -6,8 +6,9 @@ from kvtier_operator.api.resource import Backend
 from kvtier_operator.api.tiers import Policy
 from kvtier_operator.planning.backends.pages import preferred_pages
 from kvtier_operator.planning.checks.check import CheckInput, Verdicts
-from kvtier_operator.planning.plan import CheckResult, HugepagesPlan
+from kvtier_operator.planning.tier_plan import HugepagesPlan
 from kvtier_operator.planning.units import count, size
+from kvtier_operator.planning.verdict import CheckResult
 
 _VERDICTS: Final = Verdicts("hugepages-pool", "spec.tiers.cpu.hugepages.policy")
 

@@ -6,9 +6,9 @@ from kvtier_operator.api.engine import Device
 from kvtier_operator.api.resource import Backend
 from kvtier_operator.api.tiers import Policy
 from kvtier_operator.planning.checks.check import CheckInput, Verdicts
-from kvtier_operator.planning.plan import CheckResult
 from kvtier_operator.planning.pod.devices import not_tested
 from kvtier_operator.planning.units import size
+from kvtier_operator.planning.verdict import CheckResult
 
 _VERDICTS: Final = Verdicts("memlock", "spec.tiers.cpu.memlock.policy")
 

@@ -5,8 +5,8 @@ from typing import Final
 from kvtier_operator.api.engine import Device
 from kvtier_operator.api.resource import Backend
 from kvtier_operator.planning.checks.check import CheckInput, Verdicts
-from kvtier_operator.planning.plan import CheckResult
 from kvtier_operator.planning.units import size
+from kvtier_operator.planning.verdict import CheckResult
 
 _VERDICTS: Final = Verdicts("pinned-allocation", "spec.tiers.cpu.capacity")
 _ONE_CALL_BYTES: Final = 500 * 10**9

@@ -3,8 +3,8 @@
 from typing import Final
 
 from kvtier_operator.planning.checks.check import CheckInput, Verdicts
-from kvtier_operator.planning.plan import CheckResult
 from kvtier_operator.planning.units import size, size_exact
+from kvtier_operator.planning.verdict import CheckResult
 
 _VERDICTS: Final = Verdicts("shared-memory", "spec.engine.shmSize")
 

@@ -4,9 +4,9 @@ from typing import Final
 
 from kvtier_operator.planning.checks.check import CheckInput, Verdicts
 from kvtier_operator.planning.kv_cache.kept_states import kept_bytes
-from kvtier_operator.planning.plan import CheckResult
 from kvtier_operator.planning.tiers import chunk_bytes, prefix_tokens
 from kvtier_operator.planning.units import count, each_of, size
+from kvtier_operator.planning.verdict import CheckResult
 
 _VERDICTS: Final = Verdicts("tier-holds-sequence", "spec.tiers.cpu.capacity")
 

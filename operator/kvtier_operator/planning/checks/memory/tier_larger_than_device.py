@@ -3,8 +3,8 @@
 from typing import Final
 
 from kvtier_operator.planning.checks.check import CheckInput, Verdicts
-from kvtier_operator.planning.plan import CheckResult
 from kvtier_operator.planning.units import count
+from kvtier_operator.planning.verdict import CheckResult
 
 _VERDICTS: Final = Verdicts("tier-larger-than-device", "spec.tiers.cpu.capacity")
 

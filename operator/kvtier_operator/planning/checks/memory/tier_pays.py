@@ -7,8 +7,8 @@ from typing import Final
 from kvtier_operator.api.engine import Device
 from kvtier_operator.api.resource import Backend
 from kvtier_operator.planning.checks.check import CheckInput, Verdicts
-from kvtier_operator.planning.plan import CheckResult
 from kvtier_operator.planning.units import count
+from kvtier_operator.planning.verdict import CheckResult
 from kvtier_operator.planning.weights.active_parameters import active_parameters
 
 _VERDICTS: Final = Verdicts("tier-pays", "spec.tiers")

@@ -4,8 +4,8 @@ from typing import Final
 
 from kvtier_operator.planning.checks.check import CheckInput, Verdicts
 from kvtier_operator.planning.geometry import LayerKind
-from kvtier_operator.planning.plan import CheckResult
 from kvtier_operator.planning.units import many
+from kvtier_operator.planning.verdict import CheckResult
 
 _VERDICTS: Final = Verdicts("attention-heads", "spec.engine.tensorParallelSize")
 

@@ -4,8 +4,8 @@ from typing import Final
 
 from kvtier_operator.planning.arguments.extra_args import FIELD
 from kvtier_operator.planning.checks.check import CheckInput, Verdicts
-from kvtier_operator.planning.plan import CheckResult
 from kvtier_operator.planning.units import count, many
+from kvtier_operator.planning.verdict import CheckResult
 
 _VERDICTS: Final = Verdicts("draft-known", FIELD)
 

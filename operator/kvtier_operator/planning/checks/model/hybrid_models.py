@@ -7,8 +7,8 @@ from kvtier_operator.planning.arguments.extra_args import place_of, value_of
 from kvtier_operator.planning.checks.check import CheckInput, Verdicts
 from kvtier_operator.planning.geometry import LayerKind
 from kvtier_operator.planning.kv_cache.kept_states import STEP
-from kvtier_operator.planning.plan import CheckResult
 from kvtier_operator.planning.units import count
+from kvtier_operator.planning.verdict import CheckResult
 
 _VERDICTS: Final = Verdicts("hybrid-models", "spec.backend")
 _SMALLEST_STEP_TOKENS: Final = 2048

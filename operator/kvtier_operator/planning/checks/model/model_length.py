@@ -4,8 +4,8 @@ from typing import Final
 
 from kvtier_operator.planning.checks.check import CheckInput, Verdicts
 from kvtier_operator.planning.model_shape.config.overrides import OPTION
-from kvtier_operator.planning.plan import CheckResult
 from kvtier_operator.planning.units import count
+from kvtier_operator.planning.verdict import CheckResult
 
 _VERDICTS: Final = Verdicts("model-length", "spec.engine.maxModelLen")
 _ALLOWED_BY: Final = "VLLM_ALLOW_LONG_MAX_MODEL_LEN"

@@ -5,7 +5,7 @@ from typing import Final
 from kvtier_operator.api.resource import Backend
 from kvtier_operator.api.volume import Volume
 from kvtier_operator.planning.checks.check import CheckInput, Verdicts
-from kvtier_operator.planning.plan import CheckResult
+from kvtier_operator.planning.verdict import CheckResult
 from kvtier_operator.planning.weights.model_source import ModelSource, SourceKind
 from kvtier_operator.planning.weights.model_source import model_source as source_of
 

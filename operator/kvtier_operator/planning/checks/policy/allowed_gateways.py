@@ -4,8 +4,8 @@ from typing import Final
 
 from kvtier_operator.planning.checks.check import CheckInput, Verdicts
 from kvtier_operator.planning.checks.policy.denial import Denial
-from kvtier_operator.planning.plan import CheckResult
 from kvtier_operator.planning.policy.limits import permits
+from kvtier_operator.planning.verdict import CheckResult
 
 _VERDICTS: Final = Verdicts("allowed-gateways", "spec.router.gateway.parentRef.namespace")
 _DENIAL: Final = Denial(

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from kvtier_operator.planning.checks.check import Verdicts
-from kvtier_operator.planning.plan import CheckResult
 from kvtier_operator.planning.policy.limits import Limit, said
+from kvtier_operator.planning.verdict import CheckResult
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,8 +4,8 @@ from typing import Final
 
 from kvtier_operator.api.router import Flavor
 from kvtier_operator.planning.checks.check import CheckInput, Verdicts
-from kvtier_operator.planning.plan import CheckResult
 from kvtier_operator.planning.units import count
+from kvtier_operator.planning.verdict import CheckResult
 
 _VERDICTS: Final = Verdicts("data-parallel", "spec.engine.dataParallelSize")
 _OWN_METRICS: Final = {

@@ -4,7 +4,7 @@ from typing import Final
 
 from kvtier_operator.api.router import GatewayProvider
 from kvtier_operator.planning.checks.check import CheckInput, Verdicts
-from kvtier_operator.planning.plan import CheckResult
+from kvtier_operator.planning.verdict import CheckResult
 
 _VERDICTS: Final = Verdicts("gateway-provider", "spec.router.gateway.provider")
 

@@ -6,7 +6,7 @@ from kvtier_operator.planning.checks.check import CheckInput, Verdicts
 from kvtier_operator.planning.objects.gateway_providers import provider_of
 from kvtier_operator.planning.objects.picker.network_policy import admitted_namespaces, is_guarded
 from kvtier_operator.planning.objects.picker.ports import EXT_PROC_PORT
-from kvtier_operator.planning.plan import CheckResult
+from kvtier_operator.planning.verdict import CheckResult
 
 _VERDICTS: Final = Verdicts("picker-callers", "spec.router.networkPolicy")
 _SHUT_OUT: Final = "GatewayMayBeShutOut"

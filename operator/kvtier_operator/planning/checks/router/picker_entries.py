@@ -3,8 +3,8 @@
 from typing import Final
 
 from kvtier_operator.planning.checks.check import CheckInput, Verdicts
-from kvtier_operator.planning.plan import CheckResult
 from kvtier_operator.planning.router.picker_config import router_warnings
+from kvtier_operator.planning.verdict import CheckResult
 
 _VERDICTS: Final = Verdicts("picker-entries", "spec.router.version")
 

@@ -3,7 +3,7 @@
 from typing import Final
 
 from kvtier_operator.planning.checks.check import CheckInput, Verdicts
-from kvtier_operator.planning.plan import CheckResult
+from kvtier_operator.planning.verdict import CheckResult
 
 _VERDICTS: Final = Verdicts("picker-replicas", "spec.router.replicas")
 

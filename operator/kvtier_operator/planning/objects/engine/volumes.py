@@ -5,7 +5,8 @@ from typing import Any, Final
 from kvtier_operator.api.resource import Backend
 from kvtier_operator.planning.objects.engine.config_map import file_key
 from kvtier_operator.planning.objects.names import Names
-from kvtier_operator.planning.plan import Mount, Plan
+from kvtier_operator.planning.plan import Plan
+from kvtier_operator.planning.pod.container_parts import Mount
 from kvtier_operator.planning.units import quantity
 
 HOME: Final = "/var/lib/kvtier/home"

@@ -4,9 +4,10 @@ from collections.abc import Sequence
 from typing import Final
 
 from kvtier_operator.errors import Problem
-from kvtier_operator.planning.plan import CheckResult, Outcome, Plan
+from kvtier_operator.planning.plan import Plan
 from kvtier_operator.planning.report.said_first import said_first
 from kvtier_operator.planning.units import many
+from kvtier_operator.planning.verdict import CheckResult, Outcome
 from kvtier_operator.reconcile.status.verdict import Verdict, fails, holds
 
 TYPE: Final = "Accepted"

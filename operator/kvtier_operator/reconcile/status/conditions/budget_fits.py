@@ -4,8 +4,9 @@ from collections.abc import Sequence
 from typing import Final
 
 from kvtier_operator.planning.namespace.storage import CLASS_MISSING
-from kvtier_operator.planning.plan import CheckResult, Outcome, Plan
+from kvtier_operator.planning.plan import Plan
 from kvtier_operator.planning.units import size
+from kvtier_operator.planning.verdict import CheckResult, Outcome
 from kvtier_operator.reconcile.facts.deployment import DeploymentFacts
 from kvtier_operator.reconcile.status.verdict import Verdict, fails, holds, unknown
 

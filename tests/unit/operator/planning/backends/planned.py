@@ -10,9 +10,9 @@ from tests.cases.kvcachetier import document
 from kvtier_operator.api.parse import parse_resource
 from kvtier_operator.api.resource import KVCacheTier
 from kvtier_operator.planning.backends import plan_backend
+from kvtier_operator.planning.backends.backend_plan import BackendPlan
 from kvtier_operator.planning.kv_cache.resolve import resolve_geometry
 from kvtier_operator.planning.observed import Observed
-from kvtier_operator.planning.plan import BackendPlan
 
 GIB = 1 << 30
 MODELS = Path(__file__).parents[4] / "cases" / "models"

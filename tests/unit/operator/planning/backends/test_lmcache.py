@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 from tests.unit.operator.planning.backends.planned import GIB, planned, resource
 
 from kvtier_operator.planning.backends import scratch_dirs
+from kvtier_operator.planning.backends.backend_plan import BackendPlan
 from kvtier_operator.planning.backends.lmcache_settings import LMCacheSettings
 from kvtier_operator.planning.backends.share import gib_text
-from kvtier_operator.planning.plan import BackendPlan
 
 MIB = 1 << 20
 LMCACHE: dict[str, object] = {"spec.backend": "LMCache", "spec.engine.tensorParallelSize": 2}

@@ -9,7 +9,8 @@ from tests.unit.operator.planning.backends.planned import (
     transfer_config,
 )
 
-from kvtier_operator.planning.plan import BackendPlan, Sidecar
+from kvtier_operator.planning.backends.backend_plan import BackendPlan
+from kvtier_operator.planning.pod.container_parts import Sidecar
 
 SERVER: dict[str, object] = {"spec.backend": "LMCacheMP", "spec.engine.tensorParallelSize": 2}
 DISK: dict[str, object] = SERVER | {

@@ -6,8 +6,9 @@ from tests.cases.planning import resource
 
 from kvtier_operator.planning.namespace.namespace import Namespace, refusals
 from kvtier_operator.planning.observed import Observed
-from kvtier_operator.planning.plan import CheckResult, Outcome, Plan
+from kvtier_operator.planning.plan import Plan
 from kvtier_operator.planning.planner import make_plan
+from kvtier_operator.planning.verdict import CheckResult, Outcome
 
 
 def plan(**spec: Any) -> Plan:  # noqa: ANN401 - as in YAML

@@ -4,7 +4,7 @@ from tests.unit.operator.planning.namespace.refused import plan, said
 
 from kvtier_operator.planning.namespace.limit_range import LimitRange, admitted
 from kvtier_operator.planning.namespace.namespace import Namespace, refusals
-from kvtier_operator.planning.plan import Outcome
+from kvtier_operator.planning.verdict import Outcome
 
 _HALF = {"cpu": "500m"}
 _CPU_MAX = limit_range(max=_HALF, default=_HALF, defaultRequest=_HALF)  # as the API server completes it

@@ -12,7 +12,7 @@ from kvtier_operator.planning.namespace.storage import StorageClass
 from kvtier_operator.planning.namespace.workload import workload
 from kvtier_operator.planning.objects.engine.deployment import engine_deployment
 from kvtier_operator.planning.objects.picker.deployment import picker_deployment
-from kvtier_operator.planning.plan import CheckResult, Outcome
+from kvtier_operator.planning.verdict import CheckResult, Outcome
 
 _CPU = {"resources": {"requests": {"cpu": "4"}, "limits": {"cpu": "8"}}}
 _CLAIM = {"disk": {"capacity": "1Ti", "volume": {"ephemeral": {}}}}

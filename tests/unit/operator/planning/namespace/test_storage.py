@@ -5,7 +5,7 @@ from tests.unit.operator.planning.namespace.refused import said
 
 from kvtier_operator.planning.namespace.namespace import Namespace
 from kvtier_operator.planning.namespace.storage import StorageClass, storage_class_from_object
-from kvtier_operator.planning.plan import Outcome
+from kvtier_operator.planning.verdict import Outcome
 
 _FAST, _SLOW = StorageClass("fast", default=False), StorageClass("slow", default=True)
 _EPHEMERAL = {"ephemeral": {"storageClassName": "fast"}}

@@ -10,11 +10,12 @@ from tests.cases.planning import resource
 import kvtier_operator.planning
 from kvtier_operator.cli.text.verdicts import remarks
 from kvtier_operator.planning.observed import Observed
-from kvtier_operator.planning.plan import CheckResult, Outcome, Plan
+from kvtier_operator.planning.plan import Plan
 from kvtier_operator.planning.planner import make_plan
 from kvtier_operator.planning.report.explain import explain
 from kvtier_operator.planning.report.fields import report
 from kvtier_operator.planning.report.said_first import FIRST, LAST, said_first
+from kvtier_operator.planning.verdict import CheckResult, Outcome
 from kvtier_operator.reconcile.status.conditions.accepted import accepted
 
 PLANNING = Path(*kvtier_operator.planning.__path__)

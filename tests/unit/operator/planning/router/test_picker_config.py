@@ -7,8 +7,8 @@ from tests.unit.operator.planning.backends.planned import resource
 from kvtier_operator.api.router import SUPPORTED_VERSIONS
 from kvtier_operator.errors import InvalidInputError
 from kvtier_operator.planning.observed import Observed
-from kvtier_operator.planning.plan import RouterEntries, RouterPlan
 from kvtier_operator.planning.planner import make_plan
+from kvtier_operator.planning.router.router_plan import RouterEntries, RouterPlan
 
 
 def router(changes: Mapping[str, object]) -> RouterPlan:

@@ -6,7 +6,7 @@ from tests.cases.planning import check_input, resource
 
 from kvtier_operator.planning.checks.cache.cache_dtype import cache_dtype
 from kvtier_operator.planning.observed import Observed
-from kvtier_operator.planning.plan import Outcome
+from kvtier_operator.planning.verdict import Outcome
 
 LLAMA = {"num_hidden_layers": 12, "num_attention_heads": 8, "num_key_value_heads": 2, "head_dim": 64}
 FLOAT32 = ["--dtype", "float32"]

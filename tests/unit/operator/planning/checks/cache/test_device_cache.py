@@ -6,7 +6,7 @@ from tests.cases.planning import resource
 
 from kvtier_operator.planning.checks.cache.device_cache import device_cache
 from kvtier_operator.planning.checks.router.picker_gpu_entries import picker_gpu_entries
-from kvtier_operator.planning.plan import Outcome
+from kvtier_operator.planning.verdict import Outcome
 
 
 def test_unknown_before_the_engine_runs() -> None:

@@ -9,7 +9,7 @@ from tests.cases.planning import resource
 
 from kvtier_operator.planning.checks.cache.state_dtype import state_dtype
 from kvtier_operator.planning.observed import Observed
-from kvtier_operator.planning.plan import CheckResult
+from kvtier_operator.planning.verdict import CheckResult
 
 GATED, KDA = "Qwen--Qwen3.5-27B", "moonshotai--Kimi-K3"
 

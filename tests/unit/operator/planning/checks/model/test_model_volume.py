@@ -15,7 +15,7 @@ from kvtier_operator.planning.checks.model.model_source import model_source
 from kvtier_operator.planning.checks.model.model_volume import model_volume
 from kvtier_operator.planning.checks.model.weights_known import weights_known
 from kvtier_operator.planning.observed import Observed
-from kvtier_operator.planning.plan import CheckResult
+from kvtier_operator.planning.verdict import CheckResult
 
 UNKNOWN = {"name": "a/b", "geometry": {"kvBytesPerToken": 1000}}
 FOLDER = UNKNOWN | {"name": "/var/lib/kvtier/huggingface/qwen"}

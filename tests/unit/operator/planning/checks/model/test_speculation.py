@@ -11,7 +11,7 @@ from kvtier_operator.api.resource import KVCacheTier
 from kvtier_operator.planning.checks.model.draft_known import draft_known
 from kvtier_operator.planning.checks.model.speculation_supported import speculation_supported
 from kvtier_operator.planning.observed import Observed
-from kvtier_operator.planning.plan import Outcome
+from kvtier_operator.planning.verdict import Outcome
 
 LLAMA, V3 = "meta-llama/Llama-3.1-8B", "deepseek-ai/DeepSeek-V3"
 HEAD = {"num_hidden_layers": 1, "num_attention_heads": 32, "num_key_value_heads": 8, "hidden_size": 4096}

@@ -13,8 +13,8 @@ from kvtier_operator.planning.checks.policy.allowed_images import allowed_images
 from kvtier_operator.planning.checks.policy.allowed_ipc_lock import allowed_ipc_lock
 from kvtier_operator.planning.checks.policy.allowed_root import allowed_root
 from kvtier_operator.planning.observed import Observed
-from kvtier_operator.planning.plan import CheckResult
 from kvtier_operator.planning.policy.limits import OwnerPolicy
+from kvtier_operator.planning.verdict import CheckResult
 
 DENIED = OwnerPolicy(*("deny",) * 6)
 MEMLOCK = {"tiers": {"cpu": {"capacity": "1Gi", "memlock": {"policy": "Require"}}}}

@@ -1,0 +1,74 @@
+"""What one backend needs, to be merged into the engine and the budget."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from kvtier_operator.planning.pod.container_parts import ConfigFile, Mount, Sidecar
+from kvtier_operator.planning.pod.images import ImageName
+from kvtier_operator.planning.tier_plan import HugepagesPlan
+
+
+@dataclass(frozen=True, slots=True)
+class DiskChunks:
+    """What one engine's disk tier holds, of a backend whose index shares the capacity with the chunks.
+
+    Attributes:
+        chunks: How many.
+        how: The formula with its numbers filled in.
+        memory_bytes: What their index takes of memory at most.
+        read_s: Seconds that reading the index takes at start.
+    """
+
+    chunks: int
+    how: str
+    memory_bytes: int
+    read_s: int
+
+
+@dataclass(frozen=True, slots=True)
+class BackendPlan:
+    """What one backend needs, to be merged into the engine and the budget.
+
+    Attributes:
+        args: vLLM arguments.
+        cpu_bytes_per_rank: The CPU tier as this backend takes it, each rank.
+        tokens_per_chunk: Tokens it stores, finds and evicts together.
+        env: Environment of the engine.
+        files: Files of the engine.
+        mounts: Volumes of the engine.
+        sidecars: Processes beside it.
+        image: Engine image the backend needs when the resource names none; None for vLLM's own.
+        shm_bytes: What it keeps in /dev/shm.
+        tier_memory_bytes: The CPU tier outside /dev/shm and outside explicit huge pages.
+        page_locked: Whether it asks the driver to page-lock the tier for DMA, and says whether it did.
+        per_rank_overhead_bytes: Its own memory beside the tier, each rank.
+        disk_bytes_per_rank: The disk tier as this backend takes it, each rank; 0 without one.
+        disk_chunks: What that holds in each engine; None for as many chunks as it has room for.
+        hugepages: Explicit huge pages it takes.
+        notes: What a reader of the report should know of this backend's behaviour.
+        chunk_alignment_bytes: What it rounds each chunk of the CPU tier up to, all ranks of one engine.
+        bytes_per_chunk: What it keeps of one chunk, all ranks of one engine, where that is more than the
+            tokens' bytes; None for those.
+        states_every_tokens: After how many tokens of a prefix it keeps the states again; None where it keeps
+            them as the device does.
+    """
+
+    args: tuple[str, ...]
+    cpu_bytes_per_rank: int
+    tokens_per_chunk: int
+    env: Mapping[str, str] = field(default_factory=dict)
+    files: tuple[ConfigFile, ...] = ()
+    mounts: tuple[Mount, ...] = ()
+    sidecars: tuple[Sidecar, ...] = ()
+    image: ImageName | None = None
+    shm_bytes: int = 0
+    tier_memory_bytes: int = 0
+    page_locked: bool = False
+    per_rank_overhead_bytes: int = 0
+    disk_bytes_per_rank: int = 0
+    disk_chunks: DiskChunks | None = None
+    hugepages: HugepagesPlan | None = None
+    notes: tuple[str, ...] = ()
+    chunk_alignment_bytes: int = 4096
+    bytes_per_chunk: int | None = None
+    states_every_tokens: int | None = None
