@@ -16,7 +16,7 @@ _AT_A_TIME: Final = 4
 _COPIES: Final = 3
 """Of a body that is held: itself, the prompt read from it, the messages that send it on."""
 READING_BYTES: Final = 128 * _MIB
-"""What one body becomes as objects at worst. One is read at a time; picker/gateway/bodies/density.py bounds
+"""What one body becomes as objects at worst. One is read at a time; picker/gateway/bodies/json_size.py bounds
 how many objects that makes: up to 45 MiB of them as measured, and what the allocator keeps."""
 _WIDEST: Final = 4
 """Python's bytes for a character of a text that has a single one beyond the basic plane."""

@@ -23,11 +23,11 @@ from kvtier_scorer.index.prefix_index import PrefixIndex, warm
 from kvtier_scorer.picker.data_layer import data_layer
 from kvtier_scorer.picker.engines.tokenization.tokenizer import Tokenizer
 from kvtier_scorer.picker.gateway.bodies.budget import BodyBudget
-from kvtier_scorer.picker.gateway.ext_proc.requests import Requests
-from kvtier_scorer.picker.gateway.ext_proc.service import ExtProc
+from kvtier_scorer.picker.gateway.ext_proc.request_reader import RequestReader
+from kvtier_scorer.picker.gateway.ext_proc.service import ExtProcService
 from kvtier_scorer.picker.gateway.transport.certificates import Certificates
+from kvtier_scorer.picker.gateway.transport.connection_limit import warn_when_full
 from kvtier_scorer.picker.gateway.transport.descriptors import connections_within, raise_limit
-from kvtier_scorer.picker.gateway.transport.fullness import tell_when_full
 from kvtier_scorer.picker.gateway.transport.health import Health
 from kvtier_scorer.picker.gateway.transport.limits import (
     AROUND_BYTES,
@@ -37,11 +37,11 @@ from kvtier_scorer.picker.gateway.transport.limits import (
     Limits,
 )
 from kvtier_scorer.picker.gateway.transport.server import GrpcServer
-from kvtier_scorer.picker.observability.collector import Snapshot, snapshot
+from kvtier_scorer.picker.observability.collector import MetricsSnapshot, metrics_snapshot
+from kvtier_scorer.picker.observability.counters import PickerCounters
 from kvtier_scorer.picker.observability.explain_access import ExplainAccess
-from kvtier_scorer.picker.observability.http import Watched
-from kvtier_scorer.picker.observability.occasionally import Occasionally
-from kvtier_scorer.picker.observability.tallies import Tallies
+from kvtier_scorer.picker.observability.http import HttpServer
+from kvtier_scorer.picker.observability.log_rate_limiter import LogRateLimiter
 from kvtier_scorer.picker.options import Options, Pool
 from kvtier_scorer.picker.pods.source import PodSource
 from kvtier_scorer.picker.pods.static import StaticPods
@@ -72,20 +72,20 @@ async def serve(options: Options) -> None:
     gc.collect()
     gc.freeze()
 
-    index, tallies, health = PrefixIndex(), Tallies(), Health()
+    index, counters, health = PrefixIndex(), PickerCounters(), Health()
     table = PodTable(index)
     scheduler = Scheduler(settings, table, index, np.random.default_rng())
     tokenizer = _tokenizer(settings, table)
-    requests = Requests(tokenizer)
+    requests = RequestReader(tokenizer)
     limits = settings.limits
     budget = BodyBudget(limits.total_body_bytes, limits.max_body_bytes, monotonic)
-    service = ExtProc(
+    service = ExtProcService(
         scheduler,
-        tallies,
+        counters,
         budget,
         requests,
         monotonic,
-        Occasionally(_LOG, _TOLD_EVERY_S, monotonic),
+        LogRateLimiter(_LOG, _TOLD_EVERY_S, monotonic),
     )
     connections = connections_within(raise_limit())
     picking = GrpcServer(
@@ -105,17 +105,19 @@ async def serve(options: Options) -> None:
         stack.callback(requests.close)
         if tokenizer is not None:
             stack.push_async_callback(tokenizer.close)
-        members = await stack.enter_async_context(
-            data_layer(source, table, settings, clock=monotonic, confirmed=tallies.hits)
+        layer = await stack.enter_async_context(
+            data_layer(source, table, settings, clock=monotonic, confirmed=counters.count_hits)
         )
 
-        def now() -> Snapshot:
-            troubles = Counter(members.scraper.troubles.values())
+        def now() -> MetricsSnapshot:
+            troubles = Counter(layer.scraper.troubles.values())
             stale = stale_pods(settings, table, monotonic())
-            left_alone = tokenizer.left_alone if tokenizer is not None else 0
-            return replace(snapshot(tallies, table, stale, troubles, service.calls), left_alone=left_alone)
+            skipped_pods = tokenizer.skipped_pods if tokenizer is not None else 0
+            return replace(
+                metrics_snapshot(counters, table, stale, troubles, service.calls), skipped_pods=skipped_pods
+            )
 
-        watched = Watched(
+        http_server = HttpServer(
             now,
             lambda request: scheduler.explain(request, monotonic()),
             requests,
@@ -123,15 +125,15 @@ async def serve(options: Options) -> None:
             limits.max_body_bytes,
         )
         stack.push_async_callback(probed.drain, 0.0)
-        runner = await _listen(options, picking, probed, watched)
+        runner = await _listen(options, picking, probed, http_server)
         stack.push_async_callback(runner.cleanup)
         if options.explain is not None:
-            explaining = await _start_explaining(options.explain, watched)
+            explaining = await _start_explaining(options.explain, http_server)
             stack.push_async_callback(explaining.cleanup)
         background = [
             asyncio.create_task(_tell_when_ready(source, health), name="readiness"),
             asyncio.create_task(service.end_late_calls(), name="deadlines"),
-            asyncio.create_task(tell_when_full(connections), name="connections"),
+            asyncio.create_task(warn_when_full(connections), name="connections"),
         ]
         if certificates is not None:
             background.append(asyncio.create_task(_renew(certificates), name="certificates"))
@@ -165,29 +167,29 @@ async def _source(pods: tuple[str, ...] | Pool) -> PodSource:
 def _tokenizer(settings: PickerSettings, table: PodTable) -> Tokenizer | None:
     tokenization = settings.tokenization
     if tokenization.mode is TokenizationMode.TOKENIZE:
-        from kvtier_scorer.picker.engines.tokenization.ask_engine import AskEngine  # noqa: PLC0415
+        from kvtier_scorer.picker.engines.tokenization.engine_tokenizer import EngineTokenizer  # noqa: PLC0415
 
         def some_pod() -> str | None:
             pods = list(table)
             return random.choice(pods).address if pods else None  # noqa: S311 - not a secret
 
-        return AskEngine(some_pod, tokenization.timeout_ms / 1000)
+        return EngineTokenizer(some_pod, tokenization.timeout_ms / 1000)
     if tokenization.mode is TokenizationMode.TOKENIZER:
-        from kvtier_scorer.picker.engines.tokenization.tokenizer_file import TokenizerFile  # noqa: PLC0415
+        from kvtier_scorer.picker.engines.tokenization.file_tokenizer import FileTokenizer  # noqa: PLC0415
 
-        return TokenizerFile(Path(tokenization.path or ""))
+        return FileTokenizer(Path(tokenization.path or ""))
     return None
 
 
 async def _listen(
-    options: Options, picking: GrpcServer, probed: GrpcServer, watched: Watched
+    options: Options, picking: GrpcServer, probed: GrpcServer, http_server: HttpServer
 ) -> web.AppRunner:
     flag = ""
     try:
         flag = f"--grpc-health-port {options.health_port}"
         await probed.start()
         flag = f"--metrics-port {options.http_port}"
-        runner = await watched.start(options.host, options.http_port)
+        runner = await http_server.start(options.host, options.http_port)
         flag = f"--grpc-port {options.ext_proc_port}"
         await picking.start()
     except OSError as error:
@@ -196,9 +198,9 @@ async def _listen(
     return runner
 
 
-async def _start_explaining(access: ExplainAccess, watched: Watched) -> web.AppRunner:
+async def _start_explaining(access: ExplainAccess, http_server: HttpServer) -> web.AppRunner:
     try:
-        return await watched.start_explaining(access)
+        return await http_server.start_explain(access)
     except OSError as error:
         reason = os.strerror(error.errno) if error.errno else error
         raise PickerConfigError(

@@ -15,7 +15,7 @@ from kvtier_scorer.picker.engines.kv_events.publisher.endpoints import EventPort
 from kvtier_scorer.picker.engines.kv_events.subscriber import Subscriber
 from kvtier_scorer.picker.engines.metrics_scrape.capacity import most_entries, new_entries
 from kvtier_scorer.picker.engines.metrics_scrape.engine_metrics import EngineMetrics, HitTokens
-from kvtier_scorer.picker.engines.metrics_scrape.fetch import NobodyThereError, ScrapeError
+from kvtier_scorer.picker.engines.metrics_scrape.fetch import NotListeningError, ScrapeError
 from kvtier_scorer.picker.engines.metrics_scrape.hits import grown
 from kvtier_scorer.picker.engines.metrics_scrape.scraper import Scraper
 from kvtier_scorer.picker.pods.source import Endpoint, PodSource
@@ -53,7 +53,7 @@ class _Pod:
 
 
 @dataclass(slots=True)
-class Members:
+class DataLayer:
     """Brings what sources, scrapes and events tell into the pod table and its index. No I/O of its own.
 
     Attributes:
@@ -129,7 +129,7 @@ class Members:
         out until it answers again. A pod that never answered may serve its metrics elsewhere, and stays.
         """
         pod = self._pods.get(address)
-        if isinstance(error, NobodyThereError) and pod and pod.last is not None and not pod.away:
+        if isinstance(error, NotListeningError) and pod and pod.last is not None and not pod.away:
             pod.away = True
             self._forget(address)
             _LOG.warning("pod %s at %s is gone: %s", pod.endpoint.name, address, error)
@@ -197,7 +197,7 @@ async def data_layer(
     *,
     clock: Callable[[], float] = time.monotonic,
     confirmed: Callable[[str, HitTokens], None] = lambda _address, _tokens: None,
-) -> AsyncIterator[Members]:
+) -> AsyncIterator[DataLayer]:
     """Keeps the table up to date while it is entered.
 
     Args:
@@ -208,7 +208,7 @@ async def data_layer(
         confirmed: Gets an address and what its engine's hit counters grew by.
     """
     prefix = settings.prefix
-    members = Members(
+    layer = DataLayer(
         table,
         prefix.first_entries if prefix else {},
         most_entries(prefix.entries) if prefix else {},
@@ -217,20 +217,18 @@ async def data_layer(
         confirmed,
     )
     async with AsyncExitStack() as stack:
-        members.scraper = await stack.enter_async_context(
-            Scraper(members, settings.metrics.scrape_interval_s)
-        )
+        layer.scraper = await stack.enter_async_context(Scraper(layer, settings.metrics.scrape_interval_s))
         if prefix and settings.events.enabled:
             events = settings.events
             where = EventPorts(events.port, events.replay_port, events.topic)
-            members.subscriber = await stack.enter_async_context(
+            layer.subscriber = await stack.enter_async_context(
                 Subscriber(table.index, prefix.block_tokens, where)
             )
         try:
             async with asyncio.TaskGroup() as tasks:
-                told = tasks.create_task(source.run(members), name="pods")
+                told = tasks.create_task(source.run(layer), name="pods")
                 try:
-                    yield members
+                    yield layer
                 finally:
                     told.cancel()
         except BaseExceptionGroup as group:

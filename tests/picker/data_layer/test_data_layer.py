@@ -17,7 +17,7 @@ from kvtier_common.tier import Tier
 from kvtier_scorer.config.flavors import picker_config
 from kvtier_scorer.config.settings.parse import parse_settings
 from kvtier_scorer.index.prefix_index import PrefixIndex
-from kvtier_scorer.picker.data_layer import Members, data_layer
+from kvtier_scorer.picker.data_layer import DataLayer, data_layer
 from kvtier_scorer.picker.pods.static import StaticPods
 from kvtier_scorer.scheduling.pods import PodTable
 from kvtier_scorer.scheduling.weighing import stale_pods
@@ -43,7 +43,7 @@ class World:
         self.now_s = 1000.0
         self.grown: list[HitTokens] = []
 
-    def layer(self, config: str = CONFIG) -> AbstractAsyncContextManager[Members]:
+    def layer(self, config: str = CONFIG) -> AbstractAsyncContextManager[DataLayer]:
         settings = parse_settings(f"{config}\nmetrics: {{scrapeIntervalMs: 50}}\n")
         return data_layer(
             StaticPods(self.fleet.addresses),
@@ -82,13 +82,13 @@ async def world(fleet: Fleet) -> World:
 
 
 @pytest.fixture
-async def members(world: World) -> AsyncIterator[Members]:
-    async with world.layer() as members:
+async def layer(world: World) -> AsyncIterator[DataLayer]:
+    async with world.layer() as layer:
         await until(lambda: len(world.table) == 3)
-        yield members
+        yield layer
 
 
-async def test_load_is_that_of_each_pod(world: World, members: Members) -> None:
+async def test_load_is_that_of_each_pod(world: World, layer: DataLayer) -> None:
     for place, engine in enumerate(world.fleet.engines.values()):
         engine.waiting, engine.running, engine.kv_cache_usage = place, 10 * place, place / 4
     await world.scraped()
@@ -96,10 +96,10 @@ async def test_load_is_that_of_each_pod(world: World, members: Members) -> None:
     assert world.table.queue_depth[numbers].tolist() == [0, 1, 2]
     assert world.table.running[numbers].tolist() == [0, 10, 20]
     assert world.table.kv_cache_utilization[numbers].tolist() == [0.0, 0.25, 0.5]
-    assert members.scraper.troubles == {}
+    assert layer.scraper.troubles == {}
 
 
-async def test_each_pods_tiers_have_the_capacity_that_it_tells(world: World, members: Members) -> None:
+async def test_each_pods_tiers_have_the_capacity_that_it_tells(world: World, layer: DataLayer) -> None:
     first, second, third = world.fleet.engines.values()
     first.num_gpu_blocks = 5000
     second.more_metrics = OFFLOADED.format(320_000)
@@ -115,7 +115,7 @@ async def test_each_pods_tiers_have_the_capacity_that_it_tells(world: World, mem
     second.more_metrics = OFFLOADED.format(310_000)
     await world.scraped()
     assert world.capacity(1)[Tier.CPU] == 18_750, "less than 5 percent are let be"
-    assert members.scraper.troubles == {}
+    assert layer.scraper.troubles == {}
 
 
 @pytest.mark.parametrize(
@@ -131,14 +131,14 @@ async def test_each_pods_tiers_have_the_capacity_that_it_tells(world: World, mem
     ],
 )
 async def test_metrics_that_are_none_leave_the_pod_in_and_its_reading_grows_old(
-    world: World, members: Members, metrics: bytes, caplog: pytest.LogCaptureFixture
+    world: World, layer: DataLayer, metrics: bytes, caplog: pytest.LogCaptureFixture
 ) -> None:
     broken = next(iter(world.fleet.engines.values()))
     broken.waiting = 3
     await world.scraped()
     assert stale_pods(SETTINGS, world.table, world.now_s) == 0
     broken.metrics = metrics
-    await until(lambda: members.scraper.troubles == {broken.address: "not metrics"})
+    await until(lambda: layer.scraper.troubles == {broken.address: "not metrics"})
     world.now_s += SETTINGS.metrics.staleness_s + 1
     await world.scraped()
     assert len(world.table) == 3
@@ -148,22 +148,22 @@ async def test_metrics_that_are_none_leave_the_pod_in_and_its_reading_grows_old(
     assert len(warnings) == 1
     assert warnings[0].startswith(f"pod {broken.address}: /metrics is not an engine's")
     broken.metrics = None
-    await until(lambda: members.scraper.troubles == {})
+    await until(lambda: layer.scraper.troubles == {})
     await world.scraped()
     assert stale_pods(SETTINGS, world.table, world.now_s) == 0
 
 
-async def test_absurd_figures_are_taken_as_the_most_there_can_be(world: World, members: Members) -> None:
+async def test_absurd_figures_are_taken_as_the_most_there_can_be(world: World, layer: DataLayer) -> None:
     engine = next(iter(world.fleet.engines.values()))
     lines = b'vllm:num_requests_waiting{engine="%d"} 4e18\nvllm:num_requests_running{engine="%d"} 4e18\n'
     engine.metrics = b"".join(lines % (each, each) for each in range(50))
     await until(lambda: world.table.queue_depth[world.number(0)] == 1 << 40)
     engine.metrics = None
     await until(lambda: world.table.queue_depth[world.number(0)] == 0)
-    assert members.scraper.troubles == {}
+    assert layer.scraper.troubles == {}
 
 
-async def test_confirmed_hits_are_what_the_counters_grew_by(world: World, members: Members) -> None:
+async def test_confirmed_hits_are_what_the_counters_grew_by(world: World, layer: DataLayer) -> None:
     engine = next(iter(world.fleet.engines.values()))
     counters = "vllm:prefix_cache_queries_total{{}} {0}\nvllm:prefix_cache_hits_total{{}} {1}\n"
     engine.more_metrics = counters.format(100, 40)
@@ -173,10 +173,10 @@ async def test_confirmed_hits_are_what_the_counters_grew_by(world: World, member
     await world.scraped()
     assert sum(each.queries for each in world.grown) == 50
     assert sum(each.hits for each in world.grown) == 20
-    assert members.scraper.troubles == {}
+    assert layer.scraper.troubles == {}
 
 
-async def test_an_engine_that_started_anew_has_forgotten_what_it_held(world: World, members: Members) -> None:
+async def test_an_engine_that_started_anew_has_forgotten_what_it_held(world: World, layer: DataLayer) -> None:
     engine = next(iter(world.fleet.engines.values()))
     engine.more_metrics = "process_start_time_seconds 1000.5\n"
     await world.scraped()
@@ -187,7 +187,7 @@ async def test_an_engine_that_started_anew_has_forgotten_what_it_held(world: Wor
     await world.scraped()
     assert world.table.index.used(world.number(0), Tier.GPU) == 0
     assert len(world.table) == 3
-    assert members.scraper.troubles == {}
+    assert layer.scraper.troubles == {}
 
 
 async def test_a_pod_with_events_is_precise_and_one_without_is_not(world: World) -> None:
@@ -197,12 +197,12 @@ async def test_a_pod_with_events_is_precise_and_one_without_is_not(world: World)
         running_publisher(ip, port) as publisher,
         world.layer(
             f"{CONFIG}\nevents: {{enabled: true, port: {port}}}\ntokenization: {{mode: Tokenize}}"
-        ) as members,
+        ) as layer,
     ):
         await publisher.subscribed()
         await publisher.publish(batch(stored([name(0), name(1)], range(32))))
-        assert members.subscriber is not None
-        subscriber = members.subscriber
+        assert layer.subscriber is not None
+        subscriber = layer.subscriber
         await until(lambda: subscriber.precise == {address})
         assert world.table.index.used(world.number(1), Tier.GPU) == 2
         world.table.index.sent(world.number(0), SOME_HASHES)

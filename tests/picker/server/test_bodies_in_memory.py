@@ -17,7 +17,7 @@ from kvtier_operator.api.formats.quantity import parse_bytes
 from kvtier_operator.planning.observed import Observed
 from kvtier_operator.planning.planner import make_plan
 from kvtier_operator.planning.router.router_plan import RouterPlan
-from kvtier_scorer.picker.gateway.bodies.density import MOST_CONTAINERS, MOST_STRINGS, MOST_VALUES
+from kvtier_scorer.picker.gateway.bodies.json_size import MOST_CONTAINERS, MOST_STRINGS, MOST_VALUES
 
 Process: TypeAlias = "grpc.aio.StreamStreamMultiCallable[bytes, bytes]"
 PROCESS: Final = "/envoy.service.ext_proc.v3.ExternalProcessor/Process"

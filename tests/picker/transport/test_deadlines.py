@@ -17,16 +17,16 @@ from tests.unit.scorer.picker.gateway.protocol.gateway import request_body, requ
 from kvtier_scorer.picker.gateway.bodies.budget import BodyBudget
 from kvtier_scorer.picker.gateway.ext_proc import call as calls
 from kvtier_scorer.picker.gateway.ext_proc import service as services
-from kvtier_scorer.picker.gateway.ext_proc.requests import Requests
-from kvtier_scorer.picker.gateway.ext_proc.service import ExtProc
+from kvtier_scorer.picker.gateway.ext_proc.request_reader import RequestReader
+from kvtier_scorer.picker.gateway.ext_proc.service import ExtProcService
 from kvtier_scorer.picker.gateway.transport.server import GrpcServer
-from kvtier_scorer.picker.observability.tallies import Tallies
+from kvtier_scorer.picker.observability.counters import PickerCounters
 
 _SOON_S = 0.05
 
 
 @pytest.fixture
-async def service(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[ExtProc]:
+async def service(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[ExtProcService]:
     """One that waits for nobody for long."""
     for name in ("FIRST_MESSAGE_S", "NEXT_MESSAGE_S", "WRITE_S"):
         monkeypatch.setattr(calls, name, _SOON_S)
@@ -34,7 +34,7 @@ async def service(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[ExtProc]:
     nobody: Any = SimpleNamespace()
     budget = BodyBudget(LIMITS.message_bytes, LIMITS.message_bytes, lambda: 0.0)
     picks: Any = Picks()
-    service = ExtProc(picks, Tallies(), budget, Requests(None), lambda: 0.0, nobody)
+    service = ExtProcService(picks, PickerCounters(), budget, RequestReader(None), lambda: 0.0, nobody)
     watch = asyncio.create_task(service.end_late_calls())
     yield service
     watch.cancel()
@@ -44,7 +44,7 @@ async def service(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[ExtProc]:
 
 
 @pytest.fixture
-async def channel(service: ExtProc) -> AsyncIterator[grpc.aio.Channel]:
+async def channel(service: ExtProcService) -> AsyncIterator[grpc.aio.Channel]:
     """To it, with windows that stay as small as they begin."""
     server = GrpcServer(service.methods(), LIMITS, "127.0.0.1", 0)
     await server.start()
@@ -62,7 +62,9 @@ async def test_a_call_that_says_nothing_more_is_ended(channel: grpc.aio.Channel,
     assert await call.code() == grpc.StatusCode.DEADLINE_EXCEEDED
 
 
-async def test_an_answer_that_nobody_reads_ends_its_call(service: ExtProc, channel: grpc.aio.Channel) -> None:
+async def test_an_answer_that_nobody_reads_ends_its_call(
+    service: ExtProcService, channel: grpc.aio.Channel
+) -> None:
     call: grpc.aio.StreamStreamCall[bytes, bytes] = channel.stream_stream(PROCESS)()
     await call.write(request_headers({":path": "/v1/completions"}))
     await call.write(request_body(b'{"model": "m", "prompt": "%b"}' % (b"x" * (LIMITS.message_bytes // 2))))

@@ -9,7 +9,7 @@ from contextlib import ExitStack, suppress
 import pytest
 from tests.picker.transport.conftest import until
 
-from kvtier_scorer.picker.gateway.transport import fullness
+from kvtier_scorer.picker.gateway.transport import connection_limit
 from kvtier_scorer.picker.gateway.transport.descriptors import connections_within, open_descriptors
 from kvtier_scorer.picker.gateway.transport.limits import CONNECTIONS
 
@@ -43,10 +43,10 @@ async def test_it_is_told_now_and_then_that_connections_are_used_up(
         looks += 1
         return _OTHERS + connections
 
-    monkeypatch.setattr(fullness, "_LOOK_S", 0.001)
-    monkeypatch.setattr(fullness, "open_descriptors", look)
+    monkeypatch.setattr(connection_limit, "_LOOK_S", 0.001)
+    monkeypatch.setattr(connection_limit, "open_descriptors", look)
     caplog.set_level(logging.WARNING)
-    task = asyncio.create_task(fullness.tell_when_full(_FEW))
+    task = asyncio.create_task(connection_limit.warn_when_full(_FEW))
     await until(lambda: looks > _FEW)
     assert not caplog.records
     connections = _FEW

@@ -18,14 +18,14 @@ from tests.picker.transport.conftest import ECHO, LIMITS, until
 from tests.unit.scorer.picker.gateway.ext_proc.test_service import Picks
 
 from kvtier_scorer.picker.gateway.bodies.budget import BodyBudget
-from kvtier_scorer.picker.gateway.ext_proc.requests import Requests
-from kvtier_scorer.picker.gateway.ext_proc.service import ExtProc
-from kvtier_scorer.picker.gateway.transport import limits, precedence, tarpit
-from kvtier_scorer.picker.gateway.transport.cut_off import cut_off
-from kvtier_scorer.picker.gateway.transport.premature import CALLS
+from kvtier_scorer.picker.gateway.ext_proc.request_reader import RequestReader
+from kvtier_scorer.picker.gateway.ext_proc.service import ExtProcService
+from kvtier_scorer.picker.gateway.transport import held_calls, limits, thread_priority
+from kvtier_scorer.picker.gateway.transport.disconnect import disconnect
+from kvtier_scorer.picker.gateway.transport.premature_resets import CALLS
 from kvtier_scorer.picker.gateway.transport.server import GrpcServer
-from kvtier_scorer.picker.observability.occasionally import Occasionally
-from kvtier_scorer.picker.observability.tallies import Tallies
+from kvtier_scorer.picker.observability.counters import PickerCounters
+from kvtier_scorer.picker.observability.log_rate_limiter import LogRateLimiter
 
 _WAIT_S = 30.0
 _CANCEL = (8).to_bytes(4, "big")
@@ -34,15 +34,15 @@ _END_STREAM = 1
 
 
 @pytest.fixture
-def service() -> ExtProc:
+def service() -> ExtProcService:
     picks: Any = Picks()
     budget = BodyBudget(LIMITS.message_bytes, LIMITS.message_bytes, lambda: 0.0)
-    heard = Occasionally(logging.getLogger("picker"), 10, lambda: 0.0)
-    return ExtProc(picks, Tallies(), budget, Requests(None), lambda: 0.0, heard)
+    rate_limited_log = LogRateLimiter(logging.getLogger("picker"), 10, lambda: 0.0)
+    return ExtProcService(picks, PickerCounters(), budget, RequestReader(None), lambda: 0.0, rate_limited_log)
 
 
 @pytest.fixture(params=["127.0.0.1", ""], ids=["ipv4", "every-address"])
-async def picker(service: ExtProc, request: pytest.FixtureRequest) -> AsyncIterator[GrpcServer]:
+async def picker(service: ExtProcService, request: pytest.FixtureRequest) -> AsyncIterator[GrpcServer]:
     server = GrpcServer(service.methods(), LIMITS, request.param, 0)
     await server.start()
     yield server
@@ -67,7 +67,7 @@ async def _reset_until(ended: "asyncio.Future[Any]", peer: wire.Peer) -> None:
         await asyncio.sleep(0)
 
 
-async def test_who_resets_calls_has_no_streams_left(service: ExtProc, picker: GrpcServer) -> None:
+async def test_who_resets_calls_has_no_streams_left(service: ExtProcService, picker: GrpcServer) -> None:
     async with grpc.aio.insecure_channel(f"127.0.0.1:{picker.port}") as neighbour, asyncio.timeout(_WAIT_S):
         open_meanwhile = await _answered(neighbour)
         async with wire.connected(picker.port) as peer:
@@ -77,31 +77,31 @@ async def test_who_resets_calls_has_no_streams_left(service: ExtProc, picker: Gr
         await _answered(neighbour)
         assert not open_meanwhile.done()
         service.drain()
-    assert not service.tallies.cut_off
+    assert not service.counters.connections_cut_off
 
 
 async def test_the_port_of_one_who_is_gone_is_forgotten(
-    service: ExtProc, picker: GrpcServer, monkeypatch: pytest.MonkeyPatch
+    service: ExtProcService, picker: GrpcServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(tarpit, "HOLD_S", 0.01)
+    monkeypatch.setattr(held_calls, "HOLD_S", 0.01)
     gone = asyncio.Event()
-    monkeypatch.setattr("kvtier_scorer.picker.gateway.ext_proc.service.cut_off", lambda _: gone.set())
+    monkeypatch.setattr("kvtier_scorer.picker.gateway.ext_proc.service.disconnect", lambda _: gone.set())
     async with asyncio.timeout(_WAIT_S), wire.connected(picker.port) as peer:
         await _reset_until(asyncio.ensure_future(gone.wait()), peer)
     # calls that still waited are counted anew, and forgotten in turn
     resets = service._resets
-    await until(lambda: not any(map(resets.suspects, tuple(resets._counts))))
-    assert not service.tallies.cut_off
+    await until(lambda: not any(map(resets.is_suspect, tuple(resets._counts))))
+    assert not service.counters.connections_cut_off
 
 
 @pytest.fixture(params=[("HOLD_S", 0.01), ("CALLS", 0)], ids=["at-last", "no-room"])
 def _ended_soon(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> None:
-    monkeypatch.setattr(tarpit, *request.param)
+    monkeypatch.setattr(held_calls, *request.param)
 
 
 @pytest.mark.usefixtures("_ended_soon")
 async def test_resets_end_their_connection_alone(
-    service: ExtProc, picker: GrpcServer, caplog: pytest.LogCaptureFixture
+    service: ExtProcService, picker: GrpcServer, caplog: pytest.LogCaptureFixture
 ) -> None:
     async with grpc.aio.insecure_channel(f"127.0.0.1:{picker.port}") as neighbour, asyncio.timeout(_WAIT_S):
         open_meanwhile = await _answered(neighbour)
@@ -109,22 +109,22 @@ async def test_resets_end_their_connection_alone(
             await _reset_until(asyncio.create_task(peer.frames()), peer)
         await _answered(neighbour)
         assert not open_meanwhile.done()
-    assert service.tallies.cut_off == 1
+    assert service.counters.connections_cut_off == 1
     [told] = [line for line in caplog.messages if "is ended" in line]
     assert "127.0.0.1" in told
 
 
 async def test_calls_that_are_cancelled_when_they_have_their_answer_end_nothing(
-    service: ExtProc, picker: GrpcServer
+    service: ExtProcService, picker: GrpcServer
 ) -> None:
     async with grpc.aio.insecure_channel(f"127.0.0.1:{picker.port}") as gateway, asyncio.timeout(_WAIT_S):
         for _ in range(CALLS):
             (await _answered(gateway)).cancel()
         await _answered(gateway)
-    assert not service.tallies.cut_off
+    assert not service.counters.connections_cut_off
 
 
-async def test_an_honest_gateway_may_give_up_some_calls(service: ExtProc, picker: GrpcServer) -> None:
+async def test_an_honest_gateway_may_give_up_some_calls(service: ExtProcService, picker: GrpcServer) -> None:
     async with grpc.aio.insecure_channel(f"127.0.0.1:{picker.port}") as gateway, asyncio.timeout(_WAIT_S):
         kept = await _answered(gateway)
         for _ in range(CALLS):
@@ -133,12 +133,12 @@ async def test_an_honest_gateway_may_give_up_some_calls(service: ExtProc, picker
             (await _answered(gateway)).cancel()
             (await _answered(gateway)).cancel()
         assert not kept.done()
-    assert not service.tallies.cut_off
+    assert not service.counters.connections_cut_off
 
 
 @pytest.mark.parametrize("peer", ["ipv4:127.0.0.1:1", "ipv6:%5B::1%5D:1"])
 def test_a_connection_that_is_gone_is_not_there_to_be_ended(peer: str) -> None:
-    assert not cut_off(peer)
+    assert not disconnect(peer)
 
 
 async def test_streams_that_have_just_ended_are_refused_to_nobody(server: GrpcServer) -> None:
@@ -161,8 +161,8 @@ async def test_streams_that_have_just_ended_are_refused_to_nobody(server: GrpcSe
 
 @pytest.mark.usefixtures("server")
 async def test_the_loop_comes_before_the_c_cores_pool() -> None:
-    assert os.getpriority(os.PRIO_PROCESS, threading.get_native_id()) < precedence.NICE
-    assert _pool() == dict.fromkeys(precedence.POOL, precedence.NICE)
+    assert os.getpriority(os.PRIO_PROCESS, threading.get_native_id()) < thread_priority.NICE
+    assert _pool() == dict.fromkeys(thread_priority.POOL, thread_priority.NICE)
 
 
 def _pool() -> dict[str, int]:
@@ -170,5 +170,5 @@ def _pool() -> dict[str, int]:
     return {
         name: os.getpriority(os.PRIO_PROCESS, int(task))
         for task, name in named.items()
-        if name in precedence.POOL
+        if name in thread_priority.POOL
     }

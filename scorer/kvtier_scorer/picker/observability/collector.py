@@ -8,18 +8,18 @@ from typing import Final
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 
 from kvtier_common.tier import Tier
-from kvtier_scorer.picker.observability.tallies import DECISION_BUCKETS_S, Tallies
+from kvtier_scorer.picker.observability.counters import DECISION_BUCKETS_S, PickerCounters
 from kvtier_scorer.scheduling.pods import PodTable
 
 _PREFIX: Final = "kvtier_picker_"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Snapshot:
+class MetricsSnapshot:
     """The numbers at one moment, taken where they are counted, so that another thread may write them down.
 
     Attributes:
-        tallies: A copy of what is counted.
+        counters: A copy of what is counted.
         blocks: Blocks held and blocks of room, for each pod by name and tier.
         precise: Pods that say themselves what they hold.
         stale: Pods without a recent reading.
@@ -27,10 +27,10 @@ class Snapshot:
         pods: Pods that may be picked.
         index_bytes: Memory of the index.
         calls: Open calls.
-        left_alone: Pods that are not asked for tokens for now.
+        skipped_pods: Pods that are not asked for tokens for now.
     """
 
-    tallies: Tallies
+    counters: PickerCounters
     blocks: Mapping[tuple[str, Tier], tuple[int, int]]
     precise: int
     stale: int
@@ -38,18 +38,21 @@ class Snapshot:
     pods: int
     index_bytes: int
     calls: int
-    left_alone: int = 0
+    skipped_pods: int = 0
 
     def collect(self) -> Iterator[Metric]:
         """The families, as prometheus-client wants them."""
         yield _counter(
-            "requests_refused", "Requests answered by the picker itself.", "status", self.tallies.refusals
+            "requests_refused", "Requests answered by the picker itself.", "status", self.counters.refusals
         )
         yield _counter(
-            "responses", "Responses of engines; 0: not told by the gateway.", "status", self.tallies.responses
+            "responses",
+            "Responses of engines; 0: not told by the gateway.",
+            "status",
+            self.counters.responses,
         )
         picks = CounterMetricFamily(_PREFIX + "picks", "Requests sent to a pod.", labels=["pod", "endpoint"])
-        for (pod, address), count in self.tallies.picks.items():
+        for (pod, address), count in self.counters.picks.items():
             picks.add_metric([pod, address], count)
         yield picks
         yield self._decision()
@@ -57,12 +60,12 @@ class Snapshot:
         yield CounterMetricFamily(
             _PREFIX + "served_elsewhere",
             "Responses from another pod than the one that was picked.",
-            value=self.tallies.served_elsewhere,
+            value=self.counters.served_elsewhere,
         )
         yield CounterMetricFamily(
             _PREFIX + "connections_cut_off",
             "Connections ended by the picker: most of their calls were reset before they were answered.",
-            value=self.tallies.cut_off,
+            value=self.counters.connections_cut_off,
         )
         yield from self._index()
         yield GaugeMetricFamily(_PREFIX + "pods", "Pods that may be picked.", value=self.pods)
@@ -83,7 +86,7 @@ class Snapshot:
         yield GaugeMetricFamily(
             _PREFIX + "tokenize_pods_left_alone",
             "Pods that are not asked for tokens for now: they failed, or took too long.",
-            value=self.left_alone,
+            value=self.skipped_pods,
         )
         yield GaugeMetricFamily(_PREFIX + "open_streams", "ext_proc streams that are open.", value=self.calls)
 
@@ -93,7 +96,7 @@ class Snapshot:
         )
         bounds = [*(f"{bound:g}" for bound in DECISION_BUCKETS_S), "+Inf"]
         family.add_metric(
-            [], list(zip(bounds, accumulate(self.tallies.decisions), strict=True)), self.tallies.decision_s
+            [], list(zip(bounds, accumulate(self.counters.decisions), strict=True)), self.counters.decision_s
         )
         return family
 
@@ -101,14 +104,14 @@ class Snapshot:
         yield CounterMetricFamily(
             _PREFIX + "prompt_tokens",
             "Tokens of picked requests, as the picker counts them.",
-            value=self.tallies.prompt_tokens,
+            value=self.counters.prompt_tokens,
         )
         predicted = CounterMetricFamily(
             _PREFIX + "predicted_hit_tokens",
             "Tokens that a tier of the picked pod was believed to hold; tiers overlap.",
             labels=["tier"],
         )
-        for tier, tokens in self.tallies.matched_tokens.items():
+        for tier, tokens in self.counters.matched_tokens.items():
             predicted.add_metric([tier.label], tokens)
         yield predicted
         queries = CounterMetricFamily(
@@ -119,7 +122,7 @@ class Snapshot:
         hits = CounterMetricFamily(
             _PREFIX + "confirmed_hit_tokens", "Tokens that they found there.", labels=["cache"]
         )
-        told = self.tallies.confirmed
+        told = self.counters.confirmed
         for cache, asked, found in (
             ("device", told.queries, told.hits),
             ("external", told.external_queries, told.external_hits),
@@ -146,13 +149,13 @@ class Snapshot:
         )
 
 
-def snapshot(
-    tallies: Tallies, table: PodTable, stale: int, troubles: Mapping[str, int], calls: int
-) -> Snapshot:
+def metrics_snapshot(
+    counters: PickerCounters, table: PodTable, stale: int, troubles: Mapping[str, int], calls: int
+) -> MetricsSnapshot:
     """The numbers now."""
-    tallies.forget_pods(table.is_there)
-    return Snapshot(
-        tallies=tallies.copy(),
+    counters.forget_pods(table.is_there)
+    return MetricsSnapshot(
+        counters=counters.copy(),
         blocks=dict(_blocks(table)),
         precise=_precise(table),
         stale=stale,

@@ -16,11 +16,11 @@ from kvtier_common.brief_site import BriefSite, brief_runner
 from kvtier_scorer.errors import RefusedRequestError, UnknownApiError
 from kvtier_scorer.picker.gateway.bodies import APIS, api_of
 from kvtier_scorer.picker.gateway.bodies.budget import BodyBudget, BodyShare
-from kvtier_scorer.picker.gateway.ext_proc.requests import Requests
+from kvtier_scorer.picker.gateway.ext_proc.request_reader import RequestReader
 from kvtier_scorer.picker.gateway.protocol.error_body import error_body
-from kvtier_scorer.picker.gateway.protocol.events import Question, RequestHead
+from kvtier_scorer.picker.gateway.protocol.events import RequestHead, RequestReceived
 from kvtier_scorer.picker.gateway.protocol.names import PRIORITY, SUBSET
-from kvtier_scorer.picker.observability.collector import Snapshot
+from kvtier_scorer.picker.observability.collector import MetricsSnapshot
 from kvtier_scorer.picker.observability.explain_access import ExplainAccess
 from kvtier_scorer.scheduling.explanation import Explanation
 from kvtier_scorer.scheduling.model import PickRequest
@@ -34,7 +34,7 @@ _NO_BODY: Final = 1
 
 
 @dataclass(frozen=True, slots=True)
-class Watched:
+class HttpServer:
     """What the ports show.
 
     Attributes:
@@ -45,9 +45,9 @@ class Watched:
         max_body_bytes: Of a request to explain.
     """
 
-    snapshot: Callable[[], Snapshot]
+    metrics_snapshot: Callable[[], MetricsSnapshot]
     explain: Callable[[PickRequest], Explanation]
-    requests: Requests
+    requests: RequestReader
     budget: BodyBudget
     max_body_bytes: int
     _turns: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(_AT_A_TIME))
@@ -62,7 +62,7 @@ class Watched:
         app.router.add_get("/metrics", self._metrics)
         return await _listening(app, host, port)
 
-    async def start_explaining(self, access: ExplainAccess) -> web.AppRunner:
+    async def start_explain(self, access: ExplainAccess) -> web.AppRunner:
         """The same for `/explain`.
 
         Raises:
@@ -76,7 +76,7 @@ class Watched:
     async def _metrics(self, request: web.Request) -> web.Response:
         encode, content_type = choose_encoder(request.headers.get("Accept", ""))
         registry = CollectorRegistry(auto_describe=False)
-        registry.register(self.snapshot())
+        registry.register(self.metrics_snapshot())
         for collector in (PROCESS_COLLECTOR, PLATFORM_COLLECTOR, GC_COLLECTOR):
             registry.register(collector)
         # with a thousand pods it is thousands of lines, and picks go on meanwhile
@@ -88,18 +88,18 @@ class Watched:
         share.pinned = True
         try:
             async with self._turns:
-                asked = await self.requests.later(await self._question(request, share))
+                asked = await self.requests.read(await self._question(request, share))
         except RefusedRequestError as error:
             return web.Response(status=error.status, body=error_body(error), content_type="application/json")
         finally:
-            share.give_back()
+            share.release()
         explanation = self.explain(asked).as_json()
         return web.Response(
             body=orjson.dumps(explanation, option=orjson.OPT_INDENT_2) + b"\n",
             content_type="application/json",
         )
 
-    async def _question(self, request: web.Request, share: BodyShare) -> Question:
+    async def _question(self, request: web.Request, share: BodyShare) -> RequestReceived:
         body = None
         path = request.path.removeprefix(_EXPLAIN)
         if request.method == "POST":
@@ -117,7 +117,7 @@ class Watched:
             {name: request.headers[name] for name in _HEADERS if name in request.headers},
             None if subset is None else frozenset(filter(None, map(str.strip, subset.split(",")))),
         )
-        return Question(head, body)
+        return RequestReceived(head, body)
 
 
 def _guard(access: ExplainAccess) -> Middleware:

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from kvtier_scorer.picker.pods.roster import Life
+from kvtier_scorer.picker.pods.ready_endpoints import PodInstance
 from kvtier_scorer.picker.pods.source import Endpoint
 from kvtier_scorer.picker.pods.static import address_of
 
@@ -47,7 +47,7 @@ def pool_of(document: Mapping[str, Any]) -> Pool:
     return Pool(labels, [port for port in ports if isinstance(port, int)])
 
 
-def life_of(pod: Mapping[str, Any], ports: Sequence[int]) -> Life:
+def pod_instance(pod: Mapping[str, Any], ports: Sequence[int]) -> PodInstance:
     """Reads a pod: its servers if requests may go there, else none.
 
     They may while it is Ready, has an address and is not being deleted. A terminating pod still is Ready for
@@ -60,14 +60,14 @@ def life_of(pod: Mapping[str, Any], ports: Sequence[int]) -> Life:
     )
     address = status.get("podIP")
     if not ready or not isinstance(address, str) or metadata.get("deletionTimestamp"):
-        return Life("", ())
+        return PodInstance("", ())
     name = str(metadata.get("name", ""))
     try:
         endpoints = [Endpoint(name, address_of(address, port), rank) for rank, port in enumerate(ports)]
     except ValueError:
-        return Life("", ())
+        return PodInstance("", ())
     containers = [str(_mapping(each).get("containerID")) for each in _list(status.get("containerStatuses"))]
-    return Life(" ".join((str(metadata.get("uid")), *sorted(containers))), endpoints)
+    return PodInstance(" ".join((str(metadata.get("uid")), *sorted(containers))), endpoints)
 
 
 def _mapping(value: object) -> Mapping[str, Any]:

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from kvtier_scorer.picker.pods.api_server import ApiServer
-from kvtier_scorer.picker.pods.documents import MalformedObjectError, Pool, life_of, pool_of
+from kvtier_scorer.picker.pods.documents import MalformedObjectError, Pool, pod_instance, pool_of
+from kvtier_scorer.picker.pods.ready_endpoints import ReadyEndpoints
 from kvtier_scorer.picker.pods.reflector import Document, Reflector, backoff_s, name_of
-from kvtier_scorer.picker.pods.roster import Roster
 from kvtier_scorer.picker.pods.source import PodSink
 
 _LOG: Final = logging.getLogger(__name__)
@@ -55,11 +55,11 @@ class InferencePoolPods:
         try:
             async with asyncio.TaskGroup() as tasks:
                 tasks.create_task(pools.run())
-                tasks.create_task(self._follow(Roster(sink), tasks))
+                tasks.create_task(self._follow(ReadyEndpoints(sink), tasks))
         finally:
             await self.api.close()
 
-    async def _follow(self, roster: Roster, tasks: asyncio.TaskGroup) -> None:
+    async def _follow(self, endpoints: ReadyEndpoints, tasks: asyncio.TaskGroup) -> None:
         """Watches the pods of the pool as it is, again from the beginning each time it changes."""
         pods: asyncio.Task[None] | None = None
         while True:
@@ -68,14 +68,14 @@ class InferencePoolPods:
                 pods.cancel()
                 await asyncio.wait([pods])
             if pool is None:
-                roster.only(frozenset())
+                endpoints.only(frozenset())
                 pods = None
             else:
-                pods = tasks.create_task(self._reflect(pool, roster))
+                pods = tasks.create_task(self._reflect(pool, endpoints))
 
-    async def _reflect(self, pool: Pool, roster: Roster) -> None:
+    async def _reflect(self, pool: Pool, endpoints: ReadyEndpoints) -> None:
         path, query = _PODS.format(self.namespace), {"labelSelector": pool.selector}
-        await Reflector(self.api, path, query, _PodSink(pool, roster, self._listed), self.wait_s).run()
+        await Reflector(self.api, path, query, _PodSink(pool, endpoints, self._listed), self.wait_s).run()
 
     def _listed(self) -> None:
         self._synced = True
@@ -120,15 +120,15 @@ class _PodSink:
     """Hands pods on to the roster."""
 
     pool: Pool
-    roster: Roster
+    endpoints: ReadyEndpoints
     listed: Callable[[], None]
 
     def seen(self, document: Document) -> None:
-        self.roster.seen(name_of(document), life_of(document, self.pool.ports))
+        self.endpoints.seen(name_of(document), pod_instance(document, self.pool.ports))
 
     def gone(self, document: Document) -> None:
-        self.roster.gone(name_of(document))
+        self.endpoints.gone(name_of(document))
 
     def only(self, names: frozenset[str]) -> None:
-        self.roster.only(names)
+        self.endpoints.only(names)
         self.listed()

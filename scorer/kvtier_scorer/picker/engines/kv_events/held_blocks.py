@@ -36,9 +36,9 @@ class HeldBlocks:
         self._sum += blocks - self._held.get(holder, 0)
         self._held[holder] = blocks
         while self._sum > self._most:
-            loser = max(self._held, key=self._held.__getitem__)
-            self.release(loser)
-            loser.lose()
+            evicted = max(self._held, key=self._held.__getitem__)
+            self.release(evicted)
+            evicted.lose()
 
     def release(self, holder: Holder) -> None:
         """A view holds nothing any more. May be called again."""

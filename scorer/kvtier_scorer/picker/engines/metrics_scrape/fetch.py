@@ -31,7 +31,7 @@ class ScrapeError(Exception):
         super().__init__(message)
 
 
-class NobodyThereError(ScrapeError):
+class NotListeningError(ScrapeError):
     """Nothing listens at the address: the process that would serve requests there, too, is gone."""
 
 
@@ -51,7 +51,7 @@ async def fetch(
         room: For long answers of all pods that are scraped at a time.
 
     Raises:
-        NobodyThereError: The connection was refused.
+        NotListeningError: The connection was refused.
         ScrapeError: It does not answer, not in time, or with something that is not an engine's metrics.
     """
     try:
@@ -65,7 +65,7 @@ async def fetch(
     except aiohttp.ClientConnectorError as error:
         reason = f"cannot connect: {error.strerror or error}"
         if isinstance(error.os_error, ConnectionRefusedError):
-            raise NobodyThereError("refused", reason) from error
+            raise NotListeningError("refused", reason) from error
         raise ScrapeError("unreachable", reason) from error
     except (aiohttp.ClientError, OSError, ValueError) as error:
         said = str(error)[:_MOST_SAID] or type(error).__name__

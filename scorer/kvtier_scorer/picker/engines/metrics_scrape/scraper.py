@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final, Protocol, Self
 
 from kvtier_scorer.picker.engines.metrics_scrape.engine_metrics import EngineMetrics
 from kvtier_scorer.picker.engines.metrics_scrape.fetch import ScrapeError, fetch, scrape_session
-from kvtier_scorer.picker.engines.metrics_scrape.interval import after_failures_s, interval_s
+from kvtier_scorer.picker.engines.metrics_scrape.scrape_interval import after_failures_s, interval_s
 
 if TYPE_CHECKING:
     import aiohttp

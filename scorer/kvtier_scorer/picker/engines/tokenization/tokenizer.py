@@ -18,10 +18,10 @@ class Tokenizer(Protocol):
     """
 
     @property
-    def left_alone(self) -> int:
+    def skipped_pods(self) -> int:
         """Pods that are not asked for now, because they do not answer, or too slowly."""
 
-    def question(self, prompt: Prompt, body: Mapping[str, Any]) -> bytes | None:
+    def tokenize_request(self, prompt: Prompt, body: Mapping[str, Any]) -> bytes | None:
         """What `tokenize` needs to know; None where tokens have to be estimated. Never raises.
 
         It is called on a thread of its own.
@@ -31,7 +31,7 @@ class Tokenizer(Protocol):
             body: The parsed body of the request.
         """
 
-    async def tokenize(self, question: bytes) -> TokenIds | None:
+    async def tokenize(self, request: bytes) -> TokenIds | None:
         """The tokens as the engine will see them, or None where they have to be estimated. Never raises."""
 
     async def close(self) -> None:

@@ -5,9 +5,9 @@ from typing import Final
 
 from kvtier_scorer.picker.gateway.bodies.chat_completions import chat_completions
 from kvtier_scorer.picker.gateway.bodies.completions import completions
-from kvtier_scorer.picker.gateway.bodies.density import is_readable
 from kvtier_scorer.picker.gateway.bodies.embeddings import embeddings
 from kvtier_scorer.picker.gateway.bodies.fields import Body, parse_body
+from kvtier_scorer.picker.gateway.bodies.json_size import is_bounded
 from kvtier_scorer.picker.gateway.bodies.responses import responses
 from kvtier_scorer.scheduling.model import Prompt
 
@@ -44,7 +44,7 @@ def parsed(path: str, body: bytes) -> tuple[Prompt, Body]:
         BadRequestError: The engines would not understand it either.
     """
     api = api_of(path)
-    if api is None or not is_readable(body):
+    if api is None or not is_bounded(body):
         return UNKNOWN_PROMPT, {}
     fields = parse_body(body)
     return api(fields), fields

@@ -8,7 +8,7 @@ from kvtier_scorer.errors import NoRoomError, TooLargeError
 _RETRY: Final = "the picker holds as many bodies as it may; send it again later"
 
 
-def _nobody_told() -> None:
+def _ignore_eviction() -> None:
     """A share whose loss nobody needs to hear of: what took it has ended."""
 
 
@@ -18,20 +18,20 @@ class BodyShare:
     Attributes:
         held_bytes: So much.
         since_s: When it began to hold something.
-        lost: Called when the share goes to others; it holds nothing any more then.
-        pinned: It cannot be lost now: its body is being read.
+        on_evicted: Called when the share was given to other requests; it holds nothing any more then.
+        pinned: Whether it must not be evicted now, because its body is being read.
     """
 
-    __slots__ = ("_budget", "held_bytes", "lost", "pinned", "since_s")
+    __slots__ = ("_budget", "held_bytes", "on_evicted", "pinned", "since_s")
 
     def __init__(self, budget: "BodyBudget") -> None:
         self._budget = budget
         self.held_bytes = 0
         self.since_s = 0.0
-        self.lost: Callable[[], None] = _nobody_told
+        self.on_evicted: Callable[[], None] = _ignore_eviction
         self.pinned = False
 
-    def announced(self, size_bytes: int) -> None:
+    def check_announced(self, size_bytes: int) -> None:
         """The client says how long its body will be; nothing is held for it yet.
 
         Raises:
@@ -49,9 +49,9 @@ class BodyShare:
         """
         self._budget.take(self, size_bytes)
 
-    def give_back(self) -> None:
+    def release(self) -> None:
         """Hold nothing any more. May be called again."""
-        self._budget.give_back(self)
+        self._budget.release(self)
 
 
 class BodyBudget:
@@ -83,9 +83,9 @@ class BodyBudget:
         return BodyShare(self)
 
     def check(self, share: BodyShare, size_bytes: int) -> None:
-        """As `BodyShare.announced`."""
+        """As `BodyShare.check_announced`."""
         self._check_each(size_bytes)
-        if size_bytes > self._total_bytes - self._held_bytes + self._can_be_lost(share):
+        if size_bytes > self._total_bytes - self._held_bytes + self._evictable_bytes(share):
             raise NoRoomError(_RETRY)
 
     def take(self, share: BodyShare, size_bytes: int) -> None:
@@ -95,17 +95,17 @@ class BodyBudget:
         if share not in self._holders:
             share.since_s = now_s
         while self._held_bytes + size_bytes > self._total_bytes:
-            loser = self._loser(share, size_bytes, now_s)
-            if loser is share:
+            evicted = self._largest_holder(share, size_bytes, now_s)
+            if evicted is share:
                 raise NoRoomError(_RETRY)
-            self.give_back(loser)
-            loser.lost()
+            self.release(evicted)
+            evicted.on_evicted()
         self._holders[share] = None
         share.held_bytes += size_bytes
         self._held_bytes += size_bytes
 
-    def give_back(self, share: BodyShare) -> None:
-        """As `BodyShare.give_back`."""
+    def release(self, share: BodyShare) -> None:
+        """As `BodyShare.release`."""
         self._holders.pop(share, None)
         self._held_bytes -= share.held_bytes
         share.held_bytes = 0
@@ -114,13 +114,13 @@ class BodyBudget:
         if size_bytes > self._each_bytes:
             raise TooLargeError(f"the body is larger than {self._each_bytes} bytes, the most that is taken")
 
-    def _can_be_lost(self, but: BodyShare) -> int:
+    def _evictable_bytes(self, but: BodyShare) -> int:
         return sum(holder.held_bytes for holder in self._holders if not holder.pinned and holder is not but)
 
-    def _loser(self, asking: BodyShare, size_bytes: int, now_s: float) -> BodyShare:
-        loser, most = asking, (asking.held_bytes + size_bytes) * (now_s - asking.since_s)
+    def _largest_holder(self, asking: BodyShare, size_bytes: int, now_s: float) -> BodyShare:
+        evicted, most = asking, (asking.held_bytes + size_bytes) * (now_s - asking.since_s)
         for holder in self._holders:
             weight = holder.held_bytes * (now_s - holder.since_s)
             if weight > most and not holder.pinned:
-                loser, most = holder, weight
-        return loser
+                evicted, most = holder, weight
+        return evicted

@@ -13,9 +13,9 @@ import grpc
 
 from kvtier_scorer.errors import InternalError, NoRoomError, RefusedRequestError
 from kvtier_scorer.picker.gateway.bodies.budget import BodyBudget
-from kvtier_scorer.picker.gateway.ext_proc.requests import Requests
+from kvtier_scorer.picker.gateway.ext_proc.request_reader import RequestReader
 from kvtier_scorer.picker.gateway.protocol.errors import ProtocolError
-from kvtier_scorer.picker.gateway.protocol.events import Answer, Question, Served
+from kvtier_scorer.picker.gateway.protocol.events import Reply, RequestReceived, ResponseReceived
 from kvtier_scorer.picker.gateway.protocol.exchange import Exchange
 from kvtier_scorer.picker.gateway.protocol.names import REQUEST_ID
 from kvtier_scorer.picker.gateway.transport.limits import FIRST_MESSAGE_S, NEXT_MESSAGE_S, WRITE_S
@@ -29,22 +29,22 @@ class Service(Protocol):
     """What a call needs of the service."""
 
     budget: BodyBudget
-    requests: Requests
+    requests: RequestReader
     draining: bool
 
     def pick(self, request: PickRequest, begun_s: float, request_id: str) -> Pick:
         """Pick, count and remember."""
 
-    def refused(self, error: RefusedRequestError) -> None:
+    def on_refusal(self, error: RefusedRequestError) -> None:
         """Count a refusal."""
 
-    def failed(self, error: Exception) -> InternalError:
+    def on_error(self, error: Exception) -> InternalError:
         """Tell of a fault of ours."""
 
-    def served(self, pick: Pick | None, served: Served) -> None:
+    def on_response(self, pick: Pick | None, served: ResponseReceived) -> None:
         """A response is on its way."""
 
-    def broken(self, error: ProtocolError) -> None:
+    def on_protocol_error(self, error: ProtocolError) -> None:
         """A gateway does not keep to the protocol."""
 
 
@@ -67,7 +67,7 @@ class Call:
         self._service = service
         self._context = context
         self._share = service.budget.share()
-        self._share.lost = self._lost
+        self._share.on_evicted = self._on_evicted
         self._exchange = Exchange(self._share)
         self._pick: Pick | None = None
         self._request_id = ""
@@ -89,7 +89,7 @@ class Call:
             if self._refusal is not None:
                 await self._send(self._refuse(self._refusal))
         finally:
-            self._share.give_back()
+            self._share.release()
         if self.due_s < monotonic():
             await self._context.abort(grpc.StatusCode.DEADLINE_EXCEEDED, "the gateway took too long")
 
@@ -106,7 +106,7 @@ class Call:
     def _needed(self) -> bool:
         return self._exchange.picking or self._exchange.responding
 
-    def _lost(self) -> None:
+    def _on_evicted(self) -> None:
         """Others needed the memory of this body, which is on its way in or out."""
         if self._exchange.picking:
             self._refusal = NoRoomError("the body took too long to come; send it again later")
@@ -135,42 +135,42 @@ class Call:
         try:
             events = self._exchange.receive(message)
         except ProtocolError as error:
-            self._service.broken(error)
+            self._service.on_protocol_error(error)
             await self._context.abort(grpc.StatusCode.INVALID_ARGUMENT, str(error))
         except Exception as error:  # noqa: BLE001 - a fault of one request must end no other
             await self._send(self._refuse(error))
             return
         for event in events:
-            if type(event) is Answer:
+            if type(event) is Reply:
                 if event.refused is not None:
-                    self._service.refused(event.refused)
+                    self._service.on_refusal(event.refused)
                 await self._send(event.messages)
-            elif type(event) is Question:
+            elif type(event) is RequestReceived:
                 await self._ask(event)
-            elif type(event) is Served:
-                self._service.served(self._pick, event)
+            elif type(event) is ResponseReceived:
+                self._service.on_response(self._pick, event)
                 self._pick = None
 
-    async def _ask(self, question: Question) -> None:
+    async def _ask(self, event: RequestReceived) -> None:
         begun_s = perf_counter()
         service, share = self._service, self._share
-        self._request_id = question.head.headers.get(REQUEST_ID, "")
+        self._request_id = event.head.headers.get(REQUEST_ID, "")
         try:
-            request = service.requests.at_once(question)
+            request = service.requests.read_now(event)
             if request is None:
                 share.pinned = True
-                request = await service.requests.later(question)
+                request = await service.requests.read(event)
             self._pick = pick = service.pick(request, begun_s, self._request_id)
             answers: Iterable[bytes] = self._exchange.answer(pick.address)
         except Exception as error:  # noqa: BLE001 - the request gets an answer, whatever it is
             answers = self._refuse(error)
         share.pinned = False
         await self._send(answers)
-        share.give_back()
+        share.release()
 
     def _refuse(self, error: Exception) -> list[bytes]:
-        refused = error if isinstance(error, RefusedRequestError) else self._service.failed(error)
-        self._service.refused(refused)
+        refused = error if isinstance(error, RefusedRequestError) else self._service.on_error(error)
+        self._service.on_refusal(refused)
         return self._exchange.refuse(refused)
 
     async def _send(self, messages: Iterable[bytes]) -> None:

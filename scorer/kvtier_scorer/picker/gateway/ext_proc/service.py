@@ -12,16 +12,16 @@ import grpc
 from kvtier_scorer.errors import InternalError, RefusedRequestError
 from kvtier_scorer.picker.gateway.bodies.budget import BodyBudget
 from kvtier_scorer.picker.gateway.ext_proc.call import Call
-from kvtier_scorer.picker.gateway.ext_proc.requests import Requests
+from kvtier_scorer.picker.gateway.ext_proc.request_reader import RequestReader
 from kvtier_scorer.picker.gateway.protocol.errors import GatewayMisconfiguredError, ProtocolError
-from kvtier_scorer.picker.gateway.protocol.events import Served
-from kvtier_scorer.picker.gateway.transport.cut_off import cut_off
-from kvtier_scorer.picker.gateway.transport.premature import BRIEF_S, PrematureResets
+from kvtier_scorer.picker.gateway.protocol.events import ResponseReceived
+from kvtier_scorer.picker.gateway.transport.disconnect import disconnect
+from kvtier_scorer.picker.gateway.transport.held_calls import HeldCalls
+from kvtier_scorer.picker.gateway.transport.premature_resets import BRIEF_S, PrematureResets
 from kvtier_scorer.picker.gateway.transport.server import Context, Methods
-from kvtier_scorer.picker.gateway.transport.tarpit import Tarpit
-from kvtier_scorer.picker.observability.occasionally import Occasionally
-from kvtier_scorer.picker.observability.plain import plain, where
-from kvtier_scorer.picker.observability.tallies import Tallies
+from kvtier_scorer.picker.observability.counters import PickerCounters
+from kvtier_scorer.picker.observability.log_rate_limiter import LogRateLimiter
+from kvtier_scorer.picker.observability.log_text import error_location, printable
 from kvtier_scorer.scheduling.model import Pick, PickRequest
 from kvtier_scorer.scheduling.scheduler import Scheduler
 
@@ -34,32 +34,32 @@ _SERVER_ERROR: Final = 500
 
 
 @dataclass(slots=True)
-class ExtProc:
+class ExtProcService:
     """The service.
 
     Attributes:
         scheduler: Picks.
-        tallies: Counts.
+        counters: Counts.
         budget: Memory for bodies.
         requests: Reads them.
         clock: Of the scheduler.
-        heard: Keeps trouble that comes with each request from filling the log.
+        rate_limited_log: Keeps trouble that comes with each request from filling the log.
         draining: Calls end once neither their request nor their response needs them.
     """
 
     scheduler: Scheduler
-    tallies: Tallies
+    counters: PickerCounters
     budget: BodyBudget
-    requests: Requests
+    requests: RequestReader
     clock: Callable[[], float]
-    heard: Occasionally
+    rate_limited_log: LogRateLimiter
     draining: bool = False
     _calls: set[Call] = field(default_factory=set)
     _resets: PrematureResets = field(default_factory=PrematureResets)
-    _tarpit: Tarpit = field(init=False)
+    _held_calls: HeldCalls = field(init=False)
 
     def __post_init__(self) -> None:
-        self._tarpit = Tarpit(self._cut_off)
+        self._held_calls = HeldCalls(self._cut_off)
 
     @property
     def calls(self) -> int:
@@ -73,7 +73,7 @@ class ExtProc:
     def drain(self) -> None:
         """From now on a call ends once nothing needs it, rather than with the response."""
         self.draining = True
-        self._tarpit.release()
+        self._held_calls.release()
         for call in tuple(self._calls):
             call.end_unless_needed()
 
@@ -97,18 +97,18 @@ class ExtProc:
         """
         pick = self.scheduler.pick(request, self.clock())
         self.scheduler.sent(pick)
-        self.tallies.picked(pick, perf_counter() - begun_s)
+        self.counters.count_pick(pick, perf_counter() - begun_s)
         if _LOG.isEnabledFor(logging.DEBUG):
             matched = {tier.label: tokens for tier, tokens in pick.matched_tokens.items()}
             _LOG.debug(
                 "request %s goes to %s",
-                plain(request_id) or "-",
+                printable(request_id) or "-",
                 pick.pod_name,
                 extra={
-                    "request_id": plain(request_id),
+                    "request_id": printable(request_id),
                     "pod": pick.pod_name,
                     "endpoint": pick.address,
-                    "model": plain(request.prompt.model),
+                    "model": printable(request.prompt.model),
                     "prompt_tokens": pick.prompt_tokens,
                     "matched_tokens": matched,
                     "score": round(pick.score, 4),
@@ -116,9 +116,9 @@ class ExtProc:
             )
         return pick
 
-    def refused(self, error: RefusedRequestError) -> None:
+    def on_refusal(self, error: RefusedRequestError) -> None:
         """Count a refusal, and tell of it; of each kind once in a while."""
-        self.tallies.refused(error.status)
+        self.counters.count_refusal(error.status)
         if isinstance(error, InternalError):
             return  # `failed` has told
         if isinstance(error, GatewayMisconfiguredError):
@@ -127,23 +127,25 @@ class ExtProc:
             level = logging.WARNING
         else:
             level = logging.INFO
-        self.heard.tell(level, type(error), "refused with %d: %s", error.status, error)
+        self.rate_limited_log.log(level, type(error), "refused with %d: %s", error.status, error)
 
-    def failed(self, error: Exception) -> InternalError:
+    def on_error(self, error: Exception) -> InternalError:
         """Tell of a fault of ours, whose request gets an answer all the same."""
-        self.heard.tell(logging.ERROR, type(error), "a request could not be picked for: %s", where(error))
+        self.rate_limited_log.log(
+            logging.ERROR, type(error), "a request could not be picked for: %s", error_location(error)
+        )
         return InternalError()
 
-    def served(self, pick: Pick | None, served: Served) -> None:
+    def on_response(self, pick: Pick | None, served: ResponseReceived) -> None:
         """A response is on its way: learn which pod it came from, if not from the one that was picked."""
-        self.tallies.answered(served.status)
+        self.counters.count_response(served.status)
         if pick is not None and served.endpoint and served.endpoint != pick.address:
-            self.tallies.served_elsewhere += 1
+            self.counters.served_elsewhere += 1
             self.scheduler.served(pick, served.endpoint)
 
-    def broken(self, error: ProtocolError) -> None:
+    def on_protocol_error(self, error: ProtocolError) -> None:
         """A gateway does not keep to the protocol."""
-        self.heard.tell(
+        self.rate_limited_log.log(
             logging.WARNING, ProtocolError, "the gateway does not keep to the protocol: %s", error
         )
 
@@ -152,7 +154,7 @@ class ExtProc:
         call: Call | None = None
         premature = False
         try:
-            if self._resets.suspects(peer):
+            if self._resets.is_suspect(peer):
                 await asyncio.sleep(SUSPECTED_S)
             call = Call(self, context)
             self._calls.add(call)
@@ -164,23 +166,23 @@ class ExtProc:
             if call is not None:
                 self._calls.discard(call)
             self._resets.ended(peer, premature=premature)
-            if premature and self._resets.suspects(peer) and not self.draining:
+            if premature and self._resets.is_suspect(peer) and not self.draining:
                 await self._held_up(peer)
 
     async def _held_up(self, peer: str) -> None:
-        if self._tarpit.is_full:
+        if self._held_calls.is_full:
             self._cut_off(peer)
         else:
-            await self._tarpit.hold(peer)
+            await self._held_calls.hold(peer)
 
     def _cut_off(self, peer: str) -> None:
         """End the connection of a client that resets its calls, if it has not changed for the better."""
-        if not self._resets.suspects(peer):
+        if not self._resets.is_suspect(peer):
             return
         self._resets.forget(peer)  # gone by itself or not: its port may be another client's next
-        if cut_off(peer):
-            self.tallies.cut_off += 1
-            self.heard.tell(
+        if disconnect(peer):
+            self.counters.connections_cut_off += 1
+            self.rate_limited_log.log(
                 logging.WARNING,
                 ConnectionAbortedError,
                 "the connection of %s is ended: it reset most of its calls before they were answered",

@@ -22,7 +22,7 @@ class RequestHead:
     subset: frozenset[str] | None
 
 
-class Question(NamedTuple):
+class RequestReceived(NamedTuple):
     """Where shall this go? To be answered by `Exchange.answer` or `Exchange.refuse`.
 
     Attributes:
@@ -34,7 +34,7 @@ class Question(NamedTuple):
     body: bytes | None
 
 
-class Served(NamedTuple):
+class ResponseReceived(NamedTuple):
     """A response is on its way to the client.
 
     Attributes:
@@ -46,7 +46,7 @@ class Served(NamedTuple):
     status: int
 
 
-class Answer(NamedTuple):
+class Reply(NamedTuple):
     """Messages to send to the gateway, in their order.
 
     Attributes:
@@ -58,4 +58,4 @@ class Answer(NamedTuple):
     refused: RefusedRequestError | None = None
 
 
-Event = Question | Served | Answer
+Event = RequestReceived | ResponseReceived | Reply

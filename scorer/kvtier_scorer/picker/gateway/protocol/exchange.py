@@ -15,12 +15,12 @@ from envoy.service.ext_proc.v3.external_processor_pb2 import ProcessingRequest
 from google.protobuf.message import DecodeError
 
 from kvtier_scorer.errors import RefusedRequestError
+from kvtier_scorer.picker.gateway.bodies.body_buffer import BodyBuffer
 from kvtier_scorer.picker.gateway.bodies.budget import BodyShare
-from kvtier_scorer.picker.gateway.bodies.received import ReceivedBody
-from kvtier_scorer.picker.gateway.protocol import answers
+from kvtier_scorer.picker.gateway.protocol import replies
 from kvtier_scorer.picker.gateway.protocol.errors import GatewayMisconfiguredError, ProtocolError
-from kvtier_scorer.picker.gateway.protocol.events import Answer, Event, Question, RequestHead
-from kvtier_scorer.picker.gateway.protocol.reading import content_length, request_head, served
+from kvtier_scorer.picker.gateway.protocol.events import Event, Reply, RequestHead, RequestReceived
+from kvtier_scorer.picker.gateway.protocol.message_fields import content_length, request_head, served
 
 _NONE: Final = ProcessingMode.NONE
 _BUFFERED: Final = ProcessingMode.BUFFERED
@@ -79,7 +79,7 @@ class Exchange:
         self._request_mode = self._response_mode = _FULL_DUPLEX
         self._head: RequestHead | None = None
         self._has_body = False
-        self._received = ReceivedBody()
+        self._received = BodyBuffer()
         self._body = b""
         self._trailers = False
         self._endpoint: str | None = None
@@ -127,13 +127,13 @@ class Exchange:
         body, self._body = self._body, b""
         self._request = _Request.ANSWERED
         if not self._has_body:
-            return [answers.destination(endpoint, None)]
+            return [replies.destination(endpoint, None)]
         if self._request_mode == _BUFFERED:
-            return [answers.buffered_destination(endpoint)]
+            return [replies.buffered_destination(endpoint)]
         return chain(
-            [answers.destination(endpoint, len(body))],
-            answers.request_body(body, end_of_stream=not self._trailers),
-            [answers.PASS_REQUEST_TRAILERS] if self._trailers else [],
+            [replies.destination(endpoint, len(body))],
+            replies.request_body(body, end_of_stream=not self._trailers),
+            [replies.PASS_REQUEST_TRAILERS] if self._trailers else [],
         )
 
     def refuse(self, refused: RefusedRequestError) -> list[bytes]:
@@ -142,9 +142,9 @@ class Exchange:
             return []
         self.finished = True
         self._body = b""
-        self._received = ReceivedBody()
-        self._share.give_back()
-        return [answers.refusal(refused)]
+        self._received = BodyBuffer()
+        self._share.release()
+        return [replies.refusal(refused)]
 
     def _on_request_headers(self, request: ProcessingRequest) -> list[Event]:
         if self._request is not _Request.EXPECTED:
@@ -155,7 +155,7 @@ class Exchange:
             self._response_mode = request.protocol_config.response_body_mode
         if request.request_headers.end_of_stream:
             self._request = _Request.ASKED
-            return [Question(head, None)]
+            return [RequestReceived(head, None)]
         self._request = _Request.BODY
         self._has_body = True
         if self._request_mode not in {_BUFFERED, _FULL_DUPLEX}:
@@ -165,11 +165,11 @@ class Exchange:
             )
             return self._refused(GatewayMisconfiguredError(problem))
         try:
-            self._share.announced(content_length(head))
+            self._share.check_announced(content_length(head))
         except RefusedRequestError as error:
             return self._refused(error)
         # Envoy sends a buffered body only after this
-        return [Answer([answers.PASS_REQUEST_HEADERS])] if self._request_mode == _BUFFERED else []
+        return [Reply([replies.PASS_REQUEST_HEADERS])] if self._request_mode == _BUFFERED else []
 
     def _on_request_body(self, request: ProcessingRequest) -> list[Event]:
         if self._request is not _Request.BODY:
@@ -185,7 +185,7 @@ class Exchange:
 
     def _on_request_trailers(self, _: ProcessingRequest) -> list[Event]:
         if self._request is _Request.ANSWERED and self._request_mode == _BUFFERED:
-            return [Answer([answers.PASS_REQUEST_TRAILERS])]
+            return [Reply([replies.PASS_REQUEST_TRAILERS])]
         if self._request is not _Request.BODY:
             raise ProtocolError("request trailers where none can be")
         self._trailers = True
@@ -195,7 +195,7 @@ class Exchange:
         assert self._head is not None  # noqa: S101 - no body without headers
         self._request = _Request.ASKED
         self._body = self._received.take()
-        return [Question(self._head, self._body)]
+        return [RequestReceived(self._head, self._body)]
 
     def _on_response_headers(self, request: ProcessingRequest) -> list[Event]:
         if self._request is _Request.EXPECTED or self._response is not _Response.EXPECTED:
@@ -205,7 +205,7 @@ class Exchange:
         ended = request.response_headers.end_of_stream
         # without a response body, Envoy 1.40 waits for nothing more
         self.finished = ended or self._response_mode == _NONE
-        return [came_from, Answer([answers.response_headers(came_from.endpoint or self._endpoint)])]
+        return [came_from, Reply([replies.response_headers(came_from.endpoint or self._endpoint)])]
 
     def _on_response_body(self, request: ProcessingRequest) -> list[Event]:
         if self._response is not _Response.BODY:
@@ -213,17 +213,17 @@ class Exchange:
         body, end_of_stream = request.response_body.body, request.response_body.end_of_stream
         self.finished = end_of_stream
         if self._response_mode == _FULL_DUPLEX:
-            return [Answer(list(answers.response_body(body, end_of_stream=end_of_stream)))]
-        return [Answer([answers.PASS_RESPONSE_BODY])]
+            return [Reply(list(replies.response_body(body, end_of_stream=end_of_stream)))]
+        return [Reply([replies.PASS_RESPONSE_BODY])]
 
     def _on_response_trailers(self, _: ProcessingRequest) -> list[Event]:
         if self._response is not _Response.BODY:
             raise ProtocolError("response trailers before response headers")
         self.finished = True
-        return [Answer([answers.PASS_RESPONSE_TRAILERS])]
+        return [Reply([replies.PASS_RESPONSE_TRAILERS])]
 
     def _refused(self, refused: RefusedRequestError) -> list[Event]:
-        return [Answer(self.refuse(refused), refused)]
+        return [Reply(self.refuse(refused), refused)]
 
     _BY_KIND: ClassVar[Mapping[str | None, Callable[["Exchange", ProcessingRequest], list[Event]]]] = {
         "request_headers": _on_request_headers,

@@ -6,7 +6,7 @@ from typing import Any, Final, TypeAlias
 import grpc
 
 from kvtier_scorer.picker.gateway.transport.limits import Limits
-from kvtier_scorer.picker.gateway.transport.precedence import loop_first
+from kvtier_scorer.picker.gateway.transport.thread_priority import prefer_event_loop
 
 Methods: TypeAlias = Mapping[str, "grpc.RpcMethodHandler[bytes, bytes]"]
 """By path, such as `/grpc.health.v1.Health/Check`."""
@@ -60,7 +60,7 @@ class GrpcServer:
         except RuntimeError as error:
             raise OSError(f"{address} is taken, or not an address of this machine") from error
         await self._server.start()
-        loop_first()
+        prefer_event_loop()
 
     async def drain(self, grace_s: float) -> None:
         """Take no more clients or calls, ask those there are to go, and close when their calls have ended.

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kvtier_scorer.errors import BadRequestError, NoEndpointError
-from kvtier_scorer.picker.observability.occasionally import Occasionally
-from kvtier_scorer.picker.observability.plain import plain, where
+from kvtier_scorer.picker.observability.log_rate_limiter import LogRateLimiter
+from kvtier_scorer.picker.observability.log_text import error_location, printable
 
 LOG = logging.getLogger("a test")
 
@@ -27,29 +27,29 @@ LOG = logging.getLogger("a test")
     ],
 )
 def test_identifiers_are_visible_and_short(text: str, shown: str) -> None:
-    assert plain(text) == shown
+    assert printable(text) == shown
 
 
 @given(st.text(max_size=100))
 def test_whatever_the_text_is_it_is_one_word(text: str) -> None:
-    shown = plain(text)
+    shown = printable(text)
     assert all("!" <= each <= "~" for each in shown)
     assert len(shown) <= 64 * len("\\U0001f600") + len("...")
 
 
 def test_one_line_a_kind_in_a_while_with_the_count_of_the_others(caplog: pytest.LogCaptureFixture) -> None:
     now_s = 0.0
-    heard = Occasionally(LOG, 10, lambda: now_s)
+    rate_limited_log = LogRateLimiter(LOG, 10, lambda: now_s)
     caplog.set_level(logging.INFO)
     for _ in range(1000):
-        heard.tell(logging.INFO, BadRequestError, "refused: %s", "a body")
-    heard.tell(logging.WARNING, NoEndpointError, "another kind")
+        rate_limited_log.log(logging.INFO, BadRequestError, "refused: %s", "a body")
+    rate_limited_log.log(logging.WARNING, NoEndpointError, "another kind")
     now_s = 9.9
-    heard.tell(logging.INFO, BadRequestError, "refused: %s", "a body")
+    rate_limited_log.log(logging.INFO, BadRequestError, "refused: %s", "a body")
     now_s = 10.0
-    heard.tell(logging.INFO, BadRequestError, "refused: %s", "another body")
+    rate_limited_log.log(logging.INFO, BadRequestError, "refused: %s", "another body")
     now_s = 20.0
-    heard.tell(logging.INFO, BadRequestError, "refused: %s", "a third")
+    rate_limited_log.log(logging.INFO, BadRequestError, "refused: %s", "a third")
     assert [each.getMessage() for each in caplog.records] == [
         "refused: a body",
         "another kind",
@@ -62,6 +62,6 @@ def test_a_fault_is_told_by_its_place_and_not_by_what_it_quotes() -> None:
     try:
         int("secret prompt")
     except ValueError as error:
-        told = where(error)
+        told = error_location(error)
     assert told.startswith("ValueError at test_log_lines.py:")
     assert "secret" not in told

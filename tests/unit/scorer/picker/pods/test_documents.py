@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kvtier_scorer.picker.pods.documents import MalformedObjectError, Pool, life_of, pool_of
+from kvtier_scorer.picker.pods.documents import MalformedObjectError, Pool, pod_instance, pool_of
 from kvtier_scorer.picker.pods.source import Endpoint
 
 POOL = {"spec": {"selector": {"matchLabels": {"b": "2", "a": "1"}}, "targetPorts": [{"number": 8000}]}}
@@ -59,11 +59,11 @@ def test_a_pool_without_labels_or_ports_is_refused(spec: dict[str, Any]) -> None
 
 
 def test_a_ready_pod_has_a_server_for_each_port() -> None:
-    assert life_of(pod(), [8000, 8001]).endpoints == [
+    assert pod_instance(pod(), [8000, 8001]).endpoints == [
         Endpoint("vllm-0", "10.0.0.7:8000", 0),
         Endpoint("vllm-0", "10.0.0.7:8001", 1),
     ]
-    assert life_of(pod(podIP="fd00::7"), [80]).endpoints == [Endpoint("vllm-0", "[fd00::7]:80")]
+    assert pod_instance(pod(podIP="fd00::7"), [80]).endpoints == [Endpoint("vllm-0", "[fd00::7]:80")]
 
 
 @pytest.mark.parametrize(
@@ -80,17 +80,17 @@ def test_a_ready_pod_has_a_server_for_each_port() -> None:
     ],
 )
 def test_a_pod_that_is_not_ready_or_is_leaving_has_none(document: dict[str, Any]) -> None:
-    assert life_of(document, [8000]).endpoints == ()
+    assert pod_instance(document, [8000]).endpoints == ()
 
 
 def test_a_container_that_started_anew_is_another_life() -> None:
     again = pod(containerStatuses=[{"containerID": "containerd://two"}])
-    assert life_of(pod(), [80]).identity != life_of(again, [80]).identity
-    assert life_of(pod(), [80]).identity == life_of(pod(phase="Running"), [80]).identity
+    assert pod_instance(pod(), [80]).identity != pod_instance(again, [80]).identity
+    assert pod_instance(pod(), [80]).identity == pod_instance(pod(phase="Running"), [80]).identity
 
 
 @given(st.dictionaries(st.sampled_from(["metadata", "status", "spec"]), JSON))
 def test_garbage_is_no_pod_and_no_pool(document: dict[str, Any]) -> None:
-    life_of(document, [80])
+    pod_instance(document, [80])
     with pytest.raises(MalformedObjectError):
         pool_of(document)

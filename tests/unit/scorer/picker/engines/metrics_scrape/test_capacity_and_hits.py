@@ -8,7 +8,12 @@ from kvtier_common.tier import Tier
 from kvtier_scorer.picker.engines.metrics_scrape.capacity import most_entries, new_entries
 from kvtier_scorer.picker.engines.metrics_scrape.engine_metrics import HitTokens
 from kvtier_scorer.picker.engines.metrics_scrape.hits import grown
-from kvtier_scorer.picker.engines.metrics_scrape.interval import SCRAPE_S, SHARE, after_failures_s, interval_s
+from kvtier_scorer.picker.engines.metrics_scrape.scrape_interval import (
+    SCRAPE_S,
+    SHARE,
+    after_failures_s,
+    interval_s,
+)
 
 TOKENS = st.integers(0, 10**9)
 

@@ -8,11 +8,11 @@ from hypothesis import strategies as st
 from tests.unit.scorer.picker.gateway.bodies.any_body import KINDS, bodies, values
 
 from kvtier_scorer.errors import RefusedRequestError
-from kvtier_scorer.picker.engines.tokenization.ask_engine import AskEngine
+from kvtier_scorer.picker.engines.tokenization.engine_tokenizer import EngineTokenizer
 from kvtier_scorer.picker.gateway.bodies import APIS, parsed
-from kvtier_scorer.picker.gateway.ext_proc.requests import Requests
+from kvtier_scorer.picker.gateway.ext_proc.request_reader import RequestReader
 from kvtier_scorer.picker.gateway.protocol.error_body import error_body
-from kvtier_scorer.picker.gateway.protocol.events import Question, RequestHead
+from kvtier_scorer.picker.gateway.protocol.events import RequestHead, RequestReceived
 from kvtier_scorer.picker.gateway.protocol.names import PRIORITY
 
 SCALARS = st.one_of(
@@ -29,7 +29,7 @@ def outcome(body: bytes, path: str) -> RefusedRequestError | None:
     except RefusedRequestError as error:
         return error
     # whatever a field is, the engine is asked for its tokens, or they are estimated
-    AskEngine(lambda: None, 1).question(prompt, fields)
+    EngineTokenizer(lambda: None, 1).tokenize_request(prompt, fields)
     return None
 
 
@@ -45,10 +45,10 @@ def test_any_json(path: str, body: Any) -> None:  # noqa: ANN401 - a JSON value
 @settings(max_examples=300)
 @given(st.one_of(st.text(max_size=30), st.integers().map(str)))
 def test_any_priority(priority: str) -> None:
-    question = Question(RequestHead("/", {PRIORITY: priority}, None), None)
+    question = RequestReceived(RequestHead("/", {PRIORITY: priority}, None), None)
     told: object
     try:
-        request = Requests(None).at_once(question)
+        request = RequestReader(None).read_now(question)
         told = request and request.priority == int(priority)
     except RefusedRequestError as error:
         # the header's value is the client's, and is not in what the log says

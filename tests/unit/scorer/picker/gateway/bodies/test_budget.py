@@ -30,7 +30,7 @@ def budget(clock: Clock) -> BodyBudget:
 
 def losing(budget: BodyBudget, lost: list[BodyShare], size_bytes: int = 0) -> BodyShare:
     share = budget.share()
-    share.lost = lambda: lost.append(share)
+    share.on_evicted = lambda: lost.append(share)
     share.take(size_bytes)
     return share
 
@@ -42,8 +42,8 @@ def test_what_is_given_back_can_be_had_again(budget: BodyBudget) -> None:
             share.take(30)
         assert budget.held_bytes == 90
         for share in shares:
-            share.give_back()
-            share.give_back()
+            share.release()
+            share.release()
         assert budget.held_bytes == 0
 
 
@@ -53,7 +53,7 @@ def test_a_body_has_its_own_bound(budget: BodyBudget) -> None:
     with pytest.raises(TooLargeError, match="larger than 40 bytes"):
         share.take(1)
     with pytest.raises(TooLargeError):
-        budget.share().announced(EACH + 1)
+        budget.share().check_announced(EACH + 1)
 
 
 def test_who_holds_much_for_long_loses_it_to_the_others(budget: BodyBudget, clock: Clock) -> None:
@@ -99,9 +99,9 @@ def test_what_is_being_read_cannot_be_lost(budget: BodyBudget, clock: Clock) -> 
         losing(budget, lost, EACH).pinned = True
     clock.now_s = 9
     new = budget.share()
-    new.announced(20)
+    new.check_announced(20)
     with pytest.raises(NoRoomError):
-        new.announced(21)
+        new.check_announced(21)
     with pytest.raises(NoRoomError):
         new.take(21)
     assert lost == []
@@ -118,7 +118,7 @@ def test_never_more_than_all_is_held(steps: list[tuple[int, int, int]]) -> None:
         before = share.held_bytes
         try:
             if what == 2:
-                share.give_back()
+                share.release()
             else:
                 share.take(size_bytes)
         except RefusedRequestError:

@@ -13,12 +13,12 @@ from tests.unit.scorer.picker.gateway.protocol import gateway
 from tests.unit.scorer.picker.gateway.protocol.gateway import answer, kinds
 
 from kvtier_scorer.picker.gateway.bodies.budget import BodyBudget
-from kvtier_scorer.picker.gateway.ext_proc.requests import Requests
-from kvtier_scorer.picker.gateway.ext_proc.service import ExtProc
+from kvtier_scorer.picker.gateway.ext_proc.request_reader import RequestReader
+from kvtier_scorer.picker.gateway.ext_proc.service import ExtProcService
 from kvtier_scorer.picker.gateway.transport.limits import Limits
 from kvtier_scorer.picker.gateway.transport.server import GrpcServer
-from kvtier_scorer.picker.observability.occasionally import Occasionally
-from kvtier_scorer.picker.observability.tallies import Tallies
+from kvtier_scorer.picker.observability.counters import PickerCounters
+from kvtier_scorer.picker.observability.log_rate_limiter import LogRateLimiter
 from kvtier_scorer.scheduling.model import Pick, PickRequest
 
 LIMIT: Final = 1 << 20
@@ -48,13 +48,13 @@ class Service:
     def __init__(self) -> None:
         self.now_s = 0.0
         self.picks = Picks()
-        self.served = ExtProc(
+        self.served = ExtProcService(
             self.picks,  # type: ignore[arg-type]
-            Tallies(),
+            PickerCounters(),
             BodyBudget(LIMIT, LIMIT, lambda: self.now_s),
-            Requests(None),
+            RequestReader(None),
             lambda: self.now_s,
-            Occasionally(logging.getLogger("picker"), 10, lambda: self.now_s),
+            LogRateLimiter(logging.getLogger("picker"), 10, lambda: self.now_s),
         )
         self.server = GrpcServer(self.served.methods(), _LIMITS, "127.0.0.1", 0)
         self.channel: grpc.aio.Channel | None = None
@@ -115,7 +115,7 @@ async def test_a_fault_of_one_request_answers_it_and_is_one_line(
     assert line.levelno == logging.ERROR
     assert "ValueError at test_service.py:" in line.getMessage()
     assert "secret" not in caplog.text
-    assert service.served.tallies.refusals == {500: 50}
+    assert service.served.counters.refusals == {500: 50}
     service.picks.fault = None
     assert kinds(await service.ask(GOOD)) == ["request_headers", "request_body"]
 

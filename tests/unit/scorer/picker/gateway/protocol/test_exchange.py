@@ -20,11 +20,11 @@ from kvtier_scorer.errors import (
     TooLargeError,
 )
 from kvtier_scorer.picker.gateway.bodies.budget import BodyBudget
-from kvtier_scorer.picker.gateway.protocol.answers import CHUNK_BYTES
 from kvtier_scorer.picker.gateway.protocol.errors import GatewayMisconfiguredError, ProtocolError
-from kvtier_scorer.picker.gateway.protocol.events import Answer, Question, Served
+from kvtier_scorer.picker.gateway.protocol.events import Reply, RequestReceived, ResponseReceived
 from kvtier_scorer.picker.gateway.protocol.exchange import Exchange
 from kvtier_scorer.picker.gateway.protocol.names import SERVED
+from kvtier_scorer.picker.gateway.protocol.replies import CHUNK_BYTES
 
 POD = "10.0.0.7:8000"
 LIMIT = 1 << 20
@@ -36,7 +36,7 @@ NONE = ProcessingMode.NONE
 
 def answers(events: Sequence[object]) -> list[bytes]:
     """Messages of the one Answer that there is."""
-    [told] = [each for each in events if isinstance(each, Answer)]
+    [told] = [each for each in events if isinstance(each, Reply)]
     return told.messages
 
 
@@ -59,7 +59,7 @@ def test_headers_wait_for_the_end_of_a_streamed_body(exchange: Exchange) -> None
     assert exchange.receive(gateway.request_body(b"first ", end_of_stream=False)) == []
     assert exchange.picking
     [question] = exchange.receive(gateway.request_body(b"second"))
-    assert isinstance(question, Question)
+    assert isinstance(question, RequestReceived)
     assert question.body == b"first second"
     assert (question.head.path, question.head.subset) == (gateway.PATH, None)
     assert question.head.headers == {"x-request-id": "7"}, "only headers that matter to a picker"
@@ -82,7 +82,7 @@ def test_the_headers_of_a_buffered_body_are_let_through_first(exchange: Exchange
     events = exchange.receive(gateway.request_headers(mode=BUFFERED))
     assert kinds(answers(events)) == ["request_headers"]
     [question] = exchange.receive(gateway.request_body(b"all", end_of_stream=False))
-    assert isinstance(question, Question)
+    assert isinstance(question, RequestReceived)
     assert question.body == b"all"
     [told] = exchange.answer(POD)
     assert kinds([told]) == ["request_body"]
@@ -94,7 +94,7 @@ def test_the_headers_of_a_buffered_body_are_let_through_first(exchange: Exchange
 @pytest.mark.parametrize("mode", [FULL_DUPLEX, BUFFERED, STREAMED, NONE])
 def test_a_request_without_a_body_is_answered_at_once(exchange: Exchange, mode: int) -> None:
     [question] = exchange.receive(gateway.request_headers(end_of_stream=True, mode=mode))
-    assert isinstance(question, Question)
+    assert isinstance(question, RequestReceived)
     assert question.body is None
     [told] = exchange.answer(POD)
     assert kinds([told]) == ["request_headers"]
@@ -108,7 +108,7 @@ def test_trailers_end_a_streamed_body(exchange: Exchange, parts: list[bytes]) ->
     for part in parts:
         exchange.receive(gateway.request_body(part, end_of_stream=False))
     [question] = exchange.receive(gateway.request_trailers())
-    assert isinstance(question, Question)
+    assert isinstance(question, RequestReceived)
     assert question.body == b"".join(parts)
     told = list(exchange.answer(POD))
     assert kinds(told) == ["request_headers", "request_body", "request_trailers"]
@@ -149,7 +149,7 @@ def test_a_subset_is_a_list_or_a_text(
     exchange: Exchange, subset: list[str] | str, allowed: frozenset[str]
 ) -> None:
     [question] = exchange.receive(gateway.request_headers(end_of_stream=True, subset=subset))
-    assert isinstance(question, Question)
+    assert isinstance(question, RequestReceived)
     assert question.head.subset == allowed
 
 
@@ -181,7 +181,7 @@ def test_a_refusal_is_an_answer_in_openais_shape(
 @pytest.mark.parametrize(("mode", "name"), [(NONE, "NONE"), (STREAMED, "STREAMED"), (77, "77")])
 def test_a_mode_in_which_prompts_cannot_be_seen_is_refused(exchange: Exchange, mode: int, name: str) -> None:
     [event] = exchange.receive(gateway.request_headers(mode=mode))
-    assert isinstance(event, Answer)
+    assert isinstance(event, Reply)
     assert isinstance(event.refused, GatewayMisconfiguredError)
     assert f"request_body_mode is {name};" in str(event.refused)
     assert kinds(event.messages) == ["immediate_response"]
@@ -193,7 +193,7 @@ def test_a_body_that_is_announced_too_large_is_refused_before_it_comes(
     exchange: Exchange, length: str
 ) -> None:
     [event] = exchange.receive(gateway.request_headers({"content-length": length}))
-    assert isinstance(event, Answer)
+    assert isinstance(event, Reply)
     assert isinstance(event.refused, TooLargeError)
 
 
@@ -206,7 +206,7 @@ def test_a_body_that_turns_out_too_large_is_refused(exchange: Exchange) -> None:
     exchange.receive(gateway.request_headers())
     assert exchange.receive(gateway.request_body(bytes(LIMIT), end_of_stream=False)) == []
     [event] = exchange.receive(gateway.request_body(b"x"))
-    assert isinstance(event, Answer)
+    assert isinstance(event, Reply)
     assert isinstance(event.refused, TooLargeError)
     assert str(LIMIT) in str(event.refused)
 
@@ -220,7 +220,7 @@ def test_a_body_that_finds_no_room_is_refused_at_once(announced: dict[str, str])
     exchange = Exchange(budget.share())
     events = exchange.receive(gateway.request_headers(announced))
     [event] = events or exchange.receive(gateway.request_body(b"0123456789", end_of_stream=False))
-    assert isinstance(event, Answer)
+    assert isinstance(event, Reply)
     assert isinstance(event.refused, NoRoomError)
     assert answer(event.messages[0]).immediate_response.status.code == 503
     assert headers_of(event.messages[0])["retry-after"] == "1"
@@ -234,8 +234,8 @@ REQUEST = gateway.request_headers(end_of_stream=True)
 def test_the_client_is_told_which_endpoint_answered(end_of_stream: bool) -> None:
     exchange = picked(REQUEST)
     served, told = exchange.receive(gateway.response_headers(end_of_stream=end_of_stream))
-    assert served == Served(None, 200)
-    assert isinstance(told, Answer)
+    assert served == ResponseReceived(None, 200)
+    assert isinstance(told, Reply)
     assert headers_of(told.messages[0]) == {SERVED: POD}
     assert exchange.finished == end_of_stream
     assert exchange.responding == (not end_of_stream)
@@ -244,17 +244,21 @@ def test_the_client_is_told_which_endpoint_answered(end_of_stream: bool) -> None
 @pytest.mark.parametrize(
     ("headers", "metadata", "served"),
     [
-        ({SERVED: "10.0.0.8:8000"}, {}, Served("10.0.0.8:8000", 200)),
-        ({}, {SERVED: "10.0.0.8:8000"}, Served("10.0.0.8:8000", 200)),
-        ({SERVED: "10.0.0.9:1"}, {SERVED: "10.0.0.8:8000", "other": "x"}, Served("10.0.0.8:8000", 200)),
-        ({SERVED: ""}, {"other": "x"}, Served(None, 200)),
-        ({":status": "503"}, {}, Served(None, 503)),
-        ({":status": "²00"}, {}, Served(None, 0)),
-        ({":status": "9" * 5000}, {}, Served(None, 0)),
+        ({SERVED: "10.0.0.8:8000"}, {}, ResponseReceived("10.0.0.8:8000", 200)),
+        ({}, {SERVED: "10.0.0.8:8000"}, ResponseReceived("10.0.0.8:8000", 200)),
+        (
+            {SERVED: "10.0.0.9:1"},
+            {SERVED: "10.0.0.8:8000", "other": "x"},
+            ResponseReceived("10.0.0.8:8000", 200),
+        ),
+        ({SERVED: ""}, {"other": "x"}, ResponseReceived(None, 200)),
+        ({":status": "503"}, {}, ResponseReceived(None, 503)),
+        ({":status": "²00"}, {}, ResponseReceived(None, 0)),
+        ({":status": "9" * 5000}, {}, ResponseReceived(None, 0)),
     ],
 )
 def test_a_response_tells_where_it_comes_from(
-    headers: dict[str, str], metadata: dict[str, str], served: Served
+    headers: dict[str, str], metadata: dict[str, str], served: ResponseReceived
 ) -> None:
     events = picked(REQUEST).receive(gateway.response_headers(headers, metadata=metadata))
     assert events[0] == served
@@ -355,17 +359,17 @@ def test_messages_out_of_order_break_the_protocol(exchange: Exchange, messages: 
     st.booleans(),
 )  # fmt: skip
 def test_whatever_comes_there_is_one_question_and_no_other_error(messages: list[bytes], later: bool) -> None:
-    """`later`: the endpoint is known only when everything has come."""
+    """`read`: the endpoint is known only when everything has come."""
     exchange = Exchange(BodyBudget(2 * LIMIT, LIMIT, float).share())
     questions = 0
     told: list[bytes] = []
     try:
         for each in messages:
             for event in exchange.receive(each):
-                if isinstance(event, Question):
+                if isinstance(event, RequestReceived):
                     questions += 1
                     told += [] if later else exchange.answer(POD)
-                elif isinstance(event, Answer):
+                elif isinstance(event, Reply):
                     told += event.messages
         if questions and later:
             told += exchange.answer(POD)

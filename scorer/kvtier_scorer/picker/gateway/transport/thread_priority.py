@@ -14,7 +14,7 @@ NICE: Final = 19
 of one container: containers share by their requests."""
 
 
-def loop_first() -> None:
+def prefer_event_loop() -> None:
     """Make the C core's pool nicer than everything else of this process; its threads must have started."""
     for task in _TASKS.iterdir():
         with suppress(OSError):  # it has ended

@@ -4,7 +4,7 @@ import logging
 from collections.abc import Callable
 
 
-class Occasionally:
+class LogRateLimiter:
     """Tells of each kind of trouble once in a while, and how often it was not told in between.
 
     Args:
@@ -20,14 +20,14 @@ class Occasionally:
         self._told_s: dict[type[BaseException], float] = {}
         self._untold: dict[type[BaseException], int] = {}
 
-    def tell(self, level: int, kind: type[BaseException], message: str, *args: object) -> None:
+    def log(self, level: int, kind: type[BaseException], message: str, *args: object) -> None:
         """One line, unless one of this kind was told a moment ago.
 
         Args:
             level: Of logging.
             kind: What is told once in a while.
             message: With places for `args`, as logging has it.
-            args: What a client chose among them is to be `plain` before.
+            args: What a client chose among them is to be `printable` before.
         """
         now_s = self._clock()
         if now_s - self._told_s.get(kind, float("-inf")) < self._every_s:

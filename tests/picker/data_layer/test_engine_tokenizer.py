@@ -11,7 +11,7 @@ import pytest
 from aiohttp import web
 from tests.picker.data_layer.conftest import Answer, Pod
 
-from kvtier_scorer.picker.engines.tokenization.ask_engine import AskEngine
+from kvtier_scorer.picker.engines.tokenization.engine_tokenizer import EngineTokenizer
 from kvtier_scorer.picker.gateway.bodies import read_prompt
 
 CHAT: dict[str, Any] = {"model": "m", "messages": [{"role": "user", "content": "hi"}]}
@@ -52,22 +52,22 @@ async def asked(pod: Pod) -> list[dict[str, Any]]:
 
 
 @pytest.fixture
-async def engine(pod: Pod) -> AsyncIterator[AskEngine]:
-    engine = AskEngine(lambda: pod.address, 0.5)
+async def engine(pod: Pod) -> AsyncIterator[EngineTokenizer]:
+    engine = EngineTokenizer(lambda: pod.address, 0.5)
     yield engine
     await engine.close()
 
 
-async def tokens(engine: AskEngine, body: dict[str, Any], path: str = "") -> list[int] | None:
+async def tokens(engine: EngineTokenizer, body: dict[str, Any], path: str = "") -> list[int] | None:
     path = path or next(PATHS[name] for name in PATHS if name in body)
-    question = engine.question(read_prompt(path, json.dumps(body).encode()), body)
+    question = engine.tokenize_request(read_prompt(path, json.dumps(body).encode()), body)
     found = None if question is None else await engine.tokenize(question)
     return None if found is None else found.tolist()
 
 
 @pytest.mark.parametrize("body", [CHAT, COMPLETION])
 async def test_the_engine_is_asked_what_decides_the_tokens(
-    engine: AskEngine, asked: list[dict[str, Any]], body: dict[str, Any]
+    engine: EngineTokenizer, asked: list[dict[str, Any]], body: dict[str, Any]
 ) -> None:
     more = {"add_special_tokens": False, "stream": True, "temperature": 1}
     assert await tokens(engine, body | more) == [5, 4_294_967_295]
@@ -85,7 +85,7 @@ async def test_the_engine_is_asked_what_decides_the_tokens(
     ],
 )
 async def test_only_what_the_prompt_was_read_from_is_asked_for(
-    engine: AskEngine,
+    engine: EngineTokenizer,
     asked: list[dict[str, Any]],
     path: str,
     body: dict[str, Any],
@@ -141,7 +141,7 @@ async def without_end(request: web.Request) -> web.StreamResponse:
     ],
 )
 async def test_an_engine_that_says_something_else_is_told_of_once_and_tokens_are_estimated(
-    engine: AskEngine, pod: Pod, fault: Answer, caplog: pytest.LogCaptureFixture
+    engine: EngineTokenizer, pod: Pod, fault: Answer, caplog: pytest.LogCaptureFixture
 ) -> None:
     pod.answer = fault
     for _ in range(2):
@@ -152,7 +152,7 @@ async def test_an_engine_that_says_something_else_is_told_of_once_and_tokens_are
 
 
 async def test_a_request_that_the_engine_refuses_is_left_to_it(
-    engine: AskEngine, pod: Pod, caplog: pytest.LogCaptureFixture
+    engine: EngineTokenizer, pod: Pod, caplog: pytest.LogCaptureFixture
 ) -> None:
     pod.answer = says(b'{"error": "too long"}', 400)
     assert await tokens(engine, COMPLETION) is None
@@ -160,12 +160,12 @@ async def test_a_request_that_the_engine_refuses_is_left_to_it(
 
 
 async def test_without_a_pod_tokens_are_estimated() -> None:
-    engine = AskEngine(lambda: None, 0.5)
+    engine = EngineTokenizer(lambda: None, 0.5)
     assert await tokens(engine, COMPLETION) is None
     await engine.close()
 
 
-async def test_a_field_that_cannot_be_sent_on_does_not_fail_the_request(engine: AskEngine) -> None:
+async def test_a_field_that_cannot_be_sent_on_does_not_fail_the_request(engine: EngineTokenizer) -> None:
     deep: Any = []
     for _ in range(300):
         deep = [deep]
@@ -186,12 +186,12 @@ async def test_a_pod_that_does_not_answer_is_not_asked_for_a_while(
     pod: Pod, fault: Answer, caplog: pytest.LogCaptureFixture
 ) -> None:
     clock = Turning()
-    engine = AskEngine(lambda: pod.address, 0.05, clock)
+    engine = EngineTokenizer(lambda: pod.address, 0.05, clock)
     pod.answer = fault
     for _ in range(50):
         assert await tokens(engine, COMPLETION) is None
     assert len(pod.requests) == 3, "then it is estimated at once"
-    assert engine.left_alone == 1
+    assert engine.skipped_pods == 1
     clock.now_s += 1.0
     for _ in range(50):
         assert await tokens(engine, COMPLETION) is None
@@ -203,7 +203,7 @@ async def test_a_pod_that_does_not_answer_is_not_asked_for_a_while(
     pod.answer = says(b'{"tokens": [1]}')
     for _ in range(2):
         assert await tokens(engine, COMPLETION) == [1]
-    assert (len(pod.requests), engine.left_alone) == (6, 0)
+    assert (len(pod.requests), engine.skipped_pods) == (6, 0)
     assert len([each for each in caplog.records if each.name.startswith("kvtier")]) == 1
     await engine.close()
 
@@ -212,7 +212,7 @@ async def test_a_pod_that_answers_is_asked_in_the_place_of_one_that_does_not(pod
     pod.answer = says(b'{"tokens": [1]}')
     nobody = "127.0.0.1:1"
     drawn = itertools.cycle([nobody, pod.address])
-    engine = AskEngine(lambda: next(drawn), 5.0)
+    engine = EngineTokenizer(lambda: next(drawn), 5.0)
     found = [await tokens(engine, COMPLETION) for _ in range(20)]
     assert found.count(None) == 3
     assert found[-1] == [1]

@@ -5,14 +5,14 @@ import tracemalloc
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kvtier_scorer.picker.gateway.bodies.received import ReceivedBody
+from kvtier_scorer.picker.gateway.bodies.body_buffer import BodyBuffer
 
 MIB = 1 << 20
 
 
 @given(st.lists(st.sampled_from([b"", b"a", b"bc", bytes(4095), bytes(4096), bytes(5000)]), max_size=8))
 def test_the_whole_is_its_parts(parts: list[bytes]) -> None:
-    received = ReceivedBody()
+    received = BodyBuffer()
     for each in parts:
         received.add(each)
     assert received.take() == b"".join(parts)
@@ -20,7 +20,7 @@ def test_the_whole_is_its_parts(parts: list[bytes]) -> None:
 
 
 def test_many_small_parts_take_hardly_more_than_their_bytes() -> None:
-    received = ReceivedBody()
+    received = BodyBuffer()
     tracemalloc.start()
     for place in range(MIB):
         received.add(b"%d" % (place % 10))

@@ -18,7 +18,7 @@ _SPECIAL: Final = b"+"
 _PLAIN: Final = b"-"
 
 
-class TokenizerFile:
+class FileTokenizer:
     """A tokenizer.json, read with the `tokenizers` package.
 
     Args:
@@ -41,11 +41,11 @@ class TokenizerFile:
             raise PickerConfigError(f"tokenization.path: {path} is not a tokenizer.json: {error}") from error
 
     @property
-    def left_alone(self) -> int:
+    def skipped_pods(self) -> int:
         """None: nobody is asked."""
         return 0
 
-    def question(self, prompt: Prompt, body: Mapping[str, Any]) -> bytes | None:
+    def tokenize_request(self, prompt: Prompt, body: Mapping[str, Any]) -> bytes | None:
         """A completion's prompt, and whether the model wants tokens of its own at its beginning."""
         text = body.get("prompt")
         # a body may have a field of another API, that its own does not read
@@ -53,14 +53,14 @@ class TokenizerFile:
             return None
         return (_PLAIN if body.get("add_special_tokens", True) is False else _SPECIAL) + prompt.text
 
-    async def tokenize(self, question: bytes) -> TokenIds | None:
+    async def tokenize(self, request: bytes) -> TokenIds | None:
         """Its tokens, found on a thread: a long text takes a while."""
-        return await asyncio.to_thread(self._encode, question)
+        return await asyncio.to_thread(self._encode, request)
 
-    def _encode(self, question: bytes) -> TokenIds:
-        special = question[:1] == _SPECIAL
+    def _encode(self, request: bytes) -> TokenIds:
+        special = request[:1] == _SPECIAL
         return np.array(
-            self._tokenizer.encode(question[1:].decode(), add_special_tokens=special).ids, np.uint32
+            self._tokenizer.encode(request[1:].decode(), add_special_tokens=special).ids, np.uint32
         )
 
     async def close(self) -> None:

@@ -6,12 +6,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kvtier_scorer.picker.gateway.bodies.density import (
+from kvtier_scorer.picker.gateway.bodies.json_size import (
     MOST_CONTAINERS,
     MOST_STRINGS,
     MOST_VALUES,
-    is_light,
-    is_readable,
+    is_bounded,
+    is_small,
 )
 
 KIB = 1 << 10
@@ -40,7 +40,7 @@ LONG = 'once upon a time, there was a [king] who said: "no" ' * 200_000
     ids=lambda value: repr(value)[:20],
 )
 def test_bodies(body: bytes, light: bool, readable: bool) -> None:
-    assert (is_light(body), is_readable(body)) == (light, readable)
+    assert (is_small(body), is_bounded(body)) == (light, readable)
 
 
 @settings(max_examples=30, deadline=None)
@@ -48,7 +48,7 @@ def test_bodies(body: bytes, light: bool, readable: bool) -> None:
 def test_what_stands_in_strings_is_not_counted(text: str) -> None:
     """Of a text that escapes may end in any way."""
     body = json.dumps([text] * 20_000 + [1] * (MOST_VALUES - 40_000)).encode()
-    assert is_readable(body)
+    assert is_bounded(body)
 
 
 def test_a_short_body_is_readable_because_it_cannot_be_much() -> None:

@@ -11,7 +11,7 @@ import msgspec
 import numpy as np
 import orjson
 
-from kvtier_scorer.picker.engines.tokenization.breaker import Breaker
+from kvtier_scorer.picker.engines.tokenization.circuit_breaker import CircuitBreaker
 from kvtier_scorer.picker.engines.tokenization.tokenizer import TokenIds
 from kvtier_scorer.picker.gateway.bodies.fields import MESSAGE
 from kvtier_scorer.scheduling.model import Prompt
@@ -59,7 +59,7 @@ class _Answer(msgspec.Struct):
 _ANSWER: Final = msgspec.json.Decoder(_Answer)
 
 
-class AskEngine:
+class EngineTokenizer:
     """Asks one of the ready pods; estimates where none answers in time.
 
     Args:
@@ -77,43 +77,45 @@ class AskEngine:
         self._address = address
         self._timeout_s = timeout_s
         self._clock = clock
-        self._breaker = Breaker(clock)
+        self._circuit_breaker = CircuitBreaker(clock)
         self._session: aiohttp.ClientSession | None = None
         self._held_bytes = 0
         self._trouble = ""
         self._told_s = float("-inf")
 
     @property
-    def left_alone(self) -> int:
+    def skipped_pods(self) -> int:
         """Pods that are not asked for now, because they do not answer, or too slowly."""
-        return self._breaker.open
+        return self._circuit_breaker.open
 
-    def question(self, prompt: Prompt, body: Mapping[str, Any]) -> bytes | None:
+    def tokenize_request(self, prompt: Prompt, body: Mapping[str, Any]) -> bytes | None:
         """What to ask of a chat or a completion with one prompt; of nothing else."""
-        question = _question(prompt, body)
+        request = _tokenize_request(prompt, body)
         try:
-            return None if question is None else orjson.dumps(question)
+            return None if request is None else orjson.dumps(request)
         except orjson.JSONEncodeError:  # fields that are no part of the prompt are not read before
             return None
 
-    async def tokenize(self, question: bytes) -> TokenIds | None:
+    async def tokenize(self, request: bytes) -> TokenIds | None:
         """Tokens as an engine tells them."""
         drawn = (self._address() for _ in range(_DRAWS))
-        address = next((each for each in drawn if each is not None and self._breaker.may_ask(each)), None)
+        address = next(
+            (each for each in drawn if each is not None and self._circuit_breaker.try_acquire(each)), None
+        )
         if address is None:
             return None
         asked_s = self._clock()
         try:
-            tokens = await self._ask(address, question)
+            tokens = await self._ask(address, request)
         except _NO_ANSWER as error:
-            self._breaker.failed(address)
+            self._circuit_breaker.on_failure(address)
             self._tell(str(error) if isinstance(error, _WrongAnswerError) else type(error).__name__)
             return None
         if self._clock() - asked_s > _SLOW * self._timeout_s:
-            self._breaker.failed(address)
+            self._circuit_breaker.on_failure(address)
             self._tell("it is slow")
         else:
-            self._breaker.answered(address)
+            self._circuit_breaker.on_success(address)
             self._tell("")
         return tokens
 
@@ -122,11 +124,11 @@ class AskEngine:
         if self._session is not None:
             await self._session.close()
 
-    async def _ask(self, address: str, question: bytes) -> TokenIds | None:
+    async def _ask(self, address: str, request: bytes) -> TokenIds | None:
         if self._session is None:
             self._session = _session(self._timeout_s)
         async with self._session.post(
-            f"http://{address}/tokenize", data=question, allow_redirects=False
+            f"http://{address}/tokenize", data=request, allow_redirects=False
         ) as response:
             if response.status >= _FAULT:
                 raise _WrongAnswerError(f"status {response.status}")
@@ -134,8 +136,8 @@ class AskEngine:
                 return None
             if response.headers.get("Content-Encoding", "identity") != "identity":
                 raise _WrongAnswerError("its answer is packed")
-            tokens = _ANSWER.decode(await self._body(response, len(question) + _MORE_TOKENS)).tokens
-        if len(tokens) > len(question) + _MORE_TOKENS:
+            tokens = _ANSWER.decode(await self._body(response, len(request) + _MORE_TOKENS)).tokens
+        if len(tokens) > len(request) + _MORE_TOKENS:
             raise _WrongAnswerError("it has more tokens than the prompt can have")
         return np.array(tokens, np.uint32)
 
@@ -165,7 +167,7 @@ class AskEngine:
         if trouble and not self._trouble and now_s - self._told_s >= _TOLD_EVERY_S:
             _LOG.warning(
                 "/tokenize of the engines fails (%s); tokens are estimated, %d pods are not asked for now",
-                trouble, self._breaker.open,
+                trouble, self._circuit_breaker.open,
             )  # fmt: skip
             self._told_s = now_s
         self._trouble = trouble
@@ -187,7 +189,7 @@ def _session(timeout_s: float) -> aiohttp.ClientSession:
     )
 
 
-def _question(prompt: Prompt, body: Mapping[str, Any]) -> Mapping[str, Any] | None:
+def _tokenize_request(prompt: Prompt, body: Mapping[str, Any]) -> Mapping[str, Any] | None:
     """A body may have a field of another API too, so that the prompt tells which of them was read."""
     names: Sequence[str]
     text = body.get("prompt")

@@ -8,7 +8,7 @@ _MOST: Final = 64
 _DELETE: Final = 0x7F
 
 
-def plain(text: str) -> str:
+def printable(text: str) -> str:
     """The text in visible ASCII, and not more than 64 characters of it.
 
     A client's identifiers may hold line breaks, which forge lines, or a terminal's own commands.
@@ -20,7 +20,7 @@ def plain(text: str) -> str:
     return shown if len(text) <= _MOST else shown + "..."
 
 
-def where(error: BaseException) -> str:
+def error_location(error: BaseException) -> str:
     """What went wrong and in which line, but not the message, which may quote a body."""
     frames = extract_tb(error.__traceback__)
     if not frames:

@@ -2,8 +2,8 @@
 
 import pytest
 
-from kvtier_scorer.picker.gateway.transport import premature
-from kvtier_scorer.picker.gateway.transport.premature import CALLS, PrematureResets
+from kvtier_scorer.picker.gateway.transport import premature_resets
+from kvtier_scorer.picker.gateway.transport.premature_resets import CALLS, PrematureResets
 
 
 def counted(resets: PrematureResets, peer: str, calls: str) -> str:
@@ -11,7 +11,7 @@ def counted(resets: PrematureResets, peer: str, calls: str) -> str:
     seen = ""
     for each in calls:
         resets.ended(peer, premature=each == "x")
-        seen += "S" if resets.suspects(peer) else "."
+        seen += "S" if resets.is_suspect(peer) else "."
     return seen
 
 
@@ -43,12 +43,12 @@ def test_a_port_that_is_another_clients_now_begins_anew() -> None:
     resets = PrematureResets()
     assert counted(resets, "a", "x" * (CALLS // 2)).endswith("S")
     resets.forget("a")
-    assert not resets.suspects("a")
+    assert not resets.is_suspect("a")
     assert "S" not in counted(resets, "a", "x" * (CALLS // 2 - 1))
 
 
 def test_those_that_called_longest_ago_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(premature, "_PEERS", 2)
+    monkeypatch.setattr(premature_resets, "_PEERS", 2)
     resets = PrematureResets()
     for peer in "abac":
         counted(resets, peer, "x" * (CALLS // 5))

@@ -22,7 +22,7 @@ class PrematureResets:
     def __init__(self) -> None:
         self._counts: OrderedDict[str, tuple[int, int]] = OrderedDict()
 
-    def suspects(self, peer: str) -> bool:
+    def is_suspect(self, peer: str) -> bool:
         """Whether a client, by its address and port, reset half of its calls, and of CALLS at least."""
         calls, resets = self._counts.get(peer, (0, 0))
         return resets * _SHARE >= max(calls, CALLS)

@@ -15,7 +15,7 @@ CALLS: Final = 4_096
 """Held at a time, of all connections, some 25 KiB each; further ones are not held."""
 
 
-class Tarpit:
+class HeldCalls:
     """Who is held.
 
     Args:

@@ -8,7 +8,7 @@ from kvtier_scorer.picker.pods.source import Endpoint, PodSink
 
 
 @dataclass(frozen=True, slots=True)
-class Life:
+class PodInstance:
     """One life of a pod: another identity at the same address is another engine, with an empty cache.
 
     Attributes:
@@ -21,7 +21,7 @@ class Life:
 
 
 @dataclass(slots=True)
-class Roster:
+class ReadyEndpoints:
     """Turns what is known of each pod into `put` and `drop`, each of them only when something changes.
 
     Two pods may have one address for a moment: the network gives a dead pod's address to a new one before the
@@ -32,14 +32,14 @@ class Roster:
     _owners: dict[str, tuple[str, str]] = field(default_factory=dict)
     _addresses: dict[str, list[str]] = field(default_factory=dict)
 
-    def seen(self, name: str, life: Life) -> None:
+    def seen(self, name: str, instance: PodInstance) -> None:
         """A pod is there, new or changed or as before."""
-        wanted = [each.address for each in life.endpoints]
+        wanted = [each.address for each in instance.endpoints]
         for address in self._addresses.get(name, ()):
             if address not in wanted:
                 self._drop(address, name)
-        owner = (name, life.identity)
-        for endpoint in life.endpoints:
+        owner = (name, instance.identity)
+        for endpoint in instance.endpoints:
             before = self._owners.get(endpoint.address)
             if before == owner:
                 continue
@@ -53,7 +53,7 @@ class Roster:
 
     def gone(self, name: str) -> None:
         """A pod was deleted."""
-        self.seen(name, Life("", ()))
+        self.seen(name, PodInstance("", ()))
 
     def only(self, names: AbstractSet[str]) -> None:
         """There are these pods and no others."""

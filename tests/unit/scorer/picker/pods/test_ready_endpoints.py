@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kvtier_scorer.picker.pods.roster import Life, Roster
+from kvtier_scorer.picker.pods.ready_endpoints import PodInstance, ReadyEndpoints
 from kvtier_scorer.picker.pods.source import Endpoint
 
 
@@ -26,46 +26,46 @@ class Sink:
         self.calls.append(f"-{address}")
 
 
-def life(identity: str, *addresses: str, name: str = "pod") -> Life:
-    return Life(identity, [Endpoint(name, address, rank) for rank, address in enumerate(addresses)])
+def instance(identity: str, *addresses: str, name: str = "pod") -> PodInstance:
+    return PodInstance(identity, [Endpoint(name, address, rank) for rank, address in enumerate(addresses)])
 
 
 def test_only_differences_are_told() -> None:
     sink = Sink()
-    roster = Roster(sink)
-    roster.seen("pod", life("1", "a", "b"))
-    roster.seen("pod", life("1", "a", "b"))
+    endpoints = ReadyEndpoints(sink)
+    endpoints.seen("pod", instance("1", "a", "b"))
+    endpoints.seen("pod", instance("1", "a", "b"))
     assert sink.calls == ["+a", "+b"]
-    roster.seen("pod", life("1", "b", "c"))
+    endpoints.seen("pod", instance("1", "b", "c"))
     assert sink.calls[2:] == ["-a", "+c"]
-    roster.seen("pod", Life("", ()))
-    roster.gone("pod")
+    endpoints.seen("pod", PodInstance("", ()))
+    endpoints.gone("pod")
     assert sink.calls[4:] == ["-b", "-c"]
 
 
 def test_a_pod_that_started_anew_is_another_one() -> None:
     sink = Sink()
-    roster = Roster(sink)
-    roster.seen("pod", life("1", "a"))
-    roster.seen("pod", life("2", "a"))
+    endpoints = ReadyEndpoints(sink)
+    endpoints.seen("pod", instance("1", "a"))
+    endpoints.seen("pod", instance("2", "a"))
     assert sink.calls == ["+a", "-a", "+a"]
 
 
 def test_the_end_of_a_pod_whose_address_another_one_has_changes_nothing() -> None:
     sink = Sink()
-    roster = Roster(sink)
-    roster.seen("old", life("1", "a", name="old"))
-    roster.seen("new", life("2", "a", name="new"))
-    roster.gone("old")
+    endpoints = ReadyEndpoints(sink)
+    endpoints.seen("old", instance("1", "a", name="old"))
+    endpoints.seen("new", instance("2", "a", name="new"))
+    endpoints.gone("old")
     assert sink.here == {"a": Endpoint("new", "a")}
 
 
 def test_a_list_ends_those_that_are_not_in_it() -> None:
     sink = Sink()
-    roster = Roster(sink)
-    roster.seen("one", life("1", "a"))
-    roster.seen("two", life("2", "b"))
-    roster.only(frozenset({"two", "three"}))
+    endpoints = ReadyEndpoints(sink)
+    endpoints.seen("one", instance("1", "a"))
+    endpoints.seen("two", instance("2", "b"))
+    endpoints.only(frozenset({"two", "three"}))
     assert sink.calls == ["+a", "+b", "-a"]
 
 
@@ -78,10 +78,10 @@ def test_whatever_is_seen_everybody_who_is_gone_leaves_nothing(
     seen: list[tuple[str, str, list[str]]],
 ) -> None:
     sink = Sink()
-    roster = Roster(sink)
+    endpoints = ReadyEndpoints(sink)
     for name, identity, addresses in seen:
-        roster.seen(name, life(identity, *addresses, name=name))
+        endpoints.seen(name, instance(identity, *addresses, name=name))
         assert set(addresses) <= set(sink.here)
-    roster.only(frozenset())
+    endpoints.only(frozenset())
     assert sink.here == {}
-    assert roster._owners == {}
+    assert endpoints._owners == {}

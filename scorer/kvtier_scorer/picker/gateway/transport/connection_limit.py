@@ -12,7 +12,7 @@ _TOLD_EVERY: Final = 60
 """Looks between two tellings, while it lasts."""
 
 
-async def tell_when_full(connections: int) -> None:
+async def warn_when_full(connections: int) -> None:
     """Log, until it is cancelled, that so many connections are open that further ones are refused.
 
     grpcio tells no number of connections; the descriptors since the start are that and a few of our own.

@@ -14,7 +14,7 @@ _OPEN_STATES: Final = (1, 8)
 _INTERNET: Final = (socket.AF_INET, socket.AF_INET6)
 
 
-def cut_off(peer: str) -> bool:
+def disconnect(peer: str) -> bool:
     """End the connection of a client; the C core finds that it has ended.
 
     Args:

@@ -21,7 +21,7 @@ class _Trouble:
     is_tried: bool = False
 
 
-class Breaker:
+class CircuitBreaker:
     """Per pod: closed, open for a while that doubles up to a minute, then open to one request that tries.
 
     Args:
@@ -38,7 +38,7 @@ class Breaker:
         now_s = self._clock()
         return sum(each.failures >= _FAILURES and now_s < each.until_s for each in self._troubles.values())
 
-    def may_ask(self, address: str) -> bool:
+    def try_acquire(self, address: str) -> bool:
         """Whether to ask that pod now; of one that was in trouble, only one request finds out."""
         trouble = self._troubles.get(address)
         if trouble is None or trouble.failures < _FAILURES:
@@ -50,11 +50,11 @@ class Breaker:
         trouble.is_tried = True
         return True
 
-    def answered(self, address: str) -> None:
+    def on_success(self, address: str) -> None:
         """A pod answered well, and soon."""
         self._troubles.pop(address, None)
 
-    def failed(self, address: str) -> None:
+    def on_failure(self, address: str) -> None:
         """It did not. Those that were asked before it was known to fail do not make it worse."""
         trouble = self._troubles.setdefault(address, _Trouble())
         if trouble.failures < _FAILURES:

@@ -20,7 +20,7 @@ _LIGHT_VALUES: Final = 1 << 15
 _QUOTE, _BACKSLASH, _COMMA, _BRACE, _BRACKET = (np.uint8(ord(each)) for each in '"\\,{[')
 
 
-def is_light(body: bytes) -> bool:
+def is_small(body: bytes) -> bool:
     """Whether reading the body takes a few milliseconds at most, whatever is in it.
 
     Bytes are counted in strings too, so that an ordinary body pays some microseconds.
@@ -30,7 +30,7 @@ def is_light(body: bytes) -> bool:
     )
 
 
-def is_readable(body: bytes) -> bool:
+def is_bounded(body: bytes) -> bool:
     """Whether what the body becomes as objects is bounded: see MOST_CONTAINERS, MOST_STRINGS and MOST_VALUES.
 
     Of a long body for a thread of its own: others have the interpreter's lock meanwhile. A short one cannot

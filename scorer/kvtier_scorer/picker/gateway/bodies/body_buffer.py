@@ -6,7 +6,7 @@ _LONG_BYTES: Final = 4096
 """A shorter part is put to the one before it: an object for each byte would cost forty times the body."""
 
 
-class ReceivedBody:
+class BodyBuffer:
     """Parts of a body, in their order; they take hardly more memory than their bytes."""
 
     __slots__ = ("_parts",)

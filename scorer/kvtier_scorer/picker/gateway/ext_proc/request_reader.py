@@ -8,8 +8,8 @@ from typing import Final
 
 from kvtier_scorer.errors import BadRequestError
 from kvtier_scorer.picker.engines.tokenization.tokenizer import Tokenizer
-from kvtier_scorer.picker.gateway.bodies import UNKNOWN_PROMPT, density, parsed
-from kvtier_scorer.picker.gateway.protocol.events import Question
+from kvtier_scorer.picker.gateway.bodies import UNKNOWN_PROMPT, json_size, parsed
+from kvtier_scorer.picker.gateway.protocol.events import RequestReceived
 from kvtier_scorer.picker.gateway.protocol.names import PRIORITY
 from kvtier_scorer.scheduling.model import PickRequest, Prompt
 
@@ -19,7 +19,7 @@ own 5 ms would be added to a neighbour's request at each of its system calls."""
 _WHOLE: Final = re.compile(r"\s*[+-]?[0-9]{1,10}\s*", re.ASCII)
 
 
-class Requests:
+class RequestReader:
     """Reads requests: those that take no time at once, the others on one thread, one after the other.
 
     What a body becomes as objects is many times its size, and is held for one body at a time.
@@ -31,33 +31,33 @@ class Requests:
     def __init__(self, tokenizer: Tokenizer | None) -> None:
         self._tokenizer = tokenizer
         self._thread = ThreadPoolExecutor(1, "bodies")
-        density.warm()
+        json_size.warm()
         sys.setswitchinterval(_SWITCH_S)
 
-    def at_once(self, question: Question) -> PickRequest | None:
-        """What is asked for, its tokens estimated; None where `later` has to tell.
+    def read_now(self, event: RequestReceived) -> PickRequest | None:
+        """What is asked for, its tokens estimated; None where `read` has to tell.
 
         Raises:
             BadRequestError: The body, or the priority, makes no sense.
         """
-        body = question.body
+        body = event.body
         if body is None:
-            return _request(question, UNKNOWN_PROMPT)
-        if self._tokenizer is not None or not density.is_light(body):
+            return _request(event, UNKNOWN_PROMPT)
+        if self._tokenizer is not None or not json_size.is_small(body):
             return None
-        return _request(question, parsed(question.head.path, body)[0])
+        return _request(event, parsed(event.head.path, body)[0])
 
-    async def later(self, question: Question) -> PickRequest:
+    async def read(self, event: RequestReceived) -> PickRequest:
         """What is asked for, with its true tokens where they can be had.
 
         Raises:
             BadRequestError: The body, or the priority, makes no sense.
         """
-        if question.body is None or density.is_light(question.body):
-            request, to_tokenize = self._read(question)
+        if event.body is None or json_size.is_small(event.body):
+            request, to_tokenize = self._read(event)
         else:
             loop = asyncio.get_running_loop()
-            request, to_tokenize = await loop.run_in_executor(self._thread, self._read, question)
+            request, to_tokenize = await loop.run_in_executor(self._thread, self._read, event)
         if self._tokenizer is None or to_tokenize is None:
             return request
         tokens = await self._tokenizer.tokenize(to_tokenize)
@@ -70,16 +70,16 @@ class Requests:
         """Waits for nothing: what is read now is for nobody."""
         self._thread.shutdown(wait=False, cancel_futures=True)
 
-    def _read(self, question: Question) -> tuple[PickRequest, bytes | None]:
-        prompt, fields = parsed(question.head.path, question.body or b"")
-        request = _request(question, prompt)
+    def _read(self, event: RequestReceived) -> tuple[PickRequest, bytes | None]:
+        prompt, fields = parsed(event.head.path, event.body or b"")
+        request = _request(event, prompt)
         if self._tokenizer is None or prompt is UNKNOWN_PROMPT or prompt.token_ids is not None:
             return request, None
-        return request, self._tokenizer.question(prompt, fields)
+        return request, self._tokenizer.tokenize_request(prompt, fields)
 
 
-def _request(question: Question, prompt: Prompt) -> PickRequest:
-    head = question.head
+def _request(event: RequestReceived, prompt: Prompt) -> PickRequest:
+    head = event.head
     return PickRequest(prompt, head.subset, _priority(head.headers.get(PRIORITY)))
 
 

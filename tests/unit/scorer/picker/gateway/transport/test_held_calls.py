@@ -4,8 +4,8 @@ import asyncio
 
 import pytest
 
-from kvtier_scorer.picker.gateway.transport import tarpit
-from kvtier_scorer.picker.gateway.transport.tarpit import Tarpit
+from kvtier_scorer.picker.gateway.transport import held_calls
+from kvtier_scorer.picker.gateway.transport.held_calls import HeldCalls
 
 
 @pytest.fixture
@@ -14,25 +14,25 @@ def ended() -> list[str]:
 
 
 @pytest.fixture
-def held(ended: list[str]) -> Tarpit:
-    return Tarpit(ended.append)
+def held(ended: list[str]) -> HeldCalls:
+    return HeldCalls(ended.append)
 
 
-async def begun(held: Tarpit, peer: str) -> "asyncio.Task[None]":
+async def begun(held: HeldCalls, peer: str) -> "asyncio.Task[None]":
     task = asyncio.create_task(held.hold(peer))
     await asyncio.sleep(0)
     return task
 
 
 async def test_the_calls_of_a_connection_end_together_and_it_is_told_once(
-    monkeypatch: pytest.MonkeyPatch, held: Tarpit, ended: list[str]
+    monkeypatch: pytest.MonkeyPatch, held: HeldCalls, ended: list[str]
 ) -> None:
-    monkeypatch.setattr(tarpit, "HOLD_S", 0.01)
+    monkeypatch.setattr(held_calls, "HOLD_S", 0.01)
     await asyncio.gather(*[await begun(held, "a") for _ in range(3)])
     assert ended == ["a"]
 
 
-async def test_who_cancels_a_held_call_gets_no_stream_back(held: Tarpit, ended: list[str]) -> None:
+async def test_who_cancels_a_held_call_gets_no_stream_back(held: HeldCalls, ended: list[str]) -> None:
     task = await begun(held, "a")
     for _ in range(3):
         task.cancel()
@@ -44,9 +44,9 @@ async def test_who_cancels_a_held_call_gets_no_stream_back(held: Tarpit, ended: 
 
 
 async def test_no_more_are_held_than_there_is_memory_for(
-    monkeypatch: pytest.MonkeyPatch, held: Tarpit
+    monkeypatch: pytest.MonkeyPatch, held: HeldCalls
 ) -> None:
-    monkeypatch.setattr(tarpit, "CALLS", 2)
+    monkeypatch.setattr(held_calls, "CALLS", 2)
     first = await begun(held, "a")
     assert not held.is_full
     second = await begun(held, "b")

@@ -8,7 +8,7 @@ import pytest
 from tokenizers import Tokenizer, models, pre_tokenizers, processors
 
 from kvtier_scorer.config.errors import PickerConfigError
-from kvtier_scorer.picker.engines.tokenization.tokenizer_file import TokenizerFile
+from kvtier_scorer.picker.engines.tokenization.file_tokenizer import FileTokenizer
 from kvtier_scorer.picker.gateway.bodies import read_prompt
 
 WORDS = {"<s>": 0, "one": 1, "two": 2, "three": 3}
@@ -25,8 +25,8 @@ def path(tmp_path: Path) -> Path:
 
 async def tokens(path: Path, api: str, **body: Any) -> list[int] | None:  # noqa: ANN401 - any field
     body = {"model": "m", **body}
-    tokenizer = TokenizerFile(path)
-    question = tokenizer.question(read_prompt(f"/v1/{api}", json.dumps(body).encode()), body)
+    tokenizer = FileTokenizer(path)
+    question = tokenizer.tokenize_request(read_prompt(f"/v1/{api}", json.dumps(body).encode()), body)
     found = None if question is None else await tokenizer.tokenize(question)
     return None if found is None else found.tolist()
 
@@ -56,4 +56,4 @@ def test_another_file_is_told_of(tmp_path: Path, content: bytes | None) -> None:
     if content is not None:
         path.write_bytes(content)
     with pytest.raises(PickerConfigError, match=f"tokenization.path: {path} is not a tokenizer.json: "):
-        TokenizerFile(path)
+        FileTokenizer(path)

@@ -6,7 +6,7 @@ from typing import Any, Final
 from envoy.service.ext_proc.v3.external_processor_pb2 import HttpHeaders, ProcessingRequest
 from google.protobuf.struct_pb2 import Value
 
-from kvtier_scorer.picker.gateway.protocol.events import RequestHead, Served
+from kvtier_scorer.picker.gateway.protocol.events import RequestHead, ResponseReceived
 from kvtier_scorer.picker.gateway.protocol.names import (
     METADATA_NAMESPACE,
     PRIORITY,
@@ -29,7 +29,7 @@ def request_head(request: ProcessingRequest) -> RequestHead:
     return RequestHead(headers.pop(":path", ""), headers, _subset(request))
 
 
-def served(request: ProcessingRequest) -> Served:
+def served(request: ProcessingRequest) -> ResponseReceived:
     """Which endpoint the response came from: by metadata, else by header."""
     headers = _headers(request.response_headers, _RESPONSE_HEADERS)
     endpoint = headers.get(SERVED)
@@ -37,7 +37,7 @@ def served(request: ProcessingRequest) -> Served:
     if told is not None and told.WhichOneof("kind") == "string_value":
         endpoint = told.string_value
     status = headers.get(":status", "")
-    return Served(endpoint or None, _whole_number(status) if len(status) == _STATUS_DIGITS else 0)
+    return ResponseReceived(endpoint or None, _whole_number(status) if len(status) == _STATUS_DIGITS else 0)
 
 
 def content_length(head: RequestHead) -> int:

@@ -20,7 +20,7 @@ DECISION_BUCKETS_S: Final = (
 
 
 @dataclass(slots=True)
-class Tallies:
+class PickerCounters:
     """Everything that is counted, since the start.
 
     Attributes:
@@ -33,7 +33,7 @@ class Tallies:
         matched_tokens: Of those, believed to be in each tier of the picked pod.
         confirmed: What the engines say of their caches.
         served_elsewhere: Responses from another pod than was picked.
-        cut_off: Connections ended for rapid resets.
+        connections_cut_off: Connections ended for rapid resets.
     """
 
     picks: Counter[tuple[str, str]] = field(default_factory=Counter)
@@ -45,9 +45,9 @@ class Tallies:
     matched_tokens: dict[Tier, int] = field(default_factory=lambda: dict.fromkeys(Tier, 0))
     confirmed: HitTokens = field(default_factory=HitTokens)
     served_elsewhere: int = 0
-    cut_off: int = 0
+    connections_cut_off: int = 0
 
-    def picked(self, pick: Pick, seconds: float) -> None:
+    def count_pick(self, pick: Pick, seconds: float) -> None:
         """A request got its pod."""
         self.picks[pick.pod_name, pick.address] += 1
         self.decisions[bisect_left(DECISION_BUCKETS_S, seconds)] += 1
@@ -56,15 +56,15 @@ class Tallies:
         for tier, tokens in pick.matched_tokens.items():
             self.matched_tokens[tier] += tokens
 
-    def refused(self, status: int) -> None:
+    def count_refusal(self, status: int) -> None:
         """A client got an answer of the picker's own."""
         self.refusals[status] += 1
 
-    def answered(self, status: int) -> None:
+    def count_response(self, status: int) -> None:
         """An engine's answer is on its way to its client."""
         self.responses[status] += 1
 
-    def hits(self, address: str, grown: HitTokens) -> None:
+    def count_hits(self, address: str, grown: HitTokens) -> None:
         """An engine's counters grew by so much."""
         del address
         total = self.confirmed
@@ -75,7 +75,7 @@ class Tallies:
             total.external_hits + grown.external_hits,
         )
 
-    def copy(self) -> "Tallies":
+    def copy(self) -> "PickerCounters":
         """The same counts, which do not change any more."""
         return replace(
             self,
