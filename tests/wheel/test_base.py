@@ -1,13 +1,12 @@
 """The wheel in an empty environment: help and planning work, the rest says what it needs."""
 
 import json
+import re
 
 import pytest
 import yaml
 from tests.unit.operator.cli.test_help import COMMANDS
 from tests.wheel.environment import ROOT, Environment
-
-from kvtier_operator.cli.text.summaries import SUMMARIES
 
 FIRST = ROOT / "docs" / "user-guide" / "examples" / "first.yaml"
 BEYOND_PIP = "uv pip install --override <(echo torch==2.13.0) 'kvtier[engine-cpu]'"
@@ -20,13 +19,13 @@ def test_help(base: Environment, path: tuple[str, ...]) -> None:
     assert done.stdout.startswith(f"Usage: {' '.join(path)} ")
 
 
-@pytest.mark.parametrize("group", SUMMARIES)
-def test_help_lists_the_commands(base: Environment, group: str) -> None:
-    said = base.run(
-        *group.replace("kvtier.bench", "kvtier bench").removesuffix(".commands").split(), "--help"
-    )
-    for name in SUMMARIES[group]:
-        assert f"  {name} " in said.stdout
+@pytest.mark.parametrize("group", [("kvtier",), ("kvtier", "bench")], ids=" ".join)
+def test_help_lists_the_commands(base: Environment, group: tuple[str, ...]) -> None:
+    said = base.run(*group, "--help")
+    names = [path[-1] for path in COMMANDS if path[:-1] == group]
+    assert len(names) > 4
+    for name in names:
+        assert re.search(rf"^  {name} +\w", said.stdout, re.MULTILINE)
 
 
 def test_planning(base: Environment) -> None:

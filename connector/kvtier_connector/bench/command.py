@@ -13,7 +13,7 @@ from kvtier_connector.bench.sides.names import SIDES, TURNS
 _ONLY: Final = (*PARTS, GPU)
 
 
-@click.command()
+@click.command(short_help="The connector's parts beside vLLM, LMCache and fio.")
 @click.option("--model", type=click.Path(exists=True, file_okay=False, path_type=Path), help="Model folder.")
 @click.option("--shape", type=click.Choice([*SHAPES]), help=f"Sizes of a random model.  [default: {DEMO}]")
 @click.option(

@@ -5,6 +5,10 @@ import click
 from kvtier_operator.cli.main import EntryPointGroup
 
 
-@click.group(cls=EntryPointGroup, entry_point_group="kvtier.bench")
+@click.group(
+    cls=EntryPointGroup,
+    entry_point_group="kvtier.bench",
+    short_help="Measure TTFT, throughput and the connector.",
+)
 def bench() -> None:
     """Measure TTFT, throughput and the connector; figures are printed and written as JSON."""

@@ -14,7 +14,7 @@ from kvtier_operator.cli.main import EXIT_REJECTED
 _DEADLINE_S: Final = 7200
 
 
-@click.command()
+@click.command(short_help="Print a Kubernetes Job that measures on a node.")
 @of_all.filenames
 @of_all.model_config
 @of_all.hub

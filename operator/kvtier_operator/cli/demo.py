@@ -27,7 +27,7 @@ _RANDOM_NOTE: Final = (
 )
 
 
-@click.command()
+@click.command(short_help="Serve long prompts with and without the tiers.")
 @click.option(
     "--model",
     type=click.Path(exists=True, file_okay=False, path_type=Path),

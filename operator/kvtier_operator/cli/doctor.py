@@ -13,7 +13,7 @@ from kvtier_operator.errors import InvalidInputError, Problem
 from kvtier_operator.planning.pod.demands import DEMANDS_VARIABLE, NODE_VARIABLE, Demands
 
 
-@click.command()
+@click.command(short_help="Check that an engine can start here.")
 @click.option("-f", "--filename", "paths", multiple=True, help="A KVCacheTier file; may be repeated.")
 @click.option("--model-config", type=click.Path(), help="The model's config.json, for a model kvtier lacks.")
 @click.option("--hub/--no-hub", default=True, help="Ask Hugging Face for a config.json nothing else has.")

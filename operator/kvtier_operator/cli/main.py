@@ -8,7 +8,7 @@ from typing import Final, cast
 
 import click
 
-from kvtier_operator.cli.text.summaries import SUMMARIES
+from kvtier_operator.cli.text.summaries import summary
 from kvtier_operator.errors import InvalidInputError, KvtierError
 from kvtier_operator.extras import missing_package
 
@@ -56,9 +56,10 @@ class EntryPointGroup(click.Group):
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """List the sub-commands without importing them: that may take packages that are not installed."""
-        summaries = SUMMARIES[self._entry_point_group]
+        del ctx
+        commands = sorted(self._entry_points(), key=lambda each: each.name)
         with formatter.section("Commands"):
-            formatter.write_dl([(name, summaries.get(name, "")) for name in sorted(self.list_commands(ctx))])
+            formatter.write_dl([(each.name, summary(each)) for each in commands])
 
 
 @click.group(cls=EntryPointGroup, entry_point_group="kvtier.commands")

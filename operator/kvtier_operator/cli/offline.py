@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from kvtier_operator.runtime.measure.offline import OfflineTimes
 
 
-@click.command()
+@click.command(short_help="Generate from long prompts twice, without a server.")
 @click.option("--num-prompts", default=4, show_default=True, type=click.IntRange(2), help="Prompts of a run.")
 @click.option(
     "--num-tokens", default=2000, show_default=True, type=click.IntRange(64), help="Tokens of each."

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from kvtier_operator.planning.pod.image_source import ImageSource
 
 
-@click.command()
+@click.command(short_help="Size the tiers of a KVCacheTier and say how each number came about.")
 @options.filenames
 @options.model_config
 @click.option("--local", is_flag=True, help="Check against this machine's memory, pages, limits and disk.")

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from kvtier_operator.runtime.measure.query_twice import QueryTwice
 
 
-@click.command("query-twice")
+@click.command("query-twice", short_help="Time to first token, cold and from a cache.")
 @click.option("--url", required=True, help="Base URL of the server, such as http://127.0.0.1:8000.")
 @click.option(
     "--context", "context_file", required=True, type=click.File(encoding="utf-8", errors="replace"),

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from kvtier_operator.planning.pod.image_source import ImageSource
 
 
-@click.command()
+@click.command(short_help="Print the Kubernetes objects of KVCacheTiers.")
 @options.filenames
 @options.model_config
 @options.hub

@@ -23,7 +23,7 @@ def _words(_context: click.Context, _option: click.Parameter, value: str | None)
         raise click.BadParameter(f"{value!r} is no command line: {error}") from error
 
 
-@click.command()
+@click.command(short_help="Serve a KVCacheTier on this machine.")
 @click.option("-f", "--filename", "path", required=True, help="A KVCacheTier file, or - for standard input.")
 @click.option(
     "--model",

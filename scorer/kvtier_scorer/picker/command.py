@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 _PORT = click.IntRange(1, 65535)
 
 
-@click.command("picker")
+@click.command("picker", short_help="Choose the engine of each request of a gateway.")
 @click.option(
     "--config-file", type=click.Path(path_type=Path), required=True, help="EndpointPickerConfig (YAML)."
 )

@@ -28,7 +28,7 @@ class BadInputError(click.ClickException):
     exit_code = 2
 
 
-@click.command()
+@click.command(short_help="Replay a request trace against simulated pods.")
 @click.option(
     "--trace", required=True, metavar="FILE",
     help="Mooncake's or kvtier's JSON lines; or high-cache or low-cache, the guide's workloads, generated.",

@@ -1,24 +1,28 @@
 """What each command is for, in a line: lists of them are shown without importing what any of them needs."""
 
-from typing import Final
+import ast
+from collections.abc import Iterator
+from importlib.metadata import EntryPoint
+from importlib.util import find_spec
+from pathlib import Path
 
-SUMMARIES: Final = {
-    "kvtier.commands": {
-        "plan": "Size the tiers of a KVCacheTier and say how each number came about.",
-        "render": "Print the Kubernetes objects of KVCacheTiers.",
-        "doctor": "Check that an engine can start here.",
-        "run": "Serve a KVCacheTier on this machine.",
-        "demo": "Serve long prompts with and without the tiers.",
-        "bench": "Measure TTFT, throughput and the connector.",
-        "picker": "Choose the engine of each request of a gateway.",
-        "simulate": "Replay a request trace against simulated pods.",
-    },
-    "kvtier.bench": {
-        "connector": "The connector's parts beside vLLM, LMCache and fio.",
-        "job": "Print a Kubernetes Job that measures on a node.",
-        "query-twice": "Time to first token, cold and from a cache.",
-        "shared-prefix": "Questions about shared system prompts.",
-        "offline": "Generate from long prompts twice, without a server.",
-    },
-}
-"""By group of entry points."""
+
+def summary(command: EntryPoint) -> str:
+    """The `short_help` of a command, as it is written in its file; empty where none is.
+
+    Importing the file may take packages that are not installed; only the packages around it are imported.
+    """
+    return next(_short_helps(command), "")
+
+
+def _short_helps(command: EntryPoint) -> Iterator[str]:
+    module = find_spec(command.module)
+    if module is None or module.origin is None:
+        return
+    for function in ast.parse(Path(module.origin).read_text(encoding="utf-8")).body:
+        if not isinstance(function, ast.FunctionDef) or function.name != command.attr:
+            continue
+        for decorator in function.decorator_list:
+            for keyword in decorator.keywords if isinstance(decorator, ast.Call) else ():
+                if keyword.arg == "short_help" and isinstance(keyword.value, ast.Constant):
+                    yield str(keyword.value.value)

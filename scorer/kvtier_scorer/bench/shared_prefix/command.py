@@ -10,7 +10,7 @@ from kvtier_scorer.bench.shared_prefix.workload import WORKLOADS
 _COUNT = click.IntRange(min=1)
 
 
-@click.command("shared-prefix")
+@click.command("shared-prefix", short_help="Questions about shared system prompts.")
 @click.option(
     "--url", required=True, help="Base URL of the server or gateway, such as http://127.0.0.1:8000."
 )

@@ -1,13 +1,26 @@
-"""Lists of commands come from a table of their own, which has to have every command."""
+"""Lists of commands take each one's line from its file, where every command must have one."""
 
-from importlib.metadata import distribution
+from importlib.metadata import EntryPoint, distribution
 
+import click
 import pytest
 
-from kvtier_operator.cli.text.summaries import SUMMARIES
+from kvtier_operator.cli.text.summaries import summary
+
+COMMANDS = [
+    each
+    for group in ("kvtier.commands", "kvtier.bench")
+    for each in distribution("kvtier").entry_points.select(group=group)
+]
 
 
-@pytest.mark.parametrize("group", SUMMARIES)
-def test_every_command_has_a_summary(group: str) -> None:
-    commands = distribution("kvtier").entry_points.select(group=group)
-    assert {each.name for each in commands} == {*SUMMARIES[group]}
+@pytest.mark.parametrize("command", COMMANDS, ids=lambda each: each.name)
+def test_every_command_has_a_summary(command: EntryPoint) -> None:
+    assert summary(command)
+
+
+def test_is_what_the_command_says_itself() -> None:
+    [command] = [each for each in COMMANDS if each.name == "render"]
+    loaded = command.load()
+    assert isinstance(loaded, click.Command)
+    assert summary(command) == loaded.short_help

@@ -1,0 +1,30 @@
+"""A new check is one file and its place in the list of checks."""
+
+import json
+from typing import Final
+
+from tests.unit.additions.copied import Copied
+
+PACKAGE: Final = "kvtier_operator.planning.checks"
+_CHECK: Final = """
+from kvtier_operator.planning.checks.check import CheckInput, Verdicts
+from kvtier_operator.planning.verdict import CheckResult
+
+_VERDICTS = Verdicts("toy", "spec.replicas")
+
+
+def toy(given: CheckInput) -> CheckResult:
+    return _VERDICTS.warn("ToyFound", f"{given.spec.replicas} replicas")
+"""
+
+
+def test_two_files(copy: Copied) -> None:
+    copy.write("operator/kvtier_operator/planning/checks/toy.py", _CHECK)
+    registry = "operator/kvtier_operator/planning/checks/__init__.py"
+    copy.insert(registry, "\nCHECKS: Final", f"from {PACKAGE}.toy import toy\n")
+    copy.insert(registry, "    architecture_known,\n", "    toy,\n")
+    resource = "tests/unit/operator/golden/input/minimal.yaml"
+    report = json.loads(copy.kvtier("plan", "--no-hub", "-o", "json", "-f", resource))
+    assert [each["reason"] for each in report["checks"] if each["name"] == "toy"] == ["ToyFound"]
+    assert "ToyFound" in copy.kvtier("plan", "--no-hub", "-f", resource)
+    assert copy.changed() == {"operator/kvtier_operator/planning/checks/toy.py", registry}
