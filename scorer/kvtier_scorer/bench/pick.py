@@ -45,7 +45,7 @@ class PickTiming:
         pick_p50_ms: Of `Scheduler.pick`.
         pick_p99_ms: Of the same.
         pick_cpu_p99_ms: Of the processor time that it took, without what other processes had meanwhile.
-        sent_p50_ms: Of `Scheduler.sent`, which the next request waits for.
+        sent_p50_ms: Of `Scheduler.record_sent`, which the next request waits for.
         sent_p99_ms: Of the same.
         pick_p50_ms_spread: Of `pick_p50_ms`.
         pick_p99_ms_spread: Of `pick_p99_ms`.
@@ -123,7 +123,7 @@ def time_pick(
 
 
 def _hold(index: PrefixIndex, number: int, text: bytes) -> None:
-    index.sent(number, block_hashes(Prompt("model", "", text), _SETTINGS.prefix))
+    index.assume_stored(number, block_hashes(Prompt("model", "", text), _SETTINGS.prefix))
 
 
 def _round(scheduler: Scheduler, requests: Sequence[PickRequest]) -> tuple[float, ...]:
@@ -137,7 +137,7 @@ def _round(scheduler: Scheduler, requests: Sequence[PickRequest]) -> tuple[float
         picked_s = perf_counter()
         processing_ms.append((thread_time() - begin_cpu_s) * 1000)
         sending_s = perf_counter()
-        scheduler.sent(pick)
+        scheduler.record_sent(pick)
         learned_s = perf_counter()
         picking_ms.append((picked_s - begin_s) * 1000)
         learning_ms.append((learned_s - sending_s) * 1000)

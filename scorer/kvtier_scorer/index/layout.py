@@ -84,7 +84,7 @@ SALT: Final = 4
 POOL_FIELDS: Final = 8
 
 
-class Memory(NamedTuple):
+class IndexArrays(NamedTuple):
     """The index's arrays, as kernels get them.
 
     Attributes:

@@ -18,7 +18,7 @@ from kvtier_scorer.index.layout import (
     SLOT_WORDS,
     SLOTS,
     TIERS,
-    Memory,
+    IndexArrays,
 )
 from kvtier_scorer.index.precise import is_ghost
 from kvtier_scorer.index.table import find, find_all, link
@@ -29,7 +29,7 @@ _LEADERS = 4
 
 @compiled
 def match(
-    memory: Memory, hashes: NDArray[np.uint64], pods: NDArray[np.int32], lengths: NDArray[np.int32]
+    memory: IndexArrays, hashes: NDArray[np.uint64], pods: NDArray[np.int32], lengths: NDArray[np.int32]
 ) -> None:
     """Write into `lengths`, shape (tiers, pods), how many blocks from the first each holder has.
 
@@ -80,7 +80,7 @@ def match(
 
 @compiled_part
 def _not_empty(
-    memory: Memory, pods: NDArray[np.int32], cells: NDArray[np.int64], holders: NDArray[np.int64]
+    memory: IndexArrays, pods: NDArray[np.int32], cells: NDArray[np.int64], holders: NDArray[np.int64]
 ) -> int:
     """List the holders that have anything, and where their lengths belong."""
     known = len(memory.holders) // TIERS
@@ -96,7 +96,7 @@ def _not_empty(
 
 
 @compiled_part
-def _length(memory: Memory, hashes: NDArray[np.uint64], holder: int, low: int, high: int) -> int:
+def _length(memory: IndexArrays, hashes: NDArray[np.uint64], holder: int, low: int, high: int) -> int:
     """Bisect one holder: block `low - 1` is there, block `high` is not."""
     if low < high and _holds(memory, holder, hashes[high - 1]):
         return high
@@ -110,7 +110,7 @@ def _length(memory: Memory, hashes: NDArray[np.uint64], holder: int, low: int, h
 
 
 @compiled_part
-def _holds(memory: Memory, holder: int, key: np.uint64) -> bool:
+def _holds(memory: IndexArrays, holder: int, key: np.uint64) -> bool:
     entry = find(memory, holder, key)
     if entry == NONE or memory.holders[holder, GHOSTS] == 0:
         return entry != NONE
@@ -118,7 +118,7 @@ def _holds(memory: Memory, holder: int, key: np.uint64) -> bool:
 
 
 @compiled_part
-def _checked(memory: Memory, hashes: NDArray[np.uint64], holder: int, length: int) -> int:
+def _checked(memory: IndexArrays, hashes: NDArray[np.uint64], holder: int, length: int) -> int:
     """The length as bisected, cut at the first hole where the holder has holes."""
     while length and memory.holders[holder, GHOSTS]:
         hole = length

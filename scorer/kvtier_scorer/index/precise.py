@@ -20,19 +20,21 @@ from kvtier_scorer.index.layout import (
     NONE,
     PARENT,
     SLOT_WORDS,
-    Memory,
+    IndexArrays,
 )
 from kvtier_scorer.index.table import add, find, link, remove
 
 
 @compiled_part
-def is_ghost(memory: Memory, entry: int) -> bool:
+def is_ghost(memory: IndexArrays, entry: int) -> bool:
     """Whether the entry of a precise holder is known only as what others follow."""
     return link(memory, entry * SLOT_WORDS + CHILDREN) >= GHOST
 
 
 @compiled
-def stored(memory: Memory, holder: int, hashes: NDArray[np.uint64], parent: np.uint64, first: bool) -> int:
+def store_blocks(
+    memory: IndexArrays, holder: int, hashes: NDArray[np.uint64], parent: np.uint64, first: bool
+) -> int:
     """The pod stored these blocks, each following the one before, the first one following `parent`.
 
     Returns how many were dropped because the holder is full. `first`: there is no parent.
@@ -53,7 +55,7 @@ def stored(memory: Memory, holder: int, hashes: NDArray[np.uint64], parent: np.u
 
 
 @compiled
-def removed(memory: Memory, holder: int, hashes: NDArray[np.uint64]) -> None:
+def remove_blocks(memory: IndexArrays, holder: int, hashes: NDArray[np.uint64]) -> None:
     """The pod removed these blocks; what it does not have is passed over."""
     for i in range(len(hashes)):
         entry = find(memory, holder, hashes[i])
@@ -64,7 +66,7 @@ def removed(memory: Memory, holder: int, hashes: NDArray[np.uint64]) -> None:
 
 
 @compiled_part
-def _known(memory: Memory, holder: int, key: np.uint64) -> int:
+def _known(memory: IndexArrays, holder: int, key: np.uint64) -> int:
     """The key's entry, a new ghost with an unknown parent where there was none, or NONE if it is full."""
     entry = find(memory, holder, key)
     if entry != NONE or memory.holders[holder, ENTRIES] >= memory.holders[holder, CAPACITY]:
@@ -78,7 +80,7 @@ def _known(memory: Memory, holder: int, key: np.uint64) -> int:
 
 
 @compiled_part
-def _adopt(memory: Memory, holder: int, before: int, entry: int) -> None:
+def _adopt(memory: IndexArrays, holder: int, before: int, entry: int) -> None:
     """The entry is held, and follows `before`."""
     if not is_ghost(memory, entry):
         return
@@ -91,7 +93,7 @@ def _adopt(memory: Memory, holder: int, before: int, entry: int) -> None:
 
 
 @compiled_part
-def _settle(memory: Memory, holder: int, entry: int) -> None:
+def _settle(memory: IndexArrays, holder: int, entry: int) -> None:
     """Remove a ghost that nothing follows any more, and so on towards the first block."""
     while entry < FIRST and memory.words[entry * SLOT_WORDS + CHILDREN] == GHOST:
         parent = link(memory, entry * SLOT_WORDS + PARENT)

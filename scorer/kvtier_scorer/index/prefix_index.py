@@ -26,7 +26,7 @@ from kvtier_scorer.index.layout import (
     PRECISE,
     TIERS,
     USED_PAGES,
-    Memory,
+    IndexArrays,
 )
 from kvtier_scorer.index.reserve import new_pool, reserve_slots
 
@@ -56,7 +56,9 @@ class PrefixIndex:
     def __init__(self, limit_bytes: int | None = None) -> None:
         words = reserve_slots(limit_bytes)
         holders = np.zeros((0, HOLDER_FIELDS), np.int64)
-        self._memory = Memory(words, words.view(np.uint64), holders, np.zeros(1, np.int64), new_pool(words))
+        self._memory = IndexArrays(
+            words, words.view(np.uint64), holders, np.zeros(1, np.int64), new_pool(words)
+        )
         self._directory = Directory()
         self._pods: set[int] = set()
         self._free_numbers: list[int] = []
@@ -121,13 +123,13 @@ class PrefixIndex:
         matching.match(self._memory, _readable(hashes), np.ascontiguousarray(pods, np.int32), lengths)
         return lengths
 
-    def sent(self, pod: int, hashes: Hashes) -> None:
+    def assume_stored(self, pod: int, hashes: Hashes) -> None:
         """A request with these blocks went to the pod; each tier now holds as many of the first as fit.
 
         A precise pod will say itself what came of it.
         """
         self._check(pod)
-        recency.sent(self._memory, pod, _readable(hashes))
+        recency.assume_stored(self._memory, pod, _readable(hashes))
 
     def set_precise(self, pod: int, *, precise: bool) -> None:
         """From now on the pod itself says what it holds, or it no longer does. It now holds nothing."""
@@ -141,7 +143,7 @@ class PrefixIndex:
         """Whether the pod says itself what it holds."""
         return bool(self._memory.holders[self._holder(pod, Tier.GPU), PRECISE])
 
-    def stored(self, pod: int, tier: Tier, hashes: Hashes, parent: int | None) -> None:
+    def store(self, pod: int, tier: Tier, hashes: Hashes, parent: int | None) -> None:
         """A precise pod stored blocks of one prompt, one following the other.
 
         `parent` is the hash of the block before them, whether or not the pod holds it; None says that they
@@ -149,14 +151,16 @@ class PrefixIndex:
         What does not fit is counted in `dropped`.
         """
         holder = self._precise(pod, tier)
-        lost = precise.stored(self._memory, holder, _readable(hashes), np.uint64(parent or 0), parent is None)
+        lost = precise.store_blocks(
+            self._memory, holder, _readable(hashes), np.uint64(parent or 0), parent is None
+        )
         self._memory.holders[holder, DROPPED] += lost
 
-    def removed(self, pod: int, tier: Tier, hashes: Hashes) -> None:
+    def remove(self, pod: int, tier: Tier, hashes: Hashes) -> None:
         """A precise pod removed blocks; what followed them it still holds, and no match reaches it."""
-        precise.removed(self._memory, self._precise(pod, tier), _readable(hashes))
+        precise.remove_blocks(self._memory, self._precise(pod, tier), _readable(hashes))
 
-    def cleared(self, pod: int, tier: Tier) -> None:
+    def clear(self, pod: int, tier: Tier) -> None:
         """A precise pod removed everything from the tier."""
         table.clear(self._memory, self._precise(pod, tier))
 
@@ -200,11 +204,11 @@ def warm() -> None:
     hashes = text_hashes(bytes(2), 0, 1, 2)
     token_hashes(np.zeros(1, np.uint32), 0, 1, 1)
     pod = index.add_pod({Tier.GPU: 2})
-    index.sent(pod, hashes)
+    index.assume_stored(pod, hashes)
     index.match(hashes, np.array([pod], np.int32))
     index.set_precise(pod, precise=True)
-    index.stored(pod, Tier.GPU, hashes, None)
-    index.removed(pod, Tier.GPU, hashes)
+    index.store(pod, Tier.GPU, hashes, None)
+    index.remove(pod, Tier.GPU, hashes)
     index.remove_pod(pod)
 
 

@@ -25,7 +25,7 @@ from kvtier_scorer.index.layout import (
     SLOT_WORDS,
     SLOTS,
     TIERS,
-    Memory,
+    IndexArrays,
 )
 from kvtier_scorer.index.table import add, clear, find, find_all, link, remove
 
@@ -41,7 +41,7 @@ class Room(NamedTuple):
 
 
 @compiled
-def sent(memory: Memory, pod: int, hashes: NDArray[np.uint64]) -> None:
+def assume_stored(memory: IndexArrays, pod: int, hashes: NDArray[np.uint64]) -> None:
     """A request with these blocks was sent to the pod: every approximate tier of it has them now."""
     room = _room(len(hashes))
     for holder in range(pod * TIERS, pod * TIERS + TIERS):
@@ -51,7 +51,7 @@ def sent(memory: Memory, pod: int, hashes: NDArray[np.uint64]) -> None:
 
 
 @compiled
-def resize(memory: Memory, holder: int, capacity: int) -> None:
+def resize(memory: IndexArrays, holder: int, capacity: int) -> None:
     """Set the capacity; the newest entries stay, and slots beyond it are given up."""
     memory.holders[holder, CAPACITY] = capacity
     while memory.holders[holder, ENTRIES] > capacity:
@@ -76,7 +76,7 @@ def _room(count: int) -> Room:
 
 
 @compiled_part
-def _refresh(memory: Memory, holder: int, hashes: NDArray[np.uint64], room: Room) -> None:
+def _refresh(memory: IndexArrays, holder: int, hashes: NDArray[np.uint64], room: Room) -> None:
     """Make these the newest, the first one newest of all. There are not more of them than the capacity."""
     places = room.places[: len(hashes)]
     known = _walk(memory, holder, hashes, places)
@@ -90,7 +90,7 @@ def _refresh(memory: Memory, holder: int, hashes: NDArray[np.uint64], room: Room
 
 
 @compiled_part
-def _walk(memory: Memory, holder: int, hashes: NDArray[np.uint64], places: NDArray[np.int64]) -> int:
+def _walk(memory: IndexArrays, holder: int, hashes: NDArray[np.uint64], places: NDArray[np.int64]) -> int:
     """Write the first blocks' entries into `places`, up to one that has none; return how many have one."""
     guess = NONE
     for i in range(len(hashes)):
@@ -106,7 +106,7 @@ def _walk(memory: Memory, holder: int, hashes: NDArray[np.uint64], places: NDArr
 
 @compiled_part
 def _look_up(
-    memory: Memory, holder: int, hashes: NDArray[np.uint64], places: NDArray[np.int64], room: Room
+    memory: IndexArrays, holder: int, hashes: NDArray[np.uint64], places: NDArray[np.int64], room: Room
 ) -> int:
     """Write each hash's entry or NONE into `places`; return how many have none."""
     if memory.holders[holder, SLOTS] == 0:
@@ -122,7 +122,7 @@ def _look_up(
 
 
 @compiled_part
-def _read_ahead(memory: Memory, holder: int, count: int, room: Room) -> None:
+def _read_ahead(memory: IndexArrays, holder: int, count: int, room: Room) -> None:
     """Bring what evicting the oldest entries will read into the CPU's cache, all at once."""
     keys = room.keys[: min(count, memory.holders[holder, ENTRIES])]
     entry = memory.holders[holder, OLDEST]
@@ -135,7 +135,7 @@ def _read_ahead(memory: Memory, holder: int, count: int, room: Room) -> None:
 
 
 @compiled_part
-def _touch(memory: Memory, holder: int, places: NDArray[np.int64]) -> None:
+def _touch(memory: IndexArrays, holder: int, places: NDArray[np.int64]) -> None:
     """Move entries to the newer end, keeping their order. Runs that are together already move as one."""
     last = len(places) - 1
     while last >= 0:
@@ -152,7 +152,7 @@ def _touch(memory: Memory, holder: int, places: NDArray[np.int64]) -> None:
 
 
 @compiled_part
-def _insert(memory: Memory, holder: int, hashes: NDArray[np.uint64], places: NDArray[np.int64]) -> None:
+def _insert(memory: IndexArrays, holder: int, hashes: NDArray[np.uint64], places: NDArray[np.int64]) -> None:
     """Add what has no entry, each just behind the block before it, and evict as many as do not fit."""
     before = NONE
     for i in range(len(hashes)):
@@ -169,7 +169,7 @@ def _insert(memory: Memory, holder: int, hashes: NDArray[np.uint64], places: NDA
 
 
 @compiled_part
-def _add_evicting(memory: Memory, holder: int, key: np.uint64, before: int) -> int:
+def _add_evicting(memory: IndexArrays, holder: int, key: np.uint64, before: int) -> int:
     if memory.holders[holder, ENTRIES] >= memory.holders[holder, CAPACITY]:
         _evict(memory, holder)
     entry = add(memory, holder, key)
@@ -181,14 +181,14 @@ def _add_evicting(memory: Memory, holder: int, key: np.uint64, before: int) -> i
 
 
 @compiled_part
-def _evict(memory: Memory, holder: int) -> None:
+def _evict(memory: IndexArrays, holder: int) -> None:
     entry = memory.holders[holder, OLDEST]
     _unlink(memory, holder, entry, entry)
     remove(memory, holder, entry)
 
 
 @compiled_part
-def _unlink(memory: Memory, holder: int, first: int, last: int) -> None:
+def _unlink(memory: IndexArrays, holder: int, first: int, last: int) -> None:
     """Take the run `first` to `last` out of the list."""
     newer = link(memory, first * SLOT_WORDS + NEWER)
     older = link(memory, last * SLOT_WORDS + OLDER)
@@ -203,7 +203,7 @@ def _unlink(memory: Memory, holder: int, first: int, last: int) -> None:
 
 
 @compiled_part
-def _link(memory: Memory, holder: int, before: int, first: int, last: int) -> None:
+def _link(memory: IndexArrays, holder: int, before: int, first: int, last: int) -> None:
     """Put the run `first` to `last` behind `before`, or at the newer end where that is NONE."""
     if before == NONE:
         older = memory.holders[holder, NEWEST]

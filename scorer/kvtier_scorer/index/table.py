@@ -31,31 +31,31 @@ from kvtier_scorer.index.layout import (
     SLOT_WORDS,
     SLOTS,
     USED_PAGES,
-    Memory,
+    IndexArrays,
 )
 
 
 @compiled_part
-def slot_at(memory: Memory, holder: int, number: int) -> int:
+def slot_at(memory: IndexArrays, holder: int, number: int) -> int:
     """Where the holder's slot of that number is in the whole memory."""
     page: int = memory.directory[memory.holders[holder, DIRECTORY] + (number >> PAGE_BITS)]
     return (page << PAGE_BITS) | (number & (PAGE_SLOTS - 1))
 
 
 @compiled_part
-def link(memory: Memory, word: int) -> int:
+def link(memory: IndexArrays, word: int) -> int:
     """Where the link in that word leads, 64 bits wide as all places are; numba would keep to 32."""
     return int(np.int64(memory.words[word]))
 
 
 @compiled_part
-def spread(memory: Memory, key: np.uint64) -> int:
+def spread(memory: IndexArrays, key: np.uint64) -> int:
     """A key's 32 bits from which its bucket is taken."""
     return int(np.int64((key * np.uint64(memory.pool[SALT])) >> np.uint64(32)))
 
 
 @compiled_part
-def bucket(memory: Memory, holder: int, key: np.uint64) -> int:
+def bucket(memory: IndexArrays, holder: int, key: np.uint64) -> int:
     """The slot that has the head of the key's bucket. The holder has at least one slot."""
     bits = spread(memory, key)
     mask = memory.holders[holder, MASK]
@@ -64,7 +64,7 @@ def bucket(memory: Memory, holder: int, key: np.uint64) -> int:
 
 
 @compiled_part
-def find(memory: Memory, holder: int, key: np.uint64) -> int:
+def find(memory: IndexArrays, holder: int, key: np.uint64) -> int:
     """The slot of the entry with that key, or NONE."""
     if memory.holders[holder, SLOTS] == 0:
         return NONE
@@ -76,7 +76,7 @@ def find(memory: Memory, holder: int, key: np.uint64) -> int:
 
 @compiled_part
 def find_all(
-    memory: Memory,
+    memory: IndexArrays,
     holders: NDArray[np.int64],
     keys: NDArray[np.uint64],
     found: NDArray[np.int64],
@@ -107,7 +107,7 @@ def find_all(
 
 
 @compiled_part
-def add(memory: Memory, holder: int, key: np.uint64) -> int:
+def add(memory: IndexArrays, holder: int, key: np.uint64) -> int:
     """Make an entry for a key that has none; its links are the caller's to set. NONE: no slot is left."""
     slot = _take_slot(memory, holder)
     if slot == NONE:
@@ -121,7 +121,7 @@ def add(memory: Memory, holder: int, key: np.uint64) -> int:
 
 
 @compiled_part
-def remove(memory: Memory, holder: int, entry: int) -> None:
+def remove(memory: IndexArrays, holder: int, entry: int) -> None:
     """Remove an entry; its links are the caller's to mend."""
     word = bucket(memory, holder, memory.keys[entry * SLOT_KEYS + KEY]) * SLOT_WORDS + HEAD
     while memory.words[word] != entry:
@@ -133,7 +133,7 @@ def remove(memory: Memory, holder: int, entry: int) -> None:
 
 
 @compiled
-def clear(memory: Memory, holder: int) -> None:
+def clear(memory: IndexArrays, holder: int) -> None:
     """Forget everything and give the pages back. What they still contain is never read again."""
     pages = (memory.holders[holder, SLOTS] + PAGE_SLOTS - 1) >> PAGE_BITS
     for i in range(pages):
@@ -148,7 +148,7 @@ def clear(memory: Memory, holder: int) -> None:
 
 
 @compiled_part
-def _take_slot(memory: Memory, holder: int) -> int:
+def _take_slot(memory: IndexArrays, holder: int) -> int:
     free: int = memory.holders[holder, FREE]
     if free != NONE:
         memory.holders[holder, FREE] = memory.words[free * SLOT_WORDS + NEXT]
@@ -173,7 +173,7 @@ def _take_slot(memory: Memory, holder: int) -> int:
 
 
 @compiled_part
-def _split(memory: Memory, holder: int, number: int, slot: int) -> None:
+def _split(memory: IndexArrays, holder: int, number: int, slot: int) -> None:
     """Move what belongs to the new bucket `number` there from the only bucket where it can be."""
     mask = memory.holders[holder, MASK]
     word = slot_at(memory, holder, number & (mask >> 1)) * SLOT_WORDS + HEAD
@@ -189,7 +189,7 @@ def _split(memory: Memory, holder: int, number: int, slot: int) -> None:
 
 
 @compiled_part
-def _take_page(memory: Memory) -> int:
+def _take_page(memory: IndexArrays) -> int:
     page: int = memory.pool[FREE_PAGE]
     if page != NONE:
         memory.pool[FREE_PAGE] = memory.words[(page << PAGE_BITS) * SLOT_WORDS]

@@ -47,7 +47,7 @@ from kvtier_scorer.picker.pods.source import PodSource
 from kvtier_scorer.picker.pods.static import StaticPods
 from kvtier_scorer.scheduling.pods import PodTable
 from kvtier_scorer.scheduling.scheduler import Scheduler
-from kvtier_scorer.scheduling.weighing import stale_pods
+from kvtier_scorer.scheduling.scoring import stale_pods
 
 _LOG: Final = logging.getLogger(__name__)
 _TOLD_EVERY_S: Final = 10.0

@@ -148,14 +148,14 @@ class DataLayer:
         endpoint = pod.endpoint
         _LOG.warning("pod %s at %s started anew; what it held is forgotten", endpoint.name, endpoint.address)
         self._forget(endpoint.address)
-        fresh = self._enter(endpoint)
-        fresh.restarted_s = self.clock()
-        return fresh
+        fresh_readings = self._enter(endpoint)
+        fresh_readings.restarted_s = self.clock()
+        return fresh_readings
 
     def _enter(self, endpoint: Endpoint) -> _Pod:
         self.table.put(PodInfo(endpoint.name, endpoint.address), self.first_entries)
-        fresh = self._pods[endpoint.address] = _Pod(endpoint, dict(self.first_entries))
-        return fresh
+        fresh_readings = self._pods[endpoint.address] = _Pod(endpoint, dict(self.first_entries))
+        return fresh_readings
 
     def _forget(self, address: str) -> None:
         if self.subscriber is not None:

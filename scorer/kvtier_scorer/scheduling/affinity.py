@@ -44,6 +44,6 @@ def preferred(
         return None
     load = columns.queue_depth + columns.picked
     chosen: NDArray[np.bool_] = (held >= _OF_THE_BEST * most) & (load - load.min() < affinity.queue_slack)
-    if columns.silent is not None:
-        chosen &= ~columns.silent
+    if columns.stale is not None:
+        chosen &= ~columns.stale
     return chosen if chosen.any() else None

@@ -9,8 +9,8 @@ from kvtier_scorer.scheduling.explanation import Explanation, PodExplanation
 from kvtier_scorer.scheduling.model import PickRequest
 from kvtier_scorer.scheduling.pods import PodTable
 from kvtier_scorer.scheduling.prompt_blocks import block_hashes, prompt_tokens
+from kvtier_scorer.scheduling.scoring import ScoredCandidates, fresh_readings, score_candidates
 from kvtier_scorer.scheduling.shedding import saturated
-from kvtier_scorer.scheduling.weighing import Weighed, fresh, weigh
 
 
 def explain(
@@ -33,8 +33,8 @@ def explain(
     pods: list[PodExplanation] = []
     for numbers, excluded in ((candidates, None), (others, "not in the subset that the gateway allows")):
         if len(numbers):
-            weighed = weigh(settings, table, numbers, hashes, now_s)
-            described = _pods(settings, table, weighed, excluded, now_s)
+            scored = score_candidates(settings, table, numbers, hashes, now_s)
+            described = _pods(settings, table, scored, excluded, now_s)
             pods += sorted(described, key=lambda pod: (not pod.preferred, -pod.total))
     return Explanation(
         refused=refused,
@@ -47,12 +47,12 @@ def explain(
 
 
 def _pods(
-    settings: PickerSettings, table: PodTable, weighed: Weighed, excluded: str | None, now_s: float
+    settings: PickerSettings, table: PodTable, scored: ScoredCandidates, excluded: str | None, now_s: float
 ) -> list[PodExplanation]:
-    numbers, columns = weighed.numbers, weighed.columns
-    is_fresh = fresh(settings, table, numbers, now_s)
+    numbers, columns = scored.numbers, scored.columns
+    is_fresh = fresh_readings(settings, table, numbers, now_s)
     is_saturated = saturated(settings.shedding, columns.queue_depth, columns.kv_cache_utilization, is_fresh)
-    best = set() if excluded else set(weighed.best().tolist())
+    best = set() if excluded else set(scored.best().tolist())
     described = []
     for place, number in enumerate(numbers.tolist()):
         info = table.info(number)
@@ -62,21 +62,21 @@ def _pods(
                 name=info.name,
                 address=info.address,
                 excluded=excluded,
-                preferred=weighed.preferred is not None and bool(weighed.preferred[place]),
+                preferred=scored.preferred is not None and bool(scored.preferred[place]),
                 best=place in best,
-                total=0.0 if excluded else float(weighed.totals[place]),
+                total=0.0 if excluded else float(scored.totals[place]),
                 scores={}
                 if excluded
-                else {kind: float(scores[place]) for kind, scores in weighed.scores.items()},
+                else {kind: float(scores[place]) for kind, scores in scored.scores.items()},
                 queue_depth=int(columns.queue_depth[place]),
                 picked=int(columns.picked[place]),
                 running=int(table.running[number]),
                 kv_cache_utilization=float(columns.kv_cache_utilization[place]),
                 loras=tuple(sorted(table.loras.get(number, ()))),
                 reading_age_s=age_s if isfinite(age_s) else None,
-                fresh=bool(is_fresh[place]),
+                fresh_readings=bool(is_fresh[place]),
                 saturated=bool(is_saturated[place]),
-                matched_tokens=weighed.matched_tokens(place, settings.prefix),
+                matched_tokens=scored.matched_tokens(place, settings.prefix),
             )
         )
     return described

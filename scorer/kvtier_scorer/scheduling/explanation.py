@@ -44,7 +44,7 @@ class PodExplanation:
     kv_cache_utilization: float
     loras: tuple[str, ...]
     reading_age_s: float | None
-    fresh: bool
+    fresh_readings: bool
     saturated: bool
     matched_tokens: Mapping[Tier, int]
 

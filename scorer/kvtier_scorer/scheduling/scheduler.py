@@ -12,8 +12,8 @@ from kvtier_scorer.scheduling.explanation import Explanation
 from kvtier_scorer.scheduling.model import Pick, PickRequest
 from kvtier_scorer.scheduling.pods import PodInfo, PodTable
 from kvtier_scorer.scheduling.prompt_blocks import block_hashes, prompt_tokens
-from kvtier_scorer.scheduling.shedding import check_room, saturated, sheds
-from kvtier_scorer.scheduling.weighing import fresh, weigh
+from kvtier_scorer.scheduling.scoring import fresh_readings, score_candidates
+from kvtier_scorer.scheduling.shedding import check_saturation, may_shed, saturated
 
 if TYPE_CHECKING:
     from kvtier_scorer.index.prefix_index import PrefixIndex
@@ -44,7 +44,7 @@ class Scheduler:
         self._now_s = 0.0
 
     def pick(self, request: PickRequest, now_s: float) -> Pick:
-        """The pod for a request. Nothing remembers the pick until `sent`.
+        """The pod for a request. Nothing remembers the pick until `record_sent`.
 
         Args:
             request: What is asked for.
@@ -59,8 +59,8 @@ class Scheduler:
         self._check_room(request, numbers, now_s)
         self._now_s = now_s
         hashes = block_hashes(request.prompt, settings.prefix)
-        weighed = weigh(settings, table, numbers, hashes, now_s)
-        best = weighed.best()
+        scored = score_candidates(settings, table, numbers, hashes, now_s)
+        best = scored.best()
         place = int(best[0] if len(best) == 1 else best[self._rng.integers(len(best))])
         number = int(numbers[place])
         info = table.info(number)
@@ -70,11 +70,11 @@ class Scheduler:
             pod=number,
             hashes=hashes,
             prompt_tokens=prompt_tokens(request.prompt),
-            matched_tokens=weighed.matched_tokens(place, settings.prefix),
-            score=float(weighed.totals[place]),
+            matched_tokens=scored.matched_tokens(place, settings.prefix),
+            score=float(scored.totals[place]),
         )
 
-    def sent(self, pick: Pick) -> None:
+    def record_sent(self, pick: Pick) -> None:
         """Learn that a request went where it was picked to go. A pod that left meanwhile is no error."""
         # its number may be another pod's by now
         if self._table.number(pick.address) != pick.pod:
@@ -83,14 +83,14 @@ class Scheduler:
             return
         self._table.count_pick(pick.pod, self._now_s, self._settings.metrics.staleness_s)
         if len(pick.hashes):
-            self._index.sent(pick.pod, pick.hashes)
+            self._index.assume_stored(pick.pod, pick.hashes)
 
-    def served(self, pick: Pick, address: str) -> None:
+    def record_served_by(self, pick: Pick, address: str) -> None:
         """Learn that another pod than the picked one answered, and so holds the prompt too."""
         number = self._table.number(address)
         # addresses, not numbers: the picked pod's number may be another pod's by now
         if number is not None and address != pick.address and len(pick.hashes):
-            self._index.sent(number, pick.hashes)
+            self._index.assume_stored(number, pick.hashes)
 
     def explain(self, request: PickRequest, now_s: float) -> Explanation:
         """What a pick would be made from now: each pod's number from each scorer. Raises nothing."""
@@ -115,7 +115,7 @@ class Scheduler:
 
     def _check_room(self, request: PickRequest, numbers: NDArray[np.int32], now_s: float) -> None:
         shedding, table = self._settings.shedding, self._table
-        if sheds(shedding, request.priority):
-            is_fresh = fresh(self._settings, table, numbers, now_s)
+        if may_shed(shedding, request.priority):
+            is_fresh = fresh_readings(self._settings, table, numbers, now_s)
             depths, used = table.queue_depth[numbers], table.kv_cache_utilization[numbers]
-            check_room(shedding, saturated(shedding, depths, used, is_fresh))
+            check_saturation(shedding, saturated(shedding, depths, used, is_fresh))

@@ -17,7 +17,7 @@ def saturated(
     shedding: Shedding,
     queue_depth: NDArray[np.int64],
     kv_cache_utilization: NDArray[np.float64],
-    fresh: NDArray[np.bool_],
+    fresh_readings: NDArray[np.bool_],
 ) -> NDArray[np.bool_]:
     """Which pods are saturated; the arrays have one place a pod.
 
@@ -25,19 +25,19 @@ def saturated(
     reading counts as saturated, as in the other pickers, but where none has one nobody is: a picker that
     cannot read metrics must not turn the pool off.
     """
-    if not fresh.any():
-        return fresh
+    if not fresh_readings.any():
+        return fresh_readings
     full_queue: NDArray[np.bool_] = queue_depth >= shedding.queue_depth
     full_cache: NDArray[np.bool_] = kv_cache_utilization >= shedding.kv_cache_utilization
-    return full_queue | full_cache | ~fresh
+    return full_queue | full_cache | ~fresh_readings
 
 
-def sheds(shedding: Shedding, priority: int) -> bool:
+def may_shed(shedding: Shedding, priority: int) -> bool:
     """Whether a request of that priority may be refused."""
     return shedding.shed is Shed.ALL or (shedding.shed is Shed.SHEDDABLE and priority < 0)
 
 
-def check_room(shedding: Shedding, is_saturated: NDArray[np.bool_]) -> None:
+def check_saturation(shedding: Shedding, is_saturated: NDArray[np.bool_]) -> None:
     """Refuse a request that may be, where every candidate is saturated.
 
     Raises:

@@ -25,7 +25,7 @@ class Columns:
     queue_depth: NDArray[np.int64]
     picked: NDArray[np.int64]
     kv_cache_utilization: NDArray[np.float64]
-    silent: NDArray[np.bool_] | None
+    stale: NDArray[np.bool_] | None
     matched_blocks: NDArray[np.int32]
     total_blocks: int
     full_queue: int

@@ -17,6 +17,6 @@ from kvtier_scorer.scorers.columns import Columns
 def score_kv_cache_utilization(columns: Columns) -> NDArray[np.float64]:
     """Scores of the candidates, 0 to 1."""
     scores = np.maximum(1.0 - columns.kv_cache_utilization, 0.0)
-    if columns.silent is not None:
-        scores[columns.silent] = 0.0
+    if columns.stale is not None:
+        scores[columns.stale] = 0.0
     return scores

@@ -25,9 +25,9 @@ from kvtier_scorer.scorers.columns import Columns
 
 def score_queue(columns: Columns) -> NDArray[np.float64]:
     """Scores of the candidates, 0 to 1."""
-    if columns.silent is None:
+    if columns.stale is None:
         return _scores(columns.queue_depth, columns.picked, columns.full_queue)
-    told = np.flatnonzero(~columns.silent)
+    told = np.flatnonzero(~columns.stale)
     scores = np.zeros(len(columns.queue_depth))
     if len(told):
         scores[told] = _scores(columns.queue_depth[told], columns.picked[told], columns.full_queue)

@@ -9,7 +9,7 @@ from kvtier_common.tier import Tier
 from kvtier_scorer.index.prefix_index import PrefixIndex
 from kvtier_scorer.picker.engines.kv_events.chains import PodChains
 from kvtier_scorer.picker.engines.kv_events.pod_view import PodView
-from kvtier_scorer.picker.engines.kv_events.publisher.allowance import MOST_MESSAGE_BYTES
+from kvtier_scorer.picker.engines.kv_events.publisher.rate_limit import MOST_MESSAGE_BYTES
 from kvtier_scorer.picker.engines.kv_events.publisher.steps import in_steps
 from kvtier_scorer.picker.engines.kv_events.publisher.zmtp import Connection, ZmtpError, greeted
 
@@ -84,7 +84,7 @@ async def _listen(data: bytes) -> None:
                 reader.taken_bytes = 0
                 async with connection.message() as frames:
                     if len(frames) == _FRAMES and len(frames[1]) == _NUMBER_BYTES:
-                        await in_steps(view.live(int.from_bytes(frames[1], "big"), frames[2]))
+                        await in_steps(view.apply_live(int.from_bytes(frames[1], "big"), frames[2]))
         assert not room.locked()
     finally:
         _INDEX.remove_pod(pod)

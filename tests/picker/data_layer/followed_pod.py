@@ -11,6 +11,7 @@ from kvtier_common.tier import Tier
 from kvtier_scorer.index.chain import prefix_seed, token_hashes
 from kvtier_scorer.index.prefix_index import PrefixIndex
 from kvtier_scorer.picker.engines.kv_events.publisher.endpoints import EventPorts
+from kvtier_scorer.picker.engines.kv_events.publisher.rate_limit import ByteRate
 from kvtier_scorer.picker.engines.kv_events.subscriber import Subscriber
 
 IP: Final = "127.0.0.1"
@@ -25,10 +26,10 @@ STORED: Final = batch(stored(FOUR, range(64)))
 class FollowedPod:
     """One pod in an index, followed by a subscriber."""
 
-    def __init__(self, ports: EventPorts) -> None:
+    def __init__(self, ports: EventPorts, rate: ByteRate) -> None:
         self.index = PrefixIndex()
         self.number = self.index.add_pod(dict.fromkeys(Tier, 1000))
-        self.subscriber = Subscriber(self.index, 16, ports)
+        self.subscriber = Subscriber(self.index, 16, ports, rate)
 
     @property
     def held(self) -> list[int]:
@@ -43,9 +44,11 @@ class FollowedPod:
 
 
 @asynccontextmanager
-async def followed_pod(ports: EventPorts, rank: int = 0) -> AsyncIterator[FollowedPod]:
+async def followed_pod(
+    ports: EventPorts, rank: int = 0, rate: ByteRate | None = None
+) -> AsyncIterator[FollowedPod]:
     """Follows a pod on those ports for as long as the context lasts."""
-    pod = FollowedPod(ports)
+    pod = FollowedPod(ports, rate or ByteRate())
     async with pod.subscriber:
         pod.subscriber.follow(POD, pod.number, rank, "m")
         yield pod

@@ -20,7 +20,7 @@ from kvtier_scorer.index.prefix_index import PrefixIndex
 from kvtier_scorer.picker.data_layer import DataLayer, data_layer
 from kvtier_scorer.picker.pods.static import StaticPods
 from kvtier_scorer.scheduling.pods import PodTable
-from kvtier_scorer.scheduling.weighing import stale_pods
+from kvtier_scorer.scheduling.scoring import stale_pods
 
 if TYPE_CHECKING:
     from kvtier_scorer.picker.engines.metrics_scrape.engine_metrics import HitTokens
@@ -181,7 +181,7 @@ async def test_an_engine_that_started_anew_has_forgotten_what_it_held(world: Wor
     engine.more_metrics = "process_start_time_seconds 1000.5\n"
     await world.scraped()
     before = world.number(0)
-    world.table.index.sent(before, SOME_HASHES)
+    world.table.index.assume_stored(before, SOME_HASHES)
     assert world.table.index.used(before, Tier.GPU) == len(SOME_HASHES)
     engine.more_metrics = "process_start_time_seconds 1007.5\n"
     await world.scraped()
@@ -205,5 +205,5 @@ async def test_a_pod_with_events_is_precise_and_one_without_is_not(world: World)
         subscriber = layer.subscriber
         await until(lambda: subscriber.precise == {address})
         assert world.table.index.used(world.number(1), Tier.GPU) == 2
-        world.table.index.sent(world.number(0), SOME_HASHES)
+        world.table.index.assume_stored(world.number(0), SOME_HASHES)
         assert world.table.index.used(world.number(0), Tier.GPU) == len(SOME_HASHES)

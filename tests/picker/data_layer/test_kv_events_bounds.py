@@ -13,9 +13,12 @@ from tests.picker.data_layer.publisher import Publisher, running_publisher
 from tests.unit.scorer.picker.engines.kv_events.wire import batch, stored
 
 from kvtier_scorer.picker.engines.kv_events.payload.split import PART_BLOCKS
-from kvtier_scorer.picker.engines.kv_events.publisher import allowance
-from kvtier_scorer.picker.engines.kv_events.publisher.allowance import BLOCK_BYTES, MOST_MESSAGE_BYTES
 from kvtier_scorer.picker.engines.kv_events.publisher.endpoints import EventEndpoint, EventPorts
+from kvtier_scorer.picker.engines.kv_events.publisher.rate_limit import (
+    BLOCK_BYTES,
+    MOST_MESSAGE_BYTES,
+    ByteRate,
+)
 from kvtier_scorer.picker.engines.kv_events.publisher.replay import ReplayError, replay
 
 
@@ -93,18 +96,16 @@ async def test_a_replay_without_end_is_ended(piece: bytes) -> None:
         await _replayed(piece)
 
 
-async def test_what_costs_most_to_learn_lets_others_run_and_costs_the_allowance(
-    publisher: Publisher, ports: EventPorts, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+async def test_what_costs_most_to_learn_lets_others_run_and_counts_against_the_rate(
+    publisher: Publisher, ports: EventPorts, caplog: pytest.LogCaptureFixture
 ) -> None:
     """A byte names a block, which an index learns in 10 us: 4 MiB of them would stop the picker for 40 s."""
-    monkeypatch.setattr(allowance, "_BURST_BYTES", 8_000_000)
-    monkeypatch.setattr(allowance, "_BYTES_A_SECOND", 0)
     turns = 0
 
     def cut_off() -> bool:
         return "it sends more KV events than any engine" in caplog.text
 
-    async with followed_pod(ports) as pod:
+    async with followed_pod(ports, rate=ByteRate(8_000_000, 0)) as pod:
         await publisher.subscribed()
         await publisher.publish(STORED)
         await until(lambda: pod.precise)
@@ -116,12 +117,10 @@ async def test_what_costs_most_to_learn_lets_others_run_and_costs_the_allowance(
     assert turns > 8_000_000 // BLOCK_BYTES // PART_BLOCKS // 2, "others waited for the whole of it"
 
 
-async def test_a_pod_that_connects_anew_has_no_new_allowance(
-    ports: EventPorts, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+async def test_a_pod_that_connects_anew_has_no_new_burst(
+    ports: EventPorts, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(allowance, "_BURST_BYTES", 100_000)
-    monkeypatch.setattr(allowance, "_BYTES_A_SECOND", 0)
-    async with followed_pod(ports) as pod:
+    async with followed_pod(ports, rate=ByteRate(100_000, 0)) as pod:
         view = pod.subscriber._views[POD]
         for caught in (False, True):
             async with running_publisher(IP, ports.port) as publisher:

@@ -14,10 +14,14 @@ import zmq.asyncio
 from tests.picker.data_layer.followed_pod import IP, followed_pod
 from tests.picker.data_layer.polling import until
 
-from kvtier_scorer.picker.engines.kv_events.publisher import zmtp
-from kvtier_scorer.picker.engines.kv_events.publisher.allowance import LARGE_MESSAGES, MOST_MESSAGE_BYTES
 from kvtier_scorer.picker.engines.kv_events.publisher.endpoints import EventPorts
-from kvtier_scorer.picker.engines.kv_events.publisher.zmtp import ZmtpError, connected
+from kvtier_scorer.picker.engines.kv_events.publisher.rate_limit import LARGE_MESSAGES, MOST_MESSAGE_BYTES
+from kvtier_scorer.picker.engines.kv_events.publisher.zmtp import (
+    DEFAULT_TIMEOUTS,
+    MessageTimeouts,
+    ZmtpError,
+    connected,
+)
 
 _GREETING: Final = b"\xff" + bytes(8) + b"\x7f" + bytes([3, 1]) + b"NULL".ljust(20, b"\0") + bytes(32)
 _READY: Final = b"\x04\x19\x05READY\x0bSocket-Type\x00\x00\x00\x03PUB"
@@ -107,14 +111,10 @@ async def test_a_message_of_endless_frames_is_cut_off(caplog: pytest.LogCaptureF
         (b"\x01\x00", "does not end"),
     ],
 )
-async def test_no_message_is_longer_in_bytes_frames_or_time(
-    first: bytes, message: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(zmtp, "_MESSAGE_S", 0.2)
-    monkeypatch.setattr(zmtp, "_LARGE_S", 0.2)
+async def test_no_message_is_longer_in_bytes_frames_or_time(first: bytes, message: str) -> None:
     async with _Peer(first, _SILENT).running() as peer:
         with pytest.raises(ZmtpError, match=message):
-            await _read(peer, asyncio.Semaphore())
+            await _read(peer, asyncio.Semaphore(), MessageTimeouts(0.2, 0.2))
     assert peer.sent_bytes == 0
 
 
@@ -144,8 +144,10 @@ async def test_large_messages_are_held_a_few_at_a_time() -> None:
         assert not room.locked()
 
 
-async def _read(peer: _Peer, room: asyncio.Semaphore) -> list[bytes]:
-    async with connected(IP, peer.port, "SUB", room) as connection, connection.message() as frames:
+async def _read(
+    peer: _Peer, room: asyncio.Semaphore, timeouts: MessageTimeouts = DEFAULT_TIMEOUTS
+) -> list[bytes]:
+    async with connected(IP, peer.port, "SUB", room, timeouts) as connection, connection.message() as frames:
         return frames
 
 

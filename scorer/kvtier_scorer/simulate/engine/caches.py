@@ -27,10 +27,10 @@ from kvtier_scorer.simulate.traces.blocks import Blocks
 class CacheListener(Protocol):
     """Is told what the caches hold, as vLLM's KV events tell it."""
 
-    def stored(self, pod: int, tier: Tier, blocks: NDArray[np.int32]) -> None:
+    def on_stored(self, pod: int, tier: Tier, blocks: NDArray[np.int32]) -> None:
         """`blocks` (int32), of one prompt and in its order, came into a tier."""
 
-    def removed(self, pod: int, tier: Tier, blocks: NDArray[np.int32]) -> None:
+    def on_removed(self, pod: int, tier: Tier, blocks: NDArray[np.int32]) -> None:
         """`blocks` (int32) left a tier."""
 
 
@@ -147,6 +147,6 @@ class Caches:
         if self._listener is None:
             return
         if self._evicted[0]:
-            self._listener.removed(pod, tier, self._evicted[1 : self._evicted[0] + 1].copy())
+            self._listener.on_removed(pod, tier, self._evicted[1 : self._evicted[0] + 1].copy())
         if len(stored):
-            self._listener.stored(pod, tier, stored.copy())
+            self._listener.on_stored(pod, tier, stored.copy())

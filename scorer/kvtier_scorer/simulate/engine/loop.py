@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 
 from kvtier_scorer.simulate.engine.caches import Caches
 from kvtier_scorer.simulate.engine.loads import Loads
-from kvtier_scorer.simulate.engine.outcome import Outcome
 from kvtier_scorer.simulate.engine.pod import Pod, Prefill
+from kvtier_scorer.simulate.engine.result import SimulationResult
 from kvtier_scorer.simulate.engine.settings import PoolSettings
 from kvtier_scorer.simulate.engine.timing import load_s
 from kvtier_scorer.simulate.policies.policy import Policy
@@ -55,7 +55,7 @@ class Simulation:
         self._count = 0
         self._sent = 0
         requests = len(blocks.trace)
-        self._outcome = Outcome.empty(blocks.trace, pool.pods, blocks.block_tokens)
+        self._outcome = SimulationResult.empty(blocks.trace, pool.pods, blocks.block_tokens)
         self._prefills: list[Prefill | None] = [None] * requests
 
     @property
@@ -63,7 +63,7 @@ class Simulation:
         """The true caches, for a look inside."""
         return self._caches
 
-    def run(self) -> Outcome:
+    def run(self) -> SimulationResult:
         """Replay the whole trace."""
         trace = self._trace
         if trace.time_s is None:
@@ -187,6 +187,6 @@ class Simulation:
         return float(self._trace.prompt_tokens[request] + self._trace.output_tokens[request] / 2)
 
 
-def served(outcome: Outcome) -> NDArray[np.bool_]:
+def served(result: SimulationResult) -> NDArray[np.bool_]:
     """Which requests have ended."""
-    return np.isfinite(outcome.end_s)
+    return np.isfinite(result.end_s)

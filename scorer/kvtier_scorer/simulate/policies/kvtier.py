@@ -66,7 +66,7 @@ class Kvtier:
         prompt = Prompt(self._trace.models[request], "", b"", tokens)
         picked = self._scheduler.pick(PickRequest(prompt), now_s)
         self._picked(request, picked)
-        self._scheduler.sent(picked)
+        self._scheduler.record_sent(picked)
         return self._pods[picked.pod]
 
     def _picked(self, request: int, picked: Pick) -> None:

@@ -36,17 +36,17 @@ class KvtierPrecise(Kvtier):
         """This picker itself."""
         return self
 
-    def stored(self, pod: int, tier: Tier, blocks: NDArray[np.int32]) -> None:
+    def on_stored(self, pod: int, tier: Tier, blocks: NDArray[np.int32]) -> None:
         """Tell the index, in runs of blocks that follow one another."""
         gaps = np.flatnonzero(self._before[blocks[1:]] != blocks[:-1]) + 1
         for run in np.split(blocks, gaps):
             before = int(self._before[run[0]])
             parent = None if before == _NONE else int(self._hash_of[before])
-            self._index.stored(self._numbers[pod], tier, self._hash_of[run], parent)
+            self._index.store(self._numbers[pod], tier, self._hash_of[run], parent)
 
-    def removed(self, pod: int, tier: Tier, blocks: NDArray[np.int32]) -> None:
+    def on_removed(self, pod: int, tier: Tier, blocks: NDArray[np.int32]) -> None:
         """Tell the index."""
-        self._index.removed(self._numbers[pod], tier, self._hash_of[blocks])
+        self._index.remove(self._numbers[pod], tier, self._hash_of[blocks])
 
     def _picked(self, request: int, picked: Pick) -> None:
         blocks = self._blocks.of(request, len(picked.hashes))

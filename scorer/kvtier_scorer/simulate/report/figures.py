@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kvtier_common.tier import Tier
-from kvtier_scorer.simulate.engine.outcome import Outcome
+from kvtier_scorer.simulate.engine.result import SimulationResult
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,19 +38,19 @@ class Figures:
     ttft_s: NDArray[np.float64]
 
     @classmethod
-    def of(cls, outcome: Outcome) -> Self:
+    def of(cls, result: SimulationResult) -> Self:
         """The figures of a run that has ended."""
-        prompt, output = outcome.trace.prompt_tokens, outcome.trace.output_tokens
+        prompt, output = result.trace.prompt_tokens, result.trace.output_tokens
         asked = int(prompt.sum())
-        ttft_s = outcome.ttft_s
-        per_pod = np.bincount(outcome.pod, weights=prompt + output, minlength=outcome.pods)
-        seconds = float(outcome.end_s.max() - outcome.sent_s.min())
+        ttft_s = result.ttft_s
+        per_pod = np.bincount(result.pod, weights=prompt + output, minlength=result.pods)
+        seconds = float(result.end_s.max() - result.sent_s.min())
         return cls(
-            hit_rate=int(outcome.hit_tokens.sum()) / asked,
-            tier_hit_rate={tier: int(outcome.hit_tokens[tier].sum()) / asked for tier in Tier},
+            hit_rate=int(result.hit_tokens.sum()) / asked,
+            tier_hit_rate={tier: int(result.hit_tokens[tier].sum()) / asked for tier in Tier},
             ttft_mean_s=float(ttft_s.mean()),
             ttft_p90_s=p90(ttft_s),
-            e2e_mean_s=float((outcome.end_s - outcome.sent_s).mean()),
+            e2e_mean_s=float((result.end_s - result.sent_s).mean()),
             tokens_per_s=(asked + int(output.sum())) / seconds,
             load_variation=float(per_pod.std() / per_pod.mean()),
             requests=len(ttft_s),

@@ -7,7 +7,7 @@ from typing import Any
 
 from kvtier_scorer.config.model import ScorerWeights
 from kvtier_scorer.simulate.engine.loop import Simulation
-from kvtier_scorer.simulate.engine.outcome import Outcome
+from kvtier_scorer.simulate.engine.result import SimulationResult
 from kvtier_scorer.simulate.engine.settings import PoolSettings
 from kvtier_scorer.simulate.policies import POLICIES
 from kvtier_scorer.simulate.policies.policy import DEFAULT_WEIGHTS, Situation
@@ -58,7 +58,7 @@ def run_policy(  # noqa: PLR0913 - what decides a run
     for_all: bool = False,
     seed: int = 0,
     report: Callable[[int], None] | None = None,
-) -> Outcome:
+) -> SimulationResult:
     """One policy's run of a trace.
 
     Args:
@@ -110,19 +110,19 @@ def compare(  # noqa: PLR0913 - what decides the runs
         PoolError: A request needs more blocks than a device has.
         KeyError: There is no such policy.
     """
-    outcomes: dict[str, Outcome] = {}
+    results: dict[str, SimulationResult] = {}
     for name in names:
 
         def count(done: int, name: str = name) -> None:
             if report is not None:
                 report(name, done)
 
-        outcomes[name] = run_policy(
+        results[name] = run_policy(
             name, trace, pool, weights=weights, for_all=for_all, seed=seed, report=count
         )
     blocks = blocks_of(trace, pool.pod.block_tokens)
     return Comparison(
         trace=trace,
-        figures={name: Figures.of(outcome) for name, outcome in outcomes.items()},
-        optimum_hit_rate=optimum_hit_rate(blocks, pool, outcomes.values()),
+        figures={name: Figures.of(result) for name, result in results.items()},
+        optimum_hit_rate=optimum_hit_rate(blocks, pool, results.values()),
     )

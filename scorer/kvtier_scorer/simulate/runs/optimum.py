@@ -20,7 +20,7 @@ from math import inf
 
 import numpy as np
 
-from kvtier_scorer.simulate.engine.outcome import Outcome
+from kvtier_scorer.simulate.engine.result import SimulationResult
 from kvtier_scorer.simulate.engine.settings import PoolSettings
 from kvtier_scorer.simulate.traces.blocks import Blocks
 
@@ -71,11 +71,11 @@ def most_hit_tokens(blocks: Blocks, order: Iterable[int], capacity_blocks: int) 
     return hits * blocks.block_tokens
 
 
-def optimum_hit_rate(blocks: Blocks, pool: PoolSettings, outcomes: Iterable[Outcome]) -> float:
+def optimum_hit_rate(blocks: Blocks, pool: PoolSettings, results: Iterable[SimulationResult]) -> float:
     """The bound as a hit rate: the highest of the order of sending and those in which outcomes started."""
     pod = pool.pod
     capacity = pool.pods * (pod.gpu_blocks + pod.cpu_blocks + pod.disk_blocks)
-    orders = [range(len(blocks.trace)), *(outcome.started for outcome in outcomes)]
+    orders = [range(len(blocks.trace)), *(result.started for result in results)]
     found = max(most_hit_tokens(blocks, order, capacity) for order in orders)
     return min(found, reuse_tokens(blocks)) / int(blocks.trace.prompt_tokens.sum())
 

@@ -120,10 +120,10 @@ def sweep(  # noqa: PLR0913 - what decides a sweep
     """
 
     def value(weights: ScorerWeights, number: int) -> float:
-        outcome = run_policy(KVTIER, replicate(number), pool, weights=weights, seed=seed + number)
+        result = run_policy(KVTIER, replicate(number), pool, weights=weights, seed=seed + number)
         if report is not None:
             report()
-        return objective.of(Figures.of(outcome))
+        return objective.of(Figures.of(result))
 
     scores: dict[ScorerWeights, list[float]] = {weights: [] for weights in candidates}
     left = list(candidates)
@@ -134,9 +134,9 @@ def sweep(  # noqa: PLR0913 - what decides a sweep
                 scores[weights].append(value(weights, number))
         left.sort(key=lambda weights: float(np.mean(scores[weights])))
     best = left[0]
-    fresh = range(replicates, 2 * replicates)
-    found = np.array([value(best, number) for number in fresh])
-    default = np.array([value(DEFAULT_WEIGHTS, number) for number in fresh])
+    fresh_readings = range(replicates, 2 * replicates)
+    found = np.array([value(best, number) for number in fresh_readings])
+    default = np.array([value(DEFAULT_WEIGHTS, number) for number in fresh_readings])
     return SweepResult(
         objective, len(candidates), best, float(found.mean()), float(default.mean()),
         paired(found, default, seed), replicates,

@@ -63,7 +63,7 @@ class IndexMachine(RuleBasedStateMachine):
     @rule(number=numbers, prompts=st.lists(PROMPTS, min_size=1, max_size=6))
     def sent(self, number: int, prompts: list[NDArray[np.uint64]]) -> None:
         for hashes in prompts:
-            self.index.sent(number, hashes)
+            self.index.assume_stored(number, hashes)
             self.pods[number].sent(hashes.tolist())
         for hashes in prompts:
             self.match(hashes)
@@ -74,30 +74,30 @@ class IndexMachine(RuleBasedStateMachine):
         self.pods[number].set_precise(precise=precise)
 
     @rule(number=numbers, tier=TIERS, hashes=PROMPTS, part=PARTS)
-    def stored(self, number: int, tier: Tier, hashes: NDArray[np.uint64], part: list[float]) -> None:
+    def store(self, number: int, tier: Tier, hashes: NDArray[np.uint64], part: list[float]) -> None:
         if self.pods[number].precise:
             start, stop = (round(len(hashes) * share) for share in part)
             parent = int(hashes[start - 1]) if start else None
-            self.index.stored(number, tier, hashes[start:stop], parent)
+            self.index.store(number, tier, hashes[start:stop], parent)
             self.pods[number].tiers[tier].blocks |= dict.fromkeys(hashes[start:stop].tolist())
             self.match(hashes)
 
     @rule(number=numbers, tier=TIERS, hashes=PROMPTS, part=PARTS, step=st.sampled_from([1, 1, -1, 2, 7]))
-    def removed(
+    def remove(
         self, number: int, tier: Tier, hashes: NDArray[np.uint64], part: list[float], step: int
     ) -> None:
         if self.pods[number].precise:
             start, stop = (round(len(hashes) * share) for share in part)
             gone = hashes[start:stop][::step]
-            self.index.removed(number, tier, gone)
+            self.index.remove(number, tier, gone)
             for block in gone.tolist():
                 self.pods[number].tiers[tier].blocks.pop(block, None)
             self.match(hashes)
 
     @rule(number=numbers, tier=TIERS)
-    def cleared(self, number: int, tier: Tier) -> None:
+    def clear(self, number: int, tier: Tier) -> None:
         if self.pods[number].precise:
-            self.index.cleared(number, tier)
+            self.index.clear(number, tier)
             self.pods[number].tiers[tier].blocks.clear()
 
     @rule(hashes=PROMPTS)

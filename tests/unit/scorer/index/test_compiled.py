@@ -90,7 +90,7 @@ for held in (tokens, tokens[::2], np.frombuffer(tokens.tobytes(), np.uint32)):
     hashes = chain.token_hashes(held, 2**63, 4, 16)
     chain.text_hashes(held.tobytes(), 0, 4, 16)
     for told in (hashes, hashes[::2], hashes.tolist()):
-        index.sent(pods[0], told)
+        index.assume_stored(pods[0], told)
         for asked in (np.array(pods, np.int32), np.array(pods), pods):
             index.match(told, asked)
         index.set_precise(pods[1], precise=True)
@@ -108,5 +108,11 @@ print(json.dumps([before, after]))
 def test_once_warm_nothing_is_compiled() -> None:
     before, after = run(WARM, {})
     assert before == after
-    kernels = ("chain._fill", "matching.match", "precise.stored", "precise.removed", "recency.sent")
+    kernels = (
+        "chain._fill",
+        "matching.match",
+        "precise.store_blocks",
+        "precise.remove_blocks",
+        "recency.assume_stored",
+    )
     assert all(before[f"kvtier_scorer.index.{kernel}"] == 1 for kernel in kernels), before

@@ -17,13 +17,13 @@ def test_a_pod_that_only_stores_is_bounded() -> None:
     pod = index.add_pod({})
     index.set_precise(pod, precise=True)
     endless = prompt((0, PRECISE_LEAST + 100))
-    index.stored(pod, Tier.GPU, endless, None)
+    index.store(pod, Tier.GPU, endless, None)
     assert (index.used(pod, Tier.GPU), index.dropped(pod, Tier.GPU)) == (PRECISE_LEAST, 100)
     assert matched(index, endless, pod)[0][0] == PRECISE_LEAST
-    index.stored(pod, Tier.GPU, OTHER, None)
+    index.store(pod, Tier.GPU, OTHER, None)
     assert index.dropped(pod, Tier.GPU) == 105
-    index.cleared(pod, Tier.GPU)
-    index.stored(pod, Tier.GPU, OTHER, None)
+    index.clear(pod, Tier.GPU)
+    index.store(pod, Tier.GPU, OTHER, None)
     assert matched(index, OTHER, pod)[0][0] == 5
     index.remove_pod(pod)
     assert index.dropped(index.add_pod({}), Tier.GPU) == 0
@@ -36,10 +36,10 @@ def test_ghosts_go_with_the_last_block_that_follows_them() -> None:
     # two blocks of each of so many prompts that their ghosts alone would fill the tier
     for turn in range(PRECISE_LEAST // 100):
         many = prompt((turn, 202))
-        index.stored(pod, Tier.GPU, many[101:], int(many[100]))
-        index.stored(pod, Tier.GPU, many[:100], None)
-        index.removed(pod, Tier.GPU, many[::2])
-        index.removed(pod, Tier.GPU, many[1::2])
+        index.store(pod, Tier.GPU, many[101:], int(many[100]))
+        index.store(pod, Tier.GPU, many[:100], None)
+        index.remove(pod, Tier.GPU, many[::2])
+        index.remove(pod, Tier.GPU, many[1::2])
     assert (index.used(pod, Tier.GPU), index.dropped(pod, Tier.GPU)) == (0, 0)
     assert index.nbytes < 2 * PAGE_BYTES
 
@@ -48,8 +48,8 @@ def test_a_shrinking_tier_keeps_its_newest_and_gives_pages_back() -> None:
     index = PrefixIndex(LIMIT_BYTES)
     pod = index.add_pod({Tier.GPU: 5 * PAGE_SLOTS})
     old, new = prompt((1, 3 * PAGE_SLOTS)), prompt((2, 100))
-    index.sent(pod, old)
-    index.sent(pod, new)
+    index.assume_stored(pod, old)
+    index.assume_stored(pod, new)
     assert index.nbytes > 3 * PAGE_BYTES
     index.resize(pod, Tier.GPU, 150)
     assert (matched(index, new, pod)[0][0], matched(index, old, pod)[0][0]) == (100, 50)
@@ -66,7 +66,7 @@ def test_memory_that_was_given_back_is_used_again() -> None:
     def most_bytes() -> int:
         pods = [index.add_pod({Tier.GPU: 5 * PAGE_SLOTS, Tier.CPU: 2 * PAGE_SLOTS}) for _ in range(5)]
         for pod in pods:
-            index.sent(pod, long)
+            index.assume_stored(pod, long)
         most = index.nbytes
         for pod in pods:
             index.remove_pod(pod)
@@ -82,15 +82,15 @@ def test_used_up_memory_is_for_those_who_have_it() -> None:
     index = PrefixIndex(PAGE_BYTES)
     first, second = (index.add_pod({Tier.GPU: 2 * PAGE_SLOTS}) for _ in range(2))
     long, short = prompt((1, PAGE_SLOTS + 50)), prompt((2, 100))
-    index.sent(first, long)
-    index.sent(second, long)
+    index.assume_stored(first, long)
+    index.assume_stored(second, long)
     assert matched(index, long, first, second) == [[PAGE_SLOTS, 0, 0], [0, 0, 0]]
     # its newest take the place of its oldest, although its capacity is larger
-    index.sent(first, short)
+    index.assume_stored(first, short)
     assert matched(index, short, first) == [[100, 0, 0]]
     assert matched(index, long, first) == [[PAGE_SLOTS - 100, 0, 0]]
     index.remove_pod(first)
-    index.sent(second, long)
+    index.assume_stored(second, long)
     assert matched(index, long, second) == [[PAGE_SLOTS, 0, 0]]
 
 
@@ -99,15 +99,15 @@ def test_used_up_memory_drops_what_precise_pods_store() -> None:
     pod = index.add_pod({})
     index.set_precise(pod, precise=True)
     long = prompt((1, PAGE_SLOTS + 50))
-    index.stored(pod, Tier.GPU, long, None)
+    index.store(pod, Tier.GPU, long, None)
     assert (matched(index, long, pod)[0][0], index.dropped(pod, Tier.GPU)) == (PAGE_SLOTS, 50)
     # of neither tier is there room even for the parent
-    index.stored(pod, Tier.GPU, OTHER[1:], int(OTHER[0]))
-    index.stored(pod, Tier.CPU, OTHER[1:], int(OTHER[0]))
+    index.store(pod, Tier.GPU, OTHER[1:], int(OTHER[0]))
+    index.store(pod, Tier.CPU, OTHER[1:], int(OTHER[0]))
     assert (index.dropped(pod, Tier.GPU), index.dropped(pod, Tier.CPU)) == (54, 4)
-    index.removed(pod, Tier.GPU, long[PAGE_SLOTS - 4 : PAGE_SLOTS])
+    index.remove(pod, Tier.GPU, long[PAGE_SLOTS - 4 : PAGE_SLOTS])
     # what is kept of these is the parent's ghost and three blocks
-    index.stored(pod, Tier.GPU, OTHER[1:], int(OTHER[0]))
+    index.store(pod, Tier.GPU, OTHER[1:], int(OTHER[0]))
     assert (index.used(pod, Tier.GPU), index.dropped(pod, Tier.GPU)) == (PAGE_SLOTS - 1, 55)
 
 
@@ -115,12 +115,12 @@ def test_a_parent_that_only_dropped_blocks_would_follow_takes_no_room() -> None:
     index = PrefixIndex(PAGE_BYTES)
     pod = index.add_pod({})
     index.set_precise(pod, precise=True)
-    index.stored(pod, Tier.GPU, prompt((1, PAGE_SLOTS - 1)), None)
+    index.store(pod, Tier.GPU, prompt((1, PAGE_SLOTS - 1)), None)
     # the parent would take the last slot, and nothing that follows it finds one
-    index.stored(pod, Tier.GPU, OTHER[1:], int(OTHER[0]))
+    index.store(pod, Tier.GPU, OTHER[1:], int(OTHER[0]))
     assert index.dropped(pod, Tier.GPU) == len(OTHER) - 1
     one = prompt((2, 1))
-    index.stored(pod, Tier.GPU, one, None)
+    index.store(pod, Tier.GPU, one, None)
     assert (matched(index, one, pod)[0][0], index.used(pod, Tier.GPU)) == (1, PAGE_SLOTS)
 
 
@@ -133,12 +133,12 @@ def test_hashes_that_are_no_chain_do_no_harm_to_used_up_memory(requests: list[li
     index = PrefixIndex(PAGE_BYTES)
     pod = index.add_pod({Tier.GPU: 2 * PAGE_SLOTS})
     long = prompt((1, 2 * PAGE_SLOTS))
-    index.sent(pod, long[:PAGE_SLOTS])
+    index.assume_stored(pod, long[:PAGE_SLOTS])
     for places in requests:
-        index.sent(pod, long[places])
+        index.assume_stored(pod, long[places])
         assert index.used(pod, Tier.GPU) == PAGE_SLOTS
     # it is intact: order of use and table agree on every entry
-    index.sent(pod, OTHER)
+    index.assume_stored(pod, OTHER)
     assert matched(index, OTHER, pod)[0][0] == len(OTHER)
     index.resize(pod, Tier.GPU, len(OTHER))
     assert matched(index, OTHER, pod)[0][0] == index.used(pod, Tier.GPU) == len(OTHER)

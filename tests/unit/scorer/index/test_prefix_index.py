@@ -20,7 +20,7 @@ OTHER = prompt((9, 5))
 def test_each_tier_holds_what_fits_of_what_was_sent() -> None:
     index = PrefixIndex(LIMIT_BYTES)
     pod = index.add_pod({Tier.GPU: 5, Tier.CPU: 100})
-    index.sent(pod, LEFT)
+    index.assume_stored(pod, LEFT)
     assert matched(index, LEFT, pod) == [[5, 7, 0]]
     assert matched(index, RIGHT, pod) == [[4, 4, 0]]
     assert matched(index, OTHER, pod) == [[0, 0, 0]]
@@ -31,14 +31,14 @@ def test_each_tier_holds_what_fits_of_what_was_sent() -> None:
 def test_tails_are_evicted_before_roots() -> None:
     index = PrefixIndex(LIMIT_BYTES)
     pod = index.add_pod({Tier.GPU: 10})
-    index.sent(pod, LEFT)
-    index.sent(pod, RIGHT)
+    index.assume_stored(pod, LEFT)
+    index.assume_stored(pod, RIGHT)
     # the root is shared: 4 + 3 + 3
     assert [matched(index, hashes, pod)[0][0] for hashes in (LEFT, RIGHT)] == [7, 7]
-    index.sent(pod, OTHER)
+    index.assume_stored(pod, OTHER)
     # the tail of what was used longest ago went first, then that of the other one, and the root stayed
     assert [matched(index, hashes, pod)[0][0] for hashes in (LEFT, RIGHT, OTHER)] == [4, 5, 5]
-    index.sent(pod, LEFT)
+    index.assume_stored(pod, LEFT)
     assert [matched(index, hashes, pod)[0][0] for hashes in (LEFT, RIGHT, OTHER)] == [7, 4, 3]
 
 
@@ -46,23 +46,23 @@ def test_only_what_is_contiguous_from_the_first_block_counts() -> None:
     index = PrefixIndex(LIMIT_BYTES)
     pod = index.add_pod({Tier.GPU: 100})
     index.set_precise(pod, precise=True)
-    index.stored(pod, Tier.GPU, LEFT[2:], int(LEFT[1]))
+    index.store(pod, Tier.GPU, LEFT[2:], int(LEFT[1]))
     assert (matched(index, LEFT, pod)[0][0], index.used(pod, Tier.GPU)) == (0, 5)
-    index.stored(pod, Tier.GPU, LEFT[:1], None)
+    index.store(pod, Tier.GPU, LEFT[:1], None)
     assert matched(index, LEFT, pod)[0][0] == 1
-    index.stored(pod, Tier.GPU, LEFT[1:2], int(LEFT[0]))
+    index.store(pod, Tier.GPU, LEFT[1:2], int(LEFT[0]))
     assert matched(index, LEFT, pod)[0][0] == 7
-    index.removed(pod, Tier.GPU, LEFT[5:6])
+    index.remove(pod, Tier.GPU, LEFT[5:6])
     assert (matched(index, LEFT, pod)[0][0], index.used(pod, Tier.GPU)) == (5, 6)
-    index.removed(pod, Tier.GPU, LEFT[:1])
+    index.remove(pod, Tier.GPU, LEFT[:1])
     assert (matched(index, LEFT, pod)[0][0], index.used(pod, Tier.GPU)) == (0, 5)
 
 
 def test_a_pods_entries_go_with_it() -> None:
     index = PrefixIndex(LIMIT_BYTES)
     first, second = (index.add_pod({Tier.GPU: 100, Tier.DISK: 100}) for _ in range(2))
-    index.sent(first, LEFT)
-    index.sent(second, LEFT)
+    index.assume_stored(first, LEFT)
+    index.assume_stored(second, LEFT)
     index.remove_pod(first)
     assert matched(index, LEFT, first, second) == [[0, 0, 0], [7, 0, 7]]
     assert index.add_pod({Tier.GPU: 100}) == first
@@ -82,17 +82,17 @@ def test_numbers_are_as_few_as_pods_ever_were_at_once() -> None:
 def test_a_precise_pod_learns_nothing_from_what_is_sent_to_it() -> None:
     index = PrefixIndex(LIMIT_BYTES)
     told, guessed = (index.add_pod({Tier.GPU: 100}) for _ in range(2))
-    index.sent(told, OTHER)
+    index.assume_stored(told, OTHER)
     index.set_precise(told, precise=True)
     for pod in (told, guessed):
-        index.sent(pod, LEFT)
+        index.assume_stored(pod, LEFT)
     assert matched(index, LEFT, told, guessed) == [[0, 0, 0], [7, 0, 0]]
     # what was guessed before is gone too
     assert matched(index, OTHER, told) == [[0, 0, 0]]
-    index.stored(told, Tier.CPU, ROOT, None)
+    index.store(told, Tier.CPU, ROOT, None)
     assert matched(index, LEFT, told) == [[0, 4, 0]]
     index.set_precise(told, precise=False)
-    index.sent(told, LEFT)
+    index.assume_stored(told, LEFT)
     assert matched(index, LEFT, told) == [[7, 0, 0]]
 
 
@@ -100,13 +100,13 @@ def test_a_precise_pods_capacity_is_a_hint() -> None:
     index = PrefixIndex(LIMIT_BYTES)
     pod = index.add_pod({Tier.GPU: 2})
     index.set_precise(pod, precise=True)
-    index.stored(pod, Tier.GPU, LEFT, None)
+    index.store(pod, Tier.GPU, LEFT, None)
     index.resize(pod, Tier.GPU, 3)
     assert matched(index, LEFT, pod) == [[7, 0, 0]]
     assert (index.capacity(pod, Tier.GPU), index.dropped(pod, Tier.GPU)) == (3, 0)
     # approximate again it is the true one
     index.set_precise(pod, precise=False)
-    index.sent(pod, LEFT)
+    index.assume_stored(pod, LEFT)
     assert matched(index, LEFT, pod) == [[3, 0, 0]]
 
 
@@ -125,13 +125,13 @@ def test_hashes_that_are_no_chain_do_no_harm(steps: list[tuple[str, list[int]]],
     for step, numbers in steps:
         hashes = np.array(numbers, np.uint64)
         if step == "sent":
-            index.sent(guessed, hashes)
+            index.assume_stored(guessed, hashes)
             assert 0 <= matched(index, hashes, guessed)[0][0] <= len(numbers)
         elif step == "stored":
-            index.stored(told, Tier.GPU, hashes, 5)
+            index.store(told, Tier.GPU, hashes, 5)
             held |= set(numbers)
         else:
-            index.removed(told, Tier.GPU, hashes)
+            index.remove(told, Tier.GPU, hashes)
             held -= set(numbers)
         assert index.used(guessed, Tier.GPU) <= capacity
         assert index.used(told, Tier.GPU) == len(held)
@@ -142,15 +142,15 @@ def test_hashes_that_are_no_chain_do_no_harm(steps: list[tuple[str, list[int]]],
 
 Call = Callable[[PrefixIndex], object]
 SAYS: list[Call] = [
-    lambda index: index.stored(0, Tier.GPU, LEFT, None),
-    lambda index: index.removed(0, Tier.GPU, LEFT),
-    lambda index: index.cleared(0, Tier.GPU),
+    lambda index: index.store(0, Tier.GPU, LEFT, None),
+    lambda index: index.remove(0, Tier.GPU, LEFT),
+    lambda index: index.clear(0, Tier.GPU),
 ]
 OTHER_CALLS: list[Call] = [
     lambda index: index.remove_pod(0),
     lambda index: index.resize(0, Tier.GPU, 1),
-    lambda index: index.sent(0, LEFT),
-    lambda index: index.sent(-1, LEFT),
+    lambda index: index.assume_stored(0, LEFT),
+    lambda index: index.assume_stored(-1, LEFT),
     lambda index: index.set_precise(0, precise=True),
     lambda index: index.used(0, Tier.GPU),
     lambda index: index.capacity(0, Tier.GPU),

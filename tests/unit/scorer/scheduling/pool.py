@@ -59,7 +59,7 @@ class Pool:
     def holds(self, pod: int, *blocks: int) -> None:
         """Let the index believe that a pod was sent these blocks."""
         probe = self.scheduler.pick(request(*blocks), 0.0)
-        self.index.sent(pod, probe.hashes)
+        self.index.assume_stored(pod, probe.hashes)
 
     def picks(self, asked: PickRequest, times: int = 60, now_s: float = 0.0) -> set[str]:
         """Every pod that gets the request in so many independent picks."""

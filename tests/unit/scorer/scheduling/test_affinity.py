@@ -12,14 +12,14 @@ GPU_AND_CPU = {ScorerKind.QUEUE, ScorerKind.GPU_PREFIX, ScorerKind.CPU_PREFIX}
 
 
 def columns(
-    gpu: list[int], cpu: list[int], depths: list[int], picked: list[int], silent: list[bool] | None
+    gpu: list[int], cpu: list[int], depths: list[int], picked: list[int], stale: list[bool] | None
 ) -> Columns:
     nothing = [0] * len(gpu)
     return Columns(
         queue_depth=np.array(depths, np.int64),
         picked=np.array(picked, np.int64),
         kv_cache_utilization=np.zeros(len(gpu)),
-        silent=None if silent is None else np.array(silent),
+        stale=None if stale is None else np.array(stale),
         matched_blocks=np.array([gpu, cpu, nothing], np.int32),
         total_blocks=10,
         full_queue=5,
@@ -52,10 +52,10 @@ def test_who_comes_first(  # noqa: PLR0913, PLR0917 - a table
     cpu: list[int],
     depths: list[int],
     picked: list[int],
-    silent: list[bool] | None,
+    stale: list[bool] | None,
     expected: list[bool] | None,
 ) -> None:
-    found = preferred(Affinity(), columns(gpu, cpu, depths, picked, silent), GPU_AND_CPU)
+    found = preferred(Affinity(), columns(gpu, cpu, depths, picked, stale), GPU_AND_CPU)
     assert (None if found is None else found.tolist()) == expected
 
 

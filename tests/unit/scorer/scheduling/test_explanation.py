@@ -34,7 +34,7 @@ def test_each_pods_numbers_from_each_scorer() -> None:
 
     assert (excluded.name, excluded.excluded) == ("pod-2", "not in the subset that the gateway allows")
     assert (excluded.scores, excluded.total, excluded.best) == ({}, 0.0, False)
-    assert (excluded.fresh, excluded.reading_age_s) == (False, None)
+    assert (excluded.fresh_readings, excluded.reading_age_s) == (False, None)
 
 
 def test_it_travels_as_json() -> None:

@@ -71,7 +71,7 @@ def test_a_prefix_goes_where_it_was_sent_before() -> None:
     pool = Pool(20)
     first = pool.scheduler.pick(request(1, 2), 0.0)
     assert first.matched_tokens == {Tier.GPU: 0, Tier.CPU: 0}
-    pool.scheduler.sent(first)
+    pool.scheduler.record_sent(first)
     again = pool.scheduler.pick(request(1, 2, 3), 0.0)
     assert again.address == first.address
     assert again.matched_tokens == {Tier.GPU: 32, Tier.CPU: 32}
@@ -91,7 +91,7 @@ def test_a_burst_of_one_prompt_between_readings_leaves_the_pod_that_holds_it() -
     picked = []
     for _ in range(20):
         pick = pool.scheduler.pick(request(1, 2), 0.0)
-        pool.scheduler.sent(pick)
+        pool.scheduler.record_sent(pick)
         picked.append(pick.pod)
     # the first few stay, as the prefix is worth 2 and each of them takes 2/5; then others get their share
     assert len(set(picked[:5])) == 1
@@ -103,7 +103,7 @@ def test_a_reading_forgets_what_was_sent_before_it() -> None:
     for pod in range(2):
         pool.read(pod)
     for _ in range(10):
-        pool.scheduler.sent(pool.scheduler.pick(request(), 0.0))
+        pool.scheduler.record_sent(pool.scheduler.pick(request(), 0.0))
     for pod in range(2):
         pool.read(pod, at_s=0.1)
     explained = pool.scheduler.explain(request(), 0.1)
@@ -114,7 +114,7 @@ def test_a_reading_forgets_what_was_sent_before_it() -> None:
 def test_without_readings_a_burst_is_still_spread_and_forgotten_in_time() -> None:
     pool = Pool(2)
     for _ in range(10):
-        pool.scheduler.sent(pool.scheduler.pick(request(1), 1.0))
+        pool.scheduler.record_sent(pool.scheduler.pick(request(1), 1.0))
     counts = [pod.picked for pod in pool.scheduler.explain(request(1), 1.0).pods]
     assert sum(counts) == 10
     assert min(counts) > 0
@@ -186,7 +186,7 @@ def test_no_pod_is_ready() -> None:
 def test_without_prefix_scorers_nothing_is_hashed() -> None:
     pool = Pool(2, settings({ScorerKind.QUEUE: 1.0}, prefix=None))
     pick = pool.scheduler.pick(request(1, 2), 0.0)
-    pool.scheduler.sent(pick)
+    pool.scheduler.record_sent(pick)
     assert (len(pick.hashes), pick.matched_tokens) == (0, {})
 
 
@@ -202,7 +202,7 @@ def test_tokens_are_counted_where_they_are_known() -> None:
     pool = Pool(1)
     tokens = np.arange(40, dtype=np.uint32)
     asked = PickRequest(Prompt("m", "", b"", tokens))
-    pool.scheduler.sent(pool.scheduler.pick(asked, 0.0))
+    pool.scheduler.record_sent(pool.scheduler.pick(asked, 0.0))
     again = pool.scheduler.pick(asked, 0.0)
     assert (again.prompt_tokens, again.matched_tokens[Tier.GPU]) == (40, 32)
 
@@ -216,9 +216,9 @@ def test_what_is_sent_to_a_pod_that_left_is_not_credited_to_its_successor() -> N
     pool = Pool(1)
     pick = pool.scheduler.pick(request(1, 2), 0.0)
     pool.table.drop(address(0))
-    pool.scheduler.sent(pick)
+    pool.scheduler.record_sent(pick)
     assert pool.add("another", address(0)) == pick.pod
-    pool.scheduler.sent(pick)
+    pool.scheduler.record_sent(pick)
     again = pool.scheduler.pick(request(1, 2), 0.0)
     assert (again.pod_name, again.matched_tokens[Tier.GPU]) == ("another", 0)
     assert pool.scheduler.explain(request(1), 0.0).pods[0].picked == 0
@@ -227,8 +227,8 @@ def test_what_is_sent_to_a_pod_that_left_is_not_credited_to_its_successor() -> N
 def test_the_pod_that_answered_in_place_of_the_picked_one_holds_the_prompt_too() -> None:
     pool = Pool(3)
     pick = pool.scheduler.pick(request(1, 2, subset={address(0)}), 0.0)
-    pool.scheduler.sent(pick)
-    pool.scheduler.served(pick, address(2))
+    pool.scheduler.record_sent(pick)
+    pool.scheduler.record_served_by(pick, address(2))
     assert held_blocks(pool, 1, 2) == {"pod-0": 2, "pod-1": 0, "pod-2": 2}
     # it was not sent there by a pick: its queue is not counted on
     assert {pod.name: pod.picked for pod in pool.scheduler.explain(request(), 0.0).pods} == {
@@ -241,9 +241,9 @@ def test_the_pod_that_answered_in_place_of_the_picked_one_holds_the_prompt_too()
 def test_an_answer_from_the_picked_pod_or_from_none_changes_nothing() -> None:
     pool = Pool(2)
     pick = pool.scheduler.pick(request(1, 2, subset={address(0)}), 0.0)
-    pool.scheduler.served(pick, address(0))
-    pool.scheduler.served(pick, "10.9.9.9:1")
-    pool.scheduler.served(pool.scheduler.pick(request(), 0.0), address(1))
+    pool.scheduler.record_served_by(pick, address(0))
+    pool.scheduler.record_served_by(pick, "10.9.9.9:1")
+    pool.scheduler.record_served_by(pool.scheduler.pick(request(), 0.0), address(1))
     assert held_blocks(pool, 1, 2) == {"pod-0": 0, "pod-1": 0}
 
 
@@ -252,7 +252,7 @@ def test_who_answered_is_told_by_its_address_and_not_by_its_number() -> None:
     pick = pool.scheduler.pick(request(1, 2), 0.0)
     pool.table.drop(address(0))
     assert pool.add("another", address(5)) == pick.pod
-    pool.scheduler.served(pick, address(5))
+    pool.scheduler.record_served_by(pick, address(5))
     assert held_blocks(pool, 1, 2) == {"another": 2}
 
 
@@ -302,7 +302,7 @@ def test_whatever_comes_and_goes_a_pick_is_a_pod_that_is_there_with_the_highest_
             assert there[pick.address] == pick.pod_name
             assert pick.score == explained.pods[0].total
             assert pick.address in {each.address for each in explained.pods if each.best}
-            pool.scheduler.sent(pick)
+            pool.scheduler.record_sent(pick)
         else:
             with pytest.raises(NoEndpointError):
                 pool.scheduler.pick(request(pod), now_s)

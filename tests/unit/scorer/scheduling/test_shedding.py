@@ -14,8 +14,8 @@ from kvtier_scorer.scheduling.shedding import saturated
     [(0, 0.0, False), (4, 0.79, False), (5, 0.0, True), (0, 0.8, True), (50, 1.0, True)],
 )
 def test_a_pod_is_saturated_from_either_threshold_on(depth: int, used: float, expected: bool) -> None:
-    fresh = np.array([True])
-    assert saturated(Shedding(), np.array([depth]), np.array([used]), fresh).tolist() == [expected]
+    fresh_readings = np.array([True])
+    assert saturated(Shedding(), np.array([depth]), np.array([used]), fresh_readings).tolist() == [expected]
 
 
 def full(pods: int, shed: Shed = Shed.SHEDDABLE) -> Pool:

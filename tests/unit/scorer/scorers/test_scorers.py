@@ -29,14 +29,14 @@ def columns(
     *,
     picked: list[int] | None = None,
     used: list[float] | None = None,
-    silent: list[bool] | None = None,
+    stale: list[bool] | None = None,
 ) -> Columns:
     pods = len(queue_depth)
     return Columns(
         queue_depth=np.array(queue_depth, np.int64),
         picked=np.array(picked or [0] * pods, np.int64),
         kv_cache_utilization=np.array(used or [0.0] * pods, np.float64),
-        silent=None if silent is None else np.array(silent),
+        stale=None if stale is None else np.array(stale),
         matched_blocks=np.zeros((len(Tier), pods), np.int32),
         total_blocks=0,
         full_queue=5,
@@ -110,9 +110,9 @@ def test_queue_counts_what_was_sent_since(
 
 def test_a_pod_that_says_nothing_scores_as_the_fullest_and_changes_no_other() -> None:
     told = columns([2, 4, 10], used=[0.5, 0.5, 0.5])
-    silent = columns([2, 4, 10, 0], used=[0.5, 0.5, 0.5, 0.0], silent=[False, False, False, True])
+    stale = columns([2, 4, 10, 0], used=[0.5, 0.5, 0.5, 0.0], stale=[False, False, False, True])
     for kind in (ScorerKind.QUEUE, ScorerKind.KV_CACHE_UTILIZATION):
-        assert scores(kind, silent) == [*scores(kind, told), 0.0]
+        assert scores(kind, stale) == [*scores(kind, told), 0.0]
 
 
 PODS = st.integers(1, 20).flatmap(
@@ -129,8 +129,8 @@ PODS = st.integers(1, 20).flatmap(
 def test_scores_are_between_0_and_1(
     pods: tuple[list[int], list[int], list[float], list[bool]], kind: ScorerKind
 ) -> None:
-    depths, picked, used, silent = pods
-    given_scores = scores(kind, columns(depths, picked=picked, used=used, silent=silent))
+    depths, picked, used, stale = pods
+    given_scores = scores(kind, columns(depths, picked=picked, used=used, stale=stale))
     assert len(given_scores) == len(depths)
     assert all(0.0 <= score <= 1.0 for score in given_scores)
 

@@ -11,7 +11,7 @@ from tests.unit.scorer.simulate.pools import asked, pod, pool, prompts, situatio
 from kvtier_common.tier import Tier
 from kvtier_scorer.simulate.engine.loads import Loads
 from kvtier_scorer.simulate.engine.loop import Simulation, served
-from kvtier_scorer.simulate.engine.outcome import Outcome
+from kvtier_scorer.simulate.engine.result import SimulationResult
 from kvtier_scorer.simulate.engine.settings import QWEN3_32B_2X_H100, PoolSettings
 from kvtier_scorer.simulate.engine.timing import compute_s, load_s, step_s
 from kvtier_scorer.simulate.errors import PoolError
@@ -21,41 +21,41 @@ from kvtier_scorer.simulate.traces.blocks import blocks_of
 from kvtier_scorer.simulate.traces.trace import Trace
 
 
-def run(found: Trace, where: PoolSettings, policy: str = ROUND_ROBIN) -> Outcome:
+def run(found: Trace, where: PoolSettings, policy: str = ROUND_ROBIN) -> SimulationResult:
     chosen = POLICIES[policy].build(situation(found, where))
     return Simulation(where, blocks_of(found, where.pod.block_tokens), chosen).run()
 
 
-def one(found: Trace, **sizes: float) -> Outcome:
+def one(found: Trace, **sizes: float) -> SimulationResult:
     return run(found, pool(1, **sizes))
 
 
 def test_a_prompt_takes_a_step_and_its_tokens_and_an_answer_a_step_a_token() -> None:
-    outcome = one(trace(asked(("a", 100), output=11, at_s=2.0)))
-    assert outcome.ttft_s.tolist() == pytest.approx([0.11])
-    assert outcome.end_s.tolist() == pytest.approx([2.0 + 0.11 + 10 * 0.01])
+    result = one(trace(asked(("a", 100), output=11, at_s=2.0)))
+    assert result.ttft_s.tolist() == pytest.approx([0.11])
+    assert result.end_s.tolist() == pytest.approx([2.0 + 0.11 + 10 * 0.01])
 
 
 def test_found_blocks_are_not_computed_but_the_last_token_always_is() -> None:
-    outcome = one(trace(asked(("a", 100), at_s=0), asked(("a", 100), at_s=1), asked(("b", 96), at_s=2),
+    result = one(trace(asked(("a", 100), at_s=0), asked(("a", 100), at_s=1), asked(("b", 96), at_s=2),
                         asked(("b", 96), at_s=3)))  # fmt: skip
-    assert outcome.hit_tokens[Tier.GPU].tolist() == [0, 96, 0, 80]
-    assert outcome.ttft_s.tolist() == pytest.approx([0.11, 0.014, 0.106, 0.026])
+    assert result.hit_tokens[Tier.GPU].tolist() == [0, 96, 0, 80]
+    assert result.ttft_s.tolist() == pytest.approx([0.11, 0.014, 0.106, 0.026])
 
 
 def test_what_the_device_let_go_comes_from_the_cpu_tier_tails_first() -> None:
     a, b = asked(("a", 100), at_s=0), asked(("b", 100), at_s=1)
-    outcome = one(trace(a, b, asked(("a", 100), at_s=2)), gpu=10)
+    result = one(trace(a, b, asked(("a", 100), at_s=2)), gpu=10)
     # 4 of the 7 blocks of a made room for b: the one that is not full and the last 3 that are
-    assert outcome.hit_tokens[:, 2].tolist() == [48, 48, 0]
-    assert outcome.ttft_s[2] == pytest.approx(48 / 10_000 + 0.01 + 0.004)
+    assert result.hit_tokens[:, 2].tolist() == [48, 48, 0]
+    assert result.ttft_s[2] == pytest.approx(48 / 10_000 + 0.01 + 0.004)
 
 
 def test_what_the_cpu_tier_let_go_comes_from_the_disk() -> None:
     requests = [asked((name, 100), at_s=number) for number, name in enumerate("aba")]
-    outcome = one(trace(*requests), gpu=7, cpu=7, disk=20)
-    assert outcome.hit_tokens[:, 2].tolist() == [0, 0, 96]
-    assert outcome.ttft_s[2] == pytest.approx(96 / 1_000 + 0.01 + 0.004)
+    result = one(trace(*requests), gpu=7, cpu=7, disk=20)
+    assert result.hit_tokens[:, 2].tolist() == [0, 0, 96]
+    assert result.ttft_s[2] == pytest.approx(96 / 1_000 + 0.01 + 0.004)
 
 
 def test_without_tiers_what_the_device_let_go_is_computed_again() -> None:
@@ -66,16 +66,16 @@ def test_without_tiers_what_the_device_let_go_is_computed_again() -> None:
 def test_a_request_that_does_not_fit_waits_and_nobody_overtakes_it() -> None:
     long, other = asked(("a", 100), output=11, at_s=0.0), asked(("b", 100), at_s=0.0)
     short = asked(("c", 10), at_s=0.01)
-    outcome = one(trace(long, other, short), gpu=8)
-    assert outcome.started == [0, 1, 2]
+    result = one(trace(long, other, short), gpu=8)
+    assert result.started == [0, 1, 2]
     # the first ends at 0.21; the short one, for which there was room, then shares a step with the other
-    assert outcome.first_token_s.tolist() == pytest.approx([0.11, 0.21 + 0.12, 0.21 + 0.12])
+    assert result.first_token_s.tolist() == pytest.approx([0.11, 0.21 + 0.12, 0.21 + 0.12])
 
 
 def test_no_more_run_at_once_than_may() -> None:
     requests = [asked((name, 10), at_s=0.0) for name in "abc"]
-    outcome = one(trace(*requests), max_running=1)
-    assert outcome.first_token_s.tolist() == pytest.approx([0.02, 0.04, 0.06])
+    result = one(trace(*requests), max_running=1)
+    assert result.first_token_s.tolist() == pytest.approx([0.02, 0.04, 0.06])
 
 
 def test_prompts_that_fit_one_step_are_prefilled_together() -> None:
@@ -132,8 +132,8 @@ def test_a_request_that_no_device_can_hold_is_told() -> None:
 
 
 def test_with_a_constant_concurrency_the_next_is_sent_when_one_ends() -> None:
-    outcome = one(trace(*(asked((name, 10)) for name in "abcd"), concurrency=2))
-    sent, end = outcome.sent_s, outcome.end_s
+    result = one(trace(*(asked((name, 10)) for name in "abcd"), concurrency=2))
+    sent, end = result.sent_s, result.end_s
     assert sent.tolist()[:2] == [0, 0]
     assert sorted(sent[2:].tolist()) == sorted(end.tolist())[:2]
 
@@ -158,13 +158,13 @@ def test_every_request_is_served_and_the_device_is_never_overfull(
     found, where = timed(given_prompts), pool(pods, gpu=gpu, cpu=gpu)
     chosen = POLICIES[policy].build(situation(found, where))
     simulation = Simulation(where, blocks_of(found, 16), chosen)
-    outcome = simulation.run()
-    assert served(outcome).all()
-    assert sorted(outcome.started) == list(range(len(found)))
-    assert (outcome.sent_s <= outcome.first_token_s).all()
-    assert (outcome.first_token_s < outcome.end_s).all()
-    assert (outcome.hit_tokens.sum(axis=0) < found.prompt_tokens).all()
-    assert set(outcome.pod.tolist()) <= set(range(pods))
+    result = simulation.run()
+    assert served(result).all()
+    assert sorted(result.started) == list(range(len(found)))
+    assert (result.sent_s <= result.first_token_s).all()
+    assert (result.first_token_s < result.end_s).all()
+    assert (result.hit_tokens.sum(axis=0) < found.prompt_tokens).all()
+    assert set(result.pod.tolist()) <= set(range(pods))
     gpu_cache = simulation.caches.tier(Tier.GPU)
     # nothing is held when all is done
     assert not gpu_cache.holders.any()

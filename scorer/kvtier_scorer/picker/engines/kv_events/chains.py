@@ -70,7 +70,7 @@ class PodChains:
     _group: int | None = None
     _each: int = 1
 
-    def stored(self, event: BlockStored, tier: Tier) -> tuple[Run, ...]:
+    def store(self, event: BlockStored, tier: Tier) -> tuple[Run, ...]:
         """Learns blocks; returns what the index has to learn of them.
 
         Raises:
@@ -90,7 +90,7 @@ class PodChains:
             held[key] = chain
         return _runs(tier, [chains] if event.token_ids else ([chain] for chain in chains))
 
-    def removed(self, event: BlockRemoved, tier: Tier) -> tuple[Run, ...]:
+    def remove(self, event: BlockRemoved, tier: Tier) -> tuple[Run, ...]:
         """Forgets blocks; returns what the index has to forget of them."""
         if event.group_idx is not None and self._group not in (None, event.group_idx):
             return ()

@@ -1,4 +1,4 @@
-"""How many blocks the views of all pods hold together: a bound, and who loses where it is passed."""
+"""How many blocks the views of all pods hold together: a bound, and whose blocks are evicted beyond it."""
 
 from typing import Final, Protocol
 
@@ -10,14 +10,14 @@ _OF_ALLOWED: Final = 3 / 4
 
 
 class Holder(Protocol):
-    """A view."""
+    """A pod's view, which holds blocks."""
 
-    def lose(self) -> None:
-        """Lets go of all its blocks."""
+    def evict(self) -> None:
+        """Forgets all its blocks."""
 
 
 class HeldBlocks:
-    """The sum over all views. Where it is too much, the view with the most lets go of all that it holds.
+    """Counts the blocks of all views. Beyond the bound, the view with the most blocks is evicted.
 
     What a pod's events may come to is bounded by what its tiers are planned to hold, but a tier that nobody
     planned, or pods that nobody did, could claim more than the picker has memory for.
@@ -32,13 +32,13 @@ class HeldBlocks:
         self._sum = 0
 
     def hold(self, holder: Holder, blocks: int) -> None:
-        """A view holds so many from now on; it may be the one that loses."""
+        """A view holds so many blocks from now on; it may be the one that is evicted."""
         self._sum += blocks - self._held.get(holder, 0)
         self._held[holder] = blocks
         while self._sum > self._most:
             evicted = max(self._held, key=self._held.__getitem__)
             self.release(evicted)
-            evicted.lose()
+            evicted.evict()
 
     def release(self, holder: Holder) -> None:
         """A view holds nothing any more. May be called again."""

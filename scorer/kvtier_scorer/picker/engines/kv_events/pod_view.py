@@ -43,10 +43,10 @@ class TierIndex(Protocol):
     def set_precise(self, pod: int, *, precise: bool) -> None:
         """The pod says what it holds, or no longer does; either way what was believed of it is forgotten."""
 
-    def stored(self, pod: int, tier: Tier, hashes: NDArray[np.uint64], parent: int | None) -> None:
+    def store(self, pod: int, tier: Tier, hashes: NDArray[np.uint64], parent: int | None) -> None:
         """Blocks, each following the one before."""
 
-    def removed(self, pod: int, tier: Tier, hashes: NDArray[np.uint64]) -> None:
+    def remove(self, pod: int, tier: Tier, hashes: NDArray[np.uint64]) -> None:
         """Blocks that are no longer there."""
 
     def capacity(self, pod: int, tier: Tier) -> int:
@@ -65,21 +65,21 @@ class PodView:
         name: For logs.
         index: Learns what it holds.
         chains: Empty.
-        room: For the blocks of all views; None for one that is alone.
+        held_blocks: Bounds the blocks of all views together; None for a view that is alone.
 
     Attributes:
         precise: Whether the index believes the events alone.
     """
 
     def __init__(
-        self, pod: int, name: str, index: TierIndex, chains: PodChains, room: HeldBlocks | None = None
+        self, pod: int, name: str, index: TierIndex, chains: PodChains, held_blocks: HeldBlocks | None = None
     ) -> None:
         self.precise = False
         self._pod = pod
         self._name = name
         self._index = index
         self._chains = chains
-        self._room = room
+        self._held_blocks = held_blocks
         self._sequence = Sequence()
         self._whole = True
         self._given_up = False
@@ -96,37 +96,39 @@ class PodView:
         """Number of the message that comes next: where a replay has to begin."""
         return self._sequence.expected
 
-    def misses(self, number: int) -> bool:
-        """Whether messages before this one are missing, so that a replay helps; to be asked before `live`."""
-        place = self._sequence.place(number)
-        if place is Place.OF_A_NEW_PUBLISHER:
+    def notice_restart(self, number: int) -> None:
+        """Begins anew if a message has a number that shows that its publisher did."""
+        if self._sequence.place(number) is Place.OF_A_NEW_PUBLISHER:
             self.restart("its events begin anew")
-            place = self._sequence.place(number)
-        return place is Place.AFTER_A_GAP
 
-    def live(self, number: int, payload: bytes) -> Generator[int]:
+    def misses(self, number: int) -> bool:
+        """Whether messages before this one are missing, so that a replay helps."""
+        return self._sequence.place(number) is Place.AFTER_A_GAP
+
+    def apply_live(self, number: int, payload: bytes) -> Generator[int]:
         """Takes a message of the publisher's stream, in steps of a few milliseconds.
 
         Yields:
             Events and blocks of the step that was done.
         """
+        self.notice_restart(number)
         if self.misses(number):
             self._forget(f"KV events {self._sequence.expected} to {number - 1} were missed")
         is_new = self._sequence.place(number) is not Place.AGAIN
-        self._sequence.live(number)
+        self._sequence.advance_live(number)
         if is_new:
             yield from self._take_whole(payload)
 
-    def replayed(self, number: int, payload: bytes) -> Generator[int]:
-        """Takes a message of a replay, in their order and as `live` does; a known one is passed over."""
+    def apply_replayed(self, number: int, payload: bytes) -> Generator[int]:
+        """Takes a message of a replay, in steps as `apply_live` does; a known one is passed over."""
         if number < self._sequence.expected:
             return
         if number > self._sequence.expected:
             self._forget(f"its replay begins at {number}, not at {self._sequence.expected}")
-        self._sequence.replayed(number)
+        self._sequence.advance_replayed(number)
         yield from self._take_whole(payload)
 
-    def lose(self) -> None:
+    def evict(self) -> None:
         """All pods together announce more than there is memory for, and this one the most."""
         self._give_up("the pods' KV events tell of more blocks than the picker has memory for")
 
@@ -151,8 +153,8 @@ class PodView:
 
     def _release(self) -> None:
         self._chains.clear()
-        if self._room is not None:
-            self._room.release(self)
+        if self._held_blocks is not None:
+            self._held_blocks.release(self)
 
     def _give_up(self, why: str) -> None:
         self._once(f"{why}; it stays approximate")
@@ -180,8 +182,8 @@ class PodView:
             return
         if self._given_up:
             return  # others' blocks took the room meanwhile
-        if self._room is not None:
-            self._room.hold(self, self._chains.blocks)
+        if self._held_blocks is not None:
+            self._held_blocks.hold(self, self._chains.blocks)
         if not self._given_up and not self.precise and self._is_known():
             yield from self._become_precise()
 
@@ -213,7 +215,7 @@ class PodView:
             self._removed(event, tier)
 
     def _stored(self, event: BlockStored, tier: Tier) -> None:
-        runs = self._chains.stored(event, tier)
+        runs = self._chains.store(event, tier)
         if not event.token_ids and not runs:
             self._once(
                 f"its KV events of the {tier.label} tier do not say what is stored; "
@@ -229,9 +231,9 @@ class PodView:
             self._learn(runs)
 
     def _removed(self, event: BlockRemoved, tier: Tier) -> None:
-        for run in self._chains.removed(event, tier):
+        for run in self._chains.remove(event, tier):
             if self.precise:
-                self._index.removed(self._pod, run.tier, run.hashes)
+                self._index.remove(self._pod, run.tier, run.hashes)
 
     def _clear(self) -> None:
         self._release()
@@ -256,7 +258,7 @@ class PodView:
 
     def _learn(self, runs: Iterable[Run]) -> None:
         for run in runs:
-            self._index.stored(self._pod, run.tier, run.hashes, run.parent)
+            self._index.store(self._pod, run.tier, run.hashes, run.parent)
 
     def _once(self, what: str) -> None:
         """One line for each thing that a pod does, however often it does it."""

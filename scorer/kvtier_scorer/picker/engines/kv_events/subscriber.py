@@ -9,9 +9,9 @@ from kvtier_common.backoff import doubled_s
 from kvtier_scorer.picker.engines.kv_events.chains import PodChains
 from kvtier_scorer.picker.engines.kv_events.held_blocks import HeldBlocks, most_blocks
 from kvtier_scorer.picker.engines.kv_events.pod_view import PodView, TierIndex
-from kvtier_scorer.picker.engines.kv_events.publisher.allowance import BLOCK_BYTES, LARGE_MESSAGES
-from kvtier_scorer.picker.engines.kv_events.publisher.conduct import Conduct, Conducts
 from kvtier_scorer.picker.engines.kv_events.publisher.endpoints import EventEndpoint, EventPorts
+from kvtier_scorer.picker.engines.kv_events.publisher.pod_limits import PodLimits, PodLimitsByAddress
+from kvtier_scorer.picker.engines.kv_events.publisher.rate_limit import BLOCK_BYTES, LARGE_MESSAGES, ByteRate
 from kvtier_scorer.picker.engines.kv_events.publisher.replay import ReplayError, replay
 from kvtier_scorer.picker.engines.kv_events.publisher.steps import in_steps
 from kvtier_scorer.picker.engines.kv_events.publisher.zmtp import ZmtpError, connected
@@ -23,6 +23,7 @@ _RECONNECT_S: Final = 0.2
 _RECONNECT_MAX_S: Final = 5.0
 _NUMBER_BYTES: Final = 8
 _FRAMES: Final = 3
+_RATE: Final = ByteRate()
 
 
 class _EnoughError(Exception):
@@ -36,15 +37,18 @@ class Subscriber:
         index: Learns what the pods hold.
         block_tokens: Tokens of an entry of the index.
         ports: Where pods publish.
+        rate: What each pod may send.
     """
 
-    def __init__(self, index: TierIndex, block_tokens: int, ports: EventPorts) -> None:
+    def __init__(
+        self, index: TierIndex, block_tokens: int, ports: EventPorts, rate: ByteRate = _RATE
+    ) -> None:
         self._index = index
         self._block_tokens = block_tokens
         self._ports = ports
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._views: dict[str, PodView] = {}
-        self._conducts = Conducts(time.monotonic)
+        self._limits_by_address = PodLimitsByAddress(rate, time.monotonic)
         self._room = asyncio.Semaphore(LARGE_MESSAGES)
         self._blocks = HeldBlocks(most_blocks())
         self._replaying = asyncio.Semaphore(_REPLAYS)
@@ -79,7 +83,8 @@ class Subscriber:
         chains = PodChains(self._block_tokens, model)
         view = self._views[address] = PodView(pod, address, self._index, chains, self._blocks)
         task = asyncio.create_task(
-            self._run(address, rank, view, self._conducts.came(address)), name=f"KV events of {address}"
+            self._run(address, rank, view, self._limits_by_address.follow(address)),
+            name=f"KV events of {address}",
         )
         task.add_done_callback(_ended)
         self._tasks[address] = task
@@ -88,22 +93,22 @@ class Subscriber:
         """Ends the subscription to a pod; the index is not called for it any more."""
         if task := self._tasks.pop(address, None):
             task.cancel()
-            self._conducts.left(address)
+            self._limits_by_address.forget(address)
         if view := self._views.pop(address, None):
             view.end()
 
-    async def _run(self, address: str, rank: int, view: PodView, conduct: Conduct) -> None:
+    async def _run(self, address: str, rank: int, view: PodView, limits: PodLimits) -> None:
         """Listens to a pod; leaves it alone for a while, longer each time, where it sends too much."""
         events, replays = self._ports.events(address, rank), self._ports.replay(address, rank)
         failures = 0
         while True:
-            await asyncio.sleep(max(0.0, conduct.again_s - time.monotonic()))
+            await asyncio.sleep(max(0.0, limits.resume_s - time.monotonic()))
             began_s = time.monotonic()
             try:
-                await self._listen(events, replays, view, conduct)
+                await self._listen(events, replays, view, limits)
             except (_EnoughError, ZmtpError) as error:
-                conduct.exceeded(began_s, time.monotonic())
-                if conduct.excesses == 1:
+                limits.on_excess(began_s, time.monotonic())
+                if limits.excesses == 1:
                     _LOG.warning("pod %s: %s; it stays approximate", address, error)
                 view.restart("its KV events are not listened to")
             except (OSError, EOFError):
@@ -112,51 +117,55 @@ class Subscriber:
                 await asyncio.sleep(doubled_s(_RECONNECT_S, _RECONNECT_MAX_S, failures))
 
     async def _listen(
-        self, events: EventEndpoint, replays: EventEndpoint | None, view: PodView, conduct: Conduct
+        self, events: EventEndpoint, replays: EventEndpoint | None, view: PodView, limits: PodLimits
     ) -> None:
         """Listens on one connection until it is lost."""
         async with connected(events.host, events.port, "SUB", self._room) as connection:
             connection.send(b"\x01" + self._ports.topic.encode())
-            await self._replay(replays, view, conduct)
+            await self._replay(replays, view, limits)
             while not view.given_up:
                 async with connection.message() as frames:
-                    _count(conduct, sum(map(len, frames)))
+                    _count(limits, sum(map(len, frames)))
                     if frames:
-                        await self._receive(frames, replays, view, conduct)
+                        await self._receive(frames, replays, view, limits)
                 await asyncio.sleep(0)
             raise _EnoughError("its KV events are of no use")
 
     async def _receive(
-        self, frames: list[bytes], replays: EventEndpoint | None, view: PodView, conduct: Conduct
+        self, frames: list[bytes], replays: EventEndpoint | None, view: PodView, limits: PodLimits
     ) -> None:
         if len(frames) != _FRAMES or len(frames[1]) != _NUMBER_BYTES:
             view.restart("its KV events are not vLLM's")
             return
         number = int.from_bytes(frames[1], "big")
+        view.notice_restart(number)
         if view.misses(number):
-            await self._replay(replays, view, conduct)
-        await in_steps(view.live(number, frames[2]), lambda done: _count(conduct, done * BLOCK_BYTES))
+            await self._replay(replays, view, limits)
+        await in_steps(view.apply_live(number, frames[2]), lambda done: _count(limits, done * BLOCK_BYTES))
 
-    async def _replay(self, endpoint: EventEndpoint | None, view: PodView, conduct: Conduct) -> None:
+    async def _replay(self, endpoint: EventEndpoint | None, view: PodView, limits: PodLimits) -> None:
         """Asks for what was missed, less and less often where that fails, and never without end."""
-        if endpoint is None or not conduct.may_replay(time.monotonic()):
+        now_s = time.monotonic()
+        if endpoint is None or not limits.may_replay(now_s):
             return
+        limits.begin_replay(now_s)
         try:
             async with self._replaying:
-                await replay(endpoint, view.expected, view.replayed)
-            conduct.replayed()
+                await replay(endpoint, view.expected, view.apply_replayed)
+            limits.on_replayed()
         except ReplayError as error:
-            conduct.did_not_replay(time.monotonic())
-            _LOG.log(logging.INFO if conduct.replay_failures == 1 else logging.DEBUG, "%s", error)
+            limits.on_replay_failed(time.monotonic())
+            _LOG.log(logging.INFO if limits.replay_failures == 1 else logging.DEBUG, "%s", error)
 
 
-def _count(conduct: Conduct, size_bytes: int) -> None:
+def _count(limits: PodLimits, size_bytes: int) -> None:
     """Counts what a pod sent.
 
     Raises:
         _EnoughError: It is more than it may send.
     """
-    if not conduct.allowance.take(size_bytes):
+    limits.rate_limiter.consume(size_bytes)
+    if limits.rate_limiter.exceeded:
         raise _EnoughError("it sends more KV events than any engine")
 
 

@@ -96,7 +96,7 @@ class ExtProcService:
             RefusedRequestError: The client gets an answer in place of an endpoint.
         """
         pick = self.scheduler.pick(request, self.clock())
-        self.scheduler.sent(pick)
+        self.scheduler.record_sent(pick)
         self.counters.count_pick(pick, perf_counter() - begun_s)
         if _LOG.isEnabledFor(logging.DEBUG):
             matched = {tier.label: tokens for tier, tokens in pick.matched_tokens.items()}
@@ -141,7 +141,7 @@ class ExtProcService:
         self.counters.count_response(served.status)
         if pick is not None and served.endpoint and served.endpoint != pick.address:
             self.counters.served_elsewhere += 1
-            self.scheduler.served(pick, served.endpoint)
+            self.scheduler.record_served_by(pick, served.endpoint)
 
     def on_protocol_error(self, error: ProtocolError) -> None:
         """A gateway does not keep to the protocol."""

@@ -30,14 +30,14 @@ def test_no_policy_finds_more_than_the_optimum(  # noqa: PLR0913, PLR0917 - what
     gap_s: float,
 ) -> None:
     found, where = timed(given_prompts, gap_s), pool(pods, gpu=gpu, cpu=cpu, disk=disk)
-    outcome = run_policy(policy, found, where)
+    result = run_policy(policy, found, where)
     blocks = blocks_of(found, 16)
     capacity = pods * (gpu + cpu + disk)
     # for the very order in which this policy's requests started, not only for the best of several
-    assert outcome.hit_tokens.sum() <= most_hit_tokens(blocks, outcome.started, capacity)
-    assert outcome.hit_tokens.sum() <= reuse_tokens(blocks)
-    rate = outcome.hit_tokens.sum() / found.prompt_tokens.sum()
-    assert rate <= optimum_hit_rate(blocks, where, [outcome]) <= 1
+    assert result.hit_tokens.sum() <= most_hit_tokens(blocks, result.started, capacity)
+    assert result.hit_tokens.sum() <= reuse_tokens(blocks)
+    rate = result.hit_tokens.sum() / found.prompt_tokens.sum()
+    assert rate <= optimum_hit_rate(blocks, where, [result]) <= 1
 
 
 @given(st.lists(st.integers(0, 4), min_size=1, max_size=9), st.integers(1, 4))

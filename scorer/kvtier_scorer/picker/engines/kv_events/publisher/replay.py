@@ -4,8 +4,8 @@ import asyncio
 from collections.abc import Callable, Generator
 from typing import Final
 
-from kvtier_scorer.picker.engines.kv_events.publisher.allowance import MOST_REPLAY_BYTES, MOST_REPLAYED
 from kvtier_scorer.picker.engines.kv_events.publisher.endpoints import EventEndpoint
+from kvtier_scorer.picker.engines.kv_events.publisher.rate_limit import MOST_REPLAY_BYTES, MOST_REPLAYED
 from kvtier_scorer.picker.engines.kv_events.publisher.steps import in_steps
 from kvtier_scorer.picker.engines.kv_events.publisher.zmtp import Connection, ZmtpError, connected
 

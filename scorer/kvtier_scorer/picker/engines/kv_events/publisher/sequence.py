@@ -32,12 +32,12 @@ class Sequence:
             return Place.AGAIN  # a replay brought it already
         return Place.NEXT if number == self.expected else Place.AFTER_A_GAP
 
-    def live(self, number: int) -> None:
+    def advance_live(self, number: int) -> None:
         """A message of the stream was taken."""
         self._last_live = number
         self.expected = max(self.expected, number + 1)
 
-    def replayed(self, number: int) -> None:
+    def advance_replayed(self, number: int) -> None:
         """A message of a replay was taken."""
         self.expected = number + 1
 

@@ -10,9 +10,10 @@ import socket
 import struct
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from typing import Final
 
-from kvtier_scorer.picker.engines.kv_events.publisher.allowance import MOST_MESSAGE_BYTES
+from kvtier_scorer.picker.engines.kv_events.publisher.rate_limit import MOST_MESSAGE_BYTES
 
 _MORE: Final = 1
 _LONG: Final = 2
@@ -36,10 +37,6 @@ _SMALL_BYTES: Final = 64 << 10
 _RECEIVE_BYTES: Final = 128 << 10
 """The kernel's buffer of a connection: it counts as the picker's memory, and would grow to 6 MiB."""
 _HANDSHAKE_S: Final = 5.0
-_MESSAGE_S: Final = 10.0
-"""For a message that began to come."""
-_LARGE_S: Final = 4.0
-"""For the rest of one that has room, since others wait for it: 1 MiB a second."""
 _MOST_COMMAND_BYTES: Final = 1 << 10
 """Of a command: ZMTP's own have a name and a few bytes."""
 _SHORT_BYTES: Final = 255
@@ -51,6 +48,22 @@ class ZmtpError(Exception):
     """The peer speaks something else, or sends more than it may; the message says which, in one line."""
 
 
+@dataclass(frozen=True, slots=True)
+class MessageTimeouts:
+    """How long one message may take.
+
+    Attributes:
+        message_s: From its first byte on.
+        large_s: From where it has room as a large one, since others wait for that: 1 MiB a second.
+    """
+
+    message_s: float = 10.0
+    large_s: float = 4.0
+
+
+DEFAULT_TIMEOUTS: Final = MessageTimeouts()
+
+
 class Connection:
     """What one peer sends.
 
@@ -58,14 +71,20 @@ class Connection:
         reader: Of its connection, greeted already.
         writer: Of the same.
         room: Messages of more than 64 KiB that may be held at a time, of all peers together.
+        timeouts: How long one message may take.
     """
 
     def __init__(
-        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, room: asyncio.Semaphore
+        self,
+        reader: asyncio.StreamReader,
+        writer: asyncio.StreamWriter,
+        room: asyncio.Semaphore,
+        timeouts: MessageTimeouts = DEFAULT_TIMEOUTS,
     ) -> None:
         self._reader = reader
         self._writer = writer
         self._room = room
+        self._timeouts = timeouts
 
     def send(self, *frames: bytes) -> None:
         """Sends a message of a few frames."""
@@ -92,7 +111,7 @@ class Connection:
         left_bytes = MOST_MESSAGE_BYTES
         try:
             flags = (await self._reader.readexactly(1))[0]
-            until_s = self._in(_MESSAGE_S)
+            until_s = self._in(self._timeouts.message_s)
             while True:
                 size = int.from_bytes(await self._read(8 if flags & _LONG else 1, until_s), "big")
                 left_bytes -= size
@@ -102,7 +121,7 @@ class Connection:
                     raise ZmtpError("a command of its KV events is longer than any, or within a message")
                 if MOST_MESSAGE_BYTES - left_bytes > _SMALL_BYTES and not has_room:
                     has_room = await self._room.acquire()
-                    until_s = self._in(_LARGE_S)
+                    until_s = self._in(self._timeouts.large_s)
                 frame = await self._read(size, until_s)
                 if flags & _COMMAND:
                     self._answer(frame)
@@ -138,7 +157,9 @@ class Connection:
 
 
 @asynccontextmanager
-async def connected(host: str, port: int, kind: str, room: asyncio.Semaphore) -> AsyncIterator[Connection]:
+async def connected(
+    host: str, port: int, kind: str, room: asyncio.Semaphore, timeouts: MessageTimeouts = DEFAULT_TIMEOUTS
+) -> AsyncIterator[Connection]:
     """A connection to a socket that is bound there.
 
     Args:
@@ -146,6 +167,7 @@ async def connected(host: str, port: int, kind: str, room: asyncio.Semaphore) ->
         port: Its port.
         kind: What kind of socket this is: "SUB", "DEALER".
         room: As for `Connection`.
+        timeouts: As for `Connection`.
 
     Raises:
         ZmtpError: What answers there is no such socket.
@@ -158,7 +180,7 @@ async def connected(host: str, port: int, kind: str, room: asyncio.Semaphore) ->
         async with asyncio.timeout(_HANDSHAKE_S):
             writer.write(_GREETING + _ready(kind))
             await greeted(reader)
-        yield Connection(reader, writer, room)
+        yield Connection(reader, writer, room, timeouts)
     finally:
         writer.transport.abort()
 

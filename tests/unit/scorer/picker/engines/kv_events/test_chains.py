@@ -40,13 +40,13 @@ def store(
     **more: object,
 ) -> tuple[Run, ...]:
     event = stored(hashes, tokens, parent) | more
-    return chains.stored(msgspec.msgpack.decode(msgspec.msgpack.encode(event), type=BlockStored), tier)
+    return chains.store(msgspec.msgpack.decode(msgspec.msgpack.encode(event), type=BlockStored), tier)
 
 
 def remove(
     chains: PodChains, hashes: Sequence[bytes | int], tier: Tier = Tier.GPU, **more: object
 ) -> tuple[Run, ...]:
-    return chains.removed(msgspec.convert(removed(hashes) | more, BlockRemoved), tier)
+    return chains.remove(msgspec.convert(removed(hashes) | more, BlockRemoved), tier)
 
 
 FOUR = [name(each) for each in range(4)]

@@ -30,13 +30,13 @@ class Pod:
         self.number = self.index.add_pod(dict.fromkeys(Tier, blocks))
         self.view = PodView(self.number, "10.0.0.7:8000", self.index, PodChains(16, "m"), room)
 
-    def live(self, number: int, payload: bytes) -> None:
+    def apply_live(self, number: int, payload: bytes) -> None:
         """A whole message."""
-        list(self.view.live(number, payload))
+        list(self.view.apply_live(number, payload))
 
-    def replayed(self, number: int, payload: bytes) -> None:
+    def apply_replayed(self, number: int, payload: bytes) -> None:
         """A whole message of a replay."""
-        list(self.view.replayed(number, payload))
+        list(self.view.apply_replayed(number, payload))
 
     @property
     def held(self) -> list[int]:
@@ -51,95 +51,95 @@ def pod() -> Pod:
 
 
 def test_a_pod_is_approximate_until_its_events_tell_what_it_holds(pod: Pod) -> None:
-    pod.index.sent(pod.number, HASHES[:1])
+    pod.index.assume_stored(pod.number, HASHES[:1])
     assert (pod.view.precise, pod.held) == (False, [1, 1, 1])
-    pod.live(0, STORED)
+    pod.apply_live(0, STORED)
     assert (pod.view.precise, pod.held) == (True, [4, 0, 0])
-    pod.index.sent(pod.number, HASHES)
+    pod.index.assume_stored(pod.number, HASHES)
     assert pod.held == [4, 0, 0], "what is sent there is not guessed at any more"
-    pod.live(1, REMOVED)
+    pod.apply_live(1, REMOVED)
     assert pod.held == [2, 0, 0]
 
 
 @pytest.mark.parametrize(("medium", "held"), [("CPU", [2, 4, 0]), ("STORAGE", [2, 0, 4]), (None, [2, 0, 0])])
 def test_mediums_are_tiers(pod: Pod, medium: str | None, held: list[int]) -> None:
-    pod.live(0, STORED)
-    pod.live(1, batch(stored(FOUR, (), medium=medium)))
-    pod.live(2, REMOVED)
+    pod.apply_live(0, STORED)
+    pod.apply_live(1, batch(stored(FOUR, (), medium=medium)))
+    pod.apply_live(2, REMOVED)
     if medium is None:
-        pod.live(3, REMOVED)
+        pod.apply_live(3, REMOVED)
     assert pod.held == held
 
 
 def test_a_gap_makes_it_approximate_until_a_reset(pod: Pod, caplog: pytest.LogCaptureFixture) -> None:
-    pod.live(0, STORED)
-    pod.live(2, STORED)
+    pod.apply_live(0, STORED)
+    pod.apply_live(2, STORED)
     assert (pod.view.precise, pod.held) == (False, [0, 0, 0])
     assert "KV events 1 to 1 were missed" in caplog.text
-    pod.index.sent(pod.number, HASHES)
+    pod.index.assume_stored(pod.number, HASHES)
     assert pod.held == [4, 4, 4]
-    pod.live(3, batch(CLEARED))
+    pod.apply_live(3, batch(CLEARED))
     assert (pod.view.precise, pod.held) == (True, [0, 0, 0])
-    pod.live(4, STORED)
+    pod.apply_live(4, STORED)
     assert pod.held == [4, 0, 0]
 
 
 def test_a_replay_closes_a_gap(pod: Pod) -> None:
-    pod.live(0, STORED)
+    pod.apply_live(0, STORED)
     assert pod.view.misses(3)
     assert pod.view.expected == 1
     for number, payload in enumerate([STORED, REMOVED, batch(), batch(), batch()]):
-        pod.replayed(number, payload)
-    pod.live(3, batch(CLEARED))
+        pod.apply_replayed(number, payload)
+    pod.apply_live(3, batch(CLEARED))
     assert not pod.view.misses(4)
-    pod.live(4, batch(CLEARED))
+    pod.apply_live(4, batch(CLEARED))
     assert (pod.view.precise, pod.held) == (True, [2, 0, 0]), "what a replay brought is not taken twice"
-    pod.live(5, batch(CLEARED))
+    pod.apply_live(5, batch(CLEARED))
     assert pod.held == [0, 0, 0]
 
 
 def test_a_replay_that_begins_too_late_does_not(pod: Pod) -> None:
-    pod.live(0, STORED)
+    pod.apply_live(0, STORED)
     assert pod.view.misses(9)
-    pod.replayed(7, REMOVED)
-    pod.replayed(8, batch())
-    pod.live(9, batch())
+    pod.apply_replayed(7, REMOVED)
+    pod.apply_replayed(8, batch())
+    pod.apply_live(9, batch())
     assert not pod.view.precise
 
 
 def test_a_publisher_that_begins_anew_holds_what_it_says_since(pod: Pod) -> None:
-    pod.live(0, STORED)
-    pod.live(1, batch())
-    pod.live(0, batch())
+    pod.apply_live(0, STORED)
+    pod.apply_live(1, batch())
+    pod.apply_live(0, batch())
     assert (pod.view.precise, pod.held) == (True, [0, 0, 0])
-    pod.live(1, STORED)
+    pod.apply_live(1, STORED)
     assert pod.held == [4, 0, 0]
 
 
 def test_a_new_publisher_whose_beginning_was_missed_is_approximate(pod: Pod) -> None:
-    pod.live(0, STORED)
-    pod.live(5, batch())
+    pod.apply_live(0, STORED)
+    pod.apply_live(5, batch())
     assert pod.view.misses(3)
     assert pod.view.expected == 0, "all of the new one's events are asked for"
-    pod.live(3, STORED)
+    pod.apply_live(3, STORED)
     assert not pod.view.precise
 
 
 def test_after_a_lost_connection_the_next_number_in_line_is_not_trusted(pod: Pod) -> None:
-    pod.live(0, STORED)
+    pod.apply_live(0, STORED)
     pod.view.restart("the connection was lost")
     assert pod.held == [0, 0, 0]
     assert pod.view.misses(1)
-    pod.live(1, STORED)
+    pod.apply_live(1, STORED)
     assert not pod.view.precise
 
 
 def test_a_pod_is_known_again_once_its_tiers_were_filled_anew() -> None:
     pod = Pod(blocks=8)
-    pod.live(5, STORED)
+    pod.apply_live(5, STORED)
     assert not pod.view.precise
     more = [name(each) for each in range(4, 8)]
-    pod.live(6, batch(stored(more, range(64, 128), FOUR[3])))
+    pod.apply_live(6, batch(stored(more, range(64, 128), FOUR[3])))
     assert (pod.view.precise, pod.held) == (True, [4, 0, 0])
 
 
@@ -154,32 +154,32 @@ def test_a_pod_is_known_again_once_its_tiers_were_filled_anew() -> None:
 def test_what_cannot_be_understood_makes_it_approximate_with_one_line(
     pod: Pod, payload: bytes, line: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    pod.live(0, STORED)
+    pod.apply_live(0, STORED)
     for number in range(1, 50):
-        pod.live(number, payload)
+        pod.apply_live(number, payload)
     assert (pod.view.precise, pod.held) == (False, [0, 0, 0])
     assert sum(line in record.getMessage() for record in caplog.records) <= 2
 
 
 def test_a_pod_is_known_again_after_a_reset_that_follows_a_malformed_event(pod: Pod) -> None:
-    pod.live(0, b"\xc1")
-    pod.live(1, STORED)
+    pod.apply_live(0, b"\xc1")
+    pod.apply_live(1, STORED)
     assert not pod.view.precise
-    pod.live(2, batch(CLEARED))
+    pod.apply_live(2, batch(CLEARED))
     assert pod.view.precise
 
 
 def test_events_that_do_not_say_what_is_stored_are_told_of_with_what_to_set(
     pod: Pod, caplog: pytest.LogCaptureFixture
 ) -> None:
-    pod.live(0, batch(stored(FOUR, (), medium="CPU"), stored(FOUR, (), medium="CPU")))
+    pod.apply_live(0, batch(stored(FOUR, (), medium="CPU"), stored(FOUR, (), medium="CPU")))
     assert caplog.text.count("self_describing_kv_events") == 1
 
 
 def test_a_pod_that_announces_more_than_it_can_hold_is_not_believed(pod: Pod) -> None:
     for number in range(70):
         names = [name(number * 1000 + each) for each in range(1000)]
-        pod.live(number, batch(stored(names, [number] * 16_000)))
+        pod.apply_live(number, batch(stored(names, [number] * 16_000)))
     assert not pod.view.precise
 
 
@@ -203,7 +203,7 @@ def test_whatever_comes_the_pod_is_precise_or_holds_nothing_of_the_events(
     try:
         pod = Pod()
         for number, payload in messages:
-            pod.live(number, payload)
+            pod.apply_live(number, payload)
             assert pod.view.precise or pod.held == [0, 0, 0]
     finally:
         logging.disable(logging.NOTSET)
@@ -212,21 +212,21 @@ def test_whatever_comes_the_pod_is_precise_or_holds_nothing_of_the_events(
 def test_where_all_pods_hold_too_much_the_one_with_the_most_lets_go(caplog: pytest.LogCaptureFixture) -> None:
     room = HeldBlocks(5)
     large, small = Pod(room=room), Pod(room=room)
-    large.live(0, STORED)
-    small.live(0, batch(stored(FOUR[:1], TOKENS.tolist()[:16])))
+    large.apply_live(0, STORED)
+    small.apply_live(0, batch(stored(FOUR[:1], TOKENS.tolist()[:16])))
     assert (large.view.precise, small.view.precise) == (True, True)
-    small.live(1, batch(stored(FOUR[1:2], TOKENS.tolist()[16:32], parent=FOUR[0])))
+    small.apply_live(1, batch(stored(FOUR[1:2], TOKENS.tolist()[16:32], parent=FOUR[0])))
     assert (large.view.precise, large.view.given_up, large.held) == (False, True, [0, 0, 0])
     assert (small.view.precise, small.held) == (True, [2, 0, 0])
     assert caplog.text.count("more blocks than the picker has memory for") == 1
     large.view.restart("again")
-    large.live(0, batch(stored(FOUR[:3], TOKENS.tolist()[:48])))
+    large.apply_live(0, batch(stored(FOUR[:3], TOKENS.tolist()[:48])))
     small.view.end()
-    large.live(1, batch(stored(FOUR[3:], TOKENS.tolist()[48:], parent=FOUR[2])))
+    large.apply_live(1, batch(stored(FOUR[3:], TOKENS.tolist()[48:], parent=FOUR[2])))
     assert large.held == [4, 0, 0]
 
 
 def test_the_one_that_passes_the_bound_may_be_the_one_that_loses() -> None:
     pod = Pod(room=HeldBlocks(3))
-    pod.live(0, STORED)
+    pod.apply_live(0, STORED)
     assert (pod.view.precise, pod.view.given_up, pod.held) == (False, True, [0, 0, 0])

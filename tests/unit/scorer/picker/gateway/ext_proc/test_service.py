@@ -38,7 +38,7 @@ class Picks:
             raise self.fault
         return Pick("10.0.0.7:8000", "pod", 0, np.empty(0, np.uint64), 1, {}, 1.0)
 
-    def sent(self, pick: Pick) -> None:
+    def record_sent(self, pick: Pick) -> None:
         pass
 
 

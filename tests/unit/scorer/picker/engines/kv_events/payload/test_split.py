@@ -19,12 +19,12 @@ IMAGE = [None] * (len(NAMES) - 2) + [[msgspec.Raw(msgspec.msgpack.encode(["image
 def test_parts_of_what_is_stored_and_removed_come_to_the_whole(keys: list[list[msgspec.Raw] | None]) -> None:
     event = msgspec.structs.replace(STORED, extra_keys=keys)
     whole, cut = PodChains(16, "m"), PodChains(16, "m")
-    expected = [each for run in whole.stored(event, Tier.GPU) for each in run.hashes.tolist()]
+    expected = [each for run in whole.store(event, Tier.GPU) for each in run.hashes.tolist()]
     told: list[int] = []
     for part in parts(event):
         assert isinstance(part, BlockStored)
         assert len(part.block_hashes) <= PART_BLOCKS
-        told += [each for run in cut.stored(part, Tier.GPU) for each in run.hashes.tolist()]
+        told += [each for run in cut.store(part, Tier.GPU) for each in run.hashes.tolist()]
     assert told == expected
     assert cut._held == whole._held
     removed = [each for each in parts(BlockRemoved(list(NAMES))) if isinstance(each, BlockRemoved)]

@@ -15,7 +15,7 @@ from kvtier_scorer.scorers.columns import Columns
 
 
 @dataclass(frozen=True, slots=True)
-class Weighed:
+class ScoredCandidates:
     """The candidates of one request; every array has one place for each, in the order of `numbers`.
 
     Attributes:
@@ -46,7 +46,7 @@ class Weighed:
         return {tier: int(blocks[tier, place]) * prefix.block_tokens for tier in prefix.entries}
 
 
-def fresh(
+def fresh_readings(
     settings: PickerSettings, table: PodTable, numbers: NDArray[np.int32], now_s: float
 ) -> NDArray[np.bool_]:
     """Which pods' last reading is recent enough to say something."""
@@ -56,29 +56,29 @@ def fresh(
 def stale_pods(settings: PickerSettings, table: PodTable, now_s: float) -> int:
     """How many pods' last reading says nothing any more."""
     numbers = table.candidates(None)
-    return int(len(numbers) - fresh(settings, table, numbers, now_s).sum())
+    return int(len(numbers) - fresh_readings(settings, table, numbers, now_s).sum())
 
 
-def weigh(
+def score_candidates(
     settings: PickerSettings,
     table: PodTable,
     numbers: NDArray[np.int32],
     hashes: NDArray[np.uint64],
     now_s: float,
-) -> Weighed:
+) -> ScoredCandidates:
     """Score the pods of `numbers`, of which there is at least one.
 
     A pod whose reading is stale scores nothing for its load, as if it were the fullest, and keeps what its
     prefix gives: readings also stop where an engine is only busy. Where every reading is stale the last ones
     are better than none, and the pods are still told apart by what was sent to them since.
     """
-    told = fresh(settings, table, numbers, now_s)
+    told = fresh_readings(settings, table, numbers, now_s)
     none_silent = bool(told.all()) or not told.any()
     columns = Columns(
         queue_depth=table.queue_depth.take(numbers),
         picked=table.picked(numbers, now_s, settings.metrics.staleness_s),
         kv_cache_utilization=table.kv_cache_utilization.take(numbers),
-        silent=None if none_silent else ~told,
+        stale=None if none_silent else ~told,
         matched_blocks=(
             table.index.match(hashes, numbers)
             if len(hashes)
@@ -92,4 +92,4 @@ def weigh(
     totals = first.weight * scores[first.kind]
     for scorer in others:
         totals += scorer.weight * scores[scorer.kind]
-    return Weighed(numbers, columns, scores, totals, preferred(settings.affinity, columns, scores))
+    return ScoredCandidates(numbers, columns, scores, totals, preferred(settings.affinity, columns, scores))

@@ -12,7 +12,7 @@ from kvtier_scorer.simulate.traces.trace import Trace
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class SimulationResult:
     """Arrays with one element a request.
 
     Attributes:

@@ -1,6 +1,6 @@
 from tests.unit.scorer.scheduling.pool import Pool, address
 
-from kvtier_scorer.scheduling.weighing import fresh, stale_pods
+from kvtier_scorer.scheduling.scoring import fresh_readings, stale_pods
 
 
 def test_pods_are_stale_from_their_first_moment_until_a_reading_and_again_after_it_aged() -> None:
@@ -28,4 +28,4 @@ def test_fresh_is_said_of_the_pods_asked_for_in_their_order() -> None:
     pool.read(1)
     pool.read(3)
     numbers = pool.table.candidates([address(1), address(2), address(3)])
-    assert fresh(pool.settings, pool.table, numbers, 0.0).tolist() == [True, False, True]
+    assert fresh_readings(pool.settings, pool.table, numbers, 0.0).tolist() == [True, False, True]

@@ -5,19 +5,23 @@ import pytest
 from tests.unit.scorer.picker.engines.kv_events.wire import batch, name, stored
 
 from kvtier_scorer.picker.engines.kv_events.payload.events import MalformedEventsError, decode
-from kvtier_scorer.picker.engines.kv_events.publisher.allowance import Allowance, wait_s
+from kvtier_scorer.picker.engines.kv_events.publisher.rate_limit import ByteRate, ByteRateLimiter, wait_s
 
 MIB = 1 << 20
 
 
-def test_an_allowance_fills_up_again() -> None:
+def test_a_bucket_fills_up_again() -> None:
     now_s = 0.0
-    allowance = Allowance(lambda: now_s)
-    assert all(allowance.take(MIB) for _ in range(64))
-    assert not allowance.take(MIB)
+    limiter = ByteRateLimiter(ByteRate(64 * MIB, 4 * MIB), lambda: now_s)
+    limiter.consume(64 * MIB)
+    assert not limiter.exceeded
+    limiter.consume(MIB)
+    assert limiter.exceeded
     now_s = 3600.0
-    assert allowance.take(64 * MIB)
-    assert not allowance.take(1)
+    limiter.consume(64 * MIB)
+    assert not limiter.exceeded
+    limiter.consume(1)
+    assert limiter.exceeded
 
 
 def test_waits_double_up_to_five_minutes() -> None:
