@@ -14,8 +14,8 @@ class Columns:
         queue_depth: Requests waiting in the engine, at its last reading (int64).
         picked: Requests sent there since that reading (int64).
         kv_cache_utilization: Used share of the device cache, 0 to 1, at the last reading (float64).
-        silent: Whether the reading says nothing (bool); None where all of them count, which is also so where
-            none is fresh and the last ones are taken as true.
+        stale: Whether the reading is too old to count (bool); None where all of them count, which is also so
+            where none is fresh and the last ones are taken as true.
         matched_blocks: Blocks of the prompt, contiguous from the first, that each tier holds; a row for each
             `Tier` (int32).
         total_blocks: Full blocks of the prompt that were looked at.

@@ -27,7 +27,7 @@ def columns(
 
 
 @pytest.mark.parametrize(
-    ("gpu", "cpu", "depths", "picked", "silent", "expected"),
+    ("gpu", "cpu", "depths", "picked", "stale", "expected"),
     [
         ([10, 0, 0], [0, 0, 0], [0, 0, 0], [0, 0, 0], None, [True, False, False]),
         ([0, 0, 0], [0, 9, 0], [4, 4, 4], [0, 0, 0], None, [False, True, False]),
@@ -44,7 +44,7 @@ def columns(
     ids=[
         "on the device", "in CPU memory", "too little", "just enough", "nearly as much",
         "a little more to do", "too much to do", "too much sent", "all are full", "another has it too",
-        "silent",
+        "stale",
     ],
 )  # fmt: skip
 def test_who_comes_first(  # noqa: PLR0913, PLR0917 - a table

@@ -119,6 +119,7 @@ def test_a_publisher_that_begins_anew_holds_what_it_says_since(pod: Pod) -> None
 def test_a_new_publisher_whose_beginning_was_missed_is_approximate(pod: Pod) -> None:
     pod.apply_live(0, STORED)
     pod.apply_live(5, batch())
+    pod.view.notice_restart(3)
     assert pod.view.misses(3)
     assert pod.view.expected == 0, "all of the new one's events are asked for"
     pod.apply_live(3, STORED)
