@@ -1,11 +1,18 @@
 """The KVCacheTier resource itself."""
 
 import re
-from enum import StrEnum
 from typing import Any, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from kvtier_operator.api.backend import (
+    BOUNDING_WRITES,
+    DEFAULT_BACKEND,
+    SPREADING_DISK,
+    Backend,
+    cel_one_of,
+    one_of,
+)
 from kvtier_operator.api.base import ApiModel, rule
 from kvtier_operator.api.engine import EngineSpec
 from kvtier_operator.api.formats.dns_names import LABEL_PATTERN, SUBDOMAIN_PATTERN
@@ -21,15 +28,6 @@ KIND: Final = "KVCacheTier"
 MAX_NAME_LENGTH: Final = 48
 NAME_PATTERN: Final = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?")
 NAME_MESSAGE: Final = "metadata.name must be a DNS label (a-z, 0-9, -, a letter first) of at most 48 characters: Services carry it"
-
-
-class Backend(StrEnum):
-    """Who moves KV blocks between the device and the tiers."""
-
-    KVTIER = "KVTier"
-    NATIVE = "Native"
-    LMCACHE = "LMCache"
-    LMCACHE_MP = "LMCacheMP"
 
 
 class ImagePullSecret(ApiModel):
@@ -61,8 +59,8 @@ class Spec(ApiModel):
     model: ModelSpec = Field(description="The model that the engines serve.")
     replicas: int = Field(1, description="Engine pods.", ge=0, le=10000)
     backend: Backend = Field(
-        Backend.KVTIER,
-        description="Who moves KV blocks: KVTier (kvtier's own connector), Native (vLLM's), LMCache (in the engine) or LMCacheMP (a server beside it).",
+        DEFAULT_BACKEND,
+        description=f"Who moves KV blocks: {one_of(f'{each} ({each.what})' for each in Backend)}.",
     )
     engine: EngineSpec = Field(default_factory=EngineSpec, description="How vLLM runs.")
     tiers: Tiers = Field(description="Where the prefix cache goes beyond the device.")
@@ -76,23 +74,23 @@ class Spec(ApiModel):
     observability: Observability = Field(default_factory=Observability, description="Monitoring objects.")
 
     @rule(
-        "!has(self.tiers.disk) || !has(self.tiers.disk.extraVolumes) || self.tiers.disk.extraVolumes.size() == 0 || self.backend == 'LMCache'",
-        "only backend LMCache spreads a disk tier over several volumes; remove extraVolumes",
+        f"!has(self.tiers.disk) || !has(self.tiers.disk.extraVolumes) || self.tiers.disk.extraVolumes.size() == 0 || {cel_one_of(SPREADING_DISK)}",
+        f"only backend {one_of(SPREADING_DISK)} spreads a disk tier over several volumes; remove extraVolumes",
         field=".tiers.disk.extraVolumes",
     )
-    def one_volume_unless_lmcache(self) -> bool:
+    def one_volume_unless_spread(self) -> bool:
         """The other backends keep one folder."""
-        return self.tiers.disk is None or not self.tiers.disk.extra_volumes or self.backend is Backend.LMCACHE
+        return self.tiers.disk is None or not self.tiers.disk.extra_volumes or self.backend in SPREADING_DISK
 
     @rule(
-        "!has(self.tiers.disk) || !has(self.tiers.disk.writesPerHour) || self.backend == 'KVTier'",
-        "only backend KVTier bounds what is written to a disk tier; remove writesPerHour",
+        f"!has(self.tiers.disk) || !has(self.tiers.disk.writesPerHour) || {cel_one_of(BOUNDING_WRITES)}",
+        f"only backend {one_of(BOUNDING_WRITES)} bounds what is written to a disk tier; remove writesPerHour",
         field=".tiers.disk.writesPerHour",
     )
-    def writes_bounded_by_kvtier_alone(self) -> bool:
+    def writes_bounded_where_they_can_be(self) -> bool:
         """The other backends have no such setting, and a bound that nobody keeps wears a drive out."""
         disk = self.tiers.disk
-        return disk is None or disk.writes_per_hour is None or self.backend is Backend.KVTIER
+        return disk is None or disk.writes_per_hour is None or self.backend in BOUNDING_WRITES
 
 
 class Metadata(BaseModel):

@@ -4,6 +4,7 @@ from enum import StrEnum
 
 from pydantic import ConfigDict, Field
 
+from kvtier_operator.api.backend import TELLING_OF_TIERS, one_of
 from kvtier_operator.api.base import ApiModel
 
 
@@ -33,12 +34,12 @@ class TierStatus(StatusModel):
     )
     pinned_bytes: int | None = Field(
         None,
-        description="Bytes locked in memory, on a GPU page-locked for DMA, as an engine says. CPU tier of KVTier.",
+        description=f"Bytes locked in memory, on a GPU page-locked for DMA, as an engine says. CPU tier of {one_of(TELLING_OF_TIERS)}.",
         json_schema_extra={"format": "int64"},
     )
     pays: bool | None = Field(
         None,
-        description="Whether reading is sooner than computing again, as an engine has measured. Disk tier of KVTier.",
+        description=f"Whether reading is sooner than computing again, as an engine has measured. Disk tier of {one_of(TELLING_OF_TIERS)}.",
     )
 
 

@@ -5,6 +5,7 @@ from typing import Annotated
 
 from pydantic import BeforeValidator, Field
 
+from kvtier_operator.api.backend import BOUNDING_WRITES, SPREADING_DISK, one_of
 from kvtier_operator.api.base import ApiModel, rule
 from kvtier_operator.api.formats.quantity import ByteBound, ByteQuantity
 from kvtier_operator.api.volume import Volume
@@ -96,7 +97,7 @@ class DiskTier(ApiModel):
     volume: Volume = Field(description="Where this tier lives.")
     extra_volumes: list[Volume] = Field(
         default_factory=list,
-        description="Further volumes of the same tier, one a disk; the capacity is split evenly. Only backend LMCache spreads over several.",
+        description=f"Further volumes of the same tier, one a disk; the capacity is split evenly. Only backend {one_of(SPREADING_DISK)} spreads over several.",
         max_length=16,
         json_schema_extra={"x-kubernetes-list-type": "atomic"},
     )
@@ -107,7 +108,7 @@ class DiskTier(ApiModel):
     )
     writes_per_hour: ByteBound | None = Field(
         None,
-        description="Bound on what is written within an hour, per engine pod, all ranks together, for the drive's wear; none when empty. What it keeps out stays in memory alone. Only backend KVTier has one.",
+        description=f"Bound on what is written within an hour, per engine pod, all ranks together, for the drive's wear; none when empty. What it keeps out stays in memory alone. Only backend {one_of(BOUNDING_WRITES)} has one.",
     )
 
 

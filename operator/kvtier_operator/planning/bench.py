@@ -2,7 +2,8 @@
 
 from dataclasses import dataclass, replace
 
-from kvtier_operator.api.resource import Backend, KVCacheTier
+from kvtier_operator.api.backend import Backend
+from kvtier_operator.api.resource import KVCacheTier
 from kvtier_operator.planning.budget_plan import Budget
 from kvtier_operator.planning.plan import Plan
 from kvtier_operator.planning.pod.storage import EPHEMERAL_STORAGE, storage_bytes, without_weights

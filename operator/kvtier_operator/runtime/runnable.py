@@ -8,8 +8,9 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Final, Self
 
+from kvtier_operator.api.backend import Backend
 from kvtier_operator.api.engine import Device
-from kvtier_operator.api.resource import Backend, Spec
+from kvtier_operator.api.resource import Spec
 from kvtier_operator.extras import how_to_install
 
 _GIB: Final = 1024**3

@@ -3,7 +3,8 @@
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from kvtier_operator.api.resource import Backend, Spec
+from kvtier_operator.api.backend import Backend
+from kvtier_operator.api.resource import Spec
 from kvtier_operator.planning.backends.backend_plan import BackendPlan
 from kvtier_operator.planning.backends.kvtier import plan_kvtier
 from kvtier_operator.planning.backends.lmcache import lmcache_scratch_dirs, plan_lmcache

@@ -4,8 +4,9 @@ import math
 from dataclasses import dataclass
 from typing import Final
 
+from kvtier_operator.api.backend import Backend
 from kvtier_operator.api.engine import Device, KVCacheDtype
-from kvtier_operator.api.resource import Backend, Spec
+from kvtier_operator.api.resource import Spec
 from kvtier_operator.errors import InvalidInputError, Problem
 from kvtier_operator.planning.kv_cache.cell import packs_keys_and_values
 from kvtier_operator.planning.kv_cache.groups import KVGroup, KVGroups, LayerPages, get_kv_cache_groups

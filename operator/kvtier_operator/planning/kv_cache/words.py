@@ -3,7 +3,8 @@
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from kvtier_operator.api.resource import Backend, Spec
+from kvtier_operator.api.backend import Backend
+from kvtier_operator.api.resource import Spec
 from kvtier_operator.planning.arguments.speculation import DROPS_LAST_BLOCK, speculation
 from kvtier_operator.planning.kv_cache.block_tokens import Architecture
 from kvtier_operator.planning.kv_cache.split import Split

@@ -1,6 +1,7 @@
 """What the doctor checks in the engine's pod before vLLM starts."""
 
-from kvtier_operator.api.resource import Backend, Spec
+from kvtier_operator.api.backend import Backend
+from kvtier_operator.api.resource import Spec
 from kvtier_operator.api.tiers import Policy
 from kvtier_operator.planning.backends.pages import preferred_pages
 from kvtier_operator.planning.budget_plan import Budget

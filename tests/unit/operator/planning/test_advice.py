@@ -10,9 +10,10 @@ from hypothesis import given, settings
 from tests.cases.generated import FIELDS, resources
 from tests.cases.nodes import GIB, node
 
+from kvtier_operator.api.backend import BOUNDING_WRITES, SPREADING_DISK, Backend
 from kvtier_operator.api.engine import Device
 from kvtier_operator.api.parse import parse_resource
-from kvtier_operator.api.resource import Backend, KVCacheTier
+from kvtier_operator.api.resource import KVCacheTier
 from kvtier_operator.errors import InvalidInputError
 from kvtier_operator.planning.nodes.fit import nodes_fit
 from kvtier_operator.planning.observed import Machine, Observed
@@ -200,8 +201,8 @@ def _means_nothing(path: str, document: dict[str, Any]) -> bool:
     if path in {"spec.engine.gpuMemory", "spec.engine.gpuMemoryUtilization"}:
         return device == Device.CPU
     if path == "spec.tiers.disk.writesPerHour":
-        return backend not in {None, Backend.KVTIER}
-    return path == "spec.tiers.disk.extraVolumes" and backend != Backend.LMCACHE
+        return backend not in {None, *BOUNDING_WRITES}
+    return path == "spec.tiers.disk.extraVolumes" and backend not in SPREADING_DISK
 
 
 def _value(document: dict[str, Any], path: str) -> object:

@@ -3,7 +3,7 @@
 import math
 from typing import Final
 
-from kvtier_operator.api.resource import Backend
+from kvtier_operator.api.backend import Backend
 from kvtier_operator.planning.arguments.extra_args import FIELD, is_on, place_of, value_of
 from kvtier_operator.planning.checks.cache.hybrid_manager import OFF
 from kvtier_operator.planning.checks.check import CheckInput, Verdicts

@@ -3,7 +3,7 @@
 from typing import Final
 
 from kvtier_connector.config import DISK_WRITE_SHARE
-from kvtier_operator.api.resource import Backend
+from kvtier_operator.api.backend import Backend
 from kvtier_operator.planning.checks.check import CheckInput, Verdicts
 from kvtier_operator.planning.tiers import chunk_bytes
 from kvtier_operator.planning.units import count, many, size

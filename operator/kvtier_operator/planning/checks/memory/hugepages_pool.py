@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from kvtier_operator.api.resource import Backend
+from kvtier_operator.api.backend import Backend
 from kvtier_operator.api.tiers import Policy
 from kvtier_operator.planning.backends.pages import preferred_pages
 from kvtier_operator.planning.checks.check import CheckInput, Verdicts

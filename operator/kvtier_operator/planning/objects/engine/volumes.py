@@ -2,7 +2,7 @@
 
 from typing import Any, Final
 
-from kvtier_operator.api.resource import Backend
+from kvtier_operator.api.backend import Backend
 from kvtier_operator.planning.objects.engine.config_map import file_key
 from kvtier_operator.planning.objects.names import Names
 from kvtier_operator.planning.plan import Plan

@@ -8,7 +8,7 @@ counters.
 from dataclasses import dataclass
 from typing import Final, Self
 
-from kvtier_operator.api.resource import Backend
+from kvtier_operator.api.backend import Backend
 from kvtier_operator.api.router import Flavor
 from kvtier_operator.planning.objects.names import Names
 from kvtier_operator.planning.plan import Plan
