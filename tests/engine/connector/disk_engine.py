@@ -109,6 +109,7 @@ class DiskEngine:
 
 def with_faults(engine: DiskEngine) -> FaultyEngine:
     """Put faults between the disk tier's thread and the kernel."""
-    thread = engine.disk._disk
-    thread._engine = faulty = FaultyEngine(thread._engine)  # type: ignore[attr-defined]
+    thread: Any = engine.disk._disk
+    faulty = FaultyEngine(thread._engine)
+    thread._engine = thread._loop._engine = thread._loop._submitter._engine = faulty
     return faulty

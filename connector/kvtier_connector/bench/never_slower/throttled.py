@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from itertools import count
 from typing import Final
 
-from kvtier_connector.core.disk.io.engine import BlockIO, Ended, IOEngine
+from kvtier_connector.core.disk.io.engine import BlockIO, Completion, IOEngine
 
 _LOOK_S: Final = 0.0002
 """How often it is looked for what the engine within has done; it is faster than any disk here."""
@@ -29,7 +29,7 @@ class ThrottledEngine:
         self._bytes_per_s = bytes_per_s
         self._free_at_s = 0.0
         self._due_s = dict[int, float]()
-        self._done = list[tuple[float, int, Ended]]()
+        self._done = list[tuple[float, int, Completion]]()
         self._number = count()
         self._woken = threading.Event()
         self.is_throttled = True
@@ -43,14 +43,14 @@ class ThrottledEngine:
             self._due_s[io.tag] = self._free_at_s
         self._within.submit(ios)
 
-    def ended(self, timeout_s: float) -> list[Ended]:
+    def take_completions(self, timeout_s: float) -> list[Completion]:
         """Return what has ended on the disk."""
         until_s = time.monotonic() + timeout_s
         while True:
-            for each in self._within.ended(0.0):
+            for each in self._within.take_completions(0.0):
                 heapq.heappush(self._done, (self._due_s[each.io.tag], next(self._number), each))
             now_s = time.monotonic()
-            found = list[Ended]()
+            found = list[Completion]()
             while self._done and (self._done[0][0] <= now_s or not self.is_throttled):
                 found.append(heapq.heappop(self._done)[2])
                 del self._due_s[found[-1].io.tag]
@@ -63,7 +63,7 @@ class ThrottledEngine:
             self._woken.wait(max(0.0, min(until_s, next_s) - now_s))
 
     def wake(self) -> None:
-        """Make `ended` return."""
+        """Make `take_completions` return."""
         self._woken.set()
 
     def overdue(self, limit_s: float) -> list[BlockIO]:

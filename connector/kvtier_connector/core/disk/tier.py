@@ -11,6 +11,7 @@ import numpy as np
 from kvtier_connector.core.copies.arrivals import TICKETS
 from kvtier_connector.core.disk.files.store import GENERATIONS, Store
 from kvtier_connector.core.disk.report import Counts, Progress
+from kvtier_connector.core.disk.timings import DEFAULT_TIMINGS, Timings
 from kvtier_connector.core.disk.work.orders import (
     Clear,
     Cleared,
@@ -31,9 +32,6 @@ from kvtier_connector.core.index.index import BlockState
 from kvtier_connector.core.index.keytable import Slots
 from kvtier_connector.errors import CorruptBlockError, DiskError
 
-_CLOSING_S: Final = 5.0
-_LOOK_AGAIN_S: Final = 30.0
-"""How often what was learnt is kept, and a disk that nothing is read from is looked at."""
 _SENT_AT_ONCE: Final = 128
 """Orders: the disk begins with these, a third of a millisecond's work, while more are made."""
 
@@ -66,6 +64,7 @@ class DiskTier:
         most_writes: blocks that may wait to be written; what comes beyond is dropped.
         budget: bound on what is written.
         always: read and write also what is computed sooner.
+        timings: how long to wait for what.
     """
 
     def __init__(  # noqa: PLR0913 - its parts
@@ -78,6 +77,7 @@ class DiskTier:
         most_writes: int,
         budget: WriteBudget,
         always: bool = False,
+        timings: Timings = DEFAULT_TIMINGS,
     ) -> None:
         self._disk = disk
         self._store: Store | None = store
@@ -87,6 +87,7 @@ class DiskTier:
         self._parts = parts
         self._most_writes = most_writes
         self._budget = budget
+        self._timings = timings
         self._kept = store.rates
         self.break_even = BreakEven(self._kept, always=always)
         self._look_at_s = 0.0
@@ -220,7 +221,7 @@ class DiskTier:
         found = self.break_even.rates
         is_due = now_s >= self._look_at_s
         if is_due:
-            self._look_at_s = now_s + _LOOK_AGAIN_S
+            self._look_at_s = now_s + self._timings.relearn_s
             if not is_in_use:
                 self._disk.send([Probe()])
         if found.says_more_than(self._kept) or (is_due and found.differs(self._kept)):
@@ -289,7 +290,7 @@ class DiskTier:
 
     def close(self) -> None:
         """End what serves the orders."""
-        self._disk.close(_CLOSING_S)
+        self._disk.close(self._timings.closing_s)
 
     def _orders(
         self,

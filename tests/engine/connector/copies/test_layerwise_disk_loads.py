@@ -15,7 +15,6 @@ from tests.engine.connector.prompts import CACHED, PROMPTS, answers, metric, tok
 from tests.unit.connector.disk.faulty_engine import SOON_S, Fail, Fault, FaultyEngine, Keep
 
 from kvtier_connector.core.disk.io.engine import BlockIO
-from kvtier_connector.core.disk.work import partial_reads
 
 if TYPE_CHECKING:
     from kvtier_connector.vllm.connector import KVTierConnector
@@ -148,7 +147,8 @@ def test_damage_that_the_worker_finds_is_computed(
     where: tuple[int, int],
 ) -> None:
     nth, place = where
-    monkeypatch.setattr(partial_reads, "_PATIENCE_S", SOON_S)  # nobody else looks before it
+    partial_reads = disk_engine.disk._disk._loop.partial_reads  # type: ignore[attr-defined]
+    monkeypatch.setattr(partial_reads, "patience_s", SOON_S)  # nobody else looks before it
     loads = worker_connector()._worker.layerwise_disk_loads
     assert loads is not None
     check, damaged = loads._check, list[int]()

@@ -17,7 +17,7 @@ from tests.engine.connector.offloading_config import offloading_config
 from kvtier_connector.config import MIB
 
 if TYPE_CHECKING:
-    from kvtier_connector.core.disk.io.engine import BlockIO, Ended, IOEngine
+    from kvtier_connector.core.disk.io.engine import BlockIO, Completion, IOEngine
     from kvtier_connector.vllm.secondary_tier import KVTierDisk
 
 ROW_BYTES = 16 << 10
@@ -173,7 +173,7 @@ class Unsure:
         self.hangs = False
         self.lets: Container[int] = ()  # places in the file that come through all the same
         self.error: OSError | None = None
-        self._kept: list[Ended] = []
+        self._kept: list[Completion] = []
         self._since_s: dict[int, tuple[float, BlockIO]] = {}
 
     @classmethod
@@ -186,8 +186,8 @@ class Unsure:
         self._since_s |= {io.tag: (time.monotonic(), io) for io in ios}
         self._engine.submit(ios)
 
-    def ended(self, timeout_s: float) -> "list[Ended]":
-        self._kept += self._engine.ended(min(timeout_s, 0.01))
+    def take_completions(self, timeout_s: float) -> "list[Completion]":
+        self._kept += self._engine.take_completions(min(timeout_s, 0.01))
         let = [each for each in self._kept if not self.hangs or each.io.offset in self.lets]
         self._kept = [each for each in self._kept if each not in let]
         ended = [replace(each, error=self.error) for each in let]

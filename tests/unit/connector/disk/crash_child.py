@@ -19,7 +19,7 @@ from kvtier_connector.core.disk.files.store import Store
 from kvtier_connector.core.disk.io.choose import open_engine
 from kvtier_connector.core.disk.report import Progress
 from kvtier_connector.core.disk.tier import DiskTier
-from kvtier_connector.core.disk.work import thread as thread_module
+from kvtier_connector.core.disk.timings import Timings
 from kvtier_connector.core.disk.work.orders import Ended, Event, Message, Order
 from kvtier_connector.core.disk.work.thread import DiskThread
 from kvtier_connector.core.disk.worth.admission import WriteBudget
@@ -27,6 +27,8 @@ from kvtier_connector.core.disk.worth.admission import WriteBudget
 SLOTS = 96
 MEMORY_SLOTS = 48
 KEYS = 400
+TIMINGS = Timings(check_s=0.002)
+"""The journal is looked after so often that the engine is often killed while it is written anew."""
 BEGUN, STORED = "begun", "stored"
 
 
@@ -65,7 +67,6 @@ class LoggedDisk:
 
 
 def store_for_ever(path: Path, log: int, seed: int) -> None:
-    thread_module._CHECK_S = 0.002  # type: ignore[misc] # so that it is often killed while it compacts
     memory = bytearray(MEMORY_SLOTS * BLOCK)
 
     def parts(slot: int) -> tuple[memoryview, ...]:
@@ -73,7 +74,7 @@ def store_for_ever(path: Path, log: int, seed: int) -> None:
 
     request = request_for(path, capacity_for(SLOTS))
     store = Store.open(request)
-    disk = DiskThread(store, lambda: Store.open(request), open_engine(16)[0], 60.0)
+    disk = DiskThread(store, lambda: Store.open(request), open_engine(16)[0], 60.0, timings=TIMINGS)
     tier = DiskTier(
         LoggedDisk(disk, log),
         store,

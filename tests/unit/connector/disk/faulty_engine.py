@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from kvtier_connector.core.disk.io.engine import BlockIO, Ended, IOEngine
+from kvtier_connector.core.disk.io.engine import BlockIO, Completion, IOEngine
 from kvtier_connector.core.disk.io.progress import size_bytes
 
 SOON_S = 60.0
@@ -51,7 +51,7 @@ class FaultyEngine:
         self._choose: Chooser = lambda _io: None
         self._kept = list[BlockIO]()
         self._freed = list[BlockIO]()
-        self._done = list[Ended]()
+        self._done = list[Completion]()
         self._flying = dict[int, tuple[int, int, int, bool]]()
         self._late = False
         self._changed = threading.Condition()
@@ -111,18 +111,18 @@ class FaultyEngine:
                     case Keep():
                         self._kept.append(io)
                     case Fail(number):
-                        self._done.append(Ended(io, 0.0, OSError(number, os.strerror(number))))
+                        self._done.append(Completion(io, 0.0, OSError(number, os.strerror(number))))
                     case Short():
-                        self._done.append(Ended(io, 0.0, _half(io)))
+                        self._done.append(Completion(io, 0.0, _half(io)))
             self._changed.notify_all()
         self._within.submit(whole)
 
-    def ended(self, timeout_s: float) -> list[Ended]:
+    def take_completions(self, timeout_s: float) -> list[Completion]:
         with self._changed:
             freed, self._freed = self._freed, []
             done, self._done = self._done, []
         self._within.submit(freed)
-        done += self._within.ended(0.0 if done else timeout_s)
+        done += self._within.take_completions(0.0 if done else timeout_s)
         with self._changed:
             for each in done:
                 del self._flying[each.io.tag]

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
-import pytest
 from tests.unit.connector.disk.faulty_engine import SOON_S, FaultyEngine
 
 from kvtier_connector.core.copies.arrivals import ROW_BYTES, Arrivals, Tickets
@@ -22,7 +21,7 @@ from kvtier_connector.core.disk.files.store import Store, StoreRequest
 from kvtier_connector.core.disk.io.choose import open_engine
 from kvtier_connector.core.disk.report import Progress
 from kvtier_connector.core.disk.tier import DiskTier
-from kvtier_connector.core.disk.work import health, partial_reads, thread
+from kvtier_connector.core.disk.timings import Timings
 from kvtier_connector.core.disk.work.orders import Ended, Event, Message, Order
 from kvtier_connector.core.disk.work.thread import DiskThread
 from kvtier_connector.core.disk.worth.admission import WriteBudget
@@ -66,15 +65,9 @@ def request_for(
     return StoreRequest(path, capacity_bytes, BLOCK, KEY_BYTES, meaning, direct, "an engine under test")
 
 
-def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Have nothing wait for time: the folder is looked for and a lost disk tried again all the while.
-
-    No worker is waited for either.
-    """
-    for name in ("_LOOK_S", "_CHECK_S", "_VERDICT_S"):
-        monkeypatch.setattr(thread, name, 0.005)
-    monkeypatch.setattr(partial_reads, "_PATIENCE_S", 0.0)
-    monkeypatch.setattr(health.Health.__init__, "__defaults__", (0, 0.0))
+IMPATIENT = Timings(look_s=0.005, check_s=0.005, verdict_s=0.005, worker_patience_s=0.0, first_retry_s=0.0)
+"""Nothing waits for time: the folder is looked for and a lost disk tried again all the while. No worker is
+waited for either."""
 
 
 class Coming(NamedTuple):
@@ -122,13 +115,21 @@ class Rig:
     """
 
     def __init__(
-        self, request: StoreRequest, *, memory_slots: int = 64, depth: int = 8, joined_blocks: int = 1
+        self,
+        request: StoreRequest,
+        *,
+        memory_slots: int = 64,
+        depth: int = 8,
+        joined_blocks: int = 1,
+        timings: Timings = IMPATIENT,
     ) -> None:
         self.request = request
         self.store = Store.open(request)
         self.engine = FaultyEngine(open_engine(depth)[0], joined_bytes=joined_blocks * BLOCK)
         self.arrivals = Arrivals(mmap.mmap(-1, memory_slots * ROW_BYTES))
-        self.disk = WatchedDisk(DiskThread(self.store, self._reopened, self.engine, SOON_S, self.arrivals))
+        self.disk = WatchedDisk(
+            DiskThread(self.store, self._reopened, self.engine, SOON_S, self.arrivals, timings=timings)
+        )
         self._memory = mmap.mmap(-1, memory_slots * BLOCK)
         self.free = list(range(memory_slots))
         self.slot_of = dict[bytes, int]()
@@ -248,19 +249,21 @@ class Rig:
 
 
 @contextmanager
-def rig_in(
+def rig_in(  # noqa: PLR0913 - what a rig is made of
     path: Path,
     slots: int = 16,
     *,
     memory_slots: int = 64,
     direct: bool = False,
     joined_blocks: int = 1,
+    timings: Timings = IMPATIENT,
 ) -> Iterator[Rig]:
     """A rig, at whose end every order must have ended once and nothing be pinned."""
     rig = Rig(
         request_for(path, capacity_for(slots), direct=direct),
         memory_slots=memory_slots,
         joined_blocks=joined_blocks,
+        timings=timings,
     )
     try:
         yield rig

@@ -16,7 +16,6 @@ from tests.unit.connector.disk.rig import (
     Rig,
     content_of,
     found_by_the_next,
-    impatient,
     key_of,
     rig_in,
     segment,
@@ -180,9 +179,7 @@ def test_any_schedule(
     seed: int,
     joined_blocks: int,
     journal_fails: list[OSError],
-    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    impatient(monkeypatch)
     path = tmp_path / "tier"
     with rig_in(path, SLOTS, memory_slots=MEMORY_SLOTS, joined_blocks=joined_blocks) as rig:
         chance = random.Random(seed)  # noqa: S311 - to be the same again

@@ -9,17 +9,11 @@ from tests.unit.connector.disk.rig import (
     BLOCK,
     content_of,
     found_by_the_next,
-    impatient,
     key_of,
     number_of,
     rig_in,
     segment,
 )
-
-
-@pytest.fixture(autouse=True)
-def _impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    impatient(monkeypatch)
 
 
 def contents(*numbers: int, epoch: int = 0) -> dict[int, bytes]:

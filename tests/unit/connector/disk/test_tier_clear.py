@@ -12,7 +12,6 @@ from tests.unit.connector.disk.rig import (
     Rig,
     content_of,
     found_by_the_next,
-    impatient,
     key_of,
     rig_in,
 )
@@ -20,11 +19,6 @@ from tests.unit.connector.disk.rig import (
 from kvtier_connector.core.disk.files.store import Store
 from kvtier_connector.core.disk.work.orders import Up
 from kvtier_connector.errors import DiskError
-
-
-@pytest.fixture(autouse=True)
-def _impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    impatient(monkeypatch)
 
 
 def contents(*numbers: int, epoch: int = 0) -> dict[int, bytes]:
@@ -62,7 +56,7 @@ def test_what_is_stored_after_a_clear_is_not_kept_by_a_disk_that_comes_back_eith
 def test_a_clear_that_is_followed_by_the_end_is_done(tmp_path: Path) -> None:
     with rig_in(tmp_path) as rig:
         rig.stored(range(8))
-        rig.disk.within._closing = True  # the thread sees the end before it sees the message
+        rig.disk.within._loop.is_closing = True  # the thread sees the end before it sees the message
         rig.tier.clear()
         rig.close()
     assert found_by_the_next(tmp_path) == {}
@@ -133,7 +127,7 @@ def test_a_clear_while_the_disk_is_off_is_done_at_the_end(tmp_path: Path) -> Non
         rig.until_down()
         rig.tier.clear()
         rig.step()
-        rig.disk.within._reopening._retry_at_s = float("inf")
+        rig.disk.within._loop._served._retry_at_s = float("inf")
         rig.reopening.clear()
     assert found_by_the_next(tmp_path) == {}
 
@@ -156,7 +150,7 @@ def test_orders_between_a_clear_and_the_news_that_the_disk_is_back(tmp_path: Pat
         rig.stored(range(4))
         rig.engine.fault_next(Fail(errno.EROFS))
         rig.begin_load([0])
-        while not any(isinstance(event, Up) for event in rig.disk.within._events.copy()):
+        while not any(isinstance(event, Up) for event in rig.disk.within._loop.outbox.unacknowledged()):
             assert rig.disk.wait(60)
         rig.tier.clear()
         rig.begin_store([5, 6], epoch=1)

@@ -10,7 +10,6 @@ from tests.unit.connector.disk.faulty_engine import Fail, Keep
 from tests.unit.connector.disk.rig import (
     content_of,
     found_by_the_next,
-    impatient,
     journal,
     key_of,
     number_of,
@@ -21,11 +20,6 @@ from tests.unit.connector.disk.rig import (
 from kvtier_connector.core.disk.files.folder import LockedFolder
 from kvtier_connector.core.disk.files.store import Store
 from kvtier_connector.errors import DiskError, FolderInUseError, SettingError
-
-
-@pytest.fixture(autouse=True)
-def _impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    impatient(monkeypatch)
 
 
 def contents(*numbers: int, epoch: int = 0) -> dict[int, bytes]:
@@ -215,7 +209,7 @@ def test_a_folder_that_another_engine_has_meanwhile_is_left_to_it(tmp_path: Path
                     takers[0].close()
                 raise
 
-        rig.disk.within._reopening._reopen = reopened
+        rig.disk.within._loop._served._reopen = reopened
         rig.engine.fault_next(Fail(errno.EROFS))
         rig.begin_load([0])
         rig.until_down()
@@ -250,7 +244,7 @@ def test_a_thread_that_the_system_keeps_loses_its_blocks_and_goes_on_when_it_is_
             rig.begin_load([1, 2])
             thread = rig.disk.within
             assert rig.tier.progress() is None
-            monkeypatch.setattr(thread, "_timeout_s", -60.0)  # it has been there for long
+            thread._loop.turned_at_s -= 3600.0  # it has been there for long
             now = rig.tier.progress()
             assert now is not None
             assert now.lost == [key_of(1), key_of(2)]
@@ -259,7 +253,6 @@ def test_a_thread_that_the_system_keeps_loses_its_blocks_and_goes_on_when_it_is_
             assert not rig.tier.holds(key_of(0))
             assert rig.tier.lacking([key_of(9)]) == []
             rig.take(now)
-            monkeypatch.setattr(thread, "_timeout_s", 60.0)
         finally:
             free.set()
         rig.quiet()

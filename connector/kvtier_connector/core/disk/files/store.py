@@ -215,16 +215,16 @@ class Store:
             self._directory.write(new, text.encode())
             self._directory.rename(new, _RATES)
 
-    def compact(self, untold: Entries) -> None:
+    def compact(self, unacknowledged: Entries) -> None:
         """Write the journal anew.
 
         Args:
-            untold: what was recorded and may still be pending in the index.
+            unacknowledged: what was recorded and may still be pending in the index.
 
         Raises:
             DiskError: the disk is full, read-only or failing.
         """
-        self._renew(chain(self._snapshot(), [untold]))
+        self._renew(chain(self._snapshot(), [unacknowledged]))
         self._compact_at_bytes = self._next_compaction()
 
     def clear(self) -> None:

@@ -37,7 +37,7 @@ class BlockIO:
 
 
 @statically_frozen
-class Ended:
+class Completion:
     """How a read or write ended: the kernel touches its memory no more.
 
     Args:
@@ -63,13 +63,13 @@ class IOEngine(Protocol):
     def submit(self, ios: Sequence[BlockIO]) -> None:
         """Take transfers on and return at once; those beyond `depth` wait for their turn, in order."""
 
-    def ended(self, timeout_s: float) -> list[Ended]:
+    def take_completions(self, timeout_s: float) -> list[Completion]:
         """Return what has ended since the last call; waits for the first one or `wake`, at most this long."""
 
     def wake(self) -> None:
-        """Make the owner's `ended` return now, or its next one if it is not waiting.
+        """Make the owner's `take_completions` return now, or its next one if it is not waiting.
 
-        From any thread, also after `close`. Several calls before `ended` returns count as one.
+        From any thread, also after `close`. Several calls before `take_completions` returns count as one.
         """
 
     def overdue(self, limit_s: float) -> list[BlockIO]:

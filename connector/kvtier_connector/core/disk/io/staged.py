@@ -9,7 +9,7 @@ from typing import Final
 
 import numpy as np
 
-from kvtier_connector.core.disk.io.engine import BlockIO, Ended, IOEngine
+from kvtier_connector.core.disk.io.engine import BlockIO, Completion, IOEngine
 
 _AT_ONCE_BYTES: Final = 4 << 20
 """What is copied before more is asked of the disk, which must not wait for copies: half a millisecond's."""
@@ -37,7 +37,7 @@ class StagedEngine:
         memory = memoryview(mmap.mmap(-1, engine.depth * block_bytes))
         self._free = [memory[start : start + block_bytes] for start in range(0, len(memory), block_bytes)]
         self._at_once = max(1, _AT_ONCE_BYTES // block_bytes)
-        self._ended = deque[Ended]()
+        self._ended = deque[Completion]()
         self._waiting = deque[BlockIO]()
         self._staged = dict[int, tuple[BlockIO, memoryview]]()
 
@@ -46,18 +46,18 @@ class StagedEngine:
         self._waiting.extend(ios)
         self._fill()
 
-    def ended(self, timeout_s: float) -> list[Ended]:
+    def take_completions(self, timeout_s: float) -> list[Completion]:
         """Return what has ended, with what was read where it belongs.
 
         If the caller has taken that memory back, the disk has still done its part: this is no error here.
         """
-        self._ended.extend(self._engine.ended(0.0 if self._ended else timeout_s))
+        self._ended.extend(self._engine.take_completions(0.0 if self._ended else timeout_s))
         found = [self._land(self._ended.popleft()) for _ in range(min(self._at_once, len(self._ended)))]
         self._fill()
         return found
 
     def wake(self) -> None:
-        """Make `ended` return."""
+        """Make `take_completions` return."""
         self._engine.wake()
 
     def overdue(self, limit_s: float) -> list[BlockIO]:
@@ -85,7 +85,7 @@ class StagedEngine:
             handed.append(replace(io, parts=(row,)))
         self._engine.submit(handed)
 
-    def _land(self, ended: Ended) -> Ended:
+    def _land(self, ended: Completion) -> Completion:
         io, row = self._staged.pop(ended.io.tag)
         if not io.write and ended.error is None:
             _copy(io.parts, row, into_row=False)

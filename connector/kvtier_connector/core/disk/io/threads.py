@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from queue import Empty, SimpleQueue
 from typing import Final, TypeVar
 
-from kvtier_connector.core.disk.io.engine import JOINED_BYTES, BlockIO, Ended, EngineUnavailableError
+from kvtier_connector.core.disk.io.engine import JOINED_BYTES, BlockIO, Completion, EngineUnavailableError
 from kvtier_connector.core.disk.io.progress import ended_short, parts_after, size_bytes, unusable
 
 Item = TypeVar("Item")
@@ -37,7 +37,7 @@ class ThreadEngine:
         self.depth = depth = min(depth, _MOST_THREADS)
         self._read, self._write = read, write
         self._orders = SimpleQueue[BlockIO | None]()
-        self._results = SimpleQueue[Ended | None]()
+        self._results = SimpleQueue[Completion | None]()
         self._handed: list[tuple[float, BlockIO] | None] = [None] * depth  # each thread has its own entry
         self._unreported = 0
         self._closed = False
@@ -60,10 +60,10 @@ class ThreadEngine:
         for io in ios:
             self._orders.put(io)
 
-    def ended(self, timeout_s: float) -> list[Ended]:
+    def take_completions(self, timeout_s: float) -> list[Completion]:
         """Return what has ended."""
         self._check_open()
-        found = list[Ended | None]()
+        found = list[Completion | None]()
         try:
             found.append(self._results.get(timeout=max(0.0, timeout_s)))
         except Empty:
@@ -74,7 +74,7 @@ class ThreadEngine:
         return ended
 
     def wake(self) -> None:
-        """Make `ended` return."""
+        """Make `take_completions` return."""
         self._results.put(None)
 
     def overdue(self, limit_s: float) -> list[BlockIO]:
@@ -123,7 +123,7 @@ class ThreadEngine:
         except Exception as failure:  # noqa: BLE001 - a caller's mistake must not cost a thread
             error = unusable(io, failure)
         self._handed[number] = None
-        self._results.put(Ended(io, time.monotonic() - handed_s, error))
+        self._results.put(Completion(io, time.monotonic() - handed_s, error))
         return True
 
     def _transfer(self, io: BlockIO) -> None:

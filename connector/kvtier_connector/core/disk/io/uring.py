@@ -11,7 +11,7 @@ from typing import Final
 
 import numpy as np
 
-from kvtier_connector.core.disk.io.engine import JOINED_BYTES, BlockIO, Ended, EngineUnavailableError
+from kvtier_connector.core.disk.io.engine import JOINED_BYTES, BlockIO, Completion, EngineUnavailableError
 from kvtier_connector.core.disk.io.progress import ended_short, parts_after, unusable
 from kvtier_connector.core.disk.io.ring import Ring
 
@@ -37,7 +37,7 @@ class _Flight:
 
 
 class UringEngine:
-    """An IOEngine on a ring of its own. Completions are seen, and timed, when `ended` looks.
+    """An IOEngine on a ring of its own. Completions are seen, and timed, when `take_completions` looks.
 
     Args:
         depth: how many transfers the kernel has at a time.
@@ -61,7 +61,7 @@ class UringEngine:
         self._waiting = deque[BlockIO]()
         self._flights = dict[int, _Flight]()
         self._last = _WAKE
-        self._ended = list[Ended]()
+        self._ended = list[Completion]()
         self._wake_lock = threading.Lock()  # a closed descriptor may already be another file's
         self._counter = array("B", bytes(_COUNTER_BYTES))
         self._counter_vector = array("Q", (self._counter.buffer_info()[0], _COUNTER_BYTES))
@@ -74,7 +74,7 @@ class UringEngine:
         if self._fill(ring):
             ring.submit()
 
-    def ended(self, timeout_s: float) -> list[Ended]:
+    def take_completions(self, timeout_s: float) -> list[Completion]:
         """Return what has ended, and hand over what has waited for that."""
         ring = self._open_ring()
         until = time.monotonic() + timeout_s
@@ -101,7 +101,7 @@ class UringEngine:
         return ended
 
     def wake(self) -> None:
-        """Make `ended` return."""
+        """Make `take_completions` return."""
         with self._wake_lock:
             if self._wake_descriptor >= 0:
                 os.eventfd_write(self._wake_descriptor, 1)
@@ -142,7 +142,7 @@ class UringEngine:
             try:
                 flight = _Flight(io, now)
             except (TypeError, ValueError, BufferError) as error:
-                self._ended.append(Ended(io, 0.0, unusable(io, error)))
+                self._ended.append(Completion(io, 0.0, unusable(io, error)))
                 continue
             self._last += 1
             self._flights[self._last] = flight
@@ -171,7 +171,7 @@ class UringEngine:
                         continue
                     error = ended_short(flight.io, flight.done_bytes)
             del self._flights[number]
-            self._ended.append(Ended(flight.io, now - flight.handed_s, error))
+            self._ended.append(Completion(flight.io, now - flight.handed_s, error))
         return handed
 
 

@@ -1,23 +1,17 @@
 """What the disk tier's thread has handed over: for which orders each transfer is, and which part of one."""
 
-from collections import deque
 from collections.abc import Iterator, Sequence
-from itertools import islice
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
-from kvtier_connector.core.disk.files.segments import Segments
 from kvtier_connector.core.disk.files.store import Store
 from kvtier_connector.core.disk.io.engine import BlockIO
 from kvtier_connector.core.disk.work.orders import Order
-
-_MOST_PARTS: Final = 1024
-"""Of a transfer's memory: IOV_MAX of readv(2)."""
 
 
 class Flight(NamedTuple):
     """A transfer under way.
 
-    Args:
+    Attributes:
         orders: for which it is: neighbours on disk, or a single one.
         checksums: of each order's whole block.
         part: which part of a read, from 0; -1 if none is under way yet.
@@ -47,16 +41,25 @@ class Flight(NamedTuple):
 
 
 class Flights:
-    """The transfers under way, by their tags. An order has one at a time, which may be others' as well."""
+    """The transfers under way, by their tags. An order has one at a time, which may be others' as well.
+
+    Attributes:
+        reads: how many of them are reads.
+    """
 
     def __init__(self) -> None:
         self._flying = dict[int, Flight]()
         self._next_tag = 0
         self.reads = 0
-        """How many of them are reads."""
 
     def __len__(self) -> int:
+        """Return how many there are."""
         return len(self._flying)
+
+    @property
+    def writes(self) -> int:
+        """How many of them are writes."""
+        return len(self._flying) - self.reads
 
     def orders(self) -> Iterator[Order]:
         """Yield the orders for which something is under way."""
@@ -91,36 +94,3 @@ class Flights:
         self._flying[tag] = flight
         self.reads += not order.write
         return BlockIO(tag, order.write, place.descriptor, place.offset + start, parts)
-
-
-def next_run(waiting: deque[Order], segments: Segments, most_bytes: int) -> list[Order]:
-    """Take the first order, and those behind it that one transfer can move with it.
-
-    Args:
-        waiting: orders of one direction, not empty.
-        segments: where they lie.
-        most_bytes: of a transfer of more than one block.
-    """
-    last = waiting.popleft()
-    run = [last]
-    most = min(most_bytes // segments.slot_bytes, _MOST_PARTS // len(last.parts))
-    while waiting and len(run) < most and not last.ends:
-        order = waiting[0]
-        if order.ends or not segments.are_neighbours(last.slot, order.slot):
-            break
-        last = waiting.popleft()
-        run.append(last)
-    return run
-
-
-def lots(ios: Iterator[BlockIO], first: int) -> Iterator[list[BlockIO]]:
-    """Yield transfers in lots: the first of so many, each other one of twice as many as that before it.
-
-    Args:
-        ios: the transfers; made as they are taken.
-        first: how many there are in the first lot.
-    """
-    many = first
-    while lot := list(islice(ios, many)):
-        yield lot
-        many *= 2

@@ -1,4 +1,4 @@
-"""When the disk tier gives up on its disk, and when it tries again."""
+"""When the disk tier gives up on its disk."""
 
 import errno
 from dataclasses import dataclass, replace
@@ -10,21 +10,19 @@ _HOPELESS: Final = frozenset(
 """Full, read-only or gone: the next block would meet the same."""
 _IN_A_ROW: Final = 3
 """Failed blocks after which a disk is not trusted. A bad sector is one; what fails three times, fails."""
-_FIRST_RETRY_S: Final = 1.0
-_LAST_RETRY_S: Final = 60.0
 
 
 @dataclass(frozen=True, slots=True)
 class Health:
     """What the last transfers have shown.
 
-    Args:
+    Attributes:
         failures: failed blocks in a row.
-        retry_s: how long to wait before the disk is tried again.
+        attempts: how often the disk was tried again since a block has last shown that it works.
     """
 
     failures: int = 0
-    retry_s: float = _FIRST_RETRY_S
+    attempts: int = 0
 
     def after(self, error: OSError | None) -> Self:
         """Return the health after a transfer that ended so."""
@@ -39,5 +37,9 @@ class Health:
         return self.failures >= _IN_A_ROW
 
     def tried_again(self) -> Self:
-        """Return the health after the disk was tried and did not work: the next wait is twice as long."""
-        return replace(self, retry_s=min(2 * self.retry_s, _LAST_RETRY_S))
+        """Return the health after another attempt."""
+        return replace(self, attempts=self.attempts + 1)
+
+    def reopened(self) -> Self:
+        """Return the health once the disk can be opened again; no block has shown yet that it works."""
+        return replace(self, failures=0)

@@ -6,53 +6,52 @@ hears of that, and checks those itself that no worker comes to.
 
 import time
 from collections import deque
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from kvtier_connector.core.copies.arrivals import DOUBTED, FAILED, WHOLE, Arrivals
 from kvtier_connector.core.disk.files.checksum import bound_seed
-from kvtier_connector.core.disk.io.engine import Ended
+from kvtier_connector.core.disk.io.engine import Completion
 from kvtier_connector.core.disk.work.flights import Flight
 from kvtier_connector.core.disk.work.orders import Order
 
-_PATIENCE_S: Final = 0.05
-"""How long a worker may take to come to a block: its step has to compute the first layers before. In a step
-that takes longer for them, the disk's thread is not noticed."""
-
 
 class Landed(NamedTuple):
-    """A transfer with which an order ends.
+    """A transfer with which its orders end.
 
-    Args:
-        io: how it ended.
+    Attributes:
+        completion: how it ended.
         flight: what it was.
         at_s: when that was seen, by time.monotonic().
         is_right: whether a worker has checked what was read.
     """
 
-    io: Ended
+    completion: Completion
     flight: Flight
     at_s: float
     is_right: bool = False
 
 
-class PartedReads:
+class PartialReads:
     """What workers are told, and have found. Without workers that are told, all blocks are checked at once.
 
     Args:
         arrivals: where they are told; None if they are not.
         namespace: of the store's blocks.
+        patience_s: how long a worker may take to come to a block.
     """
 
-    def __init__(self, arrivals: Arrivals | None, namespace: int) -> None:
+    def __init__(self, arrivals: Arrivals | None, namespace: int, patience_s: float) -> None:
         self._arrivals = arrivals
         self._namespace = namespace
+        self.patience_s = patience_s
         self._unchecked = deque[Landed]()
 
     def __len__(self) -> int:
+        """Return how many blocks are left to workers."""
         return len(self._unchecked)
 
-    def part(self, flight: Flight) -> None:
-        """Take note of a part that is there, and is not the last."""
+    def part_arrived(self, flight: Flight) -> None:
+        """Tell of a part that is there, and is not the last."""
         if self._arrivals is not None:
             order = flight.order
             if not flight.part:
@@ -60,20 +59,21 @@ class PartedReads:
                 self._arrivals.expect(order.memory_slot, seed, flight.checksums[0])
             self._tell(order, flight.part + 1)
 
-    def leaves_to_worker(self, landed: Landed) -> bool:
-        """Tell whether a block that is all there is a worker's to check; `take` returns it then."""
-        order = landed.flight.order
-        if not order.ends or self._arrivals is None:
-            return False
-        self._unchecked.append(landed)
-        self._tell(order, len(order.ends))
-        return True
+    def is_checked_by_worker(self, order: Order) -> bool:
+        """Tell whether a worker checks a block that was read."""
+        return bool(order.ends) and self._arrivals is not None
 
-    def take(self) -> list[Landed]:
-        """Return the blocks that a worker has checked, and those that none has come to in time."""
+    def leave_to_worker(self, landed: Landed) -> None:
+        """Tell of a block that is all there; `take_checked` returns it when a worker has checked it."""
+        self._unchecked.append(landed)
+        order = landed.flight.order
+        self._tell(order, len(order.ends))
+
+    def take_checked(self) -> list[Landed]:
+        """Take the blocks that a worker has checked, and those that none has come to in time."""
         if self._arrivals is None:
             return []
-        late = time.monotonic() - _PATIENCE_S
+        late = time.monotonic() - self.patience_s
         waiting, self._unchecked = self._unchecked, deque()
         done = list[Landed]()
         for landed in waiting:
@@ -87,12 +87,12 @@ class PartedReads:
                 self._unchecked.append(landed)
         return done
 
-    def drop(self) -> list[Order]:
+    def drop_unchecked(self) -> list[Order]:
         """Let go of what is not checked; returns its orders."""
         waiting, self._unchecked = self._unchecked, deque()
         return [landed.flight.order for landed in waiting]
 
-    def ended(self, order: Order, error: Exception | None) -> None:
+    def end(self, order: Order, error: Exception | None) -> None:
         """Tell what became of an order."""
         if order.ends:
             self._tell(order, FAILED if error else WHOLE)

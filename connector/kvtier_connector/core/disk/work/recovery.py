@@ -1,41 +1,64 @@
-"""When a store is let go of, and how one is opened in its place."""
+"""The store that is served: let go of when its disk fails, and opened again when that can be used."""
 
 import time
 from collections.abc import Callable
 from contextlib import suppress
 
 from kvtier_connector.core.disk.files.store import Store
+from kvtier_connector.core.disk.timings import Timings
 from kvtier_connector.core.disk.work.health import Health
+from kvtier_connector.core.disk.work.orders import Order
 from kvtier_connector.errors import ConnectorError, DiskError
 
 
-class Reopening:
-    """Opens a failing disk's store again when that can be used, and not before the old one is closed.
+class ServedStore:
+    """One store after another; each is opened when the one before it is closed.
 
     Args:
-        reopen: opens it.
+        store: opened.
+        reopen: opens it again.
+        timings: how long a disk that fails is left alone.
+        clock: tells the time, in seconds.
+
+    Attributes:
+        store: None while the disk is not used.
+        generation: of what is in its slots.
     """
 
-    def __init__(self, reopen: Callable[[], Store]) -> None:
+    def __init__(
+        self,
+        store: Store,
+        reopen: Callable[[], Store],
+        timings: Timings,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.store: Store | None = store
+        self.generation = store.generation
         self._reopen = reopen
+        self._timings = timings
+        self._clock = clock
         self._health = Health()
         self._leaving: Store | None = None
         self._retry_at_s = 0.0
         self._was_cleared = self._clear_is_due = False
 
-    def saw(self, failure: OSError | None) -> None:
-        """Learn how a transfer ended."""
-        self._health = self._health.after(failure)
+    def serves(self, order: Order) -> bool:
+        """Tell whether an order is for this store, and for what is in its slots now."""
+        return self.store is not None and order.generation == self.generation
 
     @property
-    def gives_up(self) -> bool:
+    def is_failing(self) -> bool:
         """Whether the store should be let go of."""
         return self._health.is_down
 
-    def let_go(self, store: Store) -> None:
-        """Take a store on that is not to be used any more; transfers of it may be under way."""
-        self._leaving = store
-        self._retry_at_s = time.monotonic() + self._health.retry_s
+    def transfer_ended(self, failure: OSError | None) -> None:
+        """Learn from a transfer."""
+        self._health = self._health.after(failure)
+
+    def let_go(self) -> None:
+        """Serve no store; transfers of the last one may be under way."""
+        self._leaving, self.store = self.store, None
+        self._retry_at_s = self._clock() + self._retry_s
 
     def close_old(self) -> None:
         """Close the store that was let go of; nothing of it is under way."""
@@ -43,37 +66,48 @@ class Reopening:
             self._leaving.close()
             self._leaving = None
 
-    def clear(self, store: Store | None) -> None:
-        """Clear the store, or none if it is let go of, and those that are opened after it.
+    def clear(self, generation: int) -> None:
+        """Clear the store, if one is served, and those that are opened after it.
+
+        Args:
+            generation: of what comes after.
 
         Raises:
             DiskError: the disk is full, read-only or failing.
         """
+        self.generation = generation
         # Also if it fails here: no store is ever up again with what was before, or leaves what comes after.
         self._was_cleared = self._clear_is_due = True
-        if store is not None:
-            store.clear()
+        if self.store is not None:
+            self.store.clear()
             self._clear_is_due = False
 
     def try_again(self) -> Store | None:
-        """Return a store, if the old one is closed, it is time, and the disk can be used."""
-        if self._leaving is not None or time.monotonic() < self._retry_at_s:
+        """Serve a store again, if the old one is closed, it is time, and the disk can be used; returns it."""
+        if self._leaving is not None or self._clock() < self._retry_at_s:
             return None
-        self._health = self._health.tried_again()  # until a block has shown that it works
+        self._health = self._health.tried_again()
         try:
             store = self._opened()
         except ConnectorError:
-            self._retry_at_s = time.monotonic() + self._health.retry_s
+            self._retry_at_s = self._clock() + self._retry_s
             return None
-        self._health = Health(retry_s=self._health.retry_s)
+        self._health = self._health.reopened()
+        self.store, self.generation = store, store.generation
         return store
 
     def close(self) -> None:
         """Close what is left, so that the next start finds nothing that was cleared; nothing is under way."""
+        if self.store is not None:
+            self.store.close()
         self.close_old()
         if self._clear_is_due:
             with suppress(ConnectorError):
                 self._opened().close()
+
+    @property
+    def _retry_s(self) -> float:
+        return self._timings.retry_s(self._health.attempts)
 
     def _opened(self) -> Store:
         store = self._reopen()

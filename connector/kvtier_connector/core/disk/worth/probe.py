@@ -11,13 +11,12 @@ from kvtier_connector.core.disk.io.engine import BlockIO, IOEngine
 
 _BYTES: Final = 64 << 20
 """What is read at most: enough for a fast disk to show its pace, and half a second of a slow one."""
-_PATIENCE_S: Final = 1.0
 _abandoned: Final = list[mmap.mmap]()
 """What the kernel may still write to, of a disk that hangs."""
 
 
 def probe(
-    segments: Segments, engine: IOEngine, held: Sequence[int], free: Sequence[int]
+    segments: Segments, engine: IOEngine, held: Sequence[int], free: Sequence[int], patience_s: float
 ) -> tuple[int, float] | None:
     """Read some slots; where none holds a block, write free ones first. Nothing else may be under way.
 
@@ -26,6 +25,7 @@ def probe(
         engine: idle.
         held: slots that hold blocks.
         free: slots that hold none.
+        patience_s: how long the disk may take to write, and to read.
 
     Returns:
         Bytes that were read and the seconds that took, so that a disk which did not end in time counts as
@@ -39,11 +39,11 @@ def probe(
     pieces = [memory[start : start + size_bytes] for start in range(0, len(memory), size_bytes)]
     try:
         if not held:
-            written = _moved(segments, engine, slots, pieces, write=True)
+            written = _moved(segments, engine, slots, pieces, patience_s, write=True)
             if written is None or engine.in_flight:
                 return written  # what ends from now on may be writes still
             _forget_cached(segments, slots)
-        return _moved(segments, engine, slots, pieces, write=False)
+        return _moved(segments, engine, slots, pieces, patience_s, write=False)
     finally:
         if engine.in_flight:
             _abandoned.append(scratch)
@@ -59,8 +59,14 @@ def is_probe(io: BlockIO) -> bool:
     return io.tag < 0
 
 
-def _moved(
-    segments: Segments, engine: IOEngine, slots: Sequence[int], pieces: Sequence[memoryview], *, write: bool
+def _moved(  # noqa: PLR0913 - what moves what
+    segments: Segments,
+    engine: IOEngine,
+    slots: Sequence[int],
+    pieces: Sequence[memoryview],
+    patience_s: float,
+    *,
+    write: bool,
 ) -> tuple[int, float] | None:
     start_s = time.monotonic()
     places = map(segments.place, slots)
@@ -72,8 +78,8 @@ def _moved(
     )
     ended = 0
     while ended < len(slots):
-        left_s = start_s + _PATIENCE_S - time.monotonic()
-        found = engine.ended(max(0.0, left_s))
+        left_s = start_s + patience_s - time.monotonic()
+        found = engine.take_completions(max(0.0, left_s))
         if any(each.error for each in found):
             return None
         ended += len(found)

@@ -3,6 +3,7 @@
 import os
 import random
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -10,12 +11,12 @@ import pytest
 from tests.disk_usage import taken_bytes
 from tests.unit.connector.disk.rig import (
     BLOCK,
+    IMPATIENT,
     KEY_BYTES,
     MEANING,
     capacity_for,
     content_of,
     found_by_the_next,
-    impatient,
     journal,
     key_of,
     number_of,
@@ -30,7 +31,6 @@ from kvtier_connector.core.disk.files import store as store_module
 from kvtier_connector.core.disk.files.fingerprint import fingerprint
 from kvtier_connector.core.disk.files.journal import Entries
 from kvtier_connector.core.disk.files.store import Store
-from kvtier_connector.core.disk.work import thread as thread_module
 from kvtier_connector.errors import DiskError, FolderInUseError, SettingError
 
 
@@ -254,12 +254,10 @@ def test_slots_written_out_of_order_stay_within_the_capacity(path: Path) -> None
 def test_an_engine_that_evicts_and_forgets_stays_within_the_capacity(
     path: Path, at_every_flush: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    impatient(monkeypatch)
     for module in (store_module, config_module):
         monkeypatch.setattr(module, "DISK_SPARE_BYTES", 48 << 10)
-    monkeypatch.setattr(thread_module, "_CHECK_S", 3600.0)  # what is left is what has to be
-    monkeypatch.setattr(thread_module, "_LOOK_S", 3600.0)
-    with rig_in(path, 24) as rig:
+    timings = replace(IMPATIENT, check_s=3600.0, look_s=3600.0)  # what is left is what has to be
+    with rig_in(path, 24, timings=timings) as rig:
         capacity_bytes = rig.request.capacity_bytes
         at_every_flush.clear()
         most, numbers = 0, iter(range(1_000_000))

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from kvtier_connector.core.disk.io.engine import BlockIO, Ended, EngineUnavailableError, IOEngine
+from kvtier_connector.core.disk.io.engine import BlockIO, Completion, EngineUnavailableError, IOEngine
 from kvtier_connector.core.disk.io.threads import ThreadEngine
 from kvtier_connector.core.disk.io.uring import UringEngine
 
@@ -82,10 +82,10 @@ def in_parts(memory: memoryview, *sizes: int) -> tuple[memoryview, ...]:
     return *parts, memory[start:]
 
 
-def finish(engine: IOEngine, count: int) -> list[Ended]:
-    found: list[Ended] = []
+def finish(engine: IOEngine, count: int) -> list[Completion]:
+    found: list[Completion] = []
     while len(found) < count:
-        ended = engine.ended(SOON_S)
+        ended = engine.take_completions(SOON_S)
         assert ended, f"{len(found)} of {count} have ended"
         found += ended
     assert len(found) == count

@@ -225,7 +225,7 @@ def written(engine: IOEngine, blocks: int) -> set[OSError | None]:
     )
     errors = []
     while engine.in_flight:
-        errors += [ended.error for ended in engine.ended(60.0)]
+        errors += [ended.error for ended in engine.take_completions(60.0)]
     os.close(descriptor)
     assert len(errors) == blocks
     return set(errors)

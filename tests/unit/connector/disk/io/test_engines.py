@@ -26,7 +26,7 @@ from tests.unit.connector.disk.io.cases import (
     writing,
 )
 
-from kvtier_connector.core.disk.io.engine import BlockIO, Ended, IOEngine
+from kvtier_connector.core.disk.io.engine import BlockIO, Completion, IOEngine
 
 
 @pytest.mark.parametrize("flags", [os.O_DIRECT, 0], ids=["direct", "cached"])
@@ -65,8 +65,8 @@ def test_what_waits_is_taken_in_order(case: Case, file: int) -> None:
 
 def test_nothing_ends_while_nothing_is_asked(case: Case) -> None:
     engine = case.open(2)
-    assert engine.ended(0.0) == []
-    assert engine.ended(0.001) == []
+    assert engine.take_completions(0.0) == []
+    assert engine.take_completions(0.001) == []
     assert (engine.in_flight, engine.overdue(-1.0)) == (0, [])
 
 
@@ -136,12 +136,12 @@ def test_a_transfer_that_stops_for_good_says_how_far_it_came(case: Case) -> None
 @pytest.mark.parametrize("calls", [1, 5])
 def test_another_thread_wakes_the_one_that_waits(case: Case, file: int, calls: int) -> None:
     engine, waits, returned = case.open(2), threading.Semaphore(0), threading.Semaphore(0)
-    found = list[Ended]()
+    found = list[Completion]()
 
     def wait() -> None:
         for _ in range(3):
             waits.release()
-            found.extend(engine.ended(3600.0))
+            found.extend(engine.take_completions(3600.0))
             returned.release()
 
     waiter = threading.Thread(target=wait, daemon=True)
@@ -160,14 +160,14 @@ def outcome_after_wakes(engine: IOEngine, file: int) -> OSError | None:
     """What is ordered after wakes is still reported: they cost nothing but empty answers."""
     engine.submit([writing(0, file, 0, (filled(PAGE, 0),))])
     while True:
-        for ended in engine.ended(SOON_S):
+        for ended in engine.take_completions(SOON_S):
             return ended.error
 
 
 def test_a_wake_before_the_wait_is_not_lost(case: Case) -> None:
     engine = case.open(2)
     engine.wake()
-    waiter = threading.Thread(target=engine.ended, args=(3600.0,), daemon=True)
+    waiter = threading.Thread(target=engine.take_completions, args=(3600.0,), daemon=True)
     waiter.start()
     waiter.join(SOON_S)
     assert not waiter.is_alive()

@@ -30,7 +30,7 @@ def test_a_device_that_hangs_is_seen_and_does_not_lose_what_it_ends_late(
     behind = [writing(tag, file, tag * PAGE, (filled(PAGE, tag),)) for tag in range(2, 5)]
     engine.submit(hanging + behind)
     case.await_begun(2)
-    assert engine.ended(0.0) == []
+    assert engine.take_completions(0.0) == []
     assert engine.overdue(3600.0) == []
     assert sorted(engine.overdue(-1.0), key=lambda io: io.tag) == hanging
     assert engine.in_flight == 5
@@ -76,7 +76,7 @@ def test_closing_does_not_wait_for_a_device_that_hangs_and_leaves_nothing(
     ios = [reading(tag, pipe[0], 0, (memory,)) for tag, pipe in enumerate(pipes)]
     engine.submit([*ios, *ios])
     case.await_begun(3)
-    assert engine.ended(0.0) == []
+    assert engine.take_completions(0.0) == []
     engine.close()
     assert held(owner, memory), "the kernel may still write to it"
     hanging = set(threading.enumerate()) - threads
@@ -94,10 +94,10 @@ def test_memory_stays_when_nothing_is_left_of_the_engine(case: Case, pipes: list
     memory = memoryview(owner)
     engine = case_of(case.name, ExitStack()).open(1)
     engine.submit([reading(0, pipes[0][0], 0, (memory,))])
-    assert engine.ended(0.0) == []
+    assert engine.take_completions(0.0) == []
     if case.name == ThreadEngine.name:
         while not engine.overdue(-1.0):  # a thread takes it when it comes to it
-            engine.ended(0.001)
+            engine.take_completions(0.001)
     engine.close()
     del engine
     gc.collect()
@@ -122,4 +122,4 @@ def test_closing_leaves_nothing(case: Case, file: int) -> None:
     with pytest.raises(ValueError, match="the engine is closed"):
         engine.submit([])
     with pytest.raises(ValueError, match="the engine is closed"):
-        engine.ended(0.0)
+        engine.take_completions(0.0)

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from kvtier_connector.core.disk.io.engine import BlockIO, Ended
+from kvtier_connector.core.disk.io.engine import BlockIO, Completion
 from kvtier_connector.core.disk.io.staged import StagedEngine
 from kvtier_connector.core.disk.io.threads import ThreadEngine
 
@@ -35,10 +35,10 @@ def a_read(tag: int, descriptor: int, offset: int, parts: tuple[memoryview, ...]
     return BlockIO(tag, write=False, descriptor=descriptor, offset=offset, parts=parts)
 
 
-def all_ended(engine: StagedEngine) -> list[Ended]:
-    found = list[Ended]()
+def all_ended(engine: StagedEngine) -> list[Completion]:
+    found = list[Completion]()
     while engine.in_flight:
-        ended = engine.ended(SOON_S)
+        ended = engine.take_completions(SOON_S)
         assert ended, "nothing ends"
         found += ended
     return sorted(found, key=lambda each: each.io.tag)
@@ -117,7 +117,7 @@ def test_what_is_overdue_is_named_as_it_was_given(file: int) -> None:
         io = a_read(1, file, 0, (memoryview(bytearray(BLOCK)),))
         engine.submit([io])
         while not (overdue := engine.overdue(0.0)):
-            engine.ended(0.01)
+            engine.take_completions(0.01)
         assert overdue == [io]
         os.write(writing, b"z" * BLOCK)
         all_ended(engine)

@@ -4,6 +4,7 @@ import errno
 
 import pytest
 
+from kvtier_connector.core.disk.timings import DEFAULT_TIMINGS
 from kvtier_connector.core.disk.work.health import Health
 
 BAD_SECTOR = OSError(errno.EIO, "a bad sector")
@@ -35,8 +36,9 @@ def test_what_one_block_met_is_not(name: str) -> None:
 def test_every_attempt_waits_twice_as_long_up_to_a_minute() -> None:
     health, waits = Health(), list[float]()
     for _ in range(9):
-        waits.append(health.retry_s)
+        waits.append(DEFAULT_TIMINGS.retry_s(health.attempts))
         health = health.tried_again()
     assert waits == [1, 2, 4, 8, 16, 32, 60, 60, 60]
-    assert health.after(BAD_SECTOR).retry_s == 60
-    assert health.after(None).retry_s == 1
+    assert DEFAULT_TIMINGS.retry_s(100_000) == 60
+    assert health.after(BAD_SECTOR).attempts == health.reopened().attempts == 9
+    assert health.after(None).attempts == 0

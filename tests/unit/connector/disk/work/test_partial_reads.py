@@ -13,7 +13,6 @@ from tests.unit.connector.disk.rig import (
     Rig,
     capacity_for,
     content_of,
-    impatient,
     key_of,
     number_of,
     request_for,
@@ -27,11 +26,6 @@ from kvtier_connector.errors import DiskError
 
 ENDS = (1024, 2560, BLOCK)
 STARTS = (0, 1024, 2560)
-
-
-@pytest.fixture(autouse=True)
-def _impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    impatient(monkeypatch)
 
 
 def begin(rig: Rig, *numbers: int) -> Coming:
@@ -173,7 +167,7 @@ def test_a_close_between_two_parts_ends_the_block(tmp_path: Path, part: int) -> 
     rig.engine.await_kept(1)
     closing = threading.Thread(target=rig.tier.close)
     closing.start()
-    while not rig.disk.within._closing:
+    while not rig.disk.within._loop.is_closing:
         pass
     rig.engine.release()
     closing.join()

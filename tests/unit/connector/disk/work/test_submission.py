@@ -2,7 +2,8 @@
 
 import errno
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from itertools import islice
 from pathlib import Path
 
 import pytest
@@ -15,10 +16,9 @@ from kvtier_connector.core.disk.files import store as store_file
 from kvtier_connector.core.disk.files.checksum import bound_checksum
 from kvtier_connector.core.disk.files.journal import Entries
 from kvtier_connector.core.disk.files.store import Store
-from kvtier_connector.core.disk.io.engine import BlockIO
-from kvtier_connector.core.disk.io.engine import Ended as IOEnded
-from kvtier_connector.core.disk.work import thread
+from kvtier_connector.core.disk.io.engine import BlockIO, Completion
 from kvtier_connector.core.disk.work.orders import Message
+from kvtier_connector.core.disk.work.submission import lots, room_for_writes
 from kvtier_connector.core.index.keytable import Slots
 
 
@@ -55,8 +55,8 @@ def test_the_disk_is_asked_for_more_before_what_has_come_is_looked_at(
 def test_a_disk_gets_its_first_transfers_before_the_last_are_prepared(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(thread, "_FIRST_BYTES", 2 * BLOCK)
     with rig_in(tmp_path, 16) as rig:
+        rig.disk.within._loop._submitter._first_bytes = 2 * BLOCK
         seen = list[int]()
         watch_submits(rig, monkeypatch, seen)
         rig.stored(range(8))
@@ -133,16 +133,67 @@ def test_what_was_under_way_while_the_index_was_written_is_not_late(
             record(store, stored, emptied)
 
         unseen = [object()]
-        ended = rig.engine.ended
+        take = rig.engine.take_completions
 
-        def seen(timeout_s: float) -> list[IOEnded]:
-            found = ended(timeout_s)
+        def seen(timeout_s: float) -> list[Completion]:
+            found = take(timeout_s)
             if begun.is_set():
                 unseen.clear()
             return found
 
         monkeypatch.setattr(Store, "record", slow)
-        monkeypatch.setattr(rig.engine, "ended", seen)
+        monkeypatch.setattr(rig.engine, "take_completions", seen)
         assert sorted(rig.stored(range(8))) == list(range(8))
         assert begun.is_set()
         assert rig.seen.notes == []
+
+
+# ---- how much, and in which lots ----
+
+
+@pytest.mark.parametrize(
+    ("reads", "writes", "expected"),
+    [(0, 0, 8), (0, 5, 3), (0, 8, 0), (1, 0, 2), (1, 1, 1), (1, 5, 0), (7, 0, 1), (8, 0, 0)],
+)
+def test_a_quarter_of_the_transfers_are_writes_while_something_is_read(
+    reads: int, writes: int, expected: int
+) -> None:
+    assert room_for_writes(8, reads, writes) == expected
+
+
+def transfers(count: int, made: list[int]) -> Iterator[BlockIO]:
+    for tag in range(count):
+        made.append(tag)
+        yield BlockIO(tag, write=False, descriptor=0, offset=0, parts=())
+
+
+@pytest.mark.parametrize(
+    ("count", "first", "expected"),
+    [
+        (0, 2, []),
+        (1, 2, [1]),
+        (2, 2, [2]),
+        (7, 2, [2, 4, 1]),
+        (31, 1, [1, 2, 4, 8, 16]),
+    ],
+)
+def test_a_lot_is_twice_as_large_as_that_before_it(count: int, first: int, expected: list[int]) -> None:
+    found = list(lots(transfers(count, []), first))
+    assert [len(lot) for lot in found] == expected
+    assert [io.tag for lot in found for io in lot] == list(range(count))
+
+
+def test_what_comes_later_is_made_later() -> None:
+    made = list[int]()
+    (first,) = islice(lots(transfers(9, made), 3), 1)
+    assert len(first) == len(made) == 3
+
+
+def test_a_transfer_whose_memory_was_released_is_handed_over_with_the_others() -> None:
+    memories = [memoryview(bytearray(4)) for _ in range(3)]
+    ios = [
+        BlockIO(tag, write=False, descriptor=0, offset=0, parts=(memory,))
+        for tag, memory in enumerate(memories)
+    ]
+    memories[1].release()
+    assert list(lots(iter(ios), 3)) == [ios]

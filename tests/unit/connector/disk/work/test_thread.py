@@ -2,17 +2,18 @@
 
 import errno
 import threading
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from tests.unit.connector.disk.faulty_engine import SOON_S, Fail, Keep
 from tests.unit.connector.disk.rig import (
     BLOCK,
+    IMPATIENT,
     Rig,
     capacity_for,
     content_of,
     found_by_the_next,
-    impatient,
     journal,
     key_of,
     number_of,
@@ -24,21 +25,15 @@ from tests.waiting import eventually
 
 from kvtier_connector.core.disk.files.journal import Entries, Journal
 from kvtier_connector.core.disk.files.store import Store
-from kvtier_connector.core.disk.work import health, thread
 from kvtier_connector.core.disk.work.orders import Ended, Order
+from kvtier_connector.core.disk.work.thread import DiskThread
 from kvtier_connector.errors import FolderInUseError
-
-
-@pytest.fixture(autouse=True)
-def _impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    impatient(monkeypatch)
 
 
 @pytest.mark.parametrize("what", ["read", "write", "journal"])
 def test_a_disk_that_opens_and_fails_again_is_tried_ever_less_often(
     tmp_path: Path, what: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(health.Health.__init__, "__defaults__", (0, 1.0))
     write, broken = Journal._write, [False]
 
     def failing(journal: Journal, frame: bytes) -> None:
@@ -47,11 +42,12 @@ def test_a_disk_that_opens_and_fails_again_is_tried_ever_less_often(
         write(journal, frame)
 
     monkeypatch.setattr(Journal, "_write", failing)
-    with rig_in(tmp_path) as rig:
+    with rig_in(tmp_path, timings=replace(IMPATIENT, first_retry_s=1.0)) as rig:
+        served = rig.disk.within._loop._served
         rig.stored(range(4))
         waits = list[float]()
         for _ in range(4):
-            waits.append(rig.disk.within._reopening._health.retry_s)
+            waits.append(served._retry_s)
             broken[0] = what == "journal"
             rig.engine.fault(lambda _io: Fail(errno.EROFS) if what != "journal" else None)
             if what == "read":
@@ -61,11 +57,11 @@ def test_a_disk_that_opens_and_fails_again_is_tried_ever_less_often(
             rig.until_down()
             broken[0] = False
             rig.engine.fault(lambda _io: None)
-            rig.disk.within._reopening._retry_at_s = 0.0  # as if it had waited
+            served._retry_at_s = 0.0  # as if it had waited
             rig.until_up()
         assert waits == [1, 2, 4, 8]
         assert rig.stored([12]) == [12]
-        assert rig.disk.within._reopening._health.retry_s == 1
+        assert served._retry_s == 1
 
 
 def test_a_journal_written_anew_has_what_its_owner_has_not_been_told_of(tmp_path: Path) -> None:
@@ -77,7 +73,7 @@ def test_a_journal_written_anew_has_what_its_owner_has_not_been_told_of(tmp_path
         rig.begin_store([4, 5])
         _until_written(rig.disk.within, 2)
         _renew_journal(rig.store)
-        rig.disk.within._events.extendleft(reversed(taken))
+        rig.disk.within._loop.outbox._events.extendleft(reversed(taken))
         rig.disk.ended.subtract(event.order for event in taken if isinstance(event, Ended))
         rig.quiet()
     assert found_by_the_next(tmp_path) == {number: content_of(number) for number in range(1, 6)}
@@ -157,7 +153,7 @@ def test_closing_ends_every_order_and_lets_the_folder_go(tmp_path: Path) -> None
         rig.begin_load(range(20))
         rig.begin_store(range(20, 30))
         rig.engine.await_kept(8)
-        rig.disk.within._closing = True
+        rig.disk.within._loop.is_closing = True
         rig.engine.release()
         rig.tier.close()
         assert "kvtier-disk" not in {each.name for each in threading.enumerate()}
@@ -173,17 +169,14 @@ def test_closing_writes_what_waits_to_be_written(tmp_path: Path) -> None:
     rig.engine.await_kept(rig.engine.depth)
     closing = threading.Thread(target=rig.disk.close, args=(SOON_S,))
     closing.start()
-    eventually(lambda: rig.disk.within._closing, "a thread that has to end")
+    eventually(lambda: rig.disk.within._loop.is_closing, "a thread that has to end")
     rig.engine.release()
     closing.join()
     assert sorted(found_by_the_next(tmp_path, 64)) == list(range(40))
 
 
-def test_closing_a_disk_that_hangs_keeps_the_folder_until_the_process_ends(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(thread, "_CHECK_S", 0.0)
-    rig = Rig(request_for(tmp_path, capacity_for(4)))
+def test_closing_a_disk_that_hangs_keeps_the_folder_until_the_process_ends(tmp_path: Path) -> None:
+    rig = Rig(request_for(tmp_path, capacity_for(4)), timings=replace(IMPATIENT, check_s=0.0))
     rig.engine.fault(lambda _io: Keep())
     rig.begin_store([2])
     rig.engine.await_kept(1)
@@ -194,8 +187,8 @@ def test_closing_a_disk_that_hangs_keeps_the_folder_until_the_process_ends(
     rig.store.close()
 
 
-def _until_written(disk: thread.DiskThread, count: int) -> None:
-    while sum(isinstance(event, Ended) for event in disk._events.copy()) < count:
+def _until_written(disk: DiskThread, count: int) -> None:
+    while sum(isinstance(event, Ended) for event in disk._loop.outbox._events.copy()) < count:
         assert disk.wait(60)
 
 
@@ -203,8 +196,8 @@ def _renew_journal(store: Store) -> None:
     """Have the thread write the journal anew at its next look, and wait until it has."""
     renewed, compact = threading.Event(), store.compact
 
-    def watched(untold: Entries) -> None:
-        compact(untold)
+    def watched(unacknowledged: Entries) -> None:
+        compact(unacknowledged)
         renewed.set()
 
     store.compact = watched  # type: ignore[method-assign]

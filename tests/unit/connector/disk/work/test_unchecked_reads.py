@@ -1,17 +1,18 @@
 """Blocks that a worker checks while it copies them: whose word counts, and what becomes of the others."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from tests.unit.connector.disk.faulty_engine import SOON_S
 from tests.unit.connector.disk.rig import (
     BLOCK,
+    IMPATIENT,
     MEANING,
     Coming,
     Rig,
     content_of,
-    impatient,
     key_of,
     number_of,
     rig_in,
@@ -20,21 +21,18 @@ from tests.unit.connector.disk.rig import (
 
 from kvtier_connector.core.copies.arrivals import DOUBTED, FAILED, WHOLE
 from kvtier_connector.core.disk.files.checksum import bound_checksum, seeded_checksum
-from kvtier_connector.core.disk.work import partial_reads
 from kvtier_connector.errors import DiskError
 
 ENDS = (1024, 2560, BLOCK)
 
 
 @pytest.fixture
-def rig(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Rig]:
+def rig(tmp_path: Path) -> Iterator[Rig]:
     """A tier of four blocks whose thread waits for workers until it is told not to."""
-    impatient(monkeypatch)
-    monkeypatch.setattr(partial_reads, "_PATIENCE_S", SOON_S)
-    with rig_in(tmp_path) as rig:
+    with rig_in(tmp_path, timings=replace(IMPATIENT, worker_patience_s=SOON_S)) as rig:
         rig.stored(range(4))
         yield rig
-        monkeypatch.setattr(partial_reads, "_PATIENCE_S", 0.0)
+        rig.disk.within._loop.partial_reads.patience_s = 0.0
 
 
 @pytest.fixture
@@ -125,12 +123,12 @@ def test_a_doubt_about_a_block_that_is_right_costs_nobody_the_block(rig: Rig, ch
 
 
 def test_what_no_worker_comes_to_is_checked_all_the_same(
-    rig: Rig, checked: list[int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    rig: Rig, checked: list[int], tmp_path: Path
 ) -> None:
     damage(tmp_path, rig, 1)
     coming = all_there(rig, 0, 1)
     assert rig.tier.progress() is None
-    monkeypatch.setattr(partial_reads, "_PATIENCE_S", 0.0)
+    rig.disk.within._loop.partial_reads.patience_s = 0.0
     rig.quiet()
     assert rig.arrived == {0: content_of(0)}
     assert sorted(checked) == [0, 1]

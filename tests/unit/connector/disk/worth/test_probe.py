@@ -1,31 +1,27 @@
 """A disk that is looked at beside the engine, and what is kept of that."""
 
 import errno
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from tests.unit.connector.disk.faulty_engine import Fail, Keep
 from tests.unit.connector.disk.rig import (
+    IMPATIENT,
     MEANING,
     Rig,
     content_of,
     found_by_the_next,
-    impatient,
     rig_in,
 )
 
 from kvtier_connector.core.disk.files.store import Store
-from kvtier_connector.core.disk.worth import probe
+from kvtier_connector.core.disk.timings import DEFAULT_TIMINGS
 from kvtier_connector.core.disk.worth.prefill_model import Computed
 from kvtier_connector.core.disk.worth.rates import Rates
 from kvtier_connector.errors import DiskError
 
-LOOK_AGAIN_S = 30.0
-
-
-@pytest.fixture(autouse=True)
-def _impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    impatient(monkeypatch)
+SOON_TOO_LONG = replace(IMPATIENT, probe_patience_s=0.01)
 
 
 def looked_at(rig: Rig) -> float:
@@ -74,9 +70,8 @@ def test_a_disk_that_fails_says_nothing_of_its_pace(tmp_path: Path) -> None:
         assert rig.tier.break_even.read.per_second is None
 
 
-def test_a_disk_that_takes_too_long_counts_as_slow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(probe, "_PATIENCE_S", 0.01)
-    with rig_in(tmp_path) as rig:
+def test_a_disk_that_takes_too_long_counts_as_slow(tmp_path: Path) -> None:
+    with rig_in(tmp_path, timings=SOON_TOO_LONG) as rig:
         rig.stored(range(4))
         rig.engine.fault(lambda _io: Keep())
         assert looked_at(rig) < 4096 / 0.01
@@ -104,10 +99,10 @@ def test_what_was_learnt_is_there_for_the_next_engine(tmp_path: Path) -> None:
         assert rig.tier.break_even.read.per_second == pytest.approx(rig.store.rates.read_bytes_per_s)
         rig.tier.break_even.prefill.measured(Computed.of(0, 1000), 0.001)
         rig.tier.learn(1.0, is_in_use=True)
-        rig.tier.learn(LOOK_AGAIN_S, is_in_use=True)
+        rig.tier.learn(DEFAULT_TIMINGS.relearn_s, is_in_use=True)
         rig.stored([2])
         before = rig.store.rates
-        rig.tier.learn(2 * LOOK_AGAIN_S, is_in_use=True)
+        rig.tier.learn(2 * DEFAULT_TIMINGS.relearn_s, is_in_use=True)
         rig.stored([3])
         assert rig.store.rates == before
         assert before.token_s != pytest.approx(0.0005)
@@ -121,11 +116,8 @@ def test_a_file_of_somebody_else_is_not_believed(tmp_path: Path) -> None:
         assert rig.store.rates == Rates()
 
 
-def test_writes_that_do_not_end_are_not_taken_for_reads(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(probe, "_PATIENCE_S", 0.01)
-    with rig_in(tmp_path) as rig:
+def test_writes_that_do_not_end_are_not_taken_for_reads(tmp_path: Path) -> None:
+    with rig_in(tmp_path, timings=SOON_TOO_LONG) as rig:
         rig.engine.fault(lambda io: Keep() if io.write else None)
         assert looked_at(rig) < 4096 / 0.01
         assert rig.engine.begun == {True: 8}

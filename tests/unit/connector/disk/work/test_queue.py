@@ -1,57 +1,17 @@
-"""How transfers are handed over: few at first, then more at a time; and which blocks one of them moves."""
+"""What waits for the disk, and which blocks one transfer moves together."""
 
 from collections import deque
 from collections.abc import Iterator
-from itertools import islice
 from pathlib import Path
 
 import pytest
 from tests.unit.connector.disk.rig import directory
 
 from kvtier_connector.core.disk.files.segments import Segments
-from kvtier_connector.core.disk.io.engine import BlockIO
-from kvtier_connector.core.disk.work.flights import lots, next_run
 from kvtier_connector.core.disk.work.orders import Order
+from kvtier_connector.core.disk.work.queue import OrderQueue, take_run
 
 BLOCK = 4096
-
-
-def transfers(count: int, made: list[int]) -> Iterator[BlockIO]:
-    for tag in range(count):
-        made.append(tag)
-        yield BlockIO(tag, write=False, descriptor=0, offset=0, parts=())
-
-
-@pytest.mark.parametrize(
-    ("count", "first", "expected"),
-    [
-        (0, 2, []),
-        (1, 2, [1]),
-        (2, 2, [2]),
-        (7, 2, [2, 4, 1]),
-        (31, 1, [1, 2, 4, 8, 16]),
-    ],
-)
-def test_a_lot_is_twice_as_large_as_that_before_it(count: int, first: int, expected: list[int]) -> None:
-    found = list(lots(transfers(count, []), first))
-    assert [len(lot) for lot in found] == expected
-    assert [io.tag for lot in found for io in lot] == list(range(count))
-
-
-def test_what_comes_later_is_made_later() -> None:
-    made = list[int]()
-    (first,) = islice(lots(transfers(9, made), 3), 1)
-    assert len(first) == len(made) == 3
-
-
-def test_a_transfer_whose_memory_was_released_is_handed_over_with_the_others() -> None:
-    memories = [memoryview(bytearray(4)) for _ in range(3)]
-    ios = [
-        BlockIO(tag, write=False, descriptor=0, offset=0, parts=(memory,))
-        for tag, memory in enumerate(memories)
-    ]
-    memories[1].release()
-    assert list(lots(iter(ios), 3)) == [ios]
 
 
 @pytest.fixture
@@ -80,7 +40,7 @@ def runs_of(waiting: list[Order], segments: Segments, most_bytes: int) -> list[l
     queue = deque(waiting)
     runs = list[list[int]]()
     while queue:
-        runs.append([order.slot for order in next_run(queue, segments, most_bytes)])
+        runs.append([order.slot for order in take_run(queue, segments, most_bytes)])
     return runs
 
 
@@ -110,3 +70,14 @@ def test_what_is_read_in_parts_is_taken_alone(segments: Segments) -> None:
 def test_a_transfer_has_no_more_parts_than_the_kernel_takes(segments: Segments) -> None:
     waiting = [an_order(slot, parts=400) for slot in range(3)]
     assert runs_of(waiting, segments, 8 * BLOCK) == [[0, 1], [2]]
+
+
+def test_what_is_put_back_is_next_and_in_its_order(segments: Segments) -> None:
+    queue = OrderQueue()
+    for slot in (0, 1, 2, 5):
+        queue.add(an_order(slot))
+    run = take_run(queue.reads, segments, 8 * BLOCK)
+    queue.put_back(run[1:])
+    assert queue.has_reads
+    assert [order.slot for order in queue.take_all()] == [1, 2, 5]
+    assert not queue.has_reads

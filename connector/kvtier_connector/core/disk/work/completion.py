@@ -1,0 +1,152 @@
+"""What becomes of transfers that have ended, and of their orders."""
+
+import time
+from collections.abc import Sequence
+from enum import Enum
+
+from kvtier_connector.core.disk.files.journal import entries_of
+from kvtier_connector.core.disk.files.store import Store
+from kvtier_connector.core.disk.io.engine import Completion
+from kvtier_connector.core.disk.work.compaction import compact_if_full
+from kvtier_connector.core.disk.work.flights import Flight, Flights
+from kvtier_connector.core.disk.work.orders import Order
+from kvtier_connector.core.disk.work.outbox import Outbox
+from kvtier_connector.core.disk.work.partial_reads import Landed, PartialReads
+from kvtier_connector.core.disk.work.queue import OrderQueue
+from kvtier_connector.core.disk.work.recovery import ServedStore
+from kvtier_connector.core.disk.worth.probe import is_probe
+from kvtier_connector.errors import CorruptBlockError, DiskError
+
+
+class Next(Enum):
+    """What follows a transfer that has ended."""
+
+    APART = "each of its orders is tried by itself: whose fault it was, is seen then"
+    NEXT_PART = "the next part of its block is read"
+    WORKER = "a worker checks its block"
+    END = "its orders end"
+
+
+def next_of(flight: Flight, *, has_failed: bool, is_wanted: bool, is_checked_by_worker: bool) -> Next:
+    """Return what follows a transfer.
+
+    Args:
+        flight: the transfer.
+        has_failed: whether it failed.
+        is_wanted: whether somebody still waits for it.
+        is_checked_by_worker: whether a worker checks what it has read.
+    """
+    if has_failed and is_wanted and len(flight.orders) > 1:
+        return Next.APART
+    if has_failed or not is_wanted:
+        return Next.END
+    if not flight.is_last:
+        return Next.NEXT_PART
+    return Next.WORKER if is_checked_by_worker else Next.END
+
+
+class Completer:
+    """Checks what was read, puts down what was written, and tells of both.
+
+    Args:
+        served: the store.
+        queue: gets what is left to do for an order.
+        flights: what is under way.
+        partial_reads: what workers check.
+        outbox: is told of every order that has ended.
+    """
+
+    def __init__(
+        self,
+        served: ServedStore,
+        queue: OrderQueue,
+        flights: Flights,
+        partial_reads: PartialReads,
+        outbox: Outbox,
+    ) -> None:
+        self._served = served
+        self._queue = queue
+        self._flights = flights
+        self._partial_reads = partial_reads
+        self._outbox = outbox
+
+    def land(self, completions: Sequence[Completion], *, is_closing: bool) -> list[Landed]:
+        """Take transfers off those under way; returns those with which their orders end.
+
+        Args:
+            completions: how they ended.
+            is_closing: whether nobody waits for any of them.
+        """
+        landed, now = list[Landed](), time.monotonic()
+        for completion in completions:
+            if is_probe(completion.io):
+                continue  # that was not waited for any longer
+            flight = self._flights.end(completion.io)
+            done = Landed(completion, flight, now)
+            match next_of(
+                flight,
+                has_failed=completion.error is not None,
+                is_wanted=not is_closing and self._served.serves(flight.order),
+                is_checked_by_worker=self._partial_reads.is_checked_by_worker(flight.order),
+            ):
+                case Next.END:
+                    landed.append(done)
+                case Next.WORKER:
+                    self._partial_reads.leave_to_worker(done)
+                case Next.NEXT_PART:
+                    self._queue.continued.append(flight)
+                    self._partial_reads.part_arrived(flight)
+                case Next.APART:
+                    self._queue.continued += flight.apart()
+        return landed
+
+    def end(self, landed: Sequence[Landed]) -> None:
+        """End the orders of transfers.
+
+        Raises:
+            DiskError: what was written cannot be put down; all orders have ended all the same.
+        """
+        written = list[Landed]()
+        for done in landed:
+            flight, failure = done.flight, done.completion.error
+            if failure or not flight.order.write:  # a write has succeeded when it is put down
+                self._served.transfer_ended(failure)
+            error: Exception | None = failure
+            if not flight.is_last or not self._served.serves(flight.order):
+                error = error or DiskError("the disk tier has let go of this block")
+            if error is None and flight.order.write:
+                written.append(done)
+                continue
+            for order, checksum in flight.blocks():
+                self._outbox.end(order, error or self._mistake(done, order, checksum), done)
+        if written and self._served.store is not None:
+            self._put_down(self._served.store, written)
+
+    def _mistake(self, done: Landed, order: Order, checksum: int) -> Exception | None:
+        """Return what is wrong with a block that was read, or None."""
+        if done.is_right or self._served.store is None:
+            return None
+        found = self._served.store.checksum_in_memory(order.key, order.parts)
+        if found == checksum:
+            return None
+        if found is None:
+            return DiskError("its memory was taken back")
+        return CorruptBlockError("its checksum is wrong")
+
+    def _put_down(self, store: Store, written: Sequence[Landed]) -> None:
+        """Have the next start find blocks that were written."""
+        blocks = [
+            (order.slot, order.key, checksum) for done in written for order, checksum in done.flight.blocks()
+        ]
+        error: DiskError | None = None
+        try:
+            store.record(entries_of(blocks, store.shape.key_bytes), ())
+            self._served.transfer_ended(None)
+        except DiskError as failure:
+            error = failure
+        for done in written:
+            for order in done.flight.orders:
+                self._outbox.end(order, error, done)
+        if error:
+            raise error
+        compact_if_full(store, self._served.generation, self._outbox)

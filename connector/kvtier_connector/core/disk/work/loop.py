@@ -1,0 +1,240 @@
+"""What the disk's thread does, turn by turn: submit, complete, look after the disk."""
+
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from typing import Final
+
+from kvtier_connector.core.copies.arrivals import Arrivals
+from kvtier_connector.core.disk.files.store import Store
+from kvtier_connector.core.disk.io.engine import IOEngine
+from kvtier_connector.core.disk.timings import Timings
+from kvtier_connector.core.disk.work.compaction import compact, compact_if_full
+from kvtier_connector.core.disk.work.completion import Completer
+from kvtier_connector.core.disk.work.flights import Flights
+from kvtier_connector.core.disk.work.orders import (
+    Clear,
+    Cleared,
+    Down,
+    Forget,
+    Keep,
+    Message,
+    Order,
+    Probe,
+    Probed,
+    Up,
+)
+from kvtier_connector.core.disk.work.outbox import Outbox
+from kvtier_connector.core.disk.work.partial_reads import Landed, PartialReads
+from kvtier_connector.core.disk.work.queue import OrderQueue
+from kvtier_connector.core.disk.work.recovery import ServedStore
+from kvtier_connector.core.disk.work.submission import Submitter
+from kvtier_connector.core.disk.worth.probe import probe
+from kvtier_connector.errors import DiskError
+
+_TOLD_AT_ONCE: Final = 16
+"""Blocks after which who waits is woken while others are still being read: each time takes the interpreter's
+lock from this thread."""
+
+
+class DiskLoop:
+    """Serves orders. An order waits (queue.py), is under way (submission.py), and ends (completion.py).
+
+    Args:
+        store: opened.
+        reopen: opens it again.
+        engine: what talks to the kernel.
+        timeout_s: how long the disk may have one block.
+        arrivals: where the workers are told of reads in parts; None if there are none.
+        timings: how long to wait for everything else.
+
+    Attributes:
+        inbox: what the owner of the index has sent.
+        outbox: what it is told.
+        turned_at_s: when the last turn began, by time.monotonic().
+        is_closing: whether nobody waits for reads any more.
+    """
+
+    def __init__(  # noqa: PLR0913, PLR0917 - its parts
+        self,
+        store: Store,
+        reopen: Callable[[], Store],
+        engine: IOEngine,
+        timeout_s: float,
+        arrivals: Arrivals | None,
+        timings: Timings,
+    ) -> None:
+        self.inbox = deque[Message]()
+        self.partial_reads = PartialReads(arrivals, store.shape.namespace, timings.worker_patience_s)
+        self.outbox = Outbox(self.partial_reads)
+        self.turned_at_s = time.monotonic()
+        self.is_closing = False
+        self._engine = engine
+        self._timeout_s = timeout_s
+        self._timings = timings
+        self._queue = OrderQueue()
+        self._flights = Flights()
+        self._served = ServedStore(store, reopen, timings)
+        self._submitter = Submitter(engine, self._queue, self._flights, self.outbox, inbox=self.inbox)
+        self._completer = Completer(self._served, self._queue, self._flights, self.partial_reads, self.outbox)
+        self._check_at_s = 0.0
+        self._probe_due = False
+
+    @property
+    def has_begun(self) -> bool:
+        """Whether the disk has as much of what was ordered as it takes at a time."""
+        return not self.inbox and (not self._queue.reads or len(self._flights) >= self._engine.depth)
+
+    def turn(self) -> None:
+        """Do what is to be done now, after waiting for something to do.
+
+        Raises:
+            DiskError: the disk is full, read-only or failing.
+        """
+        self.turned_at_s = time.monotonic()
+        landed = [*self._land(self._patience_s()), *self.partial_reads.take_checked()]
+        # Now, when all that has ended is known: what follows may take as long as the file system likes.
+        is_late = bool(self._engine.overdue(self._timeout_s))
+        try:
+            self._take_messages()
+            self._submit_or_reopen()  # before looking at what has come: meanwhile the disk is not idle
+        finally:
+            self._end(landed)
+        self._look_after(is_late=is_late)
+        self._probe_if_idle()
+        self._wake_waiting()
+
+    def go_down(self, reason: str) -> None:
+        """Let go of the store, and of what is ordered of it.
+
+        Args:
+            reason: for people.
+        """
+        if self._served.store is None:
+            return
+        self._served.let_go()
+        error = DiskError(reason)
+        self._refuse_waiting(error)
+        for order in self._flights.orders():
+            self.outbox.overdue(order, error)
+        self.outbox.tell(Down(reason))
+
+    def finish(self, write_until_s: float) -> None:
+        """End every order: write what waits to be, for the next engine, and let go of everything else.
+
+        Args:
+            write_until_s: by time.monotonic().
+        """
+        while self.inbox:
+            with suppress(DiskError):
+                self._take_messages()
+        self._write_out(write_until_s)
+        self._refuse_waiting(DiskError("the disk tier is closed"))
+        until_s = time.monotonic() + self._timings.check_s
+        while self._flights and time.monotonic() < until_s:
+            with suppress(DiskError):
+                self._end(self._land(self._timings.look_s))
+        self.outbox.wake()
+        self._engine.close()
+        if not self._flights:
+            self._served.close()
+
+    # ---- the steps of a turn ----
+
+    def _patience_s(self) -> float:
+        if self.inbox:
+            return 0.0
+        if self.partial_reads:
+            return self._timings.verdict_s
+        is_busy = self._flights or self._served.store is None
+        return self._timings.look_s if is_busy else self._timings.check_s
+
+    def _land(self, patience_s: float) -> list[Landed]:
+        return self._completer.land(self._engine.take_completions(patience_s), is_closing=self.is_closing)
+
+    def _take_messages(self) -> None:
+        while self.inbox:
+            message = self.inbox.popleft()
+            match message:
+                case Order():
+                    self._take_order(message)
+                case Probe():
+                    self._probe_due = True
+                case Keep(text):
+                    if self._served.store is not None:
+                        with suppress(DiskError):  # a tier serves without them, too
+                            self._served.store.keep_rates(text)
+                case Forget():
+                    self._forget(message)
+                case Clear(generation):
+                    self._refuse_waiting(DiskError("the disk tier was cleared"))
+                    self.outbox.tell(Cleared())
+                    self._served.clear(generation)
+
+    def _take_order(self, order: Order) -> None:
+        if self._served.serves(order):
+            self._queue.add(order)
+        else:
+            self.outbox.end(order, DiskError("the disk tier has let go of this block"))
+
+    def _forget(self, forget: Forget) -> None:
+        store = self._served.store
+        if store is not None and forget.generation == self._served.generation:
+            store.record(store.shape.nothing, forget.slots)
+            compact_if_full(store, forget.generation, self.outbox)
+
+    def _submit_or_reopen(self) -> None:
+        store = self._served.store
+        if store is not None:
+            self._submitter.submit(store, self._served.generation)
+        elif (reopened := self._served.try_again()) is not None:
+            self.outbox.tell(Up(reopened))
+
+    def _end(self, landed: Sequence[Landed]) -> None:
+        self._completer.end(landed)
+        if self._served.is_failing:
+            errors = [str(each.completion.error) for each in landed if each.completion.error]
+            self.go_down(errors[-1] if errors else "it fails")
+
+    def _look_after(self, *, is_late: bool) -> None:
+        now_s = time.monotonic()
+        store = self._served.store
+        if store is not None and is_late:
+            self.go_down(f"a block has taken longer than {self._timeout_s:g} s")
+        elif store is not None and now_s >= self._check_at_s:
+            self._check_at_s = now_s + self._timings.check_s
+            store.check()
+            if store.wants_compaction and not self._queue.has_reads:
+                compact(store, self._served.generation, self.outbox)
+        if not self._engine.in_flight:
+            self._served.close_old()
+
+    def _probe_if_idle(self) -> None:
+        store = self._served.store
+        is_busy = self._engine.in_flight or self.partial_reads or self._queue.has_reads
+        if not self._probe_due or store is None or is_busy:
+            return
+        self._probe_due = False
+        held, free = store.slots_for_probing(self._engine.depth)
+        found = probe(store.segments, self._engine, held, free, self._timings.probe_patience_s)
+        if found is not None:
+            self.outbox.tell(Probed(*found))
+
+    def _wake_waiting(self) -> None:
+        """Wake who waits for events, when there is nothing more to read or enough has been read."""
+        is_reading = self._queue.has_reads or self._flights.reads
+        if self.outbox and (not is_reading or len(self.outbox) >= _TOLD_AT_ONCE):
+            self.outbox.wake()
+
+    # ---- the end ----
+
+    def _refuse_waiting(self, error: DiskError) -> None:
+        for order in [*self._queue.take_all(), *self.partial_reads.drop_unchecked()]:
+            self.outbox.end(order, error)
+
+    def _write_out(self, until_s: float) -> None:
+        with suppress(DiskError, OSError):
+            while self._served.store is not None and self._queue.writes and time.monotonic() < until_s:
+                self._submitter.submit(self._served.store, self._served.generation)
+                self._end(self._land(self._timings.look_s))

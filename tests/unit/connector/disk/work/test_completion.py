@@ -1,0 +1,48 @@
+"""What follows a transfer that has ended."""
+
+from itertools import product
+
+import pytest
+
+from kvtier_connector.core.disk.work.completion import Next, next_of
+from kvtier_connector.core.disk.work.flights import Flight
+from kvtier_connector.core.disk.work.orders import Order
+
+BOOLS = (False, True)
+
+
+def flight(blocks: int = 1, part: int = 0, parts: int = 0) -> Flight:
+    """The transfer of so many whole blocks, or of a part of one."""
+    order = Order(
+        write=False, generation=1, key=b"", slot=0, memory_slot=0, parts=(), ends=tuple(range(1, parts + 1))
+    )
+    return Flight((order,) * blocks, (0,) * blocks, part)
+
+
+@pytest.mark.parametrize(
+    ("ended", "has_failed", "is_wanted", "expected"),
+    [
+        (flight(), False, True, Next.END),
+        (flight(), True, True, Next.END),
+        (flight(), False, False, Next.END),
+        (flight(blocks=2), False, True, Next.END),
+        (flight(blocks=2), True, True, Next.APART),
+        (flight(blocks=2), True, False, Next.END),
+        (flight(part=0, parts=2), False, True, Next.NEXT_PART),
+        (flight(part=0, parts=2), True, True, Next.END),
+        (flight(part=0, parts=2), False, False, Next.END),
+        (flight(part=1, parts=2), False, True, Next.END),
+    ],
+)
+def test_what_follows(ended: Flight, expected: Next, *, has_failed: bool, is_wanted: bool) -> None:
+    found = next_of(ended, has_failed=has_failed, is_wanted=is_wanted, is_checked_by_worker=False)
+    assert found is expected
+
+
+@pytest.mark.parametrize(("has_failed", "is_wanted"), list(product(BOOLS, BOOLS)))
+def test_a_worker_gets_what_is_whole_and_wanted_and_nothing_else(
+    *, has_failed: bool, is_wanted: bool
+) -> None:
+    last = flight(part=1, parts=2)
+    found = next_of(last, has_failed=has_failed, is_wanted=is_wanted, is_checked_by_worker=True)
+    assert found is (Next.WORKER if is_wanted and not has_failed else Next.END)
