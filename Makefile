@@ -145,7 +145,7 @@ demo-cluster: cluster-tools ## Install kvtier with helm on a real node, apply a 
 ##@ Measurements
 .PHONY: bench-connector
 bench-connector: setup ## The connector beside vLLM, LMCache and fio (build/bench/connector.json; about 45 minutes, BENCH_ARGS="--only index" less)
-	@$(BIN)/kvtier bench connector --out build/bench/connector.json $(BENCH_ARGS)
+	@$(BIN)/python -m tests.bench.connector --out build/bench/connector.json $(BENCH_ARGS)
 
 .PHONY: bench-gpu
 bench-gpu: setup ## Copies between a GPU and the tier's memory beside one cudaMemcpy (build/bench/gpu.json; needs vLLM for CUDA)

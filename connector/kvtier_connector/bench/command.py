@@ -6,14 +6,17 @@ from typing import Final
 import click
 
 from kvtier_connector.bench.names import names_of, names_shown
-from kvtier_connector.bench.part_names import GPU, PARTS
+from kvtier_connector.bench.parts import ONLY_WHEN_ASKED, PARTS, load
 from kvtier_connector.bench.shapes import DEMO, SHAPES
 from kvtier_connector.bench.sides.names import SIDES, TURNS
 
-_ONLY: Final = (*PARTS, GPU)
+_ELSEWHERE: Final = {
+    name: f"compares kvtier with others; in its repository, make bench-connector BENCH_ARGS='--only {name}'"
+    for name in ("hit_rate", "disk", "disk_memory", "ttft_disk", "overhead")
+}
 
 
-@click.command(short_help="The connector's parts beside vLLM, LMCache and fio.")
+@click.command(short_help="The connector's parts on this machine, beside vLLM's own.")
 @click.option("--model", type=click.Path(exists=True, file_okay=False, path_type=Path), help="Model folder.")
 @click.option("--shape", type=click.Choice([*SHAPES]), help=f"Sizes of a random model.  [default: {DEMO}]")
 @click.option(
@@ -26,19 +29,17 @@ _ONLY: Final = (*PARTS, GPU)
 @click.option(
     "--only",
     multiple=True,
-    callback=names_of(_ONLY),
-    metavar=names_shown(_ONLY),
+    callback=names_of([*PARTS], _ELSEWHERE),
+    metavar=names_shown([*PARTS]),
     help="Leave out the others; may be repeated.",
 )
 @click.option(
     "--folder",
     type=click.Path(exists=True, file_okay=False, path_type=Path),
-    help="On the disk to be measured; by default the result's.",
+    help="For the files of disk tiers; by default the result's.",
 )
-@click.option("--prompt-tokens", default=15_400, show_default=True, help="Prompt length of ttft, ttft_disk.")
-@click.option("--repeats", default=5, show_default=True, help="Prompts of ttft, ttft_disk.")
-@click.option("--pairs", default=40, show_default=True, help="Pairs of prompts of overhead.")
-@click.option("--rounds", default=15, show_default=True, help="Rounds of disk.")
+@click.option("--prompt-tokens", default=15_400, show_default=True, help="Prompt length of ttft.")
+@click.option("--repeats", default=5, show_default=True, help="Prompts of ttft.")
 @click.option(
     "--sides",
     multiple=True,
@@ -60,7 +61,7 @@ _ONLY: Final = (*PARTS, GPU)
 )
 @click.argument("vllm_args", nargs=-1, type=click.UNPROCESSED)
 def connector(**options: object) -> None:
-    """Measure the connector: memory, index, eviction, disk, time to first token, and what it costs unused.
+    """Measure the connector: index, memory, time to first token, workloads, and that no disk makes it slower.
 
     VLLM_ARGS, after --, are arguments of `vllm serve` for the engines of ttft and workloads.
     """
@@ -68,4 +69,6 @@ def connector(**options: object) -> None:
         raise click.UsageError("give --model or --shape: a model has its own sizes")
     from kvtier_connector.bench.measure import Asked, measure  # noqa: PLC0415 - loads vLLM
 
-    measure(Asked(**options))  # type: ignore[arg-type]
+    asked = Asked(**options)  # type: ignore[arg-type]
+    measured = asked.only or [name for name in PARTS if name not in ONLY_WHEN_ASKED]
+    measure(asked, {name: load(PARTS[name]) for name in measured})

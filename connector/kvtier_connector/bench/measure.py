@@ -2,7 +2,7 @@
 
 import json
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.metadata import version
@@ -12,9 +12,9 @@ from typing import Any
 import click
 from rich.console import Console
 
-from kvtier_connector.bench.given import Given
-from kvtier_connector.bench.part_names import PARTS
-from kvtier_connector.bench.parts import Options, parts
+from kvtier_connector.bench.engines.given import Given
+from kvtier_connector.bench.parts import Part
+from kvtier_connector.bench.run import Run
 from kvtier_connector.bench.shapes import DEMO
 from kvtier_connector.bench.sides.names import PARTS as COMPARED
 from kvtier_connector.bench.sides.names import SIDES
@@ -37,44 +37,45 @@ class Asked:
     folder: Path | None
     prompt_tokens: int
     repeats: int
-    pairs: int
-    rounds: int
     sides: tuple[str, ...]
     turns: int
     termination_log: Path | None
     vllm_args: tuple[str, ...]
 
 
-def measure(asked: Asked) -> None:
+def measure(asked: Asked, parts: Mapping[str, Part]) -> None:
     """Measure part by part: what is done is in the file, whatever becomes of the next.
+
+    Args:
+        asked: the options.
+        parts: what is measured, by name.
 
     Raises:
         click.ClickException: Something cannot be measured as asked; the message is one line.
     """
     console = Console()
-    measured = asked.only or PARTS
     asked.out.parent.mkdir(parents=True, exist_ok=True)
     done: dict[str, Any] = {}
     about = {"shape": asked.model.name if asked.model else asked.shape or DEMO}
     with _left_behind(asked.termination_log, done, about), tempfile.TemporaryDirectory() as scratch:
-        gpu = _gpu() if {*COMPARED} & {*measured} else ""
+        gpu = _gpu() if {*COMPARED} & {*parts} else ""
         if asked.sides and not gpu:
             raise click.UsageError(
                 "--sides needs a GPU: on a CPU one engine has its connector in and out, in turns"
             )
         about["device"] = gpu or "cpu"
-        runs = parts(_options(asked, Path(scratch), gpu), console.print)
+        run = _run(asked, Path(scratch), gpu, console.print)
         report: dict[str, Any] = json.loads(asked.out.read_text()) if asked.out.exists() else {}
-        for name in measured:
+        for name, part in parts.items():
             with console.status(f"measuring {name}"):
-                report[name] = done[name] = runs[name]()
+                report[name] = done[name] = part.measure(run)
             asked.out.write_text(json.dumps(report, indent=2) + "\n")
-    console.print(table(done))
+    console.print(table(done, parts))
     console.print(f"[dim]{asked.out}[/dim]")
 
 
-def _options(asked: Asked, scratch: Path, gpu: str) -> Options:
-    return Options(
+def _run(asked: Asked, scratch: Path, gpu: str, say: Callable[[str], None]) -> Run:
+    return Run(
         model=asked.model,
         shape=asked.shape or DEMO,
         scratch=scratch,
@@ -82,12 +83,11 @@ def _options(asked: Asked, scratch: Path, gpu: str) -> Options:
         folder=(asked.folder or asked.out.parent).resolve(),
         prompt_tokens=asked.prompt_tokens,
         repeats=asked.repeats,
-        pairs=asked.pairs,
-        rounds=asked.rounds,
         gpu=gpu,
         sides=asked.sides or SIDES,
         turns=asked.turns,
         given=Given.read(asked.vllm_args),
+        say=say,
     )
 
 

@@ -2,7 +2,7 @@
 
 import random
 import tempfile
-from collections.abc import Callable
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
@@ -11,6 +11,8 @@ from typing import Any, Final
 import numpy as np
 
 from kvtier_connector.bench.never_slower.engine import TOKEN_BYTES, StandIn, stand_in
+from kvtier_connector.bench.parts import Row
+from kvtier_connector.bench.run import Run
 from kvtier_connector.core.disk.worth.prefill_model import Computed, Pace
 
 DISK_GBPS: Final = (0.1, 0.3, 1.0, 3.0, 10.0)
@@ -49,14 +51,13 @@ class _Served:
     found_tokens: int
 
 
-def bench_never_slower(
-    *, folder: Path, say: Callable[[str], object], prompts: int = 4
-) -> list[dict[str, Any]]:
+def measure(run: Run, prompts: int = 4) -> list[dict[str, Any]]:
     """Measure every disk with every device and length; engines with and without the tier take turns.
 
+    The run's folder takes the tiers' files: on a disk that is faster than what it stands for.
+
     Args:
-        folder: for the tiers' files; on a disk that is faster than what it stands for.
-        say: is told how far it is.
+        run: what all parts are told.
         prompts: of each length.
 
     Returns:
@@ -64,23 +65,36 @@ def bench_never_slower(
         alone; `ratio` of with to without, `p99_ratio` of their 99th percentiles with the prompts that were
         served before, `best_ratio` of with to the better of the two, and what share of the tokens was read.
     """
-    rows = list[dict[str, Any]]()
+    found = list[dict[str, Any]]()
     for gbps in DISK_GBPS:
         for device in DEVICES:
             for tokens in PROMPT_TOKENS:
-                row = never_slower_row(gbps, device, tokens, prompts=prompts, folder=folder)
-                rows.append(row)
-                say(
+                row = never_slower_row(gbps, device, tokens, prompts=prompts, folder=run.folder)
+                found.append(row)
+                run.say(
                     f"{gbps:g} GB/s, {device.prefill_tokens_s:,.0f} tokens/s, {tokens:,} tokens: "
                     f"{row['ttft_on_s']:.3f} s with the tier, {row['ttft_off_s']:.3f} s without"
                 )
-    return rows
+    return found
+
+
+def rows(found: list[dict[str, Any]]) -> Iterator[Row]:
+    """Return rows of what `measure` returns."""
+    for each in found:
+        speeds = f"{each['disk_gbps']:g} GB/s, {each['prefill_tokens_s']:,.0f} tokens/s"
+        ratios = f"ratio {each['ratio']:.3f}, p99 {each['p99_ratio']:.3f}"
+        yield (
+            f"TTFT with a disk of {speeds}, {each['prompt_tokens']:,} tokens, s",
+            f"{each['ttft_on_s']:.3f}, {each['from_disk']:.0%} read; {ratios}",
+            f"no tier {each['ttft_off_s']:.3f}, disk alone {each['ttft_disk_s']:.3f}",
+            "ratio 1.05",
+        )
 
 
 def never_slower_row(
     gbps: float, device: Device, tokens: int, *, prompts: int, folder: Path
 ) -> dict[str, Any]:
-    """Measure one disk with one device and length; see `bench_never_slower`."""
+    """Measure one disk with one device and length; see `measure`."""
     names = [f"{tokens}/{number}" for number in range(prompts)]
     disk_bytes_per_s = gbps * 1e9 * device.sped_up
     with tempfile.TemporaryDirectory(dir=folder) as scratch:

@@ -5,9 +5,11 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Self
 
-from kvtier_connector.bench.given import NOTHING_GIVEN, Given
+from kvtier_connector.bench.engines.given import NOTHING_GIVEN, Given
+from kvtier_connector.bench.engines.model import write_bench_config
+from kvtier_connector.bench.run import Run
 from kvtier_connector.bench.sides.names import KVTIER, NONE, SIDES, TURNS, VLLM
 from kvtier_connector.bench.workloads.shape import kv_bytes_per_token
 from kvtier_connector.config import MIB, ConnectorConfig, kv_transfer_config
@@ -24,7 +26,7 @@ _DEFAULTS: Final[dict[str, Any]] = {
 }
 _DRAWN: Final[dict[str, Any]] = {
     "load_format": "dummy",
-    "worker_extension_cls": "kvtier_connector.bench.random_weights.RandomWeights",
+    "worker_extension_cls": "kvtier_connector.bench.engines.random_weights.RandomWeights",
 }
 
 
@@ -47,6 +49,18 @@ class Comparison:
     turns: int = TURNS
     given: Given = NOTHING_GIVEN
     device: str = ""
+
+    @classmethod
+    def of(cls, run: Run) -> Self:
+        """Return what a run compares; without a model of its own, each engine draws one."""
+        return cls(
+            model=run.model or write_bench_config(run.scratch / "config", run.shape),
+            drawn=run.model is None,
+            sides=run.sides,
+            turns=run.turns,
+            given=run.given,
+            device=run.gpu,
+        )
 
     def order(self) -> Iterator[tuple[int, str]]:
         """Give turns and sides in the order of their lives.

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from kvtier_connector.bench.engine import BenchEngine, bench_engine
-from kvtier_connector.bench.given import Given
+from kvtier_connector.bench.engines.engine import BenchEngine, bench_engine
+from kvtier_connector.bench.engines.given import Given
 
 PINNING_TIMEOUT_S: Final = 120.0
 """Until an engine that page-locks its tier while it serves is at rest: 200 GiB at 0.56 s each."""

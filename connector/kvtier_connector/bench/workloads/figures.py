@@ -5,7 +5,7 @@ from dataclasses import asdict, dataclass, fields
 from statistics import fmean, median
 from typing import Any, Final
 
-from kvtier_connector.bench.overhead import confidence_95
+from kvtier_connector.bench.confidence import confidence_95
 from kvtier_connector.bench.workloads.load import RoundServed
 from kvtier_connector.bench.workloads.shape import Workload, p90
 

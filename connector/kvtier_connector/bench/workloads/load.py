@@ -1,17 +1,17 @@
 """The workload benchmark's load: a constant number of requests under way, in the process of the engine.
 
-`python -m` of this file is such a process; `bench/engine.py` starts it.
+`python -m` of this file is such a process; `bench/engines/engine.py` starts it.
 """
 
 import json
-import os
 import sys
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
-from kvtier_connector.bench.llm import make_llm
+from kvtier_connector.bench.engines.llm import make_llm
+from kvtier_connector.bench.engines.process import serve
 from kvtier_connector.bench.workloads.shape import Workload, prompts
 from kvtier_connector.errors import ConnectorError
 
@@ -153,7 +153,7 @@ def run_round(llm: "LLM", asked: Round) -> RoundServed:
     from vllm import SamplingParams  # noqa: PLC0415 - only the engine's process needs vLLM
     from vllm.sampling_params import RequestOutputKind  # noqa: PLC0415 - as above
 
-    from kvtier_connector.bench.switch import switch  # noqa: PLC0415 - as above
+    from kvtier_connector.bench.engines.switch import switch  # noqa: PLC0415 - as above
 
     if not llm.reset_prefix_cache():
         raise ConnectorError("the device's prefix cache could not be emptied")
@@ -184,15 +184,17 @@ def _loaded_bytes(llm: "LLM") -> float:
     return float(sum(metric.value for metric in llm.get_metrics() if metric.name == _LOADED))
 
 
-def _serve(answers: int, settings: dict[str, Any], arguments: Sequence[str]) -> None:
-    llm = make_llm(settings | {"disable_log_stats": False}, arguments, _DEFAULTS)
-    with os.fdopen(answers, "w", buffering=1) as pipe:
-        pipe.write("null\n")
-        for line in sys.stdin:
-            asked = json.loads(line)
-            asked["workload"] = Workload(**asked["workload"])
-            pipe.write(json.dumps(asdict(run_round(llm, Round(**asked)))) + "\n")
+def main(arguments: Sequence[str]) -> None:
+    """Serve one engine, as `bench_engine` asks it."""
+    answers, settings, given = int(arguments[0]), json.loads(arguments[1]), json.loads(arguments[2])
+    llm = make_llm(settings | {"disable_log_stats": False}, given, _DEFAULTS)
+
+    def run(question: dict[str, Any]) -> dict[str, Any]:
+        question["workload"] = Workload(**question["workload"])
+        return asdict(run_round(llm, Round(**question)))
+
+    serve(answers, run)
 
 
 if __name__ == "__main__":
-    _serve(int(sys.argv[1]), json.loads(sys.argv[2]), json.loads(sys.argv[3]))
+    main(sys.argv[1:])

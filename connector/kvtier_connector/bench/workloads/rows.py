@@ -1,8 +1,11 @@
-"""The workload benchmark's rows of the table that `kvtier bench connector` prints."""
+"""The workloads' rows of the table."""
 
 from typing import Any, Final
 
-TITLES: Final = {
+from kvtier_connector.bench.parts import Row
+from kvtier_connector.bench.sides.names import TITLES, VLLM
+
+_WORKLOADS: Final = {
     "high_cache": "high-cache workload",
     "high_cache_in_gb": "high-cache workload, caches as llm-d counts them in GB",
     "low_cache": "low-cache workload",
@@ -19,10 +22,14 @@ _LIMITS: Final = {
 }
 
 
-def rows(report: dict[str, Any]) -> list[tuple[str, str, str, str]]:
-    """Return rows of what, measured, beside it, and limit, from what `bench_workloads` returns."""
-    found: list[tuple[str, str, str, str]] = []
-    for name, title in TITLES.items():
+def rows(report: dict[str, Any]) -> list[Row]:
+    """Return rows of what the part's `measure` returns."""
+    return _on_a_gpu(report) if "device" in report else _on_a_cpu(report)
+
+
+def _on_a_cpu(report: dict[str, Any]) -> list[Row]:
+    found: list[Row] = []
+    for name, title in _WORKLOADS.items():
         section = report.get(name)
         if not section:
             continue
@@ -53,6 +60,42 @@ def rows(report: dict[str, Any]) -> list[tuple[str, str, str, str]]:
             found.append((f"  {label}", _percent(section["kvtier"], figure), empty, ""))
         found.append(("  share of prompt tokens cached", *_hit_rates(section["kvtier"]), ""))
     return found
+
+
+def _on_a_gpu(report: dict[str, Any]) -> list[Row]:
+    found: list[Row] = []
+    for name, title in _WORKLOADS.items():
+        section = report.get(name)
+        if not section:
+            continue
+        shape = section["shape"]
+        found.append(
+            (
+                f"{title}, {shape['groups']} x {shape['system_tokens']} tokens, {section['rounds']} rounds",
+                f"answers that differ: {section['requests_differing']} of {section['requests']}",
+                f"system prompts {shape['system_prompts_over_device']:.2f} of the device cache",
+                "",
+            )
+        )
+        for figure, label in _FIGURES.items():
+            for side in section["sides"]:
+                guide = section["guide_percent"]["vllm_offloading"][figure]
+                beside = f"the guide's {guide:+.1f} %" if side == VLLM else ""
+                found.append((f"  {label}, {TITLES[side]}", _figure(section, side, figure), beside, ""))
+        cached = (
+            f"{TITLES[side]} {each['hit_rate']['median']:.3f}" for side, each in section["sides"].items()
+        )
+        found.append(("  share of prompt tokens cached", ", ".join(cached), "", ""))
+    return found
+
+
+def _figure(section: dict[str, Any], side: str, figure: str) -> str:
+    value = f"{section['sides'][side][figure]['median']:.4g}"
+    ratio = section["ratio"].get(side, {}).get(figure)
+    if not ratio:
+        return value
+    low, high = ((end - 1) * 100 for end in ratio["ratio_ci95"])
+    return f"{value}, {ratio['percent']:+.1f} % ({low:+.1f} to {high:+.1f})"
 
 
 def _change(sides: dict[str, Any], figure: str) -> str:

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from kvtier_connector.bench.given import Given
+from kvtier_connector.bench.engines.given import Given
 from kvtier_connector.bench.sides.comparison import Comparison
-from kvtier_connector.bench.sides.ttft import compare_ttft
-from kvtier_connector.bench.sides.workloads import compare_workloads
-from kvtier_connector.bench.table import table
+from kvtier_connector.bench.ttft.on_gpu import compare_ttft
+from kvtier_connector.bench.ttft.rows import rows
+from kvtier_connector.bench.workloads.on_gpu import compare_workloads
 from kvtier_connector.bench.workloads.shape import Scaling
 from kvtier_connector.config import MIB, ConnectorConfig, Policy, kv_transfer_config
 
@@ -46,7 +46,7 @@ def test_first_tokens(comparison: Comparison, tmp_path: Path) -> None:
     assert report["sides"]["none"]["cached_tokens"] == {"cold": 0, "device_hit": 480}
     assert report["sides"]["kvtier"]["cached_tokens"] == {"cold": 0, "device_hit": 480, "cpu_tier": 480}
     assert len(said) == 2
-    assert table({"ttft": report}).row_count == 3
+    assert len(rows(report)) == 3
     assert {path.name for path in tmp_path.iterdir()} == {"ttft.none.1.log", "ttft.kvtier.1.log"}
 
 

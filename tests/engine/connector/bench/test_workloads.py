@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from kvtier_connector.bench.workloads import compare
+from kvtier_connector.bench.workloads import on_cpu
 from kvtier_connector.bench.workloads.rows import rows
 from kvtier_connector.config import ConnectorConfig, Policy
 
@@ -17,9 +17,9 @@ def test_both_workloads_with_and_without_the_tier(
     model_folder: Callable[..., Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # The machine's huge pages may be another test's.
-    monkeypatch.setattr(compare, "ConnectorConfig", partial(ConnectorConfig, hugepages=Policy.OFF))
+    monkeypatch.setattr(on_cpu, "ConnectorConfig", partial(ConnectorConfig, hugepages=Policy.OFF))
     said: list[str] = []
-    report = compare.bench_workloads(
+    report = on_cpu.bench_workloads(
         model_folder(vocab_size=16_384),
         log=tmp_path / "engine.log",
         say=said.append,

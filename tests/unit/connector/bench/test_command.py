@@ -8,7 +8,9 @@ import pytest
 from click.testing import CliRunner, Result
 
 from kvtier_connector.bench import command, measure
-from kvtier_connector.bench.parts import Options
+from kvtier_connector.bench.parts import Part
+from kvtier_connector.bench.run import Run
+from kvtier_connector.bench.ttft.rows import rows
 from kvtier_connector.errors import ConnectorError
 
 TTFT = {
@@ -26,25 +28,29 @@ class Bench:
     """The command with parts that only say what they are asked."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
-        self.options: list[Options] = []
+        self.runs: list[Run] = []
         self.gpu = ""
         self.error: BaseException | None = None
         self.out = folder / "bench" / "connector.json"
         self.log = folder / "termination-log"
         monkeypatch.setenv("COLUMNS", "160")
-        monkeypatch.setattr(measure, "parts", self._parts)
+        monkeypatch.setattr(command, "load", self._load)
         monkeypatch.setattr(measure, "_gpu", lambda: self.gpu)
         monkeypatch.setattr(measure, "_versions", lambda: {"kvtier": "0.1.0", "vllm": "0.33.0"})
 
-    def _parts(self, options: Options, _say: object) -> dict[str, Any]:
-        self.options.append(options)
+    def _load(self, module: str) -> Part:
+        if module.endswith("ttft.part"):
+            return Part(self._ttft, rows)
+        return Part(self._workloads, lambda _figures: ())
 
-        def workloads() -> dict[str, Any]:
-            if self.error:
-                raise self.error
-            return {}
+    def _ttft(self, run: Run) -> dict[str, Any]:
+        self.runs.append(run)
+        return TTFT
 
-        return {"ttft": lambda: TTFT, "workloads": workloads}
+    def _workloads(self, _run: Run) -> dict[str, Any]:
+        if self.error:
+            raise self.error
+        return {}
 
     def run(self, *arguments: str) -> Result:
         return CliRunner().invoke(command.connector, ["--out", str(self.out), *arguments])
@@ -71,9 +77,9 @@ def test_several_parts_and_their_figures(bench: Bench) -> None:
 
 def test_defaults_are_those_of_a_cpu(bench: Bench) -> None:
     bench.run("--only", "ttft")
-    [options] = bench.options
-    assert (options.shape, options.gpu, options.given.arguments) == ("demo", "", ())
-    assert (options.prompt_tokens, options.repeats, options.pairs, options.rounds) == (15_400, 5, 40, 15)
+    [run] = bench.runs
+    assert (run.shape, run.gpu, run.given.arguments) == ("demo", "", ())
+    assert (run.prompt_tokens, run.repeats) == (15_400, 5)
 
 
 def test_a_gpu_s_options(bench: Bench) -> None:
@@ -83,16 +89,20 @@ def test_a_gpu_s_options(bench: Bench) -> None:
         *("--", "--block-size", "32", "--port", "8000"),
     )
     assert found.exit_code == 0, found.output
-    [options] = bench.options
-    assert (options.gpu, options.shape, options.sides) == ("NVIDIA H100", "qwen3-8b", ("none", "kvtier"))
-    assert (options.turns, options.given.block_tokens) == (3, 32)
-    assert options.given.arguments == ("--block-size", "32", "--port", "8000")
+    [run] = bench.runs
+    assert (run.gpu, run.shape, run.sides) == ("NVIDIA H100", "qwen3-8b", ("none", "kvtier"))
+    assert (run.turns, run.given.block_tokens) == (3, 32)
+    assert run.given.arguments == ("--block-size", "32", "--port", "8000")
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
         (("--only", "ttft,nothing"), "'nothing' is not one of 'index'"),
+        (
+            ("--only", "index,disk"),
+            "'disk': compares kvtier with others; in its repository, make bench-connector",
+        ),
         (("--shape", "gpt-9"), "'gpt-9' is not one of 'demo'"),
         (("--sides", "none,lmcache"), "'lmcache' is not one of 'none', 'vllm', 'kvtier'."),
         (("--only", "ttft", "--sides", "none"), "--sides needs a GPU"),

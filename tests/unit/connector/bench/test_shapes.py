@@ -12,7 +12,7 @@ from kvtier_operator.planning.model_shape.from_catalogue import shape_from_catal
 
 TABLE = Path(shapes.__file__).with_name("shapes.json")
 LAST_TOKEN = 16_010
-"""That prompts are made of (bench/engine.py, bench/workloads/shape.py)."""
+"""That prompts are made of (bench/engines/engine.py, bench/workloads/shape.py)."""
 
 
 @pytest.mark.parametrize(

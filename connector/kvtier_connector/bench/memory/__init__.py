@@ -1,0 +1,1 @@
+"""The tier's memory without requests: its index, its start, its growth, copies to and from a GPU."""

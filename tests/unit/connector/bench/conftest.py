@@ -1,0 +1,32 @@
+"""A model of Qwen3-8B's sizes without weights, and a run that measures nothing yet."""
+
+from pathlib import Path
+
+import pytest
+
+from kvtier_connector.bench.engines.given import NOTHING_GIVEN
+from kvtier_connector.bench.engines.model import write_bench_config
+from kvtier_connector.bench.run import Run
+
+
+@pytest.fixture
+def model(tmp_path: Path) -> Path:
+    return write_bench_config(tmp_path / "model", "qwen3-8b")
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Run:
+    return Run(
+        model=None,
+        shape="demo",
+        scratch=tmp_path / "scratch",
+        out=tmp_path / "connector.json",
+        folder=tmp_path,
+        prompt_tokens=100,
+        repeats=1,
+        gpu="",
+        sides=(),
+        turns=1,
+        given=NOTHING_GIVEN,
+        say=print,
+    )
