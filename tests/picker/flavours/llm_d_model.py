@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import yaml
 from pydantic import Field, model_validator
-from tests.unit.scorer.config.settings.strict import (
+from tests.unit.scorer.config.flavors.strict import (
     MaxScorePicker,
     Nothing,
     Producer,

@@ -1,7 +1,7 @@
 """How large bodies may be, and what they take at worst."""
 
 import pytest
-from tests.unit.scorer.config.settings.test_picker_settings import TEXT
+from tests.unit.scorer.config.settings.example import TEXT
 
 from kvtier_scorer.config.body_limits import body_limits
 from kvtier_scorer.config.settings.parse import parse_settings

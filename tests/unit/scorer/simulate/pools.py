@@ -6,7 +6,10 @@ from random import Random
 from hypothesis import strategies as st
 
 from kvtier_scorer.config.model import ScorerWeights
+from kvtier_scorer.simulate.engine.loads import Loads
 from kvtier_scorer.simulate.engine.settings import PodSettings, PoolSettings
+from kvtier_scorer.simulate.policies import POLICIES
+from kvtier_scorer.simulate.policies.approximate_picker import ApproximatePicker
 from kvtier_scorer.simulate.policies.policy import DEFAULT_WEIGHTS, Situation
 from kvtier_scorer.simulate.traces.request import Segment, TraceRequest
 from kvtier_scorer.simulate.traces.trace import Trace, build_trace
@@ -70,3 +73,17 @@ def timed(found: Iterable[Sequence[tuple[str, int]]], gap_s: float = 0.05, outpu
 def tokens_of(prompt: Sequence[tuple[str, int]]) -> list[tuple[str, int]]:
     """A prompt as tokens that are told apart by segment and place."""
     return [(key, place) for key, length in prompt for place in range(length)]
+
+
+def loads_of(depths: list[int], running: list[int], used: list[float]) -> Loads:
+    loads = Loads(len(depths), 0.1)
+    for number, (depth, runs, part) in enumerate(zip(depths, running, used, strict=True)):
+        loads.change(number, 0.0, queue_depth=depth, running=runs, utilization=part)
+    loads.read(0.1)
+    return loads
+
+
+def picker(name: str, found: Trace, where: PoolSettings, seed: int = 0) -> ApproximatePicker:
+    built = POLICIES[name].build(situation(found, where, seed=seed))
+    assert isinstance(built, ApproximatePicker)
+    return built

@@ -3,33 +3,20 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from numpy.typing import NDArray
-from tests.unit.scorer.simulate.pools import asked, pool, prompts, situation, timed, trace
+from tests.unit.scorer.simulate.pools import asked, loads_of, picker, pool, situation, trace
 
-from kvtier_common.tier import Tier
 from kvtier_scorer.config.flavors.gaie import gaie_config
 from kvtier_scorer.config.flavors.llm_d import llm_d_config
-from kvtier_scorer.config.model import PickerInput, ScorerWeights, TierTokens
-from kvtier_scorer.config.settings.model import ScorerKind
-from kvtier_scorer.scheduling.model import Prompt
-from kvtier_scorer.scheduling.prompt_blocks import block_hashes
+from kvtier_scorer.config.model import PickerInput, TierTokens
 from kvtier_scorer.simulate.engine.loads import Loads
-from kvtier_scorer.simulate.engine.loop import Simulation
-from kvtier_scorer.simulate.engine.lru import find_prefix
 from kvtier_scorer.simulate.engine.settings import QWEN3_32B_2X_H100, PodSettings, PoolSettings
-from kvtier_scorer.simulate.errors import PoolError
-from kvtier_scorer.simulate.policies import KVTIER, KVTIER_PRECISE, POLICIES, ROUND_ROBIN
+from kvtier_scorer.simulate.policies import POLICIES, ROUND_ROBIN
 from kvtier_scorer.simulate.policies.approximate_index import ApproximateIndex
-from kvtier_scorer.simulate.policies.approximate_picker import ApproximatePicker, queue_scores
-from kvtier_scorer.simulate.policies.kvtier import Kvtier, settings_for
-from kvtier_scorer.simulate.policies.kvtier_precise import KvtierPrecise
+from kvtier_scorer.simulate.policies.approximate_picker import queue_scores
 from kvtier_scorer.simulate.policies.policy import DEFAULT_WEIGHTS
 from kvtier_scorer.simulate.runs.compare import compare
-from kvtier_scorer.simulate.traces.blocks import blocks_of, prompt_token_ids
 from kvtier_scorer.simulate.traces.generated import HIGH_CACHE, Workload, generate
-from kvtier_scorer.simulate.traces.trace import Trace
 
 OTHERS = [name for name in POLICIES if name.startswith(("gaie", "llm-d"))]
 GUIDE = PoolSettings(pods=8, pod=QWEN3_32B_2X_H100)
@@ -37,12 +24,6 @@ SMALL = Workload(
     groups=6, prompts_per_group=6, system_tokens=200, question_tokens=20, output_tokens=20, concurrency=9
 )
 TIERS = TierTokens(gpu=9_271 * 16, cpu=409_600, disk=None)
-
-
-def picker(name: str, found: Trace, where: PoolSettings, seed: int = 0) -> ApproximatePicker:
-    built = POLICIES[name].build(situation(found, where, seed=seed))
-    assert isinstance(built, ApproximatePicker)
-    return built
 
 
 def array(*blocks: int) -> NDArray[np.int32]:
@@ -167,14 +148,6 @@ def test_queue_scores_are_theirs(depths: list[int], scores: list[float]) -> None
     assert queue_scores(np.array(depths, np.int64)).tolist() == scores
 
 
-def loads_of(depths: list[int], running: list[int], used: list[float]) -> Loads:
-    loads = Loads(len(depths), 0.1)
-    for number, (depth, runs, part) in enumerate(zip(depths, running, used, strict=True)):
-        loads.change(number, 0.0, queue_depth=depth, running=runs, utilization=part)
-    loads.read(0.1)
-    return loads
-
-
 @pytest.mark.parametrize("name", OTHERS)
 @pytest.mark.parametrize(
     ("depths", "used", "chosen"),
@@ -206,13 +179,6 @@ def test_others_send_a_burst_to_the_pod_that_was_free_when_last_read(name: str) 
     assert {built.pick(request, loads, 0.1) for request in range(30)} == {1}
 
 
-def test_kvtier_counts_what_it_sent_since_the_reading() -> None:
-    requests = [asked((f"prompt-{number}", 160), at_s=0.1) for number in range(30)]
-    built = POLICIES[KVTIER].build(situation(trace(*requests), pool(3)))
-    loads = loads_of([1, 0, 1], [0] * 3, [0.0] * 3)
-    assert {built.pick(request, loads, 0.1) for request in range(30)} == {0, 1, 2}
-
-
 @pytest.mark.parametrize("name", sorted(set(POLICIES) - {ROUND_ROBIN}))
 def test_equally_good_pods_have_the_same_chance(name: str) -> None:
     found = trace(*(asked((f"prompt-{number}", 20), at_s=0) for number in range(3)))
@@ -239,84 +205,6 @@ def test_each_other_picker_says_which_release_it_is(name: str) -> None:
         "gateway-api-inference-extension v1." if name.startswith("gaie") else "llm-d-router v0.10.0"
     ) in kind.source
     assert not kind.weighted
-
-
-def test_kvtier_has_the_settings_that_the_operator_renders() -> None:
-    found = trace(asked(("a", 20), at_s=0))
-    settings = settings_for(situation(found, pool(2, disk=50), ScorerWeights(3, 2, 1, 4, 5)))
-    assert {each.kind: each.weight for each in settings.scorers} == {
-        ScorerKind.QUEUE: 3,
-        ScorerKind.KV_CACHE_UTILIZATION: 2,
-        ScorerKind.GPU_PREFIX: 1,
-        ScorerKind.CPU_PREFIX: 4,
-        ScorerKind.DISK_PREFIX: 5,
-    }
-    assert settings.prefix is not None
-    assert settings.prefix.entries == {Tier.GPU: 100, Tier.CPU: 200, Tier.DISK: 50}
-    assert settings.metrics.scrape_interval_ms == 100
-
-
-def test_weights_of_tiers_that_are_not_there_are_told() -> None:
-    found = trace(asked(("a", 20), at_s=0))
-    with pytest.raises(PoolError, match=r"^--weights: "):
-        Kvtier(situation(found, pool(2, cpu=0), ScorerWeights(0, 0, 0, 1, 1)))
-
-
-def test_kvtier_keeps_roots_where_others_keep_tails() -> None:
-    """A prompt that no longer fits the index altogether still counts from its first block."""
-    found = trace(asked(("a", 160), at_s=0), asked(("b", 1_360), at_s=1), asked(("a", 160), at_s=2))
-    where = pool(1, gpu=100, cpu=0)
-    ours = POLICIES[KVTIER].build(situation(found, where))
-    assert isinstance(ours, Kvtier)
-    built = picker("gaie-1.4-sized", found, where)
-    for request in (0, 1):
-        ours.pick(request, Loads(1, 0.1), float(request))
-        built.pick(request, Loads(1, 0.1), float(request))
-    hashes = _hashes(ours, 2)
-    assert ours._index.match(hashes, np.zeros(1, np.int32))[Tier.GPU].tolist() == [10]
-    more = trace(asked(("a", 160), at_s=0), asked(("b", 1_520), at_s=1), asked(("a", 160), at_s=2))
-    ours, built = Kvtier(situation(more, where)), picker("gaie-1.4-sized", more, where)
-    for request in (0, 1):
-        ours.pick(request, Loads(1, 0.1), float(request))
-        built.pick(request, Loads(1, 0.1), float(request))
-    assert ours._index.match(_hashes(ours, 2), np.zeros(1, np.int32))[Tier.GPU].tolist() == [5]
-    _, blocks, index = built._scorers[0]
-    assert index.match(blocks.of(2)).tolist() == [0]
-
-
-def _hashes(policy: Kvtier, request: int) -> NDArray[np.uint64]:
-    tokens = prompt_token_ids(policy._trace, request, policy._first_token)
-    return block_hashes(
-        Prompt(policy._trace.models[request], "", b"", tokens), policy._scheduler._settings.prefix
-    )
-
-
-@given(prompts(), st.integers(30, 60), st.integers(0, 60), st.integers(0, 40))
-def test_the_precise_index_is_what_the_engines_hold(
-    given_prompts: list[list[tuple[str, int]]], gpu: int, cpu: int, disk: int
-) -> None:
-    found, where = timed(given_prompts), pool(2, gpu=gpu, cpu=cpu, disk=disk)
-    policy = POLICIES[KVTIER_PRECISE].build(situation(found, where))
-    assert isinstance(policy, KvtierPrecise)
-    blocks = blocks_of(found, 16)
-    simulation = Simulation(where, blocks, policy)
-    simulation.run()
-    for request in range(len(found)):
-        own = blocks.of(request)
-        believed = policy._index.match(_hashes(policy, request), np.array(sorted(policy._pods), np.int32))
-        for tier in Tier:
-            for place, number in enumerate(sorted(policy._pods)):
-                true = find_prefix(simulation.caches.tier(tier), policy._pods[number], own, len(own))
-                assert believed[tier, place] == true
-
-
-def test_only_kvtier_takes_other_weights() -> None:
-    found = timed([[("a", 40), (f"q{number}", 20)] for number in range(20)], gap_s=0.01)
-    names = ["gaie-1.4", "llm-d-0.10", KVTIER]
-    default = compare(names, found, pool(3))
-    other = compare(names, found, pool(3), weights=ScorerWeights(0, 1, 0, 0, 0))
-    same = [default.figures[name].ttft_mean_s == other.figures[name].ttft_mean_s for name in names]
-    assert same == [True, True, False]
 
 
 @pytest.mark.parametrize("name", sorted(POLICIES))

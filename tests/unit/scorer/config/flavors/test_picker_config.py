@@ -3,7 +3,7 @@ from dataclasses import replace
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.unit.scorer.config.settings.strict import VERSIONS, Document, decode, parameters, weights
+from tests.unit.scorer.config.flavors.strict import VERSIONS, Document, decode, parameters, weights
 
 from kvtier_scorer.config.errors import NoScorerError, PickerConfigError, UnsupportedVersionError
 from kvtier_scorer.config.flavors import picker_config

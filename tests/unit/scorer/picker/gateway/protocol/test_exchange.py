@@ -2,13 +2,21 @@
 
 import itertools
 import json
-from collections.abc import Sequence
 
 import pytest
-from envoy.extensions.filters.http.ext_proc.v3.processing_mode_pb2 import ProcessingMode
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.unit.scorer.picker.gateway.protocol import gateway
+from tests.unit.scorer.picker.gateway.protocol.exchanges import (
+    BUFFERED,
+    FULL_DUPLEX,
+    LIMIT,
+    NONE,
+    POD,
+    REQUEST,
+    STREAMED,
+    answers,
+)
 from tests.unit.scorer.picker.gateway.protocol.gateway import answer, destination_of, headers_of, kinds
 
 from kvtier_scorer.errors import (
@@ -21,37 +29,9 @@ from kvtier_scorer.errors import (
 )
 from kvtier_scorer.picker.gateway.bodies.budget import BodyBudget
 from kvtier_scorer.picker.gateway.protocol.errors import GatewayMisconfiguredError, ProtocolError
-from kvtier_scorer.picker.gateway.protocol.events import Reply, RequestReceived, ResponseReceived
+from kvtier_scorer.picker.gateway.protocol.events import Reply, RequestReceived
 from kvtier_scorer.picker.gateway.protocol.exchange import Exchange
-from kvtier_scorer.picker.gateway.protocol.names import SERVED
 from kvtier_scorer.picker.gateway.protocol.replies import CHUNK_BYTES
-
-POD = "10.0.0.7:8000"
-LIMIT = 1 << 20
-BUFFERED = ProcessingMode.BUFFERED
-FULL_DUPLEX = ProcessingMode.FULL_DUPLEX_STREAMED
-STREAMED = ProcessingMode.STREAMED
-NONE = ProcessingMode.NONE
-
-
-def answers(events: Sequence[object]) -> list[bytes]:
-    """Messages of the one Answer that there is."""
-    [told] = [each for each in events if isinstance(each, Reply)]
-    return told.messages
-
-
-def picked(*messages: bytes) -> Exchange:
-    """An exchange whose request has its endpoint."""
-    exchange = Exchange(BodyBudget(2 * LIMIT, LIMIT, float).share())
-    for each in messages:
-        exchange.receive(each)
-    exchange.answer(POD)
-    return exchange
-
-
-@pytest.fixture
-def exchange() -> Exchange:
-    return Exchange(BodyBudget(2 * LIMIT, LIMIT, float).share())
 
 
 def test_headers_wait_for_the_end_of_a_streamed_body(exchange: Exchange) -> None:
@@ -225,82 +205,6 @@ def test_a_body_that_finds_no_room_is_refused_at_once(announced: dict[str, str])
     assert answer(event.messages[0]).immediate_response.status.code == 503
     assert headers_of(event.messages[0])["retry-after"] == "1"
     assert exchange.finished
-
-
-REQUEST = gateway.request_headers(end_of_stream=True)
-
-
-@pytest.mark.parametrize("end_of_stream", [True, False])
-def test_the_client_is_told_which_endpoint_answered(end_of_stream: bool) -> None:
-    exchange = picked(REQUEST)
-    served, told = exchange.receive(gateway.response_headers(end_of_stream=end_of_stream))
-    assert served == ResponseReceived(None, 200)
-    assert isinstance(told, Reply)
-    assert headers_of(told.messages[0]) == {SERVED: POD}
-    assert exchange.finished == end_of_stream
-    assert exchange.responding == (not end_of_stream)
-
-
-@pytest.mark.parametrize(
-    ("headers", "metadata", "served"),
-    [
-        ({SERVED: "10.0.0.8:8000"}, {}, ResponseReceived("10.0.0.8:8000", 200)),
-        ({}, {SERVED: "10.0.0.8:8000"}, ResponseReceived("10.0.0.8:8000", 200)),
-        (
-            {SERVED: "10.0.0.9:1"},
-            {SERVED: "10.0.0.8:8000", "other": "x"},
-            ResponseReceived("10.0.0.8:8000", 200),
-        ),
-        ({SERVED: ""}, {"other": "x"}, ResponseReceived(None, 200)),
-        ({":status": "503"}, {}, ResponseReceived(None, 503)),
-        ({":status": "²00"}, {}, ResponseReceived(None, 0)),
-        ({":status": "9" * 5000}, {}, ResponseReceived(None, 0)),
-    ],
-)
-def test_a_response_tells_where_it_comes_from(
-    headers: dict[str, str], metadata: dict[str, str], served: ResponseReceived
-) -> None:
-    events = picked(REQUEST).receive(gateway.response_headers(headers, metadata=metadata))
-    assert events[0] == served
-
-
-def test_nothing_more_is_expected_where_response_bodies_are_not_sent() -> None:
-    exchange = picked(gateway.request_headers(end_of_stream=True, response_mode=NONE))
-    exchange.receive(gateway.response_headers())
-    assert exchange.finished
-
-
-@pytest.mark.parametrize(
-    ("mode", "may_be_on_its_way"), [(FULL_DUPLEX, True), (STREAMED, False), (NONE, False)]
-)
-def test_a_response_of_which_the_gateway_keeps_no_copy_may_be_on_its_way(
-    mode: int, may_be_on_its_way: bool
-) -> None:
-    exchange = picked(gateway.request_headers(end_of_stream=True, response_mode=mode))
-    assert exchange.responding == may_be_on_its_way
-
-
-@pytest.mark.parametrize("mode", [BUFFERED, STREAMED, 77])
-def test_response_bodies_are_let_through_in_any_other_mode(mode: int) -> None:
-    exchange = picked(gateway.request_headers(end_of_stream=True, response_mode=mode))
-    exchange.receive(gateway.response_headers())
-    [told] = answers(exchange.receive(gateway.response_body(b"x", end_of_stream=False)))
-    assert not answer(told).response_body.HasField("response")
-    assert kinds(answers(exchange.receive(gateway.response_trailers()))) == ["response_trailers"]
-    assert exchange.finished
-
-
-@pytest.mark.parametrize("before", [[gateway.request_headers()], [REQUEST]])
-def test_a_gateway_that_answers_by_itself_gets_no_endpoint_after_it(
-    exchange: Exchange, before: list[bytes]
-) -> None:
-    for each in before:
-        exchange.receive(each)
-    assert kinds(answers(exchange.receive(gateway.response_headers({":status": "413"})))) == [
-        "response_headers"
-    ]
-    assert exchange.answer(POD) == []
-    assert exchange.responding
 
 
 HEADERS, BODY, PART = (

@@ -1,0 +1,33 @@
+"""Exchanges for the tests of streams."""
+
+from collections.abc import Sequence
+
+from envoy.extensions.filters.http.ext_proc.v3.processing_mode_pb2 import ProcessingMode
+from tests.unit.scorer.picker.gateway.protocol import gateway
+
+from kvtier_scorer.picker.gateway.bodies.budget import BodyBudget
+from kvtier_scorer.picker.gateway.protocol.events import Reply
+from kvtier_scorer.picker.gateway.protocol.exchange import Exchange
+
+POD = "10.0.0.7:8000"
+LIMIT = 1 << 20
+BUFFERED = ProcessingMode.BUFFERED
+FULL_DUPLEX = ProcessingMode.FULL_DUPLEX_STREAMED
+STREAMED = ProcessingMode.STREAMED
+NONE = ProcessingMode.NONE
+REQUEST = gateway.request_headers(end_of_stream=True)
+
+
+def answers(events: Sequence[object]) -> list[bytes]:
+    """Messages of the one Answer that there is."""
+    [told] = [each for each in events if isinstance(each, Reply)]
+    return told.messages
+
+
+def picked(*messages: bytes) -> Exchange:
+    """An exchange whose request has its endpoint."""
+    exchange = Exchange(BodyBudget(2 * LIMIT, LIMIT, float).share())
+    for each in messages:
+        exchange.receive(each)
+    exchange.answer(POD)
+    return exchange
