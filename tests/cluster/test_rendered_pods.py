@@ -9,7 +9,7 @@ from kubernetes import client
 from tests.cluster.harness.shipped import RESTRICTED
 
 from kvtier_operator.cli.inputs.yaml_documents import read_documents
-from kvtier_operator.reconcile.apply.matching import says
+from kvtier_operator.reconcile.apply.matching import matches
 
 OUTPUT = Path(__file__).parents[1] / "unit" / "operator" / "golden" / "output"
 NAMESPACE = "rendered-pods"
@@ -49,6 +49,6 @@ def test_a_pod_is_taken_as_it_is(api: client.ApiClient, name: str) -> None:
         NAMESPACE, body, dry_run="All", field_validation="Strict"
     )
     live = api.sanitize_for_serialization(taken)["spec"]
-    assert {field for field in sent if not says(live.get(field), sent[field], field)} == set()
+    assert {field for field in sent if not matches(live.get(field), sent[field], field)} == set()
     # nothing of a field that the server does not know, which it would leave out
     assert len(live["volumes"]) == len(sent["volumes"])

@@ -14,7 +14,7 @@ import click
 from kvtier_operator.errors import InvalidInputError, KvtierError
 from kvtier_operator.extras import missing_package
 from kvtier_operator.reconcile.logs import set_up_logs
-from kvtier_operator.reconcile.option_source import given_by
+from kvtier_operator.reconcile.option_source import as_the_user_set_it
 
 _LOG: Final = logging.getLogger(__name__)
 _PORT: Final = click.IntRange(1, 65535)
@@ -115,7 +115,7 @@ def main(  # noqa: PLR0913, PLR0917 - one parameter an option
     except asyncio.CancelledError:
         _LOG.info("stopped")
     except InvalidInputError as error:
-        sys.exit(f"kvtier-operator: {given_by(context, error)}")
+        sys.exit(f"kvtier-operator: {as_the_user_set_it(context, error)}")
     except (KvtierError, OSError) as error:
         sys.exit(f"kvtier-operator: {error}")
 

@@ -16,7 +16,7 @@ from typing import Any, Final
 import kopf
 from kubernetes.aio.client import Configuration
 
-from kvtier_operator.reconcile.api_server.kinds import TIER
+from kvtier_operator.reconcile.api_server.kinds import KVCACHETIER
 from kvtier_operator.reconcile.loop.work_queue import backoff_s
 from kvtier_operator.reconcile.metrics import WATCH_RESTARTS
 
@@ -79,8 +79,8 @@ class ResourceWatch:
             except Exception as error:  # noqa: BLE001 - kopf raises whatever its client did not expect
                 failures += 1
                 delay_s = backoff_s(failures)
-                _LOG.warning("watching %s: %s; trying again in %.1f s", TIER.kind, error, delay_s)
-                WATCH_RESTARTS.labels(TIER.kind, type(error).__name__).inc()
+                _LOG.warning("watching %s: %s; trying again in %.1f s", KVCACHETIER.kind, error, delay_s)
+                WATCH_RESTARTS.labels(KVCACHETIER.kind, type(error).__name__).inc()
                 await asyncio.sleep(delay_s)
 
     def _registry(self, ours: asyncio.AbstractEventLoop) -> kopf.OperatorRegistry:
@@ -92,9 +92,9 @@ class ResourceWatch:
         async def handle(event: kopf.RawEvent, **_: Any) -> None:  # noqa: ANN401 - kopf's
             ours.call_soon_threadsafe(self.seen, event["type"], event["object"])
 
-        group, version = TIER.api_version.split("/")
+        group, version = KVCACHETIER.api_version.split("/")
         kopf.on.login(registry=registry)(login)
-        kopf.on.event(group, version, TIER.plural, registry=registry)(handle)
+        kopf.on.event(group, version, KVCACHETIER.plural, registry=registry)(handle)
         return registry
 
 

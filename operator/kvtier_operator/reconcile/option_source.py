@@ -20,7 +20,7 @@ _VALUES: Final[Mapping[str, str]] = {
 """The chart's value that each variable comes from."""
 
 
-def given_by(context: click.Context, error: InvalidInputError) -> InvalidInputError:
+def as_the_user_set_it(context: click.Context, error: InvalidInputError) -> InvalidInputError:
     """The same error, of the variable where the environment has it, and not of the option nobody wrote."""
     for parameter in context.command.params:
         name = parameter.name or ""

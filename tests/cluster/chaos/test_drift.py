@@ -16,12 +16,14 @@ from tests.cluster.harness.connection import AT_A_TIME
 from tests.cluster.harness.tools import Say
 
 from kvtier_operator.planning.observed import Observed
-from kvtier_operator.reconcile.api_server.kinds import BY_NAME, TIER, Ref
-from kvtier_operator.reconcile.apply.desired import Wanted
+from kvtier_operator.reconcile.api_server.kinds import BY_NAME, KVCACHETIER, Ref
+from kvtier_operator.reconcile.apply.desired import DesiredObject
 from kvtier_operator.reconcile.apply.diff import diff
-from kvtier_operator.reconcile.cache.live_objects import Children
-from kvtier_operator.reconcile.cache.resources import Key, Tiers
-from kvtier_operator.reconcile.loop.planning import View, plan_tier
+from kvtier_operator.reconcile.cache.live_object import live_ref
+from kvtier_operator.reconcile.cache.live_objects import LiveObjectCache
+from kvtier_operator.reconcile.cache.resources import Key, ResourceCache
+from kvtier_operator.reconcile.loop.cluster_observation import ClusterObservation
+from kvtier_operator.reconcile.loop.planning import plan_resource
 
 _LATE_S: Final = 0.1
 _PATIENCE_S: Final = 20.0
@@ -71,11 +73,14 @@ async def _see_all(stage: Stage, folder: Path) -> None:
             life = Life(connection, "seen")
             await life.create()
             await life.settled()
-        tiers, key = Tiers(), Key("seen", "life")
-        tiers.seen(await connection.request("GET", TIER.path(*key)))
-        tier = tiers.get(key)
-        assert tier
-        wanted = {each.ref: each for each in plan_tier(key, tier, View(Observed(nodes=()), 0, ""))[1]}
+        resources, key = ResourceCache(lambda _: None), Key("seen", "life")
+        resources.seen(await connection.request("GET", KVCACHETIER.path(*key)))
+        resource = resources.get(key)
+        assert resource
+        wanted = {
+            each.ref: each
+            for each in plan_resource(key, resource, ClusterObservation(Observed(nodes=()), 0, ""))[1]
+        }
         live = await objects(connection, "seen")
         assert len(live) == len(wanted)
         turns = asyncio.Semaphore(AT_A_TIME)
@@ -83,7 +88,7 @@ async def _see_all(stage: Stage, folder: Path) -> None:
         async def unseen(kind: str, each: dict[str, Any], path: FieldPath, *, remove: bool) -> list[str]:
             async with turns:
                 changed = await tried(connection, kind, each, path, remove=remove)
-            if changed is None or _would_be_repaired(kind, changed, wanted, tier.uid):
+            if changed is None or _would_be_repaired(kind, changed, wanted, resource.uid):
                 return []
             what = "removed from" if remove else "changed in"
             return [f"{path} {what} {kind} {each['metadata']['name']}"]
@@ -101,12 +106,14 @@ async def _see_all(stage: Stage, folder: Path) -> None:
 
 
 def _would_be_repaired(
-    kind: str, changed: dict[str, Any], wanted: Mapping[Ref, Wanted], owner_uid: str
+    kind: str, changed: dict[str, Any], wanted: Mapping[Ref, DesiredObject], owner_uid: str
 ) -> bool:
-    children = Children(lambda *_: None)
-    child = children.seen(BY_NAME[kind], changed)
-    work = diff([wanted[child.ref]], [child], children.get, lambda _: True, owner_uid)
-    return bool(work.differing)
+    live_objects = LiveObjectCache(lambda *_: None)
+    live_objects.seen(BY_NAME[kind], changed)
+    live_object = live_objects.get(live_ref(BY_NAME[kind], changed))
+    assert live_object
+    work = diff([wanted[live_object.ref]], [live_object], live_objects.get, lambda _: True, owner_uid)
+    return bool(work.out_of_sync)
 
 
 def test_every_change_to_a_field_of_kvtiers_is_seen(stage: Stage, tmp_path: Path) -> None:

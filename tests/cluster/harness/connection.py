@@ -10,7 +10,7 @@ import aiohttp
 import orjson
 from kubernetes.client import Configuration
 
-from kvtier_operator.reconcile.api_server.kinds import BY_NAME, TIER
+from kvtier_operator.reconcile.api_server.kinds import BY_NAME, KVCACHETIER
 
 AT_A_TIME: Final = 16
 """Requests in flight; more did not create more objects a second on two cores."""
@@ -141,4 +141,4 @@ def tls(configuration: Configuration) -> ssl.SSLContext:
 
 def collection(kind: str, namespace: str | None = None) -> str:
     """Path of all objects of a kind, in one namespace or everywhere."""
-    return (TIER if kind == TIER.kind else BY_NAME[kind]).path(namespace)
+    return (KVCACHETIER if kind == KVCACHETIER.kind else BY_NAME[kind]).path(namespace)

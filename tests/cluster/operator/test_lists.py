@@ -17,7 +17,7 @@ from kvtier_operator.reconcile.api_server.answer import MOST_BYTES
 from kvtier_operator.reconcile.api_server.client import Api
 from kvtier_operator.reconcile.api_server.errors import TooLargeError
 from kvtier_operator.reconcile.api_server.kinds import BY_NAME, Ref
-from kvtier_operator.reconcile.apply.ownership import Taken
+from kvtier_operator.reconcile.apply.ownership import OwnershipLookup
 from kvtier_operator.reconcile.cache.reflector import Place, Reflector
 
 _KIND = "ConfigMap"
@@ -123,7 +123,7 @@ async def test_names_are_looked_up_without_all_that_others_wrote_beside_them(
 ) -> None:
     namespace, make = tenant
     make(40, {"metadata": {"annotations": {"x": "x" * 250_000}}})
-    names = Taken(api)
+    names = OwnershipLookup(api)
     found = [await names.owner(Ref(_KIND, namespace, name)) for name in ("large-07", "free")]
     assert found == ["", None]
     assert sum(api.taken_bytes) <= 1 << 20

@@ -9,7 +9,7 @@ from typing import Final
 from kvtier_operator.errors import KvtierError
 from kvtier_operator.reconcile.api_server.client import Api
 from kvtier_operator.reconcile.api_server.errors import ForbiddenError, NotFoundError
-from kvtier_operator.reconcile.api_server.kinds import TIER
+from kvtier_operator.reconcile.api_server.kinds import KVCACHETIER
 
 _LOG: Final = logging.getLogger(__name__)
 _ASK_AGAIN_S: Final = 2.0
@@ -62,7 +62,7 @@ class Access:
 
     async def _ask(self, place: str | None) -> None:
         try:
-            await self.api.get(TIER.path(place), {"limit": "1"})
+            await self.api.get(KVCACHETIER.path(place), {"limit": "1"})
         except KvtierError as error:
             if self._readable[place].is_set() and not isinstance(error, ForbiddenError | NotFoundError):
                 return  # it is away, not what it lets us do
@@ -80,7 +80,7 @@ def _why(place: str | None, error: KvtierError) -> str:
     """What is wrong and what to do."""
     match error:
         case NotFoundError():
-            return f"the CRD {TIER.crd} is not installed: install it"
+            return f"the CRD {KVCACHETIER.crd} is not installed: install it"
         case ForbiddenError() if place is not None:
             return (
                 f"namespace {place} does not exist, or the operator has no rights there: make the namespace "

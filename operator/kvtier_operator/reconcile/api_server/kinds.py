@@ -81,7 +81,7 @@ KINDS: Final = (
 )
 BY_NAME: Final[Mapping[str, Kind]] = {each.kind: each for each in KINDS}
 
-TIER: Final = Kind("kvtier.dev/v1alpha1", "KVCacheTier", "kvcachetiers", REFERRED)
+KVCACHETIER: Final = Kind("kvtier.dev/v1alpha1", "KVCacheTier", "kvcachetiers", REFERRED)
 REPLICA_SET: Final = Kind("apps/v1", "ReplicaSet", "replicasets", RUNNING)
 POD: Final = Kind("v1", "Pod", "pods", RUNNING)
 NODE: Final = Kind("v1", "Node", "nodes", RUNNING)

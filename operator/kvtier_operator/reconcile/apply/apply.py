@@ -1,4 +1,4 @@
-"""Carries a Diff out: looks before it creates, wave by wave, prunes last."""
+"""Applies a diff: looks names up before it creates, applies wave by wave, prunes last."""
 
 import asyncio
 from collections.abc import Sequence
@@ -15,13 +15,13 @@ from kvtier_operator.reconcile.api_server.errors import (
     NotFoundError,
 )
 from kvtier_operator.reconcile.api_server.kinds import RUNNING
-from kvtier_operator.reconcile.apply.desired import Wanted
+from kvtier_operator.reconcile.apply.desired import DesiredObject
 from kvtier_operator.reconcile.apply.diff import Diff
-from kvtier_operator.reconcile.apply.extra_keys import without_surplus
-from kvtier_operator.reconcile.apply.failure import Failure
-from kvtier_operator.reconcile.apply.ownership import Taken
+from kvtier_operator.reconcile.apply.extra_keys import removal_of_extra_keys
+from kvtier_operator.reconcile.apply.failure import ApplyFailure
+from kvtier_operator.reconcile.apply.ownership import OwnershipLookup
 from kvtier_operator.reconcile.apply.writer import Writer
-from kvtier_operator.reconcile.cache.live_objects import Children
+from kvtier_operator.reconcile.cache.live_objects import LiveObjectCache
 from kvtier_operator.reconcile.metrics import API_ERRORS
 
 _IMMUTABLE: Final = "field is immutable when `immutable` is set"
@@ -30,134 +30,134 @@ NAMESPACE_TERMINATING: Final = "NamespaceTerminating"
 
 
 @dataclass(slots=True)
-class Outcome:
-    """What came of it.
+class ApplyResult:
+    """What was written, and what was not.
 
     Attributes:
-        written: Objects written or deleted.
-        failures: Objects that are not as wanted, and why.
-        errors: What the API server said.
-        namespace_ends: Whether the namespace is being deleted, so that nothing can be made there any more.
+        written: Number of objects written or deleted.
+        failures: Objects that could not be applied, and why.
+        errors: Errors of the API server.
+        namespace_terminating: Whether the namespace is being deleted, so that nothing can be created there.
     """
 
     written: int = 0
-    failures: list[Failure] = field(default_factory=list)
+    failures: list[ApplyFailure] = field(default_factory=list)
     errors: list[KvtierError] = field(default_factory=list)
-    namespace_ends: bool = False
+    namespace_terminating: bool = False
 
-    def failed(self, wanted: Wanted, error: KvtierError) -> None:
-        """Notes an error."""
+    def add_error(self, desired: DesiredObject, error: KvtierError) -> None:
+        """Adds the error of one object."""
         API_ERRORS.labels(type(error).__name__.removesuffix("Error")).inc()
         self.errors.append(error)
         if not isinstance(error, NamespaceTerminatingError):
-            self.failures.append(_failure(wanted, error))
-        elif not self.namespace_ends:
-            self.namespace_ends = True
-            self.failures.append(_ending(wanted.ref.namespace))
+            self.failures.append(_failure(desired, error))
+        elif not self.namespace_terminating:
+            self.namespace_terminating = True
+            self.failures.append(_namespace_terminating_failure(desired.ref.namespace))
 
 
 class Applier:
-    """Applies for all resources."""
+    """Applies the desired objects of any resource."""
 
-    def __init__(self, api: Api, children: Children) -> None:
-        self._taken = Taken(api)
+    def __init__(self, api: Api, live_objects: LiveObjectCache) -> None:
+        self._ownership = OwnershipLookup(api)
         self._writer = Writer(api)
-        self._children = children
+        self._live_objects = live_objects
 
-    async def carry_out(self, diff: Diff, owner_uid: str) -> Outcome:
-        """Applies, then prunes.
+    async def apply(self, diff: Diff, owner_uid: str) -> ApplyResult:
+        """Applies what is missing or out of sync, then prunes.
 
-        Nothing that runs is touched while something that it refers to cannot be made: never half a change.
+        No workload is changed while an object that it refers to cannot be applied: never half a change.
         """
-        outcome = Outcome()
-        missing, taken = await self._look(diff.missing, owner_uid, outcome)
-        taken = (*diff.foreign, *taken)
-        outcome.failures += [_foreign(each) for each in taken]
-        if any(each.kind.wave <= RUNNING for each in taken) or outcome.errors:
-            return outcome
-        to_apply = sorted((*missing, *diff.differing), key=lambda each: each.kind.wave)
+        result = ApplyResult()
+        creatable, taken = await self._look_up(diff.missing, owner_uid, result)
+        taken = (*diff.owned_by_others, *taken)
+        result.failures += [_name_taken(each) for each in taken]
+        if any(each.kind.wave <= RUNNING for each in taken) or result.errors:
+            return result
+        to_apply = sorted((*creatable, *diff.out_of_sync), key=lambda each: each.kind.wave)
         for wave, members in groupby(to_apply, key=lambda each: each.kind.wave):
-            await asyncio.gather(*(self._apply(each, outcome) for each in members))
-            if outcome.errors and wave <= RUNNING:
-                return outcome
-        if not outcome.errors:
-            await self._prune(diff, outcome)
-        return outcome
+            await asyncio.gather(*(self._apply(each, result) for each in members))
+            if result.errors and wave <= RUNNING:
+                return result
+        if not result.errors:
+            await self._prune(diff, result)
+        return result
 
-    async def _look(
-        self, missing: Sequence[Wanted], owner_uid: str, outcome: Outcome
-    ) -> tuple[tuple[Wanted, ...], tuple[Wanted, ...]]:
-        """Which of the missing objects can be made, and which have someone else's object in their place."""
-        owners = await asyncio.gather(*(self._owner(each, outcome) for each in missing))
+    async def _look_up(
+        self, missing: Sequence[DesiredObject], owner_uid: str, result: ApplyResult
+    ) -> tuple[tuple[DesiredObject, ...], tuple[DesiredObject, ...]]:
+        """Which of the missing objects can be created, and which names belong to other people's objects."""
+        owners = await asyncio.gather(*(self._owner(each, result) for each in missing))
         free = tuple(each for each, owner in zip(missing, owners, strict=True) if owner in (None, owner_uid))
         return free, tuple(each for each in missing if each not in free)
 
-    async def _owner(self, wanted: Wanted, outcome: Outcome) -> str | None:
-        """Uid of the owner of the object of that name: empty for someone else's, None where there is none."""
+    async def _owner(self, desired: DesiredObject, result: ApplyResult) -> str | None:
+        """Uid of the owner of the object of that name; empty: it has none; None: the name is free."""
         try:
-            return await self._taken.owner(wanted.ref)
+            return await self._ownership.owner(desired.ref)
         except KvtierError as error:
-            outcome.failed(wanted, error)
+            result.add_error(desired, error)
             return None
 
-    async def _apply(self, wanted: Wanted, outcome: Outcome) -> None:
+    async def _apply(self, desired: DesiredObject, result: ApplyResult) -> None:
         try:
-            document = await self._write(wanted)
+            document = await self._write(desired)
         except KvtierError as error:
-            outcome.failed(wanted, error)
+            result.add_error(desired, error)
             return
-        outcome.written += 1
-        self._children.written(wanted.kind, document, wanted.digest)
+        result.written += 1
+        self._live_objects.written(desired.kind, document, desired.digest)
 
-    async def _write(self, wanted: Wanted) -> dict[str, Any]:
-        """Applies, and undoes what an apply cannot."""
-        body = wanted.body or {}
+    async def _write(self, desired: DesiredObject) -> dict[str, Any]:
+        """Applies one object, with the two repairs that an apply alone cannot do."""
+        body = desired.body or {}
         try:
-            document = await self._writer.apply(wanted)
+            document = await self._writer.apply(desired)
         except InvalidObjectError as error:
             uid = body["metadata"].get("uid")
-            if _IMMUTABLE not in str(error) or wanted.kind.kind != "ConfigMap" or uid is None:
+            if _IMMUTABLE not in str(error) or desired.kind.kind != "ConfigMap" or uid is None:
                 raise
-            await self._writer.delete(wanted.ref, uid)
-            document = await self._writer.apply(wanted.anew())
-        if patch := without_surplus(document, body):
+            await self._writer.delete(desired.ref, uid)
+            document = await self._writer.apply(desired.without_uid())
+        if patch := removal_of_extra_keys(document, body):
             precondition = {"metadata": {"uid": document["metadata"]["uid"]}}
-            return await self._writer.merge(wanted.ref, patch | precondition)
+            return await self._writer.merge(desired.ref, patch | precondition)
         return document
 
-    async def _prune(self, diff: Diff, outcome: Outcome) -> None:
-        for child in diff.surplus:
+    async def _prune(self, diff: Diff, result: ApplyResult) -> None:
+        for live_object in diff.to_prune:
             try:
-                await self._writer.delete(child.ref, child.uid)
+                await self._writer.delete(live_object.ref, live_object.uid)
             except NotFoundError:
                 pass
             except KvtierError as error:
-                outcome.errors.append(error)
+                result.errors.append(error)
                 continue
-            outcome.written += 1
+            result.written += 1
 
 
-def _component(wanted: Wanted) -> Component:
-    return Component((wanted.body or {})["metadata"]["labels"][COMPONENT_LABEL])
+def _component(desired: DesiredObject) -> Component:
+    return Component((desired.body or {})["metadata"]["labels"][COMPONENT_LABEL])
 
 
-def _failure(wanted: Wanted, error: KvtierError) -> Failure:
+def _failure(desired: DesiredObject, error: KvtierError) -> ApplyFailure:
     reason = "QuotaExceeded" if "exceeded quota" in str(error) else type(error).__name__.removesuffix("Error")
-    return Failure(_component(wanted), reason, f"{wanted.ref} cannot be written: {error}")
+    return ApplyFailure(_component(desired), reason, f"{desired.ref} cannot be written: {error}")
 
 
-def _ending(namespace: str) -> Failure:
-    return Failure(
+def _namespace_terminating_failure(namespace: str) -> ApplyFailure:
+    return ApplyFailure(
         Component.ENGINE,
         NAMESPACE_TERMINATING,
         f"namespace {namespace} is being deleted: nothing more is made in it",
     )
 
 
-def _foreign(wanted: Wanted) -> Failure:
-    return Failure(
-        _component(wanted),
+def _name_taken(desired: DesiredObject) -> ApplyFailure:
+    return ApplyFailure(
+        _component(desired),
         "NameTaken",
-        f"{wanted.ref} is there already and not this resource's: it is left alone; delete or rename it, or "
+        f"{desired.ref} is there already and not this resource's: it is left alone; delete or rename it, or "
         "give the KVCacheTier another name",
     )

@@ -1,4 +1,4 @@
-"""The objects of a Plan as they are applied: with their owner, and a hash that tells whether they changed."""
+"""The desired objects of a plan as they are applied: with their owner and an annotation with their digest."""
 
 import hashlib
 from collections.abc import Iterable, Mapping
@@ -7,20 +7,20 @@ from typing import Any, Final
 
 import orjson
 
-from kvtier_operator.reconcile.api_server.kinds import BY_NAME, TIER, Kind, Ref, ref_of
+from kvtier_operator.reconcile.api_server.kinds import BY_NAME, KVCACHETIER, Kind, Ref, ref_of
 
 APPLIED_HASH: Final = "kvtier.dev/applied-hash"
-"""Annotation of a child: hash of what was applied. A field no longer wanted can be seen by it alone."""
+"""Annotation with the digest of what was applied: only it shows that a field is no longer desired."""
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
-    """One object to have.
+class DesiredObject:
+    """One object that a plan asks for.
 
     Attributes:
-        ref: Which.
-        digest: Hash of the object as the planner built it.
-        body: The object; None where only its name and hash are kept.
+        ref: Kind, namespace and name.
+        digest: SHA-256 of the object as the planner built it, 16 hexadecimal digits.
+        body: The object; None where only ref and digest are kept.
     """
 
     ref: Ref
@@ -29,26 +29,28 @@ class Wanted:
 
     @property
     def kind(self) -> Kind:
-        """Its kind."""
+        """The kind of the object."""
         return BY_NAME[self.ref.kind]
 
-    def over(self, uid: str) -> "Wanted":
-        """The same, for this very object: what someone has since made in its place is left alone."""
+    def with_uid(self, uid: str) -> "DesiredObject":
+        """The same for the live object with this uid: one that has since taken its name is left alone."""
         body = self.body or {}
-        return Wanted(self.ref, self.digest, {**body, "metadata": {**body["metadata"], "uid": uid}})
+        return DesiredObject(self.ref, self.digest, {**body, "metadata": {**body["metadata"], "uid": uid}})
 
-    def anew(self) -> "Wanted":
-        """The same in place of what is gone, whatever its uid."""
+    def without_uid(self) -> "DesiredObject":
+        """The same for a new object in place of a deleted one."""
         body = self.body or {}
         metadata = {key: value for key, value in body["metadata"].items() if key != "uid"}
-        return Wanted(self.ref, self.digest, {**body, "metadata": metadata})
+        return DesiredObject(self.ref, self.digest, {**body, "metadata": metadata})
 
-    def without_body(self) -> "Wanted":
-        """The same, small enough to keep for thousands of resources."""
-        return Wanted(self.ref, self.digest)
+    def without_body(self) -> "DesiredObject":
+        """The same without its body: small enough to keep for thousands of resources."""
+        return DesiredObject(self.ref, self.digest)
 
 
-def wanted_objects(objects: Iterable[Mapping[str, Any]], *, name: str, uid: str) -> tuple[Wanted, ...]:
+def desired_objects(
+    objects: Iterable[Mapping[str, Any]], *, name: str, uid: str
+) -> tuple[DesiredObject, ...]:
     """Makes a resource the owner of its objects.
 
     Args:
@@ -57,20 +59,20 @@ def wanted_objects(objects: Iterable[Mapping[str, Any]], *, name: str, uid: str)
         uid: The resource's uid.
     """
     owner = {
-        "apiVersion": TIER.api_version,
-        "kind": TIER.kind,
+        "apiVersion": KVCACHETIER.api_version,
+        "kind": KVCACHETIER.kind,
         "name": name,
         "uid": uid,
         "controller": True,
         # the resource can go although a child is slow to
         "blockOwnerDeletion": False,
     }
-    return tuple(_wanted(each, owner) for each in objects)
+    return tuple(_desired(each, owner) for each in objects)
 
 
-def _wanted(document: Mapping[str, Any], owner: Mapping[str, Any]) -> Wanted:
+def _desired(document: Mapping[str, Any], owner: Mapping[str, Any]) -> DesiredObject:
     text = orjson.dumps(document, option=orjson.OPT_SORT_KEYS)
     digest = hashlib.sha256(text).hexdigest()[:16]
     annotations = {**document["metadata"].get("annotations", {}), APPLIED_HASH: digest}
     metadata = {**document["metadata"], "annotations": annotations, "ownerReferences": [dict(owner)]}
-    return Wanted(ref_of(document), digest, {**document, "metadata": metadata})
+    return DesiredObject(ref_of(document), digest, {**document, "metadata": metadata})

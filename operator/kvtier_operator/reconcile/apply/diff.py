@@ -1,91 +1,102 @@
-"""What has to be done so that the live objects are the wanted ones. Pure."""
+"""What has to be done to bring the live objects to the desired ones."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from kvtier_operator.reconcile.api_server.kinds import Ref
-from kvtier_operator.reconcile.apply.desired import Wanted
-from kvtier_operator.reconcile.apply.matching import says
-from kvtier_operator.reconcile.cache.live_object import Child
+from kvtier_operator.reconcile.apply.desired import DesiredObject
+from kvtier_operator.reconcile.apply.matching import matches
+from kvtier_operator.reconcile.cache.live_object import LiveObject
 
 
 @dataclass(frozen=True, slots=True)
 class Diff:
-    """The work to do.
+    """The difference between the desired objects of a resource and the live ones.
 
     Attributes:
-        missing: Wanted objects that no watch shows: someone else's may have their names.
-        differing: Own objects that are not as wanted.
-        foreign: Wanted objects whose names are taken by objects that are not the resource's.
-        unserved: Wanted objects whose kinds the cluster does not know.
-        surplus: Own objects that are no longer wanted.
+        missing: Desired objects that no watch shows; other people's objects may have their names.
+        out_of_sync: Desired objects whose live objects differ from them.
+        owned_by_others: Desired objects whose names belong to objects of other owners.
+        unserved: Desired objects of kinds that the cluster does not serve.
+        to_prune: Live objects of the resource that are no longer desired.
+        found_in_sync: Live objects that were compared and are in sync, with the digest of the desired object.
     """
 
-    missing: tuple[Wanted, ...] = ()
-    differing: tuple[Wanted, ...] = ()
-    foreign: tuple[Wanted, ...] = ()
-    unserved: tuple[Wanted, ...] = ()
-    surplus: tuple[Child, ...] = ()
+    missing: tuple[DesiredObject, ...] = ()
+    out_of_sync: tuple[DesiredObject, ...] = ()
+    owned_by_others: tuple[DesiredObject, ...] = ()
+    unserved: tuple[DesiredObject, ...] = ()
+    to_prune: tuple[LiveObject, ...] = ()
+    found_in_sync: tuple[tuple[LiveObject, str], ...] = ()
 
 
-def is_settled(wanted: Sequence[Wanted], owned: Iterable[Child], served: Callable[[str], bool]) -> bool:
-    """Whether nothing can be left to do: needs no bodies, and is quick.
+def is_in_sync(
+    desired: Sequence[DesiredObject], owned: Iterable[LiveObject], served: Callable[[str], bool]
+) -> bool:
+    """Whether all objects are known to be in sync: needs no bodies, and is quick.
 
     Args:
-        wanted: The objects to have, of kinds that the cluster serves and others.
-        owned: The resource's own objects.
-        served: Whether the cluster knows a kind.
+        desired: The desired objects, of kinds that the cluster serves and others.
+        owned: The live objects of the resource.
+        served: Whether the cluster serves a kind.
     """
-    matched = {child.ref: child.matched for child in owned}
-    had = [each for each in wanted if served(each.ref.kind)]
-    return len(matched) == len(had) and all(matched.get(each.ref) == each.digest for each in had)
+    synced = {live_object.ref: live_object.synced_digest for live_object in owned}
+    can_exist = [each for each in desired if served(each.ref.kind)]
+    return len(synced) == len(can_exist) and all(synced.get(each.ref) == each.digest for each in can_exist)
 
 
 def diff(
-    wanted: Sequence[Wanted],
-    owned: Iterable[Child],
-    live: Callable[[Ref], Child | None],
+    desired: Sequence[DesiredObject],
+    owned: Iterable[LiveObject],
+    live: Callable[[Ref], LiveObject | None],
     served: Callable[[str], bool],
     owner_uid: str,
 ) -> Diff:
-    """Compares.
-
-    An object that is as wanted is marked so, so that its content need not be kept.
+    """Compares desired and live objects.
 
     Args:
-        wanted: The objects to have, with bodies.
-        owned: The resource's own objects.
-        live: Any object that carries kvtier's label.
-        served: Whether the cluster knows a kind.
+        desired: The desired objects, with bodies.
+        owned: The live objects of the resource.
+        live: The live object of a name, whoever owns it; only objects with kvtier's label are known.
+        served: Whether the cluster serves a kind.
         owner_uid: The resource's uid.
     """
-    missing, differing, foreign, unserved = [], [], [], []
-    for each in wanted:
-        child = live(each.ref)
+    missing, out_of_sync, owned_by_others, unserved, found_in_sync = [], [], [], [], []
+    for each in desired:
+        live_object = live(each.ref)
         if not served(each.ref.kind):
             unserved.append(each)
-        elif child is None:
+        elif live_object is None:
             missing.append(each)
-        elif child.owner_uid != owner_uid and not child.lost:
-            foreign.append(each)
-        elif not child.deleting and not _as_wanted(child, each):
-            differing.append(each.over(child.uid))
-    names = {each.ref for each in wanted}
-    surplus = [child for child in owned if child.ref not in names and not child.deleting]
-    return Diff(tuple(missing), tuple(differing), tuple(foreign), tuple(unserved), tuple(surplus))
+        elif live_object.owner_uid != owner_uid and not live_object.orphaned:
+            owned_by_others.append(each)
+        elif live_object.deleting or live_object.synced_digest == each.digest:
+            pass
+        elif _is_as_desired(live_object, each):
+            found_in_sync.append((live_object, each.digest))
+        else:
+            out_of_sync.append(each.with_uid(live_object.uid))
+    names = {each.ref for each in desired}
+    to_prune = [
+        live_object for live_object in owned if live_object.ref not in names and not live_object.deleting
+    ]
+    return Diff(
+        tuple(missing),
+        tuple(out_of_sync),
+        tuple(owned_by_others),
+        tuple(unserved),
+        tuple(to_prune),
+        tuple(found_in_sync),
+    )
 
 
-def _as_wanted(child: Child, wanted: Wanted) -> bool:
-    if child.matched == wanted.digest:
-        return True
-    if child.applied != wanted.digest or child.content is None or wanted.body is None:
+def _is_as_desired(live_object: LiveObject, desired: DesiredObject) -> bool:
+    if live_object.applied_digest != desired.digest or live_object.manifest is None or desired.body is None:
         return False
-    if not says(child.content.read(), _content(wanted)):
-        return False
-    child.settle(wanted.digest)
-    return True
+    return matches(live_object.manifest.read(), _without_type(desired.body))
 
 
-def _content(wanted: Wanted) -> dict[str, object]:
-    """Without what every object of that path has anyway."""
-    return {key: value for key, value in (wanted.body or {}).items() if key not in ("apiVersion", "kind")}
+def _without_type(body: Mapping[str, Any]) -> dict[str, Any]:
+    """Without apiVersion and kind, which are the same for every object of that path."""
+    return {key: value for key, value in body.items() if key not in ("apiVersion", "kind")}

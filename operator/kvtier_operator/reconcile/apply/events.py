@@ -3,10 +3,10 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from kvtier_operator.reconcile.api_server.kinds import TIER
+from kvtier_operator.reconcile.api_server.kinds import KVCACHETIER
 
 _COMING_UP: Final = frozenset({"Progressing", "NotCreated", "NotPlanned", "NodesNotSeen"})
-"""Reasons that are news only for what was fine before."""
+"""Reasons that get an Event only where the condition was True before."""
 _MAX_MESSAGE: Final = 1024
 """The most that an Event takes (k8s.io/kubernetes, pkg/apis/core/validation/events.go)."""
 
@@ -14,7 +14,7 @@ _MAX_MESSAGE: Final = 1024
 def transitions(
     before: Sequence[Mapping[str, Any]], after: Sequence[Mapping[str, Any]]
 ) -> list[Mapping[str, Any]]:
-    """The conditions worth telling of, out of those that changed status or reason."""
+    """The conditions that deserve an Event: some of those whose status or reason changed."""
     known = {each["type"]: each for each in before}
     return [each for each in after if _is_news(known.get(each["type"]), each)]
 
@@ -43,8 +43,8 @@ def event(condition: Mapping[str, Any], metadata: Mapping[str, Any], now: str) -
         "kind": "Event",
         "metadata": {"generateName": f"{metadata['name']}.", "namespace": metadata["namespace"]},
         "involvedObject": {
-            "apiVersion": TIER.api_version,
-            "kind": TIER.kind,
+            "apiVersion": KVCACHETIER.api_version,
+            "kind": KVCACHETIER.kind,
             **{key: metadata[key] for key in ("namespace", "name", "uid", "resourceVersion")},
         },
         "type": "Normal" if good else "Warning",

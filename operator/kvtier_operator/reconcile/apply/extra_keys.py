@@ -1,26 +1,28 @@
-"""What somebody added to a map that says something else with a key more, and how it is taken out again."""
+"""Keys that somebody added to a map whose meaning changes with every key, and the patch that removes them."""
 
 from collections.abc import Mapping
 from typing import Any
 
-from kvtier_operator.reconcile.apply.matching import WHOLE
+from kvtier_operator.reconcile.apply.matching import ATOMIC_MAPS
 
 
-def without_surplus(live: Mapping[str, Any], wanted: Mapping[str, Any], field: str = "") -> dict[str, Any]:
-    """A merge patch that takes it out; empty where there is none.
+def removal_of_extra_keys(
+    live: Mapping[str, Any], desired: Mapping[str, Any], field: str = ""
+) -> dict[str, Any]:
+    """A merge patch that removes the extra keys; empty where there are none.
 
-    An apply leaves keys alone that another manager set, such as a label more in an InferencePool's selector.
+    An apply keeps keys that another manager set, such as one more label in an InferencePool's selector.
 
     Args:
-        live: What there is.
-        wanted: What there should be.
-        field: Name of the field that this is the value of.
+        live: The live value.
+        desired: The desired value.
+        field: Name of the field that has these values.
     """
-    patch: dict[str, Any] = dict.fromkeys(live.keys() - wanted.keys()) if field in WHOLE else {}
-    for key, value in wanted.items():
+    patch: dict[str, Any] = dict.fromkeys(live.keys() - desired.keys()) if field in ATOMIC_MAPS else {}
+    for key, value in desired.items():
         there = live.get(key)
         if not isinstance(value, Mapping) or not isinstance(there, Mapping):
             continue
-        if inner := without_surplus(there, value, key):
+        if inner := removal_of_extra_keys(there, value, key):
             patch[key] = inner
     return patch

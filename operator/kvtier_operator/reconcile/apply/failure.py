@@ -1,4 +1,4 @@
-"""An object that could not be applied, as a condition tells it."""
+"""An object that could not be applied, as a condition reports it."""
 
 from dataclasses import dataclass
 
@@ -6,11 +6,11 @@ from kvtier_operator.planning.objects.names import Component
 
 
 @dataclass(frozen=True, slots=True)
-class Failure:
-    """Why one object is not as it should be.
+class ApplyFailure:
+    """Why one object could not be applied.
 
     Attributes:
-        component: Whose object it is; the engines' failures are EnginesReady's, all others RouterReady's.
+        component: Whose object it is: EnginesReady reports the engines' failures, RouterReady all others.
         reason: CamelCase.
         message: One line, naming the object and what to do.
     """

@@ -1,4 +1,4 @@
-"""Whether a live object says what is wanted: the server adds defaults and writes quantities its own way."""
+"""Whether a live object is as desired although the server adds defaults and rewrites quantities."""
 
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
@@ -23,8 +23,8 @@ _KEYS: Final[Mapping[str, tuple[str, ...]]] = {
     "groups": ("name",),
 }
 """Lists of objects that the server merges, and by which of their fields (x-kubernetes-list-map-keys)."""
-WHOLE: Final = frozenset({"selector", "labelSelector", "matchLabels", "nodeSelector"})
-"""Maps that the server does not merge (x-kubernetes-map-type: atomic): a key more says something else."""
+ATOMIC_MAPS: Final = frozenset({"selector", "labelSelector", "matchLabels", "nodeSelector"})
+"""Maps that the server does not merge (x-kubernetes-map-type: atomic): one more key changes their meaning."""
 _WHEN_ABSENT: Final[Mapping[str, object]] = {
     "paused": False,
     "minReadySeconds": 0,
@@ -33,40 +33,42 @@ _WHEN_ABSENT: Final[Mapping[str, object]] = {
 """Fields that the server leaves out where they are zero (k8s.io/api, DeploymentSpec, ServiceSpec)."""
 
 
-def says(live: object, wanted: object, field: str = "") -> bool:
-    """Whether everything in `wanted` stands in `live`.
+def matches(live: object, desired: object, field: str = "") -> bool:
+    """Whether `live` has everything that `desired` has.
 
-    What `live` has beyond it is someone else's, but for maps and lists that the server takes as a whole.
-    Nothing and an empty value are the same, and so are two ways to write one quantity.
+    What `live` has beyond it belongs to others, except in maps and lists that the server replaces as a whole.
+    An absent value equals an empty one, and two spellings of one quantity are equal.
 
     Args:
-        live: What there is.
-        wanted: What there should be.
-        field: Name of the field that this is the value of.
+        live: The live value.
+        desired: The desired value.
+        field: Name of the field that has these values.
     """
-    if isinstance(wanted, Mapping):
+    if isinstance(desired, Mapping):
         there = live if isinstance(live, Mapping) else {}
-        if field in WHOLE and there.keys() - wanted.keys():
+        if field in ATOMIC_MAPS and there.keys() - desired.keys():
             return False
-        return all(says(there.get(key, _WHEN_ABSENT.get(key)), value, key) for key, value in wanted.items())
-    if isinstance(wanted, Sequence) and not isinstance(wanted, str):
-        return _says_all(live if isinstance(live, list) else [], wanted, _KEYS.get(field, ()))
-    if (live == wanted and type(live) is type(wanted)) or (live in _NOTHING and wanted in _NOTHING):
+        return all(
+            matches(there.get(key, _WHEN_ABSENT.get(key)), value, key) for key, value in desired.items()
+        )
+    if isinstance(desired, Sequence) and not isinstance(desired, str):
+        return _all_match(live if isinstance(live, list) else [], desired, _KEYS.get(field, ()))
+    if (live == desired and type(live) is type(desired)) or (live in _NOTHING and desired in _NOTHING):
         return True
-    if not isinstance(live, str | int) or not isinstance(wanted, str | int):
+    if not isinstance(live, str | int) or not isinstance(desired, str | int):
         return False
-    return _number(live) is not None and _number(live) == _number(wanted)
+    return _number(live) is not None and _number(live) == _number(desired)
 
 
-def _says_all(live: Sequence[Any], wanted: Sequence[Any], keys: Sequence[str]) -> bool:
-    """Item by item, or, where there are more than wanted and others may add some, by their keys."""
-    if len(live) == len(wanted):
-        return all(says(there, item) for there, item in zip(live, wanted, strict=True))
-    key = next((key for key in keys if wanted and all(_has(item, key) for item in wanted)), None)
-    if key is None or len(live) < len(wanted):
+def _all_match(live: Sequence[Any], desired: Sequence[Any], keys: Sequence[str]) -> bool:
+    """Item by item, or by their keys where others may add items and have done so."""
+    if len(live) == len(desired):
+        return all(matches(there, item) for there, item in zip(live, desired, strict=True))
+    key = next((key for key in keys if desired and all(_has(item, key) for item in desired)), None)
+    if key is None or len(live) < len(desired):
         return False
     by_key = {item[key]: item for item in live if _has(item, key)}
-    return all(says(by_key.get(item[key]), item) for item in wanted)
+    return all(matches(by_key.get(item[key]), item) for item in desired)
 
 
 def _has(item: object, key: str) -> bool:

@@ -1,7 +1,7 @@
-"""Whose the object of a name is, before something is applied under it.
+"""Who owns the object of a name: asked before an object is created by an apply.
 
-Applying to someone else's object would change and adopt it; the API has no apply that only creates, and what
-a POST creates no later apply takes fields away from (managedFields tell `Update` and `Apply` apart).
+Applying to someone else's object would change and adopt it. The API has no apply that only creates, and no
+apply can remove fields from an object that a POST created (managedFields tell `Update` and `Apply` apart).
 """
 
 import asyncio
@@ -15,12 +15,12 @@ from kvtier_operator.planning.objects.names import MANAGED_BY, MANAGED_BY_LABEL
 from kvtier_operator.reconcile.api_server.client import METADATA_LIST, Api
 from kvtier_operator.reconcile.api_server.errors import MomentaryError, ServerError, TooLargeError
 from kvtier_operator.reconcile.api_server.kinds import BY_NAME, Ref
-from kvtier_operator.reconcile.cache.live_object import is_lost, owner_of
+from kvtier_operator.reconcile.cache.live_object import is_orphaned, owner_of
 from kvtier_operator.reconcile.loop.work_queue import backoff_s
 
 _OTHERS: Final = f"{MANAGED_BY_LABEL}!={MANAGED_BY}"
 _FEW: Final = 100
-"""Up to so many objects of a kind in a namespace, one list of them serves all that is made there just now."""
+"""Up to so many objects of a kind in a namespace are listed at once; of more each name is asked for."""
 _LIST_BYTES: Final = 512 << 10
 """Of that list: annotations may have 256 KiB each, and many such lists are asked for at a time."""
 _ONE_BYTES: Final = 4 << 20
@@ -33,29 +33,33 @@ Owners = Mapping[str, str]
 
 
 @dataclass(slots=True)
-class Taken:
-    """Looks names up, several resources' at a time."""
+class OwnershipLookup:
+    """Looks up the owners of objects; one list answers for all names of a kind in a namespace.
+
+    Attributes:
+        api: The API server.
+    """
 
     api: Api
     _lists: dict[tuple[str, str], tuple[float, asyncio.Task[Owners | None]]] = field(default_factory=dict)
 
     async def owner(self, ref: Ref) -> str | None:
-        """Uid of the KVCacheTier that controls the object of this name.
+        """Uid of the controller of the object with this name.
 
-        Nothing of a resource is made before all its names are known to be free, so one answer that does not
-        come holds up everything: each is asked for several times.
+        Nothing of a resource is created before all its names are known to be free, so one failed request
+        would hold up all of them: each request is tried several times.
 
         Returns:
-            Empty for an object that none controls; None where there is no such object, or kvtier's own that
-            lost its owner.
+            Empty for an object without a controller; None where there is no such object, or one that kvtier
+            applied and that lost its owner.
 
         Raises:
-            KvtierError: The server did not say.
+            KvtierError: The server gave no answer.
         """
         failures = 0
         while True:
             try:
-                return await self._look(ref)
+                return await self._owner_once(ref)
             except MomentaryError as error:
                 failures += 1
                 asked_to_wait = isinstance(error, ServerError) and error.retry_after_s
@@ -64,20 +68,20 @@ class Taken:
                     raise
                 await asyncio.sleep(backoff_s(failures))
 
-    async def _look(self, ref: Ref) -> str | None:
-        owners = await self._others(ref)
-        return await self._one(ref) if owners is None else owners.get(ref.name)
+    async def _owner_once(self, ref: Ref) -> str | None:
+        owners = await self._list_owners(ref)
+        return await self._single_owner(ref) if owners is None else owners.get(ref.name)
 
-    async def _others(self, ref: Ref) -> Owners | None:
-        """Owners by name, of a list that is at most a second old; None where that would be too much."""
+    async def _list_owners(self, ref: Ref) -> Owners | None:
+        """Owners by name, from a list that is at most a second old; None where the list is too long."""
         now, key = asyncio.get_running_loop().time(), (ref.kind, ref.namespace)
         known = self._lists.get(key)
         if known is None or now - known[0] > _FRESH_S or _failed(known[1]):
             self._forget(now)
-            known = self._lists[key] = (now, asyncio.create_task(self._list(*key)))
+            known = self._lists[key] = (now, asyncio.create_task(self._list_of_kind(*key)))
         return await asyncio.shield(known[1])
 
-    async def _list(self, kind: str, namespace: str) -> Owners | None:
+    async def _list_of_kind(self, kind: str, namespace: str) -> Owners | None:
         query = {"labelSelector": _OTHERS, "limit": str(_FEW)}
         path = BY_NAME[kind].path(namespace)
         try:
@@ -87,15 +91,15 @@ class Taken:
         if page["metadata"].get("continue"):
             return None
         others = (each["metadata"] for each in page["items"] or ())
-        return {each["name"]: owner_of(each)[0] for each in others if not is_lost(each)}
+        return {each["name"]: owner_of(each)[0] for each in others if not is_orphaned(each)}
 
-    async def _one(self, ref: Ref) -> str | None:
+    async def _single_owner(self, ref: Ref) -> str | None:
         # any version that the server has at hand: what is not kvtier's was there before
         query = {"fieldSelector": f"metadata.name={ref.name}", "resourceVersion": "0"}
         path = BY_NAME[ref.kind].path(ref.namespace)
         page = orjson.loads(await self.api.get(path, query, METADATA_LIST, most_bytes=_ONE_BYTES))
         others = (each["metadata"] for each in page["items"] or ())
-        return next((owner_of(each)[0] for each in others if not is_lost(each)), None)
+        return next((owner_of(each)[0] for each in others if not is_orphaned(each)), None)
 
     def _forget(self, now: float) -> None:
         for key in [key for key, (at, _) in self._lists.items() if now - at > _FRESH_S]:

@@ -5,8 +5,8 @@ from typing import Any, Final
 import orjson
 
 from kvtier_operator.reconcile.api_server.client import APPLY, JSON_PATCH, MERGE_PATCH, Api, Request
-from kvtier_operator.reconcile.api_server.kinds import BY_NAME, EVENT, TIER, Ref
-from kvtier_operator.reconcile.apply.desired import Wanted
+from kvtier_operator.reconcile.api_server.kinds import BY_NAME, EVENT, KVCACHETIER, Ref
+from kvtier_operator.reconcile.apply.desired import DesiredObject
 from kvtier_operator.reconcile.metrics import API_WRITES
 
 FIELD_MANAGER: Final = "kvtier"
@@ -18,19 +18,19 @@ class Writer:
     def __init__(self, api: Api) -> None:
         self._api = api
 
-    async def apply(self, wanted: Wanted) -> dict[str, Any]:
-        """Applies an object on the server; what it owned before and no longer has is taken away.
+    async def apply(self, desired: DesiredObject) -> dict[str, Any]:
+        """Applies an object on the server, which removes fields that only an earlier apply had.
 
         Returns:
             The object as it is now.
         """
-        API_WRITES.labels("apply", wanted.ref.kind).inc()
+        API_WRITES.labels("apply", desired.ref.kind).inc()
         query = {"fieldManager": FIELD_MANAGER, "force": "true", "fieldValidation": "Ignore"}
-        path = wanted.kind.path(wanted.ref.namespace, wanted.ref.name)
-        return await self._send(Request("PATCH", path, query, wanted.body, APPLY))
+        path = desired.kind.path(desired.ref.namespace, desired.ref.name)
+        return await self._send(Request("PATCH", path, query, desired.body, APPLY))
 
     async def merge(self, ref: Ref, patch: dict[str, Any]) -> dict[str, Any]:
-        """Changes single fields of an object; what is None goes.
+        """Changes single fields of an object; a value of None removes the field.
 
         Returns:
             The object as it is now.
@@ -40,29 +40,29 @@ class Writer:
         return await self._send(Request("PATCH", path, {"fieldManager": FIELD_MANAGER}, patch, MERGE_PATCH))
 
     async def delete(self, ref: Ref, uid: str) -> None:
-        """Deletes this very object; its dependents go in the background."""
+        """Deletes the object with this uid; its dependents are deleted in the background."""
         API_WRITES.labels("delete", ref.kind).inc()
         body = {"propagationPolicy": "Background", "preconditions": {"uid": uid}}
         path = BY_NAME[ref.kind].path(ref.namespace, ref.name)
         await self._api.request(Request("DELETE", path, body=body))
 
     async def status(self, namespace: str, name: str, uid: str, status: dict[str, Any]) -> dict[str, Any]:
-        """Replaces the whole status of this very resource.
+        """Replaces the whole status of the resource with this uid.
 
         Returns:
             The resource as it is now.
         """
-        API_WRITES.labels("status", TIER.kind).inc()
+        API_WRITES.labels("status", KVCACHETIER.kind).inc()
         body = [
             {"op": "test", "path": "/metadata/uid", "value": uid},
             {"op": "add", "path": "/status", "value": status},
         ]
-        path = f"{TIER.path(namespace, name)}/status"
+        path = f"{KVCACHETIER.path(namespace, name)}/status"
         query = {"fieldManager": FIELD_MANAGER}
         return await self._send(Request("PATCH", path, query, body, JSON_PATCH))
 
     async def event(self, namespace: str, event: dict[str, Any]) -> None:
-        """Makes an Event."""
+        """Creates an Event."""
         API_WRITES.labels("create", EVENT.kind).inc()
         await self._api.request(Request("POST", EVENT.path(namespace), body=event))
 

@@ -1,4 +1,4 @@
-"""One live object of kvtier's, in as few bytes as that takes."""
+"""One live object that carries kvtier's label, in as few bytes as that takes."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -10,11 +10,11 @@ import orjson
 from kvtier_operator.reconcile.api_server.kinds import Kind, Ref
 from kvtier_operator.reconcile.apply.desired import APPLIED_HASH
 from kvtier_operator.reconcile.apply.writer import FIELD_MANAGER
-from kvtier_operator.reconcile.cache.manifests import Content
+from kvtier_operator.reconcile.cache.manifests import CompressedManifest
 from kvtier_operator.reconcile.facts.deployment import DeploymentFacts, deployment_facts
 from kvtier_operator.reconcile.facts.gateway_parents import ParentFacts, pool_parents, route_parents
 
-_NOT_CONTENT: Final = frozenset({"status", "metadata", "apiVersion", "kind"})
+_NOT_MANIFEST: Final = frozenset({"status", "metadata", "apiVersion", "kind"})
 _MOST_CHARACTERS: Final = 253
 """Kept of an owner's name and uid, and of a hash: the API server takes any text for them."""
 _OTHERS_ANNOTATIONS: Final = ("deployment.kubernetes.io/", "kubectl.kubernetes.io/")
@@ -22,23 +22,23 @@ _PARENTS: Final = {"HTTPRoute": route_parents, "InferencePool": pool_parents}
 
 
 @dataclass(slots=True)
-class Child:
-    """One live object.
+class LiveObject:
+    """One live object as last seen.
 
     Attributes:
-        ref: Which.
+        ref: Kind, namespace and name.
         uid: Its uid.
-        owner_uid: Uid of what controls it, a KVCacheTier or not; of a lost one what did before.
-        owner_name: That one's name.
+        owner_uid: Uid of its controller, a KVCacheTier or not; of an orphan that of its last controller.
+        owner_name: Name of that controller.
         version: Its resource version.
-        deleting: Whether it is on its way out.
-        digest: Hash of its content, of this process.
-        applied: The hash in its annotation.
-        content: Its content until it was found to match what is wanted, and where there is room for it.
-        lost: Whether kvtier made it and nobody controls it: someone took its owner away.
-        matched: Hash of the wanted object that its content was found to match.
-        facts: What its status says, for a Deployment.
-        parents: What its Gateways say of it, for an HTTPRoute and an InferencePool.
+        deleting: Whether it has a deletion timestamp.
+        manifest_hash: Hash of its manifest; the hash is another one in every process.
+        applied_digest: Digest in its annotation: of the desired object that was last applied.
+        manifest: Its manifest until it was found in sync; None too where the limit left no room for it.
+        orphaned: Whether kvtier applied it and it has no controller any more: someone removed its owner.
+        synced_digest: Digest of the desired object that it was last found to be in sync with.
+        facts: What the status of a Deployment says.
+        parents: What its Gateways say of an HTTPRoute or an InferencePool.
     """
 
     ref: Ref
@@ -47,41 +47,41 @@ class Child:
     owner_name: str
     version: int
     deleting: bool
-    digest: int
-    applied: str
-    content: Content | None = None
-    lost: bool = False
-    matched: str = ""
+    manifest_hash: int
+    applied_digest: str
+    manifest: CompressedManifest | None = None
+    orphaned: bool = False
+    synced_digest: str = ""
     facts: DeploymentFacts | None = None
     parents: tuple[ParentFacts, ...] = ()
 
     @property
     def reported(self) -> object:
-        """What others say of it: news, though not of its content."""
+        """What controllers report of it, which is no part of its manifest."""
         return self.facts, self.parents, self.deleting
 
-    def settle(self, digest: str) -> None:
-        """The content is as wanted: it need not be kept to be compared again."""
-        self.matched = digest
-        self.let_go()
+    def mark_synced(self, digest: str) -> None:
+        """Notes that it is in sync: its manifest need not be kept to be compared again."""
+        self.synced_digest = digest
+        self.release()
 
-    def let_go(self) -> None:
-        """Its content is of no more use."""
-        if self.content is not None:
-            self.content.let_go()
-            self.content = None
+    def release(self) -> None:
+        """Gives the memory of its manifest back."""
+        if self.manifest is not None:
+            self.manifest.release()
+            self.manifest = None
 
 
 def owner_of(metadata: Mapping[str, Any]) -> tuple[str, str]:
-    """Uid and name of what controls an object, a KVCacheTier or not; empty where nothing does."""
+    """Uid and name of an object's controller, a KVCacheTier or not; empty where it has none."""
     for owner in metadata.get("ownerReferences", ()):
         if owner.get("controller"):
             return intern(owner["uid"][:_MOST_CHARACTERS]), intern(owner["name"][:_MOST_CHARACTERS])
     return "", ""
 
 
-def is_lost(metadata: Mapping[str, Any]) -> bool:
-    """Whether kvtier applied an object that nobody controls: someone took its owner away."""
+def is_orphaned(metadata: Mapping[str, Any]) -> bool:
+    """Whether kvtier applied an object that has no controller: someone removed its owner."""
     if owner_of(metadata)[0]:
         return False
     managers = metadata.get("managedFields", ())
@@ -94,34 +94,34 @@ def version_of(document: Mapping[str, Any]) -> int:
 
 
 def live_ref(kind: Kind, document: Mapping[str, Any]) -> Ref:
-    """Its ref; items of a list do not say their kind."""
+    """The ref of an object; items of a list do not name their kind."""
     metadata = document["metadata"]
     return Ref(kind.kind, intern(metadata.get("namespace", "")), metadata["name"])
 
 
-def child_of(kind: Kind, document: Mapping[str, Any], content: bytes) -> Child:
-    """What is kept of an object, but for the content itself."""
+def live_object_of(kind: Kind, document: Mapping[str, Any], manifest: bytes) -> LiveObject:
+    """What is kept of an object, without its manifest."""
     metadata = document["metadata"]
     annotations = metadata.get("annotations", {})
     owner_uid, owner_name = owner_of(metadata)
     parents = _PARENTS.get(kind.kind)
-    return Child(
+    return LiveObject(
         ref=live_ref(kind, document),
         uid=metadata["uid"],
         owner_uid=owner_uid,
         owner_name=owner_name,
         version=version_of(document),
         deleting="deletionTimestamp" in metadata,
-        digest=hash(content),
-        applied=annotations.get(APPLIED_HASH, "")[:_MOST_CHARACTERS],
-        lost=is_lost(metadata),
+        manifest_hash=hash(manifest),
+        applied_digest=annotations.get(APPLIED_HASH, "")[:_MOST_CHARACTERS],
+        orphaned=is_orphaned(metadata),
         facts=deployment_facts(document) if kind.kind == "Deployment" else None,
         parents=parents(document) if parents else (),
     )
 
 
-def content_of(document: Mapping[str, Any]) -> bytes:
-    """What someone may have edited, as JSON: not the status, nor what the server itself notes down."""
+def manifest_of(document: Mapping[str, Any]) -> bytes:
+    """The part of an object that someone may have edited, as JSON: no status, no bookkeeping."""
     metadata = document["metadata"]
     annotations = {
         key: value
@@ -135,5 +135,5 @@ def content_of(document: Mapping[str, Any]) -> bytes:
         "name": metadata["name"],
         "namespace": metadata.get("namespace", ""),
     }
-    content = {key: value for key, value in document.items() if key not in _NOT_CONTENT}
-    return orjson.dumps({"metadata": kept} | content, option=orjson.OPT_SORT_KEYS)
+    rest = {key: value for key, value in document.items() if key not in _NOT_MANIFEST}
+    return orjson.dumps({"metadata": kept} | rest, option=orjson.OPT_SORT_KEYS)

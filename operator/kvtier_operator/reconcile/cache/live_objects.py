@@ -5,145 +5,157 @@ from dataclasses import dataclass
 from typing import Any
 
 from kvtier_operator.reconcile.api_server.kinds import Kind, Ref
-from kvtier_operator.reconcile.cache.live_object import Child, child_of, content_of, live_ref, version_of
-from kvtier_operator.reconcile.cache.manifests import ContentRoom
+from kvtier_operator.reconcile.cache.live_object import (
+    LiveObject,
+    live_object_of,
+    live_ref,
+    manifest_of,
+    version_of,
+)
+from kvtier_operator.reconcile.cache.manifests import ManifestStore
 from kvtier_operator.reconcile.cache.reflector import Place
 
 
-class Children:
-    """All of them, by ref and by owner.
+class LiveObjectCache:
+    """The live objects by ref and by owner.
 
     `changed` is called with namespace and name of the owner, and whether more than a status changed.
 
     Attributes:
-        room: What is kept of their contents.
+        manifests: Manifests of the objects that are not known to be in sync.
     """
 
     def __init__(self, changed: Callable[[str, str, bool], None]) -> None:
         self._changed = changed
-        self.room = ContentRoom()
-        self._by_ref: dict[Ref, Child] = {}
+        self.manifests = ManifestStore()
+        self._by_ref: dict[Ref, LiveObject] = {}
         self._by_owner: dict[str, set[Ref]] = {}
         self._gone: dict[str, int] = {}
-        """By kind: the version up to which it was heard what is gone."""
+        """By kind: the resource version up to which deletions are known."""
 
     def __len__(self) -> int:
         return len(self._by_ref)
 
-    def get(self, ref: Ref) -> Child | None:
-        """A child, whoever owns it."""
+    def get(self, ref: Ref) -> LiveObject | None:
+        """The object of a ref, whoever owns it."""
         return self._by_ref.get(ref)
 
-    def of(self, owner_uid: str) -> Iterator[Child]:
-        """The children of one resource."""
+    def of(self, owner_uid: str) -> Iterator[LiveObject]:
+        """The objects that one resource owns."""
         return (self._by_ref[ref] for ref in self._by_owner.get(owner_uid, ()))
 
-    def seen(self, kind: Kind, document: Mapping[str, Any]) -> Child:
-        """Takes an object from a list, a watch or a write's answer; an older version is ignored.
+    def seen(self, kind: Kind, document: Mapping[str, Any]) -> None:
+        """Takes an object from a list, a watch or the answer to a write; an older version is ignored.
 
-        Of two objects that had one name after each other, the later one's versions are the higher ones.
+        Where one object takes another's name, the later one has the higher resource versions.
         """
         known = self._by_ref.get(live_ref(kind, document))
         if known is not None and known.version >= version_of(document):
-            return known
-        text = content_of(document)
-        new = child_of(kind, document, text)
-        if known is not None and new.lost and known.uid == new.uid:
+            return
+        text = manifest_of(document)
+        new = live_object_of(kind, document, text)
+        if known is not None and new.orphaned and known.uid == new.uid:
             new.owner_uid, new.owner_name = known.owner_uid, known.owner_name
-        same = known is not None and known.uid == new.uid and known.digest == new.digest
+        same = known is not None and known.uid == new.uid and known.manifest_hash == new.manifest_hash
         if known is not None and same:
-            new.matched, new.content, known.content = known.matched, known.content, None
+            new.synced_digest, new.manifest, known.manifest = known.synced_digest, known.manifest, None
         else:
             if known is not None:
-                known.let_go()
-            new.content = self.room.keep(text)
+                known.release()
+            new.manifest = self.manifests.keep(text)
         self._put(new, known)
         if not same or (known is not None and known.reported != new.reported):
-            self._notify(new, known, content=not same)
-        return new
+            self._notify(new, known, manifest=not same)
 
     def written(self, kind: Kind, document: Mapping[str, Any], digest: str) -> None:
-        """Takes a write's answer, which is as wanted.
+        """Takes the answer to a write: in this version the object is in sync.
 
-        Whatever is newer is not: someone's change after ours, which a watch may show before the answer comes.
-        So may it someone's deletion: what was written is not there any more. Where that is not certain, as
-        with several namespaces' watches, the object's own watch will show it.
+        A watch may be faster than the answer and show someone's later change, which need not be in sync, or
+        someone's deletion, after which the object is not there any more. Where a deletion is not certain, as
+        with watches of several namespaces, the object's own watch will show it.
         """
-        version = version_of(document)
-        if self.get(live_ref(kind, document)) is None and version < self._gone.get(kind.kind, 0):
+        ref, version = live_ref(kind, document), version_of(document)
+        if self.get(ref) is None and version < self._gone.get(kind.kind, 0):
             return
-        child = self.seen(kind, document)
-        if child.version == version:
-            child.settle(digest)
+        self.seen(kind, document)
+        live_object = self._by_ref[ref]
+        if live_object.version == version:
+            live_object.mark_synced(digest)
 
     def gone(self, kind: Kind, document: Mapping[str, Any]) -> None:
-        """An object is no longer there, or without its label; what was written since is there."""
+        """An object was deleted or lost its label; one that was written since stays."""
         known, version = self._by_ref.get(live_ref(kind, document)), version_of(document)
-        self._heard_gone(kind, version)
+        self._note_deletions_until(kind, version)
         if known is not None and known.uid == document["metadata"]["uid"] and known.version <= version:
             self._drop(known)
 
     def only(self, kind: Kind, namespace: str | None, places: set[Place], version: int) -> None:
-        """A list of a kind (in a namespace, or in all) is complete: others, unless newer, are gone."""
-        self._heard_gone(kind, version)
-        for child in [*self._of_kind(kind)]:
-            here = namespace in (None, child.ref.namespace)
-            if here and child.version <= version and (child.ref.namespace, child.ref.name) not in places:
-                self._drop(child)
+        """A list of a kind (in a namespace, or in all) is complete: other objects, unless newer, are gone."""
+        self._note_deletions_until(kind, version)
+        for live_object in [*self._of_kind(kind)]:
+            here = namespace in (None, live_object.ref.namespace)
+            if (
+                here
+                and live_object.version <= version
+                and (live_object.ref.namespace, live_object.ref.name) not in places
+            ):
+                self._drop(live_object)
 
     def unserved(self, kind: Kind) -> None:
-        """A whole kind is gone."""
-        for child in [*self._of_kind(kind)]:
-            self._drop(child)
+        """The cluster no longer serves a kind."""
+        for live_object in [*self._of_kind(kind)]:
+            self._drop(live_object)
 
-    def _of_kind(self, kind: Kind) -> Iterator[Child]:
-        return (child for child in self._by_ref.values() if child.ref.kind == kind.kind)
+    def _of_kind(self, kind: Kind) -> Iterator[LiveObject]:
+        return (live_object for live_object in self._by_ref.values() if live_object.ref.kind == kind.kind)
 
-    def _heard_gone(self, kind: Kind, version: int) -> None:
+    def _note_deletions_until(self, kind: Kind, version: int) -> None:
         self._gone[kind.kind] = max(version, self._gone.get(kind.kind, 0))
 
-    def _put(self, new: Child, known: Child | None) -> None:
+    def _put(self, new: LiveObject, known: LiveObject | None) -> None:
         if known is not None and known.owner_uid != new.owner_uid:
             self._disown(known)
         self._by_ref[new.ref] = new
         if new.owner_uid:
             self._by_owner.setdefault(new.owner_uid, set()).add(new.ref)
 
-    def _drop(self, child: Child) -> None:
-        child.let_go()
-        del self._by_ref[child.ref]
-        self._disown(child)
-        self._notify(child, content=True)
+    def _drop(self, live_object: LiveObject) -> None:
+        live_object.release()
+        del self._by_ref[live_object.ref]
+        self._disown(live_object)
+        self._notify(live_object, manifest=True)
 
-    def _disown(self, child: Child) -> None:
-        refs = self._by_owner.get(child.owner_uid, set())
-        refs.discard(child.ref)
+    def _disown(self, live_object: LiveObject) -> None:
+        refs = self._by_owner.get(live_object.owner_uid, set())
+        refs.discard(live_object.ref)
         if not refs:
-            self._by_owner.pop(child.owner_uid, None)
+            self._by_owner.pop(live_object.owner_uid, None)
 
-    def _notify(self, child: Child, before: Child | None = None, *, content: bool) -> None:
-        """Whose object it is, and whose it was."""
-        names = {each.owner_name: None for each in (child, before) if each is not None and each.owner_name}
+    def _notify(self, live_object: LiveObject, before: LiveObject | None = None, *, manifest: bool) -> None:
+        """Tells the owner of an object, and the owner before where it was another one."""
+        names = {
+            each.owner_name: None for each in (live_object, before) if each is not None and each.owner_name
+        }
         for name in names:
-            self._changed(child.ref.namespace, name, content)
+            self._changed(live_object.ref.namespace, name, manifest)
 
 
 @dataclass(frozen=True, slots=True)
 class KindSink:
     """Takes what one reflector sees of one kind, in one namespace or in all."""
 
-    children: Children
+    live_objects: LiveObjectCache
     kind: Kind
     namespace: str | None
 
     def seen(self, document: dict[str, Any]) -> None:
         """As reflector.Sink."""
-        self.children.seen(self.kind, document)
+        self.live_objects.seen(self.kind, document)
 
     def gone(self, document: dict[str, Any]) -> None:
         """As reflector.Sink."""
-        self.children.gone(self.kind, document)
+        self.live_objects.gone(self.kind, document)
 
     def only(self, places: set[Place], version: int) -> None:
         """As reflector.Sink."""
-        self.children.only(self.kind, self.namespace, places, version)
+        self.live_objects.only(self.kind, self.namespace, places, version)

@@ -1,6 +1,6 @@
-"""What live objects say, kept until it was found to be as wanted: a bound for each of them, and for all.
+"""Manifests of live objects, kept until they are found in sync, with a limit for each and one for all.
 
-Whoever may make an object can give it kvtier's label and any owner, and then nobody ever compares it.
+Whoever may create an object can give it kvtier's label and any owner, and then it is never compared.
 """
 
 import zlib
@@ -16,22 +16,22 @@ _MOST_BYTES: Final = 32 << 20
 
 
 @dataclass(slots=True)
-class ContentRoom:
-    """What there is for all of them.
+class ManifestStore:
+    """Keeps manifests compressed, up to a limit.
 
     Attributes:
-        most_bytes: What may be kept.
-        kept_bytes: What is.
+        most_bytes: The limit, in compressed bytes.
+        kept_bytes: What is kept now.
     """
 
     most_bytes: int = _MOST_BYTES
     kept_bytes: int = 0
 
-    def keep(self, text: bytes) -> "Content | None":
-        """Keeps an object's content; None where there is no room: it counts as not as wanted.
+    def keep(self, text: bytes) -> "CompressedManifest | None":
+        """Keeps a manifest; None where the limit leaves no room: the object then counts as out of sync.
 
         Args:
-            text: The content as JSON.
+            text: The manifest as JSON.
         """
         if len(text) > _MOST_OBJECT_BYTES:
             return None
@@ -39,21 +39,21 @@ class ContentRoom:
         if self.kept_bytes + len(packed) > self.most_bytes:
             return None
         self.kept_bytes += len(packed)
-        return Content(packed, self)
+        return CompressedManifest(packed, self)
 
 
 @dataclass(slots=True)
-class Content:
-    """Of one object."""
+class CompressedManifest:
+    """The manifest of one object."""
 
     _packed: bytes
-    _room: ContentRoom
+    _store: ManifestStore
 
     def read(self) -> Any:  # noqa: ANN401 - as JSON is
-        """What it says."""
+        """The manifest as plain values."""
         return orjson.loads(zlib.decompress(self._packed))
 
-    def let_go(self) -> None:
-        """Gives its room back; it says nothing after that."""
-        self._room.kept_bytes -= len(self._packed)
+    def release(self) -> None:
+        """Gives its memory back; it cannot be read after that."""
+        self._store.kept_bytes -= len(self._packed)
         self._packed = b""

@@ -1,6 +1,6 @@
-"""How much of the operator's memory KVCacheTiers may take: no namespace all of it, and all together not more.
+"""A limit to the memory that KVCacheTiers take in the operator, for each namespace and for all together.
 
-Whoever may make one may make thousands, and the operator that they would end is everybody's.
+Whoever may create one may create thousands, and the operator that they would kill serves everybody.
 """
 
 from collections import defaultdict
@@ -17,14 +17,14 @@ OBJECTS_BYTES: Final = 48 << 10
 
 
 @dataclass(slots=True)
-class Room:
-    """What is taken of it, and by which namespace."""
+class MemoryLimit:
+    """Counts the bytes that are kept for each namespace."""
 
-    _taken: defaultdict[str, int] = field(default_factory=lambda: defaultdict(int))
-    _all: int = 0
+    _namespace_bytes: defaultdict[str, int] = field(default_factory=lambda: defaultdict(int))
+    _total_bytes: int = 0
 
     def refusal(self, namespace: str, spec_bytes: int, status_bytes: int) -> str:
-        """Why one more resource cannot be taken, and what to do; empty for one that can.
+        """Why one more resource does not fit, and what to do; empty where it fits.
 
         Args:
             namespace: Its namespace.
@@ -34,18 +34,18 @@ class Room:
         if spec_bytes > MOST_SPEC_BYTES:
             return too_long(spec_bytes).message
         more = OBJECTS_BYTES + spec_bytes + status_bytes
-        if self._taken.get(namespace, 0) + more > MOST_OF_NAMESPACE_BYTES:
+        if self._namespace_bytes.get(namespace, 0) + more > MOST_OF_NAMESPACE_BYTES:
             return _full(f"the KVCacheTiers of namespace {namespace}", MOST_OF_NAMESPACE_BYTES)
-        if self._all + more > MOST_BYTES:
+        if self._total_bytes + more > MOST_BYTES:
             return _full("all KVCacheTiers of the cluster", MOST_BYTES)
         return ""
 
-    def take(self, namespace: str, count_bytes: int) -> None:
-        """So much more is kept for a namespace, or less where negative."""
-        self._all += count_bytes
-        self._taken[namespace] += count_bytes
-        if not self._taken[namespace]:
-            del self._taken[namespace]  # namespaces come and go
+    def add(self, namespace: str, count_bytes: int) -> None:
+        """Counts bytes that are kept for a namespace from now on, or no longer where negative."""
+        self._total_bytes += count_bytes
+        self._namespace_bytes[namespace] += count_bytes
+        if not self._namespace_bytes[namespace]:
+            del self._namespace_bytes[namespace]  # namespaces come and go
 
 
 def _full(whose: str, most_bytes: int) -> str:

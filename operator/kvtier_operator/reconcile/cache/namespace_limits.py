@@ -13,28 +13,28 @@ from kvtier_operator.reconcile.api_server.kinds import LIMIT_RANGE, RESOURCE_QUO
 from kvtier_operator.reconcile.cache.reflector import Place
 
 _LOG: Final = logging.getLogger(__name__)
-BoundT = TypeVar("BoundT")
+LimitT = TypeVar("LimitT")
 MOST_OF_A_NAMESPACE: Final = 64
 """Of one kind: every plan in the namespace asks each of them."""
 _MOST_AMOUNTS: Final = 512
 """Of one quota."""
 
 
-class Store(Generic[BoundT]):
+class LimitStore(Generic[LimitT]):
     """The objects of one kind, as far as planning looks at them."""
 
-    def __init__(self, read: Callable[[Mapping[str, Any]], BoundT], changed: Callable[[str], None]) -> None:
+    def __init__(self, read: Callable[[Mapping[str, Any]], LimitT], changed: Callable[[str], None]) -> None:
         self._read = read
         self._changed = changed
-        self._found: dict[str, dict[str, BoundT]] = {}
+        self._found: dict[str, dict[str, LimitT]] = {}
         self.listed = False
 
-    def of(self, namespace: str) -> tuple[BoundT, ...]:
+    def of(self, namespace: str) -> tuple[LimitT, ...]:
         """The first few of a namespace, by name."""
         found = self._found.get(namespace, {})
         return tuple(found[name] for name in heapq.nsmallest(MOST_OF_A_NAMESPACE, found))
 
-    def all_of(self, namespace: str) -> tuple[BoundT, ...]:
+    def all_of(self, namespace: str) -> tuple[LimitT, ...]:
         """All of a namespace, by name."""
         found = self._found.get(namespace, {})
         return tuple(found[name] for name in sorted(found))
@@ -82,7 +82,7 @@ class Store(Generic[BoundT]):
         self._changed(namespace or "")
 
 
-class Bounds:
+class NamespaceLimitCache:
     """All of them.
 
     What is taken of a quota is not kept: it changes with every pod, and kvtier's own are part of it.
@@ -95,9 +95,9 @@ class Bounds:
         self._tell = changed
         self._versions: dict[str, int] = {}
         self._changes = 0
-        self.limit_ranges: Store[LimitRange] = Store(limit_range_from_object, self._changed)
-        self.quotas: Store[Quota] = Store(_hard_of_quota, self._changed)
-        self.storage_classes: Store[StorageClass] = Store(storage_class_from_object, self._changed)
+        self.limit_ranges: LimitStore[LimitRange] = LimitStore(limit_range_from_object, self._changed)
+        self.quotas: LimitStore[Quota] = LimitStore(_hard_of_quota, self._changed)
+        self.storage_classes: LimitStore[StorageClass] = LimitStore(storage_class_from_object, self._changed)
 
     def of(self, namespace: str) -> Namespace:
         """What is known of a namespace; what the operator may not see bounds nothing."""
@@ -107,10 +107,10 @@ class Bounds:
             storage_classes=self.storage_classes.all_of("") if self.storage_classes.listed else None,
         )
 
-    def in_namespaces(self, namespace: str | None) -> Iterator[tuple[Kind, "BoundSink[Any]"]]:
+    def in_namespaces(self, namespace: str | None) -> Iterator[tuple[Kind, "NamespaceLimitSink[Any]"]]:
         """The kinds that belong to a namespace, each with who takes it; of all namespaces where None."""
-        yield LIMIT_RANGE, BoundSink(self.limit_ranges, namespace)
-        yield RESOURCE_QUOTA, BoundSink(self.quotas, namespace)
+        yield LIMIT_RANGE, NamespaceLimitSink(self.limit_ranges, namespace)
+        yield RESOURCE_QUOTA, NamespaceLimitSink(self.quotas, namespace)
 
     def version(self, namespace: str) -> int:
         """Of what is known of a namespace: another number once it is something else."""
@@ -125,10 +125,10 @@ class Bounds:
         self._tell(namespace)
 
 
-class BoundSink(Generic[BoundT]):
+class NamespaceLimitSink(Generic[LimitT]):
     """Takes what one reflector sees, in one namespace or in all."""
 
-    def __init__(self, store: Store[BoundT], namespace: str | None) -> None:
+    def __init__(self, store: LimitStore[LimitT], namespace: str | None) -> None:
         self._store = store
         self._namespace = namespace
 

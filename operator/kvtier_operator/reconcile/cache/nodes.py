@@ -7,7 +7,7 @@ from kvtier_operator.planning.nodes.node import Node, node_from_object
 from kvtier_operator.reconcile.cache.reflector import Place
 
 
-class Nodes:
+class NodeCache:
     """A reflector's sink; `changed` is called when something changed that a plan can depend on.
 
     A node's heartbeat is no such thing.

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from kvtier_operator.planning.objects.names import COMPONENT_LABEL, INSTANCE_LABEL, Component
 from kvtier_operator.reconcile.cache.reflector import Place
-from kvtier_operator.reconcile.facts.pod import PodTrouble, Serving, pod_trouble, serving
+from kvtier_operator.reconcile.facts.pod import NotReadyPod, ServingPod, not_ready_pod, serving
 
 _Group = tuple[str, str, str]
 
@@ -15,8 +15,8 @@ _Group = tuple[str, str, str]
 class _Pod:
     """What is kept of a pod; of one that is ready and no engine, and of one that is gone, nothing."""
 
-    trouble: PodTrouble | None = None
-    serving: Serving | None = None
+    trouble: NotReadyPod | None = None
+    serving: ServingPod | None = None
 
 
 _NOTHING: Final = _Pod()
@@ -24,7 +24,7 @@ _CANDIDATES: Final = 4
 """A rollout has pods of two ReplicaSets."""
 
 
-class Pods:
+class PodCache:
     """By resource and component.
 
     `changed` is called with namespace and name of the resource that a pod belongs to.
@@ -34,19 +34,19 @@ class Pods:
         self._changed = changed
         self._groups: dict[_Group, dict[str, _Pod]] = {}
 
-    def troubles(self, namespace: str, instance: str, component: Component) -> tuple[PodTrouble, ...]:
+    def troubles(self, namespace: str, instance: str, component: Component) -> tuple[NotReadyPod, ...]:
         """The pods of one resource's engines or picker that are not ready, the most telling first."""
         found = self._groups.get((namespace, instance, component.value), {})
         troubles = (pod.trouble for pod in found.values() if pod.trouble)
         return tuple(sorted(troubles, key=lambda each: (each.rank, each.name)))
 
-    def serving(self, namespace: str, instance: str) -> tuple[Serving, ...]:
+    def serving(self, namespace: str, instance: str) -> tuple[ServingPod, ...]:
         """What says it is a ready engine of a resource, by name: one of each ReplicaSet, a few in all.
 
         Whoever may make a pod may give it labels and an owner: ask who that owner is.
         """
         found = self._groups.get((namespace, instance, Component.ENGINE.value), {})
-        by_owner: dict[str, Serving] = {}
+        by_owner: dict[str, ServingPod] = {}
         for name in sorted(found):
             if (pod := found[name].serving) is not None:
                 by_owner.setdefault(pod.replica_set_uid, pod)
@@ -56,7 +56,7 @@ class Pods:
         """Takes a pod from a list or a watch."""
         group = _group(document)
         ready = serving(document) if group[2] == Component.ENGINE.value else None
-        self._keep(group, document["metadata"]["name"], _Pod(pod_trouble(document), ready))
+        self._keep(group, document["metadata"]["name"], _Pod(not_ready_pod(document), ready))
 
     def gone(self, document: Mapping[str, Any]) -> None:
         """A pod is no longer there."""
@@ -84,7 +84,7 @@ class Pods:
 class PodSink:
     """Takes what one reflector sees, in one namespace or in all."""
 
-    pods: Pods
+    pods: PodCache
     namespace: str | None
 
     def seen(self, document: dict[str, Any]) -> None:

@@ -1,15 +1,15 @@
 """The KVCacheTiers as last seen, each in as few bytes as that takes."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
 import orjson
 
-from kvtier_operator.reconcile.cache.memory_limit import OBJECTS_BYTES, Room
-from kvtier_operator.reconcile.facts.found_config import Found
-from kvtier_operator.reconcile.loop.cached_plan import Planned
-from kvtier_operator.reconcile.observe.engine_observation import Sighting
+from kvtier_operator.reconcile.cache.memory_limit import OBJECTS_BYTES, MemoryLimit
+from kvtier_operator.reconcile.loop.cached_plan import CachedPlan
+from kvtier_operator.reconcile.observe.engine_observation import EngineObservation
+from kvtier_operator.reconcile.observe.model_config import FoundModelConfig
 
 UNKNOWN: Final = "Unknown"
 
@@ -25,48 +25,48 @@ class Key(NamedTuple):
 
 
 @dataclass(slots=True)
-class Memory:
-    """What the operator remembers of a resource while it lives.
+class ReconcileState:
+    """What the operator remembers of a resource between reconciliations.
 
     Attributes:
-        planned: What was made of its last generation; None before that.
-        model: What is known of its model; None before it was looked for.
-        complete: Whether all objects of a plan have once been there.
-        namespace_ends: Whether its namespace is being deleted: nothing can be made there any more.
-        sighting: What its engines said of their tiers.
-        looked_for: Hash of the engines that were last looked for.
-        looks: How often in vain.
-        look_due: When to look again, by the loop's clock.
-        not_taken: What an engine last said that cannot be, and which; empty since one said what can.
-        told: What was last told of a round that came to no end; empty since one did.
+        cached_plan: Its last plan; None before the first, and where it has to be planned anew.
+        model: The configuration of its model as far as it was found; None before it was looked for.
+        was_complete: Whether all objects of a plan have existed once.
+        namespace_terminating: Whether its namespace is being deleted, so that nothing can be created there.
+        observation: What its engines reported of their tiers.
+        engine_hash: Hash of the engine part of the spec that was last observed, or tried to be.
+        failed_observations: Tries in a row that observed nothing.
+        next_observation_at: When to try again, in seconds of the loop's clock.
+        rejected_report: Why an engine's last report was not believed; empty where it was.
+        reported_failure: The failure of a reconciliation that was last reported; empty since one succeeded.
     """
 
-    planned: Planned | None = None
-    model: Found | None = None
-    complete: bool = False
-    namespace_ends: bool = False
-    sighting: Sighting | None = None
-    looked_for: str = ""
-    looks: int = 0
-    look_due: float = 0.0
-    not_taken: str = ""
-    told: str = ""
+    cached_plan: CachedPlan | None = None
+    model: FoundModelConfig | None = None
+    was_complete: bool = False
+    namespace_terminating: bool = False
+    observation: EngineObservation | None = None
+    engine_hash: str = ""
+    failed_observations: int = 0
+    next_observation_at: float = 0.0
+    rejected_report: str = ""
+    reported_failure: str = ""
 
 
 @dataclass(frozen=True, slots=True)
-class Tier:
-    """One resource as last seen.
+class CachedResource:
+    """One KVCacheTier as last seen.
 
     Attributes:
-        uid: Its uid.
+        uid: Uid of the object.
         generation: Generation of the spec.
         version: Its resource version.
-        deleting: Whether it is on its way out.
+        deleting: Whether it has a deletion timestamp.
         spec: apiVersion, kind, metadata as far as the planner reads it, and spec, as JSON.
         status: Its status, as JSON.
         ready: Status of its condition Ready.
-        refusal: Why its spec is not kept; empty for any other.
-        memory: The same object for as long as the uid is the same.
+        state: What is remembered of it; one object for as long as the uid is the same.
+        refusal: Why its spec is not kept in memory; empty where it is.
     """
 
     uid: str
@@ -76,21 +76,25 @@ class Tier:
     spec: bytes
     status: bytes
     ready: str
-    memory: Memory
+    state: ReconcileState
     refusal: str = ""
 
     @property
     def kept_bytes(self) -> int:
-        """What it takes of the room for resources; one whose spec is not kept has no objects planned."""
+        """What it counts against the memory limit; one whose spec is not kept has no objects planned."""
         return 0 if self.refusal else OBJECTS_BYTES + len(self.spec) + len(self.status)
 
 
-class Tiers:
-    """All of them."""
+class ResourceCache:
+    """The KVCacheTiers by namespace and name.
 
-    def __init__(self) -> None:
-        self._by_key: dict[Key, Tier] = {}
-        self._room = Room()
+    `changed` is called with the key of a resource that is new or has changed.
+    """
+
+    def __init__(self, changed: Callable[[Key], None]) -> None:
+        self._changed = changed
+        self._by_key: dict[Key, CachedResource] = {}
+        self._limit = MemoryLimit()
 
     def __len__(self) -> int:
         return len(self._by_key)
@@ -98,37 +102,26 @@ class Tiers:
     def __iter__(self) -> Iterator[Key]:
         return iter([*self._by_key])
 
-    def get(self, key: Key) -> Tier | None:
-        """One of them."""
+    def get(self, key: Key) -> CachedResource | None:
+        """The resource of a key; None where there is none."""
         return self._by_key.get(key)
 
-    def seen(self, document: Mapping[str, Any]) -> Key | None:
-        """Takes a resource from a list or a watch; None where it was known so or newer.
+    def seen(self, document: Mapping[str, Any]) -> None:
+        """Takes a resource from a list or a watch, unless it is known in this version or a newer one.
 
-        One that there was no room for is looked at again as it is: others may have gone.
+        One that did not fit into the limit is tried again as it is: others may have gone.
         """
-        key, metadata = key_of(document), document["metadata"]
-        known, version = self._by_key.get(key), int(metadata["resourceVersion"])
-        if known is not None and (
-            known.version > version or (known.version == version and not known.refusal)
-        ):
-            return None
-        same = known is not None and known.uid == metadata["uid"]
-        memory = known.memory if known is not None and same else Memory()
-        self._drop(key)
-        new = self._by_key[key] = self._tier(document, memory, known if same else None)
-        self._room.take(key.namespace, new.kept_bytes)
-        if known is not None and known.version == version and known.refusal == new.refusal:
-            return None
-        if known is not None and known.refusal != new.refusal:
-            memory.planned = None
-        return key
+        key = key_of(document)
+        before = self._by_key.get(key)
+        self._store(document)
+        if self._by_key.get(key) != before:
+            self._changed(key)
 
     def written(self, document: Mapping[str, Any]) -> None:
-        """Takes a write's answer; a resource that went meanwhile does not come back by it."""
+        """Takes the answer to a write; it does not bring a resource back that was deleted meanwhile."""
         known = self._by_key.get(key_of(document))
         if known is not None and known.uid == document["metadata"]["uid"]:
-            self.seen(document)
+            self._store(document)
 
     def gone(self, key: Key, uid: str) -> None:
         """A resource was deleted."""
@@ -136,17 +129,34 @@ class Tiers:
         if known is not None and known.uid == uid:
             self._drop(key)
 
+    def _store(self, document: Mapping[str, Any]) -> None:
+        key, metadata = key_of(document), document["metadata"]
+        known, version = self._by_key.get(key), int(metadata["resourceVersion"])
+        if known is not None and (
+            known.version > version or (known.version == version and not known.refusal)
+        ):
+            return
+        same = known is not None and known.uid == metadata["uid"]
+        state = known.state if known is not None and same else ReconcileState()
+        self._drop(key)
+        new = self._by_key[key] = self._cached(document, state, known if same else None)
+        self._limit.add(key.namespace, new.kept_bytes)
+        if known is not None and known.refusal != new.refusal:
+            state.cached_plan = None
+
     def _drop(self, key: Key) -> None:
         if (known := self._by_key.pop(key, None)) is not None:
-            self._room.take(key.namespace, -known.kept_bytes)
+            self._limit.add(key.namespace, -known.kept_bytes)
 
-    def _tier(self, document: Mapping[str, Any], memory: Memory, before: Tier | None) -> Tier:
-        """What is kept of a resource; a spec that was kept is for as long as it is the same."""
+    def _cached(
+        self, document: Mapping[str, Any], state: ReconcileState, before: CachedResource | None
+    ) -> CachedResource:
+        """What is kept of a resource; a spec that once fitted into the limit stays until it changes."""
         metadata, status = document["metadata"], document.get("status") or {}
         spec_text, status_text = orjson.dumps(document.get("spec")), orjson.dumps(status)
         refusal = ""
         if before is None or before.refusal or before.generation != metadata["generation"]:
-            refusal = self._room.refusal(metadata["namespace"], len(spec_text), len(status_text))
+            refusal = self._limit.refusal(metadata["namespace"], len(spec_text), len(status_text))
         kept = {
             "apiVersion": document["apiVersion"],
             "kind": document["kind"],
@@ -154,7 +164,7 @@ class Tiers:
             "spec": None if refusal else orjson.Fragment(spec_text),
         }
         conditions = status.get("conditions") or ()
-        return Tier(
+        return CachedResource(
             uid=metadata["uid"],
             generation=metadata["generation"],
             version=int(metadata["resourceVersion"]),
@@ -162,11 +172,11 @@ class Tiers:
             spec=orjson.dumps(kept),
             status=status_text,
             ready=next((each["status"] for each in conditions if each["type"] == "Ready"), UNKNOWN),
-            memory=memory,
+            state=state,
             refusal=refusal,
         )
 
 
 def key_of(document: Mapping[str, Any]) -> Key:
-    """The key of a resource."""
+    """The key of a KVCacheTier."""
     return Key(document["metadata"]["namespace"], document["metadata"]["name"])

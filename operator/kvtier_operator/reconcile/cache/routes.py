@@ -13,7 +13,7 @@ from kvtier_operator.reconcile.cache.reflector import Place
 from kvtier_operator.reconcile.facts.gateway_parents import route_parents
 
 
-class Routes:
+class RouteCache:
     """What routes ask for, by Gateway and host name; of one that is in nobody's way nothing is kept.
 
     `changed` is called with namespace and name of a route of kvtier's that may be hidden from now on, no
@@ -53,28 +53,28 @@ class Routes:
 class RouteSink:
     """Takes what one reflector sees of all HTTPRoutes; those with kvtier's label are children too."""
 
-    children: KindSink
-    routes: Routes
+    live_objects: KindSink
+    routes: RouteCache
 
     def seen(self, document: dict[str, Any]) -> None:
         """As reflector.Sink."""
         labels = document["metadata"].get("labels", {})
         ours = labels.get(MANAGED_BY_LABEL) == MANAGED_BY
         if ours:
-            self.children.seen(document)
+            self.live_objects.seen(document)
         else:
-            self.children.gone(document)  # as a watch by label would tell of one that lost it
+            self.live_objects.gone(document)  # as a watch by label would tell of one that lost it
         self.routes.seen(document, ours=ours)
 
     def gone(self, document: dict[str, Any]) -> None:
         """As reflector.Sink."""
-        self.children.gone(document)
+        self.live_objects.gone(document)
         self.routes.gone(document)
 
     def only(self, places: set[Place], version: int) -> None:
         """As reflector.Sink."""
-        self.children.only(places, version)
-        self.routes.only(self.children.namespace, places)
+        self.live_objects.only(places, version)
+        self.routes.only(self.live_objects.namespace, places)
 
 
 def _name(document: Mapping[str, Any]) -> str:

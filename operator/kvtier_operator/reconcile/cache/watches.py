@@ -14,12 +14,12 @@ from kvtier_operator.planning.objects.names import MANAGED_BY, MANAGED_BY_LABEL
 from kvtier_operator.reconcile.api_server.client import Api
 from kvtier_operator.reconcile.api_server.errors import ForbiddenError, NotFoundError
 from kvtier_operator.reconcile.api_server.kinds import BY_NAME, KINDS, NODE, POD, STORAGE_CLASS, Kind
-from kvtier_operator.reconcile.cache.live_objects import Children, KindSink
-from kvtier_operator.reconcile.cache.namespace_limits import Bounds, BoundSink
-from kvtier_operator.reconcile.cache.nodes import Nodes
-from kvtier_operator.reconcile.cache.pods import Pods, PodSink
+from kvtier_operator.reconcile.cache.live_objects import KindSink, LiveObjectCache
+from kvtier_operator.reconcile.cache.namespace_limits import NamespaceLimitCache, NamespaceLimitSink
+from kvtier_operator.reconcile.cache.nodes import NodeCache
+from kvtier_operator.reconcile.cache.pods import PodCache, PodSink
 from kvtier_operator.reconcile.cache.reflector import Reflector, Sink
-from kvtier_operator.reconcile.cache.routes import Routes, RouteSink
+from kvtier_operator.reconcile.cache.routes import RouteCache, RouteSink
 from kvtier_operator.reconcile.metrics import WATCH_RESTARTS
 
 _LOG: Final = logging.getLogger(__name__)
@@ -51,11 +51,11 @@ class Watches:
     """
 
     api: Api
-    children: Children
-    routes: Routes
-    pods: Pods
-    nodes: Nodes
-    bounds: Bounds
+    live_objects: LiveObjectCache
+    routes: RouteCache
+    pods: PodCache
+    nodes: NodeCache
+    namespace_limits: NamespaceLimitCache
     namespaces: Sequence[str]
     until_readable: Callable[[str | None], Awaitable[None]]
     kinds_changed: Callable[[], None]
@@ -86,7 +86,7 @@ class Watches:
 
     def start(self, group: asyncio.TaskGroup) -> None:
         """Starts every watch as a task, those of a namespace once it can be read."""
-        classes = BoundSink(self.bounds.storage_classes, None)
+        classes = NamespaceLimitSink(self.namespace_limits.storage_classes, None)
         self._start_allowed(group, STORAGE_CLASS, None, classes, classes.unseen)
         self._start_allowed(group, NODE, None, self.nodes, self._nodes_unseen)
         for place in self._places():
@@ -120,7 +120,7 @@ class Watches:
                     self._start_needed(group, place, self._of_kind(place, kind))
             pods = PodSink(self.pods, place)
             self._start_needed(group, place, self._reflector(POD, place, _OURS, pods))
-            for kind, sink in self.bounds.in_namespaces(place):
+            for kind, sink in self.namespace_limits.in_namespaces(place):
                 self._start_allowed(group, kind, place, sink, sink.unseen)
             await self._until_seen(place)
 
@@ -235,7 +235,7 @@ class Watches:
             self._reflectors[place].remove(reflector)
             self._needed.remove(reflector)
             self._set(kind, place, NOT_INSTALLED)
-            self.children.unserved(kind)
+            self.live_objects.unserved(kind)
             if kind.kind == _ROUTE:
                 self.routes.only(None, set())
 
@@ -256,10 +256,10 @@ class Watches:
             self.kinds_changed()
 
     def _of_kind(self, namespace: str | None, kind: Kind) -> Reflector:
-        children = KindSink(self.children, kind, namespace)
+        live_objects = KindSink(self.live_objects, kind, namespace)
         if kind.kind == _ROUTE:  # a route's requests may go to anybody's
-            return self._reflector(kind, namespace, "", RouteSink(children, self.routes))
-        return self._reflector(kind, namespace, _OURS, children)
+            return self._reflector(kind, namespace, "", RouteSink(live_objects, self.routes))
+        return self._reflector(kind, namespace, _OURS, live_objects)
 
     def _reflector(self, kind: Kind, namespace: str | None, selector: str, sink: Sink) -> Reflector:
         name = kind.kind if namespace is None else f"{kind.kind} in {namespace}"

@@ -23,7 +23,7 @@ _OF_POOLS: Final[Mapping[str, str]] = {_ACCEPTED: "True", "ResolvedRefs": "True"
 _MOST_CHARACTERS: Final = 1024
 
 
-class Answer(IntEnum):
+class ParentAnswer(IntEnum):
     """What a Gateway makes of an object, from the best to the worst."""
 
     TAKEN = 0
@@ -47,7 +47,7 @@ class ParentFacts:
     """
 
     listeners: Listeners
-    answer: Answer = Answer.NONE
+    answer: ParentAnswer = ParentAnswer.NONE
     reason: str = ""
     said: str = ""
     attached: bool = True
@@ -92,11 +92,11 @@ def _judged(
     wrong = [each for name, each in current.items() if each["status"] not in (must[name], "Unknown")]
     if wrong:
         attached = current.get(_ACCEPTED, {}).get("status") != "False"
-        return _speaking(listeners, Answer.REFUSED, entry, wrong, attached=attached)
+        return _speaking(listeners, ParentAnswer.REFUSED, entry, wrong, attached=attached)
     undecided = [each for each in current.values() if each["status"] == "Unknown"]
     if undecided or len(current) < len(conditions) or _ACCEPTED not in current:
-        return _speaking(listeners, Answer.WAITING, entry, undecided, attached=True)
-    return ParentFacts(listeners, Answer.TAKEN)
+        return _speaking(listeners, ParentAnswer.WAITING, entry, undecided, attached=True)
+    return ParentFacts(listeners, ParentAnswer.TAKEN)
 
 
 def _is_old(condition: Mapping[str, Any], generation: int) -> bool:
@@ -106,7 +106,7 @@ def _is_old(condition: Mapping[str, Any], generation: int) -> bool:
 
 def _speaking(
     listeners: Listeners,
-    answer: Answer,
+    answer: ParentAnswer,
     entry: Mapping[str, Any],
     conditions: list[Mapping[str, Any]],
     *,

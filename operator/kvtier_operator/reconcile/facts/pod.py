@@ -18,7 +18,7 @@ _LAST: Final = 9
 
 
 @dataclass(frozen=True, slots=True)
-class PodTrouble:
+class NotReadyPod:
     """A pod that is not ready, or on its way out.
 
     Attributes:
@@ -38,7 +38,7 @@ class PodTrouble:
     leaving: bool = False
 
 
-def pod_trouble(pod: Mapping[str, Any]) -> PodTrouble | None:
+def not_ready_pod(pod: Mapping[str, Any]) -> NotReadyPod | None:
     """What keeps a pod from being ready; None for one that is.
 
     Args:
@@ -48,16 +48,16 @@ def pod_trouble(pod: Mapping[str, Any]) -> PodTrouble | None:
     conditions = {each["type"]: each for each in status.get("conditions", ())}
     node = pod.get("spec", {}).get("nodeName", "")
     if "deletionTimestamp" in metadata:
-        return PodTrouble(metadata["name"], node, "", "", _LAST, leaving=True)
+        return NotReadyPod(metadata["name"], node, "", "", _LAST, leaving=True)
     if conditions.get("Ready", {}).get("status") == "True":
         return None
     for rank, reason, message in sorted(_findings(status, conditions), key=lambda found: found[0]):
-        return PodTrouble(metadata["name"], node, reason, _one_line(message), rank)
-    return PodTrouble(metadata["name"], node, "", "", _LAST)
+        return NotReadyPod(metadata["name"], node, reason, _one_line(message), rank)
+    return NotReadyPod(metadata["name"], node, "", "", _LAST)
 
 
 @dataclass(frozen=True, slots=True)
-class Serving:
+class ServingPod:
     """A pod that serves, and says that a ReplicaSet controls it.
 
     Attributes:
@@ -73,7 +73,7 @@ class Serving:
     replica_set_uid: str
 
 
-def serving(pod: Mapping[str, Any]) -> Serving | None:
+def serving(pod: Mapping[str, Any]) -> ServingPod | None:
     """A pod that serves; None for any other, and for one that no ReplicaSet controls.
 
     The API server takes any text for an owner's name and uid: one that can be none is never asked about.
@@ -91,7 +91,7 @@ def serving(pod: Mapping[str, Any]) -> Serving | None:
         return None
     if not _NAME.fullmatch(owner["name"]) or len(owner["uid"]) > _MOST_UID_CHARACTERS:
         return None
-    return Serving(metadata["name"], address, owner["name"], owner["uid"])
+    return ServingPod(metadata["name"], address, owner["name"], owner["uid"])
 
 
 def _findings(status: Mapping[str, Any], conditions: Mapping[str, Any]) -> Iterator[tuple[int, str, str]]:

@@ -1,35 +1,35 @@
-"""What is kept of a Plan between reconciliations: hashes of its objects, and what the status says of it."""
+"""The part of a plan that is kept between reconciliations: digests of its objects, its part of the status."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 from kvtier_operator.planning.observed import NOTHING_FOUND, EngineFindings, EngineTokens
-from kvtier_operator.reconcile.apply.desired import Wanted
-from kvtier_operator.reconcile.status.verdict import Verdict
+from kvtier_operator.reconcile.apply.desired import DesiredObject
+from kvtier_operator.reconcile.status.condition import UntimedCondition
 
 _NOTHING: Final = EngineTokens()
 
 
 @dataclass(frozen=True, slots=True)
-class Planned:
-    """One generation of a resource, worked out.
+class CachedPlan:
+    """The plan of one generation of a resource, without the bodies of its objects.
 
     Attributes:
-        generation: Which.
-        rejected: Whether nothing of it is to be applied.
-        wanted: Its objects without their bodies; none where it was rejected.
+        generation: Generation of the resource.
+        rejected: Whether the spec is rejected, so that nothing is applied.
+        desired: The desired objects without their bodies; none where the spec is rejected.
         accepted: Condition Accepted.
         budget_fits: Condition BudgetFits.
         nodes_fit: Condition NodesFit.
-        nodes_version: Of the nodes that `nodes_fit` speaks of.
-        namespace_version: Of what bounds the namespace, of which `budget_fits` speaks.
-        engine_hash: Hash of what the spec says of engines.
-        engine_tokens: What a running engine said of its tiers' sizes, as far as it was known.
-        engine_findings: What else it said of them.
-        most_tokens: The most that it may say of sizes.
-        most_pinned_bytes: The most that it may say is locked in memory.
-        engine_port: Where engines serve HTTP.
+        nodes_version: Version of the node cache that `nodes_fit` was computed from.
+        namespace_version: Version of the namespace's limits that `budget_fits` was computed from.
+        engine_hash: Hash of the part of the spec that engines are started with.
+        engine_tokens: Sizes of its tiers that a running engine reported; None where none had.
+        engine_findings: What else it reported of them.
+        most_tokens: The largest sizes that an engine's report is believed.
+        most_pinned_bytes: The most locked memory that an engine's report is believed.
+        engine_port: Port on which engines serve HTTP.
         tiers: `status.tiers`.
         router: `status.router`.
         selector: `status.selector`.
@@ -38,10 +38,10 @@ class Planned:
 
     generation: int
     rejected: bool
-    wanted: tuple[Wanted, ...]
-    accepted: Verdict
-    budget_fits: Verdict
-    nodes_fit: Verdict
+    desired: tuple[DesiredObject, ...]
+    accepted: UntimedCondition
+    budget_fits: UntimedCondition
+    nodes_fit: UntimedCondition
     nodes_version: int
     namespace_version: int
     engine_hash: str

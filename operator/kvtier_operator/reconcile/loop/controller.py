@@ -9,21 +9,21 @@ from typing import Any, Final
 from kvtier_operator.reconcile.api_server.client import Api
 from kvtier_operator.reconcile.apply.apply import Applier
 from kvtier_operator.reconcile.apply.writer import Writer
-from kvtier_operator.reconcile.cache.live_objects import Children
-from kvtier_operator.reconcile.cache.namespace_limits import Bounds
-from kvtier_operator.reconcile.cache.nodes import Nodes
-from kvtier_operator.reconcile.cache.pods import Pods
-from kvtier_operator.reconcile.cache.resources import UNKNOWN, Key, Tiers, key_of
-from kvtier_operator.reconcile.cache.routes import Routes
+from kvtier_operator.reconcile.cache.live_objects import LiveObjectCache
+from kvtier_operator.reconcile.cache.namespace_limits import NamespaceLimitCache
+from kvtier_operator.reconcile.cache.nodes import NodeCache
+from kvtier_operator.reconcile.cache.pods import PodCache
+from kvtier_operator.reconcile.cache.resources import UNKNOWN, Key, ResourceCache, key_of
+from kvtier_operator.reconcile.cache.routes import RouteCache
 from kvtier_operator.reconcile.cache.watches import Watches
 from kvtier_operator.reconcile.loop.clock import Clock
 from kvtier_operator.reconcile.loop.dispatch import Dispatcher
-from kvtier_operator.reconcile.loop.failure_reporter import FailedRounds
+from kvtier_operator.reconcile.loop.failure_reporter import FailureReporter
 from kvtier_operator.reconcile.loop.reconciler import Reconciler
 from kvtier_operator.reconcile.metrics import RESOURCES
-from kvtier_operator.reconcile.observe.engine_observer import Engines
-from kvtier_operator.reconcile.observe.hub import Hub
-from kvtier_operator.reconcile.observe.model_configs import ModelConfigs
+from kvtier_operator.reconcile.observe.engine_observer import EngineObserver
+from kvtier_operator.reconcile.observe.hub import HubClient
+from kvtier_operator.reconcile.observe.model_config_lookup import ModelConfigLookup
 from kvtier_operator.reconcile.options import Options
 
 _LOG: Final = logging.getLogger(__name__)
@@ -48,41 +48,41 @@ class Controller:
     def __init__(
         self, api: Api, options: Options, until_readable: Callable[[str | None], Awaitable[None]]
     ) -> None:
-        self.tiers = Tiers()
-        self._children = Children(self._child_changed)
-        routes = Routes(self._route_changed)
-        pods = Pods(self._pod_changed)
-        nodes = Nodes(self._nodes_changed)
-        bounds = Bounds(self._bounds_changed)
+        self.resources = ResourceCache(self._resource_changed)
+        self._live_objects = LiveObjectCache(self._object_changed)
+        routes = RouteCache(self._route_changed)
+        pods = PodCache(self._pod_changed)
+        nodes = NodeCache(self._nodes_changed)
+        namespace_limits = NamespaceLimitCache(self._limits_changed)
         self._watches = Watches(
             api=api,
-            children=self._children,
+            live_objects=self._live_objects,
             routes=routes,
             pods=pods,
             nodes=nodes,
-            bounds=bounds,
+            namespace_limits=namespace_limits,
             namespaces=options.namespaces,
             until_readable=until_readable,
             kinds_changed=self._kinds_changed,
             place_seen=self._place_seen,
         )
-        self._engines = Engines(api, pods, self._again)
+        self._engines = EngineObserver(api, pods, self._again)
         reconciler = Reconciler(
             api=api,
-            tiers=self.tiers,
-            children=self._children,
-            applier=Applier(api, self._children),
+            resources=self.resources,
+            live_objects=self._live_objects,
+            applier=Applier(api, self._live_objects),
             routes=routes,
             pods=pods,
             watches=self._watches,
-            models=ModelConfigs(api, Hub() if options.asks_hub else None),
+            models=ModelConfigLookup(api, HubClient() if options.asks_hub else None),
             engines=self._engines,
             clock=Clock(),
             images=options.images,
             policy=options.policy,
         )
-        failed_rounds = FailedRounds(Writer(api), self.tiers, reconciler.clock)
-        self._dispatcher = Dispatcher(reconciler.reconcile, failed_rounds.tell)
+        failure_reporter = FailureReporter(Writer(api), self.resources, reconciler.clock)
+        self._dispatcher = Dispatcher(reconciler.reconcile, failure_reporter.report)
 
     async def run(self) -> None:
         """Watches and reconciles until cancelled."""
@@ -93,9 +93,9 @@ class Controller:
     def resource_event(self, type_: str | None, document: Mapping[str, Any]) -> None:
         """A KVCacheTier was listed (no type), ADDED, MODIFIED or DELETED."""
         if type_ == "DELETED":
-            self.tiers.gone(key_of(document), document["metadata"]["uid"])
-        elif key := self.tiers.seen(document):
-            self._dispatcher.add(key)
+            self.resources.gone(key_of(document), document["metadata"]["uid"])
+        else:
+            self.resources.seen(document)
 
     def troubles(self) -> list[str]:
         """What hangs; nothing for a healthy operator."""
@@ -111,11 +111,14 @@ class Controller:
 
     def count_resources(self) -> None:
         """Sets the metric of resources by condition Ready; called when someone asks for it."""
-        found = Counter(tier.ready for key in self.tiers if (tier := self.tiers.get(key)))
+        found = Counter(resource.ready for key in self.resources if (resource := self.resources.get(key)))
         for ready in ("True", "False", UNKNOWN):
             RESOURCES.labels(ready).set(found[ready])
 
-    def _child_changed(self, namespace: str, name: str, content: bool) -> None:
+    def _resource_changed(self, key: Key) -> None:
+        self._dispatcher.add(key)
+
+    def _object_changed(self, namespace: str, name: str, content: bool) -> None:
         self._again(Key(namespace, name), _CONTENT_S if content else _FACTS_S)
 
     def _route_changed(self, namespace: str, name: str) -> None:
@@ -125,11 +128,11 @@ class Controller:
         self._again(Key(namespace, name), _FACTS_S)
 
     def _nodes_changed(self) -> None:
-        for key in self.tiers:
+        for key in self.resources:
             self._again(key, _NODES_S)
 
-    def _bounds_changed(self, namespace: str) -> None:
-        for key in self.tiers:
+    def _limits_changed(self, namespace: str) -> None:
+        for key in self.resources:
             if namespace in ("", key.namespace):
                 self._again(key, _NODES_S)
 
@@ -137,16 +140,16 @@ class Controller:
         _LOG.info(
             "everything was seen once%s, %d objects of ours by now: reconciling",
             f" in namespace {namespace}" if namespace is not None else "",
-            len(self._children),
+            len(self._live_objects),
         )
-        for key in self.tiers:
+        for key in self.resources:
             if namespace in (None, key.namespace):
                 self._again(key, 0)
 
     def _kinds_changed(self) -> None:
-        for key in self.tiers:
+        for key in self.resources:
             self._again(key, 0)
 
     def _again(self, key: Key, delay_s: float) -> None:
-        if self.tiers.get(key) is not None:
+        if self.resources.get(key) is not None:
             self._dispatcher.add(key, delay_s)

@@ -11,14 +11,14 @@ from typing import Final
 from kvtier_operator.errors import KvtierError
 from kvtier_operator.reconcile.api_server.errors import ServerError, UnseenError
 from kvtier_operator.reconcile.cache.resources import Key
-from kvtier_operator.reconcile.loop.work_queue import KeyedQueue
+from kvtier_operator.reconcile.loop.work_queue import WorkQueue
 from kvtier_operator.reconcile.metrics import QUEUE_DEPTH, RECONCILE_SECONDS, RECONCILES
 
 _LOG: Final = logging.getLogger(__name__)
 _HEARTBEAT_S: Final = 5.0
 
 
-class Result(StrEnum):
+class ReconcileResult(StrEnum):
     """What came of one reconciliation; a label of the metric."""
 
     UNCHANGED = "unchanged"
@@ -39,10 +39,10 @@ class Dispatcher:
         beat_at: When it last looked at the queue, by the loop's clock; None while it has not begun.
     """
 
-    work: Callable[[Key], Awaitable[Result]]
+    work: Callable[[Key], Awaitable[ReconcileResult]]
     tell: Callable[[Key, Exception, int], Awaitable[None]]
     workers: int = 16
-    queue: KeyedQueue[Key] = field(default_factory=lambda: KeyedQueue(attrgetter("namespace")))
+    queue: WorkQueue[Key] = field(default_factory=lambda: WorkQueue(attrgetter("namespace")))
     beat_at: float | None = None
     _woken: asyncio.Event = field(default_factory=asyncio.Event)
     _since: dict[Key, float] = field(default_factory=dict)
@@ -90,14 +90,14 @@ class Dispatcher:
         try:
             result = await self.work(key)
         except Exception as error:  # noqa: BLE001 - a mistake of ours about one resource must not stop the others
-            result = Result.FAILED
+            result = ReconcileResult.FAILED
             least_s = (isinstance(error, ServerError) and error.retry_after_s) or 0.0
             await self._tell(key, error)
         finally:
             del self._since[key]
         RECONCILES.labels(result.value).inc()
         RECONCILE_SECONDS.observe(_now() - started)
-        if result in (Result.WAITING, Result.FAILED):
+        if result in (ReconcileResult.WAITING, ReconcileResult.FAILED):
             self.queue.failed(key, _now(), least_s=least_s)
         else:
             self.queue.done(key)

@@ -1,4 +1,4 @@
-"""Tells of rounds that came to no end: in the status and by an Event, for either may be what is refused."""
+"""Reports failed reconciliations in the status and by an Event: the API server may refuse either."""
 
 import logging
 from dataclasses import dataclass
@@ -8,66 +8,68 @@ import orjson
 
 from kvtier_operator.errors import KvtierError
 from kvtier_operator.reconcile.api_server.errors import MomentaryError, NotFoundError
-from kvtier_operator.reconcile.api_server.kinds import TIER
+from kvtier_operator.reconcile.api_server.kinds import KVCACHETIER
 from kvtier_operator.reconcile.apply.events import event
 from kvtier_operator.reconcile.apply.writer import Writer
-from kvtier_operator.reconcile.cache.resources import Key, Tier, Tiers
+from kvtier_operator.reconcile.cache.resources import CachedResource, Key, ResourceCache
 from kvtier_operator.reconcile.loop.clock import Clock
 from kvtier_operator.reconcile.status.round_failed import round_failed, with_ready
 
 _LOG: Final = logging.getLogger(__name__)
-_PASSING: Final = 5
-"""So many momentary errors in a row are nobody's business: with the queue's back-off, six seconds."""
+_UNREPORTED_FAILURES: Final = 5
+"""So many momentary errors in a row are not reported: six seconds, with the queue's back-off."""
 
 
 @dataclass(frozen=True, slots=True)
-class FailedRounds:
-    """Tells of them.
+class FailureReporter:
+    """Reports a reconciliation that failed: in condition Ready, and by an Event.
 
     Attributes:
         writer: Writes to the API server.
-        tiers: The resources.
+        resources: The KVCacheTiers as last seen.
         clock: The time of day.
     """
 
     writer: Writer
-    tiers: Tiers
+    resources: ResourceCache
     clock: Clock
 
-    async def tell(self, key: Key, error: Exception, failures: int) -> None:
-        """Says what stopped a round, once.
+    async def report(self, key: Key, error: Exception, failures: int) -> None:
+        """Reports what stopped a reconciliation, once for as long as it is the same.
 
         Args:
-            key: The resource that the round was about.
+            key: The resource that was reconciled.
             error: What stopped it.
-            failures: Rounds in a row that came to no end, this one included.
+            failures: Failed reconciliations of the resource in a row, this one included.
         """
-        tier = self.tiers.get(key)
+        resource = self.resources.get(key)
         momentary = isinstance(error, MomentaryError)
         # such errors differ in a port or a time from try to try
-        if tier is None or (momentary and (failures <= _PASSING or tier.memory.told)):
+        if resource is None or (
+            momentary and (failures <= _UNREPORTED_FAILURES or resource.state.reported_failure)
+        ):
             return
-        verdict = round_failed(error)
-        previous = orjson.loads(tier.status)
-        status = with_ready(previous, verdict, tier.generation, self.clock.now())
+        ready = round_failed(error)
+        previous = orjson.loads(resource.status)
+        status = with_ready(previous, ready, resource.generation, self.clock.now())
         if status != previous:
-            await self._write(key, tier, status)
-        if tier.memory.told != verdict.message:
-            tier.memory.told = verdict.message
-            [condition] = [each for each in status["conditions"] if each["type"] == verdict.type]
-            await self._announce(key, tier, condition)
+            await self._write_status(key, resource, status)
+        if resource.state.reported_failure != ready.message:
+            resource.state.reported_failure = ready.message
+            [condition] = [each for each in status["conditions"] if each["type"] == ready.type]
+            await self._write_event(key, resource, condition)
 
-    async def _write(self, key: Key, tier: Tier, status: dict[str, object]) -> None:
+    async def _write_status(self, key: Key, resource: CachedResource, status: dict[str, object]) -> None:
         try:
-            self.tiers.written(await self.writer.status(*key, tier.uid, status))
+            self.resources.written(await self.writer.status(*key, resource.uid, status))
         except NotFoundError:
-            self.tiers.gone(key, tier.uid)
+            self.resources.gone(key, resource.uid)
         except KvtierError as error:
             _LOG.warning("%s: nor could the status be written: %s", key, error)
 
-    async def _announce(self, key: Key, tier: Tier, condition: dict[str, object]) -> None:
-        metadata = {**key._asdict(), "uid": tier.uid, "resourceVersion": str(tier.version)}
+    async def _write_event(self, key: Key, resource: CachedResource, condition: dict[str, object]) -> None:
+        metadata = {**key._asdict(), "uid": resource.uid, "resourceVersion": str(resource.version)}
         try:
             await self.writer.event(key.namespace, event(condition, metadata, self.clock.now()))
         except KvtierError as error:
-            _LOG.warning("%s: an Event about the %s was not taken: %s", key, TIER.kind, error)
+            _LOG.warning("%s: an Event about the %s was not taken: %s", key, KVCACHETIER.kind, error)

@@ -1,6 +1,5 @@
-"""From a stored resource and what is observed to its Plan: objects to apply, and words for the status."""
+"""From a resource and what is observed to its plan: desired objects, and what the status says of them."""
 
-from dataclasses import dataclass
 from typing import Any
 
 import orjson
@@ -10,82 +9,66 @@ from kvtier_operator.api.status import RouterEntries, RouterStatus, Source, Tier
 from kvtier_operator.api.tiers import Policy
 from kvtier_operator.errors import InvalidInputError, Problem
 from kvtier_operator.planning.corrected import most_pinned_bytes
-from kvtier_operator.planning.namespace.namespace import UNBOUNDED, Namespace, refusals
+from kvtier_operator.planning.namespace.namespace import refusals
 from kvtier_operator.planning.nodes.fit import nodes_fit
 from kvtier_operator.planning.objects import build_objects
 from kvtier_operator.planning.objects.names import Component, Names
-from kvtier_operator.planning.observed import NOTHING_FOUND, EngineFindings, Observed
+from kvtier_operator.planning.observed import EngineFindings
 from kvtier_operator.planning.plan import Plan
 from kvtier_operator.planning.planner import make_plan
 from kvtier_operator.planning.tier_plan import TierPlan
-from kvtier_operator.reconcile.apply.desired import Wanted, wanted_objects
-from kvtier_operator.reconcile.cache.resources import Key, Tier
-from kvtier_operator.reconcile.loop.cached_plan import Planned
+from kvtier_operator.reconcile.apply.desired import DesiredObject, desired_objects
+from kvtier_operator.reconcile.cache.resources import CachedResource, Key
+from kvtier_operator.reconcile.loop.cached_plan import CachedPlan
+from kvtier_operator.reconcile.loop.cluster_observation import ClusterObservation
 from kvtier_operator.reconcile.status.conditions.accepted import accepted, not_valid
 from kvtier_operator.reconcile.status.conditions.budget_fits import budget_fits, no_budget
 from kvtier_operator.reconcile.status.conditions.nodes_fit import no_pod, nodes_fit_condition, nodes_not_seen
 
 
-@dataclass(frozen=True, slots=True)
-class View:
-    """What is observed of the cluster for one plan.
-
-    Attributes:
-        observed: For the planner.
-        nodes_version: Of the nodes in it.
-        engine_hash: Hash of what the resource says of engines.
-        nodes_unseen: Why the nodes are not known; empty where they are.
-        engine_findings: What a running engine said of its tiers beside their sizes.
-        namespace: What bounds the pods of the resource's namespace.
-        namespace_version: Of that.
-    """
-
-    observed: Observed
-    nodes_version: int
-    engine_hash: str
-    nodes_unseen: str = ""
-    engine_findings: EngineFindings = NOTHING_FOUND
-    namespace: Namespace = UNBOUNDED
-    namespace_version: int = 0
-
-
-def plan_tier(key: Key, tier: Tier, view: View) -> tuple[Planned, tuple[Wanted, ...]]:
-    """Works one resource out.
+def plan_resource(
+    key: Key, resource: CachedResource, cluster: ClusterObservation
+) -> tuple[CachedPlan, tuple[DesiredObject, ...]]:
+    """Plans one resource, as far as its spec is valid.
 
     Returns:
-        What to keep of it, and its objects with their bodies; no objects where the spec is rejected.
+        What to keep of the plan, and the desired objects with their bodies; none where the spec is rejected.
     """
-    if tier.refusal:
-        said = InvalidInputError(str(key), Problem("spec", tier.refusal))
-        return _not_valid(said, tier.generation, view), ()
+    if resource.refusal:
+        said = InvalidInputError(str(key), Problem("spec", resource.refusal))
+        return _not_valid(said, resource.generation, cluster), ()
     try:
-        resource = parse_resource(orjson.loads(tier.spec), str(key))
-        plan = make_plan(resource, view.observed)
+        parsed = parse_resource(orjson.loads(resource.spec), str(key))
+        plan = make_plan(parsed, cluster.observed)
     except InvalidInputError as error:
-        return _not_valid(_with_source(error, view), tier.generation, view), ()
-    wanted = () if plan.rejected else wanted_objects(build_objects(plan), name=key.name, uid=tier.uid)
-    nodes = nodes_not_seen(view.nodes_unseen) if view.nodes_unseen else nodes_fit_condition(_fit(plan, view))
-    planned = Planned(
-        generation=tier.generation,
+        return _not_valid(_with_source(error, cluster), resource.generation, cluster), ()
+    desired = () if plan.rejected else desired_objects(build_objects(plan), name=key.name, uid=resource.uid)
+    nodes = (
+        nodes_not_seen(cluster.nodes_unseen)
+        if cluster.nodes_unseen
+        else nodes_fit_condition(nodes_fit(plan, cluster.observed.nodes or ()))
+    )
+    cached = CachedPlan(
+        generation=resource.generation,
         rejected=plan.rejected,
-        wanted=tuple(each.without_body() for each in wanted),
+        desired=tuple(each.without_body() for each in desired),
         accepted=accepted(plan),
-        budget_fits=budget_fits(plan, refusals(plan, view.namespace)),
+        budget_fits=budget_fits(plan, refusals(plan, cluster.namespace)),
         nodes_fit=nodes,
-        nodes_version=view.nodes_version,
-        namespace_version=view.namespace_version,
-        engine_hash=view.engine_hash,
-        engine_tokens=view.observed.engine,
-        engine_findings=view.engine_findings,
+        nodes_version=cluster.nodes_version,
+        namespace_version=cluster.namespace_version,
+        engine_hash=cluster.engine_hash,
+        engine_tokens=cluster.observed.engine,
+        engine_findings=cluster.engine_findings,
         most_tokens=plan.most_tokens,
         most_pinned_bytes=_most_pinned_bytes(plan),
         engine_port=plan.engine.port,
-        tiers={} if plan.rejected else _tiers(plan, view.engine_findings),
+        tiers={} if plan.rejected else _tiers(plan, cluster.engine_findings),
         router={} if plan.rejected else _router(plan),
         selector="" if plan.rejected else _selector(plan),
         startup_s=plan.budget.fetch_s + plan.budget.startup_s,
     )
-    return planned, wanted
+    return cached, desired
 
 
 def _most_pinned_bytes(plan: Plan) -> int:
@@ -93,31 +76,27 @@ def _most_pinned_bytes(plan: Plan) -> int:
     return most_pinned_bytes(plan.tiers, engine.tensor_parallel_size * engine.data_parallel_size)
 
 
-def _fit(plan: Plan, view: View) -> Any:  # noqa: ANN401 - typed where it is used
-    return nodes_fit(plan, view.observed.nodes or ())
-
-
-def _with_source(error: InvalidInputError, view: View) -> InvalidInputError:
+def _with_source(error: InvalidInputError, cluster: ClusterObservation) -> InvalidInputError:
     """The same error; one of a model's configuration says where that is."""
-    source = view.observed.model_config_source
+    source = cluster.observed.model_config_source
     if not source or error.source != source:
         return error
     return InvalidInputError(source, *(Problem("", f"{source}: {each}") for each in error.problems))
 
 
-def _not_valid(error: InvalidInputError, generation: int, view: View) -> Planned:
-    return Planned(
+def _not_valid(error: InvalidInputError, generation: int, cluster: ClusterObservation) -> CachedPlan:
+    return CachedPlan(
         generation=generation,
         rejected=True,
-        wanted=(),
+        desired=(),
         accepted=not_valid(error.problems),
         budget_fits=no_budget(),
         nodes_fit=no_pod(),
-        nodes_version=view.nodes_version,
-        namespace_version=view.namespace_version,
-        engine_hash=view.engine_hash,
-        engine_tokens=view.observed.engine,
-        engine_findings=view.engine_findings,
+        nodes_version=cluster.nodes_version,
+        namespace_version=cluster.namespace_version,
+        engine_hash=cluster.engine_hash,
+        engine_tokens=cluster.observed.engine,
+        engine_findings=cluster.engine_findings,
     )
 
 

@@ -9,251 +9,224 @@ import orjson
 
 from kvtier_operator.errors import KvtierError
 from kvtier_operator.planning.objects.names import Component
-from kvtier_operator.planning.observed import NOTHING_FOUND, Observed
 from kvtier_operator.planning.pod.image_source import ImageSource
 from kvtier_operator.planning.policy.limits import OwnerPolicy
 from kvtier_operator.reconcile.api_server.client import METADATA_ONLY, Api
 from kvtier_operator.reconcile.api_server.errors import NotFoundError, UnseenError
-from kvtier_operator.reconcile.api_server.kinds import BY_NAME, TIER, Ref
-from kvtier_operator.reconcile.apply.apply import NAMESPACE_TERMINATING, Applier, Outcome
-from kvtier_operator.reconcile.apply.desired import Wanted
-from kvtier_operator.reconcile.apply.diff import diff, is_settled
+from kvtier_operator.reconcile.api_server.kinds import BY_NAME, KVCACHETIER, Ref
+from kvtier_operator.reconcile.apply.apply import NAMESPACE_TERMINATING, Applier, ApplyResult
+from kvtier_operator.reconcile.apply.desired import DesiredObject
+from kvtier_operator.reconcile.apply.diff import diff, is_in_sync
 from kvtier_operator.reconcile.apply.events import event, transitions
 from kvtier_operator.reconcile.apply.writer import Writer
-from kvtier_operator.reconcile.cache.live_object import Child
-from kvtier_operator.reconcile.cache.live_objects import Children
-from kvtier_operator.reconcile.cache.pods import Pods
-from kvtier_operator.reconcile.cache.resources import Key, Tier, Tiers
-from kvtier_operator.reconcile.cache.routes import Routes
+from kvtier_operator.reconcile.cache.live_object import LiveObject
+from kvtier_operator.reconcile.cache.live_objects import LiveObjectCache
+from kvtier_operator.reconcile.cache.pods import PodCache
+from kvtier_operator.reconcile.cache.resources import CachedResource, Key, ResourceCache
+from kvtier_operator.reconcile.cache.routes import RouteCache
 from kvtier_operator.reconcile.cache.watches import Watches
 from kvtier_operator.reconcile.facts.deployment import DeploymentFacts
-from kvtier_operator.reconcile.loop.cached_plan import Planned
+from kvtier_operator.reconcile.loop.cached_plan import CachedPlan
 from kvtier_operator.reconcile.loop.clock import Clock
-from kvtier_operator.reconcile.loop.dispatch import Result
-from kvtier_operator.reconcile.loop.planning import View, plan_tier
-from kvtier_operator.reconcile.observe.engine_observation import from_status, hash_engine
-from kvtier_operator.reconcile.observe.engine_observer import Engines
-from kvtier_operator.reconcile.observe.model_configs import ModelConfigs, waits
+from kvtier_operator.reconcile.loop.cluster_observation import (
+    ClusterObservation,
+    engine_hash_of,
+    observe_cluster,
+)
+from kvtier_operator.reconcile.loop.dispatch import ReconcileResult
+from kvtier_operator.reconcile.loop.planning import plan_resource
+from kvtier_operator.reconcile.observe.engine_observation import observation_from_status
+from kvtier_operator.reconcile.observe.engine_observer import EngineObserver
+from kvtier_operator.reconcile.observe.model_config_lookup import ModelConfigLookup, waits
 from kvtier_operator.reconcile.status.build import StatusInput, build_status
 from kvtier_operator.reconcile.status.route_state import Route
-from kvtier_operator.reconcile.status.unserved_kinds import Unserved, unserved
+from kvtier_operator.reconcile.status.unserved_kinds import UnservedKinds, unserved_kinds
 
 _LOG: Final = logging.getLogger(__name__)
 
 
 @dataclass(slots=True)
 class Reconciler:
-    """Reconciles any of the resources.
+    """Reconciles one KVCacheTier at a time.
 
     Attributes:
         api: The API server.
-        tiers: The resources.
-        children: Their objects.
-        applier: Writes them.
-        routes: The HTTPRoutes beside theirs.
-        pods: Their pods.
-        watches: What the cluster serves, and its nodes.
-        models: Looks for the configurations of their models.
+        resources: The KVCacheTiers as last seen.
+        live_objects: Live objects that carry kvtier's label.
+        applier: Writes desired objects.
+        routes: The HTTPRoutes of the cluster, whoever made them.
+        pods: Pods of engines and pickers.
+        watches: Which kinds the cluster serves, its nodes, and the limits of its namespaces.
+        models: Looks for configurations of models.
         engines: Asks running engines what their tiers hold.
         clock: The time of day.
         images: Where this cluster gets the images from that no resource names.
-        policy: What its owner lets resources ask for.
+        policy: What the cluster's owner lets resources ask for.
     """
 
     api: Api
-    tiers: Tiers
-    children: Children
+    resources: ResourceCache
+    live_objects: LiveObjectCache
     applier: Applier
-    routes: Routes
-    pods: Pods
+    routes: RouteCache
+    pods: PodCache
     watches: Watches
-    models: ModelConfigs
-    engines: Engines
+    models: ModelConfigLookup
+    engines: EngineObserver
     clock: Clock
     images: ImageSource
     policy: OwnerPolicy
 
-    async def reconcile(self, key: Key) -> Result:
-        """Brings objects and status of one resource to where they should be.
+    async def reconcile(self, key: Key) -> ReconcileResult:
+        """Brings objects and status of one resource to what its spec asks for.
 
         Raises:
             KvtierError: The API server did not take the status, or does not let us see what there is; trying
                 again may help.
         """
-        tier = self.tiers.get(key)
-        if tier is None or not self.watches.has_seen(key.namespace):
-            return Result.UNCHANGED  # what is there is not known: it comes again when it is
-        if tier.deleting or _namespace_ends(tier):
-            return Result.UNCHANGED
+        resource = self.resources.get(key)
+        if resource is None or not self.watches.has_seen(key.namespace):
+            return ReconcileResult.UNCHANGED  # it is reconciled once the caches are filled
+        _restore_from_status(resource)
+        if resource.deleting or resource.state.namespace_terminating:
+            return ReconcileResult.UNCHANGED
         if why := self.watches.blind(key.namespace):
             raise UnseenError(f"it is not known what there is: {why}")
-        model = await self.models.of(key, tier)
-        if model != tier.memory.model:
-            tier.memory.model, tier.memory.planned = model, None
-        planned, bodies = self._plan(key, tier)
-        outcome = Outcome()
+        model = await self.models.of(key, resource)
+        if model != resource.state.model:
+            resource.state.model, resource.state.cached_plan = model, None
+            _restore_from_status(resource)
+        plan, desired = self._plan(key, resource)
+        resource.state.cached_plan = plan
+        result = ApplyResult()
         # what runs beside a rejected spec has at least a pool
-        wanted_kinds = dict.fromkeys(each.kind for each in planned.wanted) or (BY_NAME["InferencePool"],)
-        kinds = unserved(wanted_kinds, self.watches.why_not)
-        if not planned.rejected:
-            done = await self._objects(key, tier, planned, bodies)
-            if done is None:
-                return Result.UNCHANGED
-            outcome = done
-        tier.memory.namespace_ends = outcome.namespace_ends
-        self.engines.look(key, tier, planned, self._deployment_child(key, tier, Component.ENGINE))
-        changed = await self._status(key, tier, planned, outcome, kinds)
-        tier.memory.told = ""
-        latest = self.tiers.get(key)
-        if latest and (latest.generation, latest.refusal) != (tier.generation, tier.refusal):
+        desired_kinds = dict.fromkeys(each.kind for each in plan.desired) or (BY_NAME["InferencePool"],)
+        kinds = unserved_kinds(desired_kinds, self.watches.why_not)
+        if not plan.rejected:
+            applied = await self._apply(key, resource, plan, desired)
+            if applied is None:
+                return ReconcileResult.UNCHANGED
+            result = applied
+        resource.state.namespace_terminating = result.namespace_terminating
+        self.engines.look(key, resource, plan, self._live_deployment(key, resource, Component.ENGINE))
+        changed = await self._write_status(key, resource, plan, result, kinds)
+        resource.state.reported_failure = ""
+        latest = self.resources.get(key)
+        if latest and (latest.generation, latest.refusal) != (resource.generation, resource.refusal):
             return await self.reconcile(key)  # the spec, or whether there is room for it, changed meanwhile
-        stopped = (outcome.failures or outcome.errors) and not outcome.namespace_ends
-        if stopped or waits(tier):
-            return Result.WAITING
-        return Result.CHANGED if changed or outcome.written else Result.UNCHANGED
+        stopped = (result.failures or result.errors) and not result.namespace_terminating
+        if stopped or waits(resource):
+            return ReconcileResult.WAITING
+        return ReconcileResult.CHANGED if changed or result.written else ReconcileResult.UNCHANGED
 
-    def _plan(self, key: Key, tier: Tier) -> tuple[Planned, Sequence[Wanted]]:
-        """The plan of this generation and surroundings; objects with bodies only if it was made just now."""
-        view, known = self._view(key, tier), tier.memory.planned
-        if known and (
-            known.generation,
-            known.nodes_version,
-            known.namespace_version,
-            known.engine_tokens,
-            known.engine_findings,
-        ) == (
-            tier.generation,
-            view.nodes_version,
-            view.namespace_version,
-            view.observed.engine,
-            view.engine_findings,
-        ):
-            return known, ()
-        planned, bodies = plan_tier(key, tier, view)
-        tier.memory.planned = planned
-        return planned, bodies
+    def _plan(self, key: Key, resource: CachedResource) -> tuple[CachedPlan, Sequence[DesiredObject]]:
+        """The plan, and its objects with bodies; no objects where the last plan still holds."""
+        cluster, plan = self._observe(key, resource), resource.state.cached_plan
+        if plan and plan.generation == resource.generation and cluster.is_planned_by(plan):
+            return plan, ()
+        return plan_resource(key, resource, cluster)
 
-    def _view(self, key: Key, tier: Tier) -> View:
-        nodes, bounds, memory = self.watches.nodes, self.watches.bounds, tier.memory
-        known = memory.planned
-        engine = (
-            known.engine_hash if known and known.generation == tier.generation else hash_engine(tier.spec)
-        )
-        if known is None and memory.sighting is None:
-            memory.sighting = from_status(orjson.loads(tier.status), tier.generation, engine)
-        seen = memory.sighting if memory.sighting and memory.sighting.engine_hash == engine else None
-        model = memory.model
-        observed = Observed(
-            model_config=model.parsed if model else None,
-            model_config_source=model.source if model else "",
-            model_config_missing=model.missing if model else "",
-            nodes=nodes.all,
-            engine=seen.tokens if seen else None,
-            images=self.images,
-            policy=self.policy,
-        )
-        findings = seen.findings if seen else NOTHING_FOUND
-        return View(
-            observed=observed,
-            nodes_version=nodes.version,
-            engine_hash=engine,
-            nodes_unseen=self.watches.nodes_unseen,
-            engine_findings=findings,
-            namespace=bounds.of(key.namespace),
-            namespace_version=bounds.version(key.namespace),
-        )
+    def _observe(self, key: Key, resource: CachedResource) -> ClusterObservation:
+        return observe_cluster(key, resource, self.watches, self.images, self.policy)
 
-    async def _objects(
-        self, key: Key, tier: Tier, planned: Planned, bodies: Sequence[Wanted]
-    ) -> Outcome | None:
-        """Applies what differs; None where the resource turned out to be gone."""
-        owned = [*self.children.of(tier.uid)]
-        if is_settled(planned.wanted, owned, self.watches.serves):
-            return Outcome()
-        wanted = bodies or plan_tier(key, tier, self._view(key, tier))[1]
-        work = diff(wanted, owned, self.children.get, self.watches.serves, tier.uid)
-        if tier.memory.complete and work.missing and not await self._is_there(key, tier):
-            self.tiers.gone(key, tier.uid)
+    async def _apply(
+        self, key: Key, resource: CachedResource, plan: CachedPlan, desired: Sequence[DesiredObject]
+    ) -> ApplyResult | None:
+        """Applies what is out of sync; None where the resource turned out to be gone."""
+        owned = [*self.live_objects.of(resource.uid)]
+        if is_in_sync(plan.desired, owned, self.watches.serves):
+            return ApplyResult()
+        desired = desired or plan_resource(key, resource, self._observe(key, resource))[1]
+        work = diff(desired, owned, self.live_objects.get, self.watches.serves, resource.uid)
+        for live_object, digest in work.found_in_sync:
+            live_object.mark_synced(digest)
+        if resource.state.was_complete and work.missing and not await self._is_there(key, resource):
+            self.resources.gone(key, resource.uid)
             return None
-        outcome = await self.applier.carry_out(work, tier.uid)
-        tier.memory.complete |= not outcome.failures
-        return outcome
+        result = await self.applier.apply(work, resource.uid)
+        resource.state.was_complete |= not result.failures
+        return result
 
-    async def _is_there(self, key: Key, tier: Tier) -> bool:
-        """Whether a resource whose objects vanish is still there: its deletion may have gone unseen."""
+    async def _is_there(self, key: Key, resource: CachedResource) -> bool:
+        """Whether a resource whose objects disappear still exists: the watch may have missed its deletion."""
         try:
-            found = await self.api.get(TIER.path(*key), accept=METADATA_ONLY)
+            found = await self.api.get(KVCACHETIER.path(*key), accept=METADATA_ONLY)
         except NotFoundError:
             return False
         metadata = orjson.loads(found)["metadata"]
-        return bool(metadata["uid"] == tier.uid and "deletionTimestamp" not in metadata)
+        return bool(metadata["uid"] == resource.uid and "deletionTimestamp" not in metadata)
 
-    async def _status(
-        self, key: Key, tier: Tier, planned: Planned, outcome: Outcome, kinds: Unserved
+    async def _write_status(
+        self, key: Key, resource: CachedResource, plan: CachedPlan, result: ApplyResult, kinds: UnservedKinds
     ) -> bool:
-        """Writes the status if it is not what it should be; whether it did."""
-        latest = self.tiers.get(key)
-        if latest is None or latest.uid != tier.uid:
+        """Writes the status where it differs; returns whether it was written."""
+        latest = self.resources.get(key)
+        if latest is None or latest.uid != resource.uid:
             return False
         previous = orjson.loads(latest.status)
-        given = StatusInput(
-            generation=tier.generation,
-            planned=planned,
-            engine=self._deployment(key, tier, Component.ENGINE),
-            picker=self._deployment(key, tier, Component.PICKER),
+        inputs = StatusInput(
+            generation=resource.generation,
+            plan=plan,
+            engine=self._deployment(key, resource, Component.ENGINE),
+            picker=self._deployment(key, resource, Component.PICKER),
             engine_troubles=self.pods.troubles(*key, Component.ENGINE),
             picker_troubles=self.pods.troubles(*key, Component.PICKER),
-            failures=outcome.failures,
+            failures=result.failures,
             kinds=kinds,
             now=self.clock.now(),
-            route=self._route(key, tier),
-            not_taken=tier.memory.not_taken,
+            route=self._route(key, resource),
+            rejected_report=resource.state.rejected_report,
         )
-        status = build_status(given, previous)
+        status = build_status(inputs, previous)
         if status == previous:
             return False
         try:
-            document = await Writer(self.api).status(*key, tier.uid, status)
+            document = await Writer(self.api).status(*key, resource.uid, status)
         except NotFoundError:
-            self.tiers.gone(key, tier.uid)
+            self.resources.gone(key, resource.uid)
             return False
-        self.tiers.written(document)
-        await self._tell(key, previous, document)
+        self.resources.written(document)
+        await self._write_events(key, previous, document)
         return True
 
-    def _deployment(self, key: Key, tier: Tier, component: Component) -> DeploymentFacts | None:
-        child = self._deployment_child(key, tier, component)
-        return child.facts if child else None
+    def _deployment(self, key: Key, resource: CachedResource, component: Component) -> DeploymentFacts | None:
+        live_object = self._live_deployment(key, resource, component)
+        return live_object.facts if live_object else None
 
-    def _deployment_child(self, key: Key, tier: Tier, component: Component) -> Child | None:
-        return self._own(tier, Ref("Deployment", key.namespace, f"{key.name}-{component.value}"))
+    def _live_deployment(self, key: Key, resource: CachedResource, component: Component) -> LiveObject | None:
+        return self._own(resource, Ref("Deployment", key.namespace, f"{key.name}-{component.value}"))
 
-    def _route(self, key: Key, tier: Tier) -> Route | None:
-        """As it is, not as it is wanted: beside a rejected spec the one of before goes on."""
-        route, pool = (self._own(tier, Ref(kind, *key)) for kind in ("HTTPRoute", "InferencePool"))
+    def _route(self, key: Key, resource: CachedResource) -> Route | None:
+        """The live route, not the desired one: beside a rejected spec the earlier one stays in use."""
+        route, pool = (self._own(resource, Ref(kind, *key)) for kind in ("HTTPRoute", "InferencePool"))
         if route is None:
             return None
         pool_parents = pool.parents if pool else ()
         return Route(str(key), route.parents, pool_parents, self.routes.hidden_by(*key))
 
-    def _own(self, tier: Tier, ref: Ref) -> Child | None:
-        child = self.children.get(ref)
-        return child if child and child.owner_uid == tier.uid else None
+    def _own(self, resource: CachedResource, ref: Ref) -> LiveObject | None:
+        live_object = self.live_objects.get(ref)
+        return live_object if live_object and live_object.owner_uid == resource.uid else None
 
-    async def _tell(self, key: Key, previous: Mapping[str, Any], document: Mapping[str, Any]) -> None:
-        """Events are best effort: what they say stands in the status too."""
+    async def _write_events(self, key: Key, previous: Mapping[str, Any], document: Mapping[str, Any]) -> None:
+        """Events are best effort: what they say is in the status too."""
         for condition in transitions(previous.get("conditions", ()), document["status"]["conditions"]):
-            told = event(condition, document["metadata"], self.clock.now())
+            body = event(condition, document["metadata"], self.clock.now())
             try:
-                await Writer(self.api).event(key.namespace, told)
+                await Writer(self.api).event(key.namespace, body)
             except KvtierError as error:
                 _LOG.debug("%s: the event was not taken: %s", key, error)
 
 
-def _namespace_ends(tier: Tier) -> bool:
-    """Whether it was found, or said in the status by an earlier process, that nothing can be made."""
-    memory = tier.memory
-    if memory.planned is None and not memory.namespace_ends:
-        conditions = orjson.loads(tier.status).get("conditions", ())
-        memory.namespace_ends = any(each["reason"] == NAMESPACE_TERMINATING for each in conditions)
-    return memory.namespace_ends
+def _restore_from_status(resource: CachedResource) -> None:
+    """Before the first plan: takes over what an earlier process of the operator wrote into the status."""
+    state = resource.state
+    if state.cached_plan is not None:
+        return
+    status = orjson.loads(resource.status)
+    if state.observation is None:
+        engine_hash = engine_hash_of(resource)
+        state.observation = observation_from_status(status, resource.generation, engine_hash)
+    state.namespace_terminating |= any(
+        each["reason"] == NAMESPACE_TERMINATING for each in status.get("conditions", ())
+    )

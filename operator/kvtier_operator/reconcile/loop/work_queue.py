@@ -22,7 +22,7 @@ def backoff_s(failures: int, *, first_s: float = _FIRST_S, longest_s: float = _L
 
 
 @dataclass(slots=True)
-class KeyedQueue(Generic[KeyT]):
+class WorkQueue(Generic[KeyT]):
     """Keys with the time at which they are due; time is passed in, in seconds of any one clock.
 
     A key added again keeps its earlier time. One added while it is being worked on comes back after that.

@@ -1,4 +1,4 @@
-"""What was seen of a resource's running engines, and when a new look changes it."""
+"""What was seen of a tier's running engines, and when a new look changes it."""
 
 import hashlib
 from collections.abc import Mapping
@@ -16,11 +16,11 @@ _NOT_THE_ENGINES: Final = ("replicas", "router", "observability")
 
 
 @dataclass(frozen=True, slots=True)
-class Sighting:
+class EngineObservation:
     """What an engine reported.
 
     Attributes:
-        engine_hash: Hash of what its resource says of engines.
+        engine_hash: Hash of what its tier says of engines.
         tokens: What it said of its tiers' sizes.
         findings: What else it said of them.
     """
@@ -41,22 +41,22 @@ class Sighting:
 
 
 def hash_engine(document: bytes) -> str:
-    """Hash of what a resource says of its engines: the same while they need not restart.
+    """Hash of what a tier says of its engines: the same while they need not restart.
 
     Args:
-        document: The resource with its spec, as JSON.
+        document: The tier with its spec, as JSON.
     """
     spec = orjson.loads(document).get("spec") or {}
     kept = {name: value for name, value in spec.items() if name not in _NOT_THE_ENGINES}
     return hashlib.sha256(orjson.dumps(kept, option=orjson.OPT_SORT_KEYS)).hexdigest()[:16]
 
 
-def merged(before: Sighting | None, now: Sighting) -> Sighting:
+def merge_observations(before: EngineObservation | None, now: EngineObservation) -> EngineObservation:
     """The sighting after another look: engines of one spec differ a little from start to start."""
     if before is None or before.engine_hash != now.engine_hash:
         return now
     tokens, findings = before.tokens, before.findings
-    return Sighting(
+    return EngineObservation(
         now.engine_hash,
         EngineTokens(
             gpu=_kept(tokens.gpu, now.tokens.gpu),
@@ -72,7 +72,9 @@ def merged(before: Sighting | None, now: Sighting) -> Sighting:
     )
 
 
-def from_status(status: Mapping[str, Any], generation: int, engine: str) -> Sighting | None:
+def observation_from_status(
+    status: Mapping[str, Any], generation: int, engine: str
+) -> EngineObservation | None:
     """What an operator before this one saw, if that was of the same spec."""
     if status.get("observedGeneration") != generation:
         return None
@@ -82,7 +84,7 @@ def from_status(status: Mapping[str, Any], generation: int, engine: str) -> Sigh
         gpu=_observed(gpu), cpu=_observed(cpu), disk=_observed(disk), block=gpu.get("blockTokens")
     )
     findings = EngineFindings(pinned_bytes=cpu.get("pinnedBytes"), disk_pays=disk.get("pays"))
-    return None if tokens == EngineTokens() else Sighting(engine, tokens, findings)
+    return None if tokens == EngineTokens() else EngineObservation(engine, tokens, findings)
 
 
 def _kept(before: int | None, now: int | None) -> int | None:

@@ -15,14 +15,14 @@ from kvtier_operator.planning.corrected import unjustified
 from kvtier_operator.reconcile.api_server.client import METADATA_ONLY, Api
 from kvtier_operator.reconcile.api_server.errors import NotFoundError, TooLargeError
 from kvtier_operator.reconcile.api_server.kinds import REPLICA_SET
-from kvtier_operator.reconcile.cache.live_object import Child, owner_of
-from kvtier_operator.reconcile.cache.pods import Pods
-from kvtier_operator.reconcile.cache.resources import Key, Tier
-from kvtier_operator.reconcile.facts.pod import Serving
-from kvtier_operator.reconcile.loop.cached_plan import Planned
+from kvtier_operator.reconcile.cache.live_object import LiveObject, owner_of
+from kvtier_operator.reconcile.cache.pods import PodCache
+from kvtier_operator.reconcile.cache.resources import CachedResource, Key
+from kvtier_operator.reconcile.facts.pod import ServingPod
+from kvtier_operator.reconcile.loop.cached_plan import CachedPlan
 from kvtier_operator.reconcile.loop.work_queue import backoff_s
 from kvtier_operator.reconcile.observe.engine_metrics import READ, read_tiers
-from kvtier_operator.reconcile.observe.engine_observation import Sighting, merged
+from kvtier_operator.reconcile.observe.engine_observation import EngineObservation, merge_observations
 
 _LOG: Final = logging.getLogger(__name__)
 _AT_A_TIME: Final = 8
@@ -45,7 +45,7 @@ class _NotTakenError(ValueError):
         super().__init__(f"what pod {pod} says of its tiers is not taken: {shown}")
 
 
-class Engines:
+class EngineObserver:
     """Looks at one ready engine of each resource once its rollout is complete.
 
     An engine that cannot be reached, or does not say, leaves the plan's figures in force: it is asked again,
@@ -59,7 +59,7 @@ class Engines:
         again: Has a resource reconciled after so many seconds.
     """
 
-    def __init__(self, api: Api, pods: Pods, again: Callable[[Key, float], None]) -> None:
+    def __init__(self, api: Api, pods: PodCache, again: Callable[[Key, float], None]) -> None:
         self._api = api
         self._pods = pods
         self._again = again
@@ -78,68 +78,83 @@ class Engines:
                     task.cancel()
                 await asyncio.gather(*self._asking.values(), return_exceptions=True)
 
-    def look(self, key: Key, tier: Tier, planned: Planned, engine: Child | None) -> None:
+    def look(
+        self, key: Key, resource: CachedResource, cached_plan: CachedPlan, engine: LiveObject | None
+    ) -> None:
         """Begins to ask if there is something to learn; returns at once."""
-        memory = tier.memory
-        if memory.looked_for != planned.engine_hash:
-            memory.looked_for, memory.looks, memory.look_due = planned.engine_hash, 0, 0.0
-            memory.not_taken = ""
+        state = resource.state
+        if state.engine_hash != cached_plan.engine_hash:
+            state.engine_hash, state.failed_observations, state.next_observation_at = (
+                cached_plan.engine_hash,
+                0,
+                0.0,
+            )
+            state.rejected_report = ""
         elif (
-            memory.sighting
-            and memory.sighting.engine_hash == planned.engine_hash
-            and memory.sighting.complete
-            and not memory.sighting.may_change
+            state.observation
+            and state.observation.engine_hash == cached_plan.engine_hash
+            and state.observation.complete
+            and not state.observation.may_change
         ):
             return
         facts = engine.facts if engine is not None else None
-        complete = facts is not None and facts.complete and not planned.rejected
+        complete = facts is not None and facts.complete and not cached_plan.rejected
         pods = self._pods.serving(*key)
         if not complete or engine is None or not pods or key in self._asking:
             return
-        wait_s = memory.look_due - _now()
+        wait_s = state.next_observation_at - _now()
         if wait_s > 0:
             # this reconciliation may have taken the place of that one
             self._again(key, wait_s)
             return
-        task = asyncio.create_task(self._ask(key, tier, planned, pods, engine.uid), name=f"engine of {key}")
+        task = asyncio.create_task(
+            self._ask(key, resource, cached_plan, pods, engine.uid), name=f"engine of {key}"
+        )
         self._asking[key] = task
         task.add_done_callback(lambda _: self._asking.pop(key, None))
 
     async def _ask(
-        self, key: Key, tier: Tier, planned: Planned, pods: Sequence[Serving], deployment_uid: str
+        self,
+        key: Key,
+        resource: CachedResource,
+        cached_plan: CachedPlan,
+        pods: Sequence[ServingPod],
+        deployment_uid: str,
     ) -> None:
-        memory = tier.memory
+        state = resource.state
         try:
             async with self._turns:
-                sighting = await self._sighting(key, planned, pods, deployment_uid)
+                observation = await self._observation(key, cached_plan, pods, deployment_uid)
         except _NotTakenError as error:
-            if memory.not_taken != str(error):
+            if state.rejected_report != str(error):
                 _LOG.warning("%s: %s", key, error)
-                memory.not_taken = str(error)
+                state.rejected_report = str(error)
                 self._again(key, 0.0)
         except (aiohttp.ClientError, KvtierError, TimeoutError, ValueError, OSError) as error:
             _LOG.debug("%s: no engine was asked for its tiers: %s", key, str(error)[:_MOST_SAID])
         except Exception as error:  # noqa: BLE001 - nothing that a pod answers may end the looks
             _LOG.error("%s: asking an engine: this is a bug in kvtier", key, exc_info=error)
         else:
-            sighting = merged(memory.sighting, sighting)
-            if sighting != memory.sighting or memory.not_taken:
-                memory.sighting, memory.not_taken = sighting, ""
+            observation = merge_observations(state.observation, observation)
+            if observation != state.observation or state.rejected_report:
+                state.observation, state.rejected_report = observation, ""
                 self._again(key, 0.0)
-            if sighting.complete:
-                if sighting.may_change:
-                    self._look_in(_LONGEST_S, key, tier)
+            if observation.complete:
+                if observation.may_change:
+                    self._look_in(_LONGEST_S, key, resource)
                 return
-        memory.looks += 1
-        self._look_in(backoff_s(memory.looks, first_s=_FIRST_S, longest_s=_LONGEST_S), key, tier)
+        state.failed_observations += 1
+        self._look_in(
+            backoff_s(state.failed_observations, first_s=_FIRST_S, longest_s=_LONGEST_S), key, resource
+        )
 
-    def _look_in(self, wait_s: float, key: Key, tier: Tier) -> None:
-        tier.memory.look_due = _now() + wait_s
+    def _look_in(self, wait_s: float, key: Key, resource: CachedResource) -> None:
+        resource.state.next_observation_at = _now() + wait_s
         self._again(key, wait_s)
 
-    async def _sighting(
-        self, key: Key, planned: Planned, pods: Sequence[Serving], deployment_uid: str
-    ) -> Sighting:
+    async def _observation(
+        self, key: Key, cached_plan: CachedPlan, pods: Sequence[ServingPod], deployment_uid: str
+    ) -> EngineObservation:
         """What one engine says.
 
         Raises:
@@ -152,21 +167,21 @@ class Engines:
                 continue
             try:
                 address = f"[{pod.address}]" if ":" in pod.address else pod.address
-                address = f"{address}:{planned.engine_port}"
+                address = f"{address}:{cached_plan.engine_port}"
                 said = read_tiers(await read_metrics(self._session, address, READ))
             except NoMetricsError:
                 raise  # it says nothing
             except ValueError as error:
                 raise _NotTakenError(pod.name, str(error)) from error
-            wrong = [unjustified(said[0], planned.most_tokens)]
-            if (pinned := said[1].pinned_bytes or 0) > planned.most_pinned_bytes:
-                wrong.append(f"{pinned} bytes locked in memory, {planned.most_pinned_bytes} at most")
+            wrong = [unjustified(said[0], cached_plan.most_tokens)]
+            if (pinned := said[1].pinned_bytes or 0) > cached_plan.most_pinned_bytes:
+                wrong.append(f"{pinned} bytes locked in memory, {cached_plan.most_pinned_bytes} at most")
             if why := ", ".join(filter(None, wrong)):
                 raise _NotTakenError(pod.name, why)
-            return Sighting(planned.engine_hash, *said)
+            return EngineObservation(cached_plan.engine_hash, *said)
         raise ValueError("no pod that is ready belongs to the Deployment")
 
-    async def _is_ours(self, namespace: str, pod: Serving, deployment_uid: str) -> bool:
+    async def _is_ours(self, namespace: str, pod: ServingPod, deployment_uid: str) -> bool:
         """Whether what a pod says controls it is there, and belongs to the Deployment."""
         try:
             path = REPLICA_SET.path(namespace, pod.replica_set)

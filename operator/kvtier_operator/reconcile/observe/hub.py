@@ -34,7 +34,7 @@ class HiddenError(KvtierError):
     """The Hub does not show the model to everyone, or has none of this name."""
 
 
-class Hub:
+class HubClient:
     """The Hub, asked by name of a model."""
 
     def __init__(self) -> None:

@@ -5,11 +5,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from kvtier_operator.planning.objects.names import Component
-from kvtier_operator.reconcile.apply.failure import Failure
+from kvtier_operator.reconcile.apply.failure import ApplyFailure
 from kvtier_operator.reconcile.facts.deployment import DeploymentFacts
-from kvtier_operator.reconcile.facts.pod import PodTrouble
-from kvtier_operator.reconcile.loop.cached_plan import Planned
-from kvtier_operator.reconcile.status.condition import condition_of
+from kvtier_operator.reconcile.facts.pod import NotReadyPod
+from kvtier_operator.reconcile.loop.cached_plan import CachedPlan
+from kvtier_operator.reconcile.status.condition import UntimedCondition, with_transition_time
 from kvtier_operator.reconcile.status.conditions.budget_fits import with_engines
 from kvtier_operator.reconcile.status.conditions.engines_ready import engines_ready
 from kvtier_operator.reconcile.status.conditions.ready import ready
@@ -17,8 +17,7 @@ from kvtier_operator.reconcile.status.conditions.router_ready import router_read
 from kvtier_operator.reconcile.status.not_created import with_cause
 from kvtier_operator.reconcile.status.route_state import Route
 from kvtier_operator.reconcile.status.tiers_in_use import tiers_in_use
-from kvtier_operator.reconcile.status.unserved_kinds import Unserved
-from kvtier_operator.reconcile.status.verdict import Verdict
+from kvtier_operator.reconcile.status.unserved_kinds import UnservedKinds
 
 Status = dict[str, Any]
 
@@ -29,7 +28,7 @@ class StatusInput:
 
     Attributes:
         generation: Generation that was acted on.
-        planned: What was made of it.
+        plan: Its plan.
         engine: The engines' Deployment.
         picker: The picker's Deployment.
         engine_troubles: Engine pods that are not ready.
@@ -42,16 +41,16 @@ class StatusInput:
     """
 
     generation: int
-    planned: Planned
+    plan: CachedPlan
     engine: DeploymentFacts | None
     picker: DeploymentFacts | None
-    engine_troubles: Sequence[PodTrouble]
-    picker_troubles: Sequence[PodTrouble]
-    failures: Sequence[Failure]
-    kinds: Unserved
+    engine_troubles: Sequence[NotReadyPod]
+    picker_troubles: Sequence[NotReadyPod]
+    failures: Sequence[ApplyFailure]
+    kinds: UnservedKinds
     now: str
     route: Route | None = None
-    not_taken: str = ""
+    rejected_report: str = ""
 
 
 def build_status(given: StatusInput, previous: Mapping[str, Any]) -> Status:
@@ -62,35 +61,36 @@ def build_status(given: StatusInput, previous: Mapping[str, Any]) -> Status:
         previous: The status there is: times of conditions that did not change are kept, and so are the
             figures of what runs where a new spec was rejected.
     """
-    planned, before = given.planned, previous.get("conditions", ())
+    plan, before = given.plan, previous.get("conditions", ())
     status: Status = {
         "observedGeneration": given.generation,
         "conditions": [
-            condition_of(verdict, before, given.generation, given.now) for verdict in verdicts(given)
+            with_transition_time(condition, before, given.generation, given.now)
+            for condition in untimed_conditions(given)
         ],
     }
     if given.engine is not None:
         status |= {"replicas": given.engine.exist, "readyReplicas": given.engine.ready}
-    kept = previous if planned.rejected else {}
-    for name, value in (("tiers", planned.tiers), ("router", planned.router), ("selector", planned.selector)):
+    kept = previous if plan.rejected else {}
+    for name, value in (("tiers", plan.tiers), ("router", plan.router), ("selector", plan.selector)):
         if chosen := value or kept.get(name):
             status[name] = chosen
     return status
 
 
-def verdicts(given: StatusInput) -> tuple[Verdict, ...]:
+def untimed_conditions(given: StatusInput) -> tuple[UntimedCondition, ...]:
     """All conditions, in the order of the API."""
-    planned = given.planned
+    plan = given.plan
     engines = [each for each in given.failures if each.component is Component.ENGINE]
     others = [each for each in given.failures if each.component is not Component.ENGINE]
-    tiers = "; ".join(filter(None, (tiers_in_use(planned.tiers), given.not_taken)))
-    engines_said = engines_ready(given.engine, given.engine_troubles, engines, planned.startup_s, tiers)
+    tiers = "; ".join(filter(None, (tiers_in_use(plan.tiers), given.rejected_report)))
+    engines_said = engines_ready(given.engine, given.engine_troubles, engines, plan.startup_s, tiers)
     router_said = router_ready(given.picker, given.picker_troubles, others, given.kinds, given.route)
     parts = (
-        planned.accepted,
-        with_engines(planned.budget_fits, given.engine),
-        planned.nodes_fit,
-        with_cause(engines_said, (*others, *given.kinds.failures), rejected=planned.rejected),
-        with_cause(router_said, engines, rejected=planned.rejected),
+        plan.accepted,
+        with_engines(plan.budget_fits, given.engine),
+        plan.nodes_fit,
+        with_cause(engines_said, (*others, *given.kinds.failures), rejected=plan.rejected),
+        with_cause(router_said, engines, rejected=plan.rejected),
     )
     return (*parts, ready(parts))

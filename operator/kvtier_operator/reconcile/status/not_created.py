@@ -4,23 +4,25 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
-from kvtier_operator.reconcile.apply.failure import Failure
-from kvtier_operator.reconcile.status.verdict import Verdict, fails
+from kvtier_operator.reconcile.apply.failure import ApplyFailure
+from kvtier_operator.reconcile.status.condition import UntimedCondition, false_condition
 
 _REASON: Final = "NotCreated"
 
 
-def not_created(type_: str, what: str) -> Verdict:
+def not_created(type_: str, what: str) -> UntimedCondition:
     """A condition that is False, of which `with_cause` knows more.
 
     Args:
         type_: The condition.
         what: Whose it is, such as `the picker's`.
     """
-    return fails(type_, _REASON, f"{what} Deployment is not there")
+    return false_condition(type_, _REASON, f"{what} Deployment is not there")
 
 
-def with_cause(said: Verdict, held_up_by: Sequence[Failure], *, rejected: bool) -> Verdict:
+def with_cause(
+    said: UntimedCondition, held_up_by: Sequence[ApplyFailure], *, rejected: bool
+) -> UntimedCondition:
     """Says what keeps it, where that is the other part's: nothing is made before all can be.
 
     Args:
@@ -34,7 +36,7 @@ def with_cause(said: Verdict, held_up_by: Sequence[Failure], *, rejected: bool) 
         return replace(said, message=f"{said.message}, and is not made while Accepted is False")
     if held_up_by:
         causes = "; ".join(each.message for each in held_up_by)
-        return fails(
+        return false_condition(
             said.type, held_up_by[0].reason, f"{said.message}, and is not made before all can be: {causes}"
         )
     return replace(said, message=f"{said.message} yet")

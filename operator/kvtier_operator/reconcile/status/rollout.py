@@ -5,7 +5,7 @@ from typing import Final
 
 from kvtier_operator.planning.units import many
 from kvtier_operator.reconcile.facts.deployment import DeploymentFacts
-from kvtier_operator.reconcile.facts.pod import PodTrouble
+from kvtier_operator.reconcile.facts.pod import NotReadyPod
 
 _ADVICE: Final[Mapping[str, str]] = {
     "DoctorFailed": "the pod checked itself before vLLM started: correct the node or the spec as it says",
@@ -32,7 +32,7 @@ def counts(facts: DeploymentFacts, what: str) -> str:
     return f"{facts.ready} of {facts.wanted} {what} ready{rest}{old}"
 
 
-def hindrance(facts: DeploymentFacts, troubles: Sequence[PodTrouble]) -> tuple[str, str]:
+def hindrance(facts: DeploymentFacts, troubles: Sequence[NotReadyPod]) -> tuple[str, str]:
     """Reason and words for the first thing that keeps the pods; Progressing while they come up.
 
     Args:
@@ -57,7 +57,7 @@ def hindrance(facts: DeploymentFacts, troubles: Sequence[PodTrouble]) -> tuple[s
     return "Progressing", "a change is being rolled out" if facts.ready >= facts.wanted else ""
 
 
-def _tell(troubles: Sequence[PodTrouble]) -> str:
+def _tell(troubles: Sequence[NotReadyPod]) -> str:
     first = troubles[0]
     where = f" on node {first.node}" if first.node else ""
     alike = sum(each.reason == first.reason for each in troubles) - 1

@@ -4,31 +4,36 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from kvtier_operator.errors import KvtierError
-from kvtier_operator.reconcile.status.condition import condition_of
+from kvtier_operator.reconcile.status.condition import (
+    UntimedCondition,
+    unknown_condition,
+    with_transition_time,
+)
 from kvtier_operator.reconcile.status.conditions import ready
-from kvtier_operator.reconcile.status.verdict import Verdict, unknown
 
 REASON: Final = "RoundFailed"
 
 
-def round_failed(error: Exception) -> Verdict:
+def round_failed(error: Exception) -> UntimedCondition:
     """Condition Ready, with what stopped the round."""
     what = (
         f"{error}" if isinstance(error, KvtierError) else f"a bug in kvtier, {type(error).__name__}: {error}"
     )
     rest = "what runs goes on, the other conditions may be out of date; it is tried again"
-    return unknown(ready.TYPE, REASON, f"the operator did not get to the end: {what}; {rest}")
+    return unknown_condition(ready.TYPE, REASON, f"the operator did not get to the end: {what}; {rest}")
 
 
-def with_ready(status: Mapping[str, Any], verdict: Verdict, generation: int, now: str) -> dict[str, Any]:
+def with_ready(
+    status: Mapping[str, Any], condition: UntimedCondition, generation: int, now: str
+) -> dict[str, Any]:
     """A status in which condition Ready alone is another; the same if it says so already.
 
     Args:
         status: The status there is.
-        verdict: What Ready is to be.
+        condition: Condition Ready as it is to be.
         generation: Of the resource.
         now: The time, RFC 3339 in UTC.
     """
     before = status.get("conditions", ())
-    others = [each for each in before if each["type"] != verdict.type]
-    return {**status, "conditions": [*others, condition_of(verdict, before, generation, now)]}
+    others = [each for each in before if each["type"] != condition.type]
+    return {**status, "conditions": [*others, with_transition_time(condition, before, generation, now)]}

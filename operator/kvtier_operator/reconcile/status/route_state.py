@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from kvtier_operator.planning.router.route_claims import Hidden
-from kvtier_operator.reconcile.facts.gateway_parents import Answer, ParentFacts
+from kvtier_operator.reconcile.facts.gateway_parents import ParentAnswer, ParentFacts
 
 _ADVICE: Final[Mapping[str, str]] = {
     "NotAllowedByListeners": "allow routes of this namespace in the Gateway's listeners (allowedRoutes)",
@@ -41,7 +41,7 @@ class Route:
 def route_trouble(route: Route) -> tuple[str, str] | None:
     """Reason and words for the first thing that keeps requests from it; None if nothing does."""
     for parent in route.parents:
-        if parent.answer is Answer.NONE:
+        if parent.answer is ParentAnswer.NONE:
             return "RouteUnanswered", _unanswered(route.name, parent.listeners.gateway)
         if found := _trouble("RouteRefused", f"HTTPRoute {route.name}", parent):
             return found
@@ -58,10 +58,10 @@ def route_trouble(route: Route) -> tuple[str, str] | None:
 
 def _trouble(refused: str, name: str, parent: ParentFacts) -> tuple[str, str] | None:
     gateway, said = parent.listeners.gateway, parent.said
-    if parent.answer is Answer.WAITING:
+    if parent.answer is ParentAnswer.WAITING:
         waits = f"Gateway {gateway} has yet to look at {name} as it is now"
         return "Progressing", f"{waits}: {said}" if said else waits
-    if parent.answer is Answer.REFUSED:
+    if parent.answer is ParentAnswer.REFUSED:
         advice = _ADVICE.get(parent.reason, "")
         return refused, f"Gateway {gateway} on {name}: {said}" + (f"; {advice}" if advice else "")
     return None

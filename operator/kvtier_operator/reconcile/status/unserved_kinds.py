@@ -5,13 +5,13 @@ from dataclasses import dataclass
 
 from kvtier_operator.planning.objects.names import Component
 from kvtier_operator.reconcile.api_server.kinds import Kind
-from kvtier_operator.reconcile.apply.failure import Failure
+from kvtier_operator.reconcile.apply.failure import ApplyFailure
 
 _MONITORING = "monitoring"
 
 
 @dataclass(frozen=True, slots=True)
-class Unserved:
+class UnservedKinds:
     """Kinds of wanted objects that cannot be made.
 
     Attributes:
@@ -22,12 +22,12 @@ class Unserved:
 
     missing_crds: tuple[str, ...] = ()
     left_out: tuple[str, ...] = ()
-    failures: tuple[Failure, ...] = ()
+    failures: tuple[ApplyFailure, ...] = ()
 
 
-def unserved(
+def unserved_kinds(
     kinds: Iterable[Kind], why_not: Callable[[str], str], not_installed: str = "not installed"
-) -> Unserved:
+) -> UnservedKinds:
     """Sorts them out.
 
     Args:
@@ -37,11 +37,11 @@ def unserved(
     """
     reasons = {kind: why_not(kind.kind) for kind in kinds}
     absent = [kind for kind, why in reasons.items() if why == not_installed]
-    return Unserved(
+    return UnservedKinds(
         missing_crds=tuple(kind.crd for kind in absent if not _is_extra(kind)),
         left_out=tuple(kind.crd for kind in absent if _is_extra(kind)),
         failures=tuple(
-            Failure(Component.ROUTER, "Forbidden", f"{kind.kind} cannot be made: {why}")
+            ApplyFailure(Component.ROUTER, "Forbidden", f"{kind.kind} cannot be made: {why}")
             for kind, why in reasons.items()
             if why and why != not_installed and not _is_extra(kind)
         ),

@@ -12,15 +12,15 @@ from tests.unit.operator.reconcile.model_loop import ModelLoop
 from tests.unit.operator.reconcile.model_server import OURS, Document, Server, matches
 from tests.unit.operator.reconcile.objects import VIEW
 
-from kvtier_operator.reconcile.api_server.kinds import TIER, Ref
-from kvtier_operator.reconcile.apply.desired import Wanted
-from kvtier_operator.reconcile.cache.resources import Key, Tiers
+from kvtier_operator.reconcile.api_server.kinds import KVCACHETIER, Ref
+from kvtier_operator.reconcile.apply.desired import DesiredObject
+from kvtier_operator.reconcile.cache.resources import Key, ResourceCache
 from kvtier_operator.reconcile.loop.controller import Controller
-from kvtier_operator.reconcile.loop.planning import plan_tier
+from kvtier_operator.reconcile.loop.planning import plan_resource
 from kvtier_operator.reconcile.options import Options
 
 KEY: Final = Key("default", "qwen3-32b")
-RESOURCE: Final = Ref(TIER.kind, *KEY)
+RESOURCE: Final = Ref(KVCACHETIER.kind, *KEY)
 
 
 async def _readable(place: str | None) -> None:
@@ -77,7 +77,7 @@ class Cluster:
         live = self.server.objects
         return [
             ref
-            for ref in self.children()
+            for ref in self.live_objects()
             if live[ref]["metadata"]["uid"] in self._someones
             and "ownerReferences" not in live[ref]["metadata"]
         ]
@@ -150,15 +150,15 @@ class Cluster:
             self.loop.pass_time(wait_s)
             self.prompt()
 
-    def wanted(self) -> tuple[Wanted, ...]:
+    def wanted(self) -> tuple[DesiredObject, ...]:
         """The objects that there should be; those of kinds that are not served left out."""
-        tiers = Tiers()
-        tiers.seen(self.server.objects[RESOURCE])
-        tier = tiers.get(KEY)
-        assert tier
-        return tuple(each for each in plan_tier(KEY, tier, VIEW)[1] if not each.kind.optional)
+        resources = ResourceCache(lambda _: None)
+        resources.seen(self.server.objects[RESOURCE])
+        resource = resources.get(KEY)
+        assert resource
+        return tuple(each for each in plan_resource(KEY, resource, VIEW)[1] if not each.kind.optional)
 
-    def children(self) -> list[Ref]:
+    def live_objects(self) -> list[Ref]:
         """Everything of the kinds that kvtier makes."""
         return sorted(ref for ref in self.server.objects if ref != RESOURCE)
 
@@ -172,7 +172,9 @@ class Cluster:
             for difference in differences(live.get(ref), self.server.applied(ref, body))
         ]
         return wrong + [
-            f"{ref} is too much" for ref in self.children() if ref not in wanted and matches(live[ref], OURS)
+            f"{ref} is too much"
+            for ref in self.live_objects()
+            if ref not in wanted and matches(live[ref], OURS)
         ]
 
 

@@ -31,35 +31,35 @@ def do(cluster: Cluster, deed: str, ref: Ref, number: int) -> None:
     if deed == "delete":
         cluster.server.delete(ref)
         return
-    child = copy.deepcopy(cluster.server.objects[ref])
-    metadata, paths = child["metadata"], _content_leaves(child)
+    live_object = copy.deepcopy(cluster.server.objects[ref])
+    metadata, paths = live_object["metadata"], _content_leaves(live_object)
     match deed.split():
         case ["edit"]:
-            _edit(child, paths[number % len(paths)])
+            _edit(live_object, paths[number % len(paths)])
         case ["take", "out"]:
             # the API server wants every field of an owner
             removable = [path for path in paths if "ownerReferences" not in path]
-            _take_out(child, removable[number % len(removable)])
+            _take_out(live_object, removable[number % len(removable)])
         case ["add", what]:
             metadata.setdefault(f"{what}s", {})["someone/else"] = "was here"
         case ["write", "status"]:
-            child["status"] = {"readyReplicas": number % 4}
+            live_object["status"] = {"readyReplicas": number % 4}
         case ["delete", "slowly"]:
             metadata["deletionTimestamp"] = "2026-01-01T00:00:00Z"
         case ["strip", field]:
             (metadata if field in metadata else metadata.get("labels", {})).pop(field, None)
         case _:
-            cluster.replace(ref, _someones(child, labelled=bool(number % 2)))
+            cluster.replace(ref, _someones(live_object, labelled=bool(number % 2)))
             return
-    cluster.server.put(ref, child)
+    cluster.server.put(ref, live_object)
 
 
-def _someones(child: Document, *, labelled: bool) -> Document:
+def _someones(live_object: Document, *, labelled: bool) -> Document:
     """Another object of the name, which looks as ours but was not made by kvtier."""
-    metadata = {name: child["metadata"][name] for name in ("name", "namespace")}
+    metadata = {name: live_object["metadata"][name] for name in ("name", "namespace")}
     if labelled:
-        metadata["labels"] = child["metadata"].get("labels", {})
-    content = {name: child[name] for name in child if name not in ("metadata", "status")}
+        metadata["labels"] = live_object["metadata"].get("labels", {})
+    content = {name: live_object[name] for name in live_object if name not in ("metadata", "status")}
     return {**content, "metadata": metadata}
 
 

@@ -12,11 +12,11 @@ import orjson
 
 from kvtier_operator.planning.objects.names import MANAGED_BY, MANAGED_BY_LABEL
 from kvtier_operator.reconcile.api_server.client import APPLY, Request, api_error
-from kvtier_operator.reconcile.api_server.kinds import KINDS, NODE, POD, TIER, Kind, Ref
+from kvtier_operator.reconcile.api_server.kinds import KINDS, KVCACHETIER, NODE, POD, Kind, Ref
 
 Document = dict[str, Any]
 OURS: Final = f"{MANAGED_BY_LABEL}={MANAGED_BY}"
-_SERVED: Final = (TIER, POD, NODE, *(each for each in KINDS if not each.optional))
+_SERVED: Final = (KVCACHETIER, POD, NODE, *(each for each in KINDS if not each.optional))
 _SERVERS_OWN: Final = ("uid", "resourceVersion", "generation", "managedFields", "deletionTimestamp")
 _PATH: Final = re.compile(
     r"(?P<group>/api/v1|/apis/[^/]+/[^/]+)(/namespaces/(?P<namespace>[^/]+))?/(?P<plural>[^/]+)"

@@ -8,14 +8,15 @@ from tests.cases.kvcachetier import document
 
 from kvtier_operator.planning.namespace.namespace import UNBOUNDED, Namespace
 from kvtier_operator.planning.observed import Observed
-from kvtier_operator.reconcile.apply.desired import Wanted
-from kvtier_operator.reconcile.cache.live_objects import Children
-from kvtier_operator.reconcile.cache.resources import Key, Tiers
-from kvtier_operator.reconcile.loop.cached_plan import Planned
-from kvtier_operator.reconcile.loop.planning import View, plan_tier
+from kvtier_operator.reconcile.apply.desired import DesiredObject
+from kvtier_operator.reconcile.cache.live_objects import LiveObjectCache
+from kvtier_operator.reconcile.cache.resources import ResourceCache, key_of
+from kvtier_operator.reconcile.loop.cached_plan import CachedPlan
+from kvtier_operator.reconcile.loop.cluster_observation import ClusterObservation
+from kvtier_operator.reconcile.loop.planning import plan_resource
 
 UID = "uid-of-the-resource"
-VIEW = View(Observed(nodes=()), 0, "engines of this spec")
+VIEW = ClusterObservation(Observed(nodes=()), 0, "engines of this spec")
 
 
 def stored(
@@ -34,17 +35,17 @@ def stored(
 
 def planned(
     changes: dict[str, object] | None = None, namespace: Namespace = UNBOUNDED
-) -> tuple[Planned, tuple[Wanted, ...]]:
+) -> tuple[CachedPlan, tuple[DesiredObject, ...]]:
     """What is made of it in a namespace."""
-    tiers = Tiers()
-    key = tiers.seen(stored(changes))
-    assert key
-    tier = tiers.get(key)
-    assert tier
-    return plan_tier(Key(*key), tier, replace(VIEW, namespace=namespace))
+    resources = ResourceCache(lambda _: None)
+    resources.seen(stored(changes))
+    key = key_of(stored(changes))
+    resource = resources.get(key)
+    assert resource
+    return plan_resource(key, resource, replace(VIEW, namespace=namespace))
 
 
-def live(wanted: Wanted, version: int = 10, **metadata: object) -> dict[str, Any]:
+def live(wanted: DesiredObject, version: int = 10, **metadata: object) -> dict[str, Any]:
     """A wanted object after it was applied."""
     one: dict[str, Any] = copy.deepcopy(dict(wanted.body or {}))
     one["metadata"] |= {
@@ -57,9 +58,9 @@ def live(wanted: Wanted, version: int = 10, **metadata: object) -> dict[str, Any
     return one
 
 
-def children_of(*wanted: Wanted) -> Children:
+def live_objects_of(*wanted: DesiredObject) -> LiveObjectCache:
     """A store in which these are live."""
-    children = Children(lambda *_: None)
+    live_objects = LiveObjectCache(lambda *_: None)
     for each in wanted:
-        children.seen(each.kind, live(each))
-    return children
+        live_objects.seen(each.kind, live(each))
+    return live_objects

@@ -7,18 +7,18 @@ from tests.unit.operator.reconcile.objects import planned
 
 from kvtier_operator.reconcile.facts.deployment import DeploymentFacts
 from kvtier_operator.reconcile.status.build import StatusInput, build_status
-from kvtier_operator.reconcile.status.unserved_kinds import Unserved
+from kvtier_operator.reconcile.status.unserved_kinds import UnservedKinds
 
 READY = DeploymentFacts(wanted=2, exist=2, updated=2, ready=2, current=True)
 FULL = StatusInput(
     generation=3,
-    planned=planned({"spec.replicas": 2})[0],
+    plan=planned({"spec.replicas": 2})[0],
     engine=READY,
     picker=replace(READY, wanted=1, exist=1, updated=1, ready=1),
     engine_troubles=(),
     picker_troubles=(),
     failures=(),
-    kinds=Unserved(),
+    kinds=UnservedKinds(),
     now="2026-01-02T03:04:05Z",
 )
 

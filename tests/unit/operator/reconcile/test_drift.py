@@ -39,8 +39,8 @@ class Drift(RuleBasedStateMachine):
         self.cluster = Cluster()
         self.cluster.calm(1)
         self.stray: list[Call] = []
-        children = self.cluster.children()
-        self.focus = children[number % len(children)]
+        live_objects = self.cluster.live_objects()
+        self.focus = live_objects[number % len(live_objects)]
 
     # how requests and events come about
 
@@ -116,7 +116,7 @@ class Drift(RuleBasedStateMachine):
 
     @rule(number=_ANY, which=_ANY, deed=st.sampled_from(DEEDS))
     def others(self, number: int, which: int, deed: str) -> None:
-        refs = self.cluster.children()
+        refs = self.cluster.live_objects()
         ref = self.focus if which % 4 or not refs else refs[which % len(refs)]
         do(self.cluster, deed, ref, number)
 
@@ -158,7 +158,7 @@ def ends_as_wanted(cluster: Cluster) -> None:
     before = len(cluster.api.writes)
     cluster.calm(_QUIET_S)
     assert not (wrong := cluster.drifted()), wrong
-    assert len(cluster.api.writes) - before <= _MOST_WRITES * len(cluster.children())
+    assert len(cluster.api.writes) - before <= _MOST_WRITES * len(cluster.live_objects())
     before = len(cluster.api.writes)
     cluster.calm(_QUIET_S)
     assert not (idle := cluster.api.writes[before:]), idle
@@ -174,7 +174,7 @@ def test_a_write_of_ours_and_someones_meet_in_every_order(first: str, then: str)
     with closing(Cluster()) as cluster:
         cluster.calm(1)
         for number, order in enumerate(_ORDERS):
-            ref = cluster.children()[number % len(cluster.children())]
+            ref = cluster.live_objects()[number % len(cluster.live_objects())]
             do(cluster, first, ref, number)
             cluster.say_all()
             call = _write_under_way(cluster, ref)

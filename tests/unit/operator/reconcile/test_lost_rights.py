@@ -8,7 +8,7 @@ import orjson
 from tests.unit.operator.reconcile.model_api import ModelApi
 
 from kvtier_operator.reconcile.api_server.errors import ForbiddenError
-from kvtier_operator.reconcile.cache.namespace_limits import Bounds, BoundSink
+from kvtier_operator.reconcile.cache.namespace_limits import NamespaceLimitCache, NamespaceLimitSink
 from kvtier_operator.reconcile.cache.reflector import Place, Reflector
 
 _LIST = {"metadata": {"resourceVersion": "7"}, "items": [{"metadata": {"name": "one"}}]}
@@ -75,8 +75,8 @@ def test_a_watch_that_is_refused_is_in_step_again_only_after_a_new_list() -> Non
 
 def test_storage_classes_that_can_no_longer_be_seen_are_not_known() -> None:
     changed: list[str] = []
-    bounds = Bounds(changed.append)
-    sink = BoundSink(bounds.storage_classes, None)
+    bounds = NamespaceLimitCache(changed.append)
+    sink = NamespaceLimitSink(bounds.storage_classes, None)
     sink.unseen("the operator may not")
     assert not changed, "nothing was known before"
     sink.seen(_CLASS)

@@ -8,31 +8,31 @@ from kvtier_operator.planning.plan import Plan
 from kvtier_operator.planning.report.said_first import said_first
 from kvtier_operator.planning.units import many
 from kvtier_operator.planning.verdict import CheckResult, Outcome
-from kvtier_operator.reconcile.status.verdict import Verdict, fails, holds
+from kvtier_operator.reconcile.status.condition import UntimedCondition, false_condition, true_condition
 
 TYPE: Final = "Accepted"
 _KEPT: Final = "nothing was changed: what runs keeps running as it was"
 
 
-def accepted(plan: Plan) -> Verdict:
+def accepted(plan: Plan) -> UntimedCondition:
     """By the plan's checks: rejections one by one; warnings beside an acceptance."""
     rejections = [check for check in plan.checks if check.outcome is Outcome.REJECT]
     if rejections:
-        return fails(TYPE, rejections[0].reason, f"{_lines(rejections)}; {_KEPT}")
+        return false_condition(TYPE, rejections[0].reason, f"{_lines(rejections)}; {_KEPT}")
     spec = plan.resource.spec
     ranks = spec.engine.tensor_parallel_size * spec.engine.data_parallel_size
     pods = f"{many(spec.replicas, 'engine pod')} of {many(ranks, 'rank')}"
     what = f"{spec.model.name} on backend {spec.backend.value}, {pods}"
     warnings = [check for check in said_first(plan.checks) if check.outcome is Outcome.WARN]
     if warnings:
-        return holds(TYPE, "AcceptedWithWarnings", f"{what}; to look at: {_lines(warnings)}")
-    return holds(TYPE, "Accepted", f"{what}; {len(plan.checks)} checks passed")
+        return true_condition(TYPE, "AcceptedWithWarnings", f"{what}; to look at: {_lines(warnings)}")
+    return true_condition(TYPE, "Accepted", f"{what}; {len(plan.checks)} checks passed")
 
 
-def not_valid(problems: Sequence[Problem]) -> Verdict:
+def not_valid(problems: Sequence[Problem]) -> UntimedCondition:
     """For a spec that the models refuse although the API server took it."""
     said = "; ".join(str(problem) for problem in problems)
-    return fails(TYPE, "Invalid", f"{said}; {_KEPT}")
+    return false_condition(TYPE, "Invalid", f"{said}; {_KEPT}")
 
 
 def _lines(checks: Sequence[CheckResult]) -> str:

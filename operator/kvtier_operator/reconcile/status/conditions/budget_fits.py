@@ -8,7 +8,12 @@ from kvtier_operator.planning.plan import Plan
 from kvtier_operator.planning.units import size
 from kvtier_operator.planning.verdict import CheckResult, Outcome
 from kvtier_operator.reconcile.facts.deployment import DeploymentFacts
-from kvtier_operator.reconcile.status.verdict import Verdict, fails, holds, unknown
+from kvtier_operator.reconcile.status.condition import (
+    UntimedCondition,
+    false_condition,
+    true_condition,
+    unknown_condition,
+)
 
 TYPE: Final = "BudgetFits"
 _CHECKS: Final = frozenset(
@@ -24,7 +29,7 @@ _CHECKS: Final = frozenset(
 """The checks that are about sizes."""
 
 
-def budget_fits(plan: Plan, namespace: Sequence[CheckResult] = ()) -> Verdict:
+def budget_fits(plan: Plan, namespace: Sequence[CheckResult] = ()) -> UntimedCondition:
     """By the checks that are about sizes; the message has every line of the pod's memory.
 
     Args:
@@ -35,7 +40,7 @@ def budget_fits(plan: Plan, namespace: Sequence[CheckResult] = ()) -> Verdict:
     refused = [check for check in checks if check.outcome is Outcome.REJECT]
     if refused:
         said = "; ".join(f"{check.field}: {check.message}" for check in refused)
-        return fails(TYPE, refused[0].reason, said)
+        return false_condition(TYPE, refused[0].reason, said)
     lines = ", ".join(f"{line.what} {size(line.bytes)}" for line in plan.budget.memory if line.bytes)
     total = size(sum(line.bytes for line in plan.budget.memory))
     # a request is all that most pods have of their node's disk
@@ -43,14 +48,14 @@ def budget_fits(plan: Plan, namespace: Sequence[CheckResult] = ()) -> Verdict:
     others = ", ".join(
         f"{name} {quantity}" for name, quantity in sorted(asked.items()) if name not in ("memory", "cpu")
     )
-    return holds(
+    return true_condition(
         TYPE,
         "Fits",
         f"an engine pod needs {total} of memory: {lines}" + (f"; and {others}" if others else ""),
     )
 
 
-def with_engines(said: Verdict, engine: DeploymentFacts | None) -> Verdict:
+def with_engines(said: UntimedCondition, engine: DeploymentFacts | None) -> UntimedCondition:
     """Takes a missing storage class back where engines have their volumes: some are made by hand.
 
     Args:
@@ -59,9 +64,11 @@ def with_engines(said: Verdict, engine: DeploymentFacts | None) -> Verdict:
     """
     if said.reason != CLASS_MISSING or engine is None or not (engine.complete and engine.wanted):
         return said
-    return holds(TYPE, "Fits", f"the engines are ready all the same; {said.message}")
+    return true_condition(TYPE, "Fits", f"the engines are ready all the same; {said.message}")
 
 
-def no_budget() -> Verdict:
+def no_budget() -> UntimedCondition:
     """For a spec of which no plan can be made."""
-    return unknown(TYPE, "NotPlanned", "the spec was not accepted, so there is no budget to look at")
+    return unknown_condition(
+        TYPE, "NotPlanned", "the spec was not accepted, so there is no budget to look at"
+    )

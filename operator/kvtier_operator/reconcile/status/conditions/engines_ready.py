@@ -3,12 +3,12 @@
 from collections.abc import Sequence
 from typing import Final
 
-from kvtier_operator.reconcile.apply.failure import Failure
+from kvtier_operator.reconcile.apply.failure import ApplyFailure
 from kvtier_operator.reconcile.facts.deployment import DeploymentFacts
-from kvtier_operator.reconcile.facts.pod import PodTrouble
+from kvtier_operator.reconcile.facts.pod import NotReadyPod
+from kvtier_operator.reconcile.status.condition import UntimedCondition, false_condition, true_condition
 from kvtier_operator.reconcile.status.not_created import not_created
 from kvtier_operator.reconcile.status.rollout import counts, hindrance
-from kvtier_operator.reconcile.status.verdict import Verdict, fails, holds
 
 TYPE: Final = "EnginesReady"
 _NO_IMAGE_VOLUME: Final = (
@@ -19,11 +19,11 @@ _NO_IMAGE_VOLUME: Final = (
 
 def engines_ready(
     engine: DeploymentFacts | None,
-    troubles: Sequence[PodTrouble],
-    failures: Sequence[Failure],
+    troubles: Sequence[NotReadyPod],
+    failures: Sequence[ApplyFailure],
     startup_s: int = 0,
     tiers: str = "",
-) -> Verdict:
+) -> UntimedCondition:
     """By the Deployment's status and the pods that are not ready.
 
     Args:
@@ -34,16 +34,16 @@ def engines_ready(
         tiers: What an engine said of its tiers.
     """
     if failures:
-        return fails(TYPE, failures[0].reason, "; ".join(each.message for each in failures))
+        return false_condition(TYPE, failures[0].reason, "; ".join(each.message for each in failures))
     if engine is None:
         return not_created(TYPE, "the engines'")
     count = counts(engine, "engine pods")
     if engine.complete:
         reason = "AllReady" if engine.wanted else "ScaledToZero"
-        return holds(TYPE, reason, f"{count}; {tiers}" if engine.wanted and tiers else count)
+        return true_condition(TYPE, reason, f"{count}; {tiers}" if engine.wanted and tiers else count)
     if engine.lacks_model:
-        return fails(TYPE, "ImageVolumesOff", f"{count}; {_NO_IMAGE_VOLUME}")
+        return false_condition(TYPE, "ImageVolumesOff", f"{count}; {_NO_IMAGE_VOLUME}")
     reason, said = hindrance(engine, troubles)
     if not said and startup_s:
         said = f"one has {startup_s} s to start"
-    return fails(TYPE, reason, f"{count}; {said}" if said else count)
+    return false_condition(TYPE, reason, f"{count}; {said}" if said else count)

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Final
 
-from kvtier_operator.reconcile.status.verdict import Verdict, fails, holds
+from kvtier_operator.reconcile.status.condition import UntimedCondition, false_condition, true_condition
 
 TYPE: Final = "Ready"
 _NEEDED: Final = ("Accepted", "EnginesReady", "RouterReady")
@@ -12,16 +12,18 @@ which the other two miss: that is said beside them."""
 _BESIDE: Final = {"EnginesReady": ("BudgetFits", "NodesFit"), "RouterReady": ("BudgetFits",)}
 
 
-def ready(verdicts: Sequence[Verdict]) -> Verdict:
+def ready(untimed_conditions: Sequence[UntimedCondition]) -> UntimedCondition:
     """True where the spec is accepted and engines and router are ready; else the first reason why not."""
-    by_type = {each.type: each for each in verdicts}
-    failing = [by_type[name] for name in _NEEDED if not by_type[name].true]
+    by_type = {each.type: each for each in untimed_conditions}
+    failing = [by_type[name] for name in _NEEDED if not by_type[name].is_true]
     if not failing:
-        return holds(TYPE, "Ready", f"{by_type['EnginesReady'].message}; {by_type['RouterReady'].message}")
+        return true_condition(
+            TYPE, "Ready", f"{by_type['EnginesReady'].message}; {by_type['RouterReady'].message}"
+        )
     first = failing[0]
     beside = [by_type[name] for name in _BESIDE.get(first.type, ()) if by_type[name].status == "False"]
     hints = "".join(f"; {each.type}: {_begun(each.message)}" for each in beside)
-    return fails(TYPE, first.reason, f"{first.type}: {first.message}{hints}")
+    return false_condition(TYPE, first.reason, f"{first.type}: {first.message}{hints}")
 
 
 def _begun(message: str) -> str:

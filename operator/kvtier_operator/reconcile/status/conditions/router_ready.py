@@ -4,25 +4,25 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
-from kvtier_operator.reconcile.apply.failure import Failure
+from kvtier_operator.reconcile.apply.failure import ApplyFailure
 from kvtier_operator.reconcile.facts.deployment import DeploymentFacts
-from kvtier_operator.reconcile.facts.pod import PodTrouble
+from kvtier_operator.reconcile.facts.pod import NotReadyPod
+from kvtier_operator.reconcile.status.condition import UntimedCondition, false_condition, true_condition
 from kvtier_operator.reconcile.status.not_created import not_created
 from kvtier_operator.reconcile.status.rollout import counts, hindrance
 from kvtier_operator.reconcile.status.route_state import Route, hidden_words, route_trouble
-from kvtier_operator.reconcile.status.unserved_kinds import Unserved
-from kvtier_operator.reconcile.status.verdict import Verdict, fails, holds
+from kvtier_operator.reconcile.status.unserved_kinds import UnservedKinds
 
 TYPE: Final = "RouterReady"
 
 
 def router_ready(
     picker: DeploymentFacts | None,
-    troubles: Sequence[PodTrouble],
-    failures: Sequence[Failure],
-    kinds: Unserved,
+    troubles: Sequence[NotReadyPod],
+    failures: Sequence[ApplyFailure],
+    kinds: UnservedKinds,
     route: Route | None = None,
-) -> Verdict:
+) -> UntimedCondition:
     """By the picker's Deployment, by what could not be made, and by what is said of the route.
 
     Args:
@@ -34,9 +34,9 @@ def router_ready(
     """
     failures = (*failures, *kinds.failures)
     if failures:
-        return fails(TYPE, failures[0].reason, "; ".join(each.message for each in failures))
+        return false_condition(TYPE, failures[0].reason, "; ".join(each.message for each in failures))
     if kinds.missing_crds:
-        return fails(TYPE, "CRDsMissing", _missing(kinds.missing_crds) + _beside(picker, troubles))
+        return false_condition(TYPE, "CRDsMissing", _missing(kinds.missing_crds) + _beside(picker, troubles))
     if picker is None:
         return not_created(TYPE, "the picker's")
     if picker.wanted > 1:
@@ -44,16 +44,16 @@ def router_ready(
     count = counts(picker, "picker pods")
     if not _serves(picker):
         reason, said = hindrance(picker, troubles)
-        return fails(TYPE, reason, f"{count}; {said}" if said else count)
+        return false_condition(TYPE, reason, f"{count}; {said}" if said else count)
     count += _standbys(picker, troubles)
     if route and (trouble := route_trouble(route)):
         reason, said = trouble
-        return fails(TYPE, reason, f"{count}; {said}")
+        return false_condition(TYPE, reason, f"{count}; {said}")
     through = f"; its route is taken by Gateway {route.gateways}" if route else ""
     if route and route.hidden:
         through += f", but {hidden_words(route.name, route.hidden)}"
     without = f"; not made, for want of its CRD: {', '.join(kinds.left_out)}" if kinds.left_out else ""
-    return holds(TYPE, "AllReady", count + through + without)
+    return true_condition(TYPE, "AllReady", count + through + without)
 
 
 def _serves(picker: DeploymentFacts) -> bool:
@@ -61,7 +61,7 @@ def _serves(picker: DeploymentFacts) -> bool:
     return picker.led if picker.wanted > 1 else picker.complete
 
 
-def _standbys(picker: DeploymentFacts, troubles: Sequence[PodTrouble]) -> str:
+def _standbys(picker: DeploymentFacts, troubles: Sequence[NotReadyPod]) -> str:
     """What the pods are that are not ready, and what keeps one of them from standing by."""
     if picker.ready >= picker.wanted:
         return ""
@@ -69,7 +69,7 @@ def _standbys(picker: DeploymentFacts, troubles: Sequence[PodTrouble]) -> str:
     return f"; {hindrance(picker, troubles)[1]}" if telling else ", which leads; the others stand by"
 
 
-def _beside(picker: DeploymentFacts | None, troubles: Sequence[PodTrouble]) -> str:
+def _beside(picker: DeploymentFacts | None, troubles: Sequence[NotReadyPod]) -> str:
     """What keeps the picker's pods as well: whoever installs a CRD need not come back for that."""
     said = "" if picker is None or _serves(picker) else hindrance(picker, troubles)[1]
     return f"; picker pods: {said}" if said else ""

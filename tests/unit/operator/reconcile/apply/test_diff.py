@@ -1,54 +1,64 @@
 """What there is to do, for every way in which live and wanted objects can differ."""
 
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from typing import Any
 
 import pytest
-from tests.unit.operator.reconcile.objects import UID, children_of, live, planned
+from tests.unit.operator.reconcile.objects import UID, live, live_objects_of, planned
 
 from kvtier_operator.reconcile.api_server.kinds import BY_NAME
-from kvtier_operator.reconcile.apply.desired import APPLIED_HASH, Wanted
-from kvtier_operator.reconcile.apply.diff import Diff, diff, is_settled
-from kvtier_operator.reconcile.cache.live_objects import Children
+from kvtier_operator.reconcile.apply.desired import APPLIED_HASH, DesiredObject
+from kvtier_operator.reconcile.apply.diff import Diff, diff, is_in_sync
+from kvtier_operator.reconcile.cache.live_objects import LiveObjectCache
 
 Edit = Callable[[dict[str, Any]], object]
 
 
-def _diff(wanted: Iterable[Wanted], children: Children, unserved: tuple[str, ...] = ()) -> Diff:
-    return diff(
-        tuple(wanted), [*children.of(UID)], children.get, lambda kind: kind not in unserved, owner_uid=UID
+def _diff(
+    wanted: Iterable[DesiredObject], live_objects: LiveObjectCache, unserved: tuple[str, ...] = ()
+) -> Diff:
+    found = diff(
+        tuple(wanted),
+        [*live_objects.of(UID)],
+        live_objects.get,
+        lambda kind: kind not in unserved,
+        owner_uid=UID,
     )
+    for live_object, digest in found.found_in_sync:
+        live_object.mark_synced(digest)
+    return replace(found, found_in_sync=())
 
 
 @pytest.fixture(name="wanted")
-def _wanted() -> tuple[Wanted, ...]:
+def _wanted() -> tuple[DesiredObject, ...]:
     return planned({"spec.replicas": 2})[1]
 
 
-def _one(wanted: tuple[Wanted, ...], kind: str, name: str) -> Wanted:
+def _one(wanted: tuple[DesiredObject, ...], kind: str, name: str) -> DesiredObject:
     return next(each for each in wanted if each.ref.kind == kind and each.ref.name.endswith(name))
 
 
-def test_nothing_there(wanted: tuple[Wanted, ...]) -> None:
-    assert _diff(wanted, children_of()) == Diff(missing=wanted)
+def test_nothing_there(wanted: tuple[DesiredObject, ...]) -> None:
+    assert _diff(wanted, live_objects_of()) == Diff(missing=wanted)
 
 
-def test_all_there_as_wanted(wanted: tuple[Wanted, ...]) -> None:
-    children = children_of(*wanted)
-    assert not is_settled(wanted, children.of(UID), lambda _: True)  # nobody looked yet
-    assert _diff(wanted, children) == Diff()
-    assert is_settled(wanted, children.of(UID), lambda _: True)
-    assert all(child.content is None for child in children.of(UID))  # nor is it kept
+def test_all_there_as_wanted(wanted: tuple[DesiredObject, ...]) -> None:
+    live_objects = live_objects_of(*wanted)
+    assert not is_in_sync(wanted, live_objects.of(UID), lambda _: True)  # nobody looked yet
+    assert _diff(wanted, live_objects) == Diff()
+    assert is_in_sync(wanted, live_objects.of(UID), lambda _: True)
+    assert all(live_object.manifest is None for live_object in live_objects.of(UID))  # nor is it kept
 
 
-def test_a_status_does_not_unsettle(wanted: tuple[Wanted, ...]) -> None:
-    children = children_of(*wanted)
-    _diff(wanted, children)
+def test_a_status_does_not_unsettle(wanted: tuple[DesiredObject, ...]) -> None:
+    live_objects = live_objects_of(*wanted)
+    _diff(wanted, live_objects)
     engine = _one(wanted, "Deployment", "-engine")
     changed = live(engine, version=11) | {"status": {"replicas": 1}}
     changed["metadata"]["annotations"]["deployment.kubernetes.io/revision"] = "1"
-    children.seen(engine.kind, changed)
-    assert is_settled(wanted, children.of(UID), lambda _: True)
+    live_objects.seen(engine.kind, changed)
+    assert is_in_sync(wanted, live_objects.of(UID), lambda _: True)
 
 
 def _label_gone(one: dict[str, Any]) -> object:
@@ -68,15 +78,15 @@ def _container_gone(one: dict[str, Any]) -> object:
 
 
 @pytest.mark.parametrize("edit", [_label_gone, _other_image, _other_hash, _container_gone])
-def test_an_edit_is_seen(wanted: tuple[Wanted, ...], edit: Edit) -> None:
-    children = children_of(*wanted)
-    _diff(wanted, children)
+def test_an_edit_is_seen(wanted: tuple[DesiredObject, ...], edit: Edit) -> None:
+    live_objects = live_objects_of(*wanted)
+    _diff(wanted, live_objects)
     engine = _one(wanted, "Deployment", "-engine")
     edited = live(engine, version=11)
     edit(edited)
-    children.seen(engine.kind, edited)
-    assert not is_settled(wanted, children.of(UID), lambda _: True)
-    assert _diff(wanted, children) == Diff(differing=(engine.over(f"uid of {engine.ref}"),))
+    live_objects.seen(engine.kind, edited)
+    assert not is_in_sync(wanted, live_objects.of(UID), lambda _: True)
+    assert _diff(wanted, live_objects) == Diff(out_of_sync=(engine.with_uid(f"uid of {engine.ref}"),))
 
 
 def _defaulted(one: dict[str, Any]) -> object:
@@ -97,28 +107,28 @@ def _annotated(one: dict[str, Any]) -> object:
 
 
 @pytest.mark.parametrize("edit", [_defaulted, _injected, _quantity, _annotated])
-def test_what_others_add_is_theirs(wanted: tuple[Wanted, ...], edit: Edit) -> None:
-    children = children_of(*wanted)
+def test_what_others_add_is_theirs(wanted: tuple[DesiredObject, ...], edit: Edit) -> None:
+    live_objects = live_objects_of(*wanted)
     engine = _one(wanted, "Deployment", "-engine")
     edited = live(engine, version=11)
     edit(edited)
-    children.seen(engine.kind, edited)
-    assert _diff(wanted, children) == Diff()
+    live_objects.seen(engine.kind, edited)
+    assert _diff(wanted, live_objects) == Diff()
 
 
-def test_what_is_no_longer_wanted_is_surplus_but_not_twice(wanted: tuple[Wanted, ...]) -> None:
-    children = children_of(*wanted)
+def test_what_is_no_longer_wanted_is_surplus_but_not_twice(wanted: tuple[DesiredObject, ...]) -> None:
+    live_objects = live_objects_of(*wanted)
     fewer = planned({"spec.replicas": 1})[1]
-    found = _diff(fewer, children)
-    assert [child.ref.kind for child in found.surplus] == ["PodDisruptionBudget"]
+    found = _diff(fewer, live_objects)
+    assert [live_object.ref.kind for live_object in found.to_prune] == ["PodDisruptionBudget"]
     budget = _one(wanted, "PodDisruptionBudget", "-engine")
-    children.seen(budget.kind, live(budget, version=11, deletionTimestamp="now"))
-    assert not _diff(fewer, children).surplus
+    live_objects.seen(budget.kind, live(budget, version=11, deletionTimestamp="now"))
+    assert not _diff(fewer, live_objects).to_prune
 
 
 @pytest.mark.parametrize("owner", [None, "uid of an older resource"])
-def test_an_object_of_someone_else_is_foreign(wanted: tuple[Wanted, ...], owner: str | None) -> None:
-    children = children_of()
+def test_an_object_of_someone_else_is_foreign(wanted: tuple[DesiredObject, ...], owner: str | None) -> None:
+    live_objects = live_objects_of()
     picker = _one(wanted, "ConfigMap", "-picker")
     theirs = live(picker)
     theirs["metadata"]["managedFields"][0]["manager"] = "kubectl"
@@ -126,9 +136,9 @@ def test_an_object_of_someone_else_is_foreign(wanted: tuple[Wanted, ...], owner:
         theirs["metadata"]["ownerReferences"][0]["uid"] = owner
     else:
         del theirs["metadata"]["ownerReferences"]
-    children.seen(picker.kind, theirs)
-    found = _diff(wanted, children)
-    assert found.foreign == (picker,)
+    live_objects.seen(picker.kind, theirs)
+    found = _diff(wanted, live_objects)
+    assert found.owned_by_others == (picker,)
     assert picker not in found.missing
 
 
@@ -136,30 +146,30 @@ def test_an_object_of_someone_else_is_foreign(wanted: tuple[Wanted, ...], owner:
     "left", [[], [{"uid": UID, "name": "qwen3-32b"}], [{"uid": UID, "name": "x", "controller": True}]]
 )
 def test_an_own_object_that_nobody_controls_any_more_is_repaired(
-    wanted: tuple[Wanted, ...], left: list[dict[str, Any]]
+    wanted: tuple[DesiredObject, ...], left: list[dict[str, Any]]
 ) -> None:
-    children = children_of(*wanted)
+    live_objects = live_objects_of(*wanted)
     picker = _one(wanted, "ConfigMap", "-picker")
-    children.seen(picker.kind, live(picker, version=11, ownerReferences=left))
-    assert not is_settled(wanted, children.of(UID), lambda _: True)
-    assert [each.ref for each in _diff(wanted, children).differing] == [picker.ref]
+    live_objects.seen(picker.kind, live(picker, version=11, ownerReferences=left))
+    assert not is_in_sync(wanted, live_objects.of(UID), lambda _: True)
+    assert [each.ref for each in _diff(wanted, live_objects).out_of_sync] == [picker.ref]
 
 
-def test_kinds_that_are_not_served_wait(wanted: tuple[Wanted, ...]) -> None:
-    children = children_of(*(each for each in wanted if each.ref.kind != "InferencePool"))
-    found = _diff(wanted, children, unserved=("InferencePool",))
+def test_kinds_that_are_not_served_wait(wanted: tuple[DesiredObject, ...]) -> None:
+    live_objects = live_objects_of(*(each for each in wanted if each.ref.kind != "InferencePool"))
+    found = _diff(wanted, live_objects, unserved=("InferencePool",))
     assert [each.ref.kind for each in found.unserved] == ["InferencePool"]
     assert not found.missing
-    assert is_settled(wanted, children.of(UID), lambda kind: kind != "InferencePool")
-    assert not is_settled(wanted, children.of(UID), lambda _: True)
+    assert is_in_sync(wanted, live_objects.of(UID), lambda kind: kind != "InferencePool")
+    assert not is_in_sync(wanted, live_objects.of(UID), lambda _: True)
 
 
-def test_an_object_that_is_going_is_waited_for(wanted: tuple[Wanted, ...]) -> None:
-    children = children_of(*wanted)
+def test_an_object_that_is_going_is_waited_for(wanted: tuple[DesiredObject, ...]) -> None:
+    live_objects = live_objects_of(*wanted)
     engine = _one(wanted, "Deployment", "-engine")
     going = live(engine, version=11, deletionTimestamp="now")
     _other_image(going)
-    children.seen(engine.kind, going)
-    assert _diff(wanted, children) == Diff()
-    children.gone(BY_NAME["Deployment"], going)
-    assert _diff(wanted, children) == Diff(missing=(engine,))
+    live_objects.seen(engine.kind, going)
+    assert _diff(wanted, live_objects) == Diff()
+    live_objects.gone(BY_NAME["Deployment"], going)
+    assert _diff(wanted, live_objects) == Diff(missing=(engine,))

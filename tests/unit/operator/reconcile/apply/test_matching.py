@@ -2,7 +2,7 @@
 
 import pytest
 
-from kvtier_operator.reconcile.apply.matching import says
+from kvtier_operator.reconcile.apply.matching import matches
 
 _SAME = [
     ({"a": 1, "b": 2}, {"a": 1}),
@@ -47,9 +47,9 @@ _DIFFERENT = [
 
 @pytest.mark.parametrize(("live", "wanted"), _SAME)
 def test_the_same(live: object, wanted: object) -> None:
-    assert says(live, wanted)
+    assert matches(live, wanted)
 
 
 @pytest.mark.parametrize(("live", "wanted"), _DIFFERENT)
 def test_different(live: object, wanted: object) -> None:
-    assert not says(live, wanted)
+    assert not matches(live, wanted)

@@ -19,7 +19,7 @@ from kvtier_operator.reconcile.api_server.errors import (
 )
 from kvtier_operator.reconcile.api_server.kinds import Ref
 from kvtier_operator.reconcile.apply import ownership
-from kvtier_operator.reconcile.apply.ownership import Taken
+from kvtier_operator.reconcile.apply.ownership import OwnershipLookup
 
 _OWNER = {
     "apiVersion": "kvtier.dev/v1alpha1",
@@ -69,14 +69,14 @@ def _ref(name: str) -> Ref:
 @pytest.mark.parametrize("items", [[], None], ids=["empty", "null, as the server writes none"])
 async def test_a_free_name(items: object) -> None:
     server = _Server({_SERVICES: {"metadata": {}, "items": items}})
-    assert await Taken(server).owner(_ref("a")) is None
+    assert await OwnershipLookup(server).owner(_ref("a")) is None
 
 
 async def test_one_list_serves_all_who_ask_together() -> None:
     theirs = {"metadata": {"name": "theirs"}}
     ours = {"metadata": {"name": "ours", "ownerReferences": [_OWNER]}}
     server = _Server({_SERVICES: {"metadata": {}, "items": [theirs, ours]}})
-    names = Taken(server)
+    names = OwnershipLookup(server)
     found = await asyncio.gather(*(names.owner(_ref(name)) for name in ("theirs", "ours", "free")))
     assert found == ["", "u", None]
     assert server.asked == [_SERVICES]
@@ -84,10 +84,10 @@ async def test_one_list_serves_all_who_ask_together() -> None:
 
 async def test_an_own_object_that_lost_its_owner_and_its_label_is_no_one_elses() -> None:
     lost = {"metadata": {"name": "lost", "managedFields": [{"manager": "kvtier", "operation": "Apply"}]}}
-    few = Taken(_Server({_SERVICES: {"metadata": {}, "items": [lost]}}))
+    few = OwnershipLookup(_Server({_SERVICES: {"metadata": {}, "items": [lost]}}))
     page = {"metadata": {"continue": "more"}, "items": []}
     found = {"metadata": {}, "items": [lost]}
-    many = Taken(_Server({_SERVICES: page, f"{_SERVICES}metadata.name=lost": found}))
+    many = OwnershipLookup(_Server({_SERVICES: page, f"{_SERVICES}metadata.name=lost": found}))
     assert [await each.owner(_ref("lost")) for each in (few, many)] == [None, None]
 
 
@@ -103,14 +103,14 @@ async def test_names_are_looked_up_one_by_one_where_a_list_is_too_much(page: Map
     found = {"metadata": {}, "items": [{"metadata": {"name": "theirs"}}]}
     answers = {f"{_SERVICES}metadata.name=theirs": found, f"{_SERVICES}metadata.name=free": {"items": None}}
     server = _Server({_SERVICES: page, **answers})
-    names = Taken(server)
+    names = OwnershipLookup(server)
     assert await names.owner(_ref("theirs")) == ""
     assert await names.owner(_ref("free")) is None
 
 
 async def test_a_server_that_does_not_say_is_an_error_for_all() -> None:
     with pytest.raises(NotFoundError):
-        await Taken(_Server({})).owner(_ref("a"))
+        await OwnershipLookup(_Server({})).owner(_ref("a"))
 
 
 @pytest.fixture
@@ -122,7 +122,7 @@ def no_delays(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("no_delays")
 async def test_who_gets_no_answer_asks_again() -> None:
     server = _Server({_SERVICES: {"metadata": {}, "items": []}}, *(ConflictError("now") for _ in range(4)))
-    assert await Taken(server).owner(_ref("a")) is None
+    assert await OwnershipLookup(server).owner(_ref("a")) is None
     assert len(server.asked) == 5
 
 
@@ -135,5 +135,5 @@ async def test_who_gets_no_answer_asks_again() -> None:
 async def test_what_does_not_change_is_the_answer(error: KvtierError, times: int) -> None:
     server = _Server({}, *[error] * 9)
     with pytest.raises(type(error)):
-        await Taken(server).owner(_ref("a"))
+        await OwnershipLookup(server).owner(_ref("a"))
     assert len(server.asked) == times

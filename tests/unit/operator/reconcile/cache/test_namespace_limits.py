@@ -4,7 +4,11 @@ from typing import TYPE_CHECKING, Any
 
 from tests.steps import steps
 
-from kvtier_operator.reconcile.cache.namespace_limits import MOST_OF_A_NAMESPACE, Bounds, BoundSink
+from kvtier_operator.reconcile.cache.namespace_limits import (
+    MOST_OF_A_NAMESPACE,
+    NamespaceLimitCache,
+    NamespaceLimitSink,
+)
 
 if TYPE_CHECKING:
     from kvtier_operator.reconcile.cache.reflector import Sink
@@ -27,12 +31,12 @@ class _Kept:
 
     def __init__(self) -> None:
         self.told: list[str] = []
-        self.bounds = Bounds(self.told.append)
-        self.limit_ranges, self.quotas = (sink for _, sink in self.bounds.in_namespaces(None))
-        self.classes: Sink = BoundSink(self.bounds.storage_classes, None)
+        self.namespace_limits = NamespaceLimitCache(self.told.append)
+        self.limit_ranges, self.quotas = (sink for _, sink in self.namespace_limits.in_namespaces(None))
+        self.classes: Sink = NamespaceLimitSink(self.namespace_limits.storage_classes, None)
 
     def names(self, namespace: str = "a") -> list[str]:
-        return [each.name for each in self.bounds.of(namespace).quotas or ()]
+        return [each.name for each in self.namespace_limits.of(namespace).quotas or ()]
 
 
 def test_of_many_in_one_namespace_the_first_few_bound_its_plans() -> None:
@@ -68,7 +72,7 @@ def test_a_quota_belongs_to_its_namespace() -> None:
     assert kept.names() == ["also", "team"]
     assert kept.names("b") == []
     assert kept.told == ["a", "a"]
-    assert (kept.bounds.version("a"), kept.bounds.version("b")) == (2, 0)
+    assert (kept.namespace_limits.version("a"), kept.namespace_limits.version("b")) == (2, 0)
 
 
 def test_pods_that_come_and_go_change_nothing() -> None:
@@ -78,7 +82,7 @@ def test_pods_that_come_and_go_change_nothing() -> None:
     assert kept.told == ["a"]
     kept.quotas.seen(_quota(pods="5", used="3"))
     assert kept.told == ["a", "a"]
-    assert [each.used for each in kept.bounds.of("a").quotas or ()] == [{}]
+    assert [each.used for each in kept.namespace_limits.of("a").quotas or ()] == [{}]
 
 
 def test_what_is_gone() -> None:
@@ -96,7 +100,7 @@ def test_a_list_of_one_namespace_says_nothing_of_others() -> None:
     kept = _Kept()
     kept.quotas.seen(_quota())
     kept.quotas.seen(_quota(namespace="b"))
-    [_, (_, of_b)] = kept.bounds.in_namespaces("b")
+    [_, (_, of_b)] = kept.namespace_limits.in_namespaces("b")
     of_b.only(set(), 9)
     assert (kept.names("a"), kept.names("b")) == (["team"], [])
 
@@ -104,11 +108,11 @@ def test_a_list_of_one_namespace_says_nothing_of_others() -> None:
 def test_storage_classes_are_unknown_until_they_were_listed() -> None:
     kept = _Kept()
     kept.classes.seen(_class("fast"))
-    assert kept.bounds.of("a").storage_classes is None
-    before = kept.bounds.version("a")
+    assert kept.namespace_limits.of("a").storage_classes is None
+    before = kept.namespace_limits.version("a")
     kept.classes.only({("", "fast")}, 9)
-    assert [each.name for each in kept.bounds.of("a").storage_classes or ()] == ["fast"]
-    assert kept.bounds.version("a") > before
+    assert [each.name for each in kept.namespace_limits.of("a").storage_classes or ()] == ["fast"]
+    assert kept.namespace_limits.version("a") > before
     assert set(kept.told) == {""}
 
 
@@ -118,16 +122,16 @@ def test_what_cannot_be_read_bounds_nothing() -> None:
     kept.quotas.seen(_quota(pods="many"))
     assert kept.names() == []
     kept.limit_ranges.seen({"metadata": {"name": "x", "namespace": "a"}, "spec": {"limits": None}})
-    assert kept.bounds.of("a").limit_ranges == ()
+    assert kept.namespace_limits.of("a").limit_ranges == ()
 
 
 def test_a_namespace_that_has_nothing_any_more_is_forgotten_and_others_count_on() -> None:
     kept = _Kept()
     kept.classes.seen(_class("fast"))
-    before = kept.bounds.version("a")
+    before = kept.namespace_limits.version("a")
     kept.quotas.seen(_quota())
-    during = kept.bounds.version("a")
+    during = kept.namespace_limits.version("a")
     kept.quotas.gone(_quota())
-    assert (kept.bounds.version("a"), kept.bounds._versions) == (before, {"": before})
+    assert (kept.namespace_limits.version("a"), kept.namespace_limits._versions) == (before, {"": before})
     kept.quotas.seen(_quota(pods="5"))
-    assert len({before, during, kept.bounds.version("a")}) == 3
+    assert len({before, during, kept.namespace_limits.version("a")}) == 3

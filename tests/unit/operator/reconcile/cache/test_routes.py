@@ -5,14 +5,14 @@ from typing import Any
 from tests.cases.routes import condition, parent_status, route
 
 from kvtier_operator.reconcile.api_server.kinds import BY_NAME, Ref
-from kvtier_operator.reconcile.cache.live_objects import Children, KindSink
-from kvtier_operator.reconcile.cache.routes import Routes, RouteSink
+from kvtier_operator.reconcile.cache.live_objects import KindSink, LiveObjectCache
+from kvtier_operator.reconcile.cache.routes import RouteCache, RouteSink
 
 
 class _Told:
     def __init__(self) -> None:
         self._calls: list[str] = []
-        self.routes = Routes(lambda *call: self._calls.append("/".join(call)))
+        self.routes = RouteCache(lambda *call: self._calls.append("/".join(call)))
 
     def seen(self, document: dict[str, Any], *, ours: bool = True) -> None:
         self.routes.seen(document, ours=ours)
@@ -73,15 +73,15 @@ def test_a_list_drops_what_is_not_in_it_of_its_namespace() -> None:
 
 
 def test_only_routes_with_kvtiers_label_are_children() -> None:
-    children, routes = Children(lambda *_: None), Routes(lambda *_: None)
-    sink = RouteSink(KindSink(children, BY_NAME["HTTPRoute"], None), routes)
+    live_objects, routes = LiveObjectCache(lambda *_: None), RouteCache(lambda *_: None)
+    sink = RouteSink(KindSink(live_objects, BY_NAME["HTTPRoute"], None), routes)
     ref = Ref("HTTPRoute", "team", "qwen")
     label = {"app.kubernetes.io/managed-by": "kvtier"}
     for version, labels in enumerate((label, {}, label), start=1):
         document = route()
         document["metadata"] |= {"uid": "u", "resourceVersion": str(version), "labels": labels}
         sink.seen(document)
-        assert (children.get(ref) is not None) == bool(labels)
+        assert (live_objects.get(ref) is not None) == bool(labels)
     sink.seen(
         route("b/two") | {"metadata": {**route("b/two")["metadata"], "uid": "v", "resourceVersion": "9"}}
     )

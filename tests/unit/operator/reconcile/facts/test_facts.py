@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from kvtier_operator.reconcile.facts.deployment import deployment_facts
-from kvtier_operator.reconcile.facts.pod import pod_trouble, serving
+from kvtier_operator.reconcile.facts.pod import not_ready_pod, serving
 
 
 def _deployment(status: dict[str, Any], generation: int = 2) -> dict[str, Any]:
@@ -111,7 +111,7 @@ _TROUBLES = [
 
 @pytest.mark.parametrize(("status", "reason", "words"), _TROUBLES)
 def test_what_keeps_a_pod(status: dict[str, Any], reason: str, words: str) -> None:
-    trouble = pod_trouble(_pod(status))
+    trouble = not_ready_pod(_pod(status))
     assert trouble
     assert trouble.reason == reason
     assert words in trouble.message
@@ -123,15 +123,15 @@ def test_the_doctor_speaks_first() -> None:
         "initContainerStatuses": [_container("doctor", state=_CRASH)],
         "containerStatuses": [_container(state={"waiting": {"reason": "ErrImagePull", "message": "denied"}})],
     }
-    trouble = pod_trouble(_pod(status))
+    trouble = not_ready_pod(_pod(status))
     assert trouble
     assert trouble.reason == "DoctorFailed"
 
 
 def test_a_ready_pod_is_no_trouble_and_one_that_goes_holds_its_room() -> None:
     ready = {"conditions": [{"type": "Ready", "status": "True"}]}
-    assert pod_trouble(_pod(ready)) is None
-    going = pod_trouble(_pod(ready, deletionTimestamp="now"))
+    assert not_ready_pod(_pod(ready)) is None
+    going = not_ready_pod(_pod(ready, deletionTimestamp="now"))
     assert going
     assert (going.reason, going.leaving) == ("", True)
 

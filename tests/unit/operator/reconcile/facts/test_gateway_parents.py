@@ -5,7 +5,12 @@ from typing import Any
 import pytest
 from tests.cases.routes import condition, parent_status, route
 
-from kvtier_operator.reconcile.facts.gateway_parents import Answer, ParentFacts, pool_parents, route_parents
+from kvtier_operator.reconcile.facts.gateway_parents import (
+    ParentAnswer,
+    ParentFacts,
+    pool_parents,
+    route_parents,
+)
 
 
 def _route(*entries: dict[str, Any], generation: int = 1, section: str = "") -> ParentFacts:
@@ -22,50 +27,50 @@ _OLD = condition(generation=1)
 @pytest.mark.parametrize(
     ("conditions", "generation", "answer", "said"),
     [
-        ([condition(), condition("ResolvedRefs")], 1, Answer.TAKEN, ""),
-        ([condition()], 1, Answer.TAKEN, ""),
-        ([], 1, Answer.WAITING, ""),
-        ([condition("ResolvedRefs")], 1, Answer.WAITING, ""),
-        ([_OLD], 2, Answer.WAITING, ""),
-        ([condition(generation=2), condition("ResolvedRefs")], 2, Answer.WAITING, ""),
-        ([_REFUSED], 2, Answer.WAITING, ""),  # it refused what is no longer wanted
+        ([condition(), condition("ResolvedRefs")], 1, ParentAnswer.TAKEN, ""),
+        ([condition()], 1, ParentAnswer.TAKEN, ""),
+        ([], 1, ParentAnswer.WAITING, ""),
+        ([condition("ResolvedRefs")], 1, ParentAnswer.WAITING, ""),
+        ([_OLD], 2, ParentAnswer.WAITING, ""),
+        ([condition(generation=2), condition("ResolvedRefs")], 2, ParentAnswer.WAITING, ""),
+        ([_REFUSED], 2, ParentAnswer.WAITING, ""),  # it refused what is no longer wanted
         (
             [condition("Accepted", "Unknown", "Pending", "soon")],
             1,
-            Answer.WAITING,
+            ParentAnswer.WAITING,
             "Accepted=Unknown, Pending: soon (example.com/gateway)",
         ),
         (
             [_REFUSED, condition("ResolvedRefs")],
             1,
-            Answer.REFUSED,
+            ParentAnswer.REFUSED,
             "Accepted=False, NotAllowedByListeners: No such listener allows it. (example.com/gateway)",
         ),
         (
             [condition(), condition("ResolvedRefs", "False", "InvalidKind", "no pools here")],
             1,
-            Answer.REFUSED,
+            ParentAnswer.REFUSED,
             "ResolvedRefs=False, InvalidKind: no pools here (example.com/gateway)",
         ),
         # falling back to an older generation, as the specification allows
         (
             [_OLD, condition("PartiallyInvalid", "True", "UnsupportedValue", "Fall Back", 2)],
             2,
-            Answer.REFUSED,
+            ParentAnswer.REFUSED,
             "PartiallyInvalid=True, UnsupportedValue: Fall Back (example.com/gateway)",
         ),
         (
             [condition(), condition("Programmed", "False", "TranslationError", "bad")],
             1,
-            Answer.REFUSED,
+            ParentAnswer.REFUSED,
             "Programmed=False, TranslationError: bad (example.com/gateway)",
         ),
-        ([condition(), condition("Reconciled", "False", "Failed", "bad")], 1, Answer.REFUSED, ""),
-        ([condition(), condition("example.com/Affected", "False", "None", "x")], 1, Answer.TAKEN, ""),
+        ([condition(), condition("Reconciled", "False", "Failed", "bad")], 1, ParentAnswer.REFUSED, ""),
+        ([condition(), condition("example.com/Affected", "False", "None", "x")], 1, ParentAnswer.TAKEN, ""),
     ],
 )
 def test_what_a_gateway_makes_of_a_route(
-    conditions: list[dict[str, Any]], generation: int, answer: Answer, said: str
+    conditions: list[dict[str, Any]], generation: int, answer: ParentAnswer, said: str
 ) -> None:
     found = _route(parent_status(*conditions), generation=generation)
     assert found.answer is answer
@@ -75,25 +80,25 @@ def test_what_a_gateway_makes_of_a_route(
 def test_one_without_a_generation_is_taken_for_current() -> None:
     accepted = condition()
     del accepted["observedGeneration"]
-    assert _route(parent_status(accepted), generation=7).answer is Answer.TAKEN
+    assert _route(parent_status(accepted), generation=7).answer is ParentAnswer.TAKEN
 
 
 def test_nobody_has_said_anything() -> None:
-    assert _route().answer is Answer.NONE
+    assert _route().answer is ParentAnswer.NONE
     others = parent_status(condition(), gateway="infra/other")
-    assert _route(others).answer is Answer.NONE
-    assert _route(parent_status(condition()), section="https").answer is Answer.NONE
+    assert _route(others).answer is ParentAnswer.NONE
+    assert _route(parent_status(condition()), section="https").answer is ParentAnswer.NONE
 
 
 def test_a_parent_is_told_by_its_listener_too() -> None:
     entries = [parent_status(_REFUSED, sectionName="http"), parent_status(condition(), sectionName="https")]
-    assert _route(*entries, section="https").answer is Answer.TAKEN
-    assert _route(*entries, section="http").answer is Answer.REFUSED
+    assert _route(*entries, section="https").answer is ParentAnswer.TAKEN
+    assert _route(*entries, section="http").answer is ParentAnswer.REFUSED
 
 
 def test_of_two_controllers_the_worst_word_counts() -> None:
     entries = [parent_status(_REFUSED), parent_status(condition(), controller="example.com/other")]
-    assert _route(*entries).answer is _route(*reversed(entries)).answer is Answer.REFUSED
+    assert _route(*entries).answer is _route(*reversed(entries)).answer is ParentAnswer.REFUSED
 
 
 def test_what_does_not_take_a_route_at_all_is_told_from_what_lacks_its_backend() -> None:
@@ -106,7 +111,7 @@ def test_long_words_are_cut_short() -> None:
     assert len(found.said) < 1100
 
 
-def _pool(*entries: dict[str, Any]) -> list[tuple[str, Answer]]:
+def _pool(*entries: dict[str, Any]) -> list[tuple[str, ParentAnswer]]:
     metadata = {"namespace": "team", "name": "qwen", "generation": 1}
     found = pool_parents({"metadata": metadata, "status": {"parents": [*entries]}})
     return [(each.listeners.gateway, each.answer) for each in found]
@@ -115,8 +120,8 @@ def _pool(*entries: dict[str, Any]) -> list[tuple[str, Answer]]:
 def test_what_gateways_make_of_a_pool() -> None:
     not_exported = condition("Exported", "False", "NotRequested")
     bad = condition("ResolvedRefs", "False", "InvalidExtensionRef")
-    assert _pool(parent_status(condition(), not_exported)) == [("infra/front", Answer.TAKEN)]
-    assert _pool(parent_status(condition(), bad)) == [("infra/front", Answer.REFUSED)]
+    assert _pool(parent_status(condition(), not_exported)) == [("infra/front", ParentAnswer.TAKEN)]
+    assert _pool(parent_status(condition(), bad)) == [("infra/front", ParentAnswer.REFUSED)]
 
 
 def test_a_pool_that_no_gateway_speaks_of() -> None:

@@ -3,7 +3,7 @@
 import asyncio
 
 from kvtier_operator.reconcile.cache.resources import Key
-from kvtier_operator.reconcile.loop.dispatch import Dispatcher, Result
+from kvtier_operator.reconcile.loop.dispatch import Dispatcher, ReconcileResult
 
 _WORKERS = 4
 
@@ -14,14 +14,14 @@ def test_two_thousand_resources_of_one_namespace_do_not_hold_up_another_one() ->
     async def run() -> None:
         all_done = asyncio.Event()
 
-        async def work(key: Key) -> Result:
+        async def work(key: Key) -> ReconcileResult:
             worked.append(key)
             await asyncio.sleep(0)
             if len(worked) == 100:
                 dispatcher.add(quiet)
             if len(worked) == 2001:
                 all_done.set()
-            return Result.CHANGED
+            return ReconcileResult.CHANGED
 
         async def tell(*_: object) -> None:
             raise AssertionError("a round failed")

@@ -7,11 +7,11 @@ from tests.unit.operator.reconcile.objects import UID, stored
 
 from kvtier_operator.errors import KvtierError
 from kvtier_operator.reconcile.api_server.errors import ForbiddenError, NotFoundError, UnreachableError
-from kvtier_operator.reconcile.apply.desired import Wanted
+from kvtier_operator.reconcile.apply.desired import DesiredObject
 from kvtier_operator.reconcile.apply.writer import Writer
-from kvtier_operator.reconcile.cache.resources import Key, Tiers
+from kvtier_operator.reconcile.cache.resources import Key, ResourceCache, key_of
 from kvtier_operator.reconcile.loop.clock import Clock
-from kvtier_operator.reconcile.loop.failure_reporter import FailedRounds
+from kvtier_operator.reconcile.loop.failure_reporter import FailureReporter
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -29,7 +29,7 @@ class _Writer(Writer):
         self.statuses: list[dict[str, Any]] = []
         self.events: list[dict[str, Any]] = []
 
-    async def apply(self, wanted: Wanted) -> dict[str, Any]:
+    async def apply(self, wanted: DesiredObject) -> dict[str, Any]:
         raise AssertionError(f"{wanted.ref}: nothing is applied")
 
     async def status(self, namespace: str, name: str, uid: str, status: dict[str, Any]) -> dict[str, Any]:
@@ -45,17 +45,17 @@ class _Writer(Writer):
         self.events.append(event)
 
 
-def _told(refuses: KvtierError | None = None) -> tuple[FailedRounds, _Writer, Tiers, Key]:
-    tiers, writer = Tiers(), _Writer(refuses)
-    key = tiers.seen(stored() | {"status": {"observedGeneration": 1, "conditions": [ACCEPTED]}})
-    assert key
-    return FailedRounds(writer, tiers, Clock()), writer, tiers, key
+def _told(refuses: KvtierError | None = None) -> tuple[FailureReporter, _Writer, ResourceCache, Key]:
+    resources, writer = ResourceCache(lambda _: None), _Writer(refuses)
+    resources.seen(stored() | {"status": {"observedGeneration": 1, "conditions": [ACCEPTED]}})
+    key = key_of(stored())
+    return FailureReporter(writer, resources, Clock()), writer, resources, key
 
 
 async def test_the_status_says_it_once_and_keeps_the_rest() -> None:
-    rounds, writer, _, key = _told()
+    reporter, writer, _, key = _told()
     for failures in (1, 2, 3):
-        await rounds.tell(key, WHY, failures)
+        await reporter.report(key, WHY, failures)
     [status] = writer.statuses
     assert status["observedGeneration"] == 1
     accepted, ready = status["conditions"]
@@ -68,44 +68,44 @@ async def test_the_status_says_it_once_and_keeps_the_rest() -> None:
 
 
 async def test_an_event_says_it_where_the_status_is_not_taken() -> None:
-    rounds, writer, _, key = _told(ForbiddenError("no status"))
+    reporter, writer, _, key = _told(ForbiddenError("no status"))
     for failures in (1, 2, 3):
-        await rounds.tell(key, WHY, failures)
+        await reporter.report(key, WHY, failures)
     assert not writer.statuses
     assert len(writer.events) == 1
 
 
 async def test_another_cause_is_told_too() -> None:
-    rounds, writer, _, key = _told()
-    await rounds.tell(key, WHY, 1)
-    await rounds.tell(key, ValueError("what"), 2)
+    reporter, writer, _, key = _told()
+    await reporter.report(key, WHY, 1)
+    await reporter.report(key, ValueError("what"), 2)
     assert "a bug in kvtier, ValueError: what" in writer.statuses[-1]["conditions"][-1]["message"]
     assert len(writer.events) == 2
 
 
 @pytest.mark.parametrize(("failures", "told"), [(1, 0), (5, 0), (6, 1)])
 async def test_what_passes_is_told_when_it_does_not(failures: int, told: int) -> None:
-    rounds, writer, _, key = _told()
-    await rounds.tell(key, UnreachableError("no answer"), failures)
+    reporter, writer, _, key = _told()
+    await reporter.report(key, UnreachableError("no answer"), failures)
     assert len(writer.statuses) == told
 
 
 async def test_what_passes_is_told_once_however_it_words_itself() -> None:
-    rounds, writer, _, key = _told()
+    reporter, writer, _, key = _told()
     for port in range(7):
-        await rounds.tell(key, UnreachableError(f"from port {port}"), port + 6)
+        await reporter.report(key, UnreachableError(f"from port {port}"), port + 6)
     assert (len(writer.statuses), len(writer.events)) == (1, 1)
 
 
 async def test_a_resource_that_went_does_not_come_back_by_the_answer() -> None:
-    rounds, writer, tiers, key = _told()
-    writer.meanwhile = lambda: tiers.gone(key, UID)
-    await rounds.tell(key, WHY, 1)
-    assert tiers.get(key) is None
+    reporter, writer, resources, key = _told()
+    writer.meanwhile = lambda: resources.gone(key, UID)
+    await reporter.report(key, WHY, 1)
+    assert resources.get(key) is None
 
 
 async def test_a_resource_that_is_gone_is_let_go() -> None:
-    rounds, _, tiers, key = _told(NotFoundError("gone"))
-    await rounds.tell(key, WHY, 1)
-    assert tiers.get(key) is None
-    await rounds.tell(key, WHY, 2)
+    reporter, _, resources, key = _told(NotFoundError("gone"))
+    await reporter.report(key, WHY, 1)
+    assert resources.get(key) is None
+    await reporter.report(key, WHY, 2)

@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kvtier_operator.reconcile.loop.work_queue import KeyedQueue, backoff_s
+from kvtier_operator.reconcile.loop.work_queue import WorkQueue, backoff_s
 
 
 def test_a_key_is_taken_when_it_is_due_and_not_before() -> None:
-    queue: KeyedQueue[str] = KeyedQueue()
+    queue: WorkQueue[str] = WorkQueue()
     queue.add("a", due=5)
     assert queue.take(now=4.9) is None
     assert queue.next_due() == 5
@@ -19,7 +19,7 @@ def test_a_key_is_taken_when_it_is_due_and_not_before() -> None:
 
 
 def test_a_key_is_in_the_queue_once_with_its_earliest_time() -> None:
-    queue: KeyedQueue[str] = KeyedQueue()
+    queue: WorkQueue[str] = WorkQueue()
     for due in (5, 3, 9):
         queue.add("a", due)
     assert len(queue) == 1
@@ -29,14 +29,14 @@ def test_a_key_is_in_the_queue_once_with_its_earliest_time() -> None:
 
 
 def test_what_is_due_for_longest_comes_first() -> None:
-    queue: KeyedQueue[str] = KeyedQueue()
+    queue: WorkQueue[str] = WorkQueue()
     for key, due in (("a", 3), ("b", 1), ("c", 2)):
         queue.add(key, due)
     assert [queue.take(now=9) for _ in range(3)] == ["b", "c", "a"]
 
 
 def test_groups_take_turns_however_many_keys_one_has() -> None:
-    queue: KeyedQueue[str] = KeyedQueue(lambda key: key[0])
+    queue: WorkQueue[str] = WorkQueue(lambda key: key[0])
     for number in range(200):
         queue.add(f"a{number:03}", number / 1000)
     assert queue.take(now=1) == "a000"
@@ -52,7 +52,7 @@ def test_groups_take_turns_however_many_keys_one_has() -> None:
 
 
 def test_a_key_that_is_due_is_in_the_queue_once() -> None:
-    queue: KeyedQueue[str] = KeyedQueue()
+    queue: WorkQueue[str] = WorkQueue()
     queue.add("a", 1)
     queue.add("b", 2)
     assert queue.take(now=3) == "a"
@@ -64,7 +64,7 @@ def test_a_key_that_is_due_is_in_the_queue_once() -> None:
 
 
 def test_a_key_is_never_worked_on_twice_at_a_time() -> None:
-    queue: KeyedQueue[str] = KeyedQueue()
+    queue: WorkQueue[str] = WorkQueue()
     queue.add("a", 0)
     assert queue.take(0) == "a"
     queue.add("a", 1)
@@ -74,7 +74,7 @@ def test_a_key_is_never_worked_on_twice_at_a_time() -> None:
 
 
 def test_failures_in_a_row_wait_longer_and_a_success_forgets_them() -> None:
-    queue: KeyedQueue[str] = KeyedQueue()
+    queue: WorkQueue[str] = WorkQueue()
     delays = []
     for _ in range(4):
         queue.add("a", 0)
@@ -89,7 +89,7 @@ def test_failures_in_a_row_wait_longer_and_a_success_forgets_them() -> None:
 
 
 def test_a_server_that_asks_for_time_gets_it() -> None:
-    queue: KeyedQueue[str] = KeyedQueue()
+    queue: WorkQueue[str] = WorkQueue()
     queue.add("a", 0)
     queue.take(0)
     assert queue.failed("a", now=10, least_s=7) == 7
@@ -97,7 +97,7 @@ def test_a_server_that_asks_for_time_gets_it() -> None:
 
 
 def test_news_of_a_failed_key_need_not_wait() -> None:
-    queue: KeyedQueue[str] = KeyedQueue()
+    queue: WorkQueue[str] = WorkQueue()
     queue.add("a", 0)
     queue.take(0)
     queue.add("a", 0.01)
@@ -118,7 +118,7 @@ def test_backoff_is_bounded(failures: int) -> None:
     st.sampled_from(["one group", "groups"]),
 )
 def test_no_key_is_ever_lost(steps: list[tuple[str, str]], groups: str) -> None:
-    queue: KeyedQueue[str] = KeyedQueue((lambda key: key < "b") if groups == "groups" else lambda _: None)
+    queue: WorkQueue[str] = WorkQueue((lambda key: key < "b") if groups == "groups" else lambda _: None)
     wanted: set[str] = set()
     working: set[str] = set()
     for now, (key, step) in enumerate(steps):
@@ -145,7 +145,7 @@ def test_no_key_is_ever_lost(steps: list[tuple[str, str]], groups: str) -> None:
 
 
 def test_a_key_that_moves_forward_again_and_again_leaves_no_heap_of_entries() -> None:
-    queue: KeyedQueue[str] = KeyedQueue()
+    queue: WorkQueue[str] = WorkQueue()
     for now in range(2000):
         queue.add("a", due=now + 10_000)
         queue.add("a", due=now)

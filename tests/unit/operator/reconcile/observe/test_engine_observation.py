@@ -7,7 +7,12 @@ from tests.cases.kvcachetier import document
 from kvtier_common.metrics_text import read_families
 from kvtier_operator.planning.observed import EngineFindings, EngineTokens
 from kvtier_operator.reconcile.observe.engine_metrics import READ, read_tiers
-from kvtier_operator.reconcile.observe.engine_observation import Sighting, from_status, hash_engine, merged
+from kvtier_operator.reconcile.observe.engine_observation import (
+    EngineObservation,
+    hash_engine,
+    merge_observations,
+    observation_from_status,
+)
 
 DEVICE = (
     'vllm:cache_config_info{{block_size="16",engine="{0}",'
@@ -90,33 +95,39 @@ def test_what_is_no_metric_of_a_tier_is_refused(text: str) -> None:
 
 
 def test_engines_of_one_spec_differ_a_little_and_that_changes_nothing() -> None:
-    first = merged(None, Sighting("a", EngineTokens(gpu=1000)))
-    assert merged(first, Sighting("a", EngineTokens(gpu=1050))) == first
-    assert merged(first, Sighting("a", EngineTokens(gpu=None))) == first
-    assert merged(first, Sighting("a", EngineTokens(gpu=1051))).tokens.gpu == 1051
-    block = merged(first, Sighting("a", EngineTokens(gpu=1000, block=784)))
-    assert (block.tokens.block, merged(block, first)) == (784, block)
-    assert merged(block, Sighting("a", EngineTokens(block=800))).tokens.block == 800
-    both = merged(first, Sighting("a", EngineTokens(gpu=990, cpu=5000, disk=9000)))
+    first = merge_observations(None, EngineObservation("a", EngineTokens(gpu=1000)))
+    assert merge_observations(first, EngineObservation("a", EngineTokens(gpu=1050))) == first
+    assert merge_observations(first, EngineObservation("a", EngineTokens(gpu=None))) == first
+    assert merge_observations(first, EngineObservation("a", EngineTokens(gpu=1051))).tokens.gpu == 1051
+    block = merge_observations(first, EngineObservation("a", EngineTokens(gpu=1000, block=784)))
+    assert (block.tokens.block, merge_observations(block, first)) == (784, block)
+    assert merge_observations(block, EngineObservation("a", EngineTokens(block=800))).tokens.block == 800
+    both = merge_observations(first, EngineObservation("a", EngineTokens(gpu=990, cpu=5000, disk=9000)))
     assert both.tokens == EngineTokens(gpu=1000, cpu=5000, disk=9000)
-    assert merged(both, Sighting("a", EngineTokens(disk=9400))) == both
-    assert merged(both, Sighting("a", EngineTokens(disk=4500))).tokens.disk == 4500
+    assert merge_observations(both, EngineObservation("a", EngineTokens(disk=9400))) == both
+    assert merge_observations(both, EngineObservation("a", EngineTokens(disk=4500))).tokens.disk == 4500
     assert (first.complete, both.complete) == (False, True)
 
 
 def test_whether_a_disk_pays_is_asked_again_and_sizes_are_not() -> None:
     sizes = EngineTokens(gpu=1000, cpu=5000, disk=9000)
-    first = Sighting("a", sizes, EngineFindings(pinned_bytes=1000, disk_pays=True))
+    first = EngineObservation("a", sizes, EngineFindings(pinned_bytes=1000, disk_pays=True))
     assert (first.complete, first.may_change) == (True, True)
-    again = merged(first, Sighting("a", sizes, EngineFindings(pinned_bytes=980, disk_pays=False)))
-    assert again == Sighting("a", sizes, EngineFindings(pinned_bytes=1000, disk_pays=False))
-    assert merged(again, Sighting("a", sizes)) == again, "an engine that has just started does not say yet"
-    assert not Sighting("a", sizes, EngineFindings(pinned_bytes=1000)).may_change
+    again = merge_observations(
+        first, EngineObservation("a", sizes, EngineFindings(pinned_bytes=980, disk_pays=False))
+    )
+    assert again == EngineObservation("a", sizes, EngineFindings(pinned_bytes=1000, disk_pays=False))
+    assert merge_observations(again, EngineObservation("a", sizes)) == again, (
+        "an engine that has just started does not say yet"
+    )
+    assert not EngineObservation("a", sizes, EngineFindings(pinned_bytes=1000)).may_change
 
 
 def test_engines_of_another_spec_are_another_matter() -> None:
-    first = Sighting("a", EngineTokens(gpu=1000, cpu=5000))
-    assert merged(first, Sighting("b", EngineTokens(gpu=1001))) == Sighting("b", EngineTokens(gpu=1001))
+    first = EngineObservation("a", EngineTokens(gpu=1000, cpu=5000))
+    assert merge_observations(first, EngineObservation("b", EngineTokens(gpu=1001))) == EngineObservation(
+        "b", EngineTokens(gpu=1001)
+    )
 
 
 @pytest.mark.parametrize(
@@ -135,13 +146,15 @@ def test_only_what_engines_are_made_of_counts(changes: dict[str, object], same: 
 
 
 def test_what_another_operator_saw_is_taken_over() -> None:
-    tiers = {
-        "gpu": {"tokens": 7, "source": "Planned", "blockTokens": 32},
+    resources = {
+        "gpu": {"tokens": 7, "source": "CachedPlan", "blockTokens": 32},
         "cpu": {"tokens": 9, "source": "Observed", "pinnedBytes": 900},
         "disk": {"tokens": 11, "source": "Observed", "pays": False},
     }
-    status = {"observedGeneration": 3, "tiers": tiers}
+    status = {"observedGeneration": 3, "tiers": resources}
     findings = EngineFindings(pinned_bytes=900, disk_pays=False)
-    assert from_status(status, 3, "a") == Sighting("a", EngineTokens(cpu=9, disk=11, block=32), findings)
-    assert from_status(status, 4, "a") is None, "of an older spec"
-    assert from_status({"observedGeneration": 3}, 3, "a") is None
+    assert observation_from_status(status, 3, "a") == EngineObservation(
+        "a", EngineTokens(cpu=9, disk=11, block=32), findings
+    )
+    assert observation_from_status(status, 4, "a") is None, "of an older spec"
+    assert observation_from_status({"observedGeneration": 3}, 3, "a") is None

@@ -9,7 +9,7 @@ from aiohttp import web
 
 from kvtier_operator.errors import KvtierError
 from kvtier_operator.reconcile.api_server.errors import TooLargeError, UnreachableError
-from kvtier_operator.reconcile.observe.hub import HiddenError, Hub
+from kvtier_operator.reconcile.observe.hub import HiddenError, HubClient
 
 CONFIG = {"num_hidden_layers": 4}
 PARAMS = {"dim": 64, "n_layers": 4, "n_heads": 4}
@@ -18,7 +18,10 @@ Files = Mapping[str, object]
 
 
 def asked(
-    files: Files, monkeypatch: pytest.MonkeyPatch, ask: Callable[[Hub], Awaitable[object]], status: int = 404
+    files: Files,
+    monkeypatch: pytest.MonkeyPatch,
+    ask: Callable[[HubClient], Awaitable[object]],
+    status: int = 404,
 ) -> tuple[object, list[str]]:
     """What the hub's client says, and the paths that it asked for."""
     paths: list[str] = []
@@ -40,7 +43,7 @@ def asked(
         [(host, port, *_)] = runner.addresses
         monkeypatch.setenv("HF_ENDPOINT", f"http://{host}:{port}/")
         try:
-            return await ask(Hub())
+            return await ask(HubClient())
         except KvtierError as error:
             return error
         finally:
@@ -93,7 +96,7 @@ def test_what_it_does_not_show(status: int, kind: type[KvtierError], monkeypatch
 def test_no_answer(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HF_ENDPOINT", "http://127.0.0.1:9")
     with pytest.raises(UnreachableError, match=r"no answer to http://127\.0\.0\.1:9/team/model"):
-        asyncio.run(Hub().config("team/model", None))
+        asyncio.run(HubClient().config("team/model", None))
 
 
 def test_an_answer_without_an_end_is_not_read_to_it(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -102,7 +105,7 @@ def test_an_answer_without_an_end_is_not_read_to_it(monkeypatch: pytest.MonkeyPa
 
 
 def test_a_hub_that_is_slow_holds_up_nobody_else(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def three(hub: Hub) -> list[object]:
+    async def three(hub: HubClient) -> list[object]:
         calls = (hub.config("team/model", None) for _ in range(3))
         return [*await asyncio.gather(*calls, return_exceptions=True)]
 

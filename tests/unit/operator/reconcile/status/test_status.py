@@ -12,11 +12,11 @@ from kvtier_operator.planning.namespace.namespace import Namespace
 from kvtier_operator.planning.objects.names import Component
 from kvtier_operator.reconcile.api_server.kinds import BY_NAME
 from kvtier_operator.reconcile.apply.events import transitions
-from kvtier_operator.reconcile.apply.failure import Failure
-from kvtier_operator.reconcile.facts.pod import PodTrouble
+from kvtier_operator.reconcile.apply.failure import ApplyFailure
+from kvtier_operator.reconcile.facts.pod import NotReadyPod
 from kvtier_operator.reconcile.status.build import StatusInput, build_status
-from kvtier_operator.reconcile.status.unserved_kinds import Unserved, unserved
-from kvtier_operator.reconcile.status.verdict import fails
+from kvtier_operator.reconcile.status.condition import false_condition
+from kvtier_operator.reconcile.status.unserved_kinds import UnservedKinds, unserved_kinds
 
 
 def test_all_is_well() -> None:
@@ -61,13 +61,13 @@ _GIB = 1 << 30
 )
 def test_what_engines_really_got_of_their_tiers(cpu: dict[str, Any], disk: dict[str, Any], said: str) -> None:
     observed = {"bytes": 100 * _GIB, "tokens": 409_600, "source": "Observed"}
-    known = replace(FULL.planned, tiers={"cpu": observed | cpu, "disk": observed | disk})
-    found = conditions(replace(FULL, planned=known))
+    known = replace(FULL.plan, tiers={"cpu": observed | cpu, "disk": observed | disk})
+    found = conditions(replace(FULL, plan=known))
     assert found["EnginesReady"]["message"] == f"2 of 2 engine pods ready{said}"
 
 
-_WAITS = PodTrouble("new", "", "Unschedulable", "1 Insufficient nvidia.com/gpu", rank=3)
-_DRAINS = PodTrouble("old", "node", "", "", rank=9, leaving=True)
+_WAITS = NotReadyPod("new", "", "Unschedulable", "1 Insufficient nvidia.com/gpu", rank=3)
+_DRAINS = NotReadyPod("old", "node", "", "", rank=9, leaving=True)
 _ENGINES = [
     ({"engine": None}, "NotCreated", ""),
     ({"engine": replace(READY, ready=1)}, "Progressing", "1 of 2 engine pods ready; one has"),
@@ -85,7 +85,7 @@ _ENGINES = [
         "webhook says no; the namespace's LimitRanges",
     ),
     ({"engine": replace(READY, ready=0, lacks_model=True)}, "ImageVolumesOff", "feature gate ImageVolume"),
-    ({"failures": (Failure(Component.ENGINE, "Forbidden", "because"),)}, "Forbidden", "because"),
+    ({"failures": (ApplyFailure(Component.ENGINE, "Forbidden", "because"),)}, "Forbidden", "because"),
     (
         {"engine": replace(READY, ready=1), "engine_troubles": (_WAITS,)},
         "Unschedulable",
@@ -109,9 +109,9 @@ def test_engines_are_not_ready(change: dict[str, Any], reason: str, words: str) 
 
 def test_the_most_telling_pod_is_named_with_how_many_are_alike_and_what_to_do() -> None:
     troubles = [
-        PodTrouble("pod-a", "node-1", "ImagePullBackOff", "no such image", 1),
-        PodTrouble("pod-b", "", "ImagePullBackOff", "no such image", 1),
-        PodTrouble("pod-c", "", "", "", 9),
+        NotReadyPod("pod-a", "node-1", "ImagePullBackOff", "no such image", 1),
+        NotReadyPod("pod-b", "", "ImagePullBackOff", "no such image", 1),
+        NotReadyPod("pod-c", "", "", "", 9),
     ]
     found = conditions(replace(FULL, engine=replace(READY, ready=0), engine_troubles=troubles))
     said = found["EnginesReady"]["message"]
@@ -130,11 +130,11 @@ def test_the_most_telling_pod_is_named_with_how_many_are_alike_and_what_to_do() 
 def test_what_the_namespace_refuses_is_said_and_holds_nothing_up(bound: Namespace, reason: str) -> None:
     known, wanted = planned({"spec.replicas": 2}, bound)
     assert wanted
-    found = conditions(replace(FULL, planned=known))
+    found = conditions(replace(FULL, plan=known))
     assert (found["BudgetFits"]["status"], found["BudgetFits"]["reason"]) == ("False", reason)
     assert found["Accepted"]["status"] == found["Ready"]["status"] == "True"
     for part in ("engine", "picker"):
-        waiting = replace(FULL, planned=known, **{part: replace(READY, ready=0)})  # type: ignore[arg-type]
+        waiting = replace(FULL, plan=known, **{part: replace(READY, ready=0)})  # type: ignore[arg-type]
         first, _, others = found["BudgetFits"]["message"].partition("; ")
         said = conditions(waiting)["Ready"]["message"]
         assert f"; BudgetFits: {first}" in said
@@ -144,10 +144,10 @@ def test_what_the_namespace_refuses_is_said_and_holds_nothing_up(bound: Namespac
 
 
 def test_a_storage_class_is_not_missing_where_engines_have_their_volumes() -> None:
-    missing = fails("BudgetFits", "StorageClassMissing", "the cluster has no storage class manual")
-    known = replace(FULL.planned, budget_fits=missing)
-    assert conditions(replace(FULL, planned=known))["BudgetFits"]["status"] == "True"
-    waiting = replace(FULL, planned=known, engine=replace(READY, ready=1))
+    missing = false_condition("BudgetFits", "StorageClassMissing", "the cluster has no storage class manual")
+    known = replace(FULL.plan, budget_fits=missing)
+    assert conditions(replace(FULL, plan=known))["BudgetFits"]["status"] == "True"
+    waiting = replace(FULL, plan=known, engine=replace(READY, ready=1))
     assert conditions(waiting)["BudgetFits"]["reason"] == "StorageClassMissing"
 
 
@@ -160,7 +160,7 @@ def test_a_storage_class_is_not_missing_where_engines_have_their_volumes() -> No
 )
 def test_a_remark_on_the_namespace_is_no_refusal(bound: Namespace) -> None:
     known, _ = planned({"spec.replicas": 2, "spec.router.replicas": 1}, bound)
-    assert conditions(replace(FULL, planned=known))["BudgetFits"]["reason"] == "Fits"
+    assert conditions(replace(FULL, plan=known))["BudgetFits"]["reason"] == "Fits"
 
 
 def test_why_no_node_takes_the_engines_stands_beside_their_not_being_ready() -> None:
@@ -172,17 +172,21 @@ def test_why_no_node_takes_the_engines_stands_beside_their_not_being_ready() -> 
 _ROUTERS = [
     ({"picker": None}, "NotCreated", ""),
     ({"picker": replace(READY, ready=0)}, "Progressing", "0 of 2 picker pods ready"),
-    ({"kinds": Unserved(missing_crds=("a.x", "b.x"))}, "CRDsMissing", "a.x, b.x: install them"),
+    ({"kinds": UnservedKinds(missing_crds=("a.x", "b.x"))}, "CRDsMissing", "a.x, b.x: install them"),
     (
         {
-            "kinds": Unserved(missing_crds=("a.x",)),
+            "kinds": UnservedKinds(missing_crds=("a.x",)),
             "picker": replace(READY, failed_reason="FailedCreate", failed_message="webhook says no", ready=0),
         },
         "CRDsMissing",
         "; picker pods: a pod cannot be made: webhook says no",
     ),
-    ({"failures": (Failure(Component.PICKER, "NameTaken", "Service x"),)}, "NameTaken", "Service x"),
-    ({"kinds": Unserved(failures=(Failure(Component.ROUTER, "Forbidden", "no"),))}, "Forbidden", "no"),
+    ({"failures": (ApplyFailure(Component.PICKER, "NameTaken", "Service x"),)}, "NameTaken", "Service x"),
+    (
+        {"kinds": UnservedKinds(failures=(ApplyFailure(Component.ROUTER, "Forbidden", "no"),))},
+        "Forbidden",
+        "no",
+    ),
 ]
 
 
@@ -191,7 +195,7 @@ def test_of_several_pickers_the_leader_is_ready_and_no_other() -> None:
     found = conditions(replace(FULL, picker=led))["RouterReady"]
     assert (found["status"], found["reason"]) == ("True", "AllReady")
     assert found["message"] == "1 of 2 picker pods ready, which leads; the others stand by"
-    kept = PodTrouble("p-2", "", "ImagePullBackOff", "not there", 1)
+    kept = NotReadyPod("p-2", "", "ImagePullBackOff", "not there", 1)
     found = conditions(replace(FULL, picker=led, picker_troubles=(kept,)))["RouterReady"]
     assert found["status"] == "True"
     assert "1 of 2 picker pods ready; pod p-2: ImagePullBackOff: not there" in found["message"]
@@ -228,9 +232,9 @@ _TAKEN = "ConfigMap x-picker is there already and not this resource's"
 @pytest.mark.parametrize(
     "change",
     [
-        {"failures": (Failure(Component.PICKER, "NameTaken", _TAKEN),)},
-        {"failures": (Failure(Component.ENGINE, "NameTaken", _TAKEN),)},
-        {"kinds": Unserved(failures=(Failure(Component.ROUTER, "NameTaken", _TAKEN),))},
+        {"failures": (ApplyFailure(Component.PICKER, "NameTaken", _TAKEN),)},
+        {"failures": (ApplyFailure(Component.ENGINE, "NameTaken", _TAKEN),)},
+        {"kinds": UnservedKinds(failures=(ApplyFailure(Component.ROUTER, "NameTaken", _TAKEN),))},
     ],
     ids=["picker", "engine", "kind"],
 )
@@ -244,7 +248,7 @@ def test_what_keeps_all_from_being_made_is_the_reason_of_each(change: dict[str, 
 
 def test_what_is_deleted_beside_a_rejected_spec_is_not_on_its_way() -> None:
     rejected = planned({"spec.engine.tensorParallelSize": 3})[0]
-    found = conditions(replace(FULL, planned=rejected, engine=None, picker=None))
+    found = conditions(replace(FULL, plan=rejected, engine=None, picker=None))
     for name, whose in (("EnginesReady", "engines'"), ("RouterReady", "picker's")):
         said = found[name]
         assert (said["status"], said["reason"]) == ("False", "NotCreated")
@@ -255,7 +259,7 @@ def test_what_is_deleted_beside_a_rejected_spec_is_not_on_its_way() -> None:
 
 
 def test_monitoring_without_its_crds_is_told_and_no_failure() -> None:
-    kinds = unserved([BY_NAME["ServiceMonitor"], BY_NAME["HTTPRoute"]], lambda _: "not installed")
+    kinds = unserved_kinds([BY_NAME["ServiceMonitor"], BY_NAME["HTTPRoute"]], lambda _: "not installed")
     assert kinds.missing_crds == ("httproutes.gateway.networking.k8s.io",)
     assert kinds.left_out == ("servicemonitors.monitoring.coreos.com",)
     found = conditions(replace(FULL, kinds=replace(kinds, missing_crds=())))
@@ -266,7 +270,7 @@ def test_monitoring_without_its_crds_is_told_and_no_failure() -> None:
 def test_a_rejected_spec_keeps_the_figures_of_what_runs() -> None:
     before = build_status(FULL, {})
     rejected = planned({"spec.engine.tensorParallelSize": 3})[0]
-    after = build_status(replace(FULL, generation=4, planned=rejected), before)
+    after = build_status(replace(FULL, generation=4, plan=rejected), before)
     assert {name: after[name] for name in ("tiers", "router", "selector")} == {
         name: before[name] for name in ("tiers", "router", "selector")
     }
@@ -279,7 +283,7 @@ def test_a_rejected_spec_keeps_the_figures_of_what_runs() -> None:
 
 def test_a_default_of_before_that_is_stored_is_kept_and_the_remedy_told() -> None:
     before = planned({"spec.tiers.cpu.memlock": {"policy": "Off"}})[0]
-    found = conditions(replace(FULL, planned=before))["Accepted"]
+    found = conditions(replace(FULL, plan=before))["Accepted"]
     assert (found["status"], found["reason"]) == ("True", "AcceptedWithWarnings")
     assert "spec.tiers.cpu.memlock.policy: Off: the tier is not page-locked" in found["message"]
     assert "set Prefer, which needs no rights. Off was the default once" in found["message"]
@@ -289,7 +293,7 @@ def test_a_default_of_before_that_is_stored_is_kept_and_the_remedy_told() -> Non
 def test_a_spec_that_is_no_spec() -> None:
     invalid, objects = planned({"spec.model.name": 7})
     assert not objects
-    found = conditions(replace(FULL, planned=invalid))
+    found = conditions(replace(FULL, plan=invalid))
     assert found["Accepted"]["reason"] == "Invalid"
     assert "spec.model.name" in found["Accepted"]["message"]
     assert {found[name]["status"] for name in ("BudgetFits", "NodesFit")} == {"Unknown"}
@@ -321,6 +325,6 @@ def test_coming_up_is_no_event_and_being_ready_is_one() -> None:
 
 
 def test_what_was_wrong_and_is_right_again_is_an_event() -> None:
-    missing = replace(FULL, kinds=Unserved(missing_crds=("a.x",)))
+    missing = replace(FULL, kinds=UnservedKinds(missing_crds=("a.x",)))
     assert _told(FULL, missing) == [("RouterReady", "False")]
     assert _told(missing, FULL) == [("RouterReady", "True"), ("Ready", "True")]

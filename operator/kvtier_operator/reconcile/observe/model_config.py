@@ -7,7 +7,7 @@ from typing import Any
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class FoundModelConfig:
     """What is known of the model of one generation of a resource.
 
     Attributes:

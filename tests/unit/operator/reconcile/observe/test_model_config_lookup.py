@@ -11,10 +11,10 @@ import pytest
 
 from kvtier_operator.errors import KvtierError
 from kvtier_operator.reconcile.api_server.errors import TooLargeError, UnreachableError
-from kvtier_operator.reconcile.cache.resources import Key, Memory, Tier
-from kvtier_operator.reconcile.facts.found_config import Found
-from kvtier_operator.reconcile.observe.hub import HiddenError, Hub
-from kvtier_operator.reconcile.observe.model_configs import ModelConfigs
+from kvtier_operator.reconcile.cache.resources import CachedResource, Key, ReconcileState
+from kvtier_operator.reconcile.observe.hub import HiddenError, HubClient
+from kvtier_operator.reconcile.observe.model_config import FoundModelConfig
+from kvtier_operator.reconcile.observe.model_config_lookup import ModelConfigLookup
 
 if TYPE_CHECKING:
     from kvtier_operator.reconcile.api_server.client import Api
@@ -53,31 +53,33 @@ class Asked:
         return cast("dict[str, Any]", self.said), "the hub"
 
 
-def tier(generation: int = 1, refusal: str = "", **model: object) -> Tier:
+def resource(generation: int = 1, refusal: str = "", **model: object) -> CachedResource:
     spec = orjson.dumps({"spec": {"model": model}})
-    return Tier("uid", generation, 1, False, spec, b"{}", "Unknown", Memory(), refusal)  # noqa: FBT003
+    return CachedResource("uid", generation, 1, False, spec, b"{}", "Unknown", ReconcileState(), refusal)  # noqa: FBT003
 
 
-def found(server: Server, one: Tier, known: Found | None = None, hub: Asked | None = None) -> Found:
-    models = ModelConfigs(cast("Api", server), cast("Hub", hub) if hub else None)
-    one.memory.model = known
+def found(
+    server: Server, one: CachedResource, known: FoundModelConfig | None = None, hub: Asked | None = None
+) -> FoundModelConfig:
+    models = ModelConfigLookup(cast("Api", server), cast("HubClient", hub) if hub else None)
+    one.state.model = known
     return asyncio.run(models.of(KEY, one))
 
 
 def test_nothing_is_asked_for_what_is_known() -> None:
     server, hub = Server(), Asked(LLAMA)
     for one in (
-        tier(name="Qwen/Qwen3-32B"),
-        tier(name="x/y", geometry={"kvBytesPerToken": 1}),
-        tier(refusal="too long"),
+        resource(name="Qwen/Qwen3-32B"),
+        resource(name="x/y", geometry={"kvBytesPerToken": 1}),
+        resource(refusal="too long"),
     ):
-        assert found(server, one, hub=hub) == Found(1)
+        assert found(server, one, hub=hub) == FoundModelConfig(1)
     assert (server.asked, hub.asked) == ([], [])
 
 
 def test_a_config_map_is_read_once_a_generation() -> None:
     server = Server({"config.json": json.dumps(LLAMA)})
-    one = tier(name="x/y", configRef={"name": "my-model"})
+    one = resource(name="x/y", configRef={"name": "my-model"})
     first = found(server, one)
     assert first.parsed == LLAMA
     assert first.source == "ConfigMap team/my-model, config.json"
@@ -85,13 +87,13 @@ def test_a_config_map_is_read_once_a_generation() -> None:
         ("/api/v1/namespaces/team/configmaps", {"fieldSelector": "metadata.name=my-model", "limit": "1"})
     ]
     assert found(server, one, first) is first
-    assert found(server, tier(2, name="x/y", configRef={"name": "my-model"}), first).generation == 2
+    assert found(server, resource(2, name="x/y", configRef={"name": "my-model"}), first).generation == 2
     assert len(server.asked) == 2
 
 
 def test_one_goes_before_the_catalogue() -> None:
     server = Server({"config.json": json.dumps(LLAMA)})
-    assert found(server, tier(name="Qwen/Qwen3-32B", configRef={"name": "a"})).parsed == LLAMA
+    assert found(server, resource(name="Qwen/Qwen3-32B", configRef={"name": "a"})).parsed == LLAMA
 
 
 @pytest.mark.parametrize(
@@ -104,7 +106,7 @@ def test_one_goes_before_the_catalogue() -> None:
     ],
 )
 def test_one_that_says_nothing_is_looked_for_again(server: Server, words: str, again: bool) -> None:
-    one = tier(name="x/y", configRef={"name": "my-model"})
+    one = resource(name="x/y", configRef={"name": "my-model"})
     said = found(server, one)
     assert words in said.missing
     assert (said.config, said.look_again) == ("", again)
@@ -113,8 +115,8 @@ def test_one_that_says_nothing_is_looked_for_again(server: Server, words: str, a
 
 
 def test_the_hub_is_asked_only_where_the_operator_is_told_to() -> None:
-    one = tier(name="x/y", revision="v1")
-    assert found(Server(), one) == Found(1)
+    one = resource(name="x/y", revision="v1")
+    assert found(Server(), one) == FoundModelConfig(1)
     hub = Asked(LLAMA)
     said = found(Server(), one, hub=hub)
     assert (said.parsed, said.source, hub.asked) == (LLAMA, "the hub", ["x/y@v1"])
@@ -125,5 +127,5 @@ def test_the_hub_is_asked_only_where_the_operator_is_told_to() -> None:
     ("error", "again"), [(UnreachableError("no answer"), True), (HiddenError("hidden"), False)]
 )
 def test_a_hub_that_says_nothing(error: KvtierError, again: bool) -> None:
-    said = found(Server(), tier(name="x/y"), hub=Asked(error))
+    said = found(Server(), resource(name="x/y"), hub=Asked(error))
     assert (said.missing, said.look_again) == (str(error), again)

@@ -12,16 +12,16 @@ from kvtier_operator.planning.model_shape.config.model_files import config_of_ma
 from kvtier_operator.planning.model_shape.from_catalogue import shape_from_catalogue
 from kvtier_operator.reconcile.api_server.client import Api
 from kvtier_operator.reconcile.api_server.errors import TooLargeError, UnreachableError
-from kvtier_operator.reconcile.cache.resources import Key, Tier
-from kvtier_operator.reconcile.facts.found_config import Found
-from kvtier_operator.reconcile.observe.hub import Hub
+from kvtier_operator.reconcile.cache.resources import CachedResource, Key
+from kvtier_operator.reconcile.observe.hub import HubClient
+from kvtier_operator.reconcile.observe.model_config import FoundModelConfig
 
 _MOST_BYTES: Final = 4 << 20
 """Of an answer with one ConfigMap: it has 1 MiB (k8s.io/api, core/v1, MaxSecretSize), and more as JSON."""
 
 
 @dataclass(frozen=True, slots=True)
-class ModelConfigs:
+class ModelConfigLookup:
     """Looks for them.
 
     Attributes:
@@ -30,25 +30,25 @@ class ModelConfigs:
     """
 
     api: Api
-    hub: Hub | None = field(default=None)
+    hub: HubClient | None = field(default=None)
 
-    async def of(self, key: Key, tier: Tier) -> Found:
+    async def of(self, key: Key, resource: CachedResource) -> FoundModelConfig:
         """What is known of a resource's model: looked for once a generation, or until it is of use.
 
         Args:
             key: The resource.
-            tier: As it was last seen, with what was found before.
+            resource: The resource as last seen, with what was found before.
 
         Raises:
             KvtierError: The API server cannot be asked; trying again may help.
         """
-        known = tier.memory.model
-        if known is not None and known.generation == tier.generation and not waits(tier):
+        known = resource.state.model
+        if known is not None and known.generation == resource.generation and not waits(resource):
             return known
-        nothing = Found(tier.generation)
-        if tier.refusal:
+        nothing = FoundModelConfig(resource.generation)
+        if resource.refusal:
             return nothing
-        spec = orjson.loads(tier.spec).get("spec") or {}
+        spec = orjson.loads(resource.spec).get("spec") or {}
         model = spec.get("model") or {}
         if reference := model.get("configRef"):
             return await self._of_config_map(key, str(reference.get("name")), nothing)
@@ -56,7 +56,7 @@ class ModelConfigs:
             return nothing
         return await self._of_hub(self.hub, str(model.get("name")), model.get("revision"), nothing)
 
-    async def _of_config_map(self, key: Key, name: str, nothing: Found) -> Found:
+    async def _of_config_map(self, key: Key, name: str, nothing: FoundModelConfig) -> FoundModelConfig:
         called = f"ConfigMap {key.namespace}/{name}"
         # a list of one: the operator lists ConfigMaps anyway, and need not be let get each by its name
         path = f"/api/v1/namespaces/{quote(key.namespace, safe='')}/configmaps"
@@ -71,28 +71,32 @@ class ModelConfigs:
             )
         try:
             config, source = config_of_map(items[0], called)
-            return Found(nothing.generation, compact(config, called), source, of_config_map=True)
+            return FoundModelConfig(nothing.generation, compact(config, called), source, of_config_map=True)
         except InvalidInputError as error:
             return _missing(nothing, str(error), again=True)
 
-    async def _of_hub(self, hub: Hub, name: str, revision: str | None, nothing: Found) -> Found:
+    async def _of_hub(
+        self, hub: HubClient, name: str, revision: str | None, nothing: FoundModelConfig
+    ) -> FoundModelConfig:
         try:
             config, source = await hub.config(name, revision)
-            return Found(nothing.generation, compact(config, source), source)
+            return FoundModelConfig(nothing.generation, compact(config, source), source)
         except UnreachableError as error:
             return _missing(nothing, str(error), again=True)
         except KvtierError as error:
             return _missing(nothing, str(error))
 
 
-def waits(tier: Tier) -> bool:
+def waits(resource: CachedResource) -> bool:
     """Whether a resource waits for its model's configuration: to be there, or to be of use."""
-    model, planned = tier.memory.model, tier.memory.planned
-    if model is None or model.generation != tier.generation:
+    model, cached_plan = resource.state.model, resource.state.cached_plan
+    if model is None or model.generation != resource.generation:
         return False
-    of_no_use = planned is not None and planned.generation == tier.generation and planned.rejected
+    of_no_use = (
+        cached_plan is not None and cached_plan.generation == resource.generation and cached_plan.rejected
+    )
     return model.look_again or (model.of_config_map and of_no_use)
 
 
-def _missing(nothing: Found, why: str, *, again: bool = False) -> Found:
-    return Found(nothing.generation, missing=why, look_again=again)
+def _missing(nothing: FoundModelConfig, why: str, *, again: bool = False) -> FoundModelConfig:
+    return FoundModelConfig(nothing.generation, missing=why, look_again=again)
