@@ -65,6 +65,7 @@ class DataLayer:
         confirmed: Gets an address and what its engine's hit counters grew by.
         scraper: Scrapes the pods; set before the first of them comes.
         subscriber: Takes their KV events; None where precise mode is off.
+        most_pods: Pods that are followed; further ones wait until others go.
     """
 
     table: PodTable
@@ -75,13 +76,14 @@ class DataLayer:
     confirmed: Callable[[str, HitTokens], None]
     scraper: Scraper = field(init=False)
     subscriber: Subscriber | None = None
+    most_pods: int = _MOST_PODS
     _pods: dict[str, _Pod] = field(default_factory=dict)
     _waiting: dict[str, Endpoint] = field(default_factory=dict)
     _told_s: float = -inf
 
     def put(self, endpoint: Endpoint) -> None:
         """A pod is ready."""
-        if len(self._pods) >= _MOST_PODS and endpoint.address not in self._pods:
+        if len(self._pods) >= self.most_pods and endpoint.address not in self._pods:
             self._wait(endpoint)
             return
         self._enter(endpoint)
@@ -139,7 +141,7 @@ class DataLayer:
         if self.clock() - self._told_s >= _TOLD_EVERY_S:
             _LOG.error(
                 "there are more than %d pods; %d are not picked until others go, such as %s",
-                _MOST_PODS, len(self._waiting), endpoint.name,
+                self.most_pods, len(self._waiting), endpoint.name,
             )  # fmt: skip
             self._told_s = self.clock()
 

@@ -15,10 +15,9 @@ from tests.unit.scorer.picker.gateway.ext_proc.test_service import Picks
 from tests.unit.scorer.picker.gateway.protocol.gateway import request_body, request_headers
 
 from kvtier_scorer.picker.gateway.bodies.budget import BodyBudget
-from kvtier_scorer.picker.gateway.ext_proc import call as calls
-from kvtier_scorer.picker.gateway.ext_proc import service as services
 from kvtier_scorer.picker.gateway.ext_proc.request_reader import RequestReader
 from kvtier_scorer.picker.gateway.ext_proc.service import ExtProcService
+from kvtier_scorer.picker.gateway.transport.limits import CallTimings
 from kvtier_scorer.picker.gateway.transport.server import GrpcServer
 from kvtier_scorer.picker.observability.counters import PickerCounters
 
@@ -26,15 +25,15 @@ _SOON_S = 0.05
 
 
 @pytest.fixture
-async def service(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[ExtProcService]:
+async def service() -> AsyncIterator[ExtProcService]:
     """One that waits for nobody for long."""
-    for name in ("FIRST_MESSAGE_S", "NEXT_MESSAGE_S", "WRITE_S"):
-        monkeypatch.setattr(calls, name, _SOON_S)
-    monkeypatch.setattr(services, "_LOOK_S", _SOON_S)
+    timings = CallTimings(_SOON_S, _SOON_S, _SOON_S, check_interval_s=_SOON_S)
     nobody: Any = SimpleNamespace()
     budget = BodyBudget(LIMITS.message_bytes, LIMITS.message_bytes, lambda: 0.0)
     picks: Any = Picks()
-    service = ExtProcService(picks, PickerCounters(), budget, RequestReader(None), lambda: 0.0, nobody)
+    service = ExtProcService(
+        picks, PickerCounters(), budget, RequestReader(None), lambda: 0.0, nobody, timings
+    )
     watch = asyncio.create_task(service.end_late_calls())
     yield service
     watch.cancel()

@@ -9,7 +9,7 @@ from contextlib import ExitStack, suppress
 import pytest
 from tests.picker.transport.conftest import until
 
-from kvtier_scorer.picker.gateway.transport import connection_limit
+from kvtier_scorer.picker.gateway.transport.connection_limit import warn_when_full
 from kvtier_scorer.picker.gateway.transport.descriptors import connections_within, open_descriptors
 from kvtier_scorer.picker.gateway.transport.limits import CONNECTIONS
 
@@ -33,7 +33,7 @@ def test_what_is_open_is_counted() -> None:
 
 
 async def test_it_is_told_now_and_then_that_connections_are_used_up(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
     # not this process's own: what earlier tests left may be closed meanwhile
     looks, connections = 0, 0
@@ -43,10 +43,8 @@ async def test_it_is_told_now_and_then_that_connections_are_used_up(
         looks += 1
         return _OTHERS + connections
 
-    monkeypatch.setattr(connection_limit, "_LOOK_S", 0.001)
-    monkeypatch.setattr(connection_limit, "open_descriptors", look)
     caplog.set_level(logging.WARNING)
-    task = asyncio.create_task(connection_limit.warn_when_full(_FEW))
+    task = asyncio.create_task(warn_when_full(_FEW, look, check_interval_s=0.001))
     await until(lambda: looks > _FEW)
     assert not caplog.records
     connections = _FEW

@@ -2,6 +2,7 @@
 
 import asyncio
 from contextlib import AsyncExitStack
+from dataclasses import replace
 from typing import TypeAlias
 
 import grpc
@@ -10,6 +11,7 @@ from tests.picker.transport import wire
 from tests.picker.transport.conftest import ECHO, LIMITS
 
 from kvtier_scorer.picker.gateway.transport import limits
+from kvtier_scorer.picker.gateway.transport.limits import ConnectionTimings
 from kvtier_scorer.picker.gateway.transport.server import Context, GrpcServer, Methods
 
 _WAIT_S = 30.0
@@ -115,15 +117,12 @@ async def test_calls_are_bounded(server: GrpcServer) -> None:
 
 
 @pytest.mark.parametrize(
-    ("limit", "first"),
-    [("HANDSHAKE_MS", b""), ("IDLE_MS", wire.HELLO)],
+    ("timings", "first"),
+    [(ConnectionTimings(handshake_ms=1000), b""), (ConnectionTimings(idle_ms=1000), wire.HELLO)],
     ids=["silent", "without-a-call"],
 )
-async def test_a_connection_without_a_call_has_a_deadline(
-    monkeypatch: pytest.MonkeyPatch, limit: str, first: bytes
-) -> None:
-    monkeypatch.setattr(limits, limit, 1000)
-    server = GrpcServer({}, LIMITS, "127.0.0.1", 0)
+async def test_a_connection_without_a_call_has_a_deadline(timings: ConnectionTimings, first: bytes) -> None:
+    server = GrpcServer({}, replace(LIMITS, timings=timings), "127.0.0.1", 0)
     await server.start()
     try:
         async with asyncio.timeout(_WAIT_S), wire.connected(server.port, first) as peer:
@@ -132,12 +131,11 @@ async def test_a_connection_without_a_call_has_a_deadline(
         await server.drain(0.0)
 
 
-async def test_a_peer_that_is_gone_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_peer_that_is_gone_is_found_out() -> None:
     """Its machine, that is: nothing closes the connection, on which a call is open."""
-    monkeypatch.setattr(limits, "KEEPALIVE_MS", 1000)
-    monkeypatch.setattr(limits, "KEEPALIVE_TIMEOUT_MS", 1000)
+    timings = ConnectionTimings(keepalive_ms=1000, keepalive_timeout_ms=1000)
     methods: Methods = {ECHO: grpc.stream_stream_rpc_method_handler(_until_the_end)}
-    server = GrpcServer(methods, LIMITS, "127.0.0.1", 0)
+    server = GrpcServer(methods, replace(LIMITS, timings=timings), "127.0.0.1", 0)
     await server.start()
     try:
         async with asyncio.timeout(_WAIT_S), wire.connected(server.port) as peer:

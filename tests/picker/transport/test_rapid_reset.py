@@ -20,8 +20,9 @@ from tests.unit.scorer.picker.gateway.ext_proc.test_service import Picks
 from kvtier_scorer.picker.gateway.bodies.budget import BodyBudget
 from kvtier_scorer.picker.gateway.ext_proc.request_reader import RequestReader
 from kvtier_scorer.picker.gateway.ext_proc.service import ExtProcService
-from kvtier_scorer.picker.gateway.transport import held_calls, limits, thread_priority
+from kvtier_scorer.picker.gateway.transport import limits, thread_priority
 from kvtier_scorer.picker.gateway.transport.disconnect import disconnect
+from kvtier_scorer.picker.gateway.transport.held_calls import HoldLimits
 from kvtier_scorer.picker.gateway.transport.premature_resets import CALLS
 from kvtier_scorer.picker.gateway.transport.server import GrpcServer
 from kvtier_scorer.picker.observability.counters import PickerCounters
@@ -34,11 +35,24 @@ _END_STREAM = 1
 
 
 @pytest.fixture
-def service() -> ExtProcService:
+def hold_limits() -> HoldLimits:
+    return HoldLimits()
+
+
+@pytest.fixture
+def service(hold_limits: HoldLimits) -> ExtProcService:
     picks: Any = Picks()
     budget = BodyBudget(LIMITS.message_bytes, LIMITS.message_bytes, lambda: 0.0)
     rate_limited_log = LogRateLimiter(logging.getLogger("picker"), 10, lambda: 0.0)
-    return ExtProcService(picks, PickerCounters(), budget, RequestReader(None), lambda: 0.0, rate_limited_log)
+    return ExtProcService(
+        picks,
+        PickerCounters(),
+        budget,
+        RequestReader(None),
+        lambda: 0.0,
+        rate_limited_log,
+        hold_limits=hold_limits,
+    )
 
 
 @pytest.fixture(params=["127.0.0.1", ""], ids=["ipv4", "every-address"])
@@ -80,10 +94,10 @@ async def test_who_resets_calls_has_no_streams_left(service: ExtProcService, pic
     assert not service.counters.connections_cut_off
 
 
+@pytest.mark.parametrize("hold_limits", [HoldLimits(hold_s=0.01)])
 async def test_the_port_of_one_who_is_gone_is_forgotten(
     service: ExtProcService, picker: GrpcServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(held_calls, "HOLD_S", 0.01)
     gone = asyncio.Event()
     monkeypatch.setattr("kvtier_scorer.picker.gateway.ext_proc.service.disconnect", lambda _: gone.set())
     async with asyncio.timeout(_WAIT_S), wire.connected(picker.port) as peer:
@@ -94,12 +108,9 @@ async def test_the_port_of_one_who_is_gone_is_forgotten(
     assert not service.counters.connections_cut_off
 
 
-@pytest.fixture(params=[("HOLD_S", 0.01), ("CALLS", 0)], ids=["at-last", "no-room"])
-def _ended_soon(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> None:
-    monkeypatch.setattr(held_calls, *request.param)
-
-
-@pytest.mark.usefixtures("_ended_soon")
+@pytest.mark.parametrize(
+    "hold_limits", [HoldLimits(hold_s=0.01), HoldLimits(calls=0)], ids=["at-last", "no-room"]
+)
 async def test_resets_end_their_connection_alone(
     service: ExtProcService, picker: GrpcServer, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -6,7 +6,6 @@ import pytest
 
 from kvtier_common.tier import Tier
 from kvtier_scorer.index.prefix_index import PrefixIndex
-from kvtier_scorer.picker import data_layer
 from kvtier_scorer.picker.data_layer import DataLayer
 from kvtier_scorer.picker.engines.metrics_scrape.engine_metrics import EngineMetrics, HitTokens
 from kvtier_scorer.picker.engines.metrics_scrape.fetch import NotListeningError, ScrapeError
@@ -107,9 +106,9 @@ def test_a_pod_s_capacity_stays_within_the_plan_however_often_it_tells_another(
 
 
 def test_more_pods_than_the_picker_can_hold_wait_with_one_line(
-    layer: DataLayer, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    layer: DataLayer, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(data_layer, "_MOST_PODS", 2)
+    layer.most_pods = 2
     for number in range(2, 6):
         layer.put(Endpoint(str(number), f"10.0.0.{number}:8000"))
     assert [pod.name for pod in layer.table] == ["one", "2"]

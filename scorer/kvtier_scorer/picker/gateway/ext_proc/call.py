@@ -18,7 +18,7 @@ from kvtier_scorer.picker.gateway.protocol.errors import ProtocolError
 from kvtier_scorer.picker.gateway.protocol.events import Reply, RequestReceived, ResponseReceived
 from kvtier_scorer.picker.gateway.protocol.exchange import Exchange
 from kvtier_scorer.picker.gateway.protocol.names import REQUEST_ID
-from kvtier_scorer.picker.gateway.transport.limits import FIRST_MESSAGE_S, NEXT_MESSAGE_S, WRITE_S
+from kvtier_scorer.picker.gateway.transport.limits import CallTimings
 from kvtier_scorer.picker.gateway.transport.server import Context
 from kvtier_scorer.scheduling.model import Pick, PickRequest
 
@@ -30,6 +30,7 @@ class Service(Protocol):
 
     budget: BodyBudget
     requests: RequestReader
+    timings: CallTimings
     draining: bool
 
     def pick(self, request: PickRequest, begun_s: float, request_id: str) -> Pick:
@@ -63,7 +64,7 @@ class Call:
 
     def __init__(self, service: Service, context: Context) -> None:
         self.answered = False
-        self.due_s = monotonic() + FIRST_MESSAGE_S
+        self.due_s = monotonic() + service.timings.first_message_s
         self._service = service
         self._context = context
         self._share = service.budget.share()
@@ -129,7 +130,7 @@ class Call:
             assert isinstance(message, bytes)  # noqa: S101 - grpcio deserializes nothing here
             await self._take(message)
             if exchange.picking:
-                self.due_s = monotonic() + NEXT_MESSAGE_S
+                self.due_s = monotonic() + service.timings.next_message_s
 
     async def _take(self, message: bytes) -> None:
         try:
@@ -175,9 +176,9 @@ class Call:
 
     async def _send(self, messages: Iterable[bytes]) -> None:
         """Send answers; when it returns, the gateway has taken them."""
-        write = self._context.write
+        write, write_s = self._context.write, self._service.timings.write_s
         for message in messages:
-            self.due_s = monotonic() + WRITE_S
+            self.due_s = monotonic() + write_s
             self.answered = True  # a gateway may have it, and be gone, before this is told
             await write(message)
         self.due_s = _NEVER

@@ -16,7 +16,8 @@ from kvtier_scorer.picker.gateway.ext_proc.request_reader import RequestReader
 from kvtier_scorer.picker.gateway.protocol.errors import GatewayMisconfiguredError, ProtocolError
 from kvtier_scorer.picker.gateway.protocol.events import ResponseReceived
 from kvtier_scorer.picker.gateway.transport.disconnect import disconnect
-from kvtier_scorer.picker.gateway.transport.held_calls import HeldCalls
+from kvtier_scorer.picker.gateway.transport.held_calls import HeldCalls, HoldLimits
+from kvtier_scorer.picker.gateway.transport.limits import CallTimings
 from kvtier_scorer.picker.gateway.transport.premature_resets import BRIEF_S, PrematureResets
 from kvtier_scorer.picker.gateway.transport.server import Context, Methods
 from kvtier_scorer.picker.observability.counters import PickerCounters
@@ -27,9 +28,6 @@ from kvtier_scorer.scheduling.scheduler import Scheduler
 
 _LOG: Final = logging.getLogger(__name__)
 _PATH: Final = "/envoy.service.ext_proc.v3.ExternalProcessor/Process"
-_LOOK_S: Final = 1.0
-SUSPECTED_S: Final = 0.05
-"""That a call waits on a connection that resets its calls: one that is reset meanwhile has cost little."""
 _SERVER_ERROR: Final = 500
 
 
@@ -44,6 +42,8 @@ class ExtProcService:
         requests: Reads them.
         clock: Of the scheduler.
         rate_limited_log: Keeps trouble that comes with each request from filling the log.
+        timings: How long a call may take.
+        hold_limits: How long and how many calls of a connection that resets its calls are held.
         draining: Calls end once neither their request nor their response needs them.
     """
 
@@ -53,13 +53,15 @@ class ExtProcService:
     requests: RequestReader
     clock: Callable[[], float]
     rate_limited_log: LogRateLimiter
+    timings: CallTimings = field(default_factory=CallTimings)
+    hold_limits: HoldLimits = field(default_factory=HoldLimits)
     draining: bool = False
     _calls: set[Call] = field(default_factory=set)
     _resets: PrematureResets = field(default_factory=PrematureResets)
     _held_calls: HeldCalls = field(init=False)
 
     def __post_init__(self) -> None:
-        self._held_calls = HeldCalls(self._cut_off)
+        self._held_calls = HeldCalls(self.hold_limits, self._cut_off)
 
     @property
     def calls(self) -> int:
@@ -83,7 +85,7 @@ class ExtProcService:
         One look a second at all calls costs less than a timer for each message.
         """
         while True:
-            await asyncio.sleep(_LOOK_S)
+            await asyncio.sleep(self.timings.check_interval_s)
             now_s = monotonic()
             for call in tuple(self._calls):
                 if call.due_s < now_s:
@@ -155,7 +157,7 @@ class ExtProcService:
         premature = False
         try:
             if self._resets.is_suspect(peer):
-                await asyncio.sleep(SUSPECTED_S)
+                await asyncio.sleep(self.timings.suspect_delay_s)
             call = Call(self, context)
             self._calls.add(call)
             await call.run()
@@ -165,7 +167,7 @@ class ExtProcService:
         finally:
             if call is not None:
                 self._calls.discard(call)
-            self._resets.ended(peer, premature=premature)
+            self._resets.count_call(peer, premature=premature)
             if premature and self._resets.is_suspect(peer) and not self.draining:
                 await self._held_up(peer)
 

@@ -7,30 +7,40 @@ closed at once would be opened anew, with streams to reset as before.
 import asyncio
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Final
+from dataclasses import dataclass
 
-HOLD_S: Final = 10.0
-"""From the first call that is held until the connection is looked at again."""
-CALLS: Final = 4_096
-"""Held at a time, of all connections, some 25 KiB each; further ones are not held."""
+
+@dataclass(frozen=True, slots=True)
+class HoldLimits:
+    """How long and how many calls are held.
+
+    Attributes:
+        hold_s: From the first call that is held until the connection is looked at again.
+        calls: Held at a time, of all connections, some 25 KiB each; further ones are not held.
+    """
+
+    hold_s: float = 10.0
+    calls: int = 4_096
 
 
 class HeldCalls:
-    """Who is held.
+    """The calls that are held, by connection.
 
     Args:
-        ended: Told of each connection that has been held for HOLD_S.
+        limits: How long and how many.
+        on_released: Called with each connection whose calls have been held for that long.
     """
 
-    def __init__(self, ended: Callable[[str], None]) -> None:
-        self._ended = ended
+    def __init__(self, limits: HoldLimits, on_released: Callable[[str], None]) -> None:
+        self._limits = limits
+        self._on_released = on_released
         self._held: dict[str, asyncio.Event] = {}
         self._calls = 0
 
     @property
     def is_full(self) -> bool:
         """Whether no further call can be held."""
-        return self._calls >= CALLS
+        return self._calls >= self._limits.calls
 
     async def hold(self, peer: str) -> None:
         """Do not return, also when cancelled, before the calls of a connection are released.
@@ -41,7 +51,7 @@ class HeldCalls:
         held = self._held.get(peer)
         if held is None:
             held = self._held[peer] = asyncio.Event()
-            asyncio.get_running_loop().call_later(HOLD_S, self._release, peer, held)
+            asyncio.get_running_loop().call_later(self._limits.hold_s, self._release, peer, held)
         self._calls += 1
         try:
             while not held.is_set():
@@ -59,4 +69,4 @@ class HeldCalls:
         del self._held[peer]
         if not held.is_set():
             held.set()
-            self._ended(peer)
+            self._on_released(peer)

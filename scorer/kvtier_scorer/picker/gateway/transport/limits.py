@@ -4,7 +4,7 @@ tests/picker/transport shows each one at work with raw frames: a channel argumen
 does not know is ignored without a word.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
 ChannelOptions: TypeAlias = tuple[tuple[str, int], ...]
@@ -27,40 +27,65 @@ CONNECTIONS: Final = 1024
 """A gateway has one for each of its threads, and one more for each STREAMS requests under way."""
 HEALTH_CONNECTIONS: Final = 64
 """Kubernetes opens one for each probe and closes it."""
-HANDSHAKE_MS: Final = 2_000
-"""For TLS and the first SETTINGS of a connection. With IDLE_MS it is how long those who connect and say
-nothing keep out a gateway that connects anew."""
-IDLE_MS: Final = 3_000
-"""For a connection without a call; a gateway is asked to go, and connects anew when it needs to."""
-KEEPALIVE_MS: Final = 60_000
-"""Until a connection on which nothing comes is asked whether it is alive."""
-KEEPALIVE_TIMEOUT_MS: Final = 20_000
-"""For its answer."""
 PING_INTERVAL_MS: Final = 5_000
 """Between pings of a client without calls: gateways are told 30 s, say; grpcio's default is 5 minutes."""
 PING_STRIKES: Final = 2
 """Pings that may come sooner than that: grpcio's default. The connection is ended by one more."""
-FIRST_MESSAGE_S: Final = 10.0
-"""From the begin of a call to its first message, which Envoy sends with it."""
-NEXT_MESSAGE_S: Final = 60.0
-"""Between two messages of a request that has not come whole: an upload that stalls."""
-WRITE_S: Final = 30.0
-"""For a gateway to take one message of an answer."""
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectionTimings:
+    """How long a connection may do nothing.
+
+    Attributes:
+        handshake_ms: For TLS and the first SETTINGS. With `idle_ms` it is how long those who connect and say
+            nothing keep out a gateway that connects anew.
+        idle_ms: Without a call; a gateway is asked to go, and connects anew when it needs to.
+        keepalive_ms: Until a connection on which nothing comes is asked whether it is alive.
+        keepalive_timeout_ms: For its answer.
+    """
+
+    handshake_ms: int = 2_000
+    idle_ms: int = 3_000
+    keepalive_ms: int = 60_000
+    keepalive_timeout_ms: int = 20_000
+
+
+@dataclass(frozen=True, slots=True)
+class CallTimings:
+    """How long a call of a gateway may take for each of its parts.
+
+    Attributes:
+        first_message_s: From the begin of a call to its first message, which Envoy sends with it.
+        next_message_s: Between two messages of a request that has not come whole: an upload that stalls.
+        write_s: For a gateway to take one message of an answer.
+        check_interval_s: Between two looks for calls that took too long.
+        suspect_delay_s: That a call waits on a connection that resets its calls: one that is reset meanwhile
+            has cost little.
+    """
+
+    first_message_s: float = 10.0
+    next_message_s: float = 60.0
+    write_s: float = 30.0
+    check_interval_s: float = 1.0
+    suspect_delay_s: float = 0.05
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Of one port.
+    """Limits of one port.
 
     Attributes:
         message_bytes: A longer message ends its call.
         connections: At a time; further ones are closed at once.
         calls: At a time.
+        timings: How long a connection may do nothing.
     """
 
     message_bytes: int
     connections: int
     calls: int
+    timings: ConnectionTimings = field(default_factory=ConnectionTimings)
 
     def options(self) -> ChannelOptions:
         """For the C core."""
@@ -75,10 +100,11 @@ class Limits:
             ("grpc.max_receive_message_length", self.message_bytes),
             ("grpc.max_send_message_length", -1),  # ours are in chunks
             ("grpc.max_allowed_incoming_connections", self.connections),
-            ("grpc.server_handshake_timeout_ms", HANDSHAKE_MS),
-            ("grpc.max_connection_idle_ms", IDLE_MS),
-            ("grpc.keepalive_time_ms", KEEPALIVE_MS),
-            ("grpc.http2.ping_timeout_ms", KEEPALIVE_TIMEOUT_MS),  # keepalive_timeout_ms ends no connection
+            ("grpc.server_handshake_timeout_ms", self.timings.handshake_ms),
+            ("grpc.max_connection_idle_ms", self.timings.idle_ms),
+            ("grpc.keepalive_time_ms", self.timings.keepalive_ms),
+            # grpc.keepalive_timeout_ms ends no connection
+            ("grpc.http2.ping_timeout_ms", self.timings.keepalive_timeout_ms),
             ("grpc.keepalive_permit_without_calls", 1),
             ("grpc.http2.min_ping_interval_without_data_ms", PING_INTERVAL_MS),
             ("grpc.http2.max_ping_strikes", PING_STRIKES),

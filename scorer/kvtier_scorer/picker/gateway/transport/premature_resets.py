@@ -13,13 +13,18 @@ BRIEF_S: Final = 1.0
 """A call that has been open for longer is one that its client gave up: Envoy's time, too."""
 _SHARE: Final = 2
 _PEERS: Final = 4096
-"""Connections that are remembered, those with the latest calls: more than there may be at a time."""
+"""More connections than there may be at a time."""
 
 
 class PrematureResets:
-    """What the calls of each connection came to."""
+    """Counts the calls of each connection, and those of them that were reset.
 
-    def __init__(self) -> None:
+    Args:
+        most_peers: Connections that are remembered, those with the latest calls.
+    """
+
+    def __init__(self, most_peers: int = _PEERS) -> None:
+        self._most_peers = most_peers
         self._counts: OrderedDict[str, tuple[int, int]] = OrderedDict()
 
     def is_suspect(self, peer: str) -> bool:
@@ -27,7 +32,7 @@ class PrematureResets:
         calls, resets = self._counts.get(peer, (0, 0))
         return resets * _SHARE >= max(calls, CALLS)
 
-    def ended(self, peer: str, *, premature: bool) -> None:
+    def count_call(self, peer: str, *, premature: bool) -> None:
         """Count a call that has ended.
 
         Args:
@@ -36,7 +41,7 @@ class PrematureResets:
         """
         calls, resets = self._counts.pop(peer, (0, 0))
         self._counts[peer] = calls + 1, resets + premature
-        if len(self._counts) > _PEERS:
+        if len(self._counts) > self._most_peers:
             self._counts.popitem(last=False)
 
     def forget(self, peer: str) -> None:

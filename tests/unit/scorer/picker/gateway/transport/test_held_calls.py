@@ -4,8 +4,7 @@ import asyncio
 
 import pytest
 
-from kvtier_scorer.picker.gateway.transport import held_calls
-from kvtier_scorer.picker.gateway.transport.held_calls import HeldCalls
+from kvtier_scorer.picker.gateway.transport.held_calls import HeldCalls, HoldLimits
 
 
 @pytest.fixture
@@ -15,7 +14,7 @@ def ended() -> list[str]:
 
 @pytest.fixture
 def held(ended: list[str]) -> HeldCalls:
-    return HeldCalls(ended.append)
+    return HeldCalls(HoldLimits(), ended.append)
 
 
 async def begun(held: HeldCalls, peer: str) -> "asyncio.Task[None]":
@@ -24,10 +23,8 @@ async def begun(held: HeldCalls, peer: str) -> "asyncio.Task[None]":
     return task
 
 
-async def test_the_calls_of_a_connection_end_together_and_it_is_told_once(
-    monkeypatch: pytest.MonkeyPatch, held: HeldCalls, ended: list[str]
-) -> None:
-    monkeypatch.setattr(held_calls, "HOLD_S", 0.01)
+async def test_the_calls_of_a_connection_end_together_and_it_is_told_once(ended: list[str]) -> None:
+    held = HeldCalls(HoldLimits(hold_s=0.01), ended.append)
     await asyncio.gather(*[await begun(held, "a") for _ in range(3)])
     assert ended == ["a"]
 
@@ -43,10 +40,8 @@ async def test_who_cancels_a_held_call_gets_no_stream_back(held: HeldCalls, ende
     assert not ended
 
 
-async def test_no_more_are_held_than_there_is_memory_for(
-    monkeypatch: pytest.MonkeyPatch, held: HeldCalls
-) -> None:
-    monkeypatch.setattr(held_calls, "CALLS", 2)
+async def test_no_more_are_held_than_there_is_memory_for(ended: list[str]) -> None:
+    held = HeldCalls(HoldLimits(calls=2), ended.append)
     first = await begun(held, "a")
     assert not held.is_full
     second = await begun(held, "b")

@@ -1,8 +1,5 @@
 """Which connections are suspected for their resets."""
 
-import pytest
-
-from kvtier_scorer.picker.gateway.transport import premature_resets
 from kvtier_scorer.picker.gateway.transport.premature_resets import CALLS, PrematureResets
 
 
@@ -10,7 +7,7 @@ def counted(resets: PrematureResets, peer: str, calls: str) -> str:
     """Whether the connection was suspect, after each call: `x` is a premature reset."""
     seen = ""
     for each in calls:
-        resets.ended(peer, premature=each == "x")
+        resets.count_call(peer, premature=each == "x")
         seen += "S" if resets.is_suspect(peer) else "."
     return seen
 
@@ -47,9 +44,8 @@ def test_a_port_that_is_another_clients_now_begins_anew() -> None:
     assert "S" not in counted(resets, "a", "x" * (CALLS // 2 - 1))
 
 
-def test_those_that_called_longest_ago_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(premature_resets, "_PEERS", 2)
-    resets = PrematureResets()
+def test_those_that_called_longest_ago_are_forgotten() -> None:
+    resets = PrematureResets(most_peers=2)
     for peer in "abac":
         counted(resets, peer, "x" * (CALLS // 5))
     assert "S" not in counted(resets, "b", "x" * (CALLS // 5))
