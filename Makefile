@@ -153,17 +153,17 @@ bench-gpu: setup ## Copies between a GPU and the tier's memory beside one cudaMe
 
 .PHONY: bench-picker
 bench-picker: setup cluster-tools ## Picks, index, hit rates, and through Envoy beside upstream's picker (build/bench/picker.json; about 15 minutes)
-	@$(BIN)/python -m kvtier_scorer.bench.picker --out build/bench/picker.json
-	@$(BIN)/python -m kvtier_scorer.bench.hit_rate --out build/bench/picker.json
-	@$(BIN)/python -m tests.picker.bench --out build/bench/picker.json $(BENCH_ARGS)
+	@$(BIN)/python -m tests.bench.picker core --out build/bench/picker.json
+	@$(BIN)/python -m tests.bench.picker hit-rate --out build/bench/picker.json
+	@$(BIN)/python -m tests.bench.picker through-envoy --out build/bench/picker.json $(BENCH_ARGS)
 
 .PHONY: bench-attacks
 bench-attacks: setup ## Attacks on the picker and on a bare grpc.aio server beside their neighbours (build/bench/attacks.json; about 11 minutes)
-	@$(BIN)/python -m tests.picker.attacks.bench --out build/bench/attacks.json $(BENCH_ARGS)
+	@$(BIN)/python -m tests.bench.picker attacks --out build/bench/attacks.json $(BENCH_ARGS)
 
 .PHONY: bench-operator
 bench-operator: setup ## The operator with 1,000 resources beside a bare client (build/bench/operator.json; about 12 minutes)
-	@$(BIN)/python -m tests.cluster.scale.bench --out build/bench/operator.json $(BENCH_ARGS)
+	@$(BIN)/python -m tests.bench.scale --out build/bench/operator.json $(BENCH_ARGS)
 
 ##@ This file
 .PHONY: clean

@@ -1,1 +1,1 @@
-"""What the picker is measured with."""
+"""What users measure a server or a gateway with."""

@@ -7,7 +7,7 @@
 The queue score spreads the candidates' queues over 0 to 1 however little they differ: with one request
 waiting somewhere that pod loses as much as a whole prefix is worth at 2:2:1:1, and prefixes wander from pod
 to pod. On the guide's High-cache trace weights alone find 0.7 of the prompts' tokens, with this rule 0.87 of
-at most 0.89 (`kvtier_scorer.bench.hit_rate`). llm-d-router's prefix-cache-affinity-filter has the same
+at most 0.89 (`tests/bench/picker/hit_rate.py`). llm-d-router's prefix-cache-affinity-filter has the same
 purpose.
 """
 

@@ -8,12 +8,12 @@ from typing import Final, TypeVar
 
 from tests.cluster.harness.providers.provider import Cluster
 from tests.cluster.harness.tools import Say
+from tests.picker.harness.cores import started_on
 from tests.picker.harness.fleet import FleetProcess
 from tests.picker.harness.gaie import Start, running_gaie
 from tests.picker.harness.own import OwnStart, running_own
 from tests.picker.harness.pool import made_pool
 
-from kvtier_scorer.bench.through_envoy.cores import started_on
 from kvtier_scorer.config.flavors import picker_config
 from kvtier_scorer.config.model import PickerInput, ScorerWeights, TierTokens
 

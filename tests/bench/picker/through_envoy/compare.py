@@ -1,6 +1,6 @@
 """kvtier's picker beside the Gateway API Inference Extension's real 1.5.0, through one real Envoy.
 
-python -m tests.picker.bench --out build/bench/picker.json
+python -m tests.bench.picker through-envoy --out build/bench/picker.json
 
 Each picker has one core, and Envoy, the stand-in engines and the load have the others. The figures of
 `envoy`, without a picker, say how much the load, Envoy and the engines can do: no picker can be measured
@@ -17,18 +17,18 @@ from pathlib import Path
 from typing import Any, Final
 
 import click
+from tests.bench.picker.results import merge
+from tests.bench.picker.through_envoy.figures import row
+from tests.bench.picker.through_envoy.rounds import Rounds, Side, compare
+from tests.bench.picker.through_envoy.shapes import SHAPES, Shape, templates
 from tests.cluster.harness.providers.chosen import chosen_provider
 from tests.cluster.harness.providers.provider import Ability, Cluster, lacking
 from tests.picker.harness.bootstrap import Gateway
+from tests.picker.harness.cores import Cores, split_cores, started_on
 from tests.picker.harness.envoy import running_envoy
 from tests.picker.harness.fleet import running_fleet_process
 from tests.picker.harness.pool import install_picker_crds
 from tests.picker.harness.sides import SIDES, Setting
-
-from kvtier_scorer.bench.through_envoy.cores import Cores, split_cores, started_on
-from kvtier_scorer.bench.through_envoy.figures import row
-from kvtier_scorer.bench.through_envoy.rounds import Rounds, Side, compare
-from kvtier_scorer.bench.through_envoy.shapes import SHAPES, Shape, templates
 
 _ENVOY: Final = "envoy"
 _KEY: Final = "through_envoy"
@@ -58,13 +58,6 @@ def measure(
         return row(shape, compare(sides, templates(shape, "fake", _SEED), how, click.echo))
 
 
-def write(out: Path, rows: list[dict[str, Any]]) -> None:
-    """Puts the figures beside what other measurements wrote to the file."""
-    figures = json.loads(out.read_text()) if out.exists() else {}
-    out.parent.mkdir(parents=True, exist_ok=True)
-    out.write_text(json.dumps(figures | {_KEY: rows}, indent=2) + "\n")
-
-
 @click.command()
 @click.option("--out", type=click.Path(path_type=Path), default=Path("build/bench/picker.json"))
 @click.option("--side", "names", type=click.Choice(list(SIDES)), multiple=True, default=list(SIDES))
@@ -87,9 +80,5 @@ def main(  # noqa: PLR0913, PLR0917 - one parameter an option
             if not pods or shape.pods in pods:
                 click.echo(f"{shape.pods} pods, prompts of {shape.prompt_tokens} tokens")
                 rows.append(measure(shape, names, how, cluster, cores))
-                write(out, rows)
+                merge(out, {_KEY: rows})
     click.echo(json.dumps(rows, indent=2))
-
-
-if __name__ == "__main__":
-    main()

@@ -3,14 +3,14 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
+from tests.bench.picker.core import main
+from tests.bench.picker.index import measure_index
 
-from kvtier_scorer.bench.index import measure_index
-from kvtier_scorer.bench.picker import main
 from kvtier_scorer.index.layout import PAGE_SLOTS
 
 
 def test_an_entry_takes_at_most_32_bytes() -> None:
-    # `python -m kvtier_scorer.bench.picker` measures 10 million; whole pages leave nothing but directories
+    # `python -m tests.bench.picker core` measures 10 million; whole pages leave nothing but directories
     figures = measure_index(entries=40 * PAGE_SLOTS, pods=4, rounds=1)
     assert figures.entries == 163_840
     assert 24 <= figures.bytes_per_entry < 25

@@ -1,8 +1,7 @@
 from dataclasses import asdict
 
 import pytest
-
-from kvtier_scorer.bench.pick import time_pick
+from tests.bench.picker.pick import time_pick
 
 
 def test_a_small_pool_is_timed_in_order() -> None:

@@ -1,10 +1,8 @@
 """The picker's scheduling core and its index, measured by themselves.
 
-python -m kvtier_scorer.bench.picker --out build/bench/picker.json
+python -m tests.bench.picker core --out build/bench/picker.json
 """
 
-import json
-from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -12,9 +10,9 @@ from typing import Any
 import click
 from rich.console import Console
 from rich.table import Table
-
-from kvtier_scorer.bench.index import IndexFigures, measure_index
-from kvtier_scorer.bench.pick import PickTiming, time_pick
+from tests.bench.picker.index import IndexFigures, measure_index
+from tests.bench.picker.pick import PickTiming, time_pick
+from tests.bench.picker.results import merge
 
 
 def document(pick: PickTiming, index: IndexFigures) -> dict[str, Any]:
@@ -30,13 +28,6 @@ def document(pick: PickTiming, index: IndexFigures) -> dict[str, Any]:
     }
 
 
-def merge(out: Path, figures: Mapping[str, Any]) -> None:
-    """Put the figures beside what other measurements wrote to the file."""
-    before: dict[str, Any] = json.loads(out.read_text()) if out.exists() else {}
-    out.parent.mkdir(parents=True, exist_ok=True)
-    out.write_text(json.dumps(before | dict(figures), indent=2) + "\n")
-
-
 def table(pick: PickTiming, index: IndexFigures) -> Table:
     """The figures for a terminal, with the lowest and highest of the rounds."""
     found = Table(
@@ -45,7 +36,7 @@ def table(pick: PickTiming, index: IndexFigures) -> Table:
     )
     for heading in ("", "median", "rounds"):
         found.add_column(heading, justify="left" if not heading else "right")
-    rows: Sequence[tuple[str, float, tuple[float, float], str]] = (
+    rows: tuple[tuple[str, float, tuple[float, float], str], ...] = (
         ("pick, p50", pick.pick_p50_ms, pick.pick_p50_ms_spread, ".3f"),
         ("pick, p99", pick.pick_p99_ms, pick.pick_p99_ms_spread, ".3f"),
         ("pick, p99 of processor time", pick.pick_cpu_p99_ms, pick.pick_cpu_p99_ms_spread, ".3f"),
@@ -79,7 +70,3 @@ def main(out: Path, pods: int, prompt_tokens: int, entries: int, rounds: int) ->
     console = Console()
     console.print(table(pick, index))
     console.print(f"written to {out}")
-
-
-if __name__ == "__main__":
-    main()

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from kvtier_scorer.bench.through_envoy.load import Generator, Load
-from kvtier_scorer.bench.through_envoy.shapes import Template
+from tests.bench.picker.through_envoy.load import Generator, Load
+from tests.bench.picker.through_envoy.shapes import Template
 
 _TICK_S: Final = 1.0 / os.sysconf("SC_CLK_TCK")
 # Fields of /proc/<pid>/stat after the command's name (proc(5)): utime and stime.

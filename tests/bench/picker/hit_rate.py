@@ -1,6 +1,6 @@
 """How much of the prompts each policy finds on the guide's two workloads, beside the optimum: simulated.
 
-python -m kvtier_scorer.bench.hit_rate --out build/bench/picker.json
+python -m tests.bench.picker hit-rate --out build/bench/picker.json
 
 Each policy replays the same traces, one a seed, with its usual weights of 2:2:1:1; kvtier's also with others,
 because its resource sets them. What is simulated and what is left out: docs/user-guide/simulate.md.
@@ -15,6 +15,7 @@ from typing import Any, Final
 
 import click
 import numpy as np
+from tests.bench.picker.results import merge
 
 from kvtier_scorer.config.model import ScorerWeights
 from kvtier_scorer.simulate.engine.settings import QWEN3_32B_2X_H100, PoolSettings
@@ -135,24 +136,6 @@ def required(high: Measured, low: Measured) -> dict[str, dict[str, bool]]:
     }
 
 
-def merge(out: Path, figures: Mapping[str, Any]) -> None:
-    """Put the figures beside what other measurements wrote to the file.
-
-    Raises:
-        SimulationError: The file holds something else than measurements.
-    """
-    known: Any = {}
-    if out.exists():
-        try:
-            known = json.loads(out.read_text(encoding="utf-8"))
-        except ValueError as error:
-            raise SimulationError(f"{out}: is not JSON: {error}; move it away") from None
-        if not isinstance(known, dict):
-            raise SimulationError(f"{out}: must hold a JSON object; move it away")
-    out.parent.mkdir(parents=True, exist_ok=True)
-    out.write_text(json.dumps({**known, KEY: figures}, indent=2) + "\n", encoding="utf-8")
-
-
 @click.command()
 @click.option(
     "--out", type=click.Path(path_type=Path, dir_okay=False), default=Path("build/bench/picker.json")
@@ -175,7 +158,7 @@ def main(out: Path, seeds: int, weights: Sequence[str]) -> None:
             "seeds": seeds,
             "required": required(found[_HIGH], found[_LOW]),
         }
-        merge(out, figures)
+        merge(out, {KEY: figures})
     except SimulationError as error:
         raise click.ClickException(str(error)) from None
     click.echo(json.dumps(figures, indent=2))
@@ -195,7 +178,3 @@ def _mean(values: Sequence[float]) -> float:
 def _deviation(values: Sequence[float]) -> float:
     """Standard deviation of a sample; 0 of one value."""
     return float(np.std(values, ddof=1)) if len(values) > 1 else 0.0
-
-
-if __name__ == "__main__":
-    main()

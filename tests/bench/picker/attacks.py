@@ -1,6 +1,6 @@
 """Each attack on the picker and on a bare grpc.aio server, with their neighbours.
 
-python -m tests.picker.attacks.bench --out build/bench/attacks.json
+python -m tests.bench.picker attacks --out build/bench/attacks.json
 """
 
 import json
@@ -84,7 +84,3 @@ def main(out: Path, names: Sequence[str], *, bare: bool) -> None:
                     rows.append(figures(name, "grpc.aio", attacked(name, attack, victim)))
                 click.echo(line(rows[-1]))
         out.write_text(json.dumps(rows, indent=2) + "\n")
-
-
-if __name__ == "__main__":
-    main()

@@ -13,8 +13,7 @@ from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
-
-from kvtier_scorer.bench.through_envoy.shapes import Template
+from tests.bench.picker.through_envoy.shapes import Template
 
 _OK: Final = b"HTTP/1.1 200"
 _LENGTH: Final = b"content-length: "

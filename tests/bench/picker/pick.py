@@ -89,7 +89,7 @@ def time_pick(
     rng = np.random.default_rng(seed)
     index = PrefixIndex()
     table = PodTable(index)
-    assert _SETTINGS.prefix is not None  # noqa: S101  # for the type checker
+    assert _SETTINGS.prefix is not None  # for the type checker
     for pod in range(pods):
         address = f"10.{pod >> 16}.{pod >> 8 & 255}.{pod & 255}:8000"
         table.put(PodInfo(f"pod-{pod}", address), _SETTINGS.prefix.first_entries)

@@ -4,9 +4,9 @@ import statistics
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from kvtier_scorer.bench.through_envoy.load import Load
-from kvtier_scorer.bench.through_envoy.rounds import Turn
-from kvtier_scorer.bench.through_envoy.shapes import Shape
+from tests.bench.picker.through_envoy.load import Load
+from tests.bench.picker.through_envoy.rounds import Turn
+from tests.bench.picker.through_envoy.shapes import Shape
 
 _MS: Final = 1e3
 _US: Final = 1e6

@@ -3,12 +3,11 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
+from tests.bench.picker import hit_rate
+from tests.bench.picker.hit_rate import Measured, Series, main, measure, required
 
-from kvtier_scorer.bench import hit_rate
-from kvtier_scorer.bench.hit_rate import Measured, Series, main, measure, merge, required
 from kvtier_scorer.config.model import ScorerWeights
 from kvtier_scorer.simulate.engine.settings import QWEN3_32B_2X_H100, PoolSettings
-from kvtier_scorer.simulate.errors import SimulationError
 from kvtier_scorer.simulate.policies import POLICIES
 from kvtier_scorer.simulate.policies.policy import DEFAULT_WEIGHTS
 from kvtier_scorer.simulate.traces.generated import Workload
@@ -63,23 +62,6 @@ def test_what_is_required_is_held_against_the_means(
     high = measured(kvtier=(rate, 1), gaie=(other, 1), round_robin=(0.1, 9))
     low = measured(kvtier=(0.5, ttft_s), gaie=(0.5, 0.1), round_robin=(0.1, 1.0))
     assert tuple(required(high, low)["kvtier"].values()) == expected
-
-
-def test_other_measurements_in_the_file_stay(tmp_path: Path) -> None:
-    out = tmp_path / "made" / "picker.json"
-    merge(out, {"a": 1})
-    out.write_text(json.dumps({"pods": 3, "hit_rate": {"old": 1}}))
-    merge(out, {"new": 2})
-    assert json.loads(out.read_text()) == {"pods": 3, "hit_rate": {"new": 2}}
-
-
-@pytest.mark.parametrize("text", ["{", "[]"])
-def test_a_file_that_holds_something_else_is_left_alone(tmp_path: Path, text: str) -> None:
-    out = tmp_path / "picker.json"
-    out.write_text(text)
-    with pytest.raises(SimulationError, match="move it away"):
-        merge(out, {})
-    assert out.read_text() == text
 
 
 def test_the_command_measures_both_workloads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
