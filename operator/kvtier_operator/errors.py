@@ -1,18 +1,8 @@
-"""The errors of kvtier_operator; whether trying again can help is part of the type."""
+"""What is wrong with input, and with what kvtier runs; the kinds of errors are kvtier_common's."""
 
 from dataclasses import dataclass
 
-
-class KvtierError(Exception):
-    """Anything kvtier refuses or fails to do."""
-
-
-class PermanentError(KvtierError):
-    """Trying again without a change by the user cannot help."""
-
-
-class RetryableError(KvtierError):
-    """The cause lies outside and can go away by itself."""
+from kvtier_common.errors import PermanentError
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,7 +24,7 @@ PACKAGES = {
         "kvtier_common",
     ),
     "scorer": ("kvtier_scorer", "kvtier_common"),
-    "connector": ("kvtier_connector.core", "kvtier_connector.config", "kvtier_common.metrics_text"),
+    "connector": ("kvtier_connector.core", "kvtier_connector.config", "kvtier_common.metrics.text"),
 }
 
 

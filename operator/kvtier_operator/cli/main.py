@@ -8,8 +8,9 @@ from typing import Final, cast
 
 import click
 
+from kvtier_common.errors import KvtierError
 from kvtier_operator.cli.text.summaries import summary
-from kvtier_operator.errors import InvalidInputError, KvtierError
+from kvtier_operator.errors import InvalidInputError
 from kvtier_operator.extras import missing_package
 
 EXIT_REJECTED: Final = 1

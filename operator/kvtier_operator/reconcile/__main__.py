@@ -11,7 +11,8 @@ from typing import Final
 
 import click
 
-from kvtier_operator.errors import InvalidInputError, KvtierError
+from kvtier_common.errors import KvtierError
+from kvtier_operator.errors import InvalidInputError
 from kvtier_operator.extras import missing_package
 from kvtier_operator.reconcile.logs import set_up_logs
 from kvtier_operator.reconcile.option_source import as_the_user_set_it

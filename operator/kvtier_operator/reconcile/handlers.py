@@ -16,8 +16,8 @@ from typing import Any, Final
 import kopf
 from kubernetes.aio.client import Configuration
 
+from kvtier_common.backoff import backoff_s
 from kvtier_operator.reconcile.api_server.kinds import KVCACHETIER
-from kvtier_operator.reconcile.loop.work_queue import backoff_s
 from kvtier_operator.reconcile.metrics import WATCH_RESTARTS
 
 _LOG: Final = logging.getLogger(__name__)

@@ -3,9 +3,9 @@
 import asyncio
 import signal
 
+from kvtier_common.kubernetes.client import Api
+from kvtier_common.kubernetes.connect import connection
 from kvtier_operator.reconcile.api_server.access import Access
-from kvtier_operator.reconcile.api_server.client import Api
-from kvtier_operator.reconcile.api_server.connect import connection
 from kvtier_operator.reconcile.endpoints import endpoints
 from kvtier_operator.reconcile.handlers import ResourceWatch
 from kvtier_operator.reconcile.loop.controller import Controller
@@ -28,7 +28,7 @@ async def serve(options: Options, metrics_port: int, health_port: int) -> None:
     for stop in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(stop, me.cancel if me else lambda: None)
     configuration = await connection()
-    async with Api(configuration) as api:
+    async with Api(configuration, "kvtier-operator") as api:
         access = Access(api, options.namespaces)
         controller = Controller(api, options, access.until_readable)
         watch = ResourceWatch(configuration, options.namespaces, controller.resource_event)

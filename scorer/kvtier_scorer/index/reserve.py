@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from kvtier_common.cgroup import lowest_limit
+from kvtier_common.kernel.cgroup import lowest_limit
 from kvtier_scorer.index.layout import (
     ALL_PAGES,
     FREE_PAGE,

@@ -158,10 +158,15 @@ async def _source(pods: tuple[str, ...] | Pool) -> PodSource:
     if not isinstance(pods, Pool):
         return StaticPods(pods)
     # the cluster's client takes most of a second to import
-    from kvtier_scorer.picker.pods.api_server import ApiServer, connection  # noqa: PLC0415
+    from kvtier_common.kubernetes.client import Api  # noqa: PLC0415
+    from kvtier_common.kubernetes.connect import NoClusterError, connection  # noqa: PLC0415
     from kvtier_scorer.picker.pods.inference_pool import InferencePoolPods  # noqa: PLC0415
 
-    return InferencePoolPods(ApiServer(await connection()), pods.namespace, pods.name)
+    try:
+        api = Api(await connection(), "kvtier-picker")
+    except NoClusterError as error:
+        raise PickerConfigError(f"{error}, or give a static list of pods") from error
+    return InferencePoolPods(api, pods.namespace, pods.name)
 
 
 def _tokenizer(settings: PickerSettings, table: PodTable) -> Tokenizer | None:

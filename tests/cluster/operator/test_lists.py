@@ -13,12 +13,13 @@ from tests.cluster.harness.account import Account
 from tests.cluster.harness.providers.provider import Cluster
 from tests.cluster.operator.world import DEADLINE_S, create_namespace
 
-from kvtier_operator.reconcile.api_server.answer import MOST_BYTES
-from kvtier_operator.reconcile.api_server.client import Api
-from kvtier_operator.reconcile.api_server.errors import TooLargeError
+from kvtier_common.errors import TooLargeError
+from kvtier_common.kubernetes.client import MOST_BYTES, Api
+from kvtier_common.kubernetes.documents import Place
+from kvtier_common.kubernetes.reflector import Reflector
 from kvtier_operator.reconcile.api_server.kinds import BY_NAME, Ref
 from kvtier_operator.reconcile.apply.ownership import OwnershipLookup
-from kvtier_operator.reconcile.cache.reflector import Place, Reflector
+from kvtier_operator.reconcile.cache.watches import POLICY
 
 _KIND = "ConfigMap"
 _NUMBERS = count(1)
@@ -31,7 +32,7 @@ class _Measured(Api):
     """Notes the answers that were taken, and how often one was too long to be."""
 
     def __init__(self, configuration: Configuration) -> None:
-        super().__init__(configuration)
+        super().__init__(configuration, "test")
         self.taken_bytes: list[int] = []
         self.left = 0
 
@@ -102,9 +103,7 @@ async def test_a_page_has_fewer_objects_where_they_are_large(
     namespace, make = tenant
     names = make(24, {"data": {"x": "x" * 700_000}})
     sink = _Sink()
-    reflector = Reflector(
-        api, "large", BY_NAME[_KIND].path(namespace), "", sink, asyncio.Semaphore(), lambda *_: None
-    )
+    reflector = Reflector(api, "large", BY_NAME[_KIND].path(namespace), {}, sink, POLICY)
     following = asyncio.create_task(reflector.run())
     try:
         async with asyncio.timeout(DEADLINE_S):

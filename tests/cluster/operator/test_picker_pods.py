@@ -13,8 +13,10 @@ from kubernetes.aio.config import load_kube_config
 from tests.cluster.harness.providers.provider import Cluster
 from tests.cluster.operator.world import DEADLINE_S
 
-from kvtier_scorer.picker.pods.api_server import ApiServer
-from kvtier_scorer.picker.pods.reflector import Document, Reflector, backoff_s, name_of
+from kvtier_common.kubernetes.client import Api
+from kvtier_common.kubernetes.documents import Document, Place, place_of
+from kvtier_common.kubernetes.reflector import Reflector
+from kvtier_scorer.picker.pods.inference_pool import policy
 
 MIB = 1 << 20
 _NUMBERS = count(1)
@@ -55,15 +57,16 @@ class Sink:
         self._changed = asyncio.Event()
 
     def seen(self, document: Document) -> None:
-        self.names.add(name_of(document))
+        self.names.add(place_of(document)[1])
         self._changed.set()
 
     def gone(self, document: Document) -> None:
-        self.names.discard(name_of(document))
+        self.names.discard(place_of(document)[1])
         self._changed.set()
 
-    def only(self, names: frozenset[str]) -> None:
-        self.names = set(names)
+    def only(self, places: set[Place], version: int) -> None:
+        assert version > 0
+        self.names = {name for _, name in places}
         self._changed.set()
 
     async def until(self, is_so: Callable[[set[str]], bool]) -> None:
@@ -82,22 +85,23 @@ def tenant(server: Cluster) -> Iterator[Tenant]:
 
 
 @pytest.fixture
-async def api(server: Cluster) -> AsyncIterator[ApiServer]:
+async def api(server: Cluster) -> AsyncIterator[Api]:
     configuration = Configuration()
     await load_kube_config(str(server.kubeconfig()), client_configuration=configuration)
-    api = ApiServer(configuration)
+    api = Api(configuration, "test")
     yield api
     await api.close()
 
 
 @pytest.fixture
-async def follow(api: ApiServer, tenant: Tenant) -> AsyncIterator[Callable[[], Sink]]:
+async def follow(api: Api, tenant: Tenant) -> AsyncIterator[Callable[[], Sink]]:
     """Follows the pods of the namespace from now on."""
     running: list[tuple[asyncio.Task[None], Sink]] = []
 
     def start() -> Sink:
         sink = Sink()
-        reflector = Reflector(api, f"/api/v1/namespaces/{tenant.namespace}/pods", {}, sink, backoff_s)
+        path = f"/api/v1/namespaces/{tenant.namespace}/pods"
+        reflector = Reflector(api, "pods", path, {}, sink, policy())
         running.append((asyncio.create_task(reflector.run()), sink))
         return sink
 

@@ -3,7 +3,7 @@
 from contextlib import suppress
 from typing import Final
 
-from kvtier_common.metrics_text import MetricsTextError, read_families
+from kvtier_common.metrics.text import MetricsTextError, read_families
 from kvtier_scorer.picker.engines.metrics_scrape.engine_metrics import WANTED, NotMetricsError, engine_metrics
 
 _GAUGES: Final = rb"""# TYPE vllm:num_requests_running gauge

@@ -10,7 +10,7 @@ from typing import Any, Final
 from aiohttp import web
 from kubernetes.aio.client import Configuration
 
-from kvtier_scorer.picker.pods.api_server import ApiServer
+from kvtier_common.kubernetes.client import Api
 
 POOLS: Final = "/apis/inference.networking.k8s.io/v1/namespaces/ns/inferencepools"
 PODS: Final = "/api/v1/namespaces/ns/pods"
@@ -53,11 +53,11 @@ class FakeApi:
         self._queues: defaultdict[str, list[asyncio.Queue[bytes | None]]] = defaultdict(list)
         self._watched = asyncio.Condition()
 
-    def client(self) -> ApiServer:
+    def client(self) -> Api:
         """A client of it."""
         configuration = Configuration()
         configuration.host = self.host
-        return ApiServer(configuration)
+        return Api(configuration, "test")
 
     async def send(self, path: str, kind: str, document: object, *, last: bool = False) -> None:
         """Sends an event to the watch of a collection, once there is one."""

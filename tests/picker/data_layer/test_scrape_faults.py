@@ -9,7 +9,7 @@ from aiohttp import web
 from tests.picker.data_layer.conftest import Answer, Pod
 from tests.picker.data_layer.recorder import Recorder
 
-from kvtier_common.metrics_text import MOST_BYTES
+from kvtier_common.metrics.text import MOST_BYTES
 from kvtier_scorer.picker.engines.metrics_scrape.scraper import Scraper
 
 

@@ -7,8 +7,9 @@ from pathlib import Path
 
 from tests.unit.docs.pages import DOCS, ROOT, quoted, rows
 
-from kvtier_operator.errors import KvtierError
-from kvtier_operator.reconcile.api_server import errors
+from kvtier_common import errors
+from kvtier_common.errors import KvtierError
+from kvtier_common.kubernetes import errors as answers
 
 FAILURES = DOCS / "operations/failure-modes.md"
 _CODE = ROOT / "operator" / "kvtier_operator"
@@ -43,7 +44,7 @@ _OTHER_WORDS = {
     *("ContainerCreating", "CrashLoopBackOff", "PodInitializing"),  # of a pod that is told of by more
 }
 """What looks like a reason there and is none."""
-_NOT_OF_A_WRITE = {"Momentary", "Expired", "TooLarge", "Unseen"}
+_NOT_OF_A_WRITE = {"Kvtier", "Permanent", "Retryable", "Momentary", "Expired", "TooLarge"}
 
 
 def _reasons() -> set[str]:
@@ -61,8 +62,8 @@ def _words(source: Path) -> Iterator[str]:
 
 def _errors() -> Iterator[str]:
     """What reconcile/apply/apply.py makes of an error's name."""
-    for each in vars(errors).values():
-        if isinstance(each, type) and issubclass(each, KvtierError) and each.__module__ == errors.__name__:
+    for each in (*vars(errors).values(), *vars(answers).values()):
+        if isinstance(each, type) and issubclass(each, KvtierError):
             yield each.__name__.removesuffix("Error")
 
 

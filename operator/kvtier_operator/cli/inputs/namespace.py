@@ -11,7 +11,8 @@ from kubernetes import client
 from kubernetes.config import new_client_from_config
 from urllib3.exceptions import HTTPError
 
-from kvtier_operator.errors import InvalidInputError, PermanentError, Problem, RetryableError
+from kvtier_common.errors import PermanentError, RetryableError
+from kvtier_operator.errors import InvalidInputError, Problem
 from kvtier_operator.planning.namespace.limit_range import limit_range_from_object
 from kvtier_operator.planning.namespace.namespace import Namespace, demand, refusals
 from kvtier_operator.planning.namespace.quota import quota_from_object

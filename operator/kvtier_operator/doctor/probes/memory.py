@@ -2,7 +2,7 @@
 
 import os
 
-from kvtier_common.cgroup import lowest_limit
+from kvtier_common.kernel.cgroup import lowest_limit
 from kvtier_operator.doctor.checks.memory import MemoryFacts
 
 

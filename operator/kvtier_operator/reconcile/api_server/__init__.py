@@ -1,1 +1,1 @@
-"""Requests to the API server: who we are, what it answers, and what its errors mean."""
+"""What the operator asks the API server for: its kinds of objects, and whether it may read them."""

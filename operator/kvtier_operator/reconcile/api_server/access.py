@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from kvtier_operator.errors import KvtierError
-from kvtier_operator.reconcile.api_server.client import Api
-from kvtier_operator.reconcile.api_server.errors import ForbiddenError, NotFoundError
+from kvtier_common.errors import KvtierError
+from kvtier_common.kubernetes.client import Api
+from kvtier_common.kubernetes.errors import ForbiddenError, NotFoundError
 from kvtier_operator.reconcile.api_server.kinds import KVCACHETIER
 
 _LOG: Final = logging.getLogger(__name__)

@@ -6,14 +6,10 @@ from dataclasses import dataclass, field
 from itertools import groupby
 from typing import Any, Final
 
-from kvtier_operator.errors import KvtierError
+from kvtier_common.errors import KvtierError
+from kvtier_common.kubernetes.client import Api
+from kvtier_common.kubernetes.errors import InvalidObjectError, NamespaceTerminatingError, NotFoundError
 from kvtier_operator.planning.objects.names import COMPONENT_LABEL, Component
-from kvtier_operator.reconcile.api_server.client import Api
-from kvtier_operator.reconcile.api_server.errors import (
-    InvalidObjectError,
-    NamespaceTerminatingError,
-    NotFoundError,
-)
 from kvtier_operator.reconcile.api_server.kinds import RUNNING
 from kvtier_operator.reconcile.apply.desired import DesiredObject
 from kvtier_operator.reconcile.apply.diff import Diff

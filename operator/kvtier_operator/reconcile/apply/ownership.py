@@ -11,12 +11,13 @@ from typing import Final
 
 import orjson
 
+from kvtier_common.backoff import backoff_s
+from kvtier_common.errors import MomentaryError, TooLargeError
+from kvtier_common.kubernetes.client import METADATA_LIST, Api
+from kvtier_common.kubernetes.errors import ServerError
 from kvtier_operator.planning.objects.names import MANAGED_BY, MANAGED_BY_LABEL
-from kvtier_operator.reconcile.api_server.client import METADATA_LIST, Api
-from kvtier_operator.reconcile.api_server.errors import MomentaryError, ServerError, TooLargeError
 from kvtier_operator.reconcile.api_server.kinds import BY_NAME, Ref
 from kvtier_operator.reconcile.cache.live_object import is_orphaned, owner_of
-from kvtier_operator.reconcile.loop.work_queue import backoff_s
 
 _OTHERS: Final = f"{MANAGED_BY_LABEL}!={MANAGED_BY}"
 _FEW: Final = 100

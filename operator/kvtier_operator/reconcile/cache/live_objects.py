@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from kvtier_common.kubernetes.documents import Place
 from kvtier_operator.reconcile.api_server.kinds import Kind, Ref
 from kvtier_operator.reconcile.cache.live_object import (
     LiveObject,
@@ -13,7 +14,6 @@ from kvtier_operator.reconcile.cache.live_object import (
     version_of,
 )
 from kvtier_operator.reconcile.cache.manifests import ManifestStore
-from kvtier_operator.reconcile.cache.reflector import Place
 
 
 class LiveObjectCache:

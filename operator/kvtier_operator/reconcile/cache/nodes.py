@@ -3,8 +3,8 @@
 from collections.abc import Callable
 from typing import Any
 
+from kvtier_common.kubernetes.documents import Place
 from kvtier_operator.planning.nodes.node import Node, node_from_object
-from kvtier_operator.reconcile.cache.reflector import Place
 
 
 class NodeCache:

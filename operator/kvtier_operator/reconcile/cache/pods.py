@@ -4,8 +4,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+from kvtier_common.kubernetes.documents import Place
 from kvtier_operator.planning.objects.names import COMPONENT_LABEL, INSTANCE_LABEL, Component
-from kvtier_operator.reconcile.cache.reflector import Place
 from kvtier_operator.reconcile.facts.pod import NotReadyPod, ServingPod, not_ready_pod, serving
 
 _Group = tuple[str, str, str]

@@ -9,16 +9,17 @@ from functools import partial
 from itertools import chain
 from typing import Final
 
-from kvtier_operator.errors import KvtierError
+from kvtier_common.backoff import backoff_s
+from kvtier_common.errors import KvtierError
+from kvtier_common.kubernetes.client import MOST_BYTES, Api
+from kvtier_common.kubernetes.errors import ForbiddenError, NotFoundError
+from kvtier_common.kubernetes.reflector import Reflector, ReflectorPolicy, Sink
 from kvtier_operator.planning.objects.names import MANAGED_BY, MANAGED_BY_LABEL
-from kvtier_operator.reconcile.api_server.client import Api
-from kvtier_operator.reconcile.api_server.errors import ForbiddenError, NotFoundError
 from kvtier_operator.reconcile.api_server.kinds import BY_NAME, KINDS, NODE, POD, STORAGE_CLASS, Kind
 from kvtier_operator.reconcile.cache.live_objects import KindSink, LiveObjectCache
 from kvtier_operator.reconcile.cache.namespace_limits import NamespaceLimitCache, NamespaceLimitSink
 from kvtier_operator.reconcile.cache.nodes import NodeCache
 from kvtier_operator.reconcile.cache.pods import PodCache, PodSink
-from kvtier_operator.reconcile.cache.reflector import Reflector, Sink
 from kvtier_operator.reconcile.cache.routes import RouteCache, RouteSink
 from kvtier_operator.reconcile.metrics import WATCH_RESTARTS
 
@@ -30,6 +31,15 @@ _ASK_AGAIN_S: Final = 10.0
 _ALLOWED_AGAIN_S: Final = 60.0
 """How soon a right that was given is noticed."""
 NOT_INSTALLED: Final = "not installed"
+POLICY: Final = ReflectorPolicy(
+    wait_s=backoff_s,
+    relists=lambda error, _: isinstance(error, ForbiddenError),  # nobody knows for how long
+    ends_on=(NotFoundError,),
+    object_bytes=MOST_BYTES,
+    leaves_out=False,
+    meanwhile="trying again",
+)
+"""Of every one of the operator's: it ends when the whole kind is gone."""
 
 
 @dataclass(slots=True)
@@ -263,9 +273,9 @@ class Watches:
 
     def _reflector(self, kind: Kind, namespace: str | None, selector: str, sink: Sink) -> Reflector:
         name = kind.kind if namespace is None else f"{kind.kind} in {namespace}"
-        reflector = Reflector(
-            self.api, name, kind.path(namespace), selector, sink, self._turns, _count_restart
-        )
+        query = {"labelSelector": selector} if selector else {}
+        path = kind.path(namespace)
+        reflector = Reflector(self.api, name, path, query, sink, POLICY, self._turns, _count_restart)
         self._reflectors[namespace].append(reflector)
         return reflector
 

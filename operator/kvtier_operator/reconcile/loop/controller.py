@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Final
 
-from kvtier_operator.reconcile.api_server.client import Api
+from kvtier_common.kubernetes.client import Api
 from kvtier_operator.reconcile.apply.apply import Applier
 from kvtier_operator.reconcile.apply.writer import Writer
 from kvtier_operator.reconcile.cache.live_objects import LiveObjectCache

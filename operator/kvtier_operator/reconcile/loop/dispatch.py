@@ -8,9 +8,10 @@ from enum import StrEnum
 from operator import attrgetter
 from typing import Final
 
-from kvtier_operator.errors import KvtierError
-from kvtier_operator.reconcile.api_server.errors import ServerError, UnseenError
+from kvtier_common.errors import KvtierError
+from kvtier_common.kubernetes.errors import ServerError
 from kvtier_operator.reconcile.cache.resources import Key
+from kvtier_operator.reconcile.errors import UnseenError
 from kvtier_operator.reconcile.loop.work_queue import WorkQueue
 from kvtier_operator.reconcile.metrics import QUEUE_DEPTH, RECONCILE_SECONDS, RECONCILES
 

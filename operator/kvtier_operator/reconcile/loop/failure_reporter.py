@@ -6,8 +6,8 @@ from typing import Final
 
 import orjson
 
-from kvtier_operator.errors import KvtierError
-from kvtier_operator.reconcile.api_server.errors import MomentaryError, NotFoundError
+from kvtier_common.errors import KvtierError, MomentaryError
+from kvtier_common.kubernetes.errors import NotFoundError
 from kvtier_operator.reconcile.api_server.kinds import KVCACHETIER
 from kvtier_operator.reconcile.apply.events import event
 from kvtier_operator.reconcile.apply.writer import Writer

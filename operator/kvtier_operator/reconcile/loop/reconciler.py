@@ -7,12 +7,12 @@ from typing import Any, Final
 
 import orjson
 
-from kvtier_operator.errors import KvtierError
+from kvtier_common.errors import KvtierError
+from kvtier_common.kubernetes.client import METADATA_ONLY, Api
+from kvtier_common.kubernetes.errors import NotFoundError
 from kvtier_operator.planning.objects.names import Component
 from kvtier_operator.planning.pod.image_source import ImageSource
 from kvtier_operator.planning.policy.limits import OwnerPolicy
-from kvtier_operator.reconcile.api_server.client import METADATA_ONLY, Api
-from kvtier_operator.reconcile.api_server.errors import NotFoundError, UnseenError
 from kvtier_operator.reconcile.api_server.kinds import BY_NAME, KVCACHETIER, Ref
 from kvtier_operator.reconcile.apply.apply import NAMESPACE_TERMINATING, Applier, ApplyResult
 from kvtier_operator.reconcile.apply.desired import DesiredObject
@@ -25,6 +25,7 @@ from kvtier_operator.reconcile.cache.pods import PodCache
 from kvtier_operator.reconcile.cache.resources import CachedResource, Key, ResourceCache
 from kvtier_operator.reconcile.cache.routes import RouteCache
 from kvtier_operator.reconcile.cache.watches import Watches
+from kvtier_operator.reconcile.errors import UnseenError
 from kvtier_operator.reconcile.facts.deployment import DeploymentFacts
 from kvtier_operator.reconcile.loop.cached_plan import CachedPlan
 from kvtier_operator.reconcile.loop.clock import Clock

@@ -1,24 +1,15 @@
 """What to reconcile next: every key at most once in the queue, never twice at a time, and in turns."""
 
 import heapq
-import random
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
 from typing import Final, Generic, TypeVar
 
-from kvtier_common.backoff import doubled_s
+from kvtier_common.backoff import backoff_s
 
 KeyT = TypeVar("KeyT", bound=Hashable)
-_FIRST_S: Final = 0.2
-_LONGEST_S: Final = 60.0
 _SPARE: Final = 64
 """Entries of keys that moved forward: each time one may leave an entry that is due in ten minutes."""
-
-
-def backoff_s(failures: int, *, first_s: float = _FIRST_S, longest_s: float = _LONGEST_S) -> float:
-    """Seconds to wait after so many failures in a row: doubling, a quarter of it random, a minute at most."""
-    whole = doubled_s(first_s, longest_s, failures - 1)
-    return whole * (1 - random.random() / 4)  # noqa: S311 - spreads load, no secret
 
 
 @dataclass(slots=True)

@@ -4,9 +4,8 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
-from kvtier_common.metrics_text import Families, Sample, read_labels
-from kvtier_common.tier import Tier
-from kvtier_common.tier_metrics import (
+from kvtier_common.metrics.text import Families, Sample, read_labels
+from kvtier_common.metrics.tier_metrics import (
     CAPACITY_TOKENS,
     CPU_GROWING,
     CPU_PINNED_BYTES,
@@ -18,6 +17,7 @@ from kvtier_common.tier_metrics import (
     OFFLOADED,
     OFFLOADED_TOKENS,
 )
+from kvtier_common.tier import Tier
 from kvtier_operator.planning.observed import EngineFindings, EngineTokens
 
 _TOO_MANY: Final = 1 << 63

@@ -9,18 +9,18 @@ from typing import Final
 import aiohttp
 import orjson
 
-from kvtier_common.metrics_answer import NoMetricsError, metrics_session, read_metrics
-from kvtier_operator.errors import KvtierError
+from kvtier_common.backoff import backoff_s
+from kvtier_common.errors import KvtierError, TooLargeError
+from kvtier_common.kubernetes.client import METADATA_ONLY, Api
+from kvtier_common.kubernetes.errors import NotFoundError
+from kvtier_common.metrics.answer import NoMetricsError, metrics_session, read_metrics
 from kvtier_operator.planning.corrected import unjustified
-from kvtier_operator.reconcile.api_server.client import METADATA_ONLY, Api
-from kvtier_operator.reconcile.api_server.errors import NotFoundError, TooLargeError
 from kvtier_operator.reconcile.api_server.kinds import REPLICA_SET
 from kvtier_operator.reconcile.cache.live_object import LiveObject, owner_of
 from kvtier_operator.reconcile.cache.pods import PodCache
 from kvtier_operator.reconcile.cache.resources import CachedResource, Key
 from kvtier_operator.reconcile.facts.pod import ServingPod
 from kvtier_operator.reconcile.loop.cached_plan import CachedPlan
-from kvtier_operator.reconcile.loop.work_queue import backoff_s
 from kvtier_operator.reconcile.observe.engine_metrics import READ, read_tiers
 from kvtier_operator.reconcile.observe.engine_observation import EngineObservation, merge_observations
 

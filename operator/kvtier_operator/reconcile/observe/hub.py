@@ -9,7 +9,8 @@ from urllib.parse import quote
 
 import aiohttp
 
-from kvtier_operator.errors import KvtierError
+from kvtier_common.errors import KvtierError, UnreachableError
+from kvtier_common.http.answer import read_body
 from kvtier_operator.planning.model_shape.config.model_files import (
     CONFIG,
     PARAMS,
@@ -18,8 +19,6 @@ from kvtier_operator.planning.model_shape.config.model_files import (
     one_config,
     parse_file,
 )
-from kvtier_operator.reconcile.api_server.answer import read_body
-from kvtier_operator.reconcile.api_server.errors import UnreachableError
 
 _ENDPOINT: Final = "https://huggingface.co"
 _NAME: Final = re.compile(r"[A-Za-z0-9][\w.-]{0,95}/[A-Za-z0-9][\w.-]{0,95}", re.ASCII)

@@ -6,12 +6,12 @@ from urllib.parse import quote
 
 import orjson
 
-from kvtier_operator.errors import InvalidInputError, KvtierError
+from kvtier_common.errors import KvtierError, TooLargeError, UnreachableError
+from kvtier_common.kubernetes.client import Api
+from kvtier_operator.errors import InvalidInputError
 from kvtier_operator.planning.model_shape.compact import compact
 from kvtier_operator.planning.model_shape.config.model_files import config_of_map
 from kvtier_operator.planning.model_shape.from_catalogue import shape_from_catalogue
-from kvtier_operator.reconcile.api_server.client import Api
-from kvtier_operator.reconcile.api_server.errors import TooLargeError, UnreachableError
 from kvtier_operator.reconcile.cache.resources import CachedResource, Key
 from kvtier_operator.reconcile.observe.hub import HubClient
 from kvtier_operator.reconcile.observe.model_config import FoundModelConfig

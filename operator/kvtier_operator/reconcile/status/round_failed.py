@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, Final
 
-from kvtier_operator.errors import KvtierError
+from kvtier_common.errors import KvtierError
 from kvtier_operator.reconcile.status.condition import (
     UntimedCondition,
     unknown_condition,

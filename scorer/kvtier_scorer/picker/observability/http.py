@@ -12,7 +12,7 @@ from aiohttp.typedefs import Handler, Middleware
 from prometheus_client import GC_COLLECTOR, PLATFORM_COLLECTOR, PROCESS_COLLECTOR, CollectorRegistry
 from prometheus_client.exposition import choose_encoder
 
-from kvtier_common.brief_site import BriefSite, brief_runner
+from kvtier_common.http.brief_site import BriefSite, brief_runner
 from kvtier_scorer.errors import RefusedRequestError, UnknownApiError
 from kvtier_scorer.picker.gateway.bodies import APIS, api_of
 from kvtier_scorer.picker.gateway.bodies.budget import BodyBudget, BodyShare

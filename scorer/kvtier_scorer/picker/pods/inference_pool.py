@@ -2,19 +2,43 @@
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Final
 
-from kvtier_scorer.picker.pods.api_server import ApiServer
+from kvtier_common.backoff import backoff_s
+from kvtier_common.kubernetes.client import Api
+from kvtier_common.kubernetes.documents import Document, Place, place_of
+from kvtier_common.kubernetes.reflector import Reflector, ReflectorPolicy, Sink
 from kvtier_scorer.picker.pods.documents import MalformedObjectError, Pool, pod_instance, pool_of
 from kvtier_scorer.picker.pods.ready_endpoints import ReadyEndpoints
-from kvtier_scorer.picker.pods.reflector import Document, Reflector, backoff_s, name_of
 from kvtier_scorer.picker.pods.source import PodSink
 
 _LOG: Final = logging.getLogger(__name__)
 _POOLS: Final = "/apis/inference.networking.k8s.io/v1/namespaces/{}/inferencepools"
 _PODS: Final = "/api/v1/namespaces/{}/pods"
+_OBJECT_BYTES: Final = 4 << 20
+"""etcd keeps 1.5 MiB of an object, which as JSON can be more."""
+_LIST_AFTER: Final = 5
+"""Failures in a row from which the resource version itself is in doubt."""
+_USUAL_WAIT_S: Final = partial(backoff_s, first_s=0.1, longest_s=15.0)
+
+
+def policy(wait_s: Callable[[int], float] = _USUAL_WAIT_S) -> ReflectorPolicy:
+    """What is done when something is wrong: pods are served as they last were, for as long as it takes.
+
+    Args:
+        wait_s: Seconds to wait after so many failures in a row.
+    """
+    return ReflectorPolicy(
+        wait_s=wait_s,
+        relists=lambda _, failures: failures >= _LIST_AFTER,
+        ends_on=(),
+        object_bytes=_OBJECT_BYTES,
+        leaves_out=True,
+        meanwhile="the pods stay as they were, trying again",
+    )
 
 
 @dataclass(slots=True)
@@ -31,10 +55,10 @@ class InferencePoolPods:
         wait_s: Seconds to wait after so many failures in a row.
     """
 
-    api: ApiServer
+    api: Api
     namespace: str
     name: str
-    wait_s: Callable[[int], float] = backoff_s
+    wait_s: Callable[[int], float] = _USUAL_WAIT_S
     _pools: "asyncio.Queue[Pool | None]" = field(default_factory=asyncio.Queue)
     _synced: bool = False
 
@@ -45,12 +69,10 @@ class InferencePoolPods:
 
     async def run(self, sink: PodSink) -> None:
         """Tells of pods until cancelled."""
-        pools = Reflector(
-            self.api,
-            _POOLS.format(self.namespace),
+        pools = self._reflector(
+            _POOLS,
             {"fieldSelector": f"metadata.name={self.name}"},
             _PoolSink(self.name, self._pools.put_nowait),
-            self.wait_s,
         )
         try:
             async with asyncio.TaskGroup() as tasks:
@@ -74,8 +96,12 @@ class InferencePoolPods:
                 pods = tasks.create_task(self._reflect(pool, endpoints))
 
     async def _reflect(self, pool: Pool, endpoints: ReadyEndpoints) -> None:
-        path, query = _PODS.format(self.namespace), {"labelSelector": pool.selector}
-        await Reflector(self.api, path, query, _PodSink(pool, endpoints, self._listed), self.wait_s).run()
+        sink = _PodSink(pool, endpoints, self._listed)
+        await self._reflector(_PODS, {"labelSelector": pool.selector}, sink).run()
+
+    def _reflector(self, path: str, query: Mapping[str, str], sink: Sink) -> Reflector:
+        path = path.format(self.namespace)
+        return Reflector(self.api, path, path, query, sink, policy(self.wait_s))
 
     def _listed(self) -> None:
         self._synced = True
@@ -104,7 +130,9 @@ class _PoolSink:
             _LOG.warning("InferencePool %s is gone, and its pods with it", self.name)
             self._set(None)
 
-    def only(self, names: frozenset[str]) -> None:
+    def only(self, places: set[Place], version: int) -> None:
+        del version
+        names = {name for _, name in places}
         if not names and self.pool is None:
             _LOG.warning("there is no InferencePool %s; waiting for it", self.name)
         elif self.name not in names:
@@ -124,11 +152,12 @@ class _PodSink:
     listed: Callable[[], None]
 
     def seen(self, document: Document) -> None:
-        self.endpoints.seen(name_of(document), pod_instance(document, self.pool.ports))
+        self.endpoints.seen(place_of(document)[1], pod_instance(document, self.pool.ports))
 
     def gone(self, document: Document) -> None:
-        self.endpoints.gone(name_of(document))
+        self.endpoints.gone(place_of(document)[1])
 
-    def only(self, names: frozenset[str]) -> None:
-        self.endpoints.only(names)
+    def only(self, places: set[Place], version: int) -> None:
+        del version
+        self.endpoints.only({name for _, name in places})
         self.listed()

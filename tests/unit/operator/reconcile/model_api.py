@@ -8,10 +8,8 @@ from typing import Final
 import orjson
 from tests.unit.operator.reconcile.model_server import Server, event_line
 
-from kvtier_operator.errors import KvtierError
-from kvtier_operator.reconcile.api_server.answer import MOST_BYTES
-from kvtier_operator.reconcile.api_server.client import Request
-from kvtier_operator.reconcile.api_server.errors import UnreachableError
+from kvtier_common.errors import KvtierError, UnreachableError
+from kvtier_common.kubernetes.client import MOST_BYTES, Request
 from kvtier_operator.reconcile.api_server.kinds import KINDS, NODE, POD
 
 _JSON: Final = "application/json"
@@ -112,8 +110,11 @@ class ModelApi:
         del most_bytes
         return await self.request(Request("GET", path, query or {}, accept=accept))
 
-    async def watch(self, path: str, query: Mapping[str, str]) -> AsyncGenerator[bytes, None]:
-        """As client.Api.watch."""
+    async def watch(
+        self, path: str, query: Mapping[str, str], *, most_bytes: int = MOST_BYTES
+    ) -> AsyncGenerator[bytes, None]:
+        """As client.Api.watch; nothing here is large."""
+        del most_bytes
         kind = next(each.kind for each in (POD, NODE, *KINDS) if each.path() == path)
         stream = Stream(kind, query.get("labelSelector", ""), int(query["resourceVersion"]))
         self.streams.append(stream)

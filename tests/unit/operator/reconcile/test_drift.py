@@ -13,8 +13,8 @@ from tests.unit.operator.reconcile.model_api import Call, Stream
 from tests.unit.operator.reconcile.model_cluster import RESOURCE, Cluster
 from tests.unit.operator.reconcile.model_deeds import DEEDS, do
 
+from kvtier_common.kubernetes.errors import ConflictError, ServerError
 from kvtier_operator.planning.objects.names import MANAGED_BY_LABEL
-from kvtier_operator.reconcile.api_server.errors import ConflictError, ServerError
 from kvtier_operator.reconcile.api_server.kinds import BY_NAME, KINDS, Ref
 
 _ANY: Final = st.integers(0, 999)

@@ -7,9 +7,11 @@ from typing import Any
 import orjson
 from tests.unit.operator.reconcile.model_api import ModelApi
 
-from kvtier_operator.reconcile.api_server.errors import ForbiddenError
+from kvtier_common.kubernetes.documents import Place
+from kvtier_common.kubernetes.errors import ForbiddenError
+from kvtier_common.kubernetes.reflector import Reflector
 from kvtier_operator.reconcile.cache.namespace_limits import NamespaceLimitCache, NamespaceLimitSink
-from kvtier_operator.reconcile.cache.reflector import Place, Reflector
+from kvtier_operator.reconcile.cache.watches import POLICY
 
 _LIST = {"metadata": {"resourceVersion": "7"}, "items": [{"metadata": {"name": "one"}}]}
 _CLASS = {"metadata": {"name": "fast"}, "provisioner": "somebody"}
@@ -28,8 +30,10 @@ class _Api(ModelApi):
             raise ForbiddenError("no")
         return orjson.dumps(_LIST)
 
-    async def watch(self, path: str, query: Mapping[str, str]) -> AsyncGenerator[bytes, None]:
-        del path, query
+    async def watch(
+        self, path: str, query: Mapping[str, str], *, most_bytes: int = 0
+    ) -> AsyncGenerator[bytes, None]:
+        del path, query, most_bytes
         await self.taken_away.wait()
         raise ForbiddenError("no more")
         yield b""
@@ -53,7 +57,7 @@ class _Sink:
 def test_a_watch_that_is_refused_is_in_step_again_only_after_a_new_list() -> None:
     async def run() -> None:
         api, sink = _Api(), _Sink()
-        reflector = Reflector(api, "x", "/x", "", sink, asyncio.Semaphore(1), lambda *_: None)  # type: ignore[arg-type]  # stands in for it
+        reflector = Reflector(api, "x", "/x", {}, sink, POLICY)  # type: ignore[arg-type]  # stands in for it
         task = asyncio.create_task(reflector.run())
         api.allowed.set()
         async with asyncio.timeout(10):

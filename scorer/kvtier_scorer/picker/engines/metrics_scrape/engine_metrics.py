@@ -7,9 +7,8 @@ from itertools import islice
 from math import prod
 from typing import Final
 
-from kvtier_common.metrics_text import Families, Sample, read_labels
-from kvtier_common.tier import Tier
-from kvtier_common.tier_metrics import (
+from kvtier_common.metrics.text import Families, Sample, read_labels
+from kvtier_common.metrics.tier_metrics import (
     CAPACITY_TOKENS,
     DEVICE,
     DEVICE_BLOCKS,
@@ -17,6 +16,7 @@ from kvtier_common.tier_metrics import (
     OFFLOADED,
     OFFLOADED_TOKENS,
 )
+from kvtier_common.tier import Tier
 
 _WAITING: Final = b"vllm:num_requests_waiting"
 _RUNNING: Final = b"vllm:num_requests_running"

@@ -5,7 +5,7 @@ from typing import Final
 
 import aiohttp
 
-from kvtier_common.metrics_answer import MetricsAnswerError, metrics_session, read_metrics
+from kvtier_common.metrics.answer import MetricsAnswerError, metrics_session, read_metrics
 from kvtier_scorer.picker.engines.metrics_scrape.engine_metrics import (
     WANTED,
     EngineMetrics,
@@ -41,21 +41,21 @@ def scrape_session(timeout_s: float) -> aiohttp.ClientSession:
 
 
 async def fetch(
-    session: aiohttp.ClientSession, address: str, room: asyncio.Semaphore | None = None
+    session: aiohttp.ClientSession, address: str, turns: asyncio.Semaphore | None = None
 ) -> EngineMetrics:
     """Scrapes one pod.
 
     Args:
         session: As `scrape_session` makes it.
         address: `ip:port`.
-        room: For long answers of all pods that are scraped at a time.
+        turns: Those of long answers, of all pods that are scraped at a time.
 
     Raises:
         NotListeningError: The connection was refused.
         ScrapeError: It does not answer, not in time, or with something that is not an engine's metrics.
     """
     try:
-        return engine_metrics(await read_metrics(session, address, WANTED, room=room))
+        return engine_metrics(await read_metrics(session, address, WANTED, turns=turns))
     except MetricsAnswerError as error:
         raise ScrapeError(error.kind, str(error), is_answer=True) from error
     except NotMetricsError as error:

@@ -61,7 +61,7 @@ class Scraper:
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._troubles: dict[str, str] = {}
         self._told: dict[str, tuple[str, float]] = {}
-        self._room = asyncio.Semaphore(_LONG_ANSWERS)
+        self._turns = asyncio.Semaphore(_LONG_ANSWERS)
         self._session: aiohttp.ClientSession | None = None
 
     async def __aenter__(self) -> Self:
@@ -113,7 +113,7 @@ class Scraper:
         """Whether the pod is to be asked again as usual."""
         assert self._session is not None  # noqa: S101 - follow() is only called inside of the context
         try:
-            metrics = await fetch(self._session, address, self._room)
+            metrics = await fetch(self._session, address, self._turns)
         except ScrapeError as error:
             self._failed(address, error)
             self._sink.failed(address, error)

@@ -7,16 +7,9 @@ from typing import Any
 import orjson
 import pytest
 
-from kvtier_operator.errors import KvtierError
-from kvtier_operator.reconcile.api_server.answer import MOST_BYTES
-from kvtier_operator.reconcile.api_server.client import Api
-from kvtier_operator.reconcile.api_server.errors import (
-    ConflictError,
-    ForbiddenError,
-    NotFoundError,
-    ServerError,
-    TooLargeError,
-)
+from kvtier_common.errors import KvtierError, TooLargeError
+from kvtier_common.kubernetes.client import MOST_BYTES, Api
+from kvtier_common.kubernetes.errors import ConflictError, ForbiddenError, NotFoundError, ServerError
 from kvtier_operator.reconcile.api_server.kinds import Ref
 from kvtier_operator.reconcile.apply import ownership
 from kvtier_operator.reconcile.apply.ownership import OwnershipLookup

@@ -11,7 +11,7 @@ from kvtier_operator.reconcile.cache.namespace_limits import (
 )
 
 if TYPE_CHECKING:
-    from kvtier_operator.reconcile.cache.reflector import Sink
+    from kvtier_common.kubernetes.reflector import Sink
 
 
 def _quota(name: str = "team", namespace: str = "a", *, pods: str = "4", used: str = "0") -> dict[str, Any]:

@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from tests.unit.operator.reconcile.objects import UID, stored
 
-from kvtier_operator.errors import KvtierError
-from kvtier_operator.reconcile.api_server.errors import ForbiddenError, NotFoundError, UnreachableError
+from kvtier_common.errors import KvtierError, UnreachableError
+from kvtier_common.kubernetes.errors import ForbiddenError, NotFoundError
 from kvtier_operator.reconcile.apply.desired import DesiredObject
 from kvtier_operator.reconcile.apply.writer import Writer
 from kvtier_operator.reconcile.cache.resources import Key, ResourceCache, key_of

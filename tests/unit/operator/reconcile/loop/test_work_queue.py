@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kvtier_operator.reconcile.loop.work_queue import WorkQueue, backoff_s
+from kvtier_common.backoff import backoff_s
+from kvtier_operator.reconcile.loop.work_queue import WorkQueue
 
 
 def test_a_key_is_taken_when_it_is_due_and_not_before() -> None:

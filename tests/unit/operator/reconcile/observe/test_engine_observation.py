@@ -4,7 +4,7 @@ import orjson
 import pytest
 from tests.cases.kvcachetier import document
 
-from kvtier_common.metrics_text import read_families
+from kvtier_common.metrics.text import read_families
 from kvtier_operator.planning.observed import EngineFindings, EngineTokens
 from kvtier_operator.reconcile.observe.engine_metrics import READ, read_tiers
 from kvtier_operator.reconcile.observe.engine_observation import (

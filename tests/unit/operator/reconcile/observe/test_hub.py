@@ -7,8 +7,7 @@ from collections.abc import Awaitable, Callable, Mapping
 import pytest
 from aiohttp import web
 
-from kvtier_operator.errors import KvtierError
-from kvtier_operator.reconcile.api_server.errors import TooLargeError, UnreachableError
+from kvtier_common.errors import KvtierError, TooLargeError, UnreachableError
 from kvtier_operator.reconcile.observe.hub import HiddenError, HubClient
 
 CONFIG = {"num_hidden_layers": 4}

@@ -9,15 +9,14 @@ from typing import TYPE_CHECKING, Any, cast
 import orjson
 import pytest
 
-from kvtier_operator.errors import KvtierError
-from kvtier_operator.reconcile.api_server.errors import TooLargeError, UnreachableError
+from kvtier_common.errors import KvtierError, TooLargeError, UnreachableError
 from kvtier_operator.reconcile.cache.resources import CachedResource, Key, ReconcileState
 from kvtier_operator.reconcile.observe.hub import HiddenError, HubClient
 from kvtier_operator.reconcile.observe.model_config import FoundModelConfig
 from kvtier_operator.reconcile.observe.model_config_lookup import ModelConfigLookup
 
 if TYPE_CHECKING:
-    from kvtier_operator.reconcile.api_server.client import Api
+    from kvtier_common.kubernetes.client import Api
 
 KEY = Key("team", "qwen")
 LLAMA = {"num_hidden_layers": 4, "num_attention_heads": 4, "head_dim": 64}

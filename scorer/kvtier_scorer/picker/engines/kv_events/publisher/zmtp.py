@@ -13,6 +13,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Final
 
+from kvtier_common.turns import LongTurn
 from kvtier_scorer.picker.engines.kv_events.publisher.rate_limit import MOST_MESSAGE_BYTES
 
 _MORE: Final = 1
@@ -106,7 +107,7 @@ class Connection:
             OSError: The connection is lost.
             EOFError: It is closed.
         """
-        has_room = False
+        turn = LongTurn(self._room, _SMALL_BYTES)
         frames: list[bytes] = []
         left_bytes = MOST_MESSAGE_BYTES
         try:
@@ -119,8 +120,7 @@ class Connection:
                     raise ZmtpError("a message of its KV events is longer than any engine's")
                 if flags & _COMMAND and (frames or size > _MOST_COMMAND_BYTES):
                     raise ZmtpError("a command of its KV events is longer than any, or within a message")
-                if MOST_MESSAGE_BYTES - left_bytes > _SMALL_BYTES and not has_room:
-                    has_room = await self._room.acquire()
+                if await turn.grew_to(MOST_MESSAGE_BYTES - left_bytes):
                     until_s = self._in(self._timeouts.large_s)
                 frame = await self._read(size, until_s)
                 if flags & _COMMAND:
@@ -132,8 +132,7 @@ class Connection:
                 flags = (await self._read(1, until_s))[0]
             yield frames
         finally:
-            if has_room:
-                self._room.release()
+            turn.give_back()
 
     def _answer(self, command: bytes) -> None:
         """Answers PING, which libzmq sends to peers of ZMTP 3.0, too, and to which it wants an answer."""

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 
-from kvtier_common.metrics_text import read_families
+from kvtier_common.metrics.text import read_families
 from kvtier_common.tier import Tier
 from kvtier_scorer.picker.engines.metrics_scrape.engine_metrics import (
     WANTED,

@@ -7,8 +7,10 @@ import aiohttp
 import pytest
 from aiohttp.base_protocol import BaseProtocol
 
-from kvtier_operator.reconcile.api_server.answer import LARGE_BYTES, MOST_BYTES, read_body, read_lines
-from kvtier_operator.reconcile.api_server.errors import TooLargeError
+from kvtier_common.errors import TooLargeError
+from kvtier_common.http.answer import LONG_BYTES, CutLine, read_body, read_lines
+
+MOST_BYTES = 1 << 20
 
 
 def _stream(*chunks: bytes, ends: bool = True) -> aiohttp.StreamReader:
@@ -21,8 +23,8 @@ def _stream(*chunks: bytes, ends: bool = True) -> aiohttp.StreamReader:
     return stream
 
 
-async def _all_lines(stream: aiohttp.StreamReader, large: asyncio.Semaphore) -> list[bytes]:
-    async with aclosing(read_lines(stream, "watch x", large)) as lines:
+async def _all_lines(stream: aiohttp.StreamReader, large: asyncio.Semaphore) -> list[bytes | CutLine]:
+    async with aclosing(read_lines(stream, MOST_BYTES, large)) as lines:
         return [line async for line in lines]
 
 
@@ -38,20 +40,23 @@ async def test_lines_are_whole_wherever_they_are_cut() -> None:
     assert await _all_lines(_stream(b"a", b"b\n\nc\nd", b"\n", b"unfinished"), large) == [b"ab", b"c", b"d"]
 
 
-async def test_a_line_without_end_ends_the_watch() -> None:
+async def test_a_line_that_is_too_long_is_cut_at_once_and_the_next_ones_come_whole() -> None:
     large = asyncio.Semaphore(1)
-    with pytest.raises(TooLargeError, match="watch x"):
-        await _all_lines(_stream(*[bytes(1 << 20)] * (1 + MOST_BYTES // (1 << 20)), ends=False), large)
+    begun = _stream(b"a\nb", bytes(MOST_BYTES), ends=False)
+    async with aclosing(read_lines(begun, MOST_BYTES, large)) as lines:
+        assert [await anext(lines), await anext(lines)] == [b"a", CutLine(b"b" + bytes(1023))]
+        begun.feed_data(bytes(LONG_BYTES + 1) + b"\nc\n")
+        assert await anext(lines) == b"c"
     assert not large.locked()
 
 
 async def test_what_is_large_waits_for_its_turn_and_gives_it_back() -> None:
     large = asyncio.Semaphore(1)
     await large.acquire()
-    begun = _stream(bytes(LARGE_BYTES + 1), ends=False)
+    begun = _stream(bytes(LONG_BYTES + 1), ends=False)
     line = asyncio.create_task(_all_lines(begun, large))
-    body = asyncio.create_task(read_body(_stream(bytes(LARGE_BYTES + 1)), "GET x", MOST_BYTES, large))
-    assert await read_body(_stream(bytes(LARGE_BYTES)), "GET y", MOST_BYTES, large) == bytes(LARGE_BYTES)
+    body = asyncio.create_task(read_body(_stream(bytes(LONG_BYTES + 1)), "GET x", MOST_BYTES, large))
+    assert await read_body(_stream(bytes(LONG_BYTES)), "GET y", MOST_BYTES, large) == bytes(LONG_BYTES)
     for _ in range(10):
         await asyncio.sleep(0)
     begun.feed_data(b"\n")
@@ -59,6 +64,6 @@ async def test_what_is_large_waits_for_its_turn_and_gives_it_back() -> None:
     assert not line.done()
     assert not body.done()
     large.release()
-    assert [len(each) for each in await line] == [LARGE_BYTES + 1]
-    assert len(await body) == LARGE_BYTES + 1
+    assert await line == [bytes(LONG_BYTES + 1)]
+    assert len(await body) == LONG_BYTES + 1
     assert not large.locked()

@@ -8,7 +8,7 @@ from kubernetes.aio.client import Configuration
 from kubernetes.aio.config import ConfigException, load_incluster_config, load_kube_config
 from kubernetes.aio.config.kube_config import KUBE_CONFIG_DEFAULT_LOCATION as _KUBECONFIG
 
-from kvtier_operator.errors import PermanentError
+from kvtier_common.errors import PermanentError
 
 _IN_CLUSTER: Final = "KUBERNETES_SERVICE_HOST"
 

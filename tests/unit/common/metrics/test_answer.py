@@ -9,8 +9,8 @@ from typing import Literal
 import aiohttp
 import pytest
 
-from kvtier_common.metrics_answer import MetricsAnswerError, metrics_session, read_metrics
-from kvtier_common.metrics_text import Families
+from kvtier_common.metrics.answer import MetricsAnswerError, metrics_session, read_metrics
+from kvtier_common.metrics.text import Families
 
 WANTED = (b"vllm:running",)
 LINE = b'vllm:running{engine="0"} 64.0\n'
@@ -157,7 +157,7 @@ async def test_long_answers_are_read_a_few_at_a_time_and_usual_ones_always() -> 
 
         async def ask(answer: Answer) -> Families:
             address, _ = await stack.enter_async_context(serving(answer))
-            return await read_metrics(session, address, WANTED, room=room)
+            return await read_metrics(session, address, WANTED, turns=room)
 
         first = asyncio.create_task(ask(unfinished))
         await room.asked.get()

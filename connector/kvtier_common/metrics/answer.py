@@ -6,14 +6,14 @@ from typing import Final
 
 import aiohttp
 
-from kvtier_common.metrics_text import MOST_BYTES, Families, MetricsText, MetricsTextError
+from kvtier_common.http.answer import LONG_BYTES
+from kvtier_common.metrics.text import MOST_BYTES, Families, MetricsText, MetricsTextError
+from kvtier_common.turns import LongTurn
 
 _OK: Final = 200
 _ERROR: Final = 400
 _PIECE_BYTES: Final = 64 << 10
 """What is read at a time; others have their turn between two of them."""
-ROOMLESS_BYTES: Final = 256 << 10
-"""Of an answer that is read without room; an engine's has 60 KB to 200 KB."""
 _HEADERS: Final = {
     "Accept": "text/plain;version=0.0.4",
     # packing 60 KB takes an engine's server more time than sending them, and unpacking them has no bound
@@ -62,7 +62,7 @@ async def read_metrics(
     address: str,
     wanted: Iterable[bytes],
     most_bytes: int = MOST_BYTES,
-    room: asyncio.Semaphore | None = None,
+    turns: asyncio.Semaphore | None = None,
 ) -> Families:
     """The families that are asked for, of the engine at an address.
 
@@ -71,7 +71,7 @@ async def read_metrics(
         address: `ip:port`, an IPv6 address in brackets.
         wanted: Names of the samples to keep.
         most_bytes: Of the whole answer.
-        room: For answers longer than any engine's usually is, of all engines that are asked at a time.
+        turns: Those of answers longer than any engine's usually is (60 KB to 200 KB).
 
     Raises:
         NoMetricsError: It answers with an error's status.
@@ -83,31 +83,29 @@ async def read_metrics(
     reading = MetricsText(wanted, most_bytes)
     async with session.get(f"http://{address}/metrics", allow_redirects=False) as response:
         try:
-            return await _read(response, reading, room)
+            return await _read(response, reading, turns)
         except BaseException:
             response.close()
             raise
 
 
 async def _read(
-    response: aiohttp.ClientResponse, reading: MetricsText, room: asyncio.Semaphore | None
+    response: aiohttp.ClientResponse, reading: MetricsText, turns: asyncio.Semaphore | None
 ) -> Families:
     if response.status != _OK:
         kind = NoMetricsError if response.status >= _ERROR else MetricsAnswerError
         raise kind(f"status {response.status}", f"/metrics answers {response.status}")
     if response.headers.get("Content-Encoding", "identity") != "identity":
         raise MetricsAnswerError("packed", "/metrics is packed although that was not asked for")
-    size, has_room = 0, False
+    size, turn = 0, LongTurn(turns or asyncio.Semaphore(), LONG_BYTES)
     try:
         while part := await response.content.read(_PIECE_BYTES):
             size += len(part)
-            if room is not None and size > ROOMLESS_BYTES and not has_room:
-                has_room = await room.acquire()
+            await turn.grew_to(size)
             reading.feed(part)
             await asyncio.sleep(0)
         return reading.end()
     except MetricsTextError as error:
         raise MetricsAnswerError("too large", f"/metrics is not an engine's: {error}") from error
     finally:
-        if room is not None and has_room:
-            room.release()
+        turn.give_back()

@@ -14,13 +14,13 @@ from urllib.parse import urlencode
 from urllib.request import getproxies
 
 import aiohttp
-import orjson
 from kubernetes.aio.client import ApiClient, Configuration
 
-from kvtier_operator.errors import KvtierError
-from kvtier_operator.reconcile.api_server.answer import LARGE_AT_A_TIME, MOST_BYTES, read_body, read_lines
-from kvtier_operator.reconcile.api_server.error_text import without_values
-from kvtier_operator.reconcile.api_server.errors import (
+from kvtier_common.errors import KvtierError, UnreachableError
+from kvtier_common.http.answer import CutLine, read_body, read_lines
+from kvtier_common.kubernetes.documents import Document, parsed
+from kvtier_common.kubernetes.error_text import without_values
+from kvtier_common.kubernetes.errors import (
     ConflictError,
     ExpiredError,
     ForbiddenError,
@@ -28,8 +28,6 @@ from kvtier_operator.reconcile.api_server.errors import (
     NamespaceTerminatingError,
     NotFoundError,
     ServerError,
-    TooLargeError,
-    UnreachableError,
 )
 
 APPLY: Final = "application/apply-patch+yaml"
@@ -37,14 +35,17 @@ JSON_PATCH: Final = "application/json-patch+json"
 MERGE_PATCH: Final = "application/merge-patch+json"
 METADATA_ONLY: Final = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
 METADATA_LIST: Final = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
+TABLE: Final = "application/json;as=Table;g=meta.k8s.io;v=v1"
 _JSON: Final = "application/json"
+MOST_BYTES: Final = 16 << 20
+"""The longest answer, or line of a watch: an object has 1.5 MiB (etcd, --max-request-bytes), and a character
+of it up to six bytes in JSON."""
+_LONG_AT_A_TIME: Final = 2
+"""Long answers and lines that are read at a time."""
 _FIRST_ERROR: Final = 300
 _AT_A_TIME: Final = 16
 """Requests in flight: beside an API server on two cores more do no more, and each connection takes memory."""
 _TIMEOUT: Final = aiohttp.ClientTimeout(total=30, sock_connect=10)
-_SILENCE_S: Final = 100
-"""A watch without a line for this long is dead: the server sends a bookmark every 60 to 75 seconds
-(k8s.io/apiserver, pkg/storage/cacher: bookmarkFrequency and its jitter)."""
 _ERRORS: Final[Mapping[int, type[KvtierError]]] = {
     400: InvalidObjectError,
     401: ForbiddenError,
@@ -87,9 +88,16 @@ class Request:
 
 
 class Api:
-    """One API server."""
+    """One API server; `close` it in the end, or use it as a context.
 
-    def __init__(self, configuration: Configuration) -> None:
+    Args:
+        configuration: Where it is and who we are.
+        user_agent: Who asks.
+        silence_s: A watch without a line for this long is dead. The server sends a bookmark every 60 to 75
+            seconds (k8s.io/apiserver, pkg/storage/cacher: bookmarkFrequency and its jitter).
+    """
+
+    def __init__(self, configuration: Configuration, user_agent: str, silence_s: float = 100.0) -> None:
         # without proxies in the environment there is nothing to look up there, in a thread, for every request
         configuration.client_session_kwargs = {"trust_env": bool(getproxies())}
         configuration.connection_pool_maxsize = 0  # a watch holds its connection
@@ -97,12 +105,18 @@ class Api:
         configuration.connection_pool_maxsize = _AT_A_TIME
         self._asking = ApiClient(configuration)
         self._host = configuration.host
-        self._large = Semaphore(LARGE_AT_A_TIME)
+        self._user_agent = user_agent
+        self._silence_s = silence_s
+        self._turns = Semaphore(_LONG_AT_A_TIME)
 
     async def __aenter__(self) -> Self:
         return self
 
     async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """Ends all connections."""
         await self._watching.close()
         await self._asking.close()
 
@@ -110,7 +124,7 @@ class Api:
         """One request and the answer's body.
 
         Raises:
-            KvtierError: One of `kvtier_operator.reconcile.api_server.errors`, by what the server said.
+            KvtierError: One of `kvtier_common.kubernetes.errors`, by what the server said.
         """
         try:
             response = await self._send(self._asking, request, _TIMEOUT)
@@ -132,33 +146,39 @@ class Api:
         """Reads; raises as `request`."""
         return await self.request(Request("GET", path, query or {}, accept=accept, most_bytes=most_bytes))
 
-    async def watch(self, path: str, query: Mapping[str, str]) -> AsyncGenerator[bytes, None]:
+    async def watch(
+        self, path: str, query: Mapping[str, str], *, most_bytes: int = MOST_BYTES
+    ) -> AsyncGenerator[bytes | CutLine, None]:
         """The lines of a watch until the server ends it.
 
+        Args:
+            path: Of the collection.
+            query: Which of its objects, and from when on.
+            most_bytes: The longest line to take; a longer one is cut.
+
         Raises:
-            KvtierError: As `request`; UnreachableError also for a watch that went silent, TooLargeError for
-                one with a line that is too long.
+            KvtierError: As `request`; UnreachableError also for a watch that went silent.
         """
         request = Request("GET", path, query)
-        timeout = aiohttp.ClientTimeout(total=None, sock_connect=10, sock_read=_SILENCE_S)
+        timeout = aiohttp.ClientTimeout(total=None, sock_connect=10, sock_read=self._silence_s)
         try:
             response = await self._send(self._watching, request, timeout)
             try:
                 if response.status >= _FIRST_ERROR:
                     raise _error(response, await self._body(response, request), f"watch {path}")
-                async with aclosing(read_lines(response.content, f"watch {path}", self._large)) as lines:
+                async with aclosing(read_lines(response.content, most_bytes, self._turns)) as lines:
                     async for line in lines:
                         yield line
             finally:
-                response.close()
+                _cut_off(response)
         except _NO_ANSWER as error:
             raise UnreachableError(f"the watch of {path} broke: {_said(error)}") from error
 
     async def _body(self, response: aiohttp.ClientResponse, request: Request) -> bytes:
         try:
-            return await read_body(response.content, str(request), request.most_bytes, self._large)
-        except TooLargeError:
-            response.close()
+            return await read_body(response.content, str(request), request.most_bytes, self._turns)
+        except BaseException:
+            _cut_off(response)
             raise
 
     async def _send(
@@ -166,8 +186,9 @@ class Api:
     ) -> aiohttp.ClientResponse:
         headers = {
             "Accept": request.accept,
+            "Accept-Encoding": "identity",  # a bound on bytes is one on what they become
             "Content-Type": request.content_type,
-            "User-Agent": "kvtier-operator",
+            "User-Agent": self._user_agent,
         }
         await client.update_params_for_auth(
             headers, [], ["BearerToken"], request.path, request.method, request.body
@@ -180,37 +201,48 @@ class Api:
         return response
 
 
+def _cut_off(response: aiohttp.ClientResponse) -> None:
+    """Ends an answer that is not read to its end: TLS that closes reads on for up to 30 s."""
+    if response.connection is not None and response.connection.transport is not None:
+        response.connection.transport.abort()
+    response.close()
+
+
 def _error(response: aiohttp.ClientResponse, content: bytes, request: str) -> KvtierError:
     """The error for an answer of 300 and more (k8s.io/apimachinery, metav1.Status)."""
-    status = _status(content)
-    return api_error(
-        response.status,
-        status,
-        status.get("message") or f"{request}: {response.status} {response.reason}",
-        response.headers.get("Retry-After"),
-    )
+    said = f"{request}: {response.status} {response.reason}"
+    return api_error(response.status, _status(content), said, response.headers.get("Retry-After"))
 
 
 def api_error(
-    code: int, status: Mapping[str, Any], message: str, retry_after: str | None = None
+    code: object, status: Mapping[str, Any], message: str, retry_after: str | None = None
 ) -> KvtierError:
-    """The error for a status code, a metav1.Status and a Retry-After header in seconds."""
-    message = without_values(message)
-    causes = (status.get("details") or {}).get("causes") or ()
-    if any(cause.get("reason") == "NamespaceTerminating" for cause in causes):
+    """The error for what an API server says.
+
+    Args:
+        code: Status code.
+        status: A metav1.Status.
+        message: For one without a message.
+        retry_after: The header, in seconds.
+    """
+    message = without_values(str(status.get("message") or message))
+    details = status.get("details")
+    causes = details.get("causes") if isinstance(details, dict) else None
+    if isinstance(causes, list) and any(
+        isinstance(each, dict) and each.get("reason") == "NamespaceTerminating" for each in causes
+    ):
         return NamespaceTerminatingError(message)
-    if code in _ERRORS:
+    if isinstance(code, int) and code in _ERRORS:
         return _ERRORS[code](message)
     seconds = float(retry_after) if retry_after and retry_after.isdigit() else None
     return ServerError(message, seconds)
 
 
-def _status(content: bytes) -> dict[str, Any]:
+def _status(content: bytes) -> Document:
     try:
-        status = orjson.loads(content)
-    except orjson.JSONDecodeError:
+        return parsed(content)
+    except UnreachableError:
         return {}
-    return status if isinstance(status, dict) else {}
 
 
 def _said(error: BaseException) -> str:

@@ -9,7 +9,7 @@ import uvloop
 from aiohttp import web
 from tests.cluster.harness.ports import free_ports
 
-from kvtier_common.brief_site import HEADERS, BriefSite, brief_runner
+from kvtier_common.http.brief_site import HEADERS, BriefSite, brief_runner
 
 GET = b"GET / HTTP/1.1\r\nHost: x\r\n"
 FOUND = b"HTTP/1.1 200 OK\r\n"

@@ -1,14 +1,6 @@
 """What an API server can answer, as errors whose type says whether trying again helps."""
 
-from kvtier_operator.errors import PermanentError, RetryableError
-
-
-class MomentaryError(RetryableError):
-    """Nothing has to change for the next try to succeed; the other retryable errors wait for somebody."""
-
-
-class UnreachableError(MomentaryError):
-    """No answer: refused, reset, timed out, or something that is not an API server's answer."""
+from kvtier_common.errors import MomentaryError, PermanentError, RetryableError
 
 
 class ServerError(MomentaryError):
@@ -31,20 +23,12 @@ class ExpiredError(MomentaryError):
     """The resource version is too old to go on from (410): list again."""
 
 
-class UnseenError(MomentaryError):
-    """What a round needs to know can no longer be seen; an API server that starts says so for a moment."""
-
-
 class ForbiddenError(RetryableError):
     """Not allowed (401, 403): quota, admission or rights, which an administrator can change."""
 
 
 class NotFoundError(PermanentError):
     """The object, or its whole kind, is not there (404)."""
-
-
-class TooLargeError(RetryableError):
-    """An answer has more bytes than were asked for: ask for less at a time."""
 
 
 class NamespaceTerminatingError(PermanentError):

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from prometheus_client import CollectorRegistry, Gauge, generate_latest
 
-from kvtier_common.metrics_text import (
+from kvtier_common.metrics.text import (
     MOST_BYTES,
     MOST_KEPT_BYTES,
     MOST_LABEL_BYTES,

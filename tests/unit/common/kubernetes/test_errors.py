@@ -2,9 +2,9 @@
 
 import pytest
 
-from kvtier_operator.errors import PermanentError, RetryableError
-from kvtier_operator.reconcile.api_server.client import api_error
-from kvtier_operator.reconcile.api_server.errors import (
+from kvtier_common.errors import PermanentError, RetryableError
+from kvtier_common.kubernetes.client import api_error
+from kvtier_common.kubernetes.errors import (
     ExpiredError,
     NamespaceTerminatingError,
     NotFoundError,

@@ -1,0 +1,1 @@
+"""Answers over HTTP, read and given with bounds."""

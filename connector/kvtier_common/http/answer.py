@@ -1,0 +1,86 @@
+"""Reads what a server sends, no more of it than was asked for, and little of what is long at a time."""
+
+from asyncio import Semaphore
+from collections.abc import AsyncGenerator
+from dataclasses import dataclass
+from typing import Final
+
+import aiohttp
+
+from kvtier_common.errors import TooLargeError
+from kvtier_common.turns import LongTurn
+
+LONG_BYTES: Final = 256 << 10
+"""Answers and lines longer than that take turns."""
+_HEAD_BYTES: Final = 1024
+
+
+@dataclass(frozen=True, slots=True)
+class CutLine:
+    """A line that is longer than was asked for.
+
+    Attributes:
+        head: How it begins, 1 KiB.
+    """
+
+    head: bytes
+
+
+async def read_body(stream: aiohttp.StreamReader, what: str, most_bytes: int, turns: Semaphore) -> bytes:
+    """A whole answer.
+
+    Args:
+        stream: Where it comes from.
+        what: What it is, for people.
+        most_bytes: The longest to take.
+        turns: Those of long answers.
+
+    Raises:
+        TooLargeError: It is longer.
+    """
+    body, turn = bytearray(), LongTurn(turns, LONG_BYTES)
+    try:
+        async for chunk in stream.iter_any():
+            if len(body) + len(chunk) > most_bytes:
+                body.clear()  # the error's frames live until the next collection of garbage
+                raise TooLargeError(f"the answer to {what} is longer than {most_bytes} bytes")
+            body += chunk
+            await turn.grew_to(len(body))
+        return bytes(body)
+    finally:
+        turn.give_back()
+
+
+async def read_lines(
+    stream: aiohttp.StreamReader, most_bytes: int, turns: Semaphore
+) -> AsyncGenerator[bytes | CutLine, None]:
+    """The lines of an answer that goes on; what is unfinished at its end is dropped.
+
+    Args:
+        stream: Where they come from.
+        most_bytes: The longest to take; of a longer one a `CutLine` is told at once, its rest is dropped.
+        turns: Those of long lines.
+    """
+    line, is_cut, turn = bytearray(), False, LongTurn(turns, LONG_BYTES)
+    try:
+        async for chunk in stream.iter_any():
+            *ends, unfinished = chunk.split(b"\n")
+            for end in ends:
+                whole = b"" if is_cut else bytes(line + end)
+                is_cut = False
+                line.clear()
+                if whole:
+                    yield whole
+            if ends:
+                turn.give_back()
+            if is_cut:
+                continue
+            line += unfinished
+            if len(line) > most_bytes:
+                yield CutLine(bytes(line[:_HEAD_BYTES]))
+                is_cut = True
+                line.clear()
+                turn.give_back()
+            await turn.grew_to(len(line))
+    finally:
+        turn.give_back()

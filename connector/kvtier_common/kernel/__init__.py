@@ -1,0 +1,1 @@
+"""What Linux lets this process have."""

@@ -1,0 +1,1 @@
+"""An engine's /metrics: asked for and read with bounds, and the names in them."""
