@@ -13,7 +13,7 @@ from kvtier_operator.planning.checks.check import CheckInput
 from kvtier_operator.planning.kv_cache.resolve import resolve_geometry
 from kvtier_operator.planning.observed import Machine, Observed
 from kvtier_operator.planning.router.picker_config import plan_router
-from kvtier_operator.planning.tier_plan import Tiers
+from kvtier_operator.planning.tier_plan import TiersPlan
 from kvtier_operator.planning.tiers import plan_tiers
 
 MODEL = "Qwen/Qwen3-32B"
@@ -59,7 +59,7 @@ def check_input(one: KVCacheTier, observed: Observed | None = None) -> CheckInpu
     )
 
 
-def sized(one: KVCacheTier, observed: Observed | None = None) -> tuple[Tiers, Budget, BackendPlan]:
+def sized(one: KVCacheTier, observed: Observed | None = None) -> tuple[TiersPlan, Budget, BackendPlan]:
     """Tiers, budget and backend of a resource."""
     given = check_input(one, observed)
     return given.tiers, given.budget, given.backend

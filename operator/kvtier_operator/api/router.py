@@ -1,5 +1,6 @@
 """`spec.router`: the endpoint picker and the way to it."""
 
+from collections.abc import Mapping
 from enum import StrEnum
 from typing import Annotated, ClassVar, Final
 
@@ -71,9 +72,11 @@ class Weights(ApiModel):
     )
     def weighs_something(self) -> bool:
         """Scores that all weigh nothing cannot tell pods apart."""
-        return (
-            self.queue + self.kv_cache_utilization + self.gpu_prefix + self.cpu_prefix + self.disk_prefix > 0
-        )
+        return any(self.by_scorer().values())
+
+    def by_scorer(self) -> Mapping[str, int]:
+        """The weights by the names of the scorers (kvtier_scorer.config.scorer_names)."""
+        return {name: getattr(self, name) for name in type(self).model_fields}
 
 
 class BodySize(ByteQuantity):

@@ -1,10 +1,12 @@
 """`spec.tiers`: where the prefix cache goes beyond the device."""
 
+from collections.abc import Mapping
 from enum import StrEnum
 from typing import Annotated
 
 from pydantic import BeforeValidator, Field
 
+from kvtier_common.tier import BEYOND_DEVICE, Tier
 from kvtier_operator.api.backend import BOUNDING_WRITES, SPREADING_DISK, one_of
 from kvtier_operator.api.base import ApiModel, rule
 from kvtier_operator.api.formats.quantity import ByteBound, ByteQuantity
@@ -119,3 +121,8 @@ class Tiers(ApiModel):
         description="CPU memory; give at least its capacity. Blocks pass through it on their way to the disk and back."
     )
     disk: DiskTier | None = Field(None, description="Local disk, below the CPU tier.")
+
+    def by_tier(self) -> Mapping[Tier, CpuTier | DiskTier]:
+        """Those that are wanted, fastest first."""
+        wanted = {tier: getattr(self, tier.label) for tier in BEYOND_DEVICE}
+        return {tier: given for tier, given in wanted.items() if given is not None}

@@ -11,7 +11,7 @@ from kvtier_operator.planning.budget_plan import Budget, BudgetLine
 from kvtier_operator.planning.geometry import Geometry
 from kvtier_operator.planning.pod.devices import engine_devices, without_cuda
 from kvtier_operator.planning.pod.storage import EPHEMERAL_STORAGE, plan_storage, storage_bytes, tier_bytes
-from kvtier_operator.planning.tier_plan import Tiers
+from kvtier_operator.planning.tier_plan import TiersPlan
 from kvtier_operator.planning.tiers import CPU_DEVICE_KV_CACHE_BYTES
 from kvtier_operator.planning.units import GIB, MIB, ceil_div, many, quantity, round_up, size
 from kvtier_operator.planning.weights.pod_weights import is_brought, moved_weights_bytes, plan_weights
@@ -44,7 +44,7 @@ UNKNOWN_WEIGHTS_LOAD_S: Final = 900
 """Allowance where the size of the weights is not known; llm-d's guide allows 3,615 s for all of the start."""
 
 
-def plan_budget(spec: Spec, geometry: Geometry, tiers: Tiers, backend: BackendPlan) -> Budget:
+def plan_budget(spec: Spec, geometry: Geometry, tiers: TiersPlan, backend: BackendPlan) -> Budget:
     """The engine container's memory line by line, its other resources, and how long a start may take."""
     shm_bytes = spec.engine.shm_size.bytes if spec.engine.shm_size else backend.shm_bytes + ENGINE_SHM_BYTES
     memory = _memory_lines(spec, geometry, backend, shm_bytes)
@@ -156,7 +156,7 @@ def load_s(geometry: Geometry) -> int:
     return UNKNOWN_WEIGHTS_LOAD_S if weights is None else ceil_div(weights, LOAD_BYTES_PER_S)
 
 
-def pin_s(spec: Spec, tiers: Tiers) -> int:
+def pin_s(spec: Spec, tiers: TiersPlan) -> int:
     """Seconds to take the CPU tier of all ranks, and to page-lock it."""
     ranks = spec.engine.tensor_parallel_size * spec.engine.data_parallel_size
     return ceil_div(int(tiers.cpu.bytes_per_rank * ranks * PIN_S_PER_GIB), GIB)

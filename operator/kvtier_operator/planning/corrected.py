@@ -3,10 +3,11 @@
 from dataclasses import replace
 from typing import Final
 
+from kvtier_common.tier import Tier
 from kvtier_operator.api.resource import Spec
 from kvtier_operator.planning.geometry import Geometry
 from kvtier_operator.planning.observed import EngineTokens
-from kvtier_operator.planning.tier_plan import TierPlan, Tiers
+from kvtier_operator.planning.tier_plan import TierPlan, TiersPlan
 from kvtier_operator.planning.tiers import without_states
 from kvtier_operator.planning.units import GIB
 
@@ -24,7 +25,7 @@ _LARGEST_DEVICE_BYTES: Final = 512 * GIB
 """More than any device has; what bounds a device cache whose size nothing told before its engine ran."""
 
 
-def most_tokens(tiers: Tiers, geometry: Geometry, ranks: int) -> EngineTokens:
+def most_tokens(tiers: TiersPlan, geometry: Geometry, ranks: int) -> EngineTokens:
     """The most tokens that a plan can justify; what says more is wrong, or means harm.
 
     Args:
@@ -32,11 +33,10 @@ def most_tokens(tiers: Tiers, geometry: Geometry, ranks: int) -> EngineTokens:
         geometry: KV geometry of the model.
         ranks: Devices of one engine pod.
     """
+    most = {tier: _most(planned, geometry) for tier, planned in tiers.by_tier.items()}
+    most[Tier.GPU] = ranks * _LARGEST_DEVICE_BYTES // max(geometry.kv_bytes_per_token, 1)
     return EngineTokens(
-        gpu=ranks * _LARGEST_DEVICE_BYTES // max(geometry.kv_bytes_per_token, 1),
-        gpu_blocks=_SMALLER_BLOCK * ranks * _LARGEST_DEVICE_BYTES // max(geometry.block_bytes, 1),
-        cpu=_most(tiers.cpu, geometry),
-        disk=_most(tiers.disk, geometry) if tiers.disk else 0,
+        most, gpu_blocks=_SMALLER_BLOCK * ranks * _LARGEST_DEVICE_BYTES // max(geometry.block_bytes, 1)
     )
 
 
@@ -46,23 +46,24 @@ def _most(tier: TierPlan, geometry: Geometry) -> int:
     return _ROOM * tier.held_tokens * geometry.kv_bytes_per_token // max(least, 1)
 
 
-def most_pinned_bytes(tiers: Tiers, ranks: int) -> int:
+def most_pinned_bytes(tiers: TiersPlan, ranks: int) -> int:
     """The same of bytes locked in memory; each rank's are whole pages, of 1 GiB at most."""
     return _ROOM * tiers.cpu.capacity_bytes + ranks * GIB
 
 
 def unjustified(said: EngineTokens, most: EngineTokens) -> str:
     """What an engine says of its tiers and no plan can justify, in words; empty where there is nothing."""
-    sizes = (
-        ("tokens", "gpu", said.gpu, most.gpu),
-        ("blocks", "gpu", said.gpu_blocks, most.gpu_blocks),
-        ("tokens", "cpu", said.cpu, most.cpu),
-        ("tokens", "disk", said.disk, most.disk),
-    )
+    sizes = [
+        ("tokens", tier, said.by_tier[tier], most.by_tier.get(tier, 0))
+        for tier in Tier
+        if tier in said.by_tier
+    ]
+    if said.gpu_blocks is not None:
+        sizes.append(("blocks", Tier.GPU, said.gpu_blocks, most.gpu_blocks or 0))
     return ", ".join(
-        f"{number} {what} in tier {name}, {limit or 0} at most"
-        for what, name, number, limit in sizes
-        if number is not None and not 0 <= number <= (limit or 0)
+        f"{number} {what} in tier {tier.label}, {limit} at most"
+        for what, tier, number, limit in sorted(sizes, key=lambda size: size[1])
+        if not 0 <= number <= limit
     )
 
 
@@ -71,8 +72,8 @@ def _justified(said: EngineTokens | None, most: EngineTokens) -> EngineTokens | 
 
 
 def correct_tiers(
-    spec: Spec, tiers: Tiers, geometry: Geometry, engine: EngineTokens | None, most: EngineTokens
-) -> Tiers:
+    spec: Spec, tiers: TiersPlan, geometry: Geometry, engine: EngineTokens | None, most: EngineTokens
+) -> TiersPlan:
     """The tiers with what an engine says of them; the plan's own figures stay beside it.
 
     What no plan can justify is not taken, whoever remembers it: an earlier operator's status, too.
@@ -88,13 +89,12 @@ def correct_tiers(
     engine = engine and _justified(_in_whole(engine, geometry), most)
     if engine is None:
         return tiers
-    gpu = tiers.gpu
-    if gpu is None and engine.gpu is not None:
-        gpu = without_states(_unplanned(engine.gpu, geometry), spec, geometry, geometry.block_tokens)
-    return Tiers(
-        gpu=gpu and _corrected(gpu, engine.gpu),
-        cpu=_corrected(tiers.cpu, engine.cpu),
-        disk=tiers.disk and _corrected(tiers.disk, engine.disk),
+    by_tier = dict(tiers.by_tier)
+    if Tier.GPU not in by_tier and Tier.GPU in engine.by_tier:
+        device = _unplanned(engine.by_tier[Tier.GPU], geometry)
+        by_tier = {Tier.GPU: without_states(device, spec, geometry, geometry.block_tokens), **by_tier}
+    return TiersPlan(
+        {tier: _corrected(planned, engine.by_tier.get(tier)) for tier, planned in by_tier.items()},
         observed_block_tokens=_justified_block(engine.block, geometry),
     )
 
@@ -127,7 +127,8 @@ def _in_whole(engine: EngineTokens, geometry: Geometry) -> EngineTokens:
         return engine
     block = _justified_block(engine.block, geometry) or geometry.block_tokens
     block_bytes = geometry.block_bytes * block // geometry.block_tokens
-    return replace(engine, gpu=engine.gpu_blocks * block_bytes // geometry.kv_bytes_per_token_per_rank)
+    tokens = engine.gpu_blocks * block_bytes // geometry.kv_bytes_per_token_per_rank
+    return replace(engine, by_tier={**engine.by_tier, Tier.GPU: tokens})
 
 
 def _corrected(tier: TierPlan, tokens: int | None) -> TierPlan:

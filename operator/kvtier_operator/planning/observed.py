@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from kvtier_common.tier import Tier
 from kvtier_operator.planning.nodes.node import Node
 from kvtier_operator.planning.pod.image_source import ImageSource
 from kvtier_operator.planning.policy.limits import OwnerPolicy
@@ -37,16 +38,12 @@ class EngineTokens:
     """Tokens that the tiers of one running engine pod hold, as it says; None where it does not say.
 
     Attributes:
-        gpu: The device's own cache.
-        cpu: The CPU tier.
-        disk: The disk tier.
+        by_tier: Of those tiers that it speaks of.
         block: Tokens of one block of the device's cache, which is no tier's size.
         gpu_blocks: Blocks of the device's cache, whatever they keep.
     """
 
-    gpu: int | None = None
-    cpu: int | None = None
-    disk: int | None = None
+    by_tier: Mapping[Tier, int] = field(default_factory=dict)
     block: int | None = None
     gpu_blocks: int | None = None
 

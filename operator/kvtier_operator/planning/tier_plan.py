@@ -1,6 +1,9 @@
 """The tiers of one engine pod, sized."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+
+from kvtier_common.tier import Tier
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,17 +46,28 @@ class TierPlan:
 
 
 @dataclass(frozen=True, slots=True)
-class Tiers:
+class TiersPlan:
     """All tiers of one engine pod.
 
     Attributes:
-        gpu: The device's own cache; None where its size is not known.
-        cpu: CPU memory.
-        disk: Local disk; None where there is none.
+        by_tier: Those that there are; the device's own cache only where its size is known.
         observed_block_tokens: Tokens of one block, as a running engine says; None where none was asked.
     """
 
-    gpu: TierPlan | None
-    cpu: TierPlan
-    disk: TierPlan | None
+    by_tier: Mapping[Tier, TierPlan]
     observed_block_tokens: int | None = None
+
+    @property
+    def gpu(self) -> TierPlan | None:
+        """The device's own cache; None where its size is not known."""
+        return self.by_tier.get(Tier.GPU)
+
+    @property
+    def cpu(self) -> TierPlan:
+        """CPU memory, which is always there."""
+        return self.by_tier[Tier.CPU]
+
+    @property
+    def disk(self) -> TierPlan | None:
+        """Local disk; None where there is none."""
+        return self.by_tier.get(Tier.DISK)

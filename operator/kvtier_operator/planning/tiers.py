@@ -3,12 +3,13 @@
 from dataclasses import replace
 from typing import Final
 
+from kvtier_common.tier import Tier
 from kvtier_operator.api.engine import Device, EngineSpec
 from kvtier_operator.api.resource import Spec
 from kvtier_operator.planning.backends.backend_plan import BackendPlan
 from kvtier_operator.planning.geometry import Geometry
 from kvtier_operator.planning.kv_cache.kept_states import kept_bytes
-from kvtier_operator.planning.tier_plan import TierPlan, Tiers
+from kvtier_operator.planning.tier_plan import TierPlan, TiersPlan
 from kvtier_operator.planning.units import GIB, round_down, round_up
 from kvtier_operator.planning.weights.device_weights import rank_weights
 
@@ -24,7 +25,7 @@ graphs and NCCL (v1/worker/gpu_worker.py, determine_available_memory). It depend
 allowance for planning, corrected after start by `vllm:cache_config_info`."""
 
 
-def plan_tiers(spec: Spec, geometry: Geometry, backend: BackendPlan) -> Tiers:
+def plan_tiers(spec: Spec, geometry: Geometry, backend: BackendPlan) -> TiersPlan:
     """Sizes and tokens of every tier of one engine pod.
 
     A tier holds whole chunks: vLLM 0.32 takes `cpu_bytes // round_up(bytes of a chunk, page size)` of them
@@ -35,26 +36,19 @@ def plan_tiers(spec: Spec, geometry: Geometry, backend: BackendPlan) -> Tiers:
         geometry: KV geometry of one engine.
         backend: What the backend takes of each tier.
     """
-    cpu, disk = spec.tiers.cpu, spec.tiers.disk
-    cpu_chunks = _chunks(spec, geometry, backend, backend.cpu_bytes_per_rank, backend.chunk_alignment_bytes)
-    in_memory = TierPlan(
-        capacity_bytes=cpu.capacity.bytes,
-        bytes_per_rank=backend.cpu_bytes_per_rank,
-        tokens=cpu_chunks * backend.tokens_per_chunk * spec.engine.data_parallel_size,
-        hugepages=backend.hugepages,
-    )
-    on_disk = None
-    if disk and backend.disk_bytes_per_rank:
-        on_disk = TierPlan(
-            capacity_bytes=disk.capacity.bytes,
-            bytes_per_rank=backend.disk_bytes_per_rank,
-            tokens=_disk_tokens(spec, geometry, backend),
-        )
-    return Tiers(
-        gpu=_gpu_tier(spec, geometry),
-        cpu=_less_states(in_memory, spec, geometry, backend),
-        disk=on_disk and _less_states(on_disk, spec, geometry, backend),
-    )
+    device = _gpu_tier(spec, geometry)
+    by_tier = {} if device is None else {Tier.GPU: device}
+    for tier, wanted in spec.tiers.by_tier().items():
+        bytes_per_rank = backend.bytes_per_rank.get(tier, 0)
+        if bytes_per_rank or tier is Tier.CPU:
+            whole = TierPlan(
+                capacity_bytes=wanted.capacity.bytes,
+                bytes_per_rank=bytes_per_rank,
+                tokens=_tokens(tier, bytes_per_rank, spec, geometry, backend),
+                hugepages=backend.hugepages if tier is Tier.CPU else None,
+            )
+            by_tier[tier] = _less_states(whole, spec, geometry, backend)
+    return TiersPlan(by_tier)
 
 
 def prefix_tokens(spec: Spec, geometry: Geometry) -> int | None:
@@ -81,11 +75,14 @@ def _kept(geometry: Geometry, backend: BackendPlan) -> int:
     return backend.bytes_per_chunk or geometry.kv_bytes_per_token * backend.tokens_per_chunk
 
 
-def _chunks(
-    spec: Spec, geometry: Geometry, backend: BackendPlan, bytes_per_rank: int, alignment_bytes: int
-) -> int:
-    one_chunk = round_up(_kept(geometry, backend), alignment_bytes)
-    return bytes_per_rank * spec.engine.tensor_parallel_size // one_chunk
+def _tokens(tier: Tier, bytes_per_rank: int, spec: Spec, geometry: Geometry, backend: BackendPlan) -> int:
+    """Tokens of whole chunks, all engines of the pod together."""
+    if tier is Tier.DISK and backend.disk_chunks is not None:
+        chunks = backend.disk_chunks.chunks
+    else:
+        one_chunk = chunk_bytes(geometry, backend) if tier is Tier.CPU else _kept(geometry, backend)
+        chunks = bytes_per_rank * spec.engine.tensor_parallel_size // one_chunk
+    return chunks * backend.tokens_per_chunk * spec.engine.data_parallel_size
 
 
 def without_states(
@@ -117,14 +114,6 @@ def _less_states(tier: TierPlan, spec: Spec, geometry: Geometry, backend: Backen
     if backend.bytes_per_chunk is not None:
         return tier
     return without_states(tier, spec, geometry, backend.tokens_per_chunk, backend)
-
-
-def _disk_tokens(spec: Spec, geometry: Geometry, backend: BackendPlan) -> int:
-    if backend.disk_chunks is None:
-        chunks = _chunks(spec, geometry, backend, backend.disk_bytes_per_rank, 1)
-    else:
-        chunks = backend.disk_chunks.chunks
-    return chunks * backend.tokens_per_chunk * spec.engine.data_parallel_size
 
 
 def _gpu_tier(spec: Spec, geometry: Geometry) -> TierPlan | None:

@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.live import Live
 from rich.table import Table
 
-from kvtier_operator.planning.tier_plan import TierPlan, Tiers
+from kvtier_operator.planning.tier_plan import TierPlan, TiersPlan
 from kvtier_operator.runtime.metrics import EngineMetrics, parse_metrics
 from kvtier_operator.runtime.session import EngineState, RunningEngine
 
@@ -44,7 +44,7 @@ class LiveView:
 
     console: Console
     title: str
-    tiers: Tiers
+    tiers: TiersPlan
     metrics: dict[str, EngineMetrics] = field(default_factory=dict)
 
     async def follow(self, engines: Sequence[RunningEngine]) -> None:
@@ -84,7 +84,7 @@ class LiveView:
                 await asyncio.sleep(interval_s)
 
 
-def plain_line(engine: RunningEngine, metrics: EngineMetrics | None, tiers: Tiers) -> str:
+def plain_line(engine: RunningEngine, metrics: EngineMetrics | None, tiers: TiersPlan) -> str:
     """One engine in one line."""
     if metrics is None:
         return f"{engine.name}: {engine.state}"
@@ -92,7 +92,7 @@ def plain_line(engine: RunningEngine, metrics: EngineMetrics | None, tiers: Tier
     return f"{engine.name}: {engine.state}, {cells}"
 
 
-def _cells(metrics: EngineMetrics | None, tiers: Tiers) -> Mapping[str, str]:
+def _cells(metrics: EngineMetrics | None, tiers: TiersPlan) -> Mapping[str, str]:
     if metrics is None:
         return dict.fromkeys(_columns(tiers), "")
     cells = {
@@ -109,7 +109,7 @@ def _cells(metrics: EngineMetrics | None, tiers: Tiers) -> Mapping[str, str]:
     return {column: cells[column] for column in _columns(tiers)}
 
 
-def _columns(tiers: Tiers) -> tuple[str, ...]:
+def _columns(tiers: TiersPlan) -> tuple[str, ...]:
     """What is shown of an engine; the disk only where there is one."""
     return tuple(column for column in _COLUMNS if tiers.disk or "disk" not in column)
 

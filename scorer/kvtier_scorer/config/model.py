@@ -1,34 +1,18 @@
 """What a picker's configuration is made from, and what comes out."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
+from kvtier_common.frozen_map import FrozenMap
+from kvtier_common.tier import Tier
 from kvtier_scorer.config.body_limits import BodyLimits, body_limits
 
+ScorerWeights = FrozenMap[str, int]
+"""Weights by the scorers' names; only their ratios matter. A scorer of weight 0, or of none, is left out."""
 
-@dataclass(frozen=True, slots=True)
-class ScorerWeights:
-    """Weights of the scorers; only their ratios matter. A scorer of weight 0 is left out."""
-
-    queue: int
-    kv_cache_utilization: int
-    gpu_prefix: int
-    cpu_prefix: int
-    disk_prefix: int
-
-
-@dataclass(frozen=True, slots=True)
-class TierTokens:
-    """Tokens that each tier of one pod holds.
-
-    Attributes:
-        gpu: None where the size of the device cache is not known: the picker then asks the engine.
-        cpu: None without such a tier.
-        disk: None without such a tier.
-    """
-
-    gpu: int | None
-    cpu: int | None
-    disk: int | None
+TierTokens = FrozenMap[Tier, int | None]
+"""Tokens that each tier of one pod holds. The device's cache is always among them: None where its size is not
+known, which the picker then asks the engine for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,22 +47,13 @@ class PickerInput:
 
 
 @dataclass(frozen=True, slots=True)
-class Entries:
-    """LRU capacities of the prefix scorers, per pod; None: no such scorer, or the picker asks the engine."""
-
-    gpu_prefix: int | None
-    cpu_prefix: int | None
-    disk_prefix: int | None
-
-
-@dataclass(frozen=True, slots=True)
 class PickerConfig:
     """A picker's configuration.
 
     Attributes:
         version: The version it is for.
         tokens_per_entry: Tokens that one LRU entry stands for.
-        entries: LRU capacities.
+        entries: LRU capacities of the tiers' prefix scorers, per pod; None where the picker asks the engine.
         text: The EndpointPickerConfig, as YAML.
         warnings: What does not work as the resource asks in this version, one line each.
         gpu_from_metrics: Whether the picker asks the engine for the size of its device cache.
@@ -86,7 +61,7 @@ class PickerConfig:
 
     version: str
     tokens_per_entry: int
-    entries: Entries
+    entries: Mapping[Tier, int | None]
     text: str
     warnings: tuple[str, ...] = ()
     gpu_from_metrics: bool = False

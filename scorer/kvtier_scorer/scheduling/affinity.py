@@ -17,7 +17,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from kvtier_scorer.config.settings.model import PREFIX_SCORERS, ScorerKind
+from kvtier_scorer.config.scorer_names import PREFIX_SCORERS
 from kvtier_scorer.config.settings.sections import Affinity
 from kvtier_scorer.scorers.columns import Columns
 
@@ -25,9 +25,7 @@ _OF_THE_BEST: Final = 0.8
 """A pod with nearly as much as the best is as good: load decides between them (llm-d-router's threshold)."""
 
 
-def preferred(
-    affinity: Affinity, columns: Columns, scored: Collection[ScorerKind]
-) -> NDArray[np.bool_] | None:
+def preferred(affinity: Affinity, columns: Columns, scored: Collection[str]) -> NDArray[np.bool_] | None:
     """Whether each candidate is preferred; None where none is, and so all are alike.
 
     Args:
@@ -35,7 +33,7 @@ def preferred(
         columns: The candidates.
         scored: Scorers with a weight: what the tiers of the others hold does not count.
     """
-    tiers = [tier for tier, kind in PREFIX_SCORERS.items() if kind in scored]
+    tiers = [tier for tier, scorer in PREFIX_SCORERS.items() if scorer in scored]
     if not (affinity.enabled and columns.total_blocks and tiers):
         return None
     held = columns.matched_blocks[tiers].max(axis=0)

@@ -41,7 +41,7 @@ def explain(
         prompt_tokens=prompt_tokens(request.prompt),
         block_tokens=None if prefix is None else prefix.block_tokens,
         blocks=len(hashes),
-        weights={scorer.kind: scorer.weight for scorer in settings.scorers},
+        weights={scorer.name: scorer.weight for scorer in settings.scorers},
         pods=tuple(pods),
     )
 
@@ -67,7 +67,7 @@ def _pods(
                 total=0.0 if excluded else float(scored.totals[place]),
                 scores={}
                 if excluded
-                else {kind: float(scores[place]) for kind, scores in scored.scores.items()},
+                else {name: float(scores[place]) for name, scores in scored.scores.items()},
                 queue_depth=int(columns.queue_depth[place]),
                 picked=int(columns.picked[place]),
                 running=int(table.running[number]),

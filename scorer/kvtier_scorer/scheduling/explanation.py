@@ -5,7 +5,6 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from kvtier_common.tier import Tier
-from kvtier_scorer.config.settings.model import ScorerKind
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +36,7 @@ class PodExplanation:
     preferred: bool
     best: bool
     total: float
-    scores: Mapping[ScorerKind, float]
+    scores: Mapping[str, float]
     queue_depth: int
     picked: int
     running: int
@@ -66,14 +65,12 @@ class Explanation:
     prompt_tokens: int
     block_tokens: int | None
     blocks: int
-    weights: Mapping[ScorerKind, float]
+    weights: Mapping[str, float]
     pods: tuple[PodExplanation, ...]
 
     def as_json(self) -> dict[str, Any]:
         """This as plain values, in the same names; tiers and scorers by theirs."""
         plain = asdict(self)
-        plain["weights"] = {kind.value: weight for kind, weight in self.weights.items()}
         for pod, entry in zip(self.pods, plain["pods"], strict=True):
-            entry["scores"] = {kind.value: score for kind, score in pod.scores.items()}
             entry["matched_tokens"] = {tier.label: tokens for tier, tokens in pod.matched_tokens.items()}
         return plain

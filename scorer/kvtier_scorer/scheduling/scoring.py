@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kvtier_common.tier import Tier
-from kvtier_scorer.config.settings.model import PickerSettings, PrefixSettings, ScorerKind
+from kvtier_scorer.config.settings.model import PickerSettings, PrefixSettings
 from kvtier_scorer.scheduling.affinity import preferred
 from kvtier_scorer.scheduling.pods import PodTable
 from kvtier_scorer.scorers import SCORERS
@@ -28,7 +28,7 @@ class ScoredCandidates:
 
     numbers: NDArray[np.int32]
     columns: Columns
-    scores: Mapping[ScorerKind, NDArray[np.float64]]
+    scores: Mapping[str, NDArray[np.float64]]
     totals: NDArray[np.float64]
     preferred: NDArray[np.bool_] | None
 
@@ -87,9 +87,9 @@ def score_candidates(
         total_blocks=len(hashes),
         full_queue=settings.shedding.queue_depth,
     )
-    scores = {scorer.kind: SCORERS[scorer.kind](columns) for scorer in settings.scorers}
+    scores = {scorer.name: SCORERS[scorer.name](columns) for scorer in settings.scorers}
     first, *others = settings.scorers
-    totals = first.weight * scores[first.kind]
+    totals = first.weight * scores[first.name]
     for scorer in others:
-        totals += scorer.weight * scores[scorer.kind]
+        totals += scorer.weight * scores[scorer.name]
     return ScoredCandidates(numbers, columns, scores, totals, preferred(settings.affinity, columns, scores))

@@ -1,16 +1,19 @@
 """`kvtier simulate`: the command line. What it runs is loaded when it runs: `kvtier --help` stays fast."""
 
+from collections.abc import Callable
 from math import isfinite
 from pathlib import Path
 from typing import Any
 
 import click
 
+from kvtier_common.tier import BEYOND_DEVICE, Tier
 from kvtier_scorer import options as common
 
 _COUNT = click.IntRange(min=1)
 _TOKENS = click.IntRange(min=1, max=10_000_000)
 _PODS = click.IntRange(min=1, max=1_000)
+_ABOUT_SIZES = {Tier.CPU: "CPU tier of a pod, such as 100Gi; 0 for none; the preset's by default."}
 _FILE = click.Path(dir_okay=False, path_type=Path)
 
 
@@ -26,6 +29,16 @@ class BadInputError(click.ClickException):
     """What was asked cannot be simulated; exit status 2, as for every bad input."""
 
     exit_code = 2
+
+
+def _sizes(command: Callable[..., None]) -> Callable[..., None]:
+    """An option for each tier beyond the device."""
+    for tier in reversed(BEYOND_DEVICE):
+        about = _ABOUT_SIZES.get(
+            tier, f"{tier.label.capitalize()} tier of a pod, such as 1Ti; none by default."
+        )
+        command = click.option(f"--{tier.label}", metavar="SIZE", help=about)(command)
+    return command
 
 
 @click.command(short_help="Replay a request trace against simulated pods.")
@@ -48,10 +61,7 @@ class BadInputError(click.ClickException):
 @click.option(
     "--gpu-tokens", type=_COUNT, help="Tokens that a pod's device cache holds; the preset's by default."
 )
-@click.option(
-    "--cpu", metavar="SIZE", help="CPU tier of a pod, such as 100Gi; 0 for none; the preset's by default."
-)
-@click.option("--disk", metavar="SIZE", help="Disk tier of a pod, such as 1Ti; none by default.")
+@_sizes
 @click.option(
     "--scrape-interval", type=_Finite(min=0.05, max=10), default=0.1, show_default=True,
     help="Seconds between two readings of a pod's metrics.",
@@ -60,7 +70,7 @@ class BadInputError(click.ClickException):
     "--policy", "policies", multiple=True, metavar="NAME", help="Only this one; give it again for more."
 )
 @click.option(
-    "--weights", metavar="Q:U:GPU:CPU[:DISK]",
+    "--weights", metavar="Q:U:GPU:CPU" + "".join(f"[:{tier.name}]" for tier in BEYOND_DEVICE[1:]),
     help="Of kvtier's scorers: queue, KV cache utilization and the prefix in each tier; 2:2:1:1 by default, "
     "which the other pickers always have.",
 )  # fmt: skip
@@ -94,7 +104,9 @@ def simulate(**options: object) -> None:
     from kvtier_scorer.simulate.replay import Asked, replay  # noqa: PLC0415 - loads numba
 
     try:
-        replay(Asked(**options))  # type: ignore[arg-type]
+        given = {tier: options.pop(tier.label) for tier in BEYOND_DEVICE}
+        sizes = {tier: size for tier, size in given.items() if size is not None}
+        replay(Asked(**options, sizes=sizes))  # type: ignore[arg-type]
     except SimulationError as error:
         raise BadInputError(str(error)) from None
     except BrokenPipeError:

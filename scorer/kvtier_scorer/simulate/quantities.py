@@ -3,8 +3,10 @@
 import re
 from typing import Final
 
+from kvtier_common.tier import Tier
 from kvtier_scorer.config.model import ScorerWeights
 from kvtier_scorer.simulate.errors import SimulationError
+from kvtier_scorer.simulate.policies.policy import WEIGHED, weights_in_order
 
 _UNITS: Final = {
     "": 1,
@@ -19,7 +21,8 @@ _UNITS: Final = {
 }
 _QUANTITY: Final = re.compile(r"(\d{1,30}(?:\.\d{1,30})?)(|Ki|Mi|Gi|Ti|k|M|G|T)", re.ASCII)
 _WHOLE: Final = re.compile(r"\d{1,9}", re.ASCII)
-_WEIGHTS: Final = (4, 5)
+_LEAST_WEIGHTS: Final = 4
+"""Those of tiers behind the CPU's may be left out."""
 _MOST_BYTES: Final = 1 << 60
 _MOST_WEIGHT: Final = 1_000_000
 
@@ -40,19 +43,20 @@ def bytes_of(text: str) -> int:
 
 
 def weights_of(text: str) -> ScorerWeights:
-    """Weights from `queue:utilization:gpu:cpu` or `queue:utilization:gpu:cpu:disk`.
+    """Weights such as `queue:utilization:gpu:cpu` or `queue:utilization:gpu:cpu:disk`.
 
     Raises:
         SimulationError: They are none, or all 0.
     """
     parts = text.split(":")
-    if len(parts) not in _WEIGHTS or not all(_WHOLE.fullmatch(part) for part in parts):
+    if not _LEAST_WEIGHTS <= len(parts) <= len(WEIGHED) or not all(_WHOLE.fullmatch(part) for part in parts):
+        more = "".join(f"[:{tier.label}]" for tier in tuple(Tier)[Tier.CPU + 1 :])
         raise SimulationError(
-            f"must be whole numbers queue:utilization:gpu:cpu[:disk] such as 2:2:1:1, not {text!r}"
+            f"must be whole numbers queue:utilization:gpu:cpu{more} such as 2:2:1:1, not {text!r}"
         )
     numbers = [int(part) for part in parts]
     if max(numbers) > _MOST_WEIGHT:
         raise SimulationError(f"must be at most {_MOST_WEIGHT:,} each, not {text!r}")
     if not any(numbers):
         raise SimulationError("are all 0; give one a weight")
-    return ScorerWeights(*numbers, *[0] * (_WEIGHTS[-1] - len(numbers)))
+    return weights_in_order(*numbers)

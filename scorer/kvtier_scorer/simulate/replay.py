@@ -1,6 +1,7 @@
 """Does what the command line asks: reads the trace, runs, prints and writes."""
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
@@ -10,7 +11,7 @@ import click
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from kvtier_common.tier import Tier
+from kvtier_common.tier import BEYOND_DEVICE, Tier
 from kvtier_scorer.config.model import ScorerWeights
 from kvtier_scorer.simulate.engine.settings import PRESETS, PoolSettings
 from kvtier_scorer.simulate.errors import PoolError, SimulationError
@@ -40,7 +41,7 @@ _SHAPE: Final = {
 class Asked:
     """The options; None where one was left out.
 
-    Attributes are named as the options are.
+    Attributes are named as the options are, but for `sizes`: of each tier beyond the device, where given.
     """
 
     trace: str
@@ -54,8 +55,7 @@ class Asked:
     preset: str
     pods: int
     gpu_tokens: int | None
-    cpu: str | None
-    disk: str | None
+    sizes: Mapping[Tier, str]
     scrape_interval: float
     policies: tuple[str, ...]
     weights: str | None
@@ -114,12 +114,13 @@ def pool_of(asked: Asked) -> PoolSettings:
     if asked.preset not in PRESETS:
         raise PoolError(f"--preset: {asked.preset!r} is not known; known are {', '.join(PRESETS)}")
     pod = PRESETS[asked.preset]
+    blocks = {
+        tier: _named(f"--{tier.label}", bytes_of, size) // pod.block_bytes
+        for tier, size in asked.sizes.items()
+    }
     if asked.gpu_tokens is not None:
-        pod = replace(pod, gpu_blocks=asked.gpu_tokens // pod.block_tokens)
-    if asked.cpu is not None:
-        pod = replace(pod, cpu_blocks=_named("--cpu", bytes_of, asked.cpu) // pod.block_bytes)
-    if asked.disk is not None:
-        pod = replace(pod, disk_blocks=_named("--disk", bytes_of, asked.disk) // pod.block_bytes)
+        blocks[Tier.GPU] = asked.gpu_tokens // pod.block_tokens
+    pod = replace(pod, blocks={**pod.blocks, **blocks})
     return PoolSettings(pods=asked.pods, pod=pod, scrape_interval_s=asked.scrape_interval)
 
 
@@ -174,11 +175,7 @@ def _sweep(asked: Asked, pool: PoolSettings) -> SweepResult:
     def whole() -> Trace:
         return trace_of(asked, asked.seed)
 
-    tiers = {
-        tier
-        for tier, blocks in ((Tier.CPU, pool.pod.cpu_blocks), (Tier.DISK, pool.pod.disk_blocks))
-        if blocks
-    }
+    tiers = {tier for tier in BEYOND_DEVICE if pool.pod.blocks[tier]}
     candidates = candidate_weights(asked.candidates, tiers, seed=asked.seed)
     with _progress() as progress:
         task = progress.add_task("runs", total=runs(len(candidates), asked.replicates))

@@ -21,7 +21,7 @@ from kvtier_scorer.config.model import ScorerWeights
 from kvtier_scorer.simulate.engine.settings import QWEN3_32B_2X_H100, PoolSettings
 from kvtier_scorer.simulate.errors import SimulationError
 from kvtier_scorer.simulate.policies import KVTIER, KVTIER_PRECISE, POLICIES, ROUND_ROBIN
-from kvtier_scorer.simulate.policies.policy import DEFAULT_WEIGHTS
+from kvtier_scorer.simulate.policies.policy import DEFAULT_WEIGHTS, WEIGHED
 from kvtier_scorer.simulate.quantities import weights_of
 from kvtier_scorer.simulate.runs.compare import compare
 from kvtier_scorer.simulate.traces.generated import HIGH_CACHE, LOW_CACHE, Workload, generate
@@ -167,8 +167,7 @@ def main(out: Path, seeds: int, weights: Sequence[str]) -> None:
 def _named(policy: str, weights: ScorerWeights) -> str:
     if weights == DEFAULT_WEIGHTS:
         return policy
-    numbers = (weights.queue, weights.kv_cache_utilization, weights.gpu_prefix, weights.cpu_prefix)
-    return f"{policy} {':'.join(map(str, numbers))}"
+    return f"{policy} {':'.join(str(weights[name]) for name in WEIGHED[:4])}"
 
 
 def _mean(values: Sequence[float]) -> float:

@@ -10,7 +10,8 @@ from typing import Final
 import numpy as np
 
 from kvtier_common.tier import Tier
-from kvtier_scorer.config.settings.model import PickerSettings, PrefixSettings, ScorerKind, ScorerSetting
+from kvtier_scorer.config.scorer_names import KV_CACHE_UTILIZATION, PREFIX_SCORERS, QUEUE
+from kvtier_scorer.config.settings.model import PickerSettings, PrefixSettings, ScorerSetting
 from kvtier_scorer.index import prefix_index
 from kvtier_scorer.index.prefix_index import PrefixIndex
 from kvtier_scorer.scheduling.model import PickRequest, Prompt
@@ -20,10 +21,10 @@ from kvtier_scorer.scheduling.scheduler import Scheduler
 
 _SETTINGS: Final = PickerSettings(
     scorers=(
-        ScorerSetting(ScorerKind.QUEUE, 2),
-        ScorerSetting(ScorerKind.KV_CACHE_UTILIZATION, 2),
-        ScorerSetting(ScorerKind.GPU_PREFIX, 1),
-        ScorerSetting(ScorerKind.CPU_PREFIX, 1),
+        ScorerSetting(QUEUE, 2),
+        ScorerSetting(KV_CACHE_UTILIZATION, 2),
+        ScorerSetting(PREFIX_SCORERS[Tier.GPU], 1),
+        ScorerSetting(PREFIX_SCORERS[Tier.CPU], 1),
     ),
     prefix=PrefixSettings(block_tokens=16, max_tokens=131072, entries={Tier.GPU: 4_000, Tier.CPU: 8_000}),
 )

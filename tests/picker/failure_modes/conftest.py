@@ -10,6 +10,7 @@ from aiohttp import ClientSession
 from tests.picker.failure_modes.engines import Served, running_engines
 from tests.picker.failure_modes.relay import Relay, running_relay
 
+from kvtier_common.tier import Tier
 from kvtier_operator.api.router import FailureMode
 from kvtier_operator.runtime.gateway.bootstrap import Address
 from kvtier_operator.runtime.gateway.running import LocalGateway, Routing
@@ -68,8 +69,8 @@ StartRelayed = Callable[[FailureMode], AbstractAsyncContextManager[tuple[Relay, 
 @pytest.fixture
 def config() -> str:
     given = PickerInput(
-        weights=ScorerWeights(queue=2, kv_cache_utilization=2, gpu_prefix=1, cpu_prefix=1, disk_prefix=0),
-        tokens=TierTokens(gpu=100_000, cpu=1_000_000, disk=None),
+        weights=ScorerWeights({"queue": 2, "kv_cache_utilization": 2, "gpu_prefix": 1, "cpu_prefix": 1}),
+        tokens=TierTokens({Tier.GPU: 100_000, Tier.CPU: 1_000_000}),
         engine_block_tokens=16,
         max_prefix_tokens=32_768,
     )

@@ -21,6 +21,7 @@ from tests.picker.harness.fleet import Fleet
 from tests.picker.harness.llm_d import EACH_VERSION, LlmDStart, needs, rendered, running_llm_d
 from tests.picker.harness.pool import Pool, made_pool
 
+from kvtier_common.tier import Tier
 from kvtier_scorer.config.flavors.llm_d import MIN_BLOCK_TOKENS
 from kvtier_scorer.config.model import PickerInput, TierTokens
 
@@ -76,7 +77,7 @@ def test_scores_weigh_2_2_1_1_and_each_tier_has_its_own_index(
     pool: Pool, fleet: Fleet, tmp_path: Path
 ) -> None:
     """Of queue, utilisation, GPU and CPU; 0.9 does not tell its scores."""
-    tiers = TierTokens(gpu=32 * MIN_BLOCK_TOKENS, cpu=128 * MIN_BLOCK_TOKENS, disk=None)
+    tiers = TierTokens({Tier.GPU: 32 * MIN_BLOCK_TOKENS, Tier.CPU: 128 * MIN_BLOCK_TOKENS})
     start = start_of("0.10", replace(EXAMPLE, tokens=tiers), SCORES)
     holder, busy, full = (fleet.engines[each] for each in fleet.addresses)
     with running_llm_d(start, pool, ENGINES, tmp_path) as picker:
@@ -129,7 +130,7 @@ def test_a_last_block_that_is_not_full_takes_an_entry(version: str, pool: Pool, 
 
 @EACH_VERSION
 def test_what_auto_tune_found_at_first_stays(version: str, pool: Pool, fleet: Fleet, tmp_path: Path) -> None:
-    asked = replace(EXAMPLE, tokens=TierTokens(gpu=None, cpu=409_600, disk=None))
+    asked = replace(EXAMPLE, tokens=TierTokens({Tier.GPU: None, Tier.CPU: 409_600}))
     first = fleet.engines[fleet.addresses[0]]
     usual = first.num_gpu_blocks
     try:

@@ -15,6 +15,7 @@ from tests.picker.harness.fleet import Fleet
 from tests.picker.harness.llm_d import EACH_VERSION, LlmD, running_llm_d
 from tests.picker.harness.pool import Pool, made_pool
 
+from kvtier_common.tier import Tier
 from kvtier_operator.planning.router.picker_resources import BYTES_PER_ENTRY, IN_FLIGHT_BYTES
 from kvtier_scorer.config.flavors.llm_d import MIN_BLOCK_TOKENS
 from kvtier_scorer.config.model import TierTokens
@@ -51,7 +52,9 @@ def heap_bytes(picker: LlmD) -> float:
 @EACH_VERSION
 def test_an_entry(version: str, pool: Pool, tmp_path: Path) -> None:
     tokens = ENTRIES * MIN_BLOCK_TOKENS
-    asked = replace(EXAMPLE, tokens=TierTokens(tokens, tokens, None), max_prefix_tokens=131_072)
+    asked = replace(
+        EXAMPLE, tokens=TierTokens({Tier.GPU: tokens, Tier.CPU: tokens}), max_prefix_tokens=131_072
+    )
     with running_llm_d(start_of(version, asked), pool, ENGINES, tmp_path) as picker:
         empty = heap_bytes(picker)
         first = picker.pick(blocks(4, "again")).engine

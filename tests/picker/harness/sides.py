@@ -14,13 +14,14 @@ from tests.picker.harness.gaie import Start, running_gaie
 from tests.picker.harness.own import OwnStart, running_own
 from tests.picker.harness.pool import made_pool
 
+from kvtier_common.tier import Tier
 from kvtier_scorer.config.flavors import picker_config
 from kvtier_scorer.config.model import PickerInput, ScorerWeights, TierTokens
 
 GAIE_VERSION: Final = "1.5"
 # Qwen3-32B in bf16 with 100 GiB of CPU memory, 2:2:1:1; every picker looks at the whole prompt.
-_WEIGHTS: Final = ScorerWeights(queue=2, kv_cache_utilization=2, gpu_prefix=1, cpu_prefix=1, disk_prefix=0)
-_TOKENS: Final = TierTokens(gpu=120_000, cpu=409_600, disk=None)
+_WEIGHTS: Final = ScorerWeights({"queue": 2, "kv_cache_utilization": 2, "gpu_prefix": 1, "cpu_prefix": 1})
+_TOKENS: Final = TierTokens({Tier.GPU: 120_000, Tier.CPU: 409_600})
 # Looks at pods' metrics a second that the stand-in engines can answer beside the load.
 _SCRAPES_PER_S: Final = 500
 # What both pickers do unless they are told otherwise.

@@ -11,11 +11,14 @@ from tests.picker.harness.fleet import Fleet
 from tests.picker.harness.own import Own, OwnStart, running_own
 
 from kvtier_scorer.config.flavors import picker_config
-from kvtier_scorer.config.model import ScorerWeights
 
 # a prefix counts for more than what a few requests at once add to a queue
 CONFIG = picker_config(
-    "builtin", replace(EXAMPLE, weights=ScorerWeights(1, 1, gpu_prefix=10, cpu_prefix=10, disk_prefix=0))
+    "builtin",
+    replace(
+        EXAMPLE,
+        weights=EXAMPLE.weights | {"queue": 1, "kv_cache_utilization": 1, "gpu_prefix": 10, "cpu_prefix": 10},
+    ),
 ).text
 
 

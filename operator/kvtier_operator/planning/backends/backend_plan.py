@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from kvtier_common.tier import Tier
 from kvtier_operator.planning.pod.container_parts import ConfigFile, Mount, Sidecar
 from kvtier_operator.planning.pod.images import ImageName
 from kvtier_operator.planning.tier_plan import HugepagesPlan
@@ -31,7 +32,7 @@ class BackendPlan:
 
     Attributes:
         args: vLLM arguments.
-        cpu_bytes_per_rank: The CPU tier as this backend takes it, each rank.
+        bytes_per_rank: Each tier beyond the device as this backend takes it, each rank; 0 of one without.
         tokens_per_chunk: Tokens it stores, finds and evicts together.
         env: Environment of the engine.
         files: Files of the engine.
@@ -42,8 +43,7 @@ class BackendPlan:
         tier_memory_bytes: The CPU tier outside /dev/shm and outside explicit huge pages.
         page_locked: Whether it asks the driver to page-lock the tier for DMA, and says whether it did.
         per_rank_overhead_bytes: Its own memory beside the tier, each rank.
-        disk_bytes_per_rank: The disk tier as this backend takes it, each rank; 0 without one.
-        disk_chunks: What that holds in each engine; None for as many chunks as it has room for.
+        disk_chunks: What the disk tier holds in each engine; None for as many chunks as it has room for.
         hugepages: Explicit huge pages it takes.
         notes: What a reader of the report should know of this backend's behaviour.
         chunk_alignment_bytes: What it rounds each chunk of the CPU tier up to, all ranks of one engine.
@@ -54,7 +54,7 @@ class BackendPlan:
     """
 
     args: tuple[str, ...]
-    cpu_bytes_per_rank: int
+    bytes_per_rank: Mapping[Tier, int]
     tokens_per_chunk: int
     env: Mapping[str, str] = field(default_factory=dict)
     files: tuple[ConfigFile, ...] = ()
@@ -65,7 +65,6 @@ class BackendPlan:
     tier_memory_bytes: int = 0
     page_locked: bool = False
     per_rank_overhead_bytes: int = 0
-    disk_bytes_per_rank: int = 0
     disk_chunks: DiskChunks | None = None
     hugepages: HugepagesPlan | None = None
     notes: tuple[str, ...] = ()

@@ -2,6 +2,7 @@
 
 from typing import Final
 
+from kvtier_common.tier import Tier
 from kvtier_connector.config import DISK_ALIGNMENT_BYTES, ConnectorConfig, kv_transfer_config
 from kvtier_connector.config import Policy as ConnectorPolicy
 from kvtier_operator.api.engine import Device
@@ -64,8 +65,10 @@ def plan_kvtier(spec: Spec, geometry: Geometry) -> BackendPlan:
         page_locked=by_driver and cpu.memlock.policy is not Policy.OFF,
         per_rank_overhead_bytes=index_bytes_per_rank(geometry, share, chunk_tokens, _INDEX_BYTES_PER_ENTRY)
         + ceil_div(disk_index_bytes, share.ranks_per_engine),
-        cpu_bytes_per_rank=engine_bytes // share.ranks_per_engine,
-        disk_bytes_per_rank=share.disk_bytes // share.ranks_per_engine,
+        bytes_per_rank={
+            Tier.CPU: engine_bytes // share.ranks_per_engine,
+            Tier.DISK: share.disk_bytes // share.ranks_per_engine,
+        },
         disk_chunks=chunks,
         hugepages=hugepages,
         tokens_per_chunk=chunk_tokens,

@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import Final
 
+from kvtier_common.tier import Tier
 from kvtier_operator.api.resource import Spec
 from kvtier_operator.api.tiers import Policy
 from kvtier_operator.planning.backends.backend_plan import BackendPlan
@@ -54,8 +55,10 @@ def plan_lmcache(spec: Spec, geometry: Geometry) -> BackendPlan:
         image=ImageName.LMCACHE,
         tier_memory_bytes=0 if hugepages else engine_bytes * share.engines,
         per_rank_overhead_bytes=_OVERHEAD_BYTES_PER_RANK,
-        cpu_bytes_per_rank=engine_bytes // share.ranks_per_engine,
-        disk_bytes_per_rank=settings.disk_bytes * storing_ranks // share.ranks_per_engine,
+        bytes_per_rank={
+            Tier.CPU: engine_bytes // share.ranks_per_engine,
+            Tier.DISK: settings.disk_bytes * storing_ranks // share.ranks_per_engine,
+        },
         hugepages=hugepages,
         tokens_per_chunk=CHUNK_TOKENS,
         notes=_notes(spec, geometry, share),

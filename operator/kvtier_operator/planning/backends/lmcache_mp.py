@@ -3,6 +3,7 @@
 import json
 from typing import Any, Final
 
+from kvtier_common.tier import Tier
 from kvtier_operator.api.engine import Device
 from kvtier_operator.api.resource import Spec
 from kvtier_operator.api.tiers import Policy
@@ -74,8 +75,10 @@ def plan_lmcache_mp(spec: Spec, geometry: Geometry) -> BackendPlan:
         mounts=mounts,
         sidecars=(server,),
         image=ImageName.LMCACHE,
-        cpu_bytes_per_rank=cpu_bytes // share.ranks,
-        disk_bytes_per_rank=disk_bytes // share.ranks,
+        bytes_per_rank={
+            Tier.CPU: cpu_bytes // share.ranks,
+            Tier.DISK: disk_bytes // share.ranks,
+        },
         hugepages=hugepages,
         tokens_per_chunk=chunk_tokens(geometry),
         bytes_per_chunk=bytes_per_chunk(geometry),

@@ -3,6 +3,7 @@
 import hashlib
 from typing import Any, Final
 
+from kvtier_common.tier import Tier
 from kvtier_operator.api.resource import Spec
 from kvtier_operator.planning.backends.backend_plan import BackendPlan
 from kvtier_operator.planning.backends.disk import disk_mounts
@@ -54,8 +55,10 @@ def plan_native(spec: Spec, geometry: Geometry) -> BackendPlan:
         per_rank_overhead_bytes=index_bytes_per_rank(
             geometry, share, tokens_per_chunk, _INDEX_BYTES_PER_ENTRY
         ),
-        cpu_bytes_per_rank=share.cpu_bytes // share.ranks_per_engine,
-        disk_bytes_per_rank=share.disk_bytes // share.ranks_per_engine,
+        bytes_per_rank={
+            Tier.CPU: share.cpu_bytes // share.ranks_per_engine,
+            Tier.DISK: share.disk_bytes // share.ranks_per_engine,
+        },
         tokens_per_chunk=tokens_per_chunk,
         notes=_notes(spec),
     )

@@ -13,7 +13,7 @@ from kvtier_operator.planning.objects.names import Component, Names
 from kvtier_operator.planning.observed import Machine, Observed
 from kvtier_operator.planning.policy.limits import OwnerPolicy
 from kvtier_operator.planning.router.router_plan import RouterPlan
-from kvtier_operator.planning.tier_plan import Tiers
+from kvtier_operator.planning.tier_plan import TiersPlan
 from kvtier_operator.planning.verdict import CheckResult, Outcome
 
 
@@ -25,7 +25,7 @@ class CheckInput:
     observed: Observed
     geometry: Geometry
     backend: BackendPlan
-    tiers: Tiers
+    tiers: TiersPlan
     budget: Budget
     router: RouterPlan
 

@@ -8,12 +8,12 @@ from kvtier_operator.planning.budget_plan import Budget
 from kvtier_operator.planning.observed import Observed
 from kvtier_operator.planning.plan import DoctorPlan, EnginePlan
 from kvtier_operator.planning.pod.demands import Demands, HugepagesDemand, MemlockDemand, VolumeDemand
-from kvtier_operator.planning.tier_plan import Tiers
+from kvtier_operator.planning.tier_plan import TiersPlan
 from kvtier_operator.planning.units import ceil_div
 
 
 def plan_doctor(
-    spec: Spec, tiers: Tiers, budget: Budget, engine: EnginePlan, observed: Observed
+    spec: Spec, tiers: TiersPlan, budget: Budget, engine: EnginePlan, observed: Observed
 ) -> DoctorPlan:
     """The doctor's image, and what the pod must find."""
     hugepages = _hugepages(spec, tiers)
@@ -30,7 +30,7 @@ def plan_doctor(
     )
 
 
-def _hugepages(spec: Spec, tiers: Tiers) -> HugepagesDemand | None:
+def _hugepages(spec: Spec, tiers: TiersPlan) -> HugepagesDemand | None:
     cpu, tier = spec.tiers.cpu, tiers.cpu
     if cpu.hugepages.policy is Policy.OFF:
         return None

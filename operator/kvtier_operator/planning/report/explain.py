@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
+from kvtier_common.tier import Tier
 from kvtier_operator.planning.budget_plan import BudgetLine
 from kvtier_operator.planning.plan import Plan
 from kvtier_operator.planning.pod.storage import EPHEMERAL_STORAGE, storage_bytes
@@ -139,8 +140,12 @@ def _summary(plan: Plan) -> str:
 
 def _tier_rows(plan: Plan) -> list[tuple[str, ...]]:
     device = "gpu" if plan.resource.spec.engine.device == "cuda" else "device"
-    tiers = ((device, plan.tiers.gpu, "?"), ("cpu", plan.tiers.cpu, "-"), ("disk", plan.tiers.disk, "-"))
-    return [_tier_row(name, tier) if tier else (name, *(missing,) * 4, "-") for name, tier, missing in tiers]
+    rows = []
+    for each in Tier:
+        on_device = each is Tier.GPU
+        name, tier = device if on_device else each.label, plan.tiers.by_tier.get(each)
+        rows.append(_tier_row(name, tier) if tier else (name, *("?" if on_device else "-",) * 4, "-"))
+    return rows
 
 
 def _tier_row(name: str, tier: TierPlan) -> tuple[str, ...]:
@@ -210,20 +215,17 @@ def _picker_rows(plan: Plan) -> list[tuple[str, str, str]]:
 
 
 def _entry_rows(plan: Plan) -> list[tuple[str, str, str]]:
-    entries, router, tiers = plan.router.entries, plan.router, plan.tiers
+    router = plan.router
     rows = []
-    for name, value, tier in (
-        ("gpu prefix entries", entries.gpu_prefix, tiers.gpu),
-        ("cpu prefix entries", entries.cpu_prefix, tiers.cpu),
-        ("disk prefix entries", entries.disk_prefix, tiers.disk),
-    ):
-        if value is not None and tier is not None:
+    for each, tier in plan.tiers.by_tier.items():
+        value = router.entries.get(each)
+        if value is not None:
             division = f"{count(tier.tokens)} tokens / {router.tokens_per_entry} tokens an entry"
             exact = value == ceil_div(tier.tokens, router.tokens_per_entry)
             how = f"ceil({division})" if exact else "fixed by this picker, whatever the tier"
-            rows.append((name, count(value), how))
-        elif name == "gpu prefix entries" and router.gpu_from_metrics:
-            rows.append((name, "-", "from the engine's metrics after start"))
+            rows.append((f"{each.label} prefix entries", count(value), how))
+    if router.gpu_from_metrics:
+        rows.insert(0, ("gpu prefix entries", "-", "from the engine's metrics after start"))
     return rows
 
 

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from kvtier_common.tier import Tier
 from kvtier_operator.planning.budget_plan import BudgetLine
 from kvtier_operator.planning.plan import Plan
 from kvtier_operator.planning.report.said_first import said_first
@@ -12,7 +13,6 @@ from kvtier_operator.planning.units import quantity
 
 def report(plan: Plan) -> dict[str, Any]:
     """What `kvtier plan -o json` prints for one resource; a missing tier is None."""
-    entries = plan.router.entries
     resource = plan.resource.metadata
     return {
         "resource": {"namespace": resource.namespace, "name": resource.name},
@@ -23,11 +23,7 @@ def report(plan: Plan) -> dict[str, Any]:
             "weightsBytes": plan.geometry.weights_bytes,
             "source": plan.geometry.source,
         },
-        "tiers": {
-            "gpu": _tier(plan.tiers.gpu),
-            "cpu": _tier(plan.tiers.cpu),
-            "disk": _tier(plan.tiers.disk),
-        },
+        "tiers": {tier.label: _tier(plan.tiers.by_tier.get(tier)) for tier in Tier},
         "router": {
             "flavor": str(plan.router.flavor),
             "version": plan.router.version,
@@ -36,11 +32,7 @@ def report(plan: Plan) -> dict[str, Any]:
             "requests": dict(plan.router.resources.requests),
             "limits": dict(plan.router.resources.limits),
             "tokensPerEntry": plan.router.tokens_per_entry,
-            "entries": {
-                "gpuPrefix": entries.gpu_prefix,
-                "cpuPrefix": entries.cpu_prefix,
-                "diskPrefix": entries.disk_prefix,
-            },
+            "entries": {f"{tier.label}Prefix": plan.router.entries.get(tier) for tier in Tier},
             "config": plan.router.config,
         },
         "engine": _engine(plan),

@@ -10,7 +10,7 @@ from kvtier_operator.planning.kv_cache.kept_states import kept_bytes, retention_
 from kvtier_operator.planning.model_shape.shape import CATALOGUE
 from kvtier_operator.planning.plan import Figure
 from kvtier_operator.planning.pod.ending import plan_ending
-from kvtier_operator.planning.tier_plan import TierPlan, Tiers
+from kvtier_operator.planning.tier_plan import TierPlan, TiersPlan
 from kvtier_operator.planning.tiers import (
     ACTIVATION_RESERVE_BYTES,
     GPU_MEMORY_UTILIZATION,
@@ -23,7 +23,7 @@ from kvtier_operator.planning.weights.device_weights import rank_weights
 
 
 def plan_figures(
-    spec: Spec, geometry: Geometry, tiers: Tiers, backend: BackendPlan, budget: Budget
+    spec: Spec, geometry: Geometry, tiers: TiersPlan, backend: BackendPlan, budget: Budget
 ) -> tuple[Figure, ...]:
     """Every derived number, in the order of the report."""
     return (
@@ -83,7 +83,7 @@ def _weights_source(spec: Spec, geometry: Geometry) -> str:
     return "the catalogue" if known else "the weight files beside config.json"
 
 
-def _device_figures(spec: Spec, geometry: Geometry, tiers: Tiers) -> tuple[Figure, ...]:
+def _device_figures(spec: Spec, geometry: Geometry, tiers: TiersPlan) -> tuple[Figure, ...]:
     engine, gpu = spec.engine, tiers.gpu
     if gpu is None:
         return ()
@@ -110,7 +110,9 @@ def _device_figures(spec: Spec, geometry: Geometry, tiers: Tiers) -> tuple[Figur
     )
 
 
-def _cpu_figures(spec: Spec, geometry: Geometry, tiers: Tiers, backend: BackendPlan) -> tuple[Figure, ...]:
+def _cpu_figures(
+    spec: Spec, geometry: Geometry, tiers: TiersPlan, backend: BackendPlan
+) -> tuple[Figure, ...]:
     cpu, engine = tiers.cpu, spec.engine
     ranks = engine.tensor_parallel_size * engine.data_parallel_size
     one, chunk = chunk_bytes(geometry, backend), backend.tokens_per_chunk
@@ -146,7 +148,9 @@ def _cpu_figures(spec: Spec, geometry: Geometry, tiers: Tiers, backend: BackendP
     return tuple(figures)
 
 
-def _disk_figures(spec: Spec, geometry: Geometry, tiers: Tiers, backend: BackendPlan) -> tuple[Figure, ...]:
+def _disk_figures(
+    spec: Spec, geometry: Geometry, tiers: TiersPlan, backend: BackendPlan
+) -> tuple[Figure, ...]:
     disk = tiers.disk
     if disk is None:
         return ()

@@ -2,6 +2,7 @@
 
 import hashlib
 
+from kvtier_common.tier import Tier
 from kvtier_operator.api.resource import KVCacheTier
 from kvtier_operator.api.router import Flavor
 from kvtier_operator.errors import InvalidInputError, Problem
@@ -11,14 +12,16 @@ from kvtier_operator.planning.geometry import Geometry
 from kvtier_operator.planning.plan import Plan
 from kvtier_operator.planning.pod.image_source import ImageSource
 from kvtier_operator.planning.router.picker_resources import plan_picker_resources
-from kvtier_operator.planning.router.router_plan import RouterEntries, RouterPlan
-from kvtier_operator.planning.tier_plan import TierPlan, Tiers
+from kvtier_operator.planning.router.router_plan import RouterPlan
+from kvtier_operator.planning.tier_plan import TiersPlan
 from kvtier_scorer.config.errors import PickerConfigError, UnsupportedVersionError
 from kvtier_scorer.config.flavors import picker_config
 from kvtier_scorer.config.model import PickerConfig, PickerInput, ScorerWeights, TierTokens
 
 
-def plan_router(resource: KVCacheTier, geometry: Geometry, tiers: Tiers, images: ImageSource) -> RouterPlan:
+def plan_router(
+    resource: KVCacheTier, geometry: Geometry, tiers: TiersPlan, images: ImageSource
+) -> RouterPlan:
     """The picker's configuration, image and LRU capacities.
 
     Args:
@@ -33,22 +36,20 @@ def plan_router(resource: KVCacheTier, geometry: Geometry, tiers: Tiers, images:
     router = resource.spec.router
     given = _given(resource, geometry, tiers)
     config = _config(resource, given)
-    found = config.entries
-    entries = RouterEntries(found.gpu_prefix, found.cpu_prefix, found.disk_prefix)
     return RouterPlan(
         flavor=router.flavor,
         version=config.version,
         image=router.image or images.picker(router.flavor, config.version, tested=router.version is None),
         tokens_per_entry=config.tokens_per_entry,
-        entries=entries,
+        entries=config.entries,
         gpu_from_metrics=config.gpu_from_metrics,
         config=config.text,
         config_hash=hashlib.sha256(config.text.encode()).hexdigest()[:16],
-        resources=plan_picker_resources(resource.spec, entries, given.bodies),
+        resources=plan_picker_resources(resource.spec, config.entries, given.bodies),
     )
 
 
-def router_warnings(resource: KVCacheTier, geometry: Geometry, tiers: Tiers) -> tuple[str, ...]:
+def router_warnings(resource: KVCacheTier, geometry: Geometry, tiers: TiersPlan) -> tuple[str, ...]:
     """What the picker of this flavour and version cannot do as the resource asks, one line each.
 
     Raises:
@@ -67,19 +68,16 @@ def builtin_picker(plan: Plan) -> PickerConfig:
     return _config(plan.resource, given, Flavor.BUILTIN)
 
 
-def _given(resource: KVCacheTier, geometry: Geometry, tiers: Tiers, *, alone: bool = False) -> PickerInput:
+def _given(
+    resource: KVCacheTier, geometry: Geometry, tiers: TiersPlan, *, alone: bool = False
+) -> PickerInput:
     """What decides the configuration; `alone` of kvtier's own picker beside engines on one machine."""
     spec = resource.spec
-    weights = spec.router.weights
     return PickerInput(
-        weights=ScorerWeights(
-            queue=weights.queue,
-            kv_cache_utilization=weights.kv_cache_utilization,
-            gpu_prefix=weights.gpu_prefix,
-            cpu_prefix=weights.cpu_prefix,
-            disk_prefix=weights.disk_prefix,
+        weights=ScorerWeights(spec.router.weights.by_scorer()),
+        tokens=TierTokens(
+            {Tier.GPU: None} | {each: picker_tokens(tier) for each, tier in tiers.by_tier.items()}
         ),
-        tokens=TierTokens(gpu=_tokens(tiers.gpu), cpu=picker_tokens(tiers.cpu), disk=_tokens(tiers.disk)),
         engine_block_tokens=tiers.observed_block_tokens or geometry.block_tokens,
         max_prefix_tokens=spec.engine.max_model_len or geometry.max_position_tokens,
         version=None if alone else spec.router.version,
@@ -98,7 +96,3 @@ def _config(resource: KVCacheTier, given: PickerInput, instead: Flavor | None = 
         raise InvalidInputError("", Problem("spec.router.version", str(error))) from error
     except PickerConfigError as error:
         raise InvalidInputError("", Problem("spec.router.weights", str(error))) from error
-
-
-def _tokens(tier: TierPlan | None) -> int | None:
-    return None if tier is None else picker_tokens(tier)

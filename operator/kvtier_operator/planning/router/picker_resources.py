@@ -1,11 +1,13 @@
 """The picker's compute resources: its index's memory, and what the resource says of them."""
 
+from collections.abc import Mapping
 from typing import Final
 
+from kvtier_common.tier import Tier
 from kvtier_operator.api.formats.quantity import parse_quantity
 from kvtier_operator.api.resource import Spec
 from kvtier_operator.api.router import Flavor
-from kvtier_operator.planning.router.router_plan import PickerResources, RouterEntries
+from kvtier_operator.planning.router.router_plan import PickerResources
 from kvtier_operator.planning.units import MIB, quantity, round_up
 from kvtier_scorer.config.body_limits import BodyLimits
 from kvtier_scorer.config.kv_events import BYTES_PER_HELD_BLOCK, EVENTS_BYTES
@@ -34,7 +36,9 @@ _LEAST_PODS: Final = 8
 """Engines that the picker's memory allows for at least."""
 
 
-def plan_picker_resources(spec: Spec, entries: RouterEntries, bodies: BodyLimits) -> PickerResources:
+def plan_picker_resources(
+    spec: Spec, entries: Mapping[Tier, int | None], bodies: BodyLimits
+) -> PickerResources:
     """What the resource asks for, over kvtier's own: memory for every index, processor time that may burst.
 
     The limit of kvtier's own picker holds the worst that clients may send it, that of upstream's, which have
@@ -64,10 +68,11 @@ def plan_picker_resources(spec: Spec, entries: RouterEntries, bodies: BodyLimits
     return PickerResources(requests=requests, limits=limits, memory_bytes=worst)
 
 
-def _index_bytes(spec: Spec, entries: RouterEntries) -> int:
+def _index_bytes(spec: Spec, entries: Mapping[Tier, int | None]) -> int:
     """Memory for the index of every engine, and for what their events tell."""
-    known = [size for size in (entries.gpu_prefix, entries.cpu_prefix, entries.disk_prefix) if size]
-    per_pod = sum(known) + (_DEFAULT_ENTRIES if entries.gpu_prefix is None else 0)
+    per_pod = sum(filter(None, entries.values()))
+    if entries.get(Tier.GPU) is None:
+        per_pod += _DEFAULT_ENTRIES
     if spec.router.flavor is not Flavor.BUILTIN:
         return per_pod * _engines(spec) * BYTES_PER_ENTRY
     told = BYTES_PER_HELD_BLOCK if _is_told(spec) else 0

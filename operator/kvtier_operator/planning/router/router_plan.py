@@ -3,14 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-
-@dataclass(frozen=True, slots=True)
-class RouterEntries:
-    """LRU capacities of the prefix scorers, per pod; None: no such tier or weight, or taken from metrics."""
-
-    gpu_prefix: int | None
-    cpu_prefix: int | None
-    disk_prefix: int | None
+from kvtier_common.tier import Tier
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +30,7 @@ class RouterPlan:
         version: Its version.
         image: Its image.
         tokens_per_entry: Tokens one LRU entry stands for.
-        entries: LRU capacities.
+        entries: LRU capacities of the tiers' prefix scorers, per pod; None where it is taken from metrics.
         gpu_from_metrics: Whether the picker asks the engine for the size of the device's cache.
         config: EndpointPickerConfig, as YAML.
         config_hash: Hash of `config`; the picker restarts when it changes.
@@ -48,7 +41,7 @@ class RouterPlan:
     version: str
     image: str
     tokens_per_entry: int
-    entries: RouterEntries
+    entries: Mapping[Tier, int | None]
     gpu_from_metrics: bool
     config: str
     config_hash: str

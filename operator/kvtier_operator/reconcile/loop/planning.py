@@ -24,6 +24,7 @@ from kvtier_operator.reconcile.loop.cluster_observation import ClusterObservatio
 from kvtier_operator.reconcile.status.conditions.accepted import accepted, not_valid
 from kvtier_operator.reconcile.status.conditions.budget_fits import budget_fits, no_budget
 from kvtier_operator.reconcile.status.conditions.nodes_fit import no_pod, nodes_fit_condition, nodes_not_seen
+from kvtier_scorer.config.scorer_names import PREFIX_SCORERS
 
 
 def plan_resource(
@@ -106,8 +107,7 @@ def _selector(plan: Plan) -> str:
 
 
 def _tiers(plan: Plan, findings: EngineFindings) -> dict[str, Any]:
-    tiers = {"gpu": plan.tiers.gpu, "cpu": plan.tiers.cpu, "disk": plan.tiers.disk}
-    found = {name: _tier(tier) for name, tier in tiers.items() if tier is not None}
+    found = {tier.label: _tier(planned) for tier, planned in plan.tiers.by_tier.items()}
     if plan.tiers.observed_block_tokens is not None and "gpu" in found:
         found["gpu"] |= {"blockTokens": plan.tiers.observed_block_tokens}
     most_pinned = _most_pinned_bytes(plan)
@@ -131,9 +131,7 @@ def _tier(tier: TierPlan) -> dict[str, Any]:
 def _router(plan: Plan) -> dict[str, Any]:
     entries = plan.router.entries
     status = RouterStatus(
-        entries=RouterEntries(
-            gpu_prefix=entries.gpu_prefix, cpu_prefix=entries.cpu_prefix, disk_prefix=entries.disk_prefix
-        ),
+        entries=RouterEntries(**{PREFIX_SCORERS[tier]: number for tier, number in entries.items()}),
         tokens_per_entry=plan.router.tokens_per_entry,
         config_hash=plan.router.config_hash,
     )

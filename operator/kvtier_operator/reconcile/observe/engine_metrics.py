@@ -41,13 +41,14 @@ def read_tiers(found: Families) -> tuple[EngineTokens, EngineFindings]:
 
 
 def _tokens(found: Families) -> EngineTokens:
-    aimed_at = _sum(labels.get(OFFLOADED_TOKENS) for labels in _labels(found.of(OFFLOADED)))
-    told = {tier: _total(found, name) or None for tier, name in CAPACITY_TOKENS.items()}
-    cpu = told[Tier.CPU] if found.of(CAPACITY_TOKENS[Tier.CPU]) else aimed_at
+    told = {Tier.GPU: _device(found.of(DEVICE))}
+    told |= {tier: _total(found, name) for tier, name in CAPACITY_TOKENS.items()}
+    if not found.of(CAPACITY_TOKENS[Tier.CPU]):
+        told[Tier.CPU] = _sum(labels.get(OFFLOADED_TOKENS) for labels in _labels(found.of(OFFLOADED)))
+    if _is_growing(found):
+        told[Tier.CPU] = None
     return EngineTokens(
-        gpu=_device(found.of(DEVICE)),
-        cpu=None if _is_growing(found) else cpu,
-        disk=told[Tier.DISK],
+        {tier: tokens for tier, tokens in told.items() if tokens},
         block=_block(found.of(DEVICE)),
         gpu_blocks=_blocks(found.of(DEVICE)),
     )

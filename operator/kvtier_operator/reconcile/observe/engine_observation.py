@@ -7,6 +7,7 @@ from typing import Any, Final
 
 import orjson
 
+from kvtier_common.tier import Tier
 from kvtier_operator.api.status import Source
 from kvtier_operator.planning.corrected import differs
 from kvtier_operator.planning.observed import NOTHING_FOUND, EngineFindings, EngineTokens
@@ -32,7 +33,7 @@ class EngineObservation:
     @property
     def complete(self) -> bool:
         """Whether all sizes are known; a disk tier is told of together with the CPU tier."""
-        return self.tokens.gpu is not None and self.tokens.cpu is not None
+        return {Tier.GPU, Tier.CPU} <= self.tokens.by_tier.keys()
 
     @property
     def may_change(self) -> bool:
@@ -56,12 +57,11 @@ def merge_observations(before: EngineObservation | None, now: EngineObservation)
     if before is None or before.engine_hash != now.engine_hash:
         return now
     tokens, findings = before.tokens, before.findings
+    sizes = {tier: _kept(tokens.by_tier.get(tier), now.tokens.by_tier.get(tier)) for tier in Tier}
     return EngineObservation(
         now.engine_hash,
         EngineTokens(
-            gpu=_kept(tokens.gpu, now.tokens.gpu),
-            cpu=_kept(tokens.cpu, now.tokens.cpu),
-            disk=_kept(tokens.disk, now.tokens.disk),
+            {tier: size for tier, size in sizes.items() if size is not None},
             block=tokens.block if now.tokens.block is None else now.tokens.block,
             gpu_blocks=_kept(tokens.gpu_blocks, now.tokens.gpu_blocks),
         ),
@@ -79,11 +79,15 @@ def observation_from_status(
     if status.get("observedGeneration") != generation:
         return None
     tiers = status.get("tiers") or {}
-    gpu, cpu, disk = (tiers.get(name) or {} for name in ("gpu", "cpu", "disk"))
+    found = {tier: tiers.get(tier.label) or {} for tier in Tier}
+    observed = {tier: _observed(each) for tier, each in found.items()}
     tokens = EngineTokens(
-        gpu=_observed(gpu), cpu=_observed(cpu), disk=_observed(disk), block=gpu.get("blockTokens")
+        {tier: size for tier, size in observed.items() if size is not None},
+        block=found[Tier.GPU].get("blockTokens"),
     )
-    findings = EngineFindings(pinned_bytes=cpu.get("pinnedBytes"), disk_pays=disk.get("pays"))
+    findings = EngineFindings(
+        pinned_bytes=found[Tier.CPU].get("pinnedBytes"), disk_pays=found[Tier.DISK].get("pays")
+    )
     return None if tokens == EngineTokens() else EngineObservation(engine, tokens, findings)
 
 

@@ -8,10 +8,9 @@ from typing import Any, Final
 import yaml
 
 from kvtier_scorer.config.errors import NoScorerError
+from kvtier_scorer.config.scorer_names import PLUGINS
 
 KIND: Final = "EndpointPickerConfig"
-QUEUE: Final = "queue-scorer"
-KV_CACHE_UTILIZATION: Final = "kv-cache-utilization-scorer"
 PREFIX: Final = "prefix-cache-scorer"
 APPROX_PREFIX_PRODUCER: Final = "approx-prefix-cache-producer"
 # libyaml where PyYAML was built with it: an operator renders thousands of these
@@ -85,7 +84,7 @@ def _entry(plugin: Plugin) -> dict[str, Any]:
     return entry
 
 
-def load_plugins(queue: int, kv_cache_utilization: int) -> tuple[Plugin, ...]:
-    """The two scorers that every flavour has under the same name, without those of weight 0."""
-    weighted = ((QUEUE, queue), (KV_CACHE_UTILIZATION, kv_cache_utilization))
+def load_plugins(weights: Mapping[str, int]) -> tuple[Plugin, ...]:
+    """The scorers that every flavour has under the same name, without those of weight 0."""
+    weighted = ((kind, weights.get(name, 0)) for name, kind in PLUGINS.items())
     return tuple(Plugin(kind, weight=weight) for kind, weight in weighted if weight)

@@ -8,9 +8,10 @@ left to choose is the size of an entry: it is set so that 31,250 entries hold th
 
 from typing import Final
 
+from kvtier_common.tier import Tier
 from kvtier_scorer.config.flavors.document import APPROX_PREFIX_PRODUCER, PREFIX, Plugin, load_plugins, render
 from kvtier_scorer.config.flavors.tiers import PrefixTier, prefix_tiers, unknown_gpu
-from kvtier_scorer.config.model import Entries, PickerConfig, PickerInput
+from kvtier_scorer.config.model import PickerConfig, PickerInput
 
 FIXED_ENTRIES: Final = 31250
 """v1.5.0 approximateprefix/types.go, defaultLRUCapacityPerServer."""
@@ -26,16 +27,16 @@ def gaie_single_config(given: PickerInput, version: str, api_version: str) -> Pi
         NoScorerError: No scorer has a weight and a tier.
     """
     tiers = prefix_tiers(given, 1)
-    plugins = [*load_plugins(given.weights.queue, given.weights.kv_cache_utilization)]
+    plugins = [*load_plugins(given.weights)]
     warnings: tuple[str, ...] = ()
-    block_tokens, entries = given.engine_block_tokens, Entries(None, None, None)
+    block_tokens, entries = given.engine_block_tokens, dict[Tier, int | None]()
     if tiers:
         # the tiers are inclusive: what a smaller one holds, the largest holds too
         largest = tiers[-1]
         auto_tune = largest.entries is None
         if largest.entries is not None:
             block_tokens = max(-(-largest.entries // FIXED_ENTRIES), MIN_BLOCK_TOKENS)
-            entries = _entries(largest)
+            entries[largest.tier] = FIXED_ENTRIES
         warnings = (_warning(version, largest, block_tokens),)
         plugins += [
             Plugin(
@@ -61,14 +62,6 @@ def gaie_single_config(given: PickerInput, version: str, api_version: str) -> Pi
 
 
 _DEFAULT_MAX_PREFIX_TOKENS: Final = 131072
-
-
-def _entries(tier: PrefixTier) -> Entries:
-    return Entries(
-        gpu_prefix=FIXED_ENTRIES if tier.name == "gpu" else None,
-        cpu_prefix=FIXED_ENTRIES if tier.name == "cpu" else None,
-        disk_prefix=FIXED_ENTRIES if tier.name == "disk" else None,
-    )
 
 
 def _warning(version: str, tier: PrefixTier, block_tokens: int) -> str:

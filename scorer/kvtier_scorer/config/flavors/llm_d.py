@@ -37,7 +37,7 @@ def llm_d_config(given: PickerInput) -> PickerConfig:
         raise UnsupportedVersionError(f"llm-d-router {version} is not supported; use 0.9 or 0.10")
     block_tokens = max(MIN_BLOCK_TOKENS, given.engine_block_tokens)
     tiers = prefix_tiers(given, block_tokens)
-    plugins = [*load_plugins(given.weights.queue, given.weights.kv_cache_utilization)]
+    plugins = [*load_plugins(given.weights)]
     if given.engine_tls:  # in place of the one that is there by default (pkg/epp/config/loader/defaults.go)
         plugins.append(Plugin(METRICS_SOURCE, parameters={"scheme": "https"}))
     for tier in tiers:

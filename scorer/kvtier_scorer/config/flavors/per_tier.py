@@ -29,7 +29,7 @@ def per_tier_config(
         NoScorerError: No scorer has a weight and a tier.
     """
     tiers = prefix_tiers(given, given.engine_block_tokens)
-    plugins = [*load_plugins(given.weights.queue, given.weights.kv_cache_utilization)]
+    plugins = [*load_plugins(given.weights)]
     for tier in tiers:
         capacity = {} if tier.entries is None else {"lruCapacityPerServer": tier.entries}
         name = f"{tier.name}-prefix-cache-scorer"

@@ -1,8 +1,11 @@
 """Which prefix scorers a picker gets."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
-from kvtier_scorer.config.model import Entries, PickerInput, entries_for
+from kvtier_common.tier import Tier
+from kvtier_scorer.config.model import PickerInput, entries_for
+from kvtier_scorer.config.scorer_names import PREFIX_SCORERS
 
 
 @dataclass(frozen=True, slots=True)
@@ -10,37 +13,36 @@ class PrefixTier:
     """One tier that a prefix scorer stands for.
 
     Attributes:
-        name: `gpu`, `cpu` or `disk`.
+        tier: Which.
         weight: Weight of its scorer, more than 0.
         entries: LRU capacity; None where the picker asks the engine.
     """
 
-    name: str
+    tier: Tier
     weight: int
     entries: int | None
+
+    @property
+    def name(self) -> str:
+        """The tier's, such as `cpu`."""
+        return self.tier.label
 
 
 def prefix_tiers(given: PickerInput, tokens_per_entry: int) -> tuple[PrefixTier, ...]:
     """The tiers that exist and have a weight, fastest first. Every engine has a device cache."""
     weights, tokens = given.weights, given.tokens
-    candidates = (
-        ("gpu", weights.gpu_prefix, True, tokens.gpu),
-        ("cpu", weights.cpu_prefix, tokens.cpu is not None, tokens.cpu),
-        ("disk", weights.disk_prefix, tokens.disk is not None, tokens.disk),
-    )
     return tuple(
-        PrefixTier(name, weight, entries_for(size, tokens_per_entry))
-        for name, weight, exists, size in candidates
-        if exists and weight
+        PrefixTier(tier, weight, entries_for(tokens[tier], tokens_per_entry))
+        for tier, scorer in PREFIX_SCORERS.items()
+        if tier in tokens and (weight := weights.get(scorer, 0))
     )
 
 
 def unknown_gpu(tiers: tuple[PrefixTier, ...]) -> bool:
     """Whether a scorer stands for a device cache whose size the picker has to ask for."""
-    return any(tier.name == "gpu" and tier.entries is None for tier in tiers)
+    return any(tier.entries is None for tier in tiers)
 
 
-def entries_of(tiers: tuple[PrefixTier, ...]) -> Entries:
-    """The capacities of `tiers`, by name."""
-    by_name = {tier.name: tier.entries for tier in tiers}
-    return Entries(by_name.get("gpu"), by_name.get("cpu"), by_name.get("disk"))
+def entries_of(tiers: tuple[PrefixTier, ...]) -> Mapping[Tier, int | None]:
+    """The capacities of `tiers`."""
+    return {each.tier: each.entries for each in tiers}

@@ -1,10 +1,10 @@
 """The EndpointPickerConfig as our own picker reads it, before it is known to make sense."""
 
-from enum import StrEnum
 from typing import Annotated, Any
 
 import msgspec
 
+from kvtier_common.tier import Tier
 from kvtier_scorer.config.settings.sections import (
     Affinity,
     Events,
@@ -14,6 +14,7 @@ from kvtier_scorer.config.settings.sections import (
     Shedding,
     Tokenization,
 )
+from kvtier_scorer.config.settings.strict_fields import field_error
 
 Name = Annotated[str, msgspec.Meta(min_length=1, max_length=253)]
 Whole = Annotated[int, msgspec.Meta(ge=1, le=1 << 48)]
@@ -71,14 +72,6 @@ class MaxScoreParameters(Section, frozen=True, kw_only=True):
     max_num_of_endpoints: Annotated[int, msgspec.Meta(ge=1, le=1)] = 1
 
 
-class TierName(StrEnum):
-    """Names of the tiers."""
-
-    GPU = "gpu"
-    CPU = "cpu"
-    DISK = "disk"
-
-
 class PrefixParameters(Section, frozen=True, kw_only=True):
     """Of `prefix-cache-scorer`.
 
@@ -89,7 +82,17 @@ class PrefixParameters(Section, frozen=True, kw_only=True):
         max_prefix_tokens_to_match: What of a longer prompt is looked at.
     """
 
-    tier: TierName
+    tier: str
     block_size_tokens: Whole
     lru_capacity_per_server: Whole | None = None
     max_prefix_tokens_to_match: Whole | None = None
+
+    def check(self, path: str) -> None:
+        """The tier must be one that there is.
+
+        Raises:
+            PickerConfigError: It is none.
+        """
+        names = [tier.label for tier in Tier]
+        if self.tier not in names:
+            raise field_error(f"{path}.tier", f"must be {' or '.join(names)}, not {self.tier!r}")

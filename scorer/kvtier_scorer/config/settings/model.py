@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from enum import StrEnum
 from typing import Final
 
 from kvtier_common.tier import Tier
@@ -23,34 +22,16 @@ ASSUMED_ENTRIES: Final = 31250
 """Of a tier whose size nobody has told yet: defaultLRUCapacityPerServer of the same file."""
 
 
-class ScorerKind(StrEnum):
-    """The scorers there are; the values name them in explanations and metrics."""
-
-    QUEUE = "queue"
-    KV_CACHE_UTILIZATION = "kv_cache_utilization"
-    GPU_PREFIX = "gpu_prefix"
-    CPU_PREFIX = "cpu_prefix"
-    DISK_PREFIX = "disk_prefix"
-
-
-PREFIX_SCORERS: Final[Mapping[Tier, ScorerKind]] = {
-    Tier.GPU: ScorerKind.GPU_PREFIX,
-    Tier.CPU: ScorerKind.CPU_PREFIX,
-    Tier.DISK: ScorerKind.DISK_PREFIX,
-}
-"""Who scores what a tier holds."""
-
-
 @dataclass(frozen=True, slots=True)
 class ScorerSetting:
     """One scorer.
 
     Attributes:
-        kind: Which.
+        name: Which.
         weight: More than 0; only the ratios matter.
     """
 
-    kind: ScorerKind
+    name: str
     weight: float
 
 
@@ -86,7 +67,7 @@ class PickerSettings:
     """Everything that the picker is configured with.
 
     Attributes:
-        scorers: At least one, each kind once.
+        scorers: At least one, each once.
         prefix: None where no prefix scorer has a weight: prompts are then not hashed.
         shedding: When requests are refused.
         metrics: How the engines' load is read.

@@ -7,12 +7,11 @@ from typing import Final
 from kvtier_common.tier import Tier
 from kvtier_scorer.config.errors import NoScorerError
 from kvtier_scorer.config.flavors.document import (
-    KV_CACHE_UTILIZATION,
     PICKER,
     PREFIX,
     PROFILE_HANDLER,
-    QUEUE,
 )
+from kvtier_scorer.config.scorer_names import PLUGINS, PREFIX_SCORERS
 from kvtier_scorer.config.settings.document import (
     Document,
     MaxScoreParameters,
@@ -23,25 +22,19 @@ from kvtier_scorer.config.settings.document import (
 )
 from kvtier_scorer.config.settings.model import (
     DEFAULT_MAX_PREFIX_TOKENS,
-    PREFIX_SCORERS,
     PrefixSettings,
-    ScorerKind,
     ScorerSetting,
 )
 from kvtier_scorer.config.settings.sections import Section
 from kvtier_scorer.config.settings.strict_fields import convert, field_error
 
 _PARAMETERS: Final[Mapping[str, type[Section]]] = {
-    QUEUE: NoParameters,
-    KV_CACHE_UTILIZATION: NoParameters,
+    **dict.fromkeys(PLUGINS.values(), NoParameters),
     PREFIX: PrefixParameters,
     PICKER: MaxScoreParameters,
     PROFILE_HANDLER: NoParameters,
 }
-_LOAD_SCORERS: Final = {
-    QUEUE: ScorerKind.QUEUE,
-    KV_CACHE_UTILIZATION: ScorerKind.KV_CACHE_UTILIZATION,
-}
+_NAMES: Final = {plugin: name for name, plugin in PLUGINS.items()}
 _DEFAULT_WEIGHT: Final = 1.0
 """Of a scorer whose reference gives none (gateway-api-inference-extension v1.5.0, pkg/epp/config/loader)."""
 
@@ -63,24 +56,24 @@ def scorers_and_prefix(document: Document) -> tuple[tuple[ScorerSetting, ...], P
     path = "schedulingProfiles[0].plugins"
     _check_references(declared, references, path)
 
-    weighted: dict[ScorerKind, float] = {}
+    weighted: dict[str, float] = {}
     prefixes: list[tuple[str, PrefixParameters, bool]] = []
     for place, reference in enumerate(references):
         where, plugin, given = declared[reference.plugin_ref]
-        kind = _kind(plugin, given)
-        if kind is None:
+        name = _scorer(plugin, given)
+        if name is None:
             if reference.weight is not None:
                 raise field_error(f"{path}[{place}].weight", f"{plugin.type} is no scorer; leave it out")
             continue
         weight = _DEFAULT_WEIGHT if reference.weight is None else reference.weight
         if not 0 <= weight < inf:  # YAML also knows .nan and .inf
             raise field_error(f"{path}[{place}].weight", f"must be a number, 0 or more, not {weight}")
-        if kind in weighted:
-            raise field_error(where, f"a second {kind} scorer; keep one")
-        weighted[kind] = weight
+        if name in weighted:
+            raise field_error(where, f"a second {name} scorer; keep one")
+        weighted[name] = weight
         if isinstance(given, PrefixParameters):
             prefixes.append((where, given, weight > 0))
-    scorers = tuple(ScorerSetting(kind, weight) for kind, weight in weighted.items() if weight)
+    scorers = tuple(ScorerSetting(name, weight) for name, weight in weighted.items() if weight)
     if not scorers:
         raise NoScorerError(f"{path}: no scorer is left; give one a weight above 0")
     return scorers, _prefix(prefixes)
@@ -96,6 +89,8 @@ def _declared(plugins: Sequence[PluginEntry]) -> _Declared:
         if plugin.reference in declared:
             raise field_error(f"{where}.name", f"{plugin.reference!r} is there twice; give it another name")
         given = convert(plugin.parameters or {}, _PARAMETERS[plugin.type], f"{where}.parameters")
+        if isinstance(given, PrefixParameters):
+            given.check(f"{where}.parameters")
         declared[plugin.reference] = (where, plugin, given)
     return declared
 
@@ -117,10 +112,10 @@ def _check_references(declared: _Declared, references: Iterable[Reference], path
             raise field_error(where, f"{name!r} is in no profile; add it to {path} or leave it out")
 
 
-def _kind(plugin: PluginEntry, given: Section) -> ScorerKind | None:
+def _scorer(plugin: PluginEntry, given: Section) -> str | None:
     if isinstance(given, PrefixParameters):
         return PREFIX_SCORERS[Tier.of(given.tier)]
-    return _LOAD_SCORERS.get(plugin.type)
+    return _NAMES.get(plugin.type)
 
 
 def _prefix(prefixes: Sequence[tuple[str, PrefixParameters, bool]]) -> PrefixSettings | None:

@@ -11,13 +11,14 @@ and preempts when they run out; blocks are found from the moment at which the re
 starts, and in the tiers from its first token.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from kvtier_common.tier import Tier
+from kvtier_common.tier import BEYOND_DEVICE, Tier
 from kvtier_scorer.simulate.engine.lru import FULL, Lru, find_in_tiers, hold, let_go, new_lru, store
 from kvtier_scorer.simulate.engine.settings import PoolSettings
 from kvtier_scorer.simulate.errors import PoolError
@@ -32,15 +33,6 @@ class CacheListener(Protocol):
 
     def on_removed(self, pod: int, tier: Tier, blocks: NDArray[np.int32]) -> None:
         """`blocks` (int32) left a tier."""
-
-
-@dataclass(frozen=True, slots=True)
-class Hits:
-    """Blocks of a prompt that need not be computed, by where they are found."""
-
-    gpu: int
-    cpu: int
-    disk: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,20 +61,18 @@ class Caches:
         trace = blocks.trace
         needed = -(-(trace.prompt_tokens + trace.output_tokens) // pod.block_tokens)
         worst = int(needed.argmax())
-        if needed[worst] > pod.gpu_blocks:
+        if needed[worst] > pod.blocks[Tier.GPU]:
             raise PoolError(
                 f"gpu_blocks: request {worst + 1} of the trace needs {needed[worst]:,} blocks of "
-                f"{pod.block_tokens} tokens, a pod's device holds {pod.gpu_blocks:,}; "
+                f"{pod.block_tokens} tokens, a pod's device holds {pod.blocks[Tier.GPU]:,}; "
                 "give --gpu-tokens more or another trace"
             )
         self._needed = needed
         # more room than all requests together need would stay empty, and only take memory here
         most = int(needed.sum())
-        sizes = {Tier.GPU: pod.gpu_blocks, Tier.CPU: pod.cpu_blocks, Tier.DISK: pod.disk_blocks}
-        self._tiers = {
-            tier: new_lru(pool.pods, min(size, most), blocks.named) for tier, size in sizes.items()
-        }
+        self._tiers = tuple(new_lru(pool.pods, min(pod.blocks[tier], most), blocks.named) for tier in Tier)
         longest = int(needed.max())
+        self._found = np.zeros(len(Tier), np.int64)
         self._stored = np.zeros(longest + 1, np.int32)
         self._evicted = np.zeros(longest + 1, np.int32)
 
@@ -90,11 +80,12 @@ class Caches:
         """The caches of one tier, for a look inside."""
         return self._tiers[tier]
 
-    def start(self, pod: int, request: int) -> tuple[Hits, int] | None:
+    def start(self, pod: int, request: int) -> tuple[Mapping[Tier, int], int] | None:
         """Give a request what it needs.
 
         Returns:
-            What was found, and how many of the device's blocks are in use then; None where too many are.
+            Blocks of the prompt that were found in each tier, and how many of the device's blocks are in use
+            then; None where too many are.
         """
         holding = self._held.get(request)
         if holding is None:
@@ -104,16 +95,17 @@ class Caches:
             blocks[: len(prompt)] = prompt
             holding = self._held[request] = _Holding(blocks, np.empty(needed, np.int32))
         most = (int(self._blocks.trace.prompt_tokens[request]) - 1) // self._blocks.block_tokens
-        gpu = self._tiers[Tier.GPU]
-        found = find_in_tiers(gpu, self._tiers[Tier.CPU], self._tiers[Tier.DISK], pod, holding.blocks, most)
+        find_in_tiers(self._tiers, pod, holding.blocks, most, self._found)
+        hits = dict(zip(Tier, self._found.tolist(), strict=True))
+        on_device = hits[Tier.GPU]
         self._evicted[0] = 0
-        in_use = hold(gpu, pod, holding.blocks, found[0], holding.slots, self._evicted)
+        in_use = hold(self._tiers[Tier.GPU], pod, holding.blocks, on_device, holding.slots, self._evicted)
         if in_use == FULL:
             return None
         if self._listener is not None:
-            new = holding.blocks[found[0] :]
+            new = holding.blocks[on_device:]
             self._tell(pod, Tier.GPU, new[new >= 0])
-        return Hits(*found), in_use
+        return hits, in_use
 
     def computed(self, pod: int, request: int) -> None:
         """The prompt is computed, and goes to the tiers."""
@@ -137,7 +129,7 @@ class Caches:
         return blocks[blocks >= 0]
 
     def _offload(self, pod: int, blocks: NDArray[np.int32]) -> None:
-        for tier in (Tier.CPU, Tier.DISK):
+        for tier in BEYOND_DEVICE:
             self._stored[0] = self._evicted[0] = 0
             store(self._tiers[tier], pod, blocks, self._stored, self._evicted)
             if self._listener is not None:

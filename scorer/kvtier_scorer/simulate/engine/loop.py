@@ -7,6 +7,7 @@ from enum import IntEnum
 import numpy as np
 from numpy.typing import NDArray
 
+from kvtier_common.tier import BEYOND_DEVICE, Tier
 from kvtier_scorer.simulate.engine.caches import Caches
 from kvtier_scorer.simulate.engine.loads import Loads
 from kvtier_scorer.simulate.engine.pod import Pod, Prefill
@@ -114,11 +115,12 @@ class Simulation:
             pod.waiting.popleft()
             pod.running += 1
             self._outcome.start(request, hits)
-            found = (hits.gpu + hits.cpu + hits.disk) * self._block_tokens
+            found = sum(hits.values()) * self._block_tokens
             prefill = Prefill(request, int(self._trace.prompt_tokens[request]) - found, found)
-            if hits.cpu or hits.disk:
+            to_load = {tier: hits[tier] for tier in BEYOND_DEVICE}
+            if any(to_load.values()):
                 begin_s = max(now_s, pod.loader_free_s)
-                pod.loader_free_s = begin_s + load_s(self._settings, hits.cpu, hits.disk)
+                pod.loader_free_s = begin_s + load_s(self._settings, to_load)
                 self._prefills[request] = prefill
                 self._push(pod.loader_free_s, _Kind.LOADED, pod.number, request)
             else:
@@ -179,7 +181,7 @@ class Simulation:
             now_s,
             queue_depth=len(pod.waiting),
             running=pod.running,
-            utilization=self._in_use[pod.number] / self._settings.gpu_blocks,
+            utilization=self._in_use[pod.number] / self._settings.blocks[Tier.GPU],
         )
 
     def _context(self, request: int) -> float:

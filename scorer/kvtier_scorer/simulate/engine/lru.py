@@ -208,27 +208,24 @@ def store(
 
 
 @compiled
-def find_in_tiers(  # noqa: PLR0913, PLR0917 - a tier each
-    gpu: Lru, cpu: Lru, disk: Lru, pod: int, blocks: NDArray[np.int32], most: int
-) -> tuple[int, int, int]:
-    """How many of the first `most` blocks the device, the CPU tier and the disk give, without a gap.
+def find_in_tiers(
+    tiers: tuple[Lru, ...], pod: int, blocks: NDArray[np.int32], most: int, found: NDArray[np.int64]
+) -> None:
+    """Count in `found` how many of the first `most` blocks each tier gives, without a gap.
 
-    The device is asked first, then for each block behind what it has the CPU tier and the disk, as vLLM's
+    The device is asked first, then for each block behind what it has the other tiers in turn, as vLLM's
     scheduler and its offloading connector do.
     """
-    on_gpu = find_prefix(gpu, pod, blocks, most)
-    on_cpu, on_disk = 0, 0
-    for place in range(on_gpu, most):
+    found[:] = 0
+    found[0] = find_prefix(tiers[0], pod, blocks, most)
+    for place in range(found[0], most):
         block = blocks[place]
-        if block < 0:
-            break
-        if cpu.slot_of[pod, block] >= 0:
-            on_cpu += 1
-        elif disk.slot_of[pod, block] >= 0:
-            on_disk += 1
-        else:
-            break
-    return on_gpu, on_cpu, on_disk
+        tier = 1
+        while block >= 0 and tier < len(tiers) and tiers[tier].slot_of[pod, block] < 0:
+            tier += 1
+        if block < 0 or tier == len(tiers):
+            return
+        found[tier] += 1
 
 
 @compiled

@@ -1,5 +1,6 @@
 """What became of each request of a trace."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Self
 
@@ -7,7 +8,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kvtier_common.tier import Tier
-from kvtier_scorer.simulate.engine.caches import Hits
 from kvtier_scorer.simulate.traces.trace import Trace
 
 
@@ -46,10 +46,10 @@ class SimulationResult:
         pod = np.full(requests, -1, np.int64)
         return cls(trace, pods, block_tokens, pod, sent_s, first_token_s, end_s, hit_tokens)
 
-    def start(self, request: int, hits: Hits) -> None:
+    def start(self, request: int, hits: Mapping[Tier, int]) -> None:
         """A request's pod starts it."""
         self.started.append(request)
-        self.hit_tokens[:, request] = np.array((hits.gpu, hits.cpu, hits.disk)) * self.block_tokens
+        self.hit_tokens[:, request] = [hits[tier] * self.block_tokens for tier in Tier]
 
     @property
     def ttft_s(self) -> NDArray[np.float64]:

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from kvtier_common.tier import BEYOND_DEVICE, Tier
 from kvtier_scorer.simulate.errors import PoolError
 
 
@@ -14,17 +15,14 @@ class PodSettings:
     Attributes:
         block_tokens: Tokens in a KV block.
         kv_bytes_per_token: Of all layers and ranks.
-        gpu_blocks: Blocks of the device cache.
-        cpu_blocks: Blocks of the CPU tier, 0 without one.
-        disk_blocks: Blocks of the disk tier, 0 without one.
+        blocks: Blocks of each tier, the device's cache among them; 0 of a tier that is not there.
         max_running: Requests that run at once (`max_num_seqs`).
         step_tokens: Tokens computed in one step at most (`max_num_batched_tokens`).
         prefill_tokens_per_s: Prefill without attention.
         attention_pairs_per_s: Pairs of a computed token and a token before it that attention gets through.
         step_s: A step's least time: weights read once, launches.
         kv_read_bytes_per_s: KV cache read while decoding.
-        cpu_load_bytes_per_s: From the CPU tier to the device.
-        disk_load_bytes_per_s: From the disk tier to the device.
+        load_bytes_per_s: From each other tier to the device.
 
     Raises:
         PoolError: A size or speed makes no sense.
@@ -32,24 +30,26 @@ class PodSettings:
 
     block_tokens: int
     kv_bytes_per_token: int
-    gpu_blocks: int
-    cpu_blocks: int
-    disk_blocks: int
+    blocks: Mapping[Tier, int]
     max_running: int
     step_tokens: int
     prefill_tokens_per_s: float
     attention_pairs_per_s: float
     step_s: float
     kv_read_bytes_per_s: float
-    cpu_load_bytes_per_s: float
-    disk_load_bytes_per_s: float
+    load_bytes_per_s: Mapping[Tier, float]
 
     def __post_init__(self) -> None:
-        for name in self.__slots__:
-            least = 0 if name in {"cpu_blocks", "disk_blocks"} else 1e-9
-            if not getattr(self, name) >= least:
-                raise PoolError(f"{name}: must be {'0 or more' if least == 0 else 'more than 0'}, "
-                                f"not {getattr(self, name)}")  # fmt: skip
+        numbers = {name: getattr(self, name) for name in self.__slots__}
+        blocks, speeds = numbers.pop("blocks"), numbers.pop("load_bytes_per_s")
+        numbers |= {f"{tier.label}_load_bytes_per_s": speed for tier, speed in speeds.items()}
+        numbers["gpu_blocks"] = blocks[Tier.GPU]
+        for name, number in numbers.items():
+            if not number > 0:
+                raise PoolError(f"{name}: must be more than 0, not {number}")
+        for tier in BEYOND_DEVICE:
+            if blocks[tier] < 0:
+                raise PoolError(f"{tier.label}_blocks: must be 0 or more, not {blocks[tier]}")
 
     @property
     def block_bytes(self) -> int:
@@ -88,25 +88,26 @@ _CPU_TIER_BYTES: Final = 100 * 1024**3
 QWEN3_32B_2X_H100: Final = PodSettings(
     block_tokens=16,
     kv_bytes_per_token=_KV_BYTES_PER_TOKEN,
-    gpu_blocks=9_271,
-    cpu_blocks=_CPU_TIER_BYTES // (16 * _KV_BYTES_PER_TOKEN),
-    disk_blocks=0,
+    blocks={
+        **dict.fromkeys(Tier, 0),
+        Tier.GPU: 9_271,
+        Tier.CPU: _CPU_TIER_BYTES // (16 * _KV_BYTES_PER_TOKEN),
+    },
     max_running=1_024,
     step_tokens=8_192,
     prefill_tokens_per_s=15_000.0,
     attention_pairs_per_s=4.7e8,
     step_s=0.015,
     kv_read_bytes_per_s=4.7e12,
-    cpu_load_bytes_per_s=40e9,
-    disk_load_bytes_per_s=5e9,
+    load_bytes_per_s={**dict.fromkeys(BEYOND_DEVICE, 5e9), Tier.CPU: 40e9},
 )
 """Qwen3-32B in bf16 on two H100 (tensor parallel), as llm-d's guide measured it.
 
 - `block_tokens`: vLLM's default on CUDA (config/cache.py).
 - `kv_bytes_per_token`: keys and values of 64 layers, 8 KV heads, head size 128, 2 bytes.
-- `gpu_blocks`: "9271 GPU blocks available per engine" (llm-d 0.4.0,
+- `blocks` of the device: "9271 GPU blocks available per engine" (llm-d 0.4.0,
   guides/tiered-prefix-cache/cpu/README.md).
-- `cpu_blocks`: 100 GiB over those bytes, 25,600.
+- `blocks` of the CPU tier: 100 GiB over those bytes, 25,600.
 - `max_running`, `step_tokens`: vLLM 0.33.0's defaults of its server on an H100 (engine/arg_utils.py).
 - `prefill_tokens_per_s`: 2 x 32.8e9 FLOP a token over 2 x 989e12 FLOP/s (H100 SXM, dense bf16, NVIDIA's data
   sheet); that half of it is reached is an allowance.
@@ -114,9 +115,9 @@ QWEN3_32B_2X_H100: Final = PodSettings(
 - `step_s`: the guide's low cache took (18.4 - 0.12) s / 1,023 = 17.9 ms a token at 45 / 8 requests an engine,
   of which reading their KV takes 2.8 ms.
 - `kv_read_bytes_per_s`: 2 x 3.35e12 byte/s at 70 %, an allowance.
-- `cpu_load_bytes_per_s`: PCIe 5.0 x16 carries 63e9 byte/s a GPU; 20e9 of them a GPU is an allowance for
-  copies of single blocks.
-- `disk_load_bytes_per_s`: a local NVMe disk, an allowance.
+- `load_bytes_per_s` of the CPU tier: PCIe 5.0 x16 carries 63e9 byte/s a GPU; 20e9 of them a GPU is an
+  allowance for copies of single blocks.
+- `load_bytes_per_s` of the disk: a local NVMe disk, an allowance.
 """
 
 PRESETS: Final[Mapping[str, PodSettings]] = {"qwen3-32b-2xh100": QWEN3_32B_2X_H100}

@@ -1,11 +1,14 @@
 """How long things take on a pod: pure arithmetic."""
 
+from collections.abc import Mapping
+
+from kvtier_common.tier import Tier
 from kvtier_scorer.simulate.engine.settings import PodSettings
 
 
-def load_s(pod: PodSettings, cpu_blocks: int, disk_blocks: int) -> float:
-    """Seconds to bring blocks to the device; bytes over bandwidth, tier by tier."""
-    return pod.block_bytes * (cpu_blocks / pod.cpu_load_bytes_per_s + disk_blocks / pod.disk_load_bytes_per_s)
+def load_s(pod: PodSettings, blocks: Mapping[Tier, int]) -> float:
+    """Seconds to bring blocks of other tiers to the device; bytes over bandwidth, tier by tier."""
+    return pod.block_bytes * sum(number / pod.load_bytes_per_s[tier] for tier, number in blocks.items())
 
 
 def compute_s(pod: PodSettings, new_tokens: int, found_tokens: int) -> float:

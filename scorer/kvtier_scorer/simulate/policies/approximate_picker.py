@@ -12,6 +12,8 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from kvtier_common.tier import Tier
+from kvtier_scorer.config.scorer_names import KV_CACHE_UTILIZATION, QUEUE
 from kvtier_scorer.simulate.engine.loads import Loads
 from kvtier_scorer.simulate.engine.settings import PodSettings
 from kvtier_scorer.simulate.policies.approximate_index import ApproximateIndex
@@ -62,8 +64,8 @@ class ApproximatePicker:
 
     def pick(self, request: int, loads: Loads, now_s: float) -> int:  # noqa: ARG002 - a policy's signature
         """The pod with the highest score; every index learns of it."""
-        scores = self._weights.queue * queue_scores(loads.queue_depth)
-        scores += self._weights.kv_cache_utilization * (1.0 - loads.kv_cache_utilization)
+        scores = self._weights[QUEUE] * queue_scores(loads.queue_depth)
+        scores += self._weights[KV_CACHE_UTILIZATION] * (1.0 - loads.kv_cache_utilization)
         prompts = []
         for scorer, blocks, index in self._scorers:
             prompt = blocks.of(request, scorer.most_blocks, with_rest=scorer.with_rest)
@@ -78,8 +80,8 @@ class ApproximatePicker:
 
 def guide_entries(pod: PodSettings, entries: int) -> int:
     """The guide's `lruCapacityPerServer` for 100 GiB, as many more for a larger tier; 0 without one."""
-    scaled = round(entries * pod.cpu_blocks * pod.block_bytes / _GUIDE_TIER_BYTES)
-    return max(1, scaled) if pod.cpu_blocks else 0
+    scaled = round(entries * pod.blocks[Tier.CPU] * pod.block_bytes / _GUIDE_TIER_BYTES)
+    return max(1, scaled) if pod.blocks[Tier.CPU] else 0
 
 
 def queue_scores(depths: NDArray[np.int64]) -> NDArray[np.float64]:

@@ -2,6 +2,8 @@
 
 from typing import Final
 
+from kvtier_common.tier import Tier
+from kvtier_scorer.config.scorer_names import PREFIX_SCORERS
 from kvtier_scorer.simulate.policies.approximate_picker import ApproximatePicker, PrefixScorer, guide_entries
 from kvtier_scorer.simulate.policies.policy import Situation
 
@@ -25,18 +27,20 @@ def as_in_guide(situation: Situation) -> ApproximatePicker:
 def as_sized(situation: Situation) -> ApproximatePicker:
     """As kvtier's operator configures it: true capacities, whole prompts seen."""
     longest = int(situation.trace.prompt_tokens.max())
-    return _picker(
-        situation, situation.pool.pod.cpu_blocks, max(1, longest // situation.pool.pod.block_tokens)
-    )
+    pod = situation.pool.pod
+    return _picker(situation, pod.blocks[Tier.CPU], max(1, longest // pod.block_tokens))
 
 
 def _picker(situation: Situation, cpu_entries: int, most_blocks: int) -> ApproximatePicker:
     pod, weights = situation.pool.pod, situation.weights
+    held = {Tier.GPU: pod.blocks[Tier.GPU], Tier.CPU: cpu_entries}
     return ApproximatePicker(
         situation,
         [
-            PrefixScorer(weight, pod.block_tokens, entries, most_blocks, with_rest=False)
-            for weight, entries in ((weights.gpu_prefix, pod.gpu_blocks), (weights.cpu_prefix, cpu_entries))
+            PrefixScorer(
+                weights[PREFIX_SCORERS[tier]], pod.block_tokens, entries, most_blocks, with_rest=False
+            )
+            for tier, entries in held.items()
             if entries
         ],
     )

@@ -6,7 +6,9 @@ to one key, so two prefix scorers read the same, which is one scorer with the we
 
 from typing import Final
 
+from kvtier_common.tier import Tier
 from kvtier_scorer.config.flavors.gaie_single import FIXED_ENTRIES, MIN_BLOCK_TOKENS
+from kvtier_scorer.config.scorer_names import PREFIX_SCORERS
 from kvtier_scorer.simulate.policies.approximate_picker import ApproximatePicker, PrefixScorer
 from kvtier_scorer.simulate.policies.policy import Situation
 
@@ -23,13 +25,13 @@ def as_in_guide(situation: Situation) -> ApproximatePicker:
 def as_sized(situation: Situation) -> ApproximatePicker:
     """As kvtier's operator configures it: 31,250 entries are the largest tier, whole prompts are seen."""
     pod = situation.pool.pod
-    tokens = (pod.cpu_blocks or pod.gpu_blocks) * pod.block_tokens
+    tokens = (pod.blocks[Tier.CPU] or pod.blocks[Tier.GPU]) * pod.block_tokens
     block_tokens = max(-(-tokens // FIXED_ENTRIES), MIN_BLOCK_TOKENS)
     longest = int(situation.trace.prompt_tokens.max())
     return _picker(situation, block_tokens, max(1, longest // block_tokens))
 
 
 def _picker(situation: Situation, block_tokens: int, most_blocks: int) -> ApproximatePicker:
-    weight = situation.weights.gpu_prefix + situation.weights.cpu_prefix
+    weight = sum(situation.weights[PREFIX_SCORERS[tier]] for tier in (Tier.GPU, Tier.CPU))
     scorer = PrefixScorer(weight, block_tokens, FIXED_ENTRIES, most_blocks, with_rest=False)
     return ApproximatePicker(situation, [scorer])

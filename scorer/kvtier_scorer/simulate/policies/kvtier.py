@@ -5,7 +5,6 @@ from typing import Final
 
 import numpy as np
 
-from kvtier_common.tier import Tier
 from kvtier_scorer.config.errors import NoScorerError
 from kvtier_scorer.config.flavors.builtin import builtin_config
 from kvtier_scorer.config.model import PickerInput, TierTokens
@@ -40,13 +39,8 @@ class Kvtier:
         self._index = PrefixIndex()
         self._table = PodTable(self._index)
         self._addresses = [f"pod-{number}" for number in range(pool.pods)]
-        entries = {
-            Tier.GPU: pool.pod.gpu_blocks,
-            Tier.CPU: pool.pod.cpu_blocks,
-            Tier.DISK: pool.pod.disk_blocks,
-        }
         self._pods = {
-            self._table.put(PodInfo(address, address), entries): number
+            self._table.put(PodInfo(address, address), pool.pod.blocks): number
             for number, address in enumerate(self._addresses)
         }
         rng = np.random.default_rng(situation.random.getrandbits(64))
@@ -102,12 +96,8 @@ def settings_for(situation: Situation) -> PickerSettings:
 
 def _input(situation: Situation) -> PickerInput:
     pod = situation.pool.pod
-
-    def tokens(blocks: int) -> int | None:
-        return blocks * pod.block_tokens or None
-
     return PickerInput(
         weights=situation.weights,
-        tokens=TierTokens(tokens(pod.gpu_blocks), tokens(pod.cpu_blocks), tokens(pod.disk_blocks)),
+        tokens=TierTokens({tier: blocks * pod.block_tokens for tier, blocks in pod.blocks.items() if blocks}),
         engine_block_tokens=pod.block_tokens,
     )

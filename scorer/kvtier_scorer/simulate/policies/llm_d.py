@@ -1,7 +1,10 @@
 """llm-d-router 0.9 and 0.10: two producers with entries of 64 tokens, a scorer for each."""
 
+from collections.abc import Mapping
 from typing import Final
 
+from kvtier_common.tier import Tier
+from kvtier_scorer.config.scorer_names import PREFIX_SCORERS
 from kvtier_scorer.simulate.policies.approximate_picker import ApproximatePicker, PrefixScorer, guide_entries
 from kvtier_scorer.simulate.policies.policy import Situation
 
@@ -21,32 +24,34 @@ def as_in_guide(situation: Situation) -> ApproximatePicker:
     """
     pod = situation.pool.pod
     cpu_entries = guide_entries(pod, _GUIDE_ENTRIES)
-    return _picker(situation, pod.gpu_blocks, cpu_entries)
+    return _picker(situation, {Tier.GPU: pod.blocks[Tier.GPU], Tier.CPU: cpu_entries})
 
 
 def as_sized(situation: Situation) -> ApproximatePicker:
     """With the capacities that kvtier's operator writes: the tiers' tokens over the tokens of an entry."""
     pod = situation.pool.pod
     block_tokens = _block_tokens(situation)
-    return _picker(
-        situation,
-        -(-pod.gpu_blocks * pod.block_tokens // block_tokens),
-        -(-pod.cpu_blocks * pod.block_tokens // block_tokens),
-    )
+    sized = {tier: -(-pod.blocks[tier] * pod.block_tokens // block_tokens) for tier in (Tier.GPU, Tier.CPU)}
+    return _picker(situation, sized)
 
 
 def _block_tokens(situation: Situation) -> int:
     return max(_MIN_BLOCK_TOKENS, situation.pool.pod.block_tokens)
 
 
-def _picker(situation: Situation, gpu_entries: int, cpu_entries: int) -> ApproximatePicker:
+def _picker(situation: Situation, held: Mapping[Tier, int]) -> ApproximatePicker:
     block_tokens = _block_tokens(situation)
-    weights = situation.weights
     return ApproximatePicker(
         situation,
         [
-            PrefixScorer(weight, block_tokens, entries, _MOST_PREFIX_TOKENS // block_tokens, with_rest=True)
-            for weight, entries in ((weights.gpu_prefix, gpu_entries), (weights.cpu_prefix, cpu_entries))
+            PrefixScorer(
+                situation.weights[PREFIX_SCORERS[tier]],
+                block_tokens,
+                entries,
+                _MOST_PREFIX_TOKENS // block_tokens,
+                with_rest=True,
+            )
+            for tier, entries in held.items()
             if entries
         ],
     )

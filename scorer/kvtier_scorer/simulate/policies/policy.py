@@ -2,15 +2,25 @@
 
 from dataclasses import dataclass
 from random import Random
-from typing import Protocol
+from typing import Final, Protocol
 
 from kvtier_scorer.config.model import ScorerWeights
+from kvtier_scorer.config.scorer_names import KV_CACHE_UTILIZATION, PREFIX_SCORERS, QUEUE
 from kvtier_scorer.simulate.engine.caches import CacheListener
 from kvtier_scorer.simulate.engine.loads import Loads
 from kvtier_scorer.simulate.engine.settings import PoolSettings
 from kvtier_scorer.simulate.traces.trace import Trace
 
-DEFAULT_WEIGHTS = ScorerWeights(queue=2, kv_cache_utilization=2, gpu_prefix=1, cpu_prefix=1, disk_prefix=0)
+WEIGHED: Final = (QUEUE, KV_CACHE_UTILIZATION, *PREFIX_SCORERS.values())
+"""Scorers in the order in which weights are written, such as 2:2:1:1."""
+
+
+def weights_in_order(*weights: int) -> ScorerWeights:
+    """Weights of the scorers in the order of `WEIGHED`; those that are left out at the end are 0."""
+    return ScorerWeights({**dict.fromkeys(WEIGHED, 0), **dict(zip(WEIGHED, weights, strict=False))})
+
+
+DEFAULT_WEIGHTS: Final = weights_in_order(2, 2, 1, 1)
 """2:2:1:1, the guide's (llm-d 0.4.0, guides/tiered-prefix-cache/cpu/README.md)."""
 
 

@@ -1,6 +1,7 @@
 """A comparison as a picture: bars of the hit rate by tier, and the spread of the times to first token."""
 
 from dataclasses import dataclass
+from itertools import cycle
 from pathlib import Path
 from typing import Final
 
@@ -19,7 +20,7 @@ _TOP: Final = 56.0
 _ROW: Final = 34.0
 _BAR: Final = 18.0
 _BOTTOM: Final = 52.0
-_COLOURS: Final = {Tier.GPU: "#1f6feb", Tier.CPU: "#2da44e", Tier.DISK: "#d9822b"}
+_COLOURS: Final = dict(zip(Tier, cycle(("#1f6feb", "#2da44e", "#d9822b")), strict=False))
 _STEPS: Final = (1, 2, 5)
 _MOST_TICKS: Final = 6
 

@@ -6,7 +6,7 @@ from rich.table import Table
 from kvtier_common.tier import Tier
 from kvtier_scorer.config.model import ScorerWeights
 from kvtier_scorer.simulate.policies import POLICIES
-from kvtier_scorer.simulate.policies.policy import DEFAULT_WEIGHTS
+from kvtier_scorer.simulate.policies.policy import DEFAULT_WEIGHTS, WEIGHED
 from kvtier_scorer.simulate.runs.compare import Comparison
 from kvtier_scorer.simulate.runs.sweep import SweepResult
 
@@ -70,11 +70,4 @@ def sweep_lines(result: SweepResult) -> list[str]:
 
 def weights_text(weights: ScorerWeights) -> str:
     """queue:utilization:gpu:cpu:disk."""
-    numbers = (
-        weights.queue,
-        weights.kv_cache_utilization,
-        weights.gpu_prefix,
-        weights.cpu_prefix,
-        weights.disk_prefix,
-    )
-    return ":".join(map(str, numbers))
+    return ":".join(str(weights[name]) for name in WEIGHED)

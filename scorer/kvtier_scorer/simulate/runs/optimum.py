@@ -74,7 +74,7 @@ def most_hit_tokens(blocks: Blocks, order: Iterable[int], capacity_blocks: int) 
 def optimum_hit_rate(blocks: Blocks, pool: PoolSettings, results: Iterable[SimulationResult]) -> float:
     """The bound as a hit rate: the highest of the order of sending and those in which outcomes started."""
     pod = pool.pod
-    capacity = pool.pods * (pod.gpu_blocks + pod.cpu_blocks + pod.disk_blocks)
+    capacity = pool.pods * sum(pod.blocks.values())
     orders = [range(len(blocks.trace)), *(result.started for result in results)]
     found = max(most_hit_tokens(blocks, order, capacity) for order in orders)
     return min(found, reuse_tokens(blocks)) / int(blocks.trace.prompt_tokens.sum())

@@ -15,11 +15,12 @@ from typing import Any, Final
 
 import numpy as np
 
-from kvtier_common.tier import Tier
+from kvtier_common.tier import BEYOND_DEVICE, Tier
 from kvtier_scorer.config.model import ScorerWeights
+from kvtier_scorer.config.scorer_names import PREFIX_SCORERS
 from kvtier_scorer.simulate.engine.settings import PoolSettings
 from kvtier_scorer.simulate.policies import KVTIER
-from kvtier_scorer.simulate.policies.policy import DEFAULT_WEIGHTS
+from kvtier_scorer.simulate.policies.policy import DEFAULT_WEIGHTS, WEIGHED
 from kvtier_scorer.simulate.report.figures import Figures
 from kvtier_scorer.simulate.runs.bootstrap import Interval, paired
 from kvtier_scorer.simulate.runs.compare import run_policy
@@ -74,7 +75,7 @@ class SweepResult:
 
     def to_json(self) -> dict[str, Any]:
         """Every figure."""
-        return {**asdict(self), "objective": str(self.objective), "sure": self.sure}
+        return {**asdict(self), "best": dict(self.best), "objective": str(self.objective), "sure": self.sure}
 
 
 def candidate_weights(count: int, tiers: Collection[Tier], *, seed: int) -> list[ScorerWeights]:
@@ -162,17 +163,14 @@ def runs(candidates: int, replicates: int) -> int:
 
 
 def _random_weights(tiers: Collection[Tier], numbers: Random) -> Iterator[ScorerWeights]:
+    missing = {PREFIX_SCORERS[tier] for tier in BEYOND_DEVICE if tier not in tiers}
     # more draws than there are distinct weights end the search for new ones
     for _ in range(100_000):
-        queue, utilization, gpu = (numbers.randint(0, _MOST_WEIGHT) for _ in range(3))
-        cpu, disk = (
-            numbers.randint(0, _MOST_WEIGHT) if tier in tiers else 0 for tier in (Tier.CPU, Tier.DISK)
-        )
-        if any((queue, utilization, gpu, cpu, disk)):
-            yield ScorerWeights(queue, utilization, gpu, cpu, disk)
+        weights = {name: 0 if name in missing else numbers.randint(0, _MOST_WEIGHT) for name in WEIGHED}
+        if any(weights.values()):
+            yield ScorerWeights(weights)
 
 
 def _reduced(weights: ScorerWeights) -> tuple[int, ...]:
-    numbers = tuple(int(number) for number in asdict(weights).values())
-    divisor = gcd(*numbers)
-    return tuple(number // divisor for number in numbers)
+    divisor = gcd(*weights.values())
+    return tuple(number // divisor for number in weights.values())

@@ -6,10 +6,9 @@ from click.testing import CliRunner
 from tests.bench.picker import hit_rate
 from tests.bench.picker.hit_rate import Measured, Series, main, measure, required
 
-from kvtier_scorer.config.model import ScorerWeights
 from kvtier_scorer.simulate.engine.settings import QWEN3_32B_2X_H100, PoolSettings
 from kvtier_scorer.simulate.policies import POLICIES
-from kvtier_scorer.simulate.policies.policy import DEFAULT_WEIGHTS
+from kvtier_scorer.simulate.policies.policy import DEFAULT_WEIGHTS, weights_in_order
 from kvtier_scorer.simulate.traces.generated import Workload
 
 SMALL = Workload(
@@ -27,7 +26,7 @@ def measured(optimum: float = 0.8, **series: tuple[float, float]) -> Measured:
 
 def test_every_policy_and_kvtiers_with_other_weights_are_measured() -> None:
     done: list[int] = []
-    weights = [DEFAULT_WEIGHTS, ScorerWeights(1, 1, 1, 1, 0)]
+    weights = [DEFAULT_WEIGHTS, weights_in_order(1, 1, 1, 1)]
     found = measure("high-cache", SMALL, POOL, seeds=2, weights=weights, report=lambda: done.append(1))
     assert set(found.series) == {*POLICIES, "kvtier 1:1:1:1", "kvtier-precise 1:1:1:1"}
     assert (

@@ -6,6 +6,7 @@ import pytest
 from tests.cases.kvcachetier import DISK
 from tests.unit.operator.planning.backends.planned import resource
 
+from kvtier_common.tier import Tier
 from kvtier_operator.planning.objects import build_objects
 from kvtier_operator.planning.observed import EngineTokens, Observed
 from kvtier_operator.planning.plan import Plan
@@ -32,8 +33,8 @@ def plan(engine: EngineTokens | None, changes: dict[str, object]) -> Plan:
     ],
 )
 def test_the_picker_follows_a_tier_that_is_clearly_of_another_size(tokens: int, entries: int) -> None:
-    corrected = plan(EngineTokens(cpu=tokens), SIZED)
-    assert corrected.router.entries.cpu_prefix == entries
+    corrected = plan(EngineTokens({Tier.CPU: tokens}), SIZED)
+    assert corrected.router.entries.get(Tier.CPU) == entries
     assert (corrected.tiers.cpu.tokens, corrected.tiers.cpu.observed_tokens) == (409_600, tokens)
     as_planned = corrected.router.config_hash == plan(None, SIZED).router.config_hash
     assert as_planned is (entries == 6_400)
@@ -47,19 +48,19 @@ def test_an_engine_does_not_tell_tokens_from_states(times: float) -> None:
         "spec.tiers.cpu.expectedPrefixTokens": 1_632,
     }
     tier = plan(None, changes).tiers.cpu
-    corrected = plan(EngineTokens(cpu=int(tier.held_tokens * times)), changes)
+    corrected = plan(EngineTokens({Tier.CPU: int(tier.held_tokens * times)}), changes)
     assert corrected.tiers.cpu.observed_tokens == int(tier.held_tokens * times)
-    entries = corrected.router.entries.cpu_prefix
+    entries = corrected.router.entries.get(Tier.CPU)
     per_entry = corrected.router.tokens_per_entry
     assert entries == pytest.approx(tier.held_tokens * times / 2 / per_entry, rel=0.002)
 
 
 def test_a_device_cache_that_nothing_planned_is_known_from_its_engine() -> None:
     assert plan(None, {}).tiers.gpu is None
-    corrected = plan(EngineTokens(gpu=PLANNED), {})
+    corrected = plan(EngineTokens({Tier.GPU: PLANNED}), {})
     assert corrected.tiers.gpu is not None
     assert corrected.tiers.gpu.capacity_bytes == 10 << 30
-    assert corrected.router.entries.gpu_prefix == PLANNED // 64
+    assert corrected.router.entries.get(Tier.GPU) == PLANNED // 64
 
 
 @pytest.mark.parametrize("memory", ["20Gi", None])
@@ -74,23 +75,27 @@ def test_the_device_s_blocks_tell_what_it_holds_of_prefixes(
     planned = plan(None, sized)
     assert planned.tiers.gpu is not None
     blocks = int(planned.tiers.gpu.bytes_per_rank // planned.geometry.block_bytes * times)
-    said = EngineTokens(gpu=planned.tiers.gpu.held_tokens // 2, gpu_blocks=blocks)
+    said = EngineTokens({Tier.GPU: planned.tiers.gpu.held_tokens // 2}, gpu_blocks=blocks)
     corrected = plan(said, changes | {"spec.engine.kvCacheMemory": memory})
     assert corrected.tiers.gpu is not None
-    entries = corrected.router.entries.gpu_prefix
+    assert corrected.tiers.gpu.observed_tokens is not None
+    entries = corrected.router.entries.get(Tier.GPU)
     assert entries == pytest.approx(
         planned.tiers.gpu.tokens * times / planned.router.tokens_per_entry, rel=0.01
     )
     again = plan(
-        EngineTokens(gpu=corrected.tiers.gpu.observed_tokens), changes | {"spec.engine.kvCacheMemory": memory}
+        EngineTokens({Tier.GPU: corrected.tiers.gpu.observed_tokens}),
+        changes | {"spec.engine.kvCacheMemory": memory},
     )
     assert again.router == corrected.router, "as an operator reads it in the status"
 
 
-@pytest.mark.parametrize("said", [{"gpu_blocks": 1 << 50}, {"gpu_blocks": 1 << 24, "block": 1 << 16}])
-def test_blocks_that_no_device_has_are_not_taken(said: dict[str, int]) -> None:
+@pytest.mark.parametrize(
+    "said", [EngineTokens(gpu_blocks=1 << 50), EngineTokens(gpu_blocks=1 << 24, block=1 << 16)]
+)
+def test_blocks_that_no_device_has_are_not_taken(said: EngineTokens) -> None:
     changes: dict[str, object] = {"spec.model.name": "google/gemma-3-27b-it"}
-    assert plan(EngineTokens(**said), changes).tiers.gpu is None
+    assert plan(said, changes).tiers.gpu is None
 
 
 @pytest.mark.parametrize(
@@ -102,7 +107,7 @@ def test_the_picker_follows_the_engine_s_block(said: int | None, taken: int) -> 
     corrected = plan(EngineTokens(block=said), builtin)
     assert corrected.router.tokens_per_entry == taken
     assert f"blockSizeTokens: {taken}\n" in corrected.router.config
-    assert corrected.router.entries.cpu_prefix == -(-409_600 // taken)
+    assert corrected.router.entries.get(Tier.CPU) == -(-409_600 // taken)
     assert corrected.engine == plan(None, builtin).engine, "its own pod stays as it is"
 
 
@@ -113,7 +118,7 @@ def test_a_block_much_smaller_than_planned_is_not_taken() -> None:
 
 
 def test_a_tier_that_is_not_wanted_stays_away() -> None:
-    assert plan(EngineTokens(cpu=1, gpu=1, disk=1), {}).tiers.disk is None
+    assert plan(EngineTokens({Tier.CPU: 1, Tier.GPU: 1, Tier.DISK: 1}), {}).tiers.disk is None
 
 
 def test_a_disk_tier_is_corrected_too() -> None:
@@ -121,16 +126,16 @@ def test_a_disk_tier_is_corrected_too() -> None:
     planned = plan(None, weighed)
     assert planned.tiers.disk is not None
     # 65,534 chunks of 64 tokens, each an entry
-    assert (planned.tiers.disk.tokens, planned.router.entries.disk_prefix) == (4_194_176, 65_534)
-    corrected = plan(EngineTokens(disk=2_097_152), weighed)
+    assert (planned.tiers.disk.tokens, planned.router.entries.get(Tier.DISK)) == (4_194_176, 65_534)
+    corrected = plan(EngineTokens({Tier.DISK: 2_097_152}), weighed)
     assert corrected.tiers.disk is not None
     assert corrected.tiers.disk.observed_tokens == 2_097_152
-    assert corrected.router.entries.disk_prefix == 32_768
+    assert corrected.router.entries.get(Tier.DISK) == 32_768
     assert corrected.engine == planned.engine
 
 
 def test_the_engine_s_pod_stays_as_it_is() -> None:
-    seen = EngineTokens(gpu=PLANNED // 2, cpu=204_800)
+    seen = EngineTokens({Tier.GPU: PLANNED // 2, Tier.CPU: 204_800})
     before, after = plan(None, SIZED), plan(seen, SIZED)
     assert replace(after, router=before.router, tiers=before.tiers, checks=before.checks) == before
     engines = [

@@ -3,6 +3,7 @@
 import pytest
 from tests.cases.planning import check_input, resource, sized
 
+from kvtier_common.tier import Tier
 from kvtier_operator.planning.observed import Observed
 from kvtier_operator.planning.plan import Plan
 from kvtier_operator.planning.planner import make_plan
@@ -166,7 +167,7 @@ def test_states_of_the_prefixes_take_their_part(
     left = HELD * prefix * 24_576 // (prefix * 24_576 + 40_108_032)
     assert tier.tokens == left // 544 * 544
     assert tier.held_tokens == HELD
-    assert given.router.entries.cpu_prefix == -(-tier.tokens // given.router.tokens_per_entry)
+    assert given.router.entries.get(Tier.CPU) == -(-tier.tokens // given.router.tokens_per_entry)
 
 
 def test_a_disk_keeps_states_too() -> None:
@@ -190,7 +191,7 @@ def test_device_and_memory_of_one_size_hold_the_same_prefixes(model: str, ranks:
     assert gpu is not None
     assert gpu.tokens == pytest.approx(cpu.tokens, rel=0.001)
     assert gpu.states_tokens == pytest.approx(cpu.states_tokens, rel=0.001)
-    assert given.router.entries.gpu_prefix == -(-gpu.tokens // given.router.tokens_per_entry)
+    assert given.router.entries.get(Tier.GPU) == -(-gpu.tokens // given.router.tokens_per_entry)
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from tests.cases.planning import resource, sized
 
-from kvtier_operator.planning.tier_plan import Tiers
+from kvtier_operator.planning.tier_plan import TiersPlan
 from kvtier_operator.runtime.live import plain_line
 from kvtier_operator.runtime.metrics import EngineMetrics
 from kvtier_operator.runtime.process.supervised import Command, SupervisedProcess
@@ -23,7 +23,7 @@ def engine(tmp_path: Path) -> RunningEngine:
     return RunningEngine("engine-0", "http://here", process, EngineState.READY)
 
 
-def planned(tiers: dict[str, object]) -> Tiers:
+def planned(tiers: dict[str, object]) -> TiersPlan:
     return sized(resource(tiers=tiers))[0]
 
 

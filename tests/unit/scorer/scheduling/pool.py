@@ -3,7 +3,8 @@
 import numpy as np
 
 from kvtier_common.tier import Tier
-from kvtier_scorer.config.settings.model import PickerSettings, PrefixSettings, ScorerKind, ScorerSetting
+from kvtier_scorer.config.scorer_names import KV_CACHE_UTILIZATION, PREFIX_SCORERS, QUEUE
+from kvtier_scorer.config.settings.model import PickerSettings, PrefixSettings, ScorerSetting
 from kvtier_scorer.config.settings.sections import Shedding
 from kvtier_scorer.index.prefix_index import PrefixIndex
 from kvtier_scorer.scheduling.model import PickRequest, Prompt
@@ -12,15 +13,15 @@ from kvtier_scorer.scheduling.scheduler import Scheduler
 
 PREFIX = PrefixSettings(block_tokens=16, max_tokens=4096, entries={Tier.GPU: 100, Tier.CPU: 200})
 WEIGHTS = {
-    ScorerKind.QUEUE: 2.0,
-    ScorerKind.KV_CACHE_UTILIZATION: 2.0,
-    ScorerKind.GPU_PREFIX: 1.0,
-    ScorerKind.CPU_PREFIX: 1.0,
+    QUEUE: 2.0,
+    KV_CACHE_UTILIZATION: 2.0,
+    PREFIX_SCORERS[Tier.GPU]: 1.0,
+    PREFIX_SCORERS[Tier.CPU]: 1.0,
 }
 
 
 def settings(
-    weights: dict[ScorerKind, float] = WEIGHTS,
+    weights: dict[str, float] = WEIGHTS,
     *,
     prefix: PrefixSettings | None = PREFIX,
     shedding: Shedding | None = None,

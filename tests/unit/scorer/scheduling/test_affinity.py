@@ -3,12 +3,13 @@
 import numpy as np
 import pytest
 
-from kvtier_scorer.config.settings.model import ScorerKind
+from kvtier_common.tier import Tier
+from kvtier_scorer.config.scorer_names import PREFIX_SCORERS, QUEUE
 from kvtier_scorer.config.settings.sections import Affinity
 from kvtier_scorer.scheduling.affinity import preferred
 from kvtier_scorer.scorers.columns import Columns
 
-GPU_AND_CPU = {ScorerKind.QUEUE, ScorerKind.GPU_PREFIX, ScorerKind.CPU_PREFIX}
+GPU_AND_CPU = {QUEUE, PREFIX_SCORERS[Tier.GPU], PREFIX_SCORERS[Tier.CPU]}
 
 
 def columns(
@@ -61,8 +62,8 @@ def test_who_comes_first(  # noqa: PLR0913, PLR0917 - a table
 
 def test_a_tier_without_a_scorer_does_not_count() -> None:
     given = columns([0, 0], [10, 0], [0, 0], [0, 0], None)
-    assert preferred(Affinity(), given, {ScorerKind.GPU_PREFIX}) is None
-    assert preferred(Affinity(), given, {ScorerKind.QUEUE}) is None
+    assert preferred(Affinity(), given, {PREFIX_SCORERS[Tier.GPU]}) is None
+    assert preferred(Affinity(), given, {QUEUE}) is None
 
 
 def test_it_can_be_left_out() -> None:

@@ -2,7 +2,8 @@ import json
 
 from tests.unit.scorer.scheduling.pool import Pool, address, request
 
-from kvtier_scorer.config.settings.model import ScorerKind
+from kvtier_common.tier import Tier
+from kvtier_scorer.config.scorer_names import KV_CACHE_UTILIZATION, PREFIX_SCORERS, QUEUE
 from kvtier_scorer.scheduling.pods import PodLoad
 
 
@@ -22,10 +23,10 @@ def test_each_pods_numbers_from_each_scorer() -> None:
 
     assert (best.name, best.best, best.excluded) == ("pod-1", True, None)
     assert best.scores == {
-        ScorerKind.QUEUE: 1.0,
-        ScorerKind.KV_CACHE_UTILIZATION: 0.75,
-        ScorerKind.GPU_PREFIX: 0.5,
-        ScorerKind.CPU_PREFIX: 0.5,
+        QUEUE: 1.0,
+        KV_CACHE_UTILIZATION: 0.75,
+        PREFIX_SCORERS[Tier.GPU]: 0.5,
+        PREFIX_SCORERS[Tier.CPU]: 0.5,
     }
     assert best.total == 2 * 1.0 + 2 * 0.75 + 0.5 + 0.5
     assert (best.queue_depth, best.running, best.loras, best.reading_age_s) == (0, 3, ("a", "b"), 0.1)

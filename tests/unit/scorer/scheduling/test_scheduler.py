@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from tests.unit.scorer.scheduling.pool import PREFIX, Pool, address, prompt, request, settings
 
 from kvtier_common.tier import Tier
-from kvtier_scorer.config.settings.model import ScorerKind
+from kvtier_scorer.config.scorer_names import KV_CACHE_UTILIZATION, PREFIX_SCORERS, QUEUE
 from kvtier_scorer.errors import NoEndpointError
 from kvtier_scorer.index.prefix_index import PrefixIndex
 from kvtier_scorer.scheduling.model import PickRequest, Prompt
@@ -40,13 +40,13 @@ def test_the_weighted_sum_of_2_2_1_1() -> None:
 @pytest.mark.parametrize(
     ("weights", "expected"),
     [
-        ({ScorerKind.QUEUE: 1.0}, {"pod-0"}),
-        ({ScorerKind.KV_CACHE_UTILIZATION: 1.0}, {"pod-1"}),
-        ({ScorerKind.GPU_PREFIX: 1.0}, {"pod-2"}),
-        ({ScorerKind.QUEUE: 1.0, ScorerKind.GPU_PREFIX: 3.0}, {"pod-2"}),
+        ({QUEUE: 1.0}, {"pod-0"}),
+        ({KV_CACHE_UTILIZATION: 1.0}, {"pod-1"}),
+        ({PREFIX_SCORERS[Tier.GPU]: 1.0}, {"pod-2"}),
+        ({QUEUE: 1.0, PREFIX_SCORERS[Tier.GPU]: 3.0}, {"pod-2"}),
     ],
 )
-def test_only_what_has_a_weight_counts(weights: dict[ScorerKind, float], expected: set[str]) -> None:
+def test_only_what_has_a_weight_counts(weights: dict[str, float], expected: set[str]) -> None:
     pool = Pool(3, settings(weights))
     pool.holds(2, 1, 2)
     for pod, depth, used in ((0, 0, 0.5), (1, 4, 0.25), (2, 4, 0.75)):
@@ -110,7 +110,7 @@ def test_an_address_of_a_subset_without_a_port_is_every_port_of_its_pod() -> Non
 
 
 def test_the_queues_of_others_do_not_change_a_subsets_scores() -> None:
-    pool = Pool(3, settings({ScorerKind.QUEUE: 1.0}))
+    pool = Pool(3, settings({QUEUE: 1.0}))
     for pod, depth in enumerate((0, 4, 100)):
         pool.read(pod, depth)
     pick = pool.scheduler.pick(request(1, subset={address(1), address(2)}), 0.0)
@@ -129,7 +129,7 @@ def test_no_pod_is_ready() -> None:
 
 
 def test_without_prefix_scorers_nothing_is_hashed() -> None:
-    pool = Pool(2, settings({ScorerKind.QUEUE: 1.0}, prefix=None))
+    pool = Pool(2, settings({QUEUE: 1.0}, prefix=None))
     pick = pool.scheduler.pick(request(1, 2), 0.0)
     pool.scheduler.record_sent(pick)
     assert (len(pick.hashes), pick.matched_tokens) == (0, {})

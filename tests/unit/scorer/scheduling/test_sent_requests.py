@@ -3,7 +3,7 @@
 from tests.unit.scorer.scheduling.pool import PREFIX, Pool, address, request
 
 from kvtier_common.tier import Tier
-from kvtier_scorer.config.settings.model import ScorerKind
+from kvtier_scorer.config.scorer_names import QUEUE
 
 
 def test_a_prefix_goes_where_it_was_sent_before() -> None:
@@ -47,7 +47,7 @@ def test_a_reading_forgets_what_was_sent_before_it() -> None:
         pool.read(pod, at_s=0.1)
     explained = pool.scheduler.explain(request(), 0.1)
     assert [pod.picked for pod in explained.pods] == [0, 0]
-    assert [pod.scores[ScorerKind.QUEUE] for pod in explained.pods] == [1.0, 1.0]
+    assert [pod.scores[QUEUE] for pod in explained.pods] == [1.0, 1.0]
 
 
 def test_without_readings_a_burst_is_still_spread_and_forgotten_in_time() -> None:

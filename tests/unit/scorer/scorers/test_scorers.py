@@ -13,14 +13,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kvtier_common.tier import Tier
-from kvtier_scorer.config.settings.model import ScorerKind
+from kvtier_scorer.config.scorer_names import KV_CACHE_UTILIZATION, PREFIX_SCORERS, QUEUE, SCORER_NAMES
 from kvtier_scorer.scorers import SCORERS
 from kvtier_scorer.scorers.columns import Columns
 
 PREFIX = {
-    ScorerKind.GPU_PREFIX: Tier.GPU,
-    ScorerKind.CPU_PREFIX: Tier.CPU,
-    ScorerKind.DISK_PREFIX: Tier.DISK,
+    PREFIX_SCORERS[Tier.GPU]: Tier.GPU,
+    PREFIX_SCORERS[Tier.CPU]: Tier.CPU,
+    PREFIX_SCORERS[Tier.DISK]: Tier.DISK,
 }
 
 
@@ -43,12 +43,12 @@ def columns(
     )
 
 
-def scores(kind: ScorerKind, given_columns: Columns) -> list[float]:
+def scores(kind: str, given_columns: Columns) -> list[float]:
     return [float(score) for score in SCORERS[kind](given_columns)]
 
 
 def test_every_scorer_is_registered() -> None:
-    assert set(SCORERS) == set(ScorerKind)
+    assert tuple(SCORERS) == SCORER_NAMES
 
 
 @pytest.mark.parametrize(
@@ -64,7 +64,7 @@ def test_every_scorer_is_registered() -> None:
     ],
 )
 def test_queue(depths: list[int], expected: list[float]) -> None:
-    assert scores(ScorerKind.QUEUE, columns(depths)) == expected
+    assert scores(QUEUE, columns(depths)) == expected
 
 
 @pytest.mark.parametrize(
@@ -72,11 +72,11 @@ def test_queue(depths: list[int], expected: list[float]) -> None:
     [([0.0, 0.25, 1.0], [1.0, 0.75, 0.0]), ([0.8], [1 - 0.8]), ([1.5], [0.0])],
 )
 def test_kv_cache_utilization(used: list[float], expected: list[float]) -> None:
-    assert scores(ScorerKind.KV_CACHE_UTILIZATION, columns([0] * len(used), used=used)) == expected
+    assert scores(KV_CACHE_UTILIZATION, columns([0] * len(used), used=used)) == expected
 
 
 @pytest.mark.parametrize(("kind", "tier"), PREFIX.items())
-def test_prefix_scorers_count_the_blocks_of_their_own_tier(kind: ScorerKind, tier: Tier) -> None:
+def test_prefix_scorers_count_the_blocks_of_their_own_tier(kind: str, tier: Tier) -> None:
     matched = np.full((len(Tier), 4), 7, np.int32)
     matched[tier] = [0, 2, 4, 8]
     seen = replace(columns([0] * 4), matched_blocks=matched, total_blocks=8)
@@ -84,7 +84,7 @@ def test_prefix_scorers_count_the_blocks_of_their_own_tier(kind: ScorerKind, tie
 
 
 @pytest.mark.parametrize("kind", PREFIX)
-def test_a_prompt_shorter_than_a_block_scores_nothing(kind: ScorerKind) -> None:
+def test_a_prompt_shorter_than_a_block_scores_nothing(kind: str) -> None:
     assert scores(kind, columns([0, 0])) == [0.0, 0.0]
 
 
@@ -105,13 +105,13 @@ def test_a_prompt_shorter_than_a_block_scores_nothing(kind: ScorerKind) -> None:
 def test_queue_counts_what_was_sent_since(
     depths: list[int], picked: list[int], expected: list[float]
 ) -> None:
-    assert scores(ScorerKind.QUEUE, columns(depths, picked=picked)) == pytest.approx(expected)
+    assert scores(QUEUE, columns(depths, picked=picked)) == pytest.approx(expected)
 
 
 def test_a_pod_that_says_nothing_scores_as_the_fullest_and_changes_no_other() -> None:
     told = columns([2, 4, 10], used=[0.5, 0.5, 0.5])
     stale = columns([2, 4, 10, 0], used=[0.5, 0.5, 0.5, 0.0], stale=[False, False, False, True])
-    for kind in (ScorerKind.QUEUE, ScorerKind.KV_CACHE_UTILIZATION):
+    for kind in (QUEUE, KV_CACHE_UTILIZATION):
         assert scores(kind, stale) == [*scores(kind, told), 0.0]
 
 
@@ -125,9 +125,9 @@ PODS = st.integers(1, 20).flatmap(
 )
 
 
-@given(pods=PODS, kind=st.sampled_from(ScorerKind))
+@given(pods=PODS, kind=st.sampled_from(SCORER_NAMES))
 def test_scores_are_between_0_and_1(
-    pods: tuple[list[int], list[int], list[float], list[bool]], kind: ScorerKind
+    pods: tuple[list[int], list[int], list[float], list[bool]], kind: str
 ) -> None:
     depths, picked, used, stale = pods
     given_scores = scores(kind, columns(depths, picked=picked, used=used, stale=stale))
@@ -142,4 +142,4 @@ def test_one_more_request_never_makes_a_pod_score_better(
     depths, picked, _, _ = pods
     before = columns(depths, picked=picked)
     after = columns(depths, picked=[picked[0] + 1, *picked[1:]])
-    assert scores(ScorerKind.QUEUE, after)[0] <= scores(ScorerKind.QUEUE, before)[0]
+    assert scores(QUEUE, after)[0] <= scores(QUEUE, before)[0]

@@ -5,6 +5,7 @@ from random import Random
 
 from hypothesis import strategies as st
 
+from kvtier_common.tier import Tier
 from kvtier_scorer.config.model import ScorerWeights
 from kvtier_scorer.simulate.engine.loads import Loads
 from kvtier_scorer.simulate.engine.settings import PodSettings, PoolSettings
@@ -22,17 +23,14 @@ def pod(gpu: int = 100, cpu: int = 200, disk: int = 0, **more: float) -> PodSett
     given = {
         "block_tokens": BLOCK,
         "kv_bytes_per_token": 1,
-        "gpu_blocks": gpu,
-        "cpu_blocks": cpu,
-        "disk_blocks": disk,
+        "blocks": {Tier.GPU: gpu, Tier.CPU: cpu, Tier.DISK: disk},
         "max_running": 64,
         "step_tokens": 1_000_000,
         "prefill_tokens_per_s": 1000.0,
         "attention_pairs_per_s": 1e30,
         "step_s": 0.01,
         "kv_read_bytes_per_s": 1e30,
-        "cpu_load_bytes_per_s": 10_000.0,
-        "disk_load_bytes_per_s": 1_000.0,
+        "load_bytes_per_s": {Tier.CPU: 10_000.0, Tier.DISK: 1_000.0},
     }
     return PodSettings(**{**given, **more})  # type: ignore[arg-type]
 

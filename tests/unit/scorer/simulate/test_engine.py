@@ -1,6 +1,6 @@
 """One pod's and several pods' time, worked out by hand: see `pools.pod` for the speeds."""
 
-from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -99,22 +99,29 @@ def test_a_prefill_slows_down_answers() -> None:
 def test_times_are_those_of_the_formulas() -> None:
     speeds = pod(attention_pairs_per_s=100.0, kv_read_bytes_per_s=1_000.0)
     assert compute_s(speeds, new_tokens=10, found_tokens=4) == pytest.approx(10 / 1000 + (40 + 55) / 100)
-    assert load_s(speeds, cpu_blocks=2, disk_blocks=1) == pytest.approx(32 / 10_000 + 16 / 1_000)
+    assert load_s(speeds, {Tier.CPU: 2, Tier.DISK: 1}) == pytest.approx(32 / 10_000 + 16 / 1_000)
     assert step_s(speeds, context_tokens=50) == pytest.approx(0.01 + 50 / 1_000)
 
 
 def test_the_preset_holds_what_the_guide_says() -> None:
     preset = QWEN3_32B_2X_H100
     assert preset.kv_bytes_per_token == 262_144
-    assert (preset.gpu_blocks, preset.cpu_blocks * preset.block_tokens) == (9_271, 409_600)
+    assert (preset.blocks[Tier.GPU], preset.blocks[Tier.CPU] * preset.block_tokens) == (9_271, 409_600)
 
 
 @pytest.mark.parametrize(
-    ("name", "value"), [("gpu_blocks", 0), ("cpu_blocks", -1), ("step_s", 0.0), ("step_s", float("nan"))]
+    ("name", "changes"),
+    [
+        ("gpu_blocks", {"gpu": 0}),
+        ("cpu_blocks", {"cpu": -1}),
+        ("step_s", {"step_s": 0.0}),
+        ("step_s", {"step_s": float("nan")}),
+        ("disk_load_bytes_per_s", {"load_bytes_per_s": {Tier.CPU: 1.0, Tier.DISK: 0.0}}),
+    ],
 )
-def test_sizes_and_speeds_that_make_no_sense_are_refused(name: str, value: float) -> None:
+def test_sizes_and_speeds_that_make_no_sense_are_refused(name: str, changes: dict[str, Any]) -> None:
     with pytest.raises(PoolError, match=f"^{name}: must be"):
-        replace(pod(), **{name: value})  # type: ignore[arg-type]
+        pod(**changes)
 
 
 def test_pools_that_make_no_sense_are_refused() -> None:

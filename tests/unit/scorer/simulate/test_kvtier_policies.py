@@ -8,8 +8,7 @@ from numpy.typing import NDArray
 from tests.unit.scorer.simulate.pools import asked, loads_of, picker, pool, prompts, situation, timed, trace
 
 from kvtier_common.tier import Tier
-from kvtier_scorer.config.model import ScorerWeights
-from kvtier_scorer.config.settings.model import ScorerKind
+from kvtier_scorer.config.scorer_names import KV_CACHE_UTILIZATION, PREFIX_SCORERS, QUEUE
 from kvtier_scorer.scheduling.model import Prompt
 from kvtier_scorer.scheduling.prompt_blocks import block_hashes
 from kvtier_scorer.simulate.engine.loads import Loads
@@ -19,6 +18,7 @@ from kvtier_scorer.simulate.errors import PoolError
 from kvtier_scorer.simulate.policies import KVTIER, KVTIER_PRECISE, POLICIES
 from kvtier_scorer.simulate.policies.kvtier import Kvtier, settings_for
 from kvtier_scorer.simulate.policies.kvtier_precise import KvtierPrecise
+from kvtier_scorer.simulate.policies.policy import weights_in_order
 from kvtier_scorer.simulate.runs.compare import compare
 from kvtier_scorer.simulate.traces.blocks import blocks_of, prompt_token_ids
 
@@ -32,13 +32,13 @@ def test_kvtier_counts_what_it_sent_since_the_reading() -> None:
 
 def test_kvtier_has_the_settings_that_the_operator_renders() -> None:
     found = trace(asked(("a", 20), at_s=0))
-    settings = settings_for(situation(found, pool(2, disk=50), ScorerWeights(3, 2, 1, 4, 5)))
-    assert {each.kind: each.weight for each in settings.scorers} == {
-        ScorerKind.QUEUE: 3,
-        ScorerKind.KV_CACHE_UTILIZATION: 2,
-        ScorerKind.GPU_PREFIX: 1,
-        ScorerKind.CPU_PREFIX: 4,
-        ScorerKind.DISK_PREFIX: 5,
+    settings = settings_for(situation(found, pool(2, disk=50), weights_in_order(3, 2, 1, 4, 5)))
+    assert {each.name: each.weight for each in settings.scorers} == {
+        QUEUE: 3,
+        KV_CACHE_UTILIZATION: 2,
+        PREFIX_SCORERS[Tier.GPU]: 1,
+        PREFIX_SCORERS[Tier.CPU]: 4,
+        PREFIX_SCORERS[Tier.DISK]: 5,
     }
     assert settings.prefix is not None
     assert settings.prefix.entries == {Tier.GPU: 100, Tier.CPU: 200, Tier.DISK: 50}
@@ -48,7 +48,7 @@ def test_kvtier_has_the_settings_that_the_operator_renders() -> None:
 def test_weights_of_tiers_that_are_not_there_are_told() -> None:
     found = trace(asked(("a", 20), at_s=0))
     with pytest.raises(PoolError, match=r"^--weights: "):
-        Kvtier(situation(found, pool(2, cpu=0), ScorerWeights(0, 0, 0, 1, 1)))
+        Kvtier(situation(found, pool(2, cpu=0), weights_in_order(0, 0, 0, 1, 1)))
 
 
 def _hashes(policy: Kvtier, request: int) -> NDArray[np.uint64]:
@@ -81,7 +81,7 @@ def test_only_kvtier_takes_other_weights() -> None:
     found = timed([[("a", 40), (f"q{number}", 20)] for number in range(20)], gap_s=0.01)
     names = ["gaie-1.4", "llm-d-0.10", KVTIER]
     default = compare(names, found, pool(3))
-    other = compare(names, found, pool(3), weights=ScorerWeights(0, 1, 0, 0, 0))
+    other = compare(names, found, pool(3), weights=weights_in_order(0, 1, 0, 0, 0))
     same = [default.figures[name].ttft_mean_s == other.figures[name].ttft_mean_s for name in names]
     assert same == [True, True, False]
 

@@ -173,7 +173,7 @@ def test_tiers_are_asked_fastest_first_and_a_gap_ends_the_search(
     blocks: list[int], on_gpu: set[int], on_cpu: set[int], on_disk: set[int], most: int
 ) -> None:
     most = min(most, len(blocks))
-    tiers = [holding(held) for held in (on_gpu, on_cpu, on_disk)]
+    tiers = tuple(holding(held) for held in (on_gpu, on_cpu, on_disk))
     gpu, cpu, disk = 0, 0, 0
     while gpu < most and blocks[gpu] in on_gpu:
         gpu += 1
@@ -184,4 +184,6 @@ def test_tiers_are_asked_fastest_first_and_a_gap_ends_the_search(
             disk += 1
         else:
             break
-    assert find_in_tiers(tiers[0], tiers[1], tiers[2], 0, array(blocks), most) == (gpu, cpu, disk)
+    found = np.full(3, 9, np.int64)
+    find_in_tiers(tiers, 0, array(blocks), most, found)
+    assert found.tolist() == [gpu, cpu, disk]

@@ -6,6 +6,7 @@ import pytest
 from numpy.typing import NDArray
 from tests.unit.scorer.simulate.pools import asked, loads_of, picker, pool, situation, trace
 
+from kvtier_common.tier import Tier
 from kvtier_scorer.config.flavors.gaie import gaie_config
 from kvtier_scorer.config.flavors.llm_d import llm_d_config
 from kvtier_scorer.config.model import PickerInput, TierTokens
@@ -23,7 +24,7 @@ GUIDE = PoolSettings(pods=8, pod=QWEN3_32B_2X_H100)
 SMALL = Workload(
     groups=6, prompts_per_group=6, system_tokens=200, question_tokens=20, output_tokens=20, concurrency=9
 )
-TIERS = TierTokens(gpu=9_271 * 16, cpu=409_600, disk=None)
+TIERS = TierTokens({Tier.GPU: 9_271 * 16, Tier.CPU: 409_600})
 
 
 def array(*blocks: int) -> NDArray[np.int32]:
@@ -59,8 +60,7 @@ def test_sized_others_have_what_the_operator_writes(name: str) -> None:
     built = picker(name, generate("high-cache", HIGH_CACHE, 0), GUIDE)
     entries = [each.entries for each, _, _ in built._scorers]
     assert {each.block_tokens for each, _, _ in built._scorers} == {written.tokens_per_entry}
-    expected = (written.entries.gpu_prefix, written.entries.cpu_prefix)
-    assert entries == [each for each in expected if each is not None]
+    assert entries == list(written.entries.values())
 
 
 def test_the_guides_capacities_grow_with_the_tier_and_go_with_it() -> None:
@@ -74,7 +74,7 @@ def test_the_guides_capacities_grow_with_the_tier_and_go_with_it() -> None:
 
 
 def _with_cpu_blocks(blocks: int) -> PodSettings:
-    return replace(QWEN3_32B_2X_H100, cpu_blocks=blocks)
+    return replace(QWEN3_32B_2X_H100, blocks={**QWEN3_32B_2X_H100.blocks, Tier.CPU: blocks})
 
 
 def test_their_index_evicts_the_root_first() -> None:

@@ -2,6 +2,7 @@
 
 from typing import Final
 
+from kvtier_common.tier import Tier
 from kvtier_operator.api.backend import Backend
 from kvtier_operator.planning.checks.check import CheckInput, Verdicts
 from kvtier_operator.planning.units import size_exact
@@ -13,7 +14,7 @@ _VERDICTS: Final = Verdicts("machine-disk", "spec.tiers.disk.capacity")
 def machine_disk(given: CheckInput) -> CheckResult:
     """Capacity of all replicas against free space, with what a run before this one left to be taken over."""
     disk, free = given.spec.tiers.disk, given.machine.disk_free_bytes
-    if disk is None or free is None or not given.backend.disk_bytes_per_rank:
+    if disk is None or free is None or not given.backend.bytes_per_rank[Tier.DISK]:
         return _VERDICTS.passed("no disk of this machine to look at", reason="NotLooked")
     needed = disk.capacity.bytes * max(1, given.spec.replicas)
     own = given.machine.disk_own_bytes if given.spec.backend is Backend.KVTIER else 0

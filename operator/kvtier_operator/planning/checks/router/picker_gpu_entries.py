@@ -2,6 +2,7 @@
 
 from typing import Final
 
+from kvtier_common.tier import Tier
 from kvtier_operator.planning.checks.check import CheckInput, Verdicts
 from kvtier_operator.planning.units import count
 from kvtier_operator.planning.verdict import CheckResult
@@ -15,7 +16,7 @@ def picker_gpu_entries(given: CheckInput) -> CheckResult:
     Until then the picker takes num_gpu_blocks from metrics, in blocks of its own size, and has no engine to
     send anything to.
     """
-    entries = given.router.entries.gpu_prefix
+    entries = given.router.entries.get(Tier.GPU)
     if entries is not None:
         return _VERDICTS.passed(f"{count(entries)} entries for the device's cache")
     if not given.router.gpu_from_metrics:

@@ -7,6 +7,7 @@ from tests.unit.operator.planning.backends.planned import (
     transfer_config,
 )
 
+from kvtier_common.tier import Tier
 from kvtier_connector.config import ConnectorConfig, Policy, parse_extra_config
 
 MIB = 1 << 20
@@ -57,7 +58,7 @@ def test_each_rank_is_rounded_up_to_a_page(ranks: int, page: str, per_rank_gib: 
     )
     assert plan.hugepages is not None
     assert plan.hugepages.pages == pages
-    assert plan.cpu_bytes_per_rank == int(per_rank_gib * GIB)
+    assert plan.bytes_per_rank[Tier.CPU] == int(per_rank_gib * GIB)
     assert extra_config(plan)["cpu_capacity_bytes"] == plan.hugepages.bytes
     assert plan.tier_memory_bytes == 0
 

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 from tests.unit.operator.planning.backends.planned import GIB, extra_config, planned, resource
 
+from kvtier_common.tier import Tier
 from kvtier_connector.config import ConnectorConfig, parse_extra_config
 from kvtier_connector.core.disk.files.fingerprint import fingerprint
 from kvtier_connector.core.disk.files.store import StoreRequest
@@ -73,7 +74,7 @@ def test_the_folder_lies_in_the_volume() -> None:
     assert config.disk_path == f"{mount.mount_path}/kvtier"
     assert config.disk_capacity_bytes == TIB
     assert config.disk_direct_io
-    assert plan.disk_bytes_per_rank == TIB
+    assert plan.bytes_per_rank[Tier.DISK] == TIB
 
 
 def test_the_volume_is_larger_than_the_files() -> None:
@@ -107,7 +108,7 @@ def test_engines_of_one_pod_share_the_capacity_and_name_one_folder() -> None:
     changes = DISK | {"spec.engine.dataParallelSize": 4, "spec.engine.tensorParallelSize": 2}
     config = connector_config(changes)
     assert config.disk_capacity_bytes * 4 == TIB
-    assert planned(changes).disk_bytes_per_rank * 8 == TIB
+    assert planned(changes).bytes_per_rank[Tier.DISK] * 8 == TIB
     assert config.disk_path == connector_config(DISK).disk_path  # the connector tells them apart
 
 
@@ -128,7 +129,7 @@ def test_a_tier_of_nothing_is_still_a_plan() -> None:
 def test_without_a_disk_nothing_is_said_of_one() -> None:
     plan = planned({})
     assert not any("disk" in name for name in extra_config(plan))
-    assert (plan.mounts, plan.disk_chunks, plan.disk_bytes_per_rank) == ((), None, 0)
+    assert (plan.mounts, plan.disk_chunks, plan.bytes_per_rank[Tier.DISK]) == ((), None, 0)
 
 
 def test_memory_is_the_same_with_a_disk_behind_it() -> None:

@@ -9,6 +9,7 @@ from tests.unit.operator.planning.backends.planned import (
     transfer_config,
 )
 
+from kvtier_common.tier import Tier
 from kvtier_operator.planning.backends.backend_plan import BackendPlan
 from kvtier_operator.planning.pod.container_parts import Sidecar
 
@@ -57,7 +58,7 @@ def test_ports_make_way_for_the_engine() -> None:
 def test_the_whole_tier_is_one_server_s_for_all_engines() -> None:
     plan = planned(SERVER | {"spec.engine.dataParallelSize": 2})
     assert option(plan, "--l1-size-gb") == "100.0"
-    assert plan.cpu_bytes_per_rank == 25 * GIB
+    assert plan.bytes_per_rank[Tier.CPU] == 25 * GIB
     assert option(plan, "--max-workers") == "4"
 
 

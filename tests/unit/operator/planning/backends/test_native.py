@@ -7,6 +7,8 @@ from tests.unit.operator.planning.backends.planned import (
     transfer_config,
 )
 
+from kvtier_common.tier import Tier
+
 NATIVE: dict[str, object] = {"spec.backend": "Native", "spec.engine.tensorParallelSize": 2}
 DISK: dict[str, object] = NATIVE | {
     "spec.tiers.disk": {"capacity": "1Ti", "volume": {"emptyDir": {}}},
@@ -20,7 +22,7 @@ def test_cpu_bytes_are_one_engine_s_all_ranks_together() -> None:
         "kv_role": "kv_both",
         "kv_connector_extra_config": {"cpu_bytes_to_use": 100 * GIB},
     }
-    assert plan.cpu_bytes_per_rank == 50 * GIB
+    assert plan.bytes_per_rank[Tier.CPU] == 50 * GIB
 
 
 def test_each_engine_of_a_pod_gets_its_share() -> None:
@@ -48,7 +50,7 @@ def test_disk_is_vllm_s_tiering_spec() -> None:
     [tier] = extra["secondary_tiers"]
     assert tier["type"] == "fs"
     assert tier["root_dir"].startswith("/var/lib/kvtier/disk/0/native/")
-    assert plan.disk_bytes_per_rank == 512 * GIB
+    assert plan.bytes_per_rank[Tier.DISK] == 512 * GIB
 
 
 def test_chunks_on_disk_are_whole_blocks_of_the_engine() -> None:

@@ -4,11 +4,12 @@ import pytest
 import yaml
 from tests.unit.operator.planning.backends.planned import resource
 
+from kvtier_common.tier import Tier
 from kvtier_operator.api.router import SUPPORTED_VERSIONS
 from kvtier_operator.errors import InvalidInputError
 from kvtier_operator.planning.observed import Observed
 from kvtier_operator.planning.planner import make_plan
-from kvtier_operator.planning.router.router_plan import RouterEntries, RouterPlan
+from kvtier_operator.planning.router.router_plan import RouterPlan
 
 
 def router(changes: Mapping[str, object]) -> RouterPlan:
@@ -18,7 +19,7 @@ def router(changes: Mapping[str, object]) -> RouterPlan:
 def test_qwen3_32b_with_100_gib_is_6400_entries() -> None:
     plan = router({"spec.engine.kvCacheMemory": "20Gi"})
     assert plan.tokens_per_entry == 64
-    assert plan.entries == RouterEntries(gpu_prefix=1_280, cpu_prefix=6_400, disk_prefix=None)
+    assert plan.entries == {Tier.GPU: 1_280, Tier.CPU: 6_400}
     assert yaml.safe_load(plan.config)["apiVersion"] == "llm-d.ai/v1alpha1"
 
 
@@ -76,7 +77,7 @@ def test_weights_that_leave_no_scorer_are_refused_by_field() -> None:
 )
 def test_entries_follow_the_block_that_the_engine_is_given(engine: dict[str, object], block: int) -> None:
     plan = router({"spec.router.flavor": "builtin", "spec.engine": engine})
-    assert (plan.tokens_per_entry, plan.entries.cpu_prefix) == (block, 409_600 // block)
+    assert (plan.tokens_per_entry, plan.entries.get(Tier.CPU)) == (block, 409_600 // block)
     assert f"blockSizeTokens: {block}\n" in plan.config
 
 

@@ -5,6 +5,7 @@ import pytest
 from tests.cases.kvcachetier import document
 
 from kvtier_common.metrics.text import read_families
+from kvtier_common.tier import Tier
 from kvtier_operator.planning.observed import EngineFindings, EngineTokens
 from kvtier_operator.reconcile.observe.engine_metrics import READ, read_tiers
 from kvtier_operator.reconcile.observe.engine_observation import (
@@ -35,28 +36,34 @@ def said(text: str) -> tuple[EngineTokens, EngineFindings]:
     ("text", "tokens"),
     [
         ("", EngineTokens()),
-        (DEVICE.format(0, 1600, 101), EngineTokens(gpu=1600, block=16, gpu_blocks=101)),
+        (DEVICE.format(0, 1600, 101), EngineTokens({Tier.GPU: 1600}, block=16, gpu_blocks=101)),
         (
             DEVICE.format(0, 1600, 202) + DEVICE.format(1, 1584, 202),
-            EngineTokens(gpu=3184, block=16, gpu_blocks=202),
+            EngineTokens({Tier.GPU: 3184}, block=16, gpu_blocks=202),
         ),
-        (DEVICE.format(0, "None", 101), EngineTokens(gpu=1616, block=16, gpu_blocks=101)),
+        (DEVICE.format(0, "None", 101), EngineTokens({Tier.GPU: 1616}, block=16, gpu_blocks=101)),
         (DEVICE.format(0, "None", "None"), EngineTokens(block=16)),
-        (DEVICE.format(0, 1600, 101).replace('"16"', '"None"'), EngineTokens(gpu=1600, gpu_blocks=101)),
-        (OFFLOADED.format(4096, 0), EngineTokens(cpu=4096)),
-        (OFFLOADED.format(4096, 0) + OFFLOADED.format(4096, 1), EngineTokens(cpu=8192)),
+        (
+            DEVICE.format(0, 1600, 101).replace('"16"', '"None"'),
+            EngineTokens({Tier.GPU: 1600}, gpu_blocks=101),
+        ),
+        (OFFLOADED.format(4096, 0), EngineTokens({Tier.CPU: 4096})),
+        (OFFLOADED.format(4096, 0) + OFFLOADED.format(4096, 1), EngineTokens({Tier.CPU: 8192})),
         (OFFLOADED.format("", 0), EngineTokens()),
         (OFFLOADED.format("9" * 400, 0), EngineTokens()),
-        (KVTIER.format(0, "2.048e+03") + KVTIER.format(1, "2.048e+03"), EngineTokens(cpu=4096)),
+        (KVTIER.format(0, "2.048e+03") + KVTIER.format(1, "2.048e+03"), EngineTokens({Tier.CPU: 4096})),
         (KVTIER.format(0, "0.0"), EngineTokens()),
         # kvtier's connector tells in vLLM's label what its tier will hold when it has grown.
-        (OFFLOADED.format(4096, 0) + KVTIER.format(0, "32.0"), EngineTokens(cpu=32)),
+        (OFFLOADED.format(4096, 0) + KVTIER.format(0, "32.0"), EngineTokens({Tier.CPU: 32})),
         (OFFLOADED.format(4096, 0) + KVTIER.format(0, "0.0"), EngineTokens()),
-        (KVTIER_DISK.format(0, "64.0") + KVTIER_DISK.format(1, "64.0"), EngineTokens(disk=128)),
-        (KVTIER.format(0, "32.0") + KVTIER_DISK.format(0, "64.0"), EngineTokens(cpu=32, disk=64)),
+        (KVTIER_DISK.format(0, "64.0") + KVTIER_DISK.format(1, "64.0"), EngineTokens({Tier.DISK: 128})),
+        (
+            KVTIER.format(0, "32.0") + KVTIER_DISK.format(0, "64.0"),
+            EngineTokens({Tier.CPU: 32, Tier.DISK: 64}),
+        ),
         (KVTIER.format(0, "32.0") + GROWING.format(1), EngineTokens()),
-        (KVTIER.format(0, "32.0") + GROWING.format(0), EngineTokens(cpu=32)),
-        ("this is } no metric\n" + KVTIER.format(0, "32.0"), EngineTokens(cpu=32)),
+        (KVTIER.format(0, "32.0") + GROWING.format(0), EngineTokens({Tier.CPU: 32})),
+        ("this is } no metric\n" + KVTIER.format(0, "32.0"), EngineTokens({Tier.CPU: 32})),
     ],
 )
 def test_sizes_are_read_from_an_engine_s_metrics(text: str, tokens: EngineTokens) -> None:
@@ -95,22 +102,34 @@ def test_what_is_no_metric_of_a_tier_is_refused(text: str) -> None:
 
 
 def test_engines_of_one_spec_differ_a_little_and_that_changes_nothing() -> None:
-    first = merge_observations(None, EngineObservation("a", EngineTokens(gpu=1000)))
-    assert merge_observations(first, EngineObservation("a", EngineTokens(gpu=1050))) == first
-    assert merge_observations(first, EngineObservation("a", EngineTokens(gpu=None))) == first
-    assert merge_observations(first, EngineObservation("a", EngineTokens(gpu=1051))).tokens.gpu == 1051
-    block = merge_observations(first, EngineObservation("a", EngineTokens(gpu=1000, block=784)))
+    first = merge_observations(None, EngineObservation("a", EngineTokens({Tier.GPU: 1000})))
+    assert merge_observations(first, EngineObservation("a", EngineTokens({Tier.GPU: 1050}))) == first
+    assert merge_observations(first, EngineObservation("a", EngineTokens())) == first
+    assert (
+        merge_observations(first, EngineObservation("a", EngineTokens({Tier.GPU: 1051}))).tokens.by_tier[
+            Tier.GPU
+        ]
+        == 1051
+    )
+    block = merge_observations(first, EngineObservation("a", EngineTokens({Tier.GPU: 1000}, block=784)))
     assert (block.tokens.block, merge_observations(block, first)) == (784, block)
     assert merge_observations(block, EngineObservation("a", EngineTokens(block=800))).tokens.block == 800
-    both = merge_observations(first, EngineObservation("a", EngineTokens(gpu=990, cpu=5000, disk=9000)))
-    assert both.tokens == EngineTokens(gpu=1000, cpu=5000, disk=9000)
-    assert merge_observations(both, EngineObservation("a", EngineTokens(disk=9400))) == both
-    assert merge_observations(both, EngineObservation("a", EngineTokens(disk=4500))).tokens.disk == 4500
+    both = merge_observations(
+        first, EngineObservation("a", EngineTokens({Tier.GPU: 990, Tier.CPU: 5000, Tier.DISK: 9000}))
+    )
+    assert both.tokens == EngineTokens({Tier.GPU: 1000, Tier.CPU: 5000, Tier.DISK: 9000})
+    assert merge_observations(both, EngineObservation("a", EngineTokens({Tier.DISK: 9400}))) == both
+    assert (
+        merge_observations(both, EngineObservation("a", EngineTokens({Tier.DISK: 4500}))).tokens.by_tier[
+            Tier.DISK
+        ]
+        == 4500
+    )
     assert (first.complete, both.complete) == (False, True)
 
 
 def test_whether_a_disk_pays_is_asked_again_and_sizes_are_not() -> None:
-    sizes = EngineTokens(gpu=1000, cpu=5000, disk=9000)
+    sizes = EngineTokens({Tier.GPU: 1000, Tier.CPU: 5000, Tier.DISK: 9000})
     first = EngineObservation("a", sizes, EngineFindings(pinned_bytes=1000, disk_pays=True))
     assert (first.complete, first.may_change) == (True, True)
     again = merge_observations(
@@ -124,10 +143,10 @@ def test_whether_a_disk_pays_is_asked_again_and_sizes_are_not() -> None:
 
 
 def test_engines_of_another_spec_are_another_matter() -> None:
-    first = EngineObservation("a", EngineTokens(gpu=1000, cpu=5000))
-    assert merge_observations(first, EngineObservation("b", EngineTokens(gpu=1001))) == EngineObservation(
-        "b", EngineTokens(gpu=1001)
-    )
+    first = EngineObservation("a", EngineTokens({Tier.GPU: 1000, Tier.CPU: 5000}))
+    assert merge_observations(
+        first, EngineObservation("b", EngineTokens({Tier.GPU: 1001}))
+    ) == EngineObservation("b", EngineTokens({Tier.GPU: 1001}))
 
 
 @pytest.mark.parametrize(
@@ -154,7 +173,7 @@ def test_what_another_operator_saw_is_taken_over() -> None:
     status = {"observedGeneration": 3, "tiers": resources}
     findings = EngineFindings(pinned_bytes=900, disk_pays=False)
     assert observation_from_status(status, 3, "a") == EngineObservation(
-        "a", EngineTokens(cpu=9, disk=11, block=32), findings
+        "a", EngineTokens({Tier.CPU: 9, Tier.DISK: 11}, block=32), findings
     )
     assert observation_from_status(status, 4, "a") is None, "of an older spec"
     assert observation_from_status({"observedGeneration": 3}, 3, "a") is None

@@ -5,22 +5,24 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.unit.scorer.config.flavors.strict import VERSIONS, Document, decode, parameters, weights
 
+from kvtier_common.tier import BEYOND_DEVICE, Tier
 from kvtier_scorer.config.errors import NoScorerError, PickerConfigError, UnsupportedVersionError
 from kvtier_scorer.config.flavors import picker_config
 from kvtier_scorer.config.flavors.gaie_single import FIXED_ENTRIES
-from kvtier_scorer.config.model import Entries, PickerInput, ScorerWeights, TierTokens
+from kvtier_scorer.config.model import PickerInput, ScorerWeights, TierTokens
+from kvtier_scorer.config.scorer_names import PLUGINS, PREFIX_SCORERS, SCORER_NAMES
 
 # Qwen3-32B in bf16 takes 262,144 bytes a token: 100 GiB hold 409,600 tokens.
 EXAMPLE = PickerInput(
-    weights=ScorerWeights(queue=2, kv_cache_utilization=2, gpu_prefix=1, cpu_prefix=1, disk_prefix=0),
-    tokens=TierTokens(gpu=120_000, cpu=409_600, disk=None),
+    weights=ScorerWeights({"queue": 2, "kv_cache_utilization": 2, "gpu_prefix": 1, "cpu_prefix": 1}),
+    tokens=TierTokens({Tier.GPU: 120_000, Tier.CPU: 409_600}),
     engine_block_tokens=16,
     max_prefix_tokens=40_960,
 )
 THREE = replace(
     EXAMPLE,
-    weights=replace(EXAMPLE.weights, disk_prefix=3),
-    tokens=replace(EXAMPLE.tokens, disk=4_194_304),
+    weights=EXAMPLE.weights | {"disk_prefix": 3},
+    tokens=EXAMPLE.tokens | {Tier.DISK: 4_194_304},
 )
 ALL = sorted(VERSIONS)
 TELLS_TIERS_APART = [each for each in ALL if each != ("gaie", "1.5")]
@@ -46,7 +48,7 @@ def test_capacities_of_the_example(
 ) -> None:
     config = picker_config(flavor, replace(EXAMPLE, version=version))
     assert config.tokens_per_entry == tokens_per_entry
-    assert config.entries == Entries(gpu_prefix=gpu, cpu_prefix=cpu, disk_prefix=None)
+    assert config.entries == {Tier.GPU: gpu, Tier.CPU: cpu}
     document = decode(flavor, version, config.text)
     holder = "cpu-prefix-cache-producer" if flavor == "llm-d" else "cpu-prefix-cache-scorer"
     assert parameters(document, holder)["lruCapacityPerServer"] == cpu
@@ -65,7 +67,7 @@ def test_weights_are_those_asked_for(flavor: str, version: str) -> None:
 
 @pytest.mark.parametrize(("flavor", "version"), TELLS_TIERS_APART)
 def test_a_scorer_of_weight_0_is_left_out_with_its_producer(flavor: str, version: str) -> None:
-    asked = replace(EXAMPLE, weights=replace(EXAMPLE.weights, gpu_prefix=0, queue=0))
+    asked = replace(EXAMPLE, weights=EXAMPLE.weights | {"gpu_prefix": 0, "queue": 0})
     document = rendered(flavor, version, asked)
     assert set(weights(document)) == {"kv-cache-utilization-scorer", "cpu-prefix-cache-scorer"}
     assert not [plugin for plugin in document.plugins if (plugin.name or "").startswith("gpu")]
@@ -73,7 +75,7 @@ def test_a_scorer_of_weight_0_is_left_out_with_its_producer(flavor: str, version
 
 @pytest.mark.parametrize(("flavor", "version"), TELLS_TIERS_APART)
 def test_a_tier_that_does_not_exist_has_no_scorer(flavor: str, version: str) -> None:
-    asked = replace(THREE, tokens=replace(THREE.tokens, cpu=None, disk=None))
+    asked = replace(THREE, tokens=TierTokens({Tier.GPU: 120_000}))
     assert set(weights(rendered(flavor, version, asked))) == {
         "queue-scorer",
         "kv-cache-utilization-scorer",
@@ -83,7 +85,7 @@ def test_a_tier_that_does_not_exist_has_no_scorer(flavor: str, version: str) -> 
 
 @pytest.mark.parametrize(("flavor", "version"), [each for each in TELLS_TIERS_APART if each[0] != "builtin"])
 def test_a_device_cache_of_unknown_size_is_asked_of_the_engine(flavor: str, version: str) -> None:
-    asked = replace(EXAMPLE, tokens=replace(EXAMPLE.tokens, gpu=None))
+    asked = replace(EXAMPLE, tokens=EXAMPLE.tokens | {Tier.GPU: None})
     document = rendered(flavor, version, asked)
     suffix = "producer" if flavor == "llm-d" else "scorer"
     gpu = parameters(document, f"gpu-prefix-cache-{suffix}")
@@ -93,7 +95,7 @@ def test_a_device_cache_of_unknown_size_is_asked_of_the_engine(flavor: str, vers
 
 
 def test_llm_d_says_that_an_unknown_device_cache_is_counted_in_the_wrong_blocks() -> None:
-    unknown = replace(EXAMPLE, tokens=replace(EXAMPLE.tokens, gpu=None))
+    unknown = replace(EXAMPLE, tokens=EXAMPLE.tokens | {Tier.GPU: None})
     said = picker_config("llm-d", unknown)
     assert said.text.startswith("# the size of the device cache is not known")
     assert "4 times too large\n" in said.text
@@ -111,7 +113,7 @@ def test_llm_d_says_that_a_later_version_was_not_tried() -> None:
 
 
 def test_llm_d_after_0_10_may_count_larger_blocks_in_smaller_entries() -> None:
-    hybrid = replace(EXAMPLE, tokens=replace(EXAMPLE.tokens, gpu=None), engine_block_tokens=784)
+    hybrid = replace(EXAMPLE, tokens=EXAMPLE.tokens | {Tier.GPU: None}, engine_block_tokens=784)
     assert picker_config("llm-d", hybrid).warnings == ()
     [_, warning] = picker_config("llm-d", replace(hybrid, version="0.11")).warnings
     assert "prefix_match_unit" in warning
@@ -120,7 +122,7 @@ def test_llm_d_after_0_10_may_count_larger_blocks_in_smaller_entries() -> None:
 
 def test_llm_d_takes_larger_engine_blocks_as_they_are() -> None:
     config = picker_config("llm-d", replace(EXAMPLE, engine_block_tokens=128))
-    assert (config.tokens_per_entry, config.entries.cpu_prefix) == (128, 3_200)
+    assert (config.tokens_per_entry, config.entries.get(Tier.CPU)) == (128, 3_200)
 
 
 def test_gaie_before_1_4_counts_characters() -> None:
@@ -148,7 +150,7 @@ def test_gaie_1_5_sizes_its_one_index_by_the_size_of_an_entry() -> None:
     document = decode("gaie", "1.5", config.text)
     assert weights(document)["prefix-cache-scorer"] == 2
     assert parameters(document, "approx-prefix-cache-producer")["blockSizeTokens"] == 14
-    assert config.entries == Entries(None, FIXED_ENTRIES, None)
+    assert config.entries == {Tier.CPU: FIXED_ENTRIES}
     assert FIXED_ENTRIES * config.tokens_per_entry >= 409_600
     [warning] = config.warnings
     assert "ignores lruCapacityPerServer" in warning
@@ -157,13 +159,13 @@ def test_gaie_1_5_sizes_its_one_index_by_the_size_of_an_entry() -> None:
 
 def test_gaie_1_5_takes_the_largest_tier_that_has_a_weight() -> None:
     config = picker_config("gaie", replace(THREE, version="1.5"))
-    assert config.entries.disk_prefix == FIXED_ENTRIES
+    assert config.entries.get(Tier.DISK) == FIXED_ENTRIES
     assert config.tokens_per_entry == 135  # ceil(4,194,304 / 31,250)
     assert weights(decode("gaie", "1.5", config.text))["prefix-cache-scorer"] == 5
 
 
 def test_gaie_1_5_keeps_entries_of_a_small_tier_large_enough_to_hash() -> None:
-    small = replace(EXAMPLE, tokens=TierTokens(gpu=1_000, cpu=2_000, disk=None), version="1.5")
+    small = replace(EXAMPLE, tokens=TierTokens({Tier.GPU: 1_000, Tier.CPU: 2_000}), version="1.5")
     assert picker_config("gaie", small).tokens_per_entry == 8
 
 
@@ -193,7 +195,9 @@ def test_versions_may_be_written_as_tags(version: str) -> None:
 
 @pytest.mark.parametrize("flavor", ["llm-d", "gaie", "builtin"])
 def test_no_scorer_left_is_refused(flavor: str) -> None:
-    disk_only = ScorerWeights(queue=0, kv_cache_utilization=0, gpu_prefix=0, cpu_prefix=0, disk_prefix=1)
+    disk_only = ScorerWeights(
+        {"queue": 0, "kv_cache_utilization": 0, "gpu_prefix": 0, "cpu_prefix": 0, "disk_prefix": 1}
+    )
     with pytest.raises(NoScorerError):
         picker_config(flavor, replace(EXAMPLE, weights=disk_only))
     with pytest.raises(NoScorerError):
@@ -205,11 +209,13 @@ def test_an_unknown_flavour_is_refused_by_name() -> None:
         picker_config("nginx", EXAMPLE)
 
 
-TOKENS = st.none() | st.integers(1, 10**10)
+TOKENS = st.integers(1, 10**10)
 INPUTS = st.builds(
     PickerInput,
-    weights=st.builds(ScorerWeights, *[st.integers(0, 1000)] * 5),
-    tokens=st.builds(TierTokens, TOKENS, TOKENS, TOKENS),
+    weights=st.fixed_dictionaries(dict.fromkeys(SCORER_NAMES, st.integers(0, 1000))).map(ScorerWeights),
+    tokens=st.fixed_dictionaries(
+        {Tier.GPU: st.none() | TOKENS}, optional=dict.fromkeys(BEYOND_DEVICE, TOKENS)
+    ).map(TierTokens),
     engine_block_tokens=st.sampled_from([1, 16, 32, 64, 128, 784]),
     max_prefix_tokens=st.none() | st.integers(1, 10**7),
 )
@@ -222,15 +228,8 @@ def test_whatever_is_asked_the_picker_accepts_it(asked: PickerInput, which: tupl
     try:
         config = picker_config(flavor, replace(asked, version=version))
     except NoScorerError:
-        existing = (True, True, True, asked.tokens.cpu is not None, asked.tokens.disk is not None)
-        given_weights = (
-            asked.weights.queue,
-            asked.weights.kv_cache_utilization,
-            asked.weights.gpu_prefix,
-            asked.weights.cpu_prefix,
-            asked.weights.disk_prefix,
-        )
-        assert not any(weight for weight, there in zip(given_weights, existing, strict=True) if there)
+        existing = {*PLUGINS, *(PREFIX_SCORERS[tier] for tier in asked.tokens)}
+        assert not any(weight for name, weight in asked.weights.items() if name in existing)
         return
     decode(flavor, version, config.text)
     again = picker_config(flavor, replace(asked, version=version))
@@ -244,10 +243,11 @@ def test_entries_hold_the_tier_and_never_shrink_when_it_grows(
 ) -> None:
     flavor, version = which
     small, large = (
-        picker_config(flavor, replace(EXAMPLE, version=version, tokens=replace(EXAMPLE.tokens, cpu=tokens)))
+        picker_config(flavor, replace(EXAMPLE, version=version, tokens=EXAMPLE.tokens | {Tier.CPU: tokens}))
         for tokens in (less, less + more)
     )
-    assert small.entries.cpu_prefix is not None
-    assert large.entries.cpu_prefix is not None
-    assert small.entries.cpu_prefix <= large.entries.cpu_prefix
-    assert 0 <= small.entries.cpu_prefix * small.tokens_per_entry - less < small.tokens_per_entry
+    few, many = small.entries[Tier.CPU], large.entries[Tier.CPU]
+    assert few is not None
+    assert many is not None
+    assert few <= many
+    assert 0 <= few * small.tokens_per_entry - less < small.tokens_per_entry

@@ -7,20 +7,20 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.unit.scorer.config.settings.example import EXAMPLE, TEXT, weights
 
-from kvtier_common.tier import Tier
+from kvtier_common.tier import BEYOND_DEVICE, Tier
 from kvtier_scorer.config.errors import NoScorerError, PickerConfigError
 from kvtier_scorer.config.flavors import picker_config
 from kvtier_scorer.config.model import PickerInput, ScorerWeights, TierTokens
-from kvtier_scorer.config.settings.model import ScorerKind
+from kvtier_scorer.config.scorer_names import PLUGINS, PREFIX_SCORERS, SCORER_NAMES
 from kvtier_scorer.config.settings.parse import parse_settings
 
-TOKENS = st.none() | st.integers(1, 10**10)
-
-
+TOKENS = st.integers(1, 10**10)
 INPUTS = st.builds(
     PickerInput,
-    weights=st.builds(ScorerWeights, *[st.integers(0, 1000)] * 5),
-    tokens=st.builds(TierTokens, TOKENS, TOKENS, TOKENS),
+    weights=st.fixed_dictionaries(dict.fromkeys(SCORER_NAMES, st.integers(0, 1000))).map(ScorerWeights),
+    tokens=st.fixed_dictionaries(
+        {Tier.GPU: st.none() | TOKENS}, optional=dict.fromkeys(BEYOND_DEVICE, TOKENS)
+    ).map(TierTokens),
     engine_block_tokens=st.sampled_from([1, 16, 32, 64, 128, 784]),
     max_prefix_tokens=st.none() | st.integers(1, 10**7),
 )
@@ -34,24 +34,16 @@ def test_whatever_is_rendered_is_read_as_it_was_meant(asked: PickerInput) -> Non
     except NoScorerError:
         return
     parsed = parse_settings(config.text)
-    existing = {
-        ScorerKind.QUEUE: asked.weights.queue,
-        ScorerKind.KV_CACHE_UTILIZATION: asked.weights.kv_cache_utilization,
-        ScorerKind.GPU_PREFIX: asked.weights.gpu_prefix,
-        ScorerKind.CPU_PREFIX: 0 if asked.tokens.cpu is None else asked.weights.cpu_prefix,
-        ScorerKind.DISK_PREFIX: 0 if asked.tokens.disk is None else asked.weights.disk_prefix,
+    existing = {*PLUGINS, *(PREFIX_SCORERS[tier] for tier in asked.tokens)}
+    assert weights(parsed) == {
+        name: weight for name, weight in asked.weights.items() if weight and name in existing
     }
-    assert weights(parsed) == {kind: weight for kind, weight in existing.items() if weight}
     if parsed.prefix is None:
         return
     assert parsed.prefix.block_tokens == config.tokens_per_entry
     assert parsed.prefix.max_tokens == (asked.max_prefix_tokens or 131_072)
     assert parsed.prefix.max_blocks >= 1
-    entries = config.entries
-    for tier, expected in zip(
-        Tier, (entries.gpu_prefix, entries.cpu_prefix, entries.disk_prefix), strict=True
-    ):
-        assert parsed.prefix.entries.get(tier) == expected
+    assert parsed.prefix.entries == config.entries
 
 
 YAML = st.recursive(

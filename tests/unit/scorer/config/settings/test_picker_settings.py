@@ -3,7 +3,8 @@ from tests.unit.scorer.config.settings.example import TEXT, weights
 
 from kvtier_common.tier import Tier
 from kvtier_scorer.config.errors import NoScorerError, PickerConfigError
-from kvtier_scorer.config.settings.model import ASSUMED_ENTRIES, PickerSettings, ScorerKind
+from kvtier_scorer.config.scorer_names import KV_CACHE_UTILIZATION, PREFIX_SCORERS, QUEUE
+from kvtier_scorer.config.settings.model import ASSUMED_ENTRIES, PickerSettings
 from kvtier_scorer.config.settings.parse import parse_settings
 from kvtier_scorer.config.settings.sections import Shed, TokenizationMode
 
@@ -15,10 +16,10 @@ def with_section(text: str) -> PickerSettings:
 def test_the_rendered_example() -> None:
     parsed = parse_settings(TEXT)
     assert weights(parsed) == {
-        ScorerKind.QUEUE: 2,
-        ScorerKind.KV_CACHE_UTILIZATION: 2,
-        ScorerKind.GPU_PREFIX: 1,
-        ScorerKind.CPU_PREFIX: 1,
+        QUEUE: 2,
+        KV_CACHE_UTILIZATION: 2,
+        PREFIX_SCORERS[Tier.GPU]: 1,
+        PREFIX_SCORERS[Tier.CPU]: 1,
     }
     assert parsed.prefix is not None
     assert (parsed.prefix.block_tokens, parsed.prefix.max_blocks) == (16, 2_560)
@@ -57,14 +58,14 @@ def test_staleness_follows_the_interval() -> None:
 
 def test_a_weight_of_0_leaves_the_scorer_out_with_its_index() -> None:
     parsed = parse_settings(TEXT.replace("weight: 1", "weight: 0"))
-    assert set(weights(parsed)) == {ScorerKind.QUEUE, ScorerKind.KV_CACHE_UTILIZATION}
+    assert set(weights(parsed)) == {QUEUE, KV_CACHE_UTILIZATION}
     assert parsed.prefix is None
 
 
 def test_a_weight_that_is_left_out_is_1_and_may_be_a_fraction() -> None:
     text = TEXT.replace("    weight: 2\n", "", 1).replace("weight: 2", "weight: 0.25", 1)
-    assert weights(parse_settings(text))[ScorerKind.QUEUE] == 1
-    assert weights(parse_settings(text))[ScorerKind.KV_CACHE_UTILIZATION] == 0.25
+    assert weights(parse_settings(text))[QUEUE] == 1
+    assert weights(parse_settings(text))[KV_CACHE_UTILIZATION] == 0.25
 
 
 def test_picker_and_profile_handler_may_be_left_out() -> None:

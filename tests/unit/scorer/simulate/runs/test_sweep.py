@@ -8,7 +8,7 @@ from tests.unit.scorer.simulate.pools import pool
 
 from kvtier_common.tier import Tier
 from kvtier_scorer.config.model import ScorerWeights
-from kvtier_scorer.simulate.policies.policy import DEFAULT_WEIGHTS
+from kvtier_scorer.simulate.policies.policy import DEFAULT_WEIGHTS, weights_in_order
 from kvtier_scorer.simulate.report.table import sweep_lines
 from kvtier_scorer.simulate.runs.bootstrap import paired
 from kvtier_scorer.simulate.runs.sweep import Objective, SweepResult, candidate_weights, rungs, runs, sweep
@@ -18,7 +18,7 @@ from kvtier_scorer.simulate.traces.trace import Trace
 WORKLOAD = Workload(
     groups=8, prompts_per_group=5, system_tokens=320, question_tokens=32, output_tokens=30, concurrency=8
 )
-BY_UTILIZATION = ScorerWeights(0, 1, 0, 0, 0)
+BY_UTILIZATION = weights_in_order(0, 1, 0, 0, 0)
 
 
 def replicate(number: int) -> Trace:
@@ -73,11 +73,11 @@ def test_candidates_are_all_different_and_begin_with_the_default(
     found = candidate_weights(count, tiers, seed=seed)
     assert found[0] == DEFAULT_WEIGHTS
     assert len(found) == count
-    directions = {tuple(np.array(list(asdict(each).values())) / sum(asdict(each).values())) for each in found}
+    directions = {tuple(np.array(list(each.values())) / sum(each.values())) for each in found}
     assert len(directions) == count
     for each in found[1:]:
-        assert Tier.CPU in tiers or not each.cpu_prefix
-        assert Tier.DISK in tiers or not each.disk_prefix
+        assert Tier.CPU in tiers or not each["cpu_prefix"]
+        assert Tier.DISK in tiers or not each["disk_prefix"]
     assert found == candidate_weights(count, tiers, seed=seed)
 
 
@@ -111,7 +111,7 @@ def test_as_many_runs_are_reported_as_were_announced(candidates: int, replicates
 
 
 def test_it_finds_weights_that_are_better_and_is_sure() -> None:
-    by_prefix = ScorerWeights(1, 0, 3, 3, 0)
+    by_prefix = weights_in_order(1, 0, 3, 3, 0)
     result = small_sweep([BY_UTILIZATION, by_prefix])
     assert result.best == by_prefix
     # against 2:2:1:1 the gain is that of fresh replicates
@@ -152,7 +152,7 @@ def _result(best: ScorerWeights, low: float, high: float) -> SweepResult:
 
 
 def test_it_says_how_sure_it_is() -> None:
-    best = ScorerWeights(1, 1, 2, 1, 0)
+    best = weights_in_order(1, 1, 2, 1, 0)
     assert sweep_lines(_result(best, 0.5, 1.5)) == [
         "best of 8 weights for ttft-mean: 1:1:2:1:0",
         "ttft-mean 3, with 2:2:1:1 4, on 8 replicates that were not searched",
