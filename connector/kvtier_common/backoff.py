@@ -1,6 +1,7 @@
 """How long to wait before trying again: twice as long each time."""
 
 import random
+from dataclasses import dataclass
 from typing import Final
 
 _DOUBLINGS: Final = 16
@@ -18,7 +19,19 @@ def doubled_s(first_s: float, longest_s: float, times: int) -> float:
     return min(longest_s, first_s * 2.0 ** min(times, _DOUBLINGS))
 
 
-def backoff_s(failures: int, *, first_s: float = 0.2, longest_s: float = 60.0) -> float:
-    """Seconds to wait after so many failures in a row: doubling, a quarter of it random."""
-    whole = doubled_s(first_s, longest_s, failures - 1)
-    return whole * (1 - random.random() / 4)  # noqa: S311 - spreads load, no secret
+@dataclass(frozen=True, slots=True)
+class Backoff:
+    """Waits that double from failure to failure, a quarter of each random so that retries spread out.
+
+    Attributes:
+        first_s: Wait after the first failure, in seconds.
+        longest_s: Never more.
+    """
+
+    first_s: float
+    longest_s: float
+
+    def delay_s(self, failures: int) -> float:
+        """Seconds to wait after so many failures in a row."""
+        whole_s = doubled_s(self.first_s, self.longest_s, failures - 1)
+        return whole_s * (1 - random.random() / 4)  # noqa: S311 - spreads load, no secret

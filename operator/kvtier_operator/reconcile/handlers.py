@@ -16,9 +16,9 @@ from typing import Any, Final
 import kopf
 from kubernetes.aio.client import Configuration
 
-from kvtier_common.backoff import backoff_s
 from kvtier_operator.reconcile.api_server.kinds import KVCACHETIER
 from kvtier_operator.reconcile.metrics import WATCH_RESTARTS
+from kvtier_operator.reconcile.timings import RETRY
 
 _LOG: Final = logging.getLogger(__name__)
 _FIRST_BACKOFFS_S: Final = (1, 2, 5, 10)
@@ -78,7 +78,7 @@ class ResourceWatch:
                 )
             except Exception as error:  # noqa: BLE001 - kopf raises whatever its client did not expect
                 failures += 1
-                delay_s = backoff_s(failures)
+                delay_s = RETRY.delay_s(failures)
                 _LOG.warning("watching %s: %s; trying again in %.1f s", KVCACHETIER.kind, error, delay_s)
                 WATCH_RESTARTS.labels(KVCACHETIER.kind, type(error).__name__).inc()
                 await asyncio.sleep(delay_s)

@@ -10,6 +10,7 @@ from kvtier_operator.reconcile.endpoints import endpoints
 from kvtier_operator.reconcile.handlers import ResourceWatch
 from kvtier_operator.reconcile.loop.controller import Controller
 from kvtier_operator.reconcile.options import Options
+from kvtier_operator.reconcile.timings import Timings
 
 
 async def serve(options: Options, metrics_port: int, health_port: int) -> None:
@@ -30,7 +31,7 @@ async def serve(options: Options, metrics_port: int, health_port: int) -> None:
     configuration = await connection()
     async with Api(configuration, "kvtier-operator") as api:
         access = Access(api, options.namespaces)
-        controller = Controller(api, options, access.until_readable)
+        controller = Controller(api, options, access.until_readable, Timings())
         watch = ResourceWatch(configuration, options.namespaces, controller.resource_event)
         ports = {"metrics_port": metrics_port, "health_port": health_port}
         async with endpoints(controller, access, **ports), asyncio.TaskGroup() as group:

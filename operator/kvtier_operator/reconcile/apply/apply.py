@@ -7,7 +7,6 @@ from itertools import groupby
 from typing import Any, Final
 
 from kvtier_common.errors import KvtierError
-from kvtier_common.kubernetes.client import Api
 from kvtier_common.kubernetes.errors import InvalidObjectError, NamespaceTerminatingError, NotFoundError
 from kvtier_operator.planning.objects.names import COMPONENT_LABEL, Component
 from kvtier_operator.reconcile.api_server.kinds import RUNNING
@@ -53,11 +52,17 @@ class ApplyResult:
 
 
 class Applier:
-    """Applies the desired objects of any resource."""
+    """Applies the desired objects of any resource.
 
-    def __init__(self, api: Api, live_objects: LiveObjectCache) -> None:
-        self._ownership = OwnershipLookup(api)
-        self._writer = Writer(api)
+    Args:
+        writer: Writes to the API server.
+        live_objects: Takes the answers.
+        ownership: Answers who owns the object of a name.
+    """
+
+    def __init__(self, writer: Writer, live_objects: LiveObjectCache, ownership: OwnershipLookup) -> None:
+        self._ownership = ownership
+        self._writer = writer
         self._live_objects = live_objects
 
     async def apply(self, diff: Diff, owner_uid: str) -> ApplyResult:

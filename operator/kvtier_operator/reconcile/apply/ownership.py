@@ -11,13 +11,13 @@ from typing import Final
 
 import orjson
 
-from kvtier_common.backoff import backoff_s
 from kvtier_common.errors import MomentaryError, TooLargeError
 from kvtier_common.kubernetes.client import METADATA_LIST, Api
 from kvtier_common.kubernetes.errors import ServerError
 from kvtier_operator.planning.objects.names import MANAGED_BY, MANAGED_BY_LABEL
 from kvtier_operator.reconcile.api_server.kinds import BY_NAME, Ref
 from kvtier_operator.reconcile.cache.live_object import is_orphaned, owner_of
+from kvtier_operator.reconcile.timings import OwnershipTimings
 
 _OTHERS: Final = f"{MANAGED_BY_LABEL}!={MANAGED_BY}"
 _FEW: Final = 100
@@ -25,10 +25,6 @@ _FEW: Final = 100
 _LIST_BYTES: Final = 512 << 10
 """Of that list: annotations may have 256 KiB each, and many such lists are asked for at a time."""
 _ONE_BYTES: Final = 4 << 20
-_FRESH_S: Final = 1.0
-_TRIES: Final = 5
-"""Three seconds with the queue's back-off. Where three calls in ten fail, lists of 9 kinds all come in 98 of
-100 rounds; asked for once each, in 4."""
 
 Owners = Mapping[str, str]
 
@@ -39,9 +35,11 @@ class OwnershipLookup:
 
     Attributes:
         api: The API server.
+        timings: How long answers hold, and how often they are asked for.
     """
 
     api: Api
+    timings: OwnershipTimings = field(default_factory=OwnershipTimings)
     _lists: dict[tuple[str, str], tuple[float, asyncio.Task[Owners | None]]] = field(default_factory=dict)
 
     async def owner(self, ref: Ref) -> str | None:
@@ -65,9 +63,9 @@ class OwnershipLookup:
                 failures += 1
                 asked_to_wait = isinstance(error, ServerError) and error.retry_after_s
                 # Then it comes back by the queue: nobody else's turn is held up meanwhile.
-                if failures == _TRIES or asked_to_wait:
+                if failures == self.timings.tries or asked_to_wait:
                     raise
-                await asyncio.sleep(backoff_s(failures))
+                await asyncio.sleep(self.timings.retry.delay_s(failures))
 
     async def _owner_once(self, ref: Ref) -> str | None:
         owners = await self._list_owners(ref)
@@ -77,7 +75,7 @@ class OwnershipLookup:
         """Owners by name, from a list that is at most a second old; None where the list is too long."""
         now, key = asyncio.get_running_loop().time(), (ref.kind, ref.namespace)
         known = self._lists.get(key)
-        if known is None or now - known[0] > _FRESH_S or _failed(known[1]):
+        if known is None or now - known[0] > self.timings.fresh_s or _failed(known[1]):
             self._forget(now)
             known = self._lists[key] = (now, asyncio.create_task(self._list_of_kind(*key)))
         return await asyncio.shield(known[1])
@@ -103,7 +101,7 @@ class OwnershipLookup:
         return next((owner_of(each)[0] for each in others if not is_orphaned(each)), None)
 
     def _forget(self, now: float) -> None:
-        for key in [key for key, (at, _) in self._lists.items() if now - at > _FRESH_S]:
+        for key in [key for key, (at, _) in self._lists.items() if now - at > self.timings.fresh_s]:
             del self._lists[key]
 
 

@@ -9,7 +9,6 @@ from functools import partial
 from itertools import chain
 from typing import Final
 
-from kvtier_common.backoff import backoff_s
 from kvtier_common.errors import KvtierError
 from kvtier_common.kubernetes.client import MOST_BYTES, Api
 from kvtier_common.kubernetes.errors import ForbiddenError, NotFoundError
@@ -22,17 +21,14 @@ from kvtier_operator.reconcile.cache.nodes import NodeCache
 from kvtier_operator.reconcile.cache.pods import PodCache, PodSink
 from kvtier_operator.reconcile.cache.routes import RouteCache, RouteSink
 from kvtier_operator.reconcile.metrics import WATCH_RESTARTS
+from kvtier_operator.reconcile.timings import RETRY, WatchTimings
 
 _LOG: Final = logging.getLogger(__name__)
 _OURS: Final = f"{MANAGED_BY_LABEL}={MANAGED_BY}"
 _ROUTE: Final = "HTTPRoute"
-_ASK_AGAIN_S: Final = 10.0
-"""How soon a CRD that was installed is noticed. Asked for, not watched: that takes no rights to CRDs."""
-_ALLOWED_AGAIN_S: Final = 60.0
-"""How soon a right that was given is noticed."""
 NOT_INSTALLED: Final = "not installed"
 POLICY: Final = ReflectorPolicy(
-    wait_s=backoff_s,
+    wait_s=RETRY.delay_s,
     relists=lambda error, _: isinstance(error, ForbiddenError),  # nobody knows for how long
     ends_on=(NotFoundError,),
     object_bytes=MOST_BYTES,
@@ -70,6 +66,7 @@ class Watches:
     until_readable: Callable[[str | None], Awaitable[None]]
     kinds_changed: Callable[[], None]
     place_seen: Callable[[str | None], None]
+    timings: WatchTimings
     nodes_unseen: str = "they were not listed yet"
     _unserved: dict[str, dict[str | None, str]] = field(default_factory=dict)
     _reflectors: dict[str | None, list[Reflector]] = field(default_factory=lambda: defaultdict(list))
@@ -199,10 +196,10 @@ class Watches:
                 await self.api.get(kind.path(namespace), {"limit": "1"})
             except ForbiddenError as error:
                 unseen(f"the operator may not list {kind.plural}: {error}")
-                wait_s = _ALLOWED_AGAIN_S
+                wait_s = self.timings.new_right_s
             except KvtierError as error:
                 _LOG.warning("listing %s: %s; trying again", kind.plural, error)
-                wait_s = _ASK_AGAIN_S
+                wait_s = self.timings.new_crd_s
             else:
                 break
             asked.set()
@@ -229,7 +226,7 @@ class Watches:
             if why:
                 self._set(kind, place, why)
                 asked.set()
-                await asyncio.sleep(_ASK_AGAIN_S)
+                await asyncio.sleep(self.timings.new_crd_s)
                 continue
             reflector = self._of_kind(place, kind)
             self._needed.append(reflector)

@@ -1,4 +1,4 @@
-"""Puts the parts together and runs them."""
+"""Puts the parts of the operator together and has resources reconciled when something changes."""
 
 import asyncio
 import logging
@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from kvtier_common.kubernetes.client import Api
 from kvtier_operator.reconcile.apply.apply import Applier
+from kvtier_operator.reconcile.apply.ownership import OwnershipLookup
 from kvtier_operator.reconcile.apply.writer import Writer
 from kvtier_operator.reconcile.cache.live_objects import LiveObjectCache
 from kvtier_operator.reconcile.cache.namespace_limits import NamespaceLimitCache
@@ -25,29 +26,29 @@ from kvtier_operator.reconcile.observe.engine_observer import EngineObserver
 from kvtier_operator.reconcile.observe.hub import HubClient
 from kvtier_operator.reconcile.observe.model_config_lookup import ModelConfigLookup
 from kvtier_operator.reconcile.options import Options
+from kvtier_operator.reconcile.timings import Timings
 
 _LOG: Final = logging.getLogger(__name__)
-_CONTENT_S: Final = 0.02
-"""An edit of a child is repaired at once, but several edits together."""
-_FACTS_S: Final = 0.3
-"""Pods and Deployments report in bursts; a status is written once for a burst."""
-_NODES_S: Final = 2.0
-_STUCK_S: Final = 300.0
-"""Longer than any request with its retries may take (client timeout 30 s, back-off 60 s)."""
 
 
 class Controller:
-    """The operator without kopf.
+    """The operator without Kopf: its caches, its watches, its reconciler and its queue.
 
     Args:
         api: The API server.
         options: What to serve.
         until_readable: Waits until a namespace can be read, or all where None.
+        timings: How soon resources are reconciled.
     """
 
     def __init__(
-        self, api: Api, options: Options, until_readable: Callable[[str | None], Awaitable[None]]
+        self,
+        api: Api,
+        options: Options,
+        until_readable: Callable[[str | None], Awaitable[None]],
+        timings: Timings,
     ) -> None:
+        self._timings = timings.reconcile
         self.resources = ResourceCache(self._resource_changed)
         self._live_objects = LiveObjectCache(self._object_changed)
         routes = RouteCache(self._route_changed)
@@ -65,13 +66,14 @@ class Controller:
             until_readable=until_readable,
             kinds_changed=self._kinds_changed,
             place_seen=self._place_seen,
+            timings=timings.watches,
         )
-        self._engines = EngineObserver(api, pods, self._again)
+        self._engines = EngineObserver(api, pods, self._again, timings.engines)
         reconciler = Reconciler(
             api=api,
             resources=self.resources,
             live_objects=self._live_objects,
-            applier=Applier(api, self._live_objects),
+            applier=Applier(Writer(api), self._live_objects, OwnershipLookup(api, timings.ownership)),
             routes=routes,
             pods=pods,
             watches=self._watches,
@@ -101,8 +103,8 @@ class Controller:
         """What hangs; nothing for a healthy operator."""
         now = asyncio.get_running_loop().time()
         return [
-            *self._dispatcher.stuck(now, _STUCK_S),
-            *(f"the watch of {name}" for name in self._watches.stuck(now, _STUCK_S)),
+            *self._dispatcher.stuck(now, self._timings.stuck_s),
+            *(f"the watch of {name}" for name in self._watches.stuck(now, self._timings.stuck_s)),
         ]
 
     def unready(self) -> list[str]:
@@ -118,23 +120,23 @@ class Controller:
     def _resource_changed(self, key: Key) -> None:
         self._dispatcher.add(key)
 
-    def _object_changed(self, namespace: str, name: str, content: bool) -> None:
-        self._again(Key(namespace, name), _CONTENT_S if content else _FACTS_S)
+    def _object_changed(self, namespace: str, name: str, manifest: bool) -> None:
+        self._again(Key(namespace, name), self._timings.manifest_s if manifest else self._timings.report_s)
 
     def _route_changed(self, namespace: str, name: str) -> None:
-        self._again(Key(namespace, name), _FACTS_S)
+        self._again(Key(namespace, name), self._timings.report_s)
 
     def _pod_changed(self, namespace: str, name: str) -> None:
-        self._again(Key(namespace, name), _FACTS_S)
+        self._again(Key(namespace, name), self._timings.report_s)
 
     def _nodes_changed(self) -> None:
         for key in self.resources:
-            self._again(key, _NODES_S)
+            self._again(key, self._timings.surroundings_s)
 
     def _limits_changed(self, namespace: str) -> None:
         for key in self.resources:
             if namespace in ("", key.namespace):
-                self._again(key, _NODES_S)
+                self._again(key, self._timings.surroundings_s)
 
     def _place_seen(self, namespace: str | None) -> None:
         _LOG.info(

@@ -109,7 +109,9 @@ class Reconciler:
                 return ReconcileResult.UNCHANGED
             result = applied
         resource.state.namespace_terminating = result.namespace_terminating
-        self.engines.look(key, resource, plan, self._live_deployment(key, resource, Component.ENGINE))
+        self.engines.observe_in_background(
+            key, resource, plan, self._live_deployment(key, resource, Component.ENGINE)
+        )
         changed = await self._write_status(key, resource, plan, result, kinds)
         resource.state.reported_failure = ""
         latest = self.resources.get(key)

@@ -1,11 +1,12 @@
-"""What to reconcile next: every key at most once in the queue, never twice at a time, and in turns."""
+"""Which key is due next: each is at most once in the queue and never worked on twice at a time."""
 
 import heapq
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
 from typing import Final, Generic, TypeVar
 
-from kvtier_common.backoff import backoff_s
+from kvtier_common.backoff import Backoff
+from kvtier_operator.reconcile.timings import RETRY
 
 KeyT = TypeVar("KeyT", bound=Hashable)
 _SPARE: Final = 64
@@ -20,10 +21,12 @@ class WorkQueue(Generic[KeyT]):
     Of those that are due, each group has its turn, however many keys another one has.
 
     Attributes:
-        group_of: Whose turn a key takes; by default all are one group.
+        group_of: Group whose turn a key takes; by default all keys are one group.
+        retry: Waits after failures in a row.
     """
 
     group_of: Callable[[KeyT], Hashable] = lambda _: None
+    retry: Backoff = RETRY
     _later: dict[KeyT, float] = field(default_factory=dict)
     _heap: list[tuple[float, int, KeyT]] = field(default_factory=list)
     _ready: dict[Hashable, dict[KeyT, float]] = field(default_factory=dict)
@@ -51,7 +54,7 @@ class WorkQueue(Generic[KeyT]):
             heapq.heapify(self._heap)
 
     def take(self, now: float) -> KeyT | None:
-        """The key that is due for longest of the group whose turn it is, now being worked on; or None."""
+        """Takes out the key that has been due for longest, of the group whose turn it is, or None."""
         while (due := self._next_later()) is not None and due <= now:
             _, _, key = heapq.heappop(self._heap)
             self._ready.setdefault(self.group_of(key), {})[key] = self._later.pop(key)
@@ -73,7 +76,7 @@ class WorkQueue(Generic[KeyT]):
         return self._next_later()
 
     def failures(self, key: KeyT) -> int:
-        """How often in a row the work on a key has failed."""
+        """Failures in a row of the work on a key."""
         return self._failures.get(key, 0)
 
     def done(self, key: KeyT) -> None:
@@ -81,12 +84,10 @@ class WorkQueue(Generic[KeyT]):
         self._failures.pop(key, None)
         self._finish(key)
 
-    def failed(self, key: KeyT, now: float, *, least_s: float = 0.0) -> float:
-        """The work on a key failed: it comes back, later with every failure in a row; returns the seconds."""
+    def failed(self, key: KeyT, now: float, *, least_s: float = 0.0) -> None:
+        """The work on a key failed: it comes back, later with every failure in a row."""
         self._failures[key] = failures = self._failures.get(key, 0) + 1
-        delay = max(least_s, backoff_s(failures))
-        self._finish(key, now + delay)
-        return delay
+        self._finish(key, now + max(least_s, self.retry.delay_s(failures)))
 
     def _finish(self, key: KeyT, again_at: float | None = None) -> None:
         added = self._working.pop(key, None)

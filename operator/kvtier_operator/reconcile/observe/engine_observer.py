@@ -1,4 +1,4 @@
-"""Asks running engines, beside all reconciling, what their tiers hold."""
+"""Asks running engines in the background what their tiers hold."""
 
 import asyncio
 import logging
@@ -9,7 +9,6 @@ from typing import Final
 import aiohttp
 import orjson
 
-from kvtier_common.backoff import backoff_s
 from kvtier_common.errors import KvtierError, TooLargeError
 from kvtier_common.kubernetes.client import METADATA_ONLY, Api
 from kvtier_common.kubernetes.errors import NotFoundError
@@ -23,22 +22,18 @@ from kvtier_operator.reconcile.facts.pod import ServingPod
 from kvtier_operator.reconcile.loop.cached_plan import CachedPlan
 from kvtier_operator.reconcile.observe.engine_metrics import READ, read_tiers
 from kvtier_operator.reconcile.observe.engine_observation import EngineObservation, merge_observations
+from kvtier_operator.reconcile.timings import EngineTimings
 
 _LOG: Final = logging.getLogger(__name__)
 _AT_A_TIME: Final = 8
-_TIMEOUT_S: Final = 5.0
-"""Of one answer."""
-_FIRST_S: Final = 5.0
-_LONGEST_S: Final = 600.0
-"""A tier's size is known from the engine's first step on, which may be long in coming."""
 _METADATA_BYTES: Final = 1 << 20
-"""Of a ReplicaSet's, four times what all its annotations may have."""
+"""Of a ReplicaSet's metadata: four times what all its annotations may have."""
 _MOST_SAID: Final = 300
-"""Characters of what an engine said that are logged or told."""
+"""Characters of an engine's answer that a log line or a condition quotes."""
 
 
-class _NotTakenError(ValueError):
-    """A pod said what cannot be."""
+class _ImplausibleReportError(ValueError):
+    """A pod reported sizes that no engine of the plan can have."""
 
     def __init__(self, pod: str, why: str) -> None:
         shown = "".join(each if each.isprintable() else "?" for each in " ".join(why.split())[:_MOST_SAID])
@@ -46,23 +41,26 @@ class _NotTakenError(ValueError):
 
 
 class EngineObserver:
-    """Looks at one ready engine of each resource once its rollout is complete.
+    """Asks one ready engine of each resource for its tiers, once the rollout is complete.
 
-    An engine that cannot be reached, or does not say, leaves the plan's figures in force: it is asked again,
-    less and less often.
-
-    Only a pod of the resource's own Deployment is asked, and what no plan can justify is not taken.
+    While no engine answers with sizes, the plan's own figures stay in force, and engines are asked again,
+    less and less often. Only pods of the resource's own Deployment are asked, and sizes that no plan can
+    justify are not believed.
 
     Args:
-        api: Knows whose a ReplicaSet is.
-        pods: Know the addresses.
-        again: Has a resource reconciled after so many seconds.
+        api: Answers which Deployment owns a ReplicaSet.
+        pods: Addresses of ready engines.
+        reconcile_in: Called with a resource that is to be reconciled after so many seconds.
+        timings: How often engines are asked.
     """
 
-    def __init__(self, api: Api, pods: PodCache, again: Callable[[Key, float], None]) -> None:
+    def __init__(
+        self, api: Api, pods: PodCache, reconcile_in: Callable[[Key, float], None], timings: EngineTimings
+    ) -> None:
         self._api = api
         self._pods = pods
-        self._again = again
+        self._reconcile_in = reconcile_in
+        self._timings = timings
         self._turns = asyncio.Semaphore(_AT_A_TIME)
         self._asking: dict[Key, asyncio.Task[None]] = {}
         self._session: aiohttp.ClientSession | None = None
@@ -70,7 +68,7 @@ class EngineObserver:
     @asynccontextmanager
     async def open(self) -> AsyncIterator[None]:
         """Lets engines be asked until the end of the block."""
-        async with metrics_session(_TIMEOUT_S, "kvtier-operator") as self._session:
+        async with metrics_session(self._timings.request_s, "kvtier-operator") as self._session:
             try:
                 yield
             finally:
@@ -78,38 +76,32 @@ class EngineObserver:
                     task.cancel()
                 await asyncio.gather(*self._asking.values(), return_exceptions=True)
 
-    def look(
-        self, key: Key, resource: CachedResource, cached_plan: CachedPlan, engine: LiveObject | None
+    def observe_in_background(
+        self, key: Key, resource: CachedResource, plan: CachedPlan, engine: LiveObject | None
     ) -> None:
-        """Begins to ask if there is something to learn; returns at once."""
+        """Starts to ask in the background, if an engine may report something new; returns at once."""
         state = resource.state
-        if state.engine_hash != cached_plan.engine_hash:
-            state.engine_hash, state.failed_observations, state.next_observation_at = (
-                cached_plan.engine_hash,
-                0,
-                0.0,
-            )
-            state.rejected_report = ""
+        if state.engine_hash != plan.engine_hash:
+            state.engine_hash, state.rejected_report = plan.engine_hash, ""
+            state.failed_observations, state.next_observation_at = 0, 0.0
         elif (
             state.observation
-            and state.observation.engine_hash == cached_plan.engine_hash
+            and state.observation.engine_hash == plan.engine_hash
             and state.observation.complete
             and not state.observation.may_change
         ):
             return
         facts = engine.facts if engine is not None else None
-        complete = facts is not None and facts.complete and not cached_plan.rejected
+        complete = facts is not None and facts.complete and not plan.rejected
         pods = self._pods.serving(*key)
         if not complete or engine is None or not pods or key in self._asking:
             return
         wait_s = state.next_observation_at - _now()
         if wait_s > 0:
-            # this reconciliation may have taken the place of that one
-            self._again(key, wait_s)
+            # the queue keeps one time a key: this reconciliation may have replaced the one that was due then
+            self._reconcile_in(key, wait_s)
             return
-        task = asyncio.create_task(
-            self._ask(key, resource, cached_plan, pods, engine.uid), name=f"engine of {key}"
-        )
+        task = asyncio.create_task(self._ask(key, resource, plan, pods, engine.uid), name=f"engine of {key}")
         self._asking[key] = task
         task.add_done_callback(lambda _: self._asking.pop(key, None))
 
@@ -117,19 +109,19 @@ class EngineObserver:
         self,
         key: Key,
         resource: CachedResource,
-        cached_plan: CachedPlan,
+        plan: CachedPlan,
         pods: Sequence[ServingPod],
         deployment_uid: str,
     ) -> None:
         state = resource.state
         try:
             async with self._turns:
-                observation = await self._observation(key, cached_plan, pods, deployment_uid)
-        except _NotTakenError as error:
+                observation = await self._observation(key, plan, pods, deployment_uid)
+        except _ImplausibleReportError as error:
             if state.rejected_report != str(error):
                 _LOG.warning("%s: %s", key, error)
                 state.rejected_report = str(error)
-                self._again(key, 0.0)
+                self._reconcile_in(key, 0.0)
         except (aiohttp.ClientError, KvtierError, TimeoutError, ValueError, OSError) as error:
             _LOG.debug("%s: no engine was asked for its tiers: %s", key, str(error)[:_MOST_SAID])
         except Exception as error:  # noqa: BLE001 - nothing that a pod answers may end the looks
@@ -138,27 +130,25 @@ class EngineObserver:
             observation = merge_observations(state.observation, observation)
             if observation != state.observation or state.rejected_report:
                 state.observation, state.rejected_report = observation, ""
-                self._again(key, 0.0)
+                self._reconcile_in(key, 0.0)
             if observation.complete:
                 if observation.may_change:
-                    self._look_in(_LONGEST_S, key, resource)
+                    self._ask_in(self._timings.again_s, key, resource)
                 return
         state.failed_observations += 1
-        self._look_in(
-            backoff_s(state.failed_observations, first_s=_FIRST_S, longest_s=_LONGEST_S), key, resource
-        )
+        self._ask_in(self._timings.retry.delay_s(state.failed_observations), key, resource)
 
-    def _look_in(self, wait_s: float, key: Key, resource: CachedResource) -> None:
+    def _ask_in(self, wait_s: float, key: Key, resource: CachedResource) -> None:
         resource.state.next_observation_at = _now() + wait_s
-        self._again(key, wait_s)
+        self._reconcile_in(key, wait_s)
 
     async def _observation(
-        self, key: Key, cached_plan: CachedPlan, pods: Sequence[ServingPod], deployment_uid: str
+        self, key: Key, plan: CachedPlan, pods: Sequence[ServingPod], deployment_uid: str
     ) -> EngineObservation:
-        """What one engine says.
+        """The report of one engine.
 
         Raises:
-            ValueError: No pod may be asked; _NotTakenError, what one says cannot be.
+            ValueError: No pod belongs to the Deployment, or (_ImplausibleReportError) no engine is so large.
         """
         if self._session is None:
             raise RuntimeError("engines are asked before open()")
@@ -167,22 +157,22 @@ class EngineObserver:
                 continue
             try:
                 address = f"[{pod.address}]" if ":" in pod.address else pod.address
-                address = f"{address}:{cached_plan.engine_port}"
+                address = f"{address}:{plan.engine_port}"
                 said = read_tiers(await read_metrics(self._session, address, READ))
             except NoMetricsError:
-                raise  # it says nothing
+                raise  # an answer without metrics is no report
             except ValueError as error:
-                raise _NotTakenError(pod.name, str(error)) from error
-            wrong = [unjustified(said[0], cached_plan.most_tokens)]
-            if (pinned := said[1].pinned_bytes or 0) > cached_plan.most_pinned_bytes:
-                wrong.append(f"{pinned} bytes locked in memory, {cached_plan.most_pinned_bytes} at most")
+                raise _ImplausibleReportError(pod.name, str(error)) from error
+            wrong = [unjustified(said[0], plan.most_tokens)]
+            if (pinned := said[1].pinned_bytes or 0) > plan.most_pinned_bytes:
+                wrong.append(f"{pinned} bytes locked in memory, {plan.most_pinned_bytes} at most")
             if why := ", ".join(filter(None, wrong)):
-                raise _NotTakenError(pod.name, why)
-            return EngineObservation(cached_plan.engine_hash, *said)
+                raise _ImplausibleReportError(pod.name, why)
+            return EngineObservation(plan.engine_hash, *said)
         raise ValueError("no pod that is ready belongs to the Deployment")
 
     async def _is_ours(self, namespace: str, pod: ServingPod, deployment_uid: str) -> bool:
-        """Whether what a pod says controls it is there, and belongs to the Deployment."""
+        """Whether the ReplicaSet that a pod names as its controller exists and belongs to the Deployment."""
         try:
             path = REPLICA_SET.path(namespace, pod.replica_set)
             found = await self._api.get(path, accept=METADATA_ONLY, most_bytes=_METADATA_BYTES)

@@ -4,10 +4,9 @@ import asyncio
 import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Final
 
-from kvtier_common.backoff import backoff_s
+from kvtier_common.backoff import Backoff
 from kvtier_common.kubernetes.client import Api
 from kvtier_common.kubernetes.documents import Document, Place, place_of
 from kvtier_common.kubernetes.reflector import Reflector, ReflectorPolicy, Sink
@@ -22,7 +21,7 @@ _OBJECT_BYTES: Final = 4 << 20
 """etcd keeps 1.5 MiB of an object, which as JSON can be more."""
 _LIST_AFTER: Final = 5
 """Failures in a row from which the resource version itself is in doubt."""
-_USUAL_WAIT_S: Final = partial(backoff_s, first_s=0.1, longest_s=15.0)
+_USUAL_WAIT_S: Final = Backoff(first_s=0.1, longest_s=15.0).delay_s
 
 
 def policy(wait_s: Callable[[int], float] = _USUAL_WAIT_S) -> ReflectorPolicy:

@@ -18,6 +18,7 @@ from kvtier_operator.reconcile.cache.resources import Key, ResourceCache
 from kvtier_operator.reconcile.loop.controller import Controller
 from kvtier_operator.reconcile.loop.planning import plan_resource
 from kvtier_operator.reconcile.options import Options
+from kvtier_operator.reconcile.timings import Timings
 
 KEY: Final = Key("default", "qwen3-32b")
 RESOURCE: Final = Ref(KVCACHETIER.kind, *KEY)
@@ -41,7 +42,7 @@ class Cluster:
     def start(self) -> None:
         """An operator that remembers nothing; what the one before it sent may yet arrive."""
         self.api = ModelApi(self.server)
-        self._controller = Controller(self.api, Options(), _readable)  # type: ignore[arg-type]  # stands in
+        self._controller = Controller(self.api, Options(), _readable, Timings())  # type: ignore[arg-type]  # stands in
         self._running = self.loop.create_task(self._controller.run())
         self._told = self.server.version
         if resource := self.server.objects.get(RESOURCE):

@@ -7,12 +7,13 @@ from typing import Any
 import orjson
 import pytest
 
+from kvtier_common.backoff import Backoff
 from kvtier_common.errors import KvtierError, TooLargeError
 from kvtier_common.kubernetes.client import MOST_BYTES, Api
 from kvtier_common.kubernetes.errors import ConflictError, ForbiddenError, NotFoundError, ServerError
 from kvtier_operator.reconcile.api_server.kinds import Ref
-from kvtier_operator.reconcile.apply import ownership
 from kvtier_operator.reconcile.apply.ownership import OwnershipLookup
+from kvtier_operator.reconcile.timings import OwnershipTimings
 
 _OWNER = {
     "apiVersion": "kvtier.dev/v1alpha1",
@@ -62,7 +63,7 @@ def _ref(name: str) -> Ref:
 @pytest.mark.parametrize("items", [[], None], ids=["empty", "null, as the server writes none"])
 async def test_a_free_name(items: object) -> None:
     server = _Server({_SERVICES: {"metadata": {}, "items": items}})
-    assert await OwnershipLookup(server).owner(_ref("a")) is None
+    assert await OwnershipLookup(server, _AT_ONCE).owner(_ref("a")) is None
 
 
 async def test_one_list_serves_all_who_ask_together() -> None:
@@ -106,20 +107,15 @@ async def test_a_server_that_does_not_say_is_an_error_for_all() -> None:
         await OwnershipLookup(_Server({})).owner(_ref("a"))
 
 
-@pytest.fixture
-def no_delays(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nothing waits before it asks again."""
-    monkeypatch.setattr(ownership, "backoff_s", lambda _: 0)
+_AT_ONCE = OwnershipTimings(retry=Backoff(first_s=0, longest_s=0))
 
 
-@pytest.mark.usefixtures("no_delays")
 async def test_who_gets_no_answer_asks_again() -> None:
     server = _Server({_SERVICES: {"metadata": {}, "items": []}}, *(ConflictError("now") for _ in range(4)))
-    assert await OwnershipLookup(server).owner(_ref("a")) is None
+    assert await OwnershipLookup(server, _AT_ONCE).owner(_ref("a")) is None
     assert len(server.asked) == 5
 
 
-@pytest.mark.usefixtures("no_delays")
 @pytest.mark.parametrize(
     ("error", "times"),
     [(ConflictError("always"), 5), (ForbiddenError("no rights"), 1), (ServerError("in a minute", 60), 1)],
@@ -128,5 +124,5 @@ async def test_who_gets_no_answer_asks_again() -> None:
 async def test_what_does_not_change_is_the_answer(error: KvtierError, times: int) -> None:
     server = _Server({}, *[error] * 9)
     with pytest.raises(type(error)):
-        await OwnershipLookup(server).owner(_ref("a"))
+        await OwnershipLookup(server, _AT_ONCE).owner(_ref("a"))
     assert len(server.asked) == times
