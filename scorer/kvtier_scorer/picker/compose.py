@@ -50,7 +50,7 @@ from kvtier_scorer.scheduling.scheduler import Scheduler
 from kvtier_scorer.scheduling.scoring import stale_pods
 
 _LOG: Final = logging.getLogger(__name__)
-_TOLD_EVERY_S: Final = 10.0
+_LOG_INTERVAL_S: Final = 10.0
 _RENEWED_EVERY_S: Final = 10.0
 _LOOK_S: Final = 0.02
 
@@ -85,7 +85,7 @@ async def serve(options: Options) -> None:
         budget,
         requests,
         monotonic,
-        LogRateLimiter(_LOG, _TOLD_EVERY_S, monotonic),
+        LogRateLimiter(_LOG, _LOG_INTERVAL_S, monotonic),
     )
     connections = connections_within(raise_limit())
     picking = GrpcServer(
@@ -106,15 +106,15 @@ async def serve(options: Options) -> None:
         if tokenizer is not None:
             stack.push_async_callback(tokenizer.close)
         layer = await stack.enter_async_context(
-            data_layer(source, table, settings, clock=monotonic, confirmed=counters.count_hits)
+            data_layer(source, table, settings, clock=monotonic, on_hits=counters.count_hits)
         )
 
         def now() -> MetricsSnapshot:
-            troubles = Counter(layer.scraper.troubles.values())
+            failures = Counter(layer.scraper.failures.values())
             stale = stale_pods(settings, table, monotonic())
             skipped_pods = tokenizer.skipped_pods if tokenizer is not None else 0
             return replace(
-                metrics_snapshot(counters, table, stale, troubles, service.calls), skipped_pods=skipped_pods
+                metrics_snapshot(counters, table, stale, failures, service.calls), skipped_pods=skipped_pods
             )
 
         http_server = HttpServer(
@@ -132,7 +132,7 @@ async def serve(options: Options) -> None:
             stack.push_async_callback(explaining.cleanup)
         background = [
             asyncio.create_task(_tell_when_ready(source, health), name="readiness"),
-            asyncio.create_task(service.end_late_calls(), name="deadlines"),
+            asyncio.create_task(service.enforce_deadlines(), name="deadlines"),
             asyncio.create_task(warn_when_full(connections), name="connections"),
         ]
         if certificates is not None:
@@ -194,7 +194,7 @@ async def _listen(
         flag = f"--grpc-health-port {options.health_port}"
         await probed.start()
         flag = f"--metrics-port {options.http_port}"
-        runner = await http_server.start(options.host, options.http_port)
+        runner = await http_server.start_metrics(options.host, options.http_port)
         flag = f"--grpc-port {options.ext_proc_port}"
         await picking.start()
     except OSError as error:

@@ -1,4 +1,4 @@
-"""What the picker knows of the world: pods come and go, tell their load, capacity and what they hold."""
+"""Keeps the pod table and the index up to date: which pods there are, their load, capacity and blocks."""
 
 import asyncio
 import logging
@@ -16,7 +16,7 @@ from kvtier_scorer.picker.engines.kv_events.subscriber import Subscriber
 from kvtier_scorer.picker.engines.metrics_scrape.capacity import most_entries, new_entries
 from kvtier_scorer.picker.engines.metrics_scrape.engine_metrics import EngineMetrics, HitTokens
 from kvtier_scorer.picker.engines.metrics_scrape.fetch import NotListeningError, ScrapeError
-from kvtier_scorer.picker.engines.metrics_scrape.hits import grown
+from kvtier_scorer.picker.engines.metrics_scrape.hits import increase
 from kvtier_scorer.picker.engines.metrics_scrape.scraper import Scraper
 from kvtier_scorer.picker.pods.source import Endpoint, PodSource
 from kvtier_scorer.scheduling.pods import PodInfo, PodLoad, PodTable
@@ -26,14 +26,14 @@ _SOONEST_S: Final = 5.0
 """No engine starts twice in less, whatever its metrics say; each time what it held is forgotten."""
 _MOST_PODS: Final = 2048
 """Twice as many as the picker is measured with; each costs connections, and memory of the index."""
-_TOLD_EVERY_S: Final = 60.0
+_LOG_INTERVAL_S: Final = 60.0
 _LINES: Final = 20
 """About one pod's capacities; it could tell others each time."""
 
 
 @dataclass(slots=True)
 class _Pod:
-    """What was learned of one pod.
+    """What is known of one pod.
 
     Attributes:
         endpoint: Who it is.
@@ -54,7 +54,7 @@ class _Pod:
 
 @dataclass(slots=True)
 class DataLayer:
-    """Brings what sources, scrapes and events tell into the pod table and its index. No I/O of its own.
+    """Passes on what sources, scrapes and KV events tell to the pod table and its index. No I/O of its own.
 
     Attributes:
         table: The pods that may be picked.
@@ -62,7 +62,7 @@ class DataLayer:
         most_entries: The most that a pod is believed.
         block_tokens: Tokens of a block.
         clock: The clock of `Scheduler.pick`, in seconds.
-        confirmed: Gets an address and what its engine's hit counters grew by.
+        on_hits: Gets an address and what its engine's hit counters grew by.
         scraper: Scrapes the pods; set before the first of them comes.
         subscriber: Takes their KV events; None where precise mode is off.
         most_pods: Pods that are followed; further ones wait until others go.
@@ -73,7 +73,7 @@ class DataLayer:
     most_entries: Mapping[Tier, int]
     block_tokens: int
     clock: Callable[[], float]
-    confirmed: Callable[[str, HitTokens], None]
+    on_hits: Callable[[str, HitTokens], None]
     scraper: Scraper = field(init=False)
     subscriber: Subscriber | None = None
     most_pods: int = _MOST_PODS
@@ -100,7 +100,7 @@ class DataLayer:
             if self._waiting:
                 self.put(self._waiting.pop(next(iter(self._waiting))))
 
-    def scraped(self, address: str, metrics: EngineMetrics) -> None:
+    def on_scraped(self, address: str, metrics: EngineMetrics) -> None:
         """A pod told of itself."""
         pod = self._pods.get(address)
         if pod is None:
@@ -120,11 +120,11 @@ class DataLayer:
         )
         self._resize(pod, metrics)
         if before is not None:
-            self.confirmed(address, grown(before.hits, metrics.hits))
+            self.on_hits(address, increase(before.hits, metrics.hits))
         else:
             self._subscribe(pod, metrics)
 
-    def failed(self, address: str, error: ScrapeError) -> None:
+    def on_scrape_failed(self, address: str, error: ScrapeError) -> None:
         """A scrape brought nothing: the table's reading of the pod grows old by itself.
 
         Where nobody listens any more requests would be lost, too, until the pod's readiness tells: it is left
@@ -138,7 +138,7 @@ class DataLayer:
 
     def _wait(self, endpoint: Endpoint) -> None:
         self._waiting[endpoint.address] = endpoint
-        if self.clock() - self._told_s >= _TOLD_EVERY_S:
+        if self.clock() - self._told_s >= _LOG_INTERVAL_S:
             _LOG.error(
                 "there are more than %d pods; %d are not picked until others go, such as %s",
                 self.most_pods, len(self._waiting), endpoint.name,
@@ -198,16 +198,16 @@ async def data_layer(
     settings: PickerSettings,
     *,
     clock: Callable[[], float] = time.monotonic,
-    confirmed: Callable[[str, HitTokens], None] = lambda _address, _tokens: None,
+    on_hits: Callable[[str, HitTokens], None] = lambda _address, _tokens: None,
 ) -> AsyncIterator[DataLayer]:
-    """Keeps the table up to date while it is entered.
+    """Keeps the table up to date for as long as the context lasts.
 
     Args:
         source: Where pods come from.
         table: The pods that may be picked; nobody else puts or drops.
         settings: Intervals, capacities, events.
         clock: The clock of `Scheduler.pick`, in seconds.
-        confirmed: Gets an address and what its engine's hit counters grew by.
+        on_hits: Gets an address and what its engine's hit counters grew by.
     """
     prefix = settings.prefix
     layer = DataLayer(
@@ -216,7 +216,7 @@ async def data_layer(
         most_entries(prefix.entries) if prefix else {},
         prefix.block_tokens if prefix else 1,
         clock,
-        confirmed,
+        on_hits,
     )
     async with AsyncExitStack() as stack:
         layer.scraper = await stack.enter_async_context(Scraper(layer, settings.metrics.scrape_interval_s))

@@ -28,7 +28,7 @@ _MOST_ENTRIES: Final = 1 << 31
 
 @dataclass(frozen=True, slots=True)
 class PodInfo:
-    """Who a pod is.
+    """The identity of a pod.
 
     Attributes:
         name: Its name. Another pod that gets the same address is a new one.

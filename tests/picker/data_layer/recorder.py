@@ -29,12 +29,12 @@ class Recorder:
         self.dropped.append(address)
         self._tell()
 
-    def scraped(self, address: str, metrics: EngineMetrics) -> None:
+    def on_scraped(self, address: str, metrics: EngineMetrics) -> None:
         del address
         self.scrapes.append(metrics)
         self._tell()
 
-    def failed(self, address: str, error: ScrapeError) -> None:
+    def on_scrape_failed(self, address: str, error: ScrapeError) -> None:
         del address
         self.failures.append(str(error))
         self._tell()

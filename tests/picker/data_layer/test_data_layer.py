@@ -50,7 +50,7 @@ class World:
             self.table,
             settings,
             clock=lambda: self.now_s,
-            confirmed=lambda _, grown: self.grown.append(grown),
+            on_hits=lambda _, increase: self.grown.append(increase),
         )
 
     def number(self, place: int) -> int:
@@ -96,7 +96,7 @@ async def test_load_is_that_of_each_pod(world: World, layer: DataLayer) -> None:
     assert world.table.queue_depth[numbers].tolist() == [0, 1, 2]
     assert world.table.running[numbers].tolist() == [0, 10, 20]
     assert world.table.kv_cache_utilization[numbers].tolist() == [0.0, 0.25, 0.5]
-    assert layer.scraper.troubles == {}
+    assert layer.scraper.failures == {}
 
 
 async def test_each_pods_tiers_have_the_capacity_that_it_tells(world: World, layer: DataLayer) -> None:
@@ -115,7 +115,7 @@ async def test_each_pods_tiers_have_the_capacity_that_it_tells(world: World, lay
     second.more_metrics = OFFLOADED.format(310_000)
     await world.scraped()
     assert world.capacity(1)[Tier.CPU] == 18_750, "less than 5 percent are let be"
-    assert layer.scraper.troubles == {}
+    assert layer.scraper.failures == {}
 
 
 @pytest.mark.parametrize(
@@ -138,7 +138,7 @@ async def test_metrics_that_are_none_leave_the_pod_in_and_its_reading_grows_old(
     await world.scraped()
     assert stale_pods(SETTINGS, world.table, world.now_s) == 0
     broken.metrics = metrics
-    await until(lambda: layer.scraper.troubles == {broken.address: "not metrics"})
+    await until(lambda: layer.scraper.failures == {broken.address: "not metrics"})
     world.now_s += SETTINGS.metrics.staleness_s + 1
     await world.scraped()
     assert len(world.table) == 3
@@ -148,7 +148,7 @@ async def test_metrics_that_are_none_leave_the_pod_in_and_its_reading_grows_old(
     assert len(warnings) == 1
     assert warnings[0].startswith(f"pod {broken.address}: /metrics is not an engine's")
     broken.metrics = None
-    await until(lambda: layer.scraper.troubles == {})
+    await until(lambda: layer.scraper.failures == {})
     await world.scraped()
     assert stale_pods(SETTINGS, world.table, world.now_s) == 0
 
@@ -160,7 +160,7 @@ async def test_absurd_figures_are_taken_as_the_most_there_can_be(world: World, l
     await until(lambda: world.table.queue_depth[world.number(0)] == 1 << 40)
     engine.metrics = None
     await until(lambda: world.table.queue_depth[world.number(0)] == 0)
-    assert layer.scraper.troubles == {}
+    assert layer.scraper.failures == {}
 
 
 async def test_confirmed_hits_are_what_the_counters_grew_by(world: World, layer: DataLayer) -> None:
@@ -173,7 +173,7 @@ async def test_confirmed_hits_are_what_the_counters_grew_by(world: World, layer:
     await world.scraped()
     assert sum(each.queries for each in world.grown) == 50
     assert sum(each.hits for each in world.grown) == 20
-    assert layer.scraper.troubles == {}
+    assert layer.scraper.failures == {}
 
 
 async def test_an_engine_that_started_anew_has_forgotten_what_it_held(world: World, layer: DataLayer) -> None:
@@ -187,7 +187,7 @@ async def test_an_engine_that_started_anew_has_forgotten_what_it_held(world: Wor
     await world.scraped()
     assert world.table.index.used(world.number(0), Tier.GPU) == 0
     assert len(world.table) == 3
-    assert layer.scraper.troubles == {}
+    assert layer.scraper.failures == {}
 
 
 async def test_a_pod_with_events_is_precise_and_one_without_is_not(world: World) -> None:

@@ -105,11 +105,11 @@ async def test_a_fault_is_told_once_and_the_next_scrape_is_fine(
     await sink.until(lambda: len(sink.scrapes) >= 1)
     pod.answer = fault
     await sink.until(lambda: len(sink.failures) >= 3)
-    assert scraper.troubles.keys() == {pod.address}
+    assert scraper.failures.keys() == {pod.address}
     before = len(sink.scrapes)
     pod.answer = pod.metrics
     await sink.until(lambda: len(sink.scrapes) > before)
-    assert scraper.troubles == {}
+    assert scraper.failures == {}
     said = [record for record in caplog.records if record.name.startswith("kvtier")]
     assert [record.levelname for record in said].count("WARNING") == 1
     assert all("\n" not in record.getMessage() for record in said)

@@ -151,20 +151,20 @@ def test_metrics_count_what_was_done(envoy: Envoy, picker: Own) -> None:
     post(envoy.url(ANY) + CHAT, b"{")
     after = metrics(picker)
 
-    def grown(name: str) -> float:
+    def increase(name: str) -> float:
         return after.get(name, 0.0) - before.get(name, 0.0)
 
     [engine] = set(engines)
     picks = f'kvtier_picker_picks_total{{endpoint="{engine}",pod="{engine}"}}'
-    assert grown(picks) == 3
-    assert grown("kvtier_picker_decision_seconds_count") == 3
-    assert grown('kvtier_picker_requests_refused_total{status="400"}') == 1
-    assert grown('kvtier_picker_responses_total{status="200"}') == 3
-    tokens = grown("kvtier_picker_prompt_tokens_total")
+    assert increase(picks) == 3
+    assert increase("kvtier_picker_decision_seconds_count") == 3
+    assert increase('kvtier_picker_requests_refused_total{status="400"}') == 1
+    assert increase('kvtier_picker_responses_total{status="200"}') == 3
+    tokens = increase("kvtier_picker_prompt_tokens_total")
     assert tokens > 3 * 3000
     # the first of them was new
     for tier in ("gpu", "cpu"):
-        predicted = grown(f'kvtier_picker_predicted_hit_tokens_total{{tier="{tier}"}}')
+        predicted = increase(f'kvtier_picker_predicted_hit_tokens_total{{tier="{tier}"}}')
         assert 0.6 * tokens < predicted < 0.67 * tokens
     assert after["kvtier_picker_pods"] == 3
     assert after["kvtier_picker_open_streams"] == 0

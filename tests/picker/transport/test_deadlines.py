@@ -34,7 +34,7 @@ async def service() -> AsyncIterator[ExtProcService]:
     service = ExtProcService(
         picks, PickerCounters(), budget, RequestReader(None), lambda: 0.0, nobody, timings
     )
-    watch = asyncio.create_task(service.end_late_calls())
+    watch = asyncio.create_task(service.enforce_deadlines())
     yield service
     watch.cancel()
     with suppress(asyncio.CancelledError):

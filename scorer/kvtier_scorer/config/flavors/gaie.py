@@ -9,7 +9,7 @@ refused), v1.5.0 pkg/epp/framework/plugins/requestcontrol/dataproducer/approxima
 from typing import Any, Final
 
 from kvtier_scorer.config.errors import UnsupportedVersionError
-from kvtier_scorer.config.flavors.gaie_single import gaie_single_config
+from kvtier_scorer.config.flavors.gaie_1_5 import gaie_1_5_config
 from kvtier_scorer.config.flavors.per_tier import per_tier_config
 from kvtier_scorer.config.flavors.tiers import PrefixTier
 from kvtier_scorer.config.flavors.version import minor_version
@@ -39,7 +39,7 @@ def gaie_config(given: PickerInput) -> PickerConfig:
     version = given.version or TESTED_VERSION
     minor = minor_version(version)
     if minor == _SINGLE_PREFIX_SCORER:
-        return gaie_single_config(given, version, API_VERSION)
+        return gaie_1_5_config(given, version, API_VERSION)
     if minor in _BLOCK_SIZE_IN_CHARACTERS:
         block_size = {"blockSize": given.engine_block_tokens * CHARACTERS_PER_TOKEN}
     elif minor == _BLOCK_SIZE_IN_TOKENS:

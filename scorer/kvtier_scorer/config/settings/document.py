@@ -63,17 +63,17 @@ class Document(Section, frozen=True, kw_only=True):
 
 
 class NoParameters(Section, frozen=True, kw_only=True):
-    """Of a plugin that takes none."""
+    """The parameters of a plugin that takes none."""
 
 
 class MaxScoreParameters(Section, frozen=True, kw_only=True):
-    """Of `max-score-picker`: this picker names one endpoint."""
+    """The parameters of `max-score-picker`: this picker names one endpoint."""
 
     max_num_of_endpoints: Annotated[int, msgspec.Meta(ge=1, le=1)] = 1
 
 
 class PrefixParameters(Section, frozen=True, kw_only=True):
-    """Of `prefix-cache-scorer`.
+    """The parameters of `prefix-cache-scorer`.
 
     Attributes:
         tier: Whose content the scorer knows.

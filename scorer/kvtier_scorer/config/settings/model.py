@@ -19,7 +19,7 @@ DEFAULT_MAX_PREFIX_TOKENS: Final = 131072
 (v0.9.0, dataproducer/approximateprefix)."""
 
 ASSUMED_ENTRIES: Final = 31250
-"""Of a tier whose size nobody has told yet: defaultLRUCapacityPerServer of the same file."""
+"""Entries of a tier whose size is not known yet: defaultLRUCapacityPerServer of the same file."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +27,7 @@ class ScorerSetting:
     """One scorer.
 
     Attributes:
-        name: Which.
+        name: Name of the scorer.
         weight: More than 0; only the ratios matter.
     """
 

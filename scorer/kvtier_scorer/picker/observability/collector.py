@@ -23,7 +23,7 @@ class MetricsSnapshot:
         blocks: Blocks held and blocks of room, for each pod by name and tier.
         precise: Pods that say themselves what they hold.
         stale: Pods without a recent reading.
-        troubles: Pods whose last scrape brought nothing, by kind of trouble.
+        failures: Pods whose last scrape brought nothing, by kind of trouble.
         pods: Pods that may be picked.
         index_bytes: Memory of the index.
         calls: Open calls.
@@ -34,7 +34,7 @@ class MetricsSnapshot:
     blocks: Mapping[tuple[str, Tier], tuple[int, int]]
     precise: int
     stale: int
-    troubles: Mapping[str, int]
+    failures: Mapping[str, int]
     pods: int
     index_bytes: int
     calls: int
@@ -77,12 +77,12 @@ class MetricsSnapshot:
             "Of those, whose KV events say what they hold; the others are guessed.",
             value=self.precise,
         )
-        troubles = GaugeMetricFamily(
+        failures = GaugeMetricFamily(
             _PREFIX + "scrapes_failing", "Pods whose last scrape brought nothing.", labels=["reason"]
         )
-        for reason, count in self.troubles.items():
-            troubles.add_metric([reason], count)
-        yield troubles
+        for reason, count in self.failures.items():
+            failures.add_metric([reason], count)
+        yield failures
         yield GaugeMetricFamily(
             _PREFIX + "tokenize_pods_left_alone",
             "Pods that are not asked for tokens for now: they failed, or took too long.",
@@ -150,7 +150,7 @@ class MetricsSnapshot:
 
 
 def metrics_snapshot(
-    counters: PickerCounters, table: PodTable, stale: int, troubles: Mapping[str, int], calls: int
+    counters: PickerCounters, table: PodTable, stale: int, failures: Mapping[str, int], calls: int
 ) -> MetricsSnapshot:
     """The numbers now."""
     counters.forget_pods(table.is_there)
@@ -159,7 +159,7 @@ def metrics_snapshot(
         blocks=dict(_blocks(table)),
         precise=_precise(table),
         stale=stale,
-        troubles=dict(troubles),
+        failures=dict(failures),
         pods=len(table),
         index_bytes=table.index.nbytes,
         calls=calls,

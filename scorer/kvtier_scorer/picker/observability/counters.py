@@ -21,7 +21,7 @@ DECISION_BUCKETS_S: Final = (
 
 @dataclass(slots=True)
 class PickerCounters:
-    """Everything that is counted, since the start.
+    """All counts since the start of the picker.
 
     Attributes:
         picks: Requests sent to each pod, by its name and address.
@@ -64,19 +64,19 @@ class PickerCounters:
         """An engine's answer is on its way to its client."""
         self.responses[status] += 1
 
-    def count_hits(self, address: str, grown: HitTokens) -> None:
+    def count_hits(self, address: str, increase: HitTokens) -> None:
         """An engine's counters grew by so much."""
         del address
         total = self.confirmed
         self.confirmed = HitTokens(
-            total.queries + grown.queries,
-            total.hits + grown.hits,
-            total.external_queries + grown.external_queries,
-            total.external_hits + grown.external_hits,
+            total.queries + increase.queries,
+            total.hits + increase.hits,
+            total.external_queries + increase.external_queries,
+            total.external_hits + increase.external_hits,
         )
 
     def copy(self) -> "PickerCounters":
-        """The same counts, which do not change any more."""
+        """A copy of the counts as they are now."""
         return replace(
             self,
             picks=self.picks.copy(),

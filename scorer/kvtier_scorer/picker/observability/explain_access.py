@@ -43,7 +43,7 @@ class ExplainAccess:
 
 
 def explain_access(address: str, token_file: Path | None) -> ExplainAccess | None:
-    """From the command line; None where nobody is to ask.
+    """The access that the command line asks for; None for nobody.
 
     Raises:
         PickerConfigError: The address is none, or others reach it and no token guards it.

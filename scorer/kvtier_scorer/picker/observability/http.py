@@ -35,11 +35,11 @@ _NO_BODY: Final = 1
 
 @dataclass(frozen=True, slots=True)
 class HttpServer:
-    """What the ports show.
+    """Serves `/metrics`, and `/explain` on a port of its own.
 
     Attributes:
-        snapshot: The numbers now.
-        explain: Why a request would go where it would.
+        metrics_snapshot: The metrics now.
+        explain: Explains where a request would go.
         requests: Reads requests to explain.
         budget: Memory for their bodies, which is the gateway's requests' too.
         max_body_bytes: Of a request to explain.
@@ -52,7 +52,7 @@ class HttpServer:
     max_body_bytes: int
     _turns: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(_AT_A_TIME))
 
-    async def start(self, host: str, port: int) -> web.AppRunner:
+    async def start_metrics(self, host: str, port: int) -> web.AppRunner:
         """Listen for `/metrics`; the runner's `cleanup` ends it.
 
         Raises:
@@ -63,7 +63,7 @@ class HttpServer:
         return await _listening(app, host, port)
 
     async def start_explain(self, access: ExplainAccess) -> web.AppRunner:
-        """The same for `/explain`.
+        """Listen for `/explain`; the runner's `cleanup` ends it.
 
         Raises:
             OSError: The address cannot be had.

@@ -1,15 +1,15 @@
-"""Keeps a trouble that comes with each request from filling the log."""
+"""Keeps an error that comes with each request from filling the log."""
 
 import logging
 from collections.abc import Callable
 
 
 class LogRateLimiter:
-    """Tells of each kind of trouble once in a while, and how often it was not told in between.
+    """Logs each kind of error at most once in a while, and how often it was left out in between.
 
     Args:
-        log: Where.
-        every_s: Seconds between two tellings of one kind.
+        log: The logger to write to.
+        every_s: Seconds between two lines of one kind.
         clock: In seconds.
     """
 
@@ -21,13 +21,13 @@ class LogRateLimiter:
         self._untold: dict[type[BaseException], int] = {}
 
     def log(self, level: int, kind: type[BaseException], message: str, *args: object) -> None:
-        """One line, unless one of this kind was told a moment ago.
+        """Writes one line, unless one of this kind was written a moment ago.
 
         Args:
-            level: Of logging.
-            kind: What is told once in a while.
-            message: With places for `args`, as logging has it.
-            args: What a client chose among them is to be `printable` before.
+            level: A level of `logging`.
+            kind: The kind of error that the line is about.
+            message: With places for `args`, as `logging` has it.
+            args: Values; pass what a client chose through `printable` first.
         """
         now_s = self._clock()
         if now_s - self._told_s.get(kind, float("-inf")) < self._every_s:

@@ -1,4 +1,4 @@
-"""What clients chose, made fit for one line of a log; and faults, without what clients sent."""
+"""Text of clients made fit for one line of a log, and errors without what clients sent."""
 
 from pathlib import Path
 from traceback import extract_tb
@@ -21,7 +21,7 @@ def printable(text: str) -> str:
 
 
 def error_location(error: BaseException) -> str:
-    """What went wrong and in which line, but not the message, which may quote a body."""
+    """The class of an error and the line that raised it, without its message, which may quote a body."""
     frames = extract_tb(error.__traceback__)
     if not frames:
         return type(error).__name__

@@ -18,10 +18,10 @@ class LogFormat(StrEnum):
 
 
 def set_up_logs(log_format: LogFormat, level: str) -> None:
-    """Send everything to standard error.
+    """Sends all logs to standard error.
 
     Args:
-        log_format: How.
+        log_format: How lines are written.
         level: The least that is told: debug, info, warning or error. Debug tells of every pick.
     """
     handler = logging.StreamHandler()

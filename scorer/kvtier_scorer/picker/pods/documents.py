@@ -1,4 +1,4 @@
-"""What an InferencePool and a pod say, of all that is in them. No I/O."""
+"""Reads InferencePools and pods as the API server sends them. No I/O."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -27,7 +27,7 @@ class Pool:
 
     @property
     def selector(self) -> str:
-        """As a label selector of a request."""
+        """The labels as the labelSelector of a request."""
         return ",".join(f"{name}={value}" for name, value in sorted(self.labels.items()))
 
 

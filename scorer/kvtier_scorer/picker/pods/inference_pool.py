@@ -89,7 +89,7 @@ class InferencePoolPods:
                 pods.cancel()
                 await asyncio.wait([pods])
             if pool is None:
-                endpoints.only(frozenset())
+                endpoints.retain(frozenset())
                 pods = None
             else:
                 pods = tasks.create_task(self._reflect(pool, endpoints))
@@ -151,12 +151,12 @@ class _PodSink:
     listed: Callable[[], None]
 
     def seen(self, document: Document) -> None:
-        self.endpoints.seen(place_of(document)[1], pod_instance(document, self.pool.ports))
+        self.endpoints.update(place_of(document)[1], pod_instance(document, self.pool.ports))
 
     def gone(self, document: Document) -> None:
-        self.endpoints.gone(place_of(document)[1])
+        self.endpoints.remove(place_of(document)[1])
 
     def only(self, places: set[Place], version: int) -> None:
         del version
-        self.endpoints.only({name for _, name in places})
+        self.endpoints.retain({name for _, name in places})
         self.listed()

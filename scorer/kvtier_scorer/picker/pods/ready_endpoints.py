@@ -1,4 +1,4 @@
-"""Who is ready now, told as differences."""
+"""Which servers are ready now, passed on as changes."""
 
 from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
@@ -9,7 +9,7 @@ from kvtier_scorer.picker.pods.source import Endpoint, PodSink
 
 @dataclass(frozen=True, slots=True)
 class PodInstance:
-    """One life of a pod: another identity at the same address is another engine, with an empty cache.
+    """One instance of a pod: another identity at the same address is another engine, with an empty cache.
 
     Attributes:
         identity: Changes with the pod and with each restart of a container.
@@ -32,7 +32,7 @@ class ReadyEndpoints:
     _owners: dict[str, tuple[str, str]] = field(default_factory=dict)
     _addresses: dict[str, list[str]] = field(default_factory=dict)
 
-    def seen(self, name: str, instance: PodInstance) -> None:
+    def update(self, name: str, instance: PodInstance) -> None:
         """A pod is there, new or changed or as before."""
         wanted = [each.address for each in instance.endpoints]
         for address in self._addresses.get(name, ()):
@@ -51,14 +51,14 @@ class ReadyEndpoints:
         if not wanted:
             del self._addresses[name]
 
-    def gone(self, name: str) -> None:
+    def remove(self, name: str) -> None:
         """A pod was deleted."""
-        self.seen(name, PodInstance("", ()))
+        self.update(name, PodInstance("", ()))
 
-    def only(self, names: AbstractSet[str]) -> None:
+    def retain(self, names: AbstractSet[str]) -> None:
         """There are these pods and no others."""
         for name in self._addresses.keys() - names:
-            self.gone(name)
+            self.remove(name)
 
     def _drop(self, address: str, name: str) -> None:
         owner = self._owners.get(address)

@@ -1,4 +1,4 @@
-"""What a source of pods tells, whatever it knows them from."""
+"""The ready servers of pods, and the protocol of those who find them."""
 
 from dataclasses import dataclass
 from typing import Protocol
@@ -20,13 +20,13 @@ class Endpoint:
 
 
 class PodSink(Protocol):
-    """Who keeps the pods. A pod that starts anew is dropped and put again: its cache is another one."""
+    """Gets the ready pods. A pod that starts anew is dropped and put again: its cache is empty."""
 
     def put(self, endpoint: Endpoint) -> None:
-        """It is ready."""
+        """A server is ready."""
 
     def drop(self, address: str) -> None:
-        """It is not ready, is leaving or is gone: nothing may be sent there from now on."""
+        """A server is not ready, is leaving or is gone: nothing may be sent there from now on."""
 
 
 class PodSource(Protocol):

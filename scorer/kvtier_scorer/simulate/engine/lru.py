@@ -118,7 +118,7 @@ def hold(  # noqa: PLR0913, PLR0917 - a kernel's arrays
 
     Args:
         lru: The caches.
-        pod: Which.
+        pod: Number of the pod.
         blocks: Of prompt and answer (int32).
         hit: How many are found.
         slots: Where the slots go, as long as `blocks`.
@@ -190,7 +190,7 @@ def store(
 
     Args:
         lru: The caches.
-        pod: Which.
+        pod: Number of the pod.
         blocks: From the prompt's first (int32).
         stored: How many were not there, then their numbers without those of -1 (int32).
         evicted: As for `take_slot`.

@@ -74,7 +74,7 @@ def prompt_token_ids(trace: Trace, request: int, first_token: NDArray[np.int64])
 
     Args:
         trace: Whose prompts.
-        request: Which.
+        request: Number of the request.
         first_token: From `first_tokens`.
     """
     ids = np.empty(int(trace.prompt_tokens[request]), np.uint32)

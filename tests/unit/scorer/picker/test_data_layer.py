@@ -39,41 +39,41 @@ REFUSED = NotListeningError("refused", "cannot connect")
 
 
 def test_a_pod_where_nobody_listens_any_more_is_left_out_until_it_answers(layer: DataLayer) -> None:
-    layer.scraped(ADDRESS, IDLE)
-    layer.failed(ADDRESS, REFUSED)
+    layer.on_scraped(ADDRESS, IDLE)
+    layer.on_scrape_failed(ADDRESS, REFUSED)
     assert len(layer.table) == 0
-    layer.failed(ADDRESS, REFUSED)
-    layer.scraped(ADDRESS, IDLE)
+    layer.on_scrape_failed(ADDRESS, REFUSED)
+    layer.on_scraped(ADDRESS, IDLE)
     assert layer.table.is_there("one", ADDRESS)
 
 
 def test_a_pod_that_never_answered_stays(layer: DataLayer) -> None:
-    layer.failed(ADDRESS, REFUSED)
+    layer.on_scrape_failed(ADDRESS, REFUSED)
     assert layer.table.is_there("one", ADDRESS)
 
 
 def test_a_pod_that_is_silent_stays(layer: DataLayer) -> None:
-    layer.scraped(ADDRESS, IDLE)
-    layer.failed(ADDRESS, ScrapeError("silent", "/metrics does not answer in time"))
+    layer.on_scraped(ADDRESS, IDLE)
+    layer.on_scrape_failed(ADDRESS, ScrapeError("silent", "/metrics does not answer in time"))
     assert layer.table.is_there("one", ADDRESS)
 
 
 def test_one_that_is_left_out_and_then_dropped_is_gone(layer: DataLayer) -> None:
-    layer.scraped(ADDRESS, IDLE)
-    layer.failed(ADDRESS, REFUSED)
+    layer.on_scraped(ADDRESS, IDLE)
+    layer.on_scrape_failed(ADDRESS, REFUSED)
     layer.drop(ADDRESS)
-    layer.scraped(ADDRESS, IDLE)
+    layer.on_scraped(ADDRESS, IDLE)
     assert len(layer.table) == 0
 
 
 def test_what_it_held_is_forgotten_with_the_process(layer: DataLayer) -> None:
-    grown: list[HitTokens] = []
-    layer.confirmed = lambda _address, hits: grown.append(hits)
-    layer.scraped(ADDRESS, EngineMetrics(0, 0, 0.0, hits=HitTokens(queries=100.0)))
-    layer.failed(ADDRESS, REFUSED)
-    layer.scraped(ADDRESS, EngineMetrics(0, 0, 0.0, hits=HitTokens(queries=10.0)))
-    layer.scraped(ADDRESS, EngineMetrics(0, 0, 0.0, hits=HitTokens(queries=30.0)))
-    assert [each.queries for each in grown] == [20.0]
+    increase: list[HitTokens] = []
+    layer.on_hits = lambda _address, hits: increase.append(hits)
+    layer.on_scraped(ADDRESS, EngineMetrics(0, 0, 0.0, hits=HitTokens(queries=100.0)))
+    layer.on_scrape_failed(ADDRESS, REFUSED)
+    layer.on_scraped(ADDRESS, EngineMetrics(0, 0, 0.0, hits=HitTokens(queries=10.0)))
+    layer.on_scraped(ADDRESS, EngineMetrics(0, 0, 0.0, hits=HitTokens(queries=30.0)))
+    assert [each.queries for each in increase] == [20.0]
 
 
 def told(started_s: float = 0.0, gpu_tokens: int = 160) -> EngineMetrics:
@@ -87,7 +87,7 @@ def test_a_pod_that_always_says_to_have_just_started_is_believed_once_in_a_while
     layer.clock = lambda: now_s
     for scrape in range(100):
         now_s = scrape / 10
-        layer.scraped(ADDRESS, told(started_s=scrape))
+        layer.on_scraped(ADDRESS, told(started_s=scrape))
     assert caplog.text.count("started anew") == 2
 
 
@@ -98,9 +98,9 @@ def test_a_pod_s_capacity_stays_within_the_plan_however_often_it_tells_another(
     number = layer.table.number(ADDRESS)
     assert number is not None
     for _ in range(100):
-        layer.scraped(ADDRESS, told(gpu_tokens=10**15))
+        layer.on_scraped(ADDRESS, told(gpu_tokens=10**15))
         assert layer.table.index.capacity(number, Tier.GPU) == 20
-        layer.scraped(ADDRESS, told(gpu_tokens=16))
+        layer.on_scraped(ADDRESS, told(gpu_tokens=16))
         assert layer.table.index.capacity(number, Tier.GPU) == 1
     assert caplog.text.count("tier holds") == 20
 

@@ -36,10 +36,10 @@ class UnalignedBlocksError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """Blocks that belong together, for the index.
+    """Consecutive blocks of one prompt, for the index.
 
     Attributes:
-        tier: Where.
+        tier: The tier that holds them.
         hashes: Ours (uint64), in the order of the prompt.
         parent: The hash before them; None at a prompt's beginning.
     """

@@ -46,5 +46,5 @@ class HeldBlocks:
 
 
 def most_blocks() -> int:
-    """As many as this process has memory for."""
+    """The number of blocks that this process has memory for."""
     return int(allowed_bytes() * _OF_ALLOWED) // BYTES_PER_HELD_BLOCK

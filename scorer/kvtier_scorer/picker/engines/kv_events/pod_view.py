@@ -98,12 +98,12 @@ class PodView:
 
     def notice_restart(self, number: int) -> None:
         """Begins anew if a message has a number that shows that its publisher did."""
-        if self._sequence.place(number) is Place.OF_A_NEW_PUBLISHER:
+        if self._sequence.place(number) is Place.NEW_PUBLISHER:
             self.restart("its events begin anew")
 
     def misses(self, number: int) -> bool:
         """Whether messages before this one are missing, so that a replay helps."""
-        return self._sequence.place(number) is Place.AFTER_A_GAP
+        return self._sequence.place(number) is Place.AFTER_GAP
 
     def apply_live(self, number: int, payload: bytes) -> Generator[int]:
         """Takes a message of the publisher's stream, in steps of a few milliseconds.
@@ -114,7 +114,7 @@ class PodView:
         self.notice_restart(number)
         if self.misses(number):
             self._forget(f"KV events {self._sequence.expected} to {number - 1} were missed")
-        is_new = self._sequence.place(number) is not Place.AGAIN
+        is_new = self._sequence.place(number) is not Place.DUPLICATE
         self._sequence.advance_live(number)
         if is_new:
             yield from self._take_whole(payload)

@@ -5,7 +5,7 @@ from dataclasses import astuple
 from kvtier_scorer.picker.engines.metrics_scrape.engine_metrics import HitTokens
 
 
-def grown(before: HitTokens, now: HitTokens) -> HitTokens:
+def increase(before: HitTokens, now: HitTokens) -> HitTokens:
     """What was added since `before`.
 
     A counter that is lower than before belongs to an engine that started anew; all of it is new, and all of

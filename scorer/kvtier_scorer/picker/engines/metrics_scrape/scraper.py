@@ -18,17 +18,17 @@ _LOG: Final = logging.getLogger(__name__)
 _TIMEOUT_S: Final = 1.0
 _LONG_ANSWERS: Final = 8
 """That are read at a time: each may have 1 MiB of samples."""
-_TOLD_EVERY_S: Final = 10.0
+_LOG_INTERVAL_S: Final = 10.0
 """Of one pod, that may have another trouble each time."""
 
 
 class ScrapeSink(Protocol):
-    """Who wants to know what the pods say."""
+    """Gets the results of scrapes."""
 
-    def scraped(self, address: str, metrics: EngineMetrics) -> None:
+    def on_scraped(self, address: str, metrics: EngineMetrics) -> None:
         """A pod answered."""
 
-    def failed(self, address: str, error: ScrapeError) -> None:
+    def on_scrape_failed(self, address: str, error: ScrapeError) -> None:
         """A scrape brought nothing; what is known of the pod's load grows old."""
 
 
@@ -82,7 +82,7 @@ class Scraper:
         return interval_s(self._wanted_interval_s, len(self._tasks))
 
     @property
-    def troubles(self) -> dict[str, str]:
+    def failures(self) -> dict[str, str]:
         """What kind of trouble the last scrape had, for the pods whose last scrape did."""
         return dict(self._troubles)
 
@@ -116,12 +116,12 @@ class Scraper:
             metrics = await fetch(self._session, address, self._turns)
         except ScrapeError as error:
             self._failed(address, error)
-            self._sink.failed(address, error)
+            self._sink.on_scrape_failed(address, error)
             return not error.is_answer
         else:
             self._troubles.pop(address, None)
             self._better(address)
-            self._sink.scraped(address, metrics)
+            self._sink.on_scraped(address, metrics)
             return True
 
     def _failed(self, address: str, error: ScrapeError) -> None:
@@ -129,7 +129,7 @@ class Scraper:
         self._troubles[address] = error.kind
         now_s = asyncio.get_running_loop().time()
         kind, told_s = self._told.get(address, ("", -inf))
-        if kind != error.kind and now_s - told_s >= _TOLD_EVERY_S:
+        if kind != error.kind and now_s - told_s >= _LOG_INTERVAL_S:
             _LOG.warning("pod %s: %s; what is known of its load grows old", address, error)
             self._told[address] = (error.kind, now_s)
 

@@ -34,12 +34,12 @@ class CircuitBreaker:
 
     @property
     def open(self) -> int:
-        """Pods that are not asked now."""
+        """Number of pods that are not asked now."""
         now_s = self._clock()
         return sum(each.failures >= _FAILURES and now_s < each.until_s for each in self._troubles.values())
 
     def try_acquire(self, address: str) -> bool:
-        """Whether to ask that pod now; of one that was in trouble, only one request finds out."""
+        """Whether this request may ask that pod; if it failed before, one request at a time tries it."""
         trouble = self._troubles.get(address)
         if trouble is None or trouble.failures < _FAILURES:
             return True
@@ -51,11 +51,11 @@ class CircuitBreaker:
         return True
 
     def on_success(self, address: str) -> None:
-        """A pod answered well, and soon."""
+        """A pod answered in time."""
         self._troubles.pop(address, None)
 
     def on_failure(self, address: str) -> None:
-        """It did not. Those that were asked before it was known to fail do not make it worse."""
+        """A pod did not answer, or too late. Requests sent before it was known to fail do not count."""
         trouble = self._troubles.setdefault(address, _Trouble())
         if trouble.failures < _FAILURES:
             trouble.failures += 1

@@ -40,7 +40,7 @@ _MOST_HELD_BYTES: Final = 32 << 20
 _PIECE_BYTES: Final = 64 << 10
 _SLOW: Final = 0.5
 """Part of the time for an answer; a pod that takes more, some times in a row, is not asked for a while."""
-_TOLD_EVERY_S: Final = 10.0
+_LOG_INTERVAL_S: Final = 10.0
 
 
 class _WrongAnswerError(ValueError):
@@ -164,7 +164,7 @@ class EngineTokenizer:
     def _tell(self, trouble: str) -> None:
         """One line when it begins to fail, and not for each of several pods that take turns."""
         now_s = self._clock()
-        if trouble and not self._trouble and now_s - self._told_s >= _TOLD_EVERY_S:
+        if trouble and not self._trouble and now_s - self._told_s >= _LOG_INTERVAL_S:
             _LOG.warning(
                 "/tokenize of the engines fails (%s); tokens are estimated, %d pods are not asked for now",
                 trouble, self._circuit_breaker.open,

@@ -9,15 +9,15 @@ _RETRY: Final = "the picker holds as many bodies as it may; send it again later"
 
 
 def _ignore_eviction() -> None:
-    """A share whose loss nobody needs to hear of: what took it has ended."""
+    """For a share whose request has ended."""
 
 
 class BodyShare:
-    """What one request holds of the budget.
+    """The part of the budget that one request holds.
 
     Attributes:
-        held_bytes: So much.
-        since_s: When it began to hold something.
+        held_bytes: Bytes that it holds.
+        since_s: When it began to hold something, on the budget's clock.
         on_evicted: Called when the share was given to other requests; it holds nothing any more then.
         pinned: Whether it must not be evicted now, because its body is being read.
     """
@@ -32,7 +32,7 @@ class BodyShare:
         self.pinned = False
 
     def check_announced(self, size_bytes: int) -> None:
-        """The client says how long its body will be; nothing is held for it yet.
+        """Checks the length that a client announced; nothing is held for it yet.
 
         Raises:
             TooLargeError: It is too long.
@@ -41,7 +41,7 @@ class BodyShare:
         self._budget.check(self, size_bytes)
 
     def take(self, size_bytes: int) -> None:
-        """Hold so much more.
+        """Takes more of the budget.
 
         Raises:
             TooLargeError: It would be more than one body may have.
@@ -50,7 +50,7 @@ class BodyShare:
         self._budget.take(self, size_bytes)
 
     def release(self) -> None:
-        """Hold nothing any more. May be called again."""
+        """Gives everything back. May be called again."""
         self._budget.release(self)
 
 
@@ -61,8 +61,8 @@ class BodyBudget:
     whoever holds much for long. Honest clients, whose bodies are whole within a moment, go on.
 
     Args:
-        total_bytes: Of all bodies.
-        each_bytes: Of one.
+        total_bytes: Most bytes of all bodies together.
+        each_bytes: Most bytes of one body.
         clock: In seconds.
     """
 
@@ -75,21 +75,21 @@ class BodyBudget:
 
     @property
     def held_bytes(self) -> int:
-        """What all requests hold."""
+        """Bytes that all requests hold together."""
         return self._held_bytes
 
     def share(self) -> BodyShare:
-        """Of a new request; it holds nothing yet."""
+        """A share for a new request; it holds nothing yet."""
         return BodyShare(self)
 
     def check(self, share: BodyShare, size_bytes: int) -> None:
-        """As `BodyShare.check_announced`."""
+        """See `BodyShare.check_announced`."""
         self._check_each(size_bytes)
         if size_bytes > self._total_bytes - self._held_bytes + self._evictable_bytes(share):
             raise NoRoomError(_RETRY)
 
     def take(self, share: BodyShare, size_bytes: int) -> None:
-        """As `BodyShare.take`."""
+        """See `BodyShare.take`."""
         self._check_each(share.held_bytes + size_bytes)
         now_s = self._clock()
         if share not in self._holders:
@@ -105,7 +105,7 @@ class BodyBudget:
         self._held_bytes += size_bytes
 
     def release(self, share: BodyShare) -> None:
-        """As `BodyShare.release`."""
+        """See `BodyShare.release`."""
         self._holders.pop(share, None)
         self._held_bytes -= share.held_bytes
         share.held_bytes = 0

@@ -26,7 +26,7 @@ _NEVER: Final = float("inf")
 
 
 class Service(Protocol):
-    """What a call needs of the service."""
+    """The part of `ExtProcService` that a call uses."""
 
     budget: BodyBudget
     requests: RequestReader
@@ -34,23 +34,23 @@ class Service(Protocol):
     draining: bool
 
     def pick(self, request: PickRequest, begun_s: float, request_id: str) -> Pick:
-        """Pick, count and remember."""
+        """Picks a pod for a request, counts it, and records that the request goes there."""
 
     def on_refusal(self, error: RefusedRequestError) -> None:
-        """Count a refusal."""
+        """Counts and logs a refusal."""
 
     def on_error(self, error: Exception) -> InternalError:
-        """Tell of a fault of ours."""
+        """Logs an error of the picker itself."""
 
     def on_response(self, pick: Pick | None, served: ResponseReceived) -> None:
-        """A response is on its way."""
+        """A response is on its way to the client."""
 
     def on_protocol_error(self, error: ProtocolError) -> None:
-        """A gateway does not keep to the protocol."""
+        """Logs that a gateway does not keep to the protocol."""
 
 
 class Call:
-    """One call.
+    """One call of a gateway.
 
     Attributes:
         answered: Whether an answer is on its way.

@@ -33,15 +33,15 @@ _SERVER_ERROR: Final = 500
 
 @dataclass(slots=True)
 class ExtProcService:
-    """The service.
+    """Serves envoy.service.ext_proc.v3.ExternalProcessor.
 
     Attributes:
-        scheduler: Picks.
-        counters: Counts.
-        budget: Memory for bodies.
-        requests: Reads them.
-        clock: Of the scheduler.
-        rate_limited_log: Keeps trouble that comes with each request from filling the log.
+        scheduler: Picks the pod of each request.
+        counters: What is counted for `/metrics`.
+        budget: Memory for the bodies of all requests under way.
+        requests: Reads what requests ask for.
+        clock: The scheduler's clock, in seconds.
+        rate_limited_log: For what may happen with each request, and would fill the log.
         timings: How long a call may take.
         hold_limits: How long and how many calls of a connection that resets its calls are held.
         draining: Calls end once neither their request nor their response needs them.
@@ -73,13 +73,13 @@ class ExtProcService:
         return {_PATH: grpc.stream_stream_rpc_method_handler(self._process)}
 
     def drain(self) -> None:
-        """From now on a call ends once nothing needs it, rather than with the response."""
+        """The picker is stopping: ends each call as soon as its request and response no longer need it."""
         self.draining = True
         self._held_calls.release()
         for call in tuple(self._calls):
             call.end_unless_needed()
 
-    async def end_late_calls(self) -> None:
+    async def enforce_deadlines(self) -> None:
         """Ends, until it is cancelled, calls whose gateway does not do what is waited for.
 
         One look a second at all calls costs less than a timer for each message.
@@ -92,7 +92,7 @@ class ExtProcService:
                     call.end_late()
 
     def pick(self, request: PickRequest, begun_s: float, request_id: str) -> Pick:
-        """Pick, count and remember.
+        """Picks a pod for a request, counts it, and records that the request goes there.
 
         Raises:
             RefusedRequestError: The client gets an answer in place of an endpoint.
@@ -119,10 +119,10 @@ class ExtProcService:
         return pick
 
     def on_refusal(self, error: RefusedRequestError) -> None:
-        """Count a refusal, and tell of it; of each kind once in a while."""
+        """Counts a refusal and logs it, each kind of refusal at most once in a while."""
         self.counters.count_refusal(error.status)
         if isinstance(error, InternalError):
-            return  # `failed` has told
+            return  # `on_error` has logged it
         if isinstance(error, GatewayMisconfiguredError):
             level = logging.ERROR
         elif error.status >= _SERVER_ERROR:
@@ -132,7 +132,7 @@ class ExtProcService:
         self.rate_limited_log.log(level, type(error), "refused with %d: %s", error.status, error)
 
     def on_error(self, error: Exception) -> InternalError:
-        """Tell of a fault of ours, whose request gets an answer all the same."""
+        """Logs an error of the picker itself; the request is answered with the error that is returned."""
         self.rate_limited_log.log(
             logging.ERROR, type(error), "a request could not be picked for: %s", error_location(error)
         )
@@ -146,7 +146,7 @@ class ExtProcService:
             self.scheduler.record_served_by(pick, served.endpoint)
 
     def on_protocol_error(self, error: ProtocolError) -> None:
-        """A gateway does not keep to the protocol."""
+        """Logs that a gateway does not keep to the protocol."""
         self.rate_limited_log.log(
             logging.WARNING, ProtocolError, "the gateway does not keep to the protocol: %s", error
         )

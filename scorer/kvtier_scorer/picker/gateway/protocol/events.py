@@ -1,4 +1,4 @@
-"""What a stream tells of the request it is about."""
+"""What happened on a stream, as events: a request to pick for, a response, or messages to send."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from kvtier_scorer.errors import RefusedRequestError
 
 @dataclass(frozen=True, slots=True)
 class RequestHead:
-    """What the headers of a request say.
+    """The headers of a request, as far as a picker needs them.
 
     Attributes:
         path: With its query; empty where the gateway did not send it.
@@ -23,7 +23,7 @@ class RequestHead:
 
 
 class RequestReceived(NamedTuple):
-    """Where shall this go? To be answered by `Exchange.answer` or `Exchange.refuse`.
+    """The request has come whole and needs an endpoint: call `Exchange.answer` or `Exchange.refuse`.
 
     Attributes:
         head: The request's headers.
@@ -47,10 +47,10 @@ class ResponseReceived(NamedTuple):
 
 
 class Reply(NamedTuple):
-    """Messages to send to the gateway, in their order.
+    """Messages to send to the gateway, in this order.
 
     Attributes:
-        messages: They.
+        messages: The messages, serialized.
         refused: Why the request is refused by them; None where it is not.
     """
 

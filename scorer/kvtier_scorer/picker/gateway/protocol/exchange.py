@@ -20,7 +20,11 @@ from kvtier_scorer.picker.gateway.bodies.budget import BodyShare
 from kvtier_scorer.picker.gateway.protocol import replies
 from kvtier_scorer.picker.gateway.protocol.errors import GatewayMisconfiguredError, ProtocolError
 from kvtier_scorer.picker.gateway.protocol.events import Event, Reply, RequestHead, RequestReceived
-from kvtier_scorer.picker.gateway.protocol.message_fields import content_length, request_head, served
+from kvtier_scorer.picker.gateway.protocol.message_fields import (
+    content_length,
+    request_head,
+    response_received,
+)
 
 _NONE: Final = ProcessingMode.NONE
 _BUFFERED: Final = ProcessingMode.BUFFERED
@@ -201,11 +205,11 @@ class Exchange:
         if self._request is _Request.EXPECTED or self._response is not _Response.EXPECTED:
             raise ProtocolError("response headers where none can be")
         self._response = _Response.BODY
-        came_from = served(request)
+        response = response_received(request)
         ended = request.response_headers.end_of_stream
         # without a response body, Envoy 1.40 waits for nothing more
         self.finished = ended or self._response_mode == _NONE
-        return [came_from, Reply([replies.response_headers(came_from.endpoint or self._endpoint)])]
+        return [response, Reply([replies.response_headers(response.endpoint or self._endpoint)])]
 
     def _on_response_body(self, request: ProcessingRequest) -> list[Event]:
         if self._response is not _Response.BODY:

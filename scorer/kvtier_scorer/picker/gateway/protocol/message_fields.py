@@ -1,4 +1,4 @@
-"""What the messages of the gateway say to a picker."""
+"""Reads the fields of a gateway's messages that a picker needs."""
 
 from collections.abc import Iterator
 from typing import Any, Final
@@ -29,7 +29,7 @@ def request_head(request: ProcessingRequest) -> RequestHead:
     return RequestHead(headers.pop(":path", ""), headers, _subset(request))
 
 
-def served(request: ProcessingRequest) -> ResponseReceived:
+def response_received(request: ProcessingRequest) -> ResponseReceived:
     """Which endpoint the response came from: by metadata, else by header."""
     headers = _headers(request.response_headers, _RESPONSE_HEADERS)
     endpoint = headers.get(SERVED)

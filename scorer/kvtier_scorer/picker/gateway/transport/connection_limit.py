@@ -1,4 +1,4 @@
-"""Tells when no more gateways can connect, which grpcio does without a word."""
+"""Logs when no more gateways can connect, which grpcio does not tell."""
 
 import asyncio
 import logging

@@ -1,4 +1,4 @@
-"""Who comes first in the picker: the loop that answers, before the C core's threads that take frames."""
+"""Threads of the picker by priority: the event loop that answers, before the C core's that take frames."""
 
 import os
 from contextlib import suppress

@@ -8,7 +8,7 @@ from tests.unit.scorer.config.flavors.strict import VERSIONS, Document, decode, 
 from kvtier_common.tier import BEYOND_DEVICE, Tier
 from kvtier_scorer.config.errors import NoScorerError, PickerConfigError, UnsupportedVersionError
 from kvtier_scorer.config.flavors import picker_config
-from kvtier_scorer.config.flavors.gaie_single import FIXED_ENTRIES
+from kvtier_scorer.config.flavors.gaie_1_5 import FIXED_ENTRIES
 from kvtier_scorer.config.model import PickerInput, ScorerWeights, TierTokens
 from kvtier_scorer.config.scorer_names import PLUGINS, PREFIX_SCORERS, SCORER_NAMES
 

@@ -33,39 +33,39 @@ def instance(identity: str, *addresses: str, name: str = "pod") -> PodInstance:
 def test_only_differences_are_told() -> None:
     sink = Sink()
     endpoints = ReadyEndpoints(sink)
-    endpoints.seen("pod", instance("1", "a", "b"))
-    endpoints.seen("pod", instance("1", "a", "b"))
+    endpoints.update("pod", instance("1", "a", "b"))
+    endpoints.update("pod", instance("1", "a", "b"))
     assert sink.calls == ["+a", "+b"]
-    endpoints.seen("pod", instance("1", "b", "c"))
+    endpoints.update("pod", instance("1", "b", "c"))
     assert sink.calls[2:] == ["-a", "+c"]
-    endpoints.seen("pod", PodInstance("", ()))
-    endpoints.gone("pod")
+    endpoints.update("pod", PodInstance("", ()))
+    endpoints.remove("pod")
     assert sink.calls[4:] == ["-b", "-c"]
 
 
 def test_a_pod_that_started_anew_is_another_one() -> None:
     sink = Sink()
     endpoints = ReadyEndpoints(sink)
-    endpoints.seen("pod", instance("1", "a"))
-    endpoints.seen("pod", instance("2", "a"))
+    endpoints.update("pod", instance("1", "a"))
+    endpoints.update("pod", instance("2", "a"))
     assert sink.calls == ["+a", "-a", "+a"]
 
 
 def test_the_end_of_a_pod_whose_address_another_one_has_changes_nothing() -> None:
     sink = Sink()
     endpoints = ReadyEndpoints(sink)
-    endpoints.seen("old", instance("1", "a", name="old"))
-    endpoints.seen("new", instance("2", "a", name="new"))
-    endpoints.gone("old")
+    endpoints.update("old", instance("1", "a", name="old"))
+    endpoints.update("new", instance("2", "a", name="new"))
+    endpoints.remove("old")
     assert sink.here == {"a": Endpoint("new", "a")}
 
 
 def test_a_list_ends_those_that_are_not_in_it() -> None:
     sink = Sink()
     endpoints = ReadyEndpoints(sink)
-    endpoints.seen("one", instance("1", "a"))
-    endpoints.seen("two", instance("2", "b"))
-    endpoints.only(frozenset({"two", "three"}))
+    endpoints.update("one", instance("1", "a"))
+    endpoints.update("two", instance("2", "b"))
+    endpoints.retain(frozenset({"two", "three"}))
     assert sink.calls == ["+a", "+b", "-a"]
 
 
@@ -80,8 +80,8 @@ def test_whatever_is_seen_everybody_who_is_gone_leaves_nothing(
     sink = Sink()
     endpoints = ReadyEndpoints(sink)
     for name, identity, addresses in seen:
-        endpoints.seen(name, instance(identity, *addresses, name=name))
+        endpoints.update(name, instance(identity, *addresses, name=name))
         assert set(addresses) <= set(sink.here)
-    endpoints.only(frozenset())
+    endpoints.retain(frozenset())
     assert sink.here == {}
     assert endpoints._owners == {}

@@ -65,15 +65,15 @@ class AllBlocksCleared(msgspec.Struct, tag=True, gc=False):
 
 
 class _StoredArray(BlockStored, tag="BlockStored", array_like=True, gc=False):
-    """Of engines whose events are arrays."""
+    """As engines send it whose events are arrays."""
 
 
 class _RemovedArray(BlockRemoved, tag="BlockRemoved", array_like=True, gc=False):
-    """Of engines whose events are arrays."""
+    """As engines send it whose events are arrays."""
 
 
 class _ClearedArray(AllBlocksCleared, tag="AllBlocksCleared", array_like=True, gc=False):
-    """Of engines whose events are arrays."""
+    """As engines send it whose events are arrays."""
 
 
 class _Batch(msgspec.Struct, array_like=True, gc=False):

@@ -5,12 +5,12 @@ from enum import Enum, auto
 
 
 class Place(Enum):
-    """Where a message belongs."""
+    """How the number of a message relates to the ones before it."""
 
     NEXT = auto()
-    AGAIN = auto()
-    AFTER_A_GAP = auto()
-    OF_A_NEW_PUBLISHER = auto()
+    DUPLICATE = auto()
+    AFTER_GAP = auto()
+    NEW_PUBLISHER = auto()
 
 
 @dataclass(slots=True)
@@ -27,10 +27,10 @@ class Sequence:
     def place(self, number: int) -> Place:
         """Where a message from the publisher's own stream belongs."""
         if number <= self._last_live:
-            return Place.OF_A_NEW_PUBLISHER
+            return Place.NEW_PUBLISHER
         if number < self.expected:
-            return Place.AGAIN  # a replay brought it already
-        return Place.NEXT if number == self.expected else Place.AFTER_A_GAP
+            return Place.DUPLICATE  # a replay brought it already
+        return Place.NEXT if number == self.expected else Place.AFTER_GAP
 
     def advance_live(self, number: int) -> None:
         """A message of the stream was taken."""

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from kvtier_common.tier import Tier
 from kvtier_scorer.picker.engines.metrics_scrape.capacity import most_entries, new_entries
 from kvtier_scorer.picker.engines.metrics_scrape.engine_metrics import HitTokens
-from kvtier_scorer.picker.engines.metrics_scrape.hits import grown
+from kvtier_scorer.picker.engines.metrics_scrape.hits import increase
 from kvtier_scorer.picker.engines.metrics_scrape.scrape_interval import (
     SCRAPE_S,
     SHARE,
@@ -53,8 +53,8 @@ def test_once_followed_it_stays(entries: int, tokens: int, block: int) -> None:
 
 def test_hits_are_what_the_counters_grew_by_and_all_of_them_after_a_restart() -> None:
     before = HitTokens(100, 50, 50, 20)
-    assert grown(before, HitTokens(130, 60, 70, 30)) == HitTokens(30, 10, 20, 10)
-    assert grown(before, HitTokens(10, 60, 5, 1)) == HitTokens(10, 60, 5, 1)
+    assert increase(before, HitTokens(130, 60, 70, 30)) == HitTokens(30, 10, 20, 10)
+    assert increase(before, HitTokens(10, 60, 5, 1)) == HitTokens(10, 60, 5, 1)
 
 
 def test_many_pods_are_scraped_less_often() -> None:

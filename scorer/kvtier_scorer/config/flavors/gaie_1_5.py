@@ -20,7 +20,7 @@ MIN_BLOCK_TOKENS: Final = 8
 """Smaller entries would hash 131,072 tokens of a prompt over 16,384 times a request."""
 
 
-def gaie_single_config(given: PickerInput, version: str, api_version: str) -> PickerConfig:
+def gaie_1_5_config(given: PickerInput, version: str, api_version: str) -> PickerConfig:
     """One prefix scorer with the weights of all tiers together, sized by the largest of them.
 
     Raises:
