@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Final
 
+from kvtier_common.metrics import cpu_tier, disk_tier
 from kvtier_common.tier import BEYOND_DEVICE, Tier
 
 DEVICE: Final = b"vllm:cache_config_info"
@@ -21,7 +22,7 @@ CAPACITY_TOKENS: Final[Mapping[Tier, bytes]] = {
     tier: f"vllm:kvtier_{tier.label}_capacity_tokens".encode() for tier in BEYOND_DEVICE
 }
 """kvtier_connector/vllm/metrics/cpu_tier.py and disk_tier.py, from the first scheduler step on."""
-CPU_GROWING: Final = b"vllm:kvtier_cpu_growing"
+CPU_GROWING: Final = cpu_tier.GROWING.encode()
 """1 while the CPU tier is not what it will be."""
-CPU_PINNED_BYTES: Final = b"vllm:kvtier_cpu_pinned_bytes"
-DISK_PAYS: Final = b"vllm:kvtier_disk_pays"
+CPU_PINNED_BYTES: Final = cpu_tier.PINNED_BYTES.encode()
+DISK_PAYS: Final = disk_tier.PAYS.encode()

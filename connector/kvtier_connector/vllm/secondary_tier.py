@@ -28,6 +28,7 @@ from vllm.v1.kv_offload.base import (
 from vllm.v1.kv_offload.tiering.backpressure import BackpressureDetector
 from vllm.v1.kv_offload.tiering.base import JobResult, SecondaryTierManager, TransferJob
 
+from kvtier_common.metrics.disk_tier import DEGRADED
 from kvtier_connector.complete import refusals
 from kvtier_connector.config import KEY_BYTES, disk_aligned
 from kvtier_connector.core.disk.files.store import StoreRequest
@@ -35,7 +36,7 @@ from kvtier_connector.core.disk.report import Progress
 from kvtier_connector.core.disk.tier import DiskTier
 from kvtier_connector.vllm.disk.open import holder, open_tier, replica_folder
 from kvtier_connector.vllm.logger import log
-from kvtier_connector.vllm.metrics.disk_tier import DEFINITIONS, DEGRADED, DiskMetrics
+from kvtier_connector.vllm.metrics.disk_tier import DEFINITIONS, DiskMetrics
 from kvtier_connector.vllm.secondary.fingerprint import tier_fingerprint
 from kvtier_connector.vllm.secondary.jobs import Job, Jobs
 from kvtier_connector.vllm.secondary.memory import LentMemory

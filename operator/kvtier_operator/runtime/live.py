@@ -5,14 +5,16 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Final
+from urllib.parse import urlsplit
 
-from aiohttp import ClientError, ClientSession, ClientTimeout
+from aiohttp import ClientError
 from rich.console import Console
 from rich.live import Live
 from rich.table import Table
 
+from kvtier_common.metrics.answer import MetricsAnswerError, metrics_session, read_metrics
 from kvtier_operator.planning.tier_plan import TierPlan, TiersPlan
-from kvtier_operator.runtime.metrics import EngineMetrics, parse_metrics
+from kvtier_operator.runtime.metrics import WANTED, EngineMetrics, engine_metrics
 from kvtier_operator.runtime.session import EngineState, RunningEngine
 
 _INTERVAL_S: Final = 1.0
@@ -73,13 +75,13 @@ class LiveView:
         return table
 
     async def _rounds(self, engines: Sequence[RunningEngine], interval_s: float) -> AsyncIterator[None]:
-        async with ClientSession(timeout=ClientTimeout(total=interval_s)) as session:
+        async with metrics_session(interval_s, "kvtier-run") as session:
             while True:
                 for engine in engines:
                     if engine.state is EngineState.READY:
-                        with suppress(ClientError, TimeoutError, ValueError):
-                            async with session.get(f"{engine.url}/metrics") as answer:
-                                self.metrics[engine.name] = parse_metrics(await answer.text())
+                        with suppress(ClientError, TimeoutError, MetricsAnswerError):
+                            found = await read_metrics(session, urlsplit(engine.url).netloc, WANTED)
+                            self.metrics[engine.name] = engine_metrics(found)
                 yield
                 await asyncio.sleep(interval_s)
 

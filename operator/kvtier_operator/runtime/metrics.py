@@ -1,17 +1,36 @@
 """What vLLM's /metrics say about one engine's cache."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Final
 
-from prometheus_client.parser import text_string_to_metric_families
-from prometheus_client.samples import Sample
+from kvtier_common.metrics import cpu_tier, disk_tier
+from kvtier_common.metrics.text import Families, read_families, read_labels
 
-# vllm/v1/metrics/loggers.py (0.32): the tier that supplied a prompt's cached tokens, counted at admission.
-_CACHED_BY_SOURCE = "vllm:prompt_tokens_cached_by_source_total"
-_TIER_OF_SOURCE = {"device": "device", "host": "cpu", "external_unspecified": "cpu", "disk": "disk"}
-# kvtier_connector/vllm/metrics/ has these; other backends do not say how many tokens they hold.
-_CPU_CACHED_TOKENS = "vllm:kvtier_cpu_cached_tokens"
-_DISK_CACHED_TOKENS = "vllm:kvtier_disk_cached_tokens"
+_CACHED_BY_SOURCE: Final = b"vllm:prompt_tokens_cached_by_source_total"
+"""vllm/v1/metrics/loggers.py: the tier that supplied a prompt's cached tokens, counted at admission."""
+_TIER_OF_SOURCE: Final = {"device": "device", "host": "cpu", "external_unspecified": "cpu", "disk": "disk"}
+_RUNNING: Final = b"vllm:num_requests_running"
+_WAITING: Final = b"vllm:num_requests_waiting"
+_PROMPT_TOKENS: Final = b"vllm:prompt_tokens_total"
+_LOADED_BYTES: Final = b"vllm:kv_offload_load_bytes_total"
+_TTFT_S: Final = b"vllm:time_to_first_token_seconds_sum"
+_TTFT_COUNT: Final = b"vllm:time_to_first_token_seconds_count"
+_CPU_TIER_TOKENS: Final = cpu_tier.CACHED_TOKENS.encode()
+"""Other backends do not say how many tokens they hold."""
+_DISK_TIER_TOKENS: Final = disk_tier.CACHED_TOKENS.encode()
+WANTED: Final = (
+    _CACHED_BY_SOURCE,
+    _RUNNING,
+    _WAITING,
+    _PROMPT_TOKENS,
+    _LOADED_BYTES,
+    _TTFT_S,
+    _TTFT_COUNT,
+    _CPU_TIER_TOKENS,
+    _DISK_TIER_TOKENS,
+)
+"""What of an engine's metrics is read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,35 +91,33 @@ def parse_metrics(text: str) -> EngineMetrics:
     """Read the Prometheus text of one vLLM server.
 
     Raises:
-        ValueError: It is not Prometheus' text format.
+        ValueError: It has nothing of vLLM's, or is longer than any engine's.
     """
-    samples = [sample for family in text_string_to_metric_families(text) for sample in family.samples]
+    found = read_families(text.encode(), WANTED)
+    if text and not found.samples:
+        raise ValueError(f"these are not vLLM's metrics: {found.start!r}")
+    return engine_metrics(found)
+
+
+def engine_metrics(found: Families) -> EngineMetrics:
+    """What the families of WANTED say about an engine."""
     cached = {"device": 0, "cpu": 0, "disk": 0}
-    for sample in _named(samples, _CACHED_BY_SOURCE):
-        tier = _TIER_OF_SOURCE.get(sample.labels.get("source", ""))
+    for labels, value in found.of(_CACHED_BY_SOURCE):
+        tier = _TIER_OF_SOURCE.get(read_labels(labels).get("source", ""))
         if tier:
-            cached[tier] += int(sample.value)
+            cached[tier] += int(value)
     return EngineMetrics(
-        running_requests=_total(samples, "vllm:num_requests_running"),
-        waiting_requests=_total(samples, "vllm:num_requests_waiting"),
-        prompt_tokens=_total(samples, "vllm:prompt_tokens_total"),
+        running_requests=int(found.total(_RUNNING)),
+        waiting_requests=int(found.total(_WAITING)),
+        prompt_tokens=int(found.total(_PROMPT_TOKENS)),
         cached_tokens=cached,
-        loaded_bytes=_total(samples, "vllm:kv_offload_load_bytes_total"),
-        ttft_s=sum(sample.value for sample in _named(samples, "vllm:time_to_first_token_seconds_sum")),
-        ttft_count=_total(samples, "vllm:time_to_first_token_seconds_count"),
-        cpu_tier_tokens=_told(samples, _CPU_CACHED_TOKENS),
-        disk_tier_tokens=_told(samples, _DISK_CACHED_TOKENS),
+        loaded_bytes=int(found.total(_LOADED_BYTES)),
+        ttft_s=found.total(_TTFT_S),
+        ttft_count=int(found.total(_TTFT_COUNT)),
+        cpu_tier_tokens=_told(found, _CPU_TIER_TOKENS),
+        disk_tier_tokens=_told(found, _DISK_TIER_TOKENS),
     )
 
 
-def _named(samples: Iterable[Sample], name: str) -> list[Sample]:
-    return [sample for sample in samples if sample.name == name]
-
-
-def _told(samples: Iterable[Sample], name: str) -> int | None:
-    found = _named(samples, name)
-    return _total(found, name) if found else None
-
-
-def _total(samples: Iterable[Sample], name: str) -> int:
-    return int(sum(sample.value for sample in _named(samples, name)))
+def _told(found: Families, name: bytes) -> int | None:
+    return int(found.total(name)) if found.of(name) else None

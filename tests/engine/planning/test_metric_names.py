@@ -7,7 +7,7 @@ import pytest
 from tests.cases.monitoring import read_metrics
 
 from kvtier_operator.reconcile.observe.engine_metrics import READ
-from kvtier_operator.runtime.metrics import _CPU_CACHED_TOKENS, _DISK_CACHED_TOKENS
+from kvtier_operator.runtime.metrics import WANTED
 
 pytestmark = [pytest.mark.engine, pytest.mark.filterwarnings("ignore")]
 
@@ -20,8 +20,7 @@ def test_offloading_defines_what_is_read() -> None:
 
     disk = {"disk": {"capacity": "1Ti", "volume": {"emptyDir": {}}}}
     read = {name for name in read_metrics(tiers=disk) if "kv_offload" in name or "kvtier" in name}
-    read |= {name for name in map(bytes.decode, READ) if name.startswith("vllm:kvtier_")}
-    read |= {_CPU_CACHED_TOKENS, _DISK_CACHED_TOKENS}
+    read |= {name for name in map(bytes.decode, (*READ, *WANTED)) if name.startswith("vllm:kvtier_")}
     defined = {**metrics.get_connector_metric_definitions(), **DEFINITIONS, **disk_tier.DEFINITIONS}
     # Prometheus' client adds the suffix to counters
     counters = {f"{name}_total" for name, each in defined.items() if "Counter" in type(each).__name__}

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from statistics import median, quantiles
 from typing import Any, Final
 
+from kvtier_common.metrics import cpu_tier
 from kvtier_connector.bench.engines.engine import bench_engine
 from kvtier_connector.bench.engines.llm import make_llm
 from kvtier_connector.bench.engines.process import serve
@@ -21,7 +22,6 @@ _TIER: Final = ConnectorConfig(cpu_capacity_bytes=2 * GIB, hugepages=Policy.OFF)
 _PROMPT_TOKENS: Final = 32
 _OUTPUT_TOKENS: Final = 1
 _LIVES: Final = 3
-_GROWING: Final = "vllm:kvtier_cpu_growing"
 _LONGEST_S: Final = 300.0
 
 
@@ -95,7 +95,7 @@ def main(arguments: Sequence[str]) -> None:
         return time.perf_counter() - begun_s
 
     def is_growing() -> bool:
-        return any(each.value for each in llm.get_metrics() if each.name == _GROWING)
+        return any(each.value for each in llm.get_metrics() if each.name == cpu_tier.GROWING)
 
     def watched(_question: object) -> dict[str, Any]:
         begun_s, growing = time.monotonic(), [ask()]

@@ -17,21 +17,21 @@ from vllm.v1.kv_offload.base import (
     get_offload_group_idx,
 )
 
+from kvtier_common.metrics.cpu_tier import (
+    CACHED_TOKENS,
+    CAPACITY_BYTES,
+    CAPACITY_TOKENS,
+    EVICTED_CHUNKS,
+    FAILED_CHUNKS,
+    GROWING,
+    HIT_CHUNKS,
+    MISSED_CHUNKS,
+    PINNED_BYTES,
+    USED_BYTES,
+)
 from kvtier_connector.core.index.slots import TierGeometry
 from kvtier_connector.core.region.growth_words import Grown
 
-CAPACITY_BYTES: Final = "vllm:kvtier_cpu_capacity_bytes"
-PINNED_BYTES: Final = "vllm:kvtier_cpu_pinned_bytes"
-GROWING: Final = "vllm:kvtier_cpu_growing"
-CAPACITY_TOKENS: Final = "vllm:kvtier_cpu_capacity_tokens"
-USED_BYTES: Final = "vllm:kvtier_cpu_used_bytes"
-CACHED_TOKENS: Final = "vllm:kvtier_cpu_cached_tokens"
-EVICTED_CHUNKS: Final = "vllm:kvtier_cpu_evicted_chunks"
-FAILED_CHUNKS: Final = "vllm:kvtier_cpu_failed_chunks"
-HIT_CHUNKS: Final = "vllm:kvtier_cpu_hit_chunks"
-MISSED_CHUNKS: Final = "vllm:kvtier_cpu_missed_chunks"
-
-# The prefix is vLLM's: an engine that starts again in one process unregisters metrics by it.
 DEFINITIONS: Final[dict[str, OffloadingMetricMetadata]] = {
     CAPACITY_BYTES: OffloadingGaugeMetadata(
         "Bytes that the CPU tier can hold, all ranks together; it grows after the start."

@@ -9,23 +9,24 @@ from vllm.v1.kv_offload.base import (
     OffloadingMetricMetadata,
 )
 
+from kvtier_common.metrics.disk_tier import (
+    CACHED_TOKENS,
+    CAPACITY_BYTES,
+    CAPACITY_TOKENS,
+    CORRUPT_CHUNKS,
+    DEGRADED,
+    DROPPED_CHUNKS,
+    EVICTED_CHUNKS,
+    FAILED_CHUNKS,
+    HIT_CHUNKS,
+    LOAD_BYTES,
+    LOAD_SECONDS,
+    PAYS,
+    STORE_BYTES,
+    STORE_SECONDS,
+    USED_BYTES,
+)
 from kvtier_connector.core.disk.tier import DiskTier
-
-CAPACITY_BYTES: Final = "vllm:kvtier_disk_capacity_bytes"
-CAPACITY_TOKENS: Final = "vllm:kvtier_disk_capacity_tokens"
-USED_BYTES: Final = "vllm:kvtier_disk_used_bytes"
-CACHED_TOKENS: Final = "vllm:kvtier_disk_cached_tokens"
-DEGRADED: Final = "vllm:kvtier_disk_degraded"
-PAYS: Final = "vllm:kvtier_disk_pays"
-LOAD_BYTES: Final = "vllm:kvtier_disk_load_bytes"
-LOAD_SECONDS: Final = "vllm:kvtier_disk_load_seconds"
-STORE_BYTES: Final = "vllm:kvtier_disk_store_bytes"
-STORE_SECONDS: Final = "vllm:kvtier_disk_store_seconds"
-HIT_CHUNKS: Final = "vllm:kvtier_disk_hit_chunks"
-EVICTED_CHUNKS: Final = "vllm:kvtier_disk_evicted_chunks"
-CORRUPT_CHUNKS: Final = "vllm:kvtier_disk_corrupt_chunks"
-FAILED_CHUNKS: Final = "vllm:kvtier_disk_failed_chunks"
-DROPPED_CHUNKS: Final = "vllm:kvtier_disk_dropped_chunks"
 
 DEFINITIONS: Final[dict[str, OffloadingMetricMetadata]] = {
     CAPACITY_BYTES: OffloadingGaugeMetadata("Bytes of chunks that the disk tier can hold."),

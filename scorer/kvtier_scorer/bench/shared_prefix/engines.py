@@ -6,14 +6,14 @@ from dataclasses import dataclass
 from typing import Final
 
 import aiohttp
-from prometheus_client.parser import text_string_to_metric_families
 
+from kvtier_common.metrics.text import read_families
 from kvtier_scorer.bench.shared_prefix.errors import ServerError
 
 _HTTP_OK: Final = 200
-_DEVICE_QUERIES: Final = "vllm:prefix_cache_queries_total"
-_DEVICE_HITS: Final = "vllm:prefix_cache_hits_total"
-_TIER_HITS: Final = "vllm:external_prefix_cache_hits_total"
+_DEVICE_QUERIES: Final = b"vllm:prefix_cache_queries_total"
+_DEVICE_HITS: Final = b"vllm:prefix_cache_hits_total"
+_TIER_HITS: Final = b"vllm:external_prefix_cache_hits_total"
 """vLLM v1/metrics/loggers.py: tokens asked for and found in the device's cache, and by a connector."""
 
 
@@ -44,12 +44,10 @@ def tier_tokens(text: str) -> TierTokens:
     Raises:
         ValueError: These are not metrics.
     """
-    totals: dict[str, float] = dict.fromkeys((_DEVICE_QUERIES, _DEVICE_HITS, _TIER_HITS), 0.0)
-    for family in text_string_to_metric_families(text):
-        for sample in family.samples:
-            if sample.name in totals:
-                totals[sample.name] += sample.value
-    return TierTokens(totals[_DEVICE_QUERIES], totals[_DEVICE_HITS], totals[_TIER_HITS])
+    found = read_families(text.encode(), (_DEVICE_QUERIES, _DEVICE_HITS, _TIER_HITS))
+    if not found.samples:
+        raise ValueError(f"these are not vLLM's metrics: {found.start!r}")
+    return TierTokens(found.total(_DEVICE_QUERIES), found.total(_DEVICE_HITS), found.total(_TIER_HITS))
 
 
 async def read_engines(urls: Sequence[str]) -> Mapping[str, TierTokens]:

@@ -57,5 +57,5 @@ def test_what_one_query_added() -> None:
 
 
 def test_text_of_something_else() -> None:
-    with pytest.raises(ValueError, match="invalid"):
+    with pytest.raises(ValueError, match="not vLLM's metrics"):
         parse_metrics("<html>not metrics</html>")

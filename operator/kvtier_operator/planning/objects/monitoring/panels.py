@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, Final
 
+from kvtier_common.metrics import cpu_tier, disk_tier
 from kvtier_operator.planning.objects.monitoring.queries import Queries
 from kvtier_operator.planning.plan import Plan
 
@@ -83,17 +84,17 @@ def _tier(queries: Queries) -> list[dict[str, Any]]:
                 "CPU tier: bytes used and there",
                 "bytes",
                 {
-                    "used": queries.gauge("vllm:kvtier_cpu_used_bytes"),
-                    "capacity": queries.gauge("vllm:kvtier_cpu_capacity_bytes"),
-                    "locked": queries.gauge("vllm:kvtier_cpu_pinned_bytes"),
+                    "used": queries.gauge(cpu_tier.USED_BYTES),
+                    "capacity": queries.gauge(cpu_tier.CAPACITY_BYTES),
+                    "locked": queries.gauge(cpu_tier.PINNED_BYTES),
                 },
             ),
             _panel(
                 "CPU tier: chunks a second that left it",
                 "short",
                 {
-                    "to make room": queries.rate("vllm:kvtier_cpu_evicted_chunks_total", _WINDOW),
-                    "failed": queries.rate("vllm:kvtier_cpu_failed_chunks_total", _WINDOW),
+                    "to make room": queries.rate(f"{cpu_tier.EVICTED_CHUNKS}_total", _WINDOW),
+                    "failed": queries.rate(f"{cpu_tier.FAILED_CHUNKS}_total", _WINDOW),
                 },
             ),
         ]
@@ -104,41 +105,38 @@ def _disk(queries: Queries) -> list[dict[str, Any]]:
     if not queries.kvtier_disk:
         return []
     counters = {
-        "found": "hit",
-        "to make room": "evicted",
-        "not written": "dropped",
-        "failed": "failed",
-        "corrupt": "corrupt",
+        "found": disk_tier.HIT_CHUNKS,
+        "to make room": disk_tier.EVICTED_CHUNKS,
+        "not written": disk_tier.DROPPED_CHUNKS,
+        "failed": disk_tier.FAILED_CHUNKS,
+        "corrupt": disk_tier.CORRUPT_CHUNKS,
     }
     return [
         _panel(
             "Disk tier: bytes used and there",
             "bytes",
             {
-                "used": queries.gauge("vllm:kvtier_disk_used_bytes"),
-                "capacity": queries.gauge("vllm:kvtier_disk_capacity_bytes"),
+                "used": queries.gauge(disk_tier.USED_BYTES),
+                "capacity": queries.gauge(disk_tier.CAPACITY_BYTES),
             },
         ),
         _panel(
             "Disk tier: bytes read and written a second",
             "Bps",
             {
-                "read": queries.rate("vllm:kvtier_disk_load_bytes_total", _WINDOW),
-                "written": queries.rate("vllm:kvtier_disk_store_bytes_total", _WINDOW),
+                "read": queries.rate(f"{disk_tier.LOAD_BYTES}_total", _WINDOW),
+                "written": queries.rate(f"{disk_tier.STORE_BYTES}_total", _WINDOW),
             },
         ),
         _panel(
             "Disk tier: chunks a second",
             "short",
-            {
-                legend: queries.rate(f"vllm:kvtier_disk_{counter}_chunks_total", _WINDOW)
-                for legend, counter in counters.items()
-            },
+            {legend: queries.rate(f"{counter}_total", _WINDOW) for legend, counter in counters.items()},
         ),
         _panel(
             "Disk tier: engines that serve from memory alone",
             "short",
-            {"engines": queries.gauge("vllm:kvtier_disk_degraded")},
+            {"engines": queries.gauge(disk_tier.DEGRADED)},
         ),
     ]
 

@@ -2,6 +2,7 @@
 
 from typing import Any, Final
 
+from kvtier_common.metrics import cpu_tier, disk_tier
 from kvtier_operator.planning.corrected import TOLERANCE
 from kvtier_operator.planning.objects.monitoring.queries import Queries
 from kvtier_operator.planning.objects.names import Component, Names
@@ -123,7 +124,7 @@ def _transfers_failing(plan: Plan, queries: Queries) -> dict[str, Any]:
     return _alert(
         plan,
         "KVCacheTierTransfersFailing",
-        f"sum by (pod) (increase(vllm:kvtier_cpu_failed_chunks_total{{{queries.engine}}}[10m])) > 0",
+        f"sum by (pod) (increase({cpu_tier.FAILED_CHUNKS}_total{{{queries.engine}}}[10m])) > 0",
         minutes=5,
         severity="warning",
         summary="loads or stores of the tier fail",
@@ -137,9 +138,9 @@ def _tier_small(plan: Plan, queries: Queries) -> dict[str, Any]:
     return _alert(
         plan,
         "KVCacheTierSmallerThanPlanned",
-        f"{queries.gauge('vllm:kvtier_cpu_capacity_bytes', by='pod')} < {1 - TOLERANCE} * {planned_bytes}"
+        f"{queries.gauge(cpu_tier.CAPACITY_BYTES, by='pod')} < {1 - TOLERANCE} * {planned_bytes}"
         # an idle engine's figures stand still: it has said last that it grows
-        f" and on (pod) {queries.gauge('vllm:kvtier_cpu_growing', by='pod')} == 0",
+        f" and on (pod) {queries.gauge(cpu_tier.GROWING, by='pod')} == 0",
         minutes=10,
         severity="warning",
         summary="a CPU tier is smaller than planned",
@@ -153,7 +154,7 @@ def _disk_degraded(plan: Plan, queries: Queries) -> dict[str, Any]:
     return _alert(
         plan,
         "KVCacheTierDiskDegraded",
-        f"max by (pod) (vllm:kvtier_disk_degraded{{{queries.engine}}}) > 0",
+        f"max by (pod) ({disk_tier.DEGRADED}{{{queries.engine}}}) > 0",
         minutes=5,
         severity="warning",
         summary="an engine cannot use its disk tier",
@@ -166,7 +167,7 @@ def _disk_corrupt(plan: Plan, queries: Queries) -> dict[str, Any]:
     return _alert(
         plan,
         "KVCacheTierDiskCorrupt",
-        f"sum by (pod) (increase(vllm:kvtier_disk_corrupt_chunks_total{{{queries.engine}}}[1h])) > 0",
+        f"sum by (pod) (increase({disk_tier.CORRUPT_CHUNKS}_total{{{queries.engine}}}[1h])) > 0",
         # one damaged chunk is one too many, and it is gone from the disk already
         minutes=0,
         severity="warning",
@@ -180,7 +181,7 @@ def _disk_idle(plan: Plan, queries: Queries) -> dict[str, Any]:
     return _alert(
         plan,
         "KVCacheTierDiskDoesNotPay",
-        f"max by (pod) (vllm:kvtier_disk_pays{{{queries.engine}}}) == 0",
+        f"max by (pod) ({disk_tier.PAYS}{{{queries.engine}}}) == 0",
         minutes=60,
         severity="warning",
         summary="a disk tier is slower than computing",

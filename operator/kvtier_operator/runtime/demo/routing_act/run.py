@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from prometheus_client.parser import text_string_to_metric_families
 from rich.console import Console
 
+from kvtier_common.metrics.text import read_families, read_labels
 from kvtier_operator.errors import RuntimeFailedError
 from kvtier_operator.planning.plan import Plan
 from kvtier_operator.runtime.demo.engines import unless_an_engine_fails
@@ -34,7 +34,7 @@ _COMMAND: Final = (sys.executable, "-P", "-m", "kvtier_operator.cli", "bench", "
 # Stopping the engines, the report.
 _AFTERWARDS_S: Final = 10.0
 _SHOWN_INTERVAL_S: Final = 0.5
-_PICKS: Final = "kvtier_picker_picks_total"
+_PICKS: Final = b"kvtier_picker_picks_total"
 _WARM_UP_QUESTIONS: Final = ("What is this about?", "Who wrote this?")
 
 
@@ -205,13 +205,8 @@ async def _picks(session: Session) -> dict[str, int]:
         with OpenAIClient(url) as client:
             return client.text("/metrics")
 
-    families = text_string_to_metric_families(await asyncio.to_thread(read))
-    picks = {
-        sample.labels["endpoint"]: int(sample.value)
-        for family in families
-        for sample in family.samples
-        if sample.name == _PICKS
-    }
+    found = read_families((await asyncio.to_thread(read)).encode(), (_PICKS,))
+    picks = {read_labels(labels)["endpoint"]: int(value) for labels, value in found.of(_PICKS)}
     return {engine.name: picks.get(str(_address(engine)), 0) for engine in session.engines}
 
 
