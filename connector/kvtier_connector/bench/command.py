@@ -6,9 +6,10 @@ from typing import Final
 import click
 
 from kvtier_connector.bench.names import names_of, names_shown
-from kvtier_connector.bench.parts import ONLY_WHEN_ASKED, PARTS, load
+from kvtier_connector.bench.parts import ONLY_WHEN_ASKED, PARTS, load, require
 from kvtier_connector.bench.shapes import DEMO, SHAPES
 from kvtier_connector.bench.sides.names import SIDES, TURNS
+from kvtier_connector.complete import NEEDED
 
 _ELSEWHERE: Final = {
     name: f"compares kvtier with others; in its repository, make bench-connector BENCH_ARGS='--only {name}'"
@@ -67,6 +68,7 @@ def connector(**options: object) -> None:
     """
     if options["model"] and options["shape"]:
         raise click.UsageError("give --model or --shape: a model has its own sizes")
+    require(*NEEDED)
     from kvtier_connector.bench.measure import Asked, measure  # noqa: PLC0415 - loads vLLM
 
     asked = Asked(**options)  # type: ignore[arg-type]

@@ -6,6 +6,7 @@ Loads none of them before it is measured: the command line lists their names, an
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from importlib import import_module
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
@@ -39,6 +40,17 @@ class Part:
 
     measure: "Callable[[Run], Any]"
     rows: Callable[[Any], Iterable[Row]]
+
+
+def require(*modules: str) -> None:
+    """Look for modules without importing them, for those that only a part's processes import.
+
+    Raises:
+        ModuleNotFoundError: The first that is not installed.
+    """
+    for name in modules:
+        if find_spec(name) is None:
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
 
 
 def load(module: str) -> Part:

@@ -11,13 +11,13 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from importlib.util import find_spec
 from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
+from kvtier_connector.bench.parts import Row, require
+
 if TYPE_CHECKING:
-    from kvtier_connector.bench.parts import Row
     from kvtier_connector.bench.run import Run
 
 MEMORY_BLOCKS: Final = 1_000_000
@@ -168,8 +168,7 @@ def measure(_run: "Run") -> dict[str, Any]:
     Raises:
         ModuleNotFoundError: there is no vLLM to measure.
     """
-    if find_spec("vllm") is None:
-        raise ModuleNotFoundError("No module named 'vllm'", name="vllm")
+    require("vllm")
     result: dict[str, Any] = {"batch": BATCH, "memory_blocks": MEMORY_BLOCKS, "stall_blocks": STALL_BLOCKS}
     for name in SUBJECTS:
         result[f"{name}_bytes_per_block"] = _in_fresh_process("memory", name)
@@ -186,7 +185,7 @@ def measure(_run: "Run") -> dict[str, Any]:
     return result
 
 
-def rows(index: dict[str, Any]) -> Iterator["Row"]:
+def rows(index: dict[str, Any]) -> Iterator[Row]:
     """Return rows of what `measure` returns."""
     yield (
         "index, resident bytes a block",
