@@ -1,4 +1,4 @@
-"""The pods of all resources: of one that is not ready why, of a ready engine where it is."""
+"""Pods of engines and pickers: why they are not ready, and the addresses of ready engines."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -6,16 +6,16 @@ from typing import Any, Final
 
 from kvtier_common.kubernetes.documents import Place
 from kvtier_operator.planning.objects.names import COMPONENT_LABEL, INSTANCE_LABEL, Component
-from kvtier_operator.reconcile.facts.pod import NotReadyPod, ServingPod, not_ready_pod, serving
+from kvtier_operator.reconcile.facts.pod import NotReadyPod, ServingPod, not_ready_pod, serving_pod
 
 _Group = tuple[str, str, str]
 
 
 @dataclass(frozen=True, slots=True)
 class _Pod:
-    """What is kept of a pod; of one that is ready and no engine, and of one that is gone, nothing."""
+    """What is kept of a pod: nothing of ready pickers, and of pods that are gone."""
 
-    trouble: NotReadyPod | None = None
+    not_ready: NotReadyPod | None = None
     serving: ServingPod | None = None
 
 
@@ -25,25 +25,25 @@ _CANDIDATES: Final = 4
 
 
 class PodCache:
-    """By resource and component.
+    """Pods by resource and component.
 
-    `changed` is called with namespace and name of the resource that a pod belongs to.
+    `changed` is called with namespace and name of the resource whose pods changed.
     """
 
     def __init__(self, changed: Callable[[str, str], None]) -> None:
         self._changed = changed
         self._groups: dict[_Group, dict[str, _Pod]] = {}
 
-    def troubles(self, namespace: str, instance: str, component: Component) -> tuple[NotReadyPod, ...]:
+    def not_ready(self, namespace: str, instance: str, component: Component) -> tuple[NotReadyPod, ...]:
         """The pods of one resource's engines or picker that are not ready, the most telling first."""
         found = self._groups.get((namespace, instance, component.value), {})
-        troubles = (pod.trouble for pod in found.values() if pod.trouble)
-        return tuple(sorted(troubles, key=lambda each: (each.rank, each.name)))
+        not_ready = (pod.not_ready for pod in found.values() if pod.not_ready)
+        return tuple(sorted(not_ready, key=lambda each: (each.rank, each.name)))
 
     def serving(self, namespace: str, instance: str) -> tuple[ServingPod, ...]:
-        """What says it is a ready engine of a resource, by name: one of each ReplicaSet, a few in all.
+        """Pods that claim to be ready engines of a resource, by name: one of each ReplicaSet, a few in all.
 
-        Whoever may make a pod may give it labels and an owner: ask who that owner is.
+        Whoever may create a pod may give it these labels and any owner, so the owner has to be looked up.
         """
         found = self._groups.get((namespace, instance, Component.ENGINE.value), {})
         by_owner: dict[str, ServingPod] = {}
@@ -55,7 +55,7 @@ class PodCache:
     def seen(self, document: Mapping[str, Any]) -> None:
         """Takes a pod from a list or a watch."""
         group = _group(document)
-        ready = serving(document) if group[2] == Component.ENGINE.value else None
+        ready = serving_pod(document) if group[2] == Component.ENGINE.value else None
         self._keep(group, document["metadata"]["name"], _Pod(not_ready_pod(document), ready))
 
     def gone(self, document: Mapping[str, Any]) -> None:
@@ -76,7 +76,7 @@ class PodCache:
             pods[name] = pod
         if not pods:
             del self._groups[group]
-        if before.trouble != pod.trouble:
+        if before.not_ready != pod.not_ready:
             self._changed(group[0], group[1])
 
 

@@ -1,1 +1,1 @@
-"""What the status needs to know of running things, read out of their objects."""
+"""Pure readers: what the status of a Deployment, a pod or a route says."""

@@ -12,36 +12,44 @@ class DeploymentFacts:
     """A Deployment at one moment.
 
     Attributes:
-        wanted: Pods asked for.
-        exist: Pods that exist, old ones of a rollout included.
-        updated: Pods of the current template.
-        ready: Pods that are ready, old ones included.
-        current: Whether the Deployment's controller has seen the latest spec.
+        desired_replicas: Pods that the spec asks for.
+        replicas: Pods that exist, old ones of a rollout included.
+        updated_replicas: Pods of the current template.
+        ready_replicas: Pods that are ready, old ones included.
+        observed_latest: Whether the Deployment's controller has seen the latest spec.
         failed_reason: Reason why pods cannot be made, such as FailedCreate; empty where they can.
         failed_message: What the server said of it, such as an exceeded quota.
         stalled: Whether the rollout ran out of time (progressDeadlineSeconds).
-        lacks_model: Whether its pods have no volume where their engine looks for the model.
+        lacks_model_volume: Whether its pods have no volume where their engine looks for the model.
     """
 
-    wanted: int
-    exist: int
-    updated: int
-    ready: int
-    current: bool
+    desired_replicas: int
+    replicas: int
+    updated_replicas: int
+    ready_replicas: int
+    observed_latest: bool
     failed_reason: str = ""
     failed_message: str = ""
     stalled: bool = False
-    lacks_model: bool = False
+    lacks_model_volume: bool = False
 
     @property
     def complete(self) -> bool:
-        """All pods wanted are there, of the current template, ready, and no others."""
-        return self.current and self.exist == self.updated == self.wanted and self.ready >= self.wanted
+        """Whether all desired pods exist and are ready, of the latest template, and no others exist."""
+        return (
+            self.observed_latest
+            and self.replicas == self.updated_replicas == self.desired_replicas
+            and self.ready_replicas >= self.desired_replicas
+        )
 
     @property
-    def led(self) -> bool:
-        """The same of pods that elect a leader, which alone is ever ready."""
-        return self.current and self.exist == self.updated == self.wanted and self.ready > 0
+    def has_leader(self) -> bool:
+        """The same for pods that elect a leader: only the leader is ever ready."""
+        return (
+            self.observed_latest
+            and self.replicas == self.updated_replicas == self.desired_replicas
+            and self.ready_replicas > 0
+        )
 
 
 def deployment_facts(document: Mapping[str, Any]) -> DeploymentFacts:
@@ -51,15 +59,15 @@ def deployment_facts(document: Mapping[str, Any]) -> DeploymentFacts:
     failure = conditions.get("ReplicaFailure", {})
     failing = failure.get("status") == "True"
     return DeploymentFacts(
-        wanted=document["spec"].get("replicas", 1),
-        exist=status.get("replicas", 0),
-        updated=status.get("updatedReplicas", 0),
-        ready=status.get("readyReplicas", 0),
-        current=status.get("observedGeneration", 0) >= document["metadata"].get("generation", 1),
+        desired_replicas=document["spec"].get("replicas", 1),
+        replicas=status.get("replicas", 0),
+        updated_replicas=status.get("updatedReplicas", 0),
+        ready_replicas=status.get("readyReplicas", 0),
+        observed_latest=status.get("observedGeneration", 0) >= document["metadata"].get("generation", 1),
         failed_reason=failure.get("reason", "") if failing else "",
         failed_message=failure.get("message", "") if failing else "",
         stalled=conditions.get("Progressing", {}).get("reason") == "ProgressDeadlineExceeded",
-        lacks_model=_lacks_model(document["spec"].get("template", {}).get("spec", {})),
+        lacks_model_volume=_lacks_model(document["spec"].get("template", {}).get("spec", {})),
     )
 
 

@@ -1,4 +1,4 @@
-"""What gateways' controllers say of an HTTPRoute or an InferencePool in its `status.parents`."""
+"""What Gateway controllers report of an HTTPRoute or an InferencePool in `status.parents`."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -15,52 +15,52 @@ _OF_ROUTES: Final[Mapping[str, str]] = {
     "Programmed": "True",
     "Reconciled": "True",
 }
-"""What must be so where it is said at all. The first three are Gateway API's (v1, apis/v1/shared_types.go),
-`Programmed` is Kong's, `Reconciled` GKE's (inference extension, issue 806). Of others nobody knows which way
-round they are."""
+"""The status that each condition has to have where it is reported. The first three are Gateway API's (v1,
+apis/v1/shared_types.go), `Programmed` is Kong's, `Reconciled` GKE's (inference extension, issue 806). Of
+others nobody knows which status is the good one."""
 _OF_POOLS: Final[Mapping[str, str]] = {_ACCEPTED: "True", "ResolvedRefs": "True"}
 """inference extension v1, api/v1/inferencepool_types.go. `Exported` is False where nobody asked for it."""
 _MOST_CHARACTERS: Final = 1024
 
 
 class ParentAnswer(IntEnum):
-    """What a Gateway makes of an object, from the best to the worst."""
+    """Whether a Gateway accepts an object, from the best answer to the worst."""
 
-    TAKEN = 0
-    NONE = 1
-    """Its controller has not said anything."""
-    WAITING = 2
-    """It has yet to look at the object as it is now."""
-    REFUSED = 3
+    ACCEPTED = 0
+    UNANSWERED = 1
+    """Its controller has not reported anything."""
+    PENDING = 2
+    """Its controller has reported on an earlier generation only."""
+    REJECTED = 3
 
 
 @dataclass(frozen=True, slots=True)
 class ParentFacts:
-    """An object as one of its parents sees it.
+    """What one parent reports of an object.
 
     Attributes:
         listeners: The parent.
-        answer: What it makes of the object.
-        reason: The first reason that it gives where that is not good.
-        said: Its own words, where that is not good.
-        attached: False where it does not take the object at all.
+        answer: Whether it accepts the object.
+        reason: The first reason that it gives where it does not accept it.
+        message: Its own words where it does not accept it.
+        attached: False where it does not attach the object at all.
     """
 
     listeners: Listeners
-    answer: ParentAnswer = ParentAnswer.NONE
+    answer: ParentAnswer = ParentAnswer.UNANSWERED
     reason: str = ""
-    said: str = ""
+    message: str = ""
     attached: bool = True
 
 
 def route_parents(document: Mapping[str, Any]) -> tuple[ParentFacts, ...]:
-    """One for each Gateway that an HTTPRoute names; of several controllers' words the worst counts."""
+    """One for each Gateway that an HTTPRoute names; of several controllers' answers the worst counts."""
     namespace = document["metadata"].get("namespace", "")
-    told = _told(document, _OF_ROUTES)
+    reports = _reports(document, _OF_ROUTES)
     wanted = (listeners_of(each, namespace) for each in document["spec"].get("parentRefs") or ())
     return tuple(
         max(
-            (each for each in told if each.listeners == listeners),
+            (each for each in reports if each.listeners == listeners),
             key=lambda each: each.answer,
             default=ParentFacts(listeners),
         )
@@ -70,11 +70,11 @@ def route_parents(document: Mapping[str, Any]) -> tuple[ParentFacts, ...]:
 
 
 def pool_parents(document: Mapping[str, Any]) -> tuple[ParentFacts, ...]:
-    """One for each Gateway that speaks of an InferencePool: not all do (kgateway, issue 13456)."""
-    return _told(document, _OF_POOLS)
+    """One for each Gateway that reports on an InferencePool: not all do (kgateway, issue 13456)."""
+    return _reports(document, _OF_POOLS)
 
 
-def _told(document: Mapping[str, Any], must: Mapping[str, str]) -> tuple[ParentFacts, ...]:
+def _reports(document: Mapping[str, Any], must: Mapping[str, str]) -> tuple[ParentFacts, ...]:
     namespace = document["metadata"].get("namespace", "")
     generation = document["metadata"].get("generation", 1)
     parents = (document.get("status") or {}).get("parents") or ()
@@ -92,11 +92,11 @@ def _judged(
     wrong = [each for name, each in current.items() if each["status"] not in (must[name], "Unknown")]
     if wrong:
         attached = current.get(_ACCEPTED, {}).get("status") != "False"
-        return _speaking(listeners, ParentAnswer.REFUSED, entry, wrong, attached=attached)
+        return _report(listeners, ParentAnswer.REJECTED, entry, wrong, attached=attached)
     undecided = [each for each in current.values() if each["status"] == "Unknown"]
     if undecided or len(current) < len(conditions) or _ACCEPTED not in current:
-        return _speaking(listeners, ParentAnswer.WAITING, entry, undecided, attached=True)
-    return ParentFacts(listeners, ParentAnswer.TAKEN)
+        return _report(listeners, ParentAnswer.PENDING, entry, undecided, attached=True)
+    return ParentFacts(listeners, ParentAnswer.ACCEPTED)
 
 
 def _is_old(condition: Mapping[str, Any], generation: int) -> bool:
@@ -104,7 +104,7 @@ def _is_old(condition: Mapping[str, Any], generation: int) -> bool:
     return bool(condition.get("observedGeneration", generation) < generation)
 
 
-def _speaking(
+def _report(
     listeners: Listeners,
     answer: ParentAnswer,
     entry: Mapping[str, Any],
@@ -121,6 +121,6 @@ def _speaking(
         listeners=listeners,
         answer=answer,
         reason=conditions[0]["reason"] if conditions else "",
-        said=f"{said} ({speaker})" if said and speaker else said,
+        message=f"{said} ({speaker})" if said and speaker else said,
         attached=attached,
     )

@@ -14,20 +14,20 @@ _NAME: Final = re.compile(rf"(?=.{{1,253}}\Z){SUBDOMAIN}")
 """Of a ReplicaSet (k8s.io/apimachinery, IsDNS1123Subdomain)."""
 _MOST_UID_CHARACTERS: Final = 64
 _LAST: Final = 9
-"""Rank of a pod of which there is nothing to tell."""
+"""Rank of a pod without a reason."""
 
 
 @dataclass(frozen=True, slots=True)
 class NotReadyPod:
-    """A pod that is not ready, or on its way out.
+    """A pod that is not ready, or is terminating.
 
     Attributes:
         name: The pod.
         node: Its node; empty before it has one.
-        reason: CamelCase, such as Unschedulable or ImagePullBackOff; empty where it is merely starting.
-        message: What was said of it.
-        rank: Which of several pods' troubles to tell first: the lowest.
-        leaving: Whether it is on its way out: it drains, and holds its room until then.
+        reason: CamelCase, such as Unschedulable or ImagePullBackOff; empty while it merely starts.
+        message: What its status says about that.
+        rank: Which of several pods to report first: the one with the lowest rank.
+        terminating: Whether it has a deletion timestamp: it drains, and holds its resources until then.
     """
 
     name: str
@@ -35,11 +35,11 @@ class NotReadyPod:
     reason: str
     message: str
     rank: int
-    leaving: bool = False
+    terminating: bool = False
 
 
 def not_ready_pod(pod: Mapping[str, Any]) -> NotReadyPod | None:
-    """What keeps a pod from being ready; None for one that is.
+    """Why a pod is not ready; None for a pod that is.
 
     Args:
         pod: A v1 Pod.
@@ -48,7 +48,7 @@ def not_ready_pod(pod: Mapping[str, Any]) -> NotReadyPod | None:
     conditions = {each["type"]: each for each in status.get("conditions", ())}
     node = pod.get("spec", {}).get("nodeName", "")
     if "deletionTimestamp" in metadata:
-        return NotReadyPod(metadata["name"], node, "", "", _LAST, leaving=True)
+        return NotReadyPod(metadata["name"], node, "", "", _LAST, terminating=True)
     if conditions.get("Ready", {}).get("status") == "True":
         return None
     for rank, reason, message in sorted(_findings(status, conditions), key=lambda found: found[0]):
@@ -58,13 +58,13 @@ def not_ready_pod(pod: Mapping[str, Any]) -> NotReadyPod | None:
 
 @dataclass(frozen=True, slots=True)
 class ServingPod:
-    """A pod that serves, and says that a ReplicaSet controls it.
+    """A ready pod whose controller is a ReplicaSet, by its own metadata.
 
     Attributes:
         name: The pod.
         address: Its IP, as its kubelet says.
-        replica_set: Name of what it says controls it.
-        replica_set_uid: That one's uid, as it says.
+        replica_set: Name of the ReplicaSet in its owner references.
+        replica_set_uid: Uid of the ReplicaSet in its owner references.
     """
 
     name: str
@@ -73,10 +73,10 @@ class ServingPod:
     replica_set_uid: str
 
 
-def serving(pod: Mapping[str, Any]) -> ServingPod | None:
-    """A pod that serves; None for any other, and for one that no ReplicaSet controls.
+def serving_pod(pod: Mapping[str, Any]) -> ServingPod | None:
+    """The pod as a serving one; None where it is not ready or no ReplicaSet controls it.
 
-    The API server takes any text for an owner's name and uid: one that can be none is never asked about.
+    The API server takes any text for an owner's name and uid; a text that cannot be one is never looked up.
 
     Args:
         pod: A v1 Pod.
@@ -95,7 +95,7 @@ def serving(pod: Mapping[str, Any]) -> ServingPod | None:
 
 
 def _findings(status: Mapping[str, Any], conditions: Mapping[str, Any]) -> Iterator[tuple[int, str, str]]:
-    """(rank, reason, message) of everything that is wrong."""
+    """Rank, reason and message of everything that is wrong."""
     if status.get("phase") == "Failed":
         yield 2, status.get("reason") or "PodFailed", status.get("message", "")
     scheduled = conditions.get("PodScheduled", {})

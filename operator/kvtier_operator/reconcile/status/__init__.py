@@ -1,1 +1,1 @@
-"""Status: one condition a file, each a pure function; `build.py` puts them together."""
+"""The status of a resource: `conditions/` has one condition a file, `build.py` puts them together."""

@@ -1,4 +1,4 @@
-"""The whole status of one resource, and which of its conditions changed."""
+"""The whole status of one resource."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -24,28 +24,28 @@ Status = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class StatusInput:
-    """Everything a status is made of.
+    """Everything that a status is computed from.
 
     Attributes:
-        generation: Generation that was acted on.
+        generation: Generation that was reconciled.
         plan: Its plan.
         engine: The engines' Deployment.
         picker: The picker's Deployment.
-        engine_troubles: Engine pods that are not ready.
-        picker_troubles: Picker pods that are not ready.
+        engine_pods_not_ready: Engine pods that are not ready or are terminating.
+        picker_pods_not_ready: Picker pods that are not ready or are terminating.
         failures: Objects that could not be applied.
-        kinds: Kinds of wanted objects that the cluster does not serve.
+        kinds: Kinds of desired objects that the cluster does not serve.
         now: The time, RFC 3339 in UTC.
         route: The route; None where there is none.
-        not_taken: What an engine said of its tiers that cannot be; empty where none did.
+        rejected_report: Why an engine's report of its tiers was not believed; empty where it was.
     """
 
     generation: int
     plan: CachedPlan
     engine: DeploymentFacts | None
     picker: DeploymentFacts | None
-    engine_troubles: Sequence[NotReadyPod]
-    picker_troubles: Sequence[NotReadyPod]
+    engine_pods_not_ready: Sequence[NotReadyPod]
+    picker_pods_not_ready: Sequence[NotReadyPod]
     failures: Sequence[ApplyFailure]
     kinds: UnservedKinds
     now: str
@@ -53,24 +53,24 @@ class StatusInput:
     rejected_report: str = ""
 
 
-def build_status(given: StatusInput, previous: Mapping[str, Any]) -> Status:
-    """The status to have.
+def build_status(inputs: StatusInput, previous: Mapping[str, Any]) -> Status:
+    """The status as it should be now.
 
     Args:
-        given: What is known now.
-        previous: The status there is: times of conditions that did not change are kept, and so are the
-            figures of what runs where a new spec was rejected.
+        inputs: What is known now.
+        previous: The status so far. Conditions that did not change keep their times, and where a new spec was
+            rejected, the figures of what still runs are kept.
     """
-    plan, before = given.plan, previous.get("conditions", ())
+    plan, before = inputs.plan, previous.get("conditions", ())
     status: Status = {
-        "observedGeneration": given.generation,
+        "observedGeneration": inputs.generation,
         "conditions": [
-            with_transition_time(condition, before, given.generation, given.now)
-            for condition in untimed_conditions(given)
+            with_transition_time(condition, before, inputs.generation, inputs.now)
+            for condition in untimed_conditions(inputs)
         ],
     }
-    if given.engine is not None:
-        status |= {"replicas": given.engine.exist, "readyReplicas": given.engine.ready}
+    if inputs.engine is not None:
+        status |= {"replicas": inputs.engine.replicas, "readyReplicas": inputs.engine.ready_replicas}
     kept = previous if plan.rejected else {}
     for name, value in (("tiers", plan.tiers), ("router", plan.router), ("selector", plan.selector)):
         if chosen := value or kept.get(name):
@@ -78,19 +78,23 @@ def build_status(given: StatusInput, previous: Mapping[str, Any]) -> Status:
     return status
 
 
-def untimed_conditions(given: StatusInput) -> tuple[UntimedCondition, ...]:
-    """All conditions, in the order of the API."""
-    plan = given.plan
-    engines = [each for each in given.failures if each.component is Component.ENGINE]
-    others = [each for each in given.failures if each.component is not Component.ENGINE]
-    tiers = "; ".join(filter(None, (tiers_in_use(plan.tiers), given.rejected_report)))
-    engines_said = engines_ready(given.engine, given.engine_troubles, engines, plan.startup_s, tiers)
-    router_said = router_ready(given.picker, given.picker_troubles, others, given.kinds, given.route)
+def untimed_conditions(inputs: StatusInput) -> tuple[UntimedCondition, ...]:
+    """All conditions in the order of the API, without their times."""
+    plan = inputs.plan
+    engines = [each for each in inputs.failures if each.component is Component.ENGINE]
+    others = [each for each in inputs.failures if each.component is not Component.ENGINE]
+    tiers = "; ".join(filter(None, (tiers_in_use(plan.tiers), inputs.rejected_report)))
+    engines_condition = engines_ready(
+        inputs.engine, inputs.engine_pods_not_ready, engines, plan.startup_s, tiers
+    )
+    router_condition = router_ready(
+        inputs.picker, inputs.picker_pods_not_ready, others, inputs.kinds, inputs.route
+    )
     parts = (
         plan.accepted,
-        with_engines(plan.budget_fits, given.engine),
+        with_engines(plan.budget_fits, inputs.engine),
         plan.nodes_fit,
-        with_cause(engines_said, (*others, *given.kinds.failures), rejected=plan.rejected),
-        with_cause(router_said, engines, rejected=plan.rejected),
+        with_cause(engines_condition, (*others, *inputs.kinds.failures), rejected=plan.rejected),
+        with_cause(router_condition, engines, rejected=plan.rejected),
     )
     return (*parts, ready(parts))

@@ -1,4 +1,4 @@
-"""Why engines or picker have no Deployment: seldom is it only not there yet."""
+"""Why engines or picker have no Deployment."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -11,11 +11,11 @@ _REASON: Final = "NotCreated"
 
 
 def not_created(type_: str, what: str) -> UntimedCondition:
-    """A condition that is False, of which `with_cause` knows more.
+    """A condition that is False, for want of a Deployment; `with_cause` adds why.
 
     Args:
-        type_: The condition.
-        what: Whose it is, such as `the picker's`.
+        type_: Type of the condition.
+        what: Whose Deployment it is, such as `the picker's`.
     """
     return false_condition(type_, _REASON, f"{what} Deployment is not there")
 
@@ -23,12 +23,12 @@ def not_created(type_: str, what: str) -> UntimedCondition:
 def with_cause(
     said: UntimedCondition, held_up_by: Sequence[ApplyFailure], *, rejected: bool
 ) -> UntimedCondition:
-    """Says what keeps it, where that is the other part's: nothing is made before all can be.
+    """Adds why a Deployment is not created: nothing is, before objects of both components can be.
 
     Args:
-        said: What was said without a look at the other part.
-        held_up_by: Objects of the other part that could not be applied.
-        rejected: Whether the spec is, so that nothing is made.
+        said: The condition without a look at the other component.
+        held_up_by: Objects of the other component that could not be applied.
+        rejected: Whether the spec is rejected, so that nothing is created.
     """
     if said.reason != _REASON:
         return said

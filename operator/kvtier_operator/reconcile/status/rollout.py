@@ -1,4 +1,4 @@
-"""What engines and picker have in common: a Deployment, its pods, and what keeps them."""
+"""How far the rollout of a Deployment is, and what blocks it: the same for engines and pickers."""
 
 from collections.abc import Mapping, Sequence
 from typing import Final
@@ -25,42 +25,58 @@ _ADVICE: Final[Mapping[str, str]] = {
 }
 
 
-def counts(facts: DeploymentFacts, what: str) -> str:
-    """Numbers of pods; `what` they are, such as `engine pods`."""
-    rest = "" if facts.exist == facts.updated == facts.wanted else f", {facts.exist} exist"
-    old = f" ({facts.exist - facts.updated} of an older spec)" if facts.exist > facts.updated else ""
-    return f"{facts.ready} of {facts.wanted} {what} ready{rest}{old}"
-
-
-def hindrance(facts: DeploymentFacts, troubles: Sequence[NotReadyPod]) -> tuple[str, str]:
-    """Reason and words for the first thing that keeps the pods; Progressing while they come up.
+def replica_counts(facts: DeploymentFacts, what: str) -> str:
+    """How many pods are ready, of how many.
 
     Args:
-        facts: The Deployment, not complete.
-        troubles: Its pods that are not ready or on their way out, the most telling first.
+        facts: The Deployment.
+        what: What its pods are, such as `engine pods`.
+    """
+    rest = (
+        ""
+        if facts.replicas == facts.updated_replicas == facts.desired_replicas
+        else f", {facts.replicas} exist"
+    )
+    old = (
+        f" ({facts.replicas - facts.updated_replicas} of an older spec)"
+        if facts.replicas > facts.updated_replicas
+        else ""
+    )
+    return f"{facts.ready_replicas} of {facts.desired_replicas} {what} ready{rest}{old}"
+
+
+def blocking_reason(facts: DeploymentFacts, not_ready: Sequence[NotReadyPod]) -> tuple[str, str]:
+    """Reason and message of the first thing that blocks the rollout; Progressing while pods start.
+
+    Args:
+        facts: The Deployment, whose rollout is not complete.
+        not_ready: Its pods that are not ready or are terminating, the most telling first.
     """
     if facts.failed_reason:
         quota = "exceeded quota" in facts.failed_message
         reason = "QuotaExceeded" if quota else facts.failed_reason
         return reason, _advised(reason, f"a pod cannot be made: {facts.failed_message}")
-    telling = [each for each in troubles if each.reason]
-    leaving = sum(each.leaving for each in troubles)
-    if telling and telling[0].reason == "Unschedulable" and leaving:
+    telling = [each for each in not_ready if each.reason]
+    terminating = sum(each.terminating for each in not_ready)
+    if telling and telling[0].reason == "Unschedulable" and terminating:
         return (
             "Progressing",
-            f"pod {telling[0].name} waits for the room of {many(leaving, 'pod')} still draining",
+            f"pod {telling[0].name} waits for the room of {many(terminating, 'pod')} still draining",
         )
     if telling:
         return telling[0].reason, _advised(telling[0].reason, _tell(telling))
     if facts.stalled:
         return "ProgressDeadlineExceeded", "the rollout ran out of time: read the pods' logs"
-    return "Progressing", "a change is being rolled out" if facts.ready >= facts.wanted else ""
+    return (
+        "Progressing",
+        "a change is being rolled out" if facts.ready_replicas >= facts.desired_replicas else "",
+    )
 
 
-def _tell(troubles: Sequence[NotReadyPod]) -> str:
-    first = troubles[0]
+def _tell(not_ready: Sequence[NotReadyPod]) -> str:
+    first = not_ready[0]
     where = f" on node {first.node}" if first.node else ""
-    alike = sum(each.reason == first.reason for each in troubles) - 1
+    alike = sum(each.reason == first.reason for each in not_ready) - 1
     others = f" (and {alike} more like it)" if alike else ""
     return f"pod {first.name}{where}{others}: {first.reason}: {first.message or 'nothing more was said'}"
 

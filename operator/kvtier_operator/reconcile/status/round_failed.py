@@ -1,4 +1,4 @@
-"""What a status says when a round came to no end: the other conditions are of an earlier one."""
+"""Condition Ready after a failed reconciliation: the other conditions are those of an earlier one."""
 
 from collections.abc import Mapping
 from typing import Any, Final
@@ -15,7 +15,7 @@ REASON: Final = "RoundFailed"
 
 
 def round_failed(error: Exception) -> UntimedCondition:
-    """Condition Ready, with what stopped the round."""
+    """Condition Ready with the error that stopped the reconciliation."""
     what = (
         f"{error}" if isinstance(error, KvtierError) else f"a bug in kvtier, {type(error).__name__}: {error}"
     )
@@ -26,12 +26,12 @@ def round_failed(error: Exception) -> UntimedCondition:
 def with_ready(
     status: Mapping[str, Any], condition: UntimedCondition, generation: int, now: str
 ) -> dict[str, Any]:
-    """A status in which condition Ready alone is another; the same if it says so already.
+    """A status with another condition Ready; an equal status where Ready says so already.
 
     Args:
-        status: The status there is.
+        status: The status so far.
         condition: Condition Ready as it is to be.
-        generation: Of the resource.
+        generation: Generation of the resource.
         now: The time, RFC 3339 in UTC.
     """
     before = status.get("conditions", ())

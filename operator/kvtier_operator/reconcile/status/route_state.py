@@ -1,4 +1,4 @@
-"""What keeps requests from a route: part of RouterReady."""
+"""What keeps requests from reaching a route: part of RouterReady."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -18,13 +18,13 @@ _ADVICE: Final[Mapping[str, str]] = {
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """A resource's route as the cluster has it.
+    """The live route of a resource.
 
     Attributes:
-        name: The HTTPRoute, and the InferencePool that it sends to, `namespace/name`.
-        parents: What its Gateway says of the HTTPRoute.
-        pool_parents: What Gateways say of the InferencePool.
-        hidden: Another route that gets its requests.
+        name: Name of the HTTPRoute and of the InferencePool behind it, `namespace/name`.
+        parents: What Gateways report of the HTTPRoute.
+        pool_parents: What Gateways report of the InferencePool.
+        hidden: Another route that gets its requests; None where none does.
     """
 
     name: str
@@ -38,10 +38,10 @@ class Route:
         return ", ".join(dict.fromkeys(each.listeners.gateway for each in self.parents))
 
 
-def route_trouble(route: Route) -> tuple[str, str] | None:
-    """Reason and words for the first thing that keeps requests from it; None if nothing does."""
+def route_problem(route: Route) -> tuple[str, str] | None:
+    """Reason and message of the first thing that keeps requests from it; None where nothing does."""
     for parent in route.parents:
-        if parent.answer is ParentAnswer.NONE:
+        if parent.answer is ParentAnswer.UNANSWERED:
             return "RouteUnanswered", _unanswered(route.name, parent.listeners.gateway)
         if found := _trouble("RouteRefused", f"HTTPRoute {route.name}", parent):
             return found
@@ -52,16 +52,16 @@ def route_trouble(route: Route) -> tuple[str, str] | None:
         ):
             return found
     if route.hidden and route.hidden.wholly:
-        return "RouteHidden", hidden_words(route.name, route.hidden)
+        return "RouteHidden", hidden_by_text(route.name, route.hidden)
     return None
 
 
 def _trouble(refused: str, name: str, parent: ParentFacts) -> tuple[str, str] | None:
-    gateway, said = parent.listeners.gateway, parent.said
-    if parent.answer is ParentAnswer.WAITING:
+    gateway, said = parent.listeners.gateway, parent.message
+    if parent.answer is ParentAnswer.PENDING:
         waits = f"Gateway {gateway} has yet to look at {name} as it is now"
         return "Progressing", f"{waits}: {said}" if said else waits
-    if parent.answer is ParentAnswer.REFUSED:
+    if parent.answer is ParentAnswer.REJECTED:
         advice = _ADVICE.get(parent.reason, "")
         return refused, f"Gateway {gateway} on {name}: {said}" + (f"; {advice}" if advice else "")
     return None
@@ -75,8 +75,8 @@ def _unanswered(name: str, gateway: str) -> str:
     )
 
 
-def hidden_words(name: str, by: Hidden) -> str:
-    """Which of a route's requests go elsewhere; what another namespace has there is not said."""
+def hidden_by_text(name: str, by: Hidden) -> str:
+    """Which of a route's requests another route gets; a route of another namespace is not named."""
     here = by.by.route.partition("/")[0] == name.partition("/")[0]
     other = f"HTTPRoute {by.by.route}" if here else "an HTTPRoute of another namespace"
     return (

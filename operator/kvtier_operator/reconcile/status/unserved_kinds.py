@@ -1,4 +1,4 @@
-"""What the kinds that a cluster does not serve mean for a resource."""
+"""Which desired objects cannot be created because the cluster does not serve their kinds."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -12,12 +12,12 @@ _MONITORING = "monitoring"
 
 @dataclass(frozen=True, slots=True)
 class UnservedKinds:
-    """Kinds of wanted objects that cannot be made.
+    """Kinds of desired objects that the cluster does not serve.
 
     Attributes:
-        missing_crds: CRDs without which the router is not complete.
-        left_out: CRDs without which it works all the same, such as a ServiceMonitor's.
-        failures: Kinds that the server does not let us see.
+        missing_crds: CRDs that the router needs.
+        left_out: CRDs that it works without, such as a ServiceMonitor's.
+        failures: Kinds that the operator may not list.
     """
 
     missing_crds: tuple[str, ...] = ()
@@ -28,10 +28,10 @@ class UnservedKinds:
 def unserved_kinds(
     kinds: Iterable[Kind], why_not: Callable[[str], str], not_installed: str = "not installed"
 ) -> UnservedKinds:
-    """Sorts them out.
+    """Sorts the kinds that are not served by what that means.
 
     Args:
-        kinds: Kinds of the objects to have.
+        kinds: Kinds of the desired objects.
         why_not: Why a kind is not served; empty for one that is.
         not_installed: What `why_not` says of a kind that has no CRD.
     """

@@ -9,20 +9,22 @@ from kvtier_operator.reconcile.facts.deployment import DeploymentFacts
 from kvtier_operator.reconcile.status.build import StatusInput, build_status
 from kvtier_operator.reconcile.status.unserved_kinds import UnservedKinds
 
-READY = DeploymentFacts(wanted=2, exist=2, updated=2, ready=2, current=True)
+READY = DeploymentFacts(
+    desired_replicas=2, replicas=2, updated_replicas=2, ready_replicas=2, observed_latest=True
+)
 FULL = StatusInput(
     generation=3,
     plan=planned({"spec.replicas": 2})[0],
     engine=READY,
-    picker=replace(READY, wanted=1, exist=1, updated=1, ready=1),
-    engine_troubles=(),
-    picker_troubles=(),
+    picker=replace(READY, desired_replicas=1, replicas=1, updated_replicas=1, ready_replicas=1),
+    engine_pods_not_ready=(),
+    picker_pods_not_ready=(),
     failures=(),
     kinds=UnservedKinds(),
     now="2026-01-02T03:04:05Z",
 )
 
 
-def conditions(given: StatusInput, previous: dict[str, Any] | None = None) -> dict[str, dict[str, Any]]:
+def conditions(inputs: StatusInput, previous: dict[str, Any] | None = None) -> dict[str, dict[str, Any]]:
     """By type."""
-    return {each["type"]: each for each in build_status(given, previous or {})["conditions"]}
+    return {each["type"]: each for each in build_status(inputs, previous or {})["conditions"]}

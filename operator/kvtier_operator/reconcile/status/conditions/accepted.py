@@ -1,4 +1,4 @@
-"""Accepted: whether the spec is one that can be acted on."""
+"""Accepted: whether the spec can be acted on."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -15,7 +15,7 @@ _KEPT: Final = "nothing was changed: what runs keeps running as it was"
 
 
 def accepted(plan: Plan) -> UntimedCondition:
-    """By the plan's checks: rejections one by one; warnings beside an acceptance."""
+    """The condition by the plan's checks, with every rejection, or every warning of an accepted spec."""
     rejections = [check for check in plan.checks if check.outcome is Outcome.REJECT]
     if rejections:
         return false_condition(TYPE, rejections[0].reason, f"{_lines(rejections)}; {_KEPT}")
@@ -30,7 +30,7 @@ def accepted(plan: Plan) -> UntimedCondition:
 
 
 def not_valid(problems: Sequence[Problem]) -> UntimedCondition:
-    """For a spec that the models refuse although the API server took it."""
+    """The condition of a spec that the API's models refuse although the API server took it."""
     said = "; ".join(str(problem) for problem in problems)
     return false_condition(TYPE, "Invalid", f"{said}; {_KEPT}")
 

@@ -1,4 +1,4 @@
-"""BudgetFits: whether the pod's memory and disk add up, and to what, and whether the namespace allows it."""
+"""BudgetFits: what memory and disk an engine pod needs, and whether the namespace allows it."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -30,11 +30,11 @@ _CHECKS: Final = frozenset(
 
 
 def budget_fits(plan: Plan, namespace: Sequence[CheckResult] = ()) -> UntimedCondition:
-    """By the checks that are about sizes; the message has every line of the pod's memory.
+    """The condition by the checks about sizes; its message has every line of the pod's memory.
 
     Args:
         plan: The Plan.
-        namespace: What its namespace says of it.
+        namespace: What the namespace's LimitRanges, quotas and storage classes refuse.
     """
     checks = (*(check for check in plan.checks if check.name in _CHECKS), *namespace)
     refused = [check for check in checks if check.outcome is Outcome.REJECT]
@@ -56,19 +56,19 @@ def budget_fits(plan: Plan, namespace: Sequence[CheckResult] = ()) -> UntimedCon
 
 
 def with_engines(said: UntimedCondition, engine: DeploymentFacts | None) -> UntimedCondition:
-    """Takes a missing storage class back where engines have their volumes: some are made by hand.
+    """The condition without a missing storage class where engines have volumes that were made by hand.
 
     Args:
-        said: What was said without a look at the engines.
+        said: The condition without a look at the engines.
         engine: Their Deployment; None where there is none yet.
     """
-    if said.reason != CLASS_MISSING or engine is None or not (engine.complete and engine.wanted):
+    if said.reason != CLASS_MISSING or engine is None or not (engine.complete and engine.desired_replicas):
         return said
     return true_condition(TYPE, "Fits", f"the engines are ready all the same; {said.message}")
 
 
 def no_budget() -> UntimedCondition:
-    """For a spec of which no plan can be made."""
+    """The condition of a spec that cannot be planned."""
     return unknown_condition(
         TYPE, "NotPlanned", "the spec was not accepted, so there is no budget to look at"
     )

@@ -14,17 +14,17 @@ TYPE: Final = "NodesFit"
 
 
 def nodes_fit_condition(fit: NodesFit) -> UntimedCondition:
-    """By the count of what fits on which nodes; other pods on them are the scheduler's business."""
+    """The condition by how many engines fit on the nodes; other pods on them are the scheduler's business."""
     return (true_condition if fit.fits else false_condition)(TYPE, fit.reason, fit.message)
 
 
 def nodes_not_seen(why: str) -> UntimedCondition:
-    """For an operator that may not, or could not yet, list nodes."""
+    """The condition while the operator may not, or could not yet, list nodes."""
     return unknown_condition(TYPE, "NodesNotSeen", f"nodes were not looked at: {why}")
 
 
 def no_pod() -> UntimedCondition:
-    """For a spec of which no plan can be made."""
+    """The condition of a spec that cannot be planned."""
     return unknown_condition(
         TYPE, "NotPlanned", "the spec was not accepted, so there is no pod to find a node for"
     )

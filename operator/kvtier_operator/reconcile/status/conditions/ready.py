@@ -1,4 +1,4 @@
-"""Ready: the others in one."""
+"""Ready: the other conditions in one."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -7,8 +7,8 @@ from kvtier_operator.reconcile.status.condition import UntimedCondition, false_c
 
 TYPE: Final = "Ready"
 _NEEDED: Final = ("Accepted", "EnginesReady", "RouterReady")
-"""Sizes that contradict each other are part of Accepted. What namespace and nodes refuse is of pods to come,
-which the other two miss: that is said beside them."""
+"""Sizes that contradict each other are part of Accepted. A namespace or nodes without room keep new pods from
+starting: then EnginesReady or RouterReady is False too, and quotes the cause."""
 _BESIDE: Final = {"EnginesReady": ("BudgetFits", "NodesFit"), "RouterReady": ("BudgetFits",)}
 
 
@@ -27,6 +27,6 @@ def ready(untimed_conditions: Sequence[UntimedCondition]) -> UntimedCondition:
 
 
 def _begun(message: str) -> str:
-    """The first of what another condition says: its own message has the rest."""
+    """The first part of another condition's message, which has the rest."""
     begun, _, rest = message.partition("; ")
     return f"{begun}; ..." if rest else begun

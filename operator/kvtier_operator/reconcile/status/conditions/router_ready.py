@@ -1,4 +1,4 @@
-"""RouterReady: whether requests find their way through the picker."""
+"""RouterReady: whether requests reach the engines through the picker."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -9,8 +9,8 @@ from kvtier_operator.reconcile.facts.deployment import DeploymentFacts
 from kvtier_operator.reconcile.facts.pod import NotReadyPod
 from kvtier_operator.reconcile.status.condition import UntimedCondition, false_condition, true_condition
 from kvtier_operator.reconcile.status.not_created import not_created
-from kvtier_operator.reconcile.status.rollout import counts, hindrance
-from kvtier_operator.reconcile.status.route_state import Route, hidden_words, route_trouble
+from kvtier_operator.reconcile.status.rollout import blocking_reason, replica_counts
+from kvtier_operator.reconcile.status.route_state import Route, hidden_by_text, route_problem
 from kvtier_operator.reconcile.status.unserved_kinds import UnservedKinds
 
 TYPE: Final = "RouterReady"
@@ -18,60 +18,60 @@ TYPE: Final = "RouterReady"
 
 def router_ready(
     picker: DeploymentFacts | None,
-    troubles: Sequence[NotReadyPod],
+    not_ready: Sequence[NotReadyPod],
     failures: Sequence[ApplyFailure],
     kinds: UnservedKinds,
     route: Route | None = None,
 ) -> UntimedCondition:
-    """By the picker's Deployment, by what could not be made, and by what is said of the route.
+    """The condition by the picker's Deployment, by objects that could not be applied, and by the route.
 
     Args:
         picker: The picker's Deployment; None where there is none yet.
-        troubles: Picker pods that are not ready, the most telling first.
+        not_ready: Picker pods that are not ready, the most telling first.
         failures: Objects of picker and route that could not be applied.
-        kinds: Kinds of objects that the cluster does not serve.
+        kinds: Kinds of desired objects that the cluster does not serve.
         route: The resource's route; None where there is none.
     """
     failures = (*failures, *kinds.failures)
     if failures:
         return false_condition(TYPE, failures[0].reason, "; ".join(each.message for each in failures))
     if kinds.missing_crds:
-        return false_condition(TYPE, "CRDsMissing", _missing(kinds.missing_crds) + _beside(picker, troubles))
+        return false_condition(TYPE, "CRDsMissing", _missing(kinds.missing_crds) + _beside(picker, not_ready))
     if picker is None:
         return not_created(TYPE, "the picker's")
-    if picker.wanted > 1:
+    if picker.desired_replicas > 1:
         picker = replace(picker, stalled=False)  # as the standbys are, from ten minutes on, always
-    count = counts(picker, "picker pods")
+    count = replica_counts(picker, "picker pods")
     if not _serves(picker):
-        reason, said = hindrance(picker, troubles)
+        reason, said = blocking_reason(picker, not_ready)
         return false_condition(TYPE, reason, f"{count}; {said}" if said else count)
-    count += _standbys(picker, troubles)
-    if route and (trouble := route_trouble(route)):
+    count += _standbys(picker, not_ready)
+    if route and (trouble := route_problem(route)):
         reason, said = trouble
         return false_condition(TYPE, reason, f"{count}; {said}")
     through = f"; its route is taken by Gateway {route.gateways}" if route else ""
     if route and route.hidden:
-        through += f", but {hidden_words(route.name, route.hidden)}"
+        through += f", but {hidden_by_text(route.name, route.hidden)}"
     without = f"; not made, for want of its CRD: {', '.join(kinds.left_out)}" if kinds.left_out else ""
     return true_condition(TYPE, "AllReady", count + through + without)
 
 
 def _serves(picker: DeploymentFacts) -> bool:
-    """Of several pickers the leader alone is ever ready."""
-    return picker.led if picker.wanted > 1 else picker.complete
+    """Whether a picker answers: of several, only the leader is ever ready."""
+    return picker.has_leader if picker.desired_replicas > 1 else picker.complete
 
 
-def _standbys(picker: DeploymentFacts, troubles: Sequence[NotReadyPod]) -> str:
-    """What the pods are that are not ready, and what keeps one of them from standing by."""
-    if picker.ready >= picker.wanted:
+def _standbys(picker: DeploymentFacts, not_ready: Sequence[NotReadyPod]) -> str:
+    """What the pods that are not ready do: stand by for the leader, or fail to."""
+    if picker.ready_replicas >= picker.desired_replicas:
         return ""
-    telling = any(each.reason for each in troubles)
-    return f"; {hindrance(picker, troubles)[1]}" if telling else ", which leads; the others stand by"
+    telling = any(each.reason for each in not_ready)
+    return f"; {blocking_reason(picker, not_ready)[1]}" if telling else ", which leads; the others stand by"
 
 
-def _beside(picker: DeploymentFacts | None, troubles: Sequence[NotReadyPod]) -> str:
-    """What keeps the picker's pods as well: whoever installs a CRD need not come back for that."""
-    said = "" if picker is None or _serves(picker) else hindrance(picker, troubles)[1]
+def _beside(picker: DeploymentFacts | None, not_ready: Sequence[NotReadyPod]) -> str:
+    """What else keeps picker pods from being ready, so that whoever installs the CRD sees both at once."""
+    said = "" if picker is None or _serves(picker) else blocking_reason(picker, not_ready)[1]
     return f"; picker pods: {said}" if said else ""
 
 

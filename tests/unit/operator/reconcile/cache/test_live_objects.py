@@ -50,7 +50,7 @@ def test_an_older_version_is_ignored() -> None:
     assert live_object
     assert live_object.version == 12
     assert live_object.facts
-    assert live_object.facts.wanted == 1
+    assert live_object.facts.desired_replicas == 1
 
 
 @pytest.mark.parametrize("seen_before_the_answer", [False, True])

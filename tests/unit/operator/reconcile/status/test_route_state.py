@@ -71,5 +71,5 @@ def test_a_route_that_is_taken() -> None:
 
 
 def test_a_picker_that_is_not_ready_speaks_before_the_route() -> None:
-    found = conditions(replace(FULL, picker=replace(READY, ready=0), route=_route()))
+    found = conditions(replace(FULL, picker=replace(READY, ready_replicas=0), route=_route()))
     assert found["RouterReady"]["reason"] == "Progressing"

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from kvtier_operator.reconcile.facts.deployment import deployment_facts
-from kvtier_operator.reconcile.facts.pod import not_ready_pod, serving
+from kvtier_operator.reconcile.facts.pod import not_ready_pod, serving_pod
 
 
 def _deployment(status: dict[str, Any], generation: int = 2) -> dict[str, Any]:
@@ -43,7 +43,7 @@ def test_a_deployment_whose_pods_have_no_model(
     document = _deployment({})
     engine = {"name": "engine", "args": [model, "--port", "8000"], "volumeMounts": mounts}
     document["spec"]["template"] = {"spec": {"containers": [engine]}}
-    assert deployment_facts(document).lacks_model is lacks
+    assert deployment_facts(document).lacks_model_volume is lacks
 
 
 def _pod(status: dict[str, Any], **metadata: object) -> dict[str, Any]:
@@ -133,7 +133,7 @@ def test_a_ready_pod_is_no_trouble_and_one_that_goes_holds_its_room() -> None:
     assert not_ready_pod(_pod(ready)) is None
     going = not_ready_pod(_pod(ready, deletionTimestamp="now"))
     assert going
-    assert (going.reason, going.leaving) == ("", True)
+    assert (going.reason, going.terminating) == ("", True)
 
 
 @pytest.mark.parametrize(
@@ -155,6 +155,6 @@ def test_a_ready_pod_is_no_trouble_and_one_that_goes_holds_its_room() -> None:
 def test_a_pod_whose_owner_has_no_name_of_an_object_is_not_asked(name: str) -> None:
     owner = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": name, "uid": "u", "controller": True}
     ready = {"conditions": [{"type": "Ready", "status": "True"}], "podIP": "10.0.0.1"}
-    assert serving(_pod(ready, ownerReferences=[owner])) is None
-    assert serving(_pod(ready, ownerReferences=[owner | {"name": "qwen.engine-0"}]))
-    assert serving(_pod(ready, ownerReferences=[owner | {"name": "a", "uid": "u" * 65}])) is None
+    assert serving_pod(_pod(ready, ownerReferences=[owner])) is None
+    assert serving_pod(_pod(ready, ownerReferences=[owner | {"name": "qwen.engine-0"}]))
+    assert serving_pod(_pod(ready, ownerReferences=[owner | {"name": "a", "uid": "u" * 65}])) is None

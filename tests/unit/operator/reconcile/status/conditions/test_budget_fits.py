@@ -1,0 +1,55 @@
+"""BudgetFits: what a namespace refuses, and what it only remarks on."""
+
+from dataclasses import replace
+
+import pytest
+from tests.cases.namespaces import limit_range, quota
+from tests.unit.operator.reconcile.objects import planned
+from tests.unit.operator.reconcile.statuses import FULL, READY, conditions
+
+from kvtier_operator.planning.namespace.namespace import Namespace
+from kvtier_operator.reconcile.status.condition import false_condition
+
+
+@pytest.mark.parametrize(
+    ("bound", "reason"),
+    [
+        (Namespace(limit_ranges=(limit_range(max={"cpu": "500m"}),)), "LimitRangeRefuses"),
+        (Namespace(quotas=(quota({"pods": "1"}),)), "QuotaExceeded"),
+        (Namespace(quotas=(quota({"limits.cpu": "9"}),)), "QuotaUnspecified"),
+    ],
+)
+def test_what_the_namespace_refuses_is_said_and_holds_nothing_up(bound: Namespace, reason: str) -> None:
+    known, desired = planned({"spec.replicas": 2}, bound)
+    assert desired
+    found = conditions(replace(FULL, plan=known))
+    assert (found["BudgetFits"]["status"], found["BudgetFits"]["reason"]) == ("False", reason)
+    assert found["Accepted"]["status"] == found["Ready"]["status"] == "True"
+    for part in ("engine", "picker"):
+        waiting = replace(FULL, plan=known, **{part: replace(READY, ready_replicas=0)})  # type: ignore[arg-type]
+        first, _, others = found["BudgetFits"]["message"].partition("; ")
+        said = conditions(waiting)["Ready"]["message"]
+        assert f"; BudgetFits: {first}" in said
+        # the rest stands in the other condition alone
+        assert others
+        assert others not in said
+
+
+def test_a_storage_class_is_not_missing_where_engines_have_their_volumes() -> None:
+    missing = false_condition("BudgetFits", "StorageClassMissing", "the cluster has no storage class manual")
+    known = replace(FULL.plan, budget_fits=missing)
+    assert conditions(replace(FULL, plan=known))["BudgetFits"]["status"] == "True"
+    waiting = replace(FULL, plan=known, engine=replace(READY, ready_replicas=1))
+    assert conditions(waiting)["BudgetFits"]["reason"] == "StorageClassMissing"
+
+
+@pytest.mark.parametrize(
+    "bound",
+    [
+        Namespace(limit_ranges=(limit_range(default={"cpu": "4"}),)),
+        Namespace(quotas=(quota({"pods": "3"}),)),  # enough for what runs, not for a rollout
+    ],
+)
+def test_a_remark_on_the_namespace_is_no_refusal(bound: Namespace) -> None:
+    known, _ = planned({"spec.replicas": 2, "spec.router.replicas": 1}, bound)
+    assert conditions(replace(FULL, plan=known))["BudgetFits"]["reason"] == "Fits"

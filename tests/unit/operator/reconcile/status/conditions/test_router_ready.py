@@ -1,0 +1,80 @@
+"""RouterReady: pickers without and with a leader, missing CRDs, objects that could not be applied."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from tests.unit.operator.reconcile.statuses import FULL, READY, conditions
+
+from kvtier_operator.planning.objects.names import Component
+from kvtier_operator.reconcile.api_server.kinds import BY_NAME
+from kvtier_operator.reconcile.apply.failure import ApplyFailure
+from kvtier_operator.reconcile.facts.pod import NotReadyPod
+from kvtier_operator.reconcile.status.unserved_kinds import UnservedKinds, unserved_kinds
+
+_ROUTERS = [
+    ({"picker": None}, "NotCreated", ""),
+    ({"picker": replace(READY, ready_replicas=0)}, "Progressing", "0 of 2 picker pods ready"),
+    ({"kinds": UnservedKinds(missing_crds=("a.x", "b.x"))}, "CRDsMissing", "a.x, b.x: install them"),
+    (
+        {
+            "kinds": UnservedKinds(missing_crds=("a.x",)),
+            "picker": replace(
+                READY, failed_reason="FailedCreate", failed_message="webhook says no", ready_replicas=0
+            ),
+        },
+        "CRDsMissing",
+        "; picker pods: a pod cannot be made: webhook says no",
+    ),
+    ({"failures": (ApplyFailure(Component.PICKER, "NameTaken", "Service x"),)}, "NameTaken", "Service x"),
+    (
+        {"kinds": UnservedKinds(failures=(ApplyFailure(Component.ROUTER, "Forbidden", "no"),))},
+        "Forbidden",
+        "no",
+    ),
+]
+
+
+def test_of_several_pickers_the_leader_is_ready_and_no_other() -> None:
+    leading = replace(READY, ready_replicas=1, stalled=True)
+    found = conditions(replace(FULL, picker=leading))["RouterReady"]
+    assert (found["status"], found["reason"]) == ("True", "AllReady")
+    assert found["message"] == "1 of 2 picker pods ready, which leads; the others stand by"
+    kept = NotReadyPod("p-2", "", "ImagePullBackOff", "not there", 1)
+    found = conditions(replace(FULL, picker=leading, picker_pods_not_ready=(kept,)))["RouterReady"]
+    assert found["status"] == "True"
+    assert "1 of 2 picker pods ready; pod p-2: ImagePullBackOff: not there" in found["message"]
+
+
+@pytest.mark.parametrize(
+    "facts",
+    [
+        {"ready_replicas": 0},
+        {"ready_replicas": 0, "stalled": True},
+        {"ready_replicas": 1, "updated_replicas": 1},
+        {"ready_replicas": 1, "replicas": 3},
+        {"ready_replicas": 1, "observed_latest": False},
+    ],
+    ids=str,
+)
+def test_several_pickers_without_a_leader_of_the_current_template(facts: dict[str, Any]) -> None:
+    found = conditions(replace(FULL, picker=replace(READY, **facts)))["RouterReady"]
+    assert (found["status"], found["reason"]) == ("False", "Progressing")
+
+
+@pytest.mark.parametrize(("change", "reason", "words"), _ROUTERS)
+def test_the_router_is_not_ready(change: dict[str, Any], reason: str, words: str) -> None:
+    found = conditions(replace(FULL, **change))
+    assert (found["RouterReady"]["status"], found["RouterReady"]["reason"]) == ("False", reason)
+    assert words in found["RouterReady"]["message"]
+    assert found["EnginesReady"]["status"] == "True"
+    assert found["Ready"]["reason"] == reason
+
+
+def test_monitoring_without_its_crds_is_told_and_no_failure() -> None:
+    kinds = unserved_kinds([BY_NAME["ServiceMonitor"], BY_NAME["HTTPRoute"]], lambda _: "not installed")
+    assert kinds.missing_crds == ("httproutes.gateway.networking.k8s.io",)
+    assert kinds.left_out == ("servicemonitors.monitoring.coreos.com",)
+    found = conditions(replace(FULL, kinds=replace(kinds, missing_crds=())))
+    assert found["RouterReady"]["status"] == "True"
+    assert "servicemonitors.monitoring.coreos.com" in found["RouterReady"]["message"]
