@@ -1,0 +1,1 @@
+"""Alerts of a PrometheusRule, one a file; prometheus_rule.py lists them."""
