@@ -6,21 +6,11 @@ import os
 import vllm
 from vllm.config import VllmConfig
 from vllm.platforms import current_platform
-from vllm.utils.hashing import get_hash_fn_by_name
 from vllm.v1.kv_cache_interface import KVCacheConfig
 
 from kvtier_connector.core.disk.files.fingerprint import Fingerprint, fingerprint
 from kvtier_connector.core.index.slots import TierGeometry
 from kvtier_connector.vllm.weights import weights_identity
-
-_GROUP_INDEX_BYTES = 4
-"""That vLLM puts behind a block's hash (v1/kv_offload/base.py, make_offload_key)."""
-
-
-def key_bytes(config: VllmConfig) -> int:
-    """Return the length of a chunk's key."""
-    hash_of = get_hash_fn_by_name(config.cache_config.prefix_caching_hash_algo)
-    return len(hash_of(None)) + _GROUP_INDEX_BYTES
 
 
 def engine_fingerprint(config: VllmConfig, kv_cache: KVCacheConfig, geometry: TierGeometry) -> Fingerprint:

@@ -13,7 +13,6 @@ from typing import Any, ClassVar, Final
 
 import numpy as np
 from typing_extensions import override
-from vllm.distributed.kv_transfer.kv_connector.v1.offloading.metrics import OffloadingConnectorStats
 from vllm.v1.kv_offload.base import (
     Locality,
     LookupResult,
@@ -41,6 +40,7 @@ from kvtier_connector.vllm.secondary.fingerprint import tier_fingerprint
 from kvtier_connector.vllm.secondary.jobs import Job, Jobs
 from kvtier_connector.vllm.secondary.memory import LentMemory
 from kvtier_connector.vllm.secondary.settings import SecondarySettings, entry_path, errors_named, parse
+from kvtier_connector.vllm.upstream.classes import OffloadingConnectorStats
 
 _PATIENCE: Final = 4
 """A job may take so many times as long as one chunk."""

@@ -7,7 +7,6 @@ from typing import Any
 
 import torch
 from typing_extensions import override
-from vllm.distributed.parallel_state import GroupCoordinator, get_inner_dp_world_group, get_world_group
 from vllm.platforms import current_platform
 from vllm.v1.kv_offload.base import (
     CanonicalKVCaches,
@@ -41,6 +40,7 @@ from kvtier_connector.vllm.metrics.config_info import LABELS, TierFacts
 from kvtier_connector.vllm.offloading.manager import KVTierManager
 from kvtier_connector.vllm.offloading.transfer import RegionOffer
 from kvtier_connector.vllm.offloading.worker import KVTierWorker, canonical_layout
+from kvtier_connector.vllm.upstream.ranks import GroupCoordinator, engine_ranks
 
 
 class KVTierOffloadingSpec(OffloadingSpec):  # type: ignore[misc] # vLLM has no types
@@ -79,7 +79,7 @@ class KVTierOffloadingSpec(OffloadingSpec):  # type: ignore[misc] # vLLM has no 
 
     @classmethod
     def config_info_keys(cls, extra_config: dict[str, Any]) -> tuple[str, ...]:  # noqa: ARG003 - vLLM gives it
-        """Return the names of what `KVTierManager.config_info` tells; vLLM 0.33 asks."""
+        """Return the names of what `KVTierManager.config_info` tells; a newer vLLM asks."""
         return LABELS
 
     @cached_property
@@ -145,7 +145,7 @@ class KVTierOffloadingSpec(OffloadingSpec):  # type: ignore[misc] # vLLM has no 
 
     def _attach(self) -> region.Slice:
         """Have the first rank make the region and every rank map its slice of it."""
-        group = _engine_ranks()
+        group = engine_ranks()
         offer: region.RegionHandle | ConnectorError | None = None
         descriptor = -1
         nodes = _nodes(group)[: self.geometry.slices]
@@ -217,11 +217,3 @@ def _nodes(group: GroupCoordinator) -> list[int | None]:
         return [own]
     torch.distributed.all_gather_object(nodes, own, group=group.cpu_group)
     return nodes
-
-
-def _engine_ranks() -> GroupCoordinator:
-    """Return the ranks of this engine, without those of other data-parallel replicas."""
-    try:
-        return get_inner_dp_world_group()
-    except AssertionError:  # how vLLM says that there is no such group
-        return get_world_group()

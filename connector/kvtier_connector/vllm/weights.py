@@ -6,6 +6,8 @@ from typing import Final
 
 from vllm.config import ModelConfig
 
+from kvtier_connector.vllm.upstream.identity import commit_of
+
 _PATTERNS: Final = (
     "*.safetensors",
     "*.bin",
@@ -32,8 +34,7 @@ def weights_identity(model: ModelConfig) -> object:
     files = files_identity(Path(model.model_weights or model.model))
     if files is not None:
         return files
-    commit = getattr(model.hf_config, "_commit_hash", None)
-    return {"name": model.model, "commit": commit, "revision": model.revision}
+    return {"name": model.model, "commit": commit_of(model), "revision": model.revision}
 
 
 def files_identity(path: Path) -> WeightFacts | None:

@@ -85,7 +85,7 @@ class DiskEngine:
 
     def enter(self, path: Path, capacity_bytes: int = 3 * MIB) -> None:
         """Open a folder with nothing in memory, as an engine that starts."""
-        self.connector._settings = tier(path, capacity_bytes)
+        self.connector._handshake._settings = tier(path, capacity_bytes)
         workers = self._core.model_executor.get_kv_connector_handshake_metadata()
         offers = {rank: offer for worker in workers for (_, rank), offer in worker.items()}
         self.connector.set_xfer_handshake_metadata(offers)

@@ -4,6 +4,8 @@ from collections.abc import Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
+from kvtier_connector.supported import SERVE_ARGUMENTS
+
 if TYPE_CHECKING:
     from vllm import LLM
 
@@ -17,8 +19,6 @@ _ALONE: Final[dict[str, Any]] = {
     "data_parallel_size": 1,
 }
 """A server's arguments that mean nothing for one engine whose model is a folder."""
-_PARSERS: Final = ("vllm.entrypoints.common.cli_args", "vllm.entrypoints.launchers.cli_args")
-"""Where vLLM has what reads the arguments of `vllm serve`: 0.33 and 0.32."""
 
 
 def make_llm(settings: dict[str, Any], arguments: Sequence[str], defaults: dict[str, Any]) -> "LLM":
@@ -61,9 +61,9 @@ def serve_parser() -> Any:  # noqa: ANN401 - vLLM has no types
     """
     from vllm.utils.argparse_utils import FlexibleArgumentParser  # noqa: PLC0415 - as above
 
-    for name in _PARSERS:
+    for name in SERVE_ARGUMENTS:
         try:
             return import_module(name).make_arg_parser(FlexibleArgumentParser())
         except ModuleNotFoundError:
             continue
-    raise ModuleNotFoundError(" and ".join(_PARSERS))
+    raise ModuleNotFoundError(" and ".join(SERVE_ARGUMENTS))

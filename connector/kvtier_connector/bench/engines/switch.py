@@ -8,48 +8,38 @@ from typing import Any, Final
 
 from typing_extensions import override
 from vllm import LLM
-from vllm.distributed.kv_transfer.kv_connector.utils import KVOutputAggregator
 from vllm.distributed.kv_transfer.kv_connector.v1.base import (
     KVConnectorBase_V1,
     KVConnectorMetadata,
     KVConnectorTransferResults,
     SupportsHMA,
 )
-from vllm.v1.core.sched.scheduler import Scheduler
 from vllm.v1.request import Request
 
 from kvtier_connector.vllm.offloading.steps_without_transfers import NO_TRANSFERS
-from kvtier_connector.vllm.upstream import process_connector, set_process_connector
+from kvtier_connector.vllm.upstream.connection import (
+    Scheduler,
+    SchedulersConnection,
+    process_connector,
+    set_process_connector,
+)
 
 _CONNECTED: Final = "kvtier_bench_connected"
 """Key of a request's `extra_args` that says with a bool whether the scheduler has its connector."""
-
-_OF_A_CONNECTOR: Final = ("connector", "connector_prefix_cache_stats", "_kv_fetch_stages")
-"""What is None in a scheduler without one."""
 
 
 class SwitchScheduler(Scheduler):  # type: ignore[misc] # vLLM has no types
     """Has its connector for the requests that say so; the workers are told apart."""
 
-    _with: dict[str, object] | None = None
+    _connection: SchedulersConnection | None = None
 
     @override
     def add_request(self, request: Request) -> None:
         """Take the connector out, or put it back, before a request; the engine must be at rest."""
-        self._with = self._with or {name: getattr(self, name) for name in _OF_A_CONNECTOR}
+        self._connection = self._connection or SchedulersConnection(self)
         connected = (request.sampling_params.extra_args or {}).get(_CONNECTED, True)
-        for name, value in self._with.items():
-            setattr(self, name, value if connected else None)
-        KVOutputAggregator.aggregate = _aggregate if connected else _pass_on
+        self._connection.switch(connected=connected)
         super().add_request(request)
-
-
-_aggregate = KVOutputAggregator.aggregate
-
-
-def _pass_on(_self: KVOutputAggregator, outputs: list[object], output_rank: int = 0) -> object:
-    """Do what vLLM's executor does without a connector."""
-    return outputs[output_rank]
 
 
 def switch(llm: LLM, *, connected: bool) -> dict[str, bool]:

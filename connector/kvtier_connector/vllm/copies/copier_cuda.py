@@ -9,11 +9,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 import torch
-from vllm import _custom_ops as ops
-from vllm.v1.kv_offload.cpu.host_register import host_register, host_unregister
 
 from kvtier_connector.core.copies.copyplan import Addresses, CopyPlan, single_copies
 from kvtier_connector.vllm.copies.copier import CopyResult
+from kvtier_connector.vllm.upstream import dma
 
 _MILLISECOND = 1e-3
 
@@ -47,7 +46,7 @@ class CudaCopier:
         Pieces come one after another, all but the last of one size, so that it is known where copies must not
         go across two of them.
         """
-        if not host_register(address, size_bytes):
+        if not dma.host_register(address, size_bytes):
             return "cudaHostRegister refused"
         self._piece_bytes = self._piece_bytes or size_bytes
         self._registered.append(address)
@@ -93,7 +92,7 @@ class CudaCopier:
         if len(copies.sizes):
             # Host memory is not written by any stream, so a load's source may be read out of order; a
             # store's source is the live KV cache and may not.
-            ops.swap_blocks_batch(*descriptors, is_src_access_order_any=to_device)
+            dma.copy_batch(*descriptors, any_source_order=to_device)
         return descriptors
 
     def take_finished(self) -> list[CopyResult]:
@@ -123,7 +122,7 @@ class CudaCopier:
         for jobs in self._jobs.values():
             jobs.clear()
         while self._registered:
-            host_unregister(self._registered.pop())
+            dma.host_unregister(self._registered.pop())
 
 
 def _tensor(values: Addresses) -> torch.Tensor:

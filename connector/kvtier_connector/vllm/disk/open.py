@@ -19,9 +19,10 @@ from kvtier_connector.core.disk.worth.admission import WriteBudget
 from kvtier_connector.core.index.slots import TierGeometry
 from kvtier_connector.core.machine.memory import format_bytes
 from kvtier_connector.core.region.region import open_whole
-from kvtier_connector.vllm.fingerprint import engine_fingerprint, key_bytes
+from kvtier_connector.vllm.fingerprint import engine_fingerprint
 from kvtier_connector.vllm.logger import log
 from kvtier_connector.vllm.offloading.transfer import RegionOffer
+from kvtier_connector.vllm.upstream.identity import chunk_key_bytes
 
 _STAGED_BYTES: Final = 64 << 20
 """Memory for transfers that do not use the chunks' own; 32 chunks of 2 MiB."""
@@ -55,7 +56,7 @@ def open_tier_behind_region(
         path=replica_folder(settings.disk_path, config.parallel_config.data_parallel_index),
         capacity_bytes=settings.disk_capacity_bytes,
         block_bytes=geometry.chunk_bytes,
-        key_bytes=key_bytes(config),
+        key_bytes=chunk_key_bytes(config.cache_config.prefix_caching_hash_algo),
         fingerprint=engine_fingerprint(config, kv_cache, geometry),
         direct=settings.disk_direct_io,
         holder=holder(config.model_config.model),

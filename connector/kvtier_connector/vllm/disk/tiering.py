@@ -6,7 +6,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Final, Protocol
 
-from vllm.distributed.kv_transfer.kv_connector.v1.offloading.metrics import OffloadingConnectorStats
 from vllm.v1.kv_offload.base import OffloadKey, ReqContext
 
 from kvtier_connector.core.disk.report import Progress
@@ -17,6 +16,7 @@ from kvtier_connector.vllm.disk.promotions import PendingRead, Promotions
 from kvtier_connector.vllm.disk.worth import DiskWorth
 from kvtier_connector.vllm.logger import log
 from kvtier_connector.vllm.metrics.disk_tier import DiskMetrics
+from kvtier_connector.vllm.upstream.classes import OffloadingConnectorStats
 
 _PATIENCE_S: Final = 0.05
 """How long a step without work waits for the disk: longer than a chunk takes, too short for a new request to

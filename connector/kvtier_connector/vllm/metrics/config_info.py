@@ -1,4 +1,4 @@
-"""What vLLM 0.33 shows of an engine's tiers as labels of `vllm:kv_offload_config_info`: facts that stay."""
+"""What stays as it is of the tiers: labels of a newer vLLM's `vllm:kv_offload_config_info`."""
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields

@@ -8,7 +8,6 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Final
 
-from vllm.distributed.kv_transfer.kv_connector.v1.offloading.metrics import OffloadingConnectorStats
 from vllm.v1.kv_offload.base import (
     OffloadingCounterMetadata,
     OffloadingGaugeMetadata,
@@ -31,6 +30,7 @@ from kvtier_common.metrics.cpu_tier import (
 )
 from kvtier_connector.core.index.slots import TierGeometry
 from kvtier_connector.core.region.growth_words import Grown
+from kvtier_connector.vllm.upstream.classes import OffloadingConnectorStats
 
 DEFINITIONS: Final[dict[str, OffloadingMetricMetadata]] = {
     CAPACITY_BYTES: OffloadingGaugeMetadata(

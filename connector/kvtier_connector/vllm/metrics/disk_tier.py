@@ -2,7 +2,6 @@
 
 from typing import Final
 
-from vllm.distributed.kv_transfer.kv_connector.v1.offloading.metrics import OffloadingConnectorStats
 from vllm.v1.kv_offload.base import (
     OffloadingCounterMetadata,
     OffloadingGaugeMetadata,
@@ -27,6 +26,7 @@ from kvtier_common.metrics.disk_tier import (
     USED_BYTES,
 )
 from kvtier_connector.core.disk.tier import DiskTier
+from kvtier_connector.vllm.upstream.classes import OffloadingConnectorStats
 
 DEFINITIONS: Final[dict[str, OffloadingMetricMetadata]] = {
     CAPACITY_BYTES: OffloadingGaugeMetadata("Bytes of chunks that the disk tier can hold."),

@@ -4,7 +4,6 @@ from collections.abc import Collection, Iterable, Sequence
 
 import numpy as np
 from typing_extensions import override
-from vllm.distributed.kv_transfer.kv_connector.v1.offloading.metrics import OffloadingConnectorStats
 from vllm.v1.kv_offload.base import (
     Locality,
     LookupResult,
@@ -30,6 +29,7 @@ from kvtier_connector.vllm.disk.tiering import DiskTiering
 from kvtier_connector.vllm.metrics.config_info import TierFacts
 from kvtier_connector.vllm.metrics.cpu_tier import TierMetrics
 from kvtier_connector.vllm.offloading.transfer import SlotSpec
+from kvtier_connector.vllm.upstream.classes import OffloadingConnectorStats
 
 _RESULTS = {
     BlockState.ABSENT: LookupResult.MISS,
@@ -238,7 +238,7 @@ class KVTierManager(OffloadingManager):  # type: ignore[misc] # vLLM has no type
         return stats if self.disk is None else self.disk.add_stats(stats)
 
     def config_info(self) -> Sequence[dict[str, str | int]]:
-        """Return what stays as it is, for one series of labels; vLLM 0.33 asks once."""
+        """Return what stays as it is, for one series of labels; a newer vLLM asks once."""
         return [self._facts.labels() if self._facts is not None else {}]
 
     @override

@@ -6,14 +6,12 @@ upstream stores all chunks that a request has by then, at the latest when it end
 """
 
 from dataclasses import replace
-from math import gcd
 from typing import Final
 
-from vllm.distributed.kv_transfer.kv_connector.v1.offloading.common import OffloadingConnectorMetadata
-from vllm.distributed.kv_transfer.kv_connector.v1.offloading.scheduler import SchedulerOffloadConfig
 from vllm.v1.core.sched.output import SchedulerOutput
 
-from kvtier_connector.vllm.upstream import UpstreamScheduler
+from kvtier_connector.vllm.upstream.classes import OffloadingConnectorMetadata
+from kvtier_connector.vllm.upstream.scheduler import UpstreamScheduler
 
 
 class _NoTransfers(OffloadingConnectorMetadata):  # type: ignore[misc] # vLLM has no types
@@ -27,18 +25,15 @@ NO_TRANSFERS: Final = _NoTransfers(load_jobs={}, store_jobs={}, jobs_to_flush=No
 """A step's orders to the workers when there are none."""
 
 
-def grain_tokens(config: SchedulerOffloadConfig) -> int:
-    """Return the tokens at whose multiples a chunk of some KV cache group may be full."""
-    return gcd(*(group.tokens_per_chunk for group in config.kv_group_configs))
-
-
-def with_transfers(step: SchedulerOutput, upstream: UpstreamScheduler, grain: int) -> SchedulerOutput | None:
-    """Return the step with only those requests that upstream has to look at, or None if it has nothing to do.
+def with_transfers(
+    step: SchedulerOutput, upstream: UpstreamScheduler, chunk_gcd_tokens: int
+) -> SchedulerOutput | None:
+    """Return the step with only those requests that vLLM has to look at, or None if it has nothing to do.
 
     Args:
         step: what vLLM has scheduled.
         upstream: what looks at it.
-        grain: of `grain_tokens`.
+        chunk_gcd_tokens: at whose multiples a chunk of some KV cache group may be full.
     """
     cached = step.scheduled_cached_reqs
     scheduled = step.num_scheduled_tokens
@@ -47,7 +42,9 @@ def with_transfers(step: SchedulerOutput, upstream: UpstreamScheduler, grain: in
         for place, (request_id, blocks, computed) in enumerate(
             zip(cached.req_ids, cached.new_block_ids, cached.num_computed_tokens, strict=True)
         )
-        if blocks or computed % grain + scheduled[request_id] >= grain or request_id in cached.resumed_req_ids
+        if blocks
+        or computed % chunk_gcd_tokens + scheduled[request_id] >= chunk_gcd_tokens
+        or request_id in cached.resumed_req_ids
     ]
     if not (busy or _changes_requests(step) or upstream.has_orders):
         return None

@@ -10,22 +10,17 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from vllm.config import CUDAGraphMode, VllmConfig
-from vllm.distributed.kv_transfer.kv_connector.v1.offloading.common import TransferJob
-from vllm.distributed.kv_transfer.kv_connector.v1.offloading.scheduler import (
-    OffloadingConnectorScheduler,
-    TransferJobStatus,
-)
 from vllm.forward_context import ForwardContext
 from vllm.platforms import current_platform
 from vllm.v1.core.kv_cache_manager import KVCacheBlocks
-from vllm.v1.core.kv_cache_utils import KVCacheBlock
 from vllm.v1.kv_cache_interface import FullAttentionSpec, KVCacheConfig
 from vllm.v1.kv_offload.base import ReqContext
 from vllm.v1.request import Request
 
 from kvtier_connector.vllm.logger import log
 from kvtier_connector.vllm.offloading.transfer import SlotSpec
-from kvtier_connector.vllm.upstream import UpstreamScheduler
+from kvtier_connector.vllm.upstream.classes import TransferJob
+from kvtier_connector.vllm.upstream.scheduler import UpstreamJob, UpstreamScheduler
 
 BYTES_PER_STEP: Final = 256 << 20
 """A rank's bytes that one step on a CPU loads: some 15 ms, for which the step's other requests wait."""
@@ -74,8 +69,8 @@ def _why_not(vllm_config: VllmConfig, kv_cache_config: KVCacheConfig) -> str:
 
 def asks_for_layers(forward_context: ForwardContext) -> bool:
     """Tell whether a step asks for each layer's KV before it computes that: one CUDA graph does not."""
-    mode = getattr(forward_context, "cudagraph_runtime_mode", CUDAGraphMode.NONE)
-    return forward_context.attn_metadata is not None and mode is not CUDAGraphMode.FULL
+    is_one_graph = forward_context.cudagraph_runtime_mode is CUDAGraphMode.FULL
+    return forward_context.attn_metadata is not None and not is_one_graph
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,13 +78,13 @@ class SyncLoad:
     """A load in the step that is running.
 
     Args:
-        status: upstream's record of the job.
+        job: upstream's record of it.
         context: of the request whose prefix it is.
         root: hash of the request's first block.
         block_ids: all device blocks of the request.
     """
 
-    status: TransferJobStatus
+    job: UpstreamJob
     context: ReqContext
     root: bytes
     block_ids: frozenset[int]
@@ -99,15 +94,11 @@ class SyncLoads:
     """Chooses the loads that a step does itself and keeps their books, which upstream would keep otherwise.
 
     Args:
-        scheduler: upstream's, which plans all loads.
-        upstream: its inner parts.
+        upstream: plans all loads.
         budget_tokens: tokens that one step may load; with 0 every load is upstream's.
     """
 
-    def __init__(
-        self, scheduler: OffloadingConnectorScheduler, upstream: UpstreamScheduler, budget_tokens: int
-    ) -> None:
-        self._scheduler = scheduler
+    def __init__(self, upstream: UpstreamScheduler, budget_tokens: int) -> None:
         self._upstream = upstream
         self._budget_tokens = budget_tokens
         self._left_tokens = budget_tokens
@@ -145,19 +136,15 @@ class SyncLoads:
             blocks: all device blocks of the request.
             tokens: tokens to load.
         """
-        state = self._upstream.request(request.request_id)
-        if state is None:
-            raise KeyError(request.request_id)  # it was looked up just before
-        first = (
-            state.num_locally_computed_tokens // self._scheduler.config.kv_group_configs[0].tokens_per_block
+        job_id, job = self._upstream.plan_load(
+            request, blocks, tokens, lambda source: replace(source, is_sync=True)
         )
-        self._scheduler.update_state_after_alloc(request, _with_unfilled(blocks, first), tokens)
-        job_id, status = self._upstream.take_load(state)
-        jobs = self._upstream.planned_loads
-        jobs[job_id] = replace(jobs[job_id], src_spec=replace(jobs[job_id].src_spec, is_sync=True))
         self._left_tokens -= tokens
         self._running[job_id] = SyncLoad(
-            status, state.req_context, request.block_hashes[0], frozenset(blocks.get_block_ids()[0])
+            job,
+            self._upstream.context(request.request_id),
+            request.block_hashes[0],
+            frozenset(blocks.get_block_ids()[0]),
         )
 
     def renew_budget(self) -> None:
@@ -172,20 +159,9 @@ class SyncLoads:
         """Take the loads that ended out of a step's report: job -> number of ranks that have done it."""
         for job_id in self._running.keys() & completed_jobs.keys():
             load = self._running[job_id]
-            load.status.pending_count -= completed_jobs.pop(job_id)
-            if not load.status.pending_count:
-                self._scheduler.manager.complete_load(load.status.keys, load.context)
+            if load.job.reported(completed_jobs.pop(job_id)):
+                self._upstream.manager.complete_load(load.job.keys, load.context)
                 del self._running[job_id]
-
-
-def _with_unfilled(blocks: KVCacheBlocks, first: int) -> KVCacheBlocks:
-    """Return a request's blocks with one, from which on they are to be filled, that has no hash.
-
-    That is how upstream tells them apart. vLLM gives the blocks of a load that nobody waits for their hashes
-    at once.
-    """
-    (group,) = blocks.blocks
-    return KVCacheBlocks(([*group[:first], KVCacheBlock(group[first].block_id), *group[first + 1 :]],))
 
 
 def jobs_being_read(jobs: Mapping[int, TransferJob]) -> list[int]:

@@ -6,15 +6,12 @@ from vllm.distributed.kv_transfer.kv_connector.v1.base import (
     KVConnectorHandshakeMetadata,
     KVConnectorWorkerMetadata,
 )
-from vllm.distributed.kv_transfer.kv_connector.v1.offloading.common import (
-    OffloadingConnectorMetadata,
-    OffloadingWorkerMetadata,
-)
 from vllm.v1.kv_offload.base import LoadStoreSpec
 
 from kvtier_connector.core.copies.arrivals import Tickets
 from kvtier_connector.core.index.keytable import Slots
 from kvtier_connector.core.region.region import RegionHandle
+from kvtier_connector.vllm.upstream.classes import OffloadingConnectorMetadata, OffloadingWorkerMetadata
 
 
 @dataclass(frozen=True, slots=True)

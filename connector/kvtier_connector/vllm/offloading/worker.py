@@ -4,7 +4,6 @@ from collections.abc import Collection, Mapping
 from dataclasses import replace
 
 from typing_extensions import override
-from vllm.distributed.kv_transfer.kv_connector.v1.offloading.common import TransferJob
 from vllm.v1.kv_offload.base import (
     CanonicalKVCaches,
     GPULoadStoreSpec,
@@ -23,6 +22,7 @@ from kvtier_connector.vllm.copies.layerwise_gpu_loads import LayerwiseGpuLoads
 from kvtier_connector.vllm.logger import log
 from kvtier_connector.vllm.offloading.sync_loads import jobs_being_read
 from kvtier_connector.vllm.offloading.transfer import SlotSpec
+from kvtier_connector.vllm.upstream.classes import TransferJob
 
 
 def canonical_layout(
@@ -125,7 +125,7 @@ class KVTierWorker(OffloadingWorker):  # type: ignore[misc] # vLLM has no types
     def submit_load(
         self, job_id: int, src_spec: LoadStoreSpec, dst_spec: GPULoadStoreSpec, expedited: bool = False
     ) -> bool:
-        """Begin to copy slots into device blocks. Only vLLM 0.33 passes `expedited`, if asked to."""
+        """Begin to copy slots into device blocks. Only a newer vLLM passes `expedited`, if asked to."""
         return self._submit(job_id, dst_spec, src_spec, to_device=True)
 
     @override

@@ -137,6 +137,7 @@ class LateDevice:
     def put_in(self, patch: pytest.MonkeyPatch) -> None:
         """Have the connector's copier take this for a GPU."""
         from kvtier_connector.vllm.copies import copier_cuda  # noqa: PLC0415 - imports vLLM
+        from kvtier_connector.vllm.upstream import dma  # noqa: PLC0415 - as above
 
         class Torch:
             cuda = self
@@ -144,4 +145,4 @@ class LateDevice:
             from_numpy = staticmethod(torch.from_numpy)
 
         patch.setattr(copier_cuda, "torch", Torch)
-        patch.setattr(copier_cuda, "ops", self)
+        patch.setattr(dma, "ops", self)

@@ -51,9 +51,9 @@ def step(names: list[str], **other: object) -> Any:  # noqa: ANN401 - vLLM publi
 
 def left(scheduled: Any, **orders: object) -> Any:  # noqa: ANN401 - as above
     from kvtier_connector.vllm.offloading.steps_without_transfers import with_transfers  # noqa: PLC0415 - takes seconds
-    from kvtier_connector.vllm.upstream import SCHEDULER_PARTS, UpstreamScheduler  # noqa: PLC0415
+    from kvtier_connector.vllm.upstream.scheduler import PARTS, UpstreamScheduler  # noqa: PLC0415 - as above
 
-    none: dict[str, object] = dict.fromkeys(SCHEDULER_PARTS)
+    none: dict[str, object] = dict.fromkeys(PARTS)
     upstream = UpstreamScheduler(SimpleNamespace(**none | orders))
     return with_transfers(scheduled, upstream, GRAIN)
 

@@ -1,21 +1,31 @@
 """When the transfers have ended that a reset forgot, for a vLLM that does not tell the manager (0.32)."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+
+from kvtier_connector.vllm.upstream.scheduler import UpstreamScheduler
 
 
 class ResetFence:
     """Counts the workers' reports that are due since a reset.
 
     Args:
+        scheduler: vLLM's, which is asked for them.
         on_flushed: is called when the last of them has come, at once where none is due.
     """
 
-    def __init__(self, on_flushed: Callable[[], None]) -> None:
+    def __init__(self, scheduler: UpstreamScheduler, on_flushed: Callable[[], None]) -> None:
+        self._scheduler = scheduler
         self._on_flushed = on_flushed
         self._due: dict[int, int] = {}
 
-    def put_up(self, due: Mapping[int, int]) -> None:
-        """Begin to wait: transfers that a reset forgot, and how many workers have to report each."""
+    @contextmanager
+    def around_reset(self) -> Iterator[None]:
+        """Begin to wait for the transfers that run, while vLLM forgets them."""
+        due = self._scheduler.reports_due
+        yield
+        if self._scheduler.tells_when_flushed:
+            return
         self._due |= due
         if not self._due:
             self._on_flushed()

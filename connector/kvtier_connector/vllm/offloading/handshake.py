@@ -1,0 +1,73 @@
+"""What workers offer the scheduler's process at start: memory that still grows, and a disk tier behind it."""
+
+from collections.abc import Mapping
+
+from vllm.config import VllmConfig
+from vllm.distributed.kv_transfer.kv_connector.v1.base import KVConnectorHandshakeMetadata
+from vllm.v1.kv_cache_interface import KVCacheConfig
+
+from kvtier_connector.complete import refusals
+from kvtier_connector.config import ConnectorConfig
+from kvtier_connector.core.region.growth_words import GrowthWords, together
+from kvtier_connector.vllm.disk.open import open_tier_behind_region
+from kvtier_connector.vllm.offloading.manager import KVTierManager
+from kvtier_connector.vllm.offloading.transfer import WorkerOffer
+from kvtier_connector.vllm.upstream.identity import chunk_key_bytes
+
+
+class Handshake:
+    """The manager's memory and disk, as workers offer them.
+
+    Args:
+        settings: the connector's.
+        manager: of the tiers.
+        config: vLLM's.
+        kv_cache: its KV caches.
+    """
+
+    def __init__(
+        self, settings: ConnectorConfig, manager: KVTierManager, config: VllmConfig, kv_cache: KVCacheConfig
+    ) -> None:
+        self._settings = settings
+        self._manager = manager
+        self._config = config
+        self._kv_cache = kv_cache
+        self._growing: list[GrowthWords] = []
+
+    def take(self, offered: Mapping[int, KVConnectorHandshakeMetadata], *, in_parts: bool) -> None:
+        """Follow how the workers' slices grow, and open the disk tier behind them.
+
+        Args:
+            offered: by each worker.
+            in_parts: whether a step can wait for parts of chunks.
+
+        Raises:
+            SettingError: the folder or the capacity cannot be used.
+            DiskError: another engine has the folder, or the disk is full, read-only or failing.
+            RegionError: the memory cannot be reached.
+        """
+        offers = [offer for offer in offered.values() if isinstance(offer, WorkerOffer)]
+        self._growing = [GrowthWords.attach(offer.growth) for offer in offers]
+        self.grow()
+        regions = [offer.region for offer in offers if offer.region is not None]
+        if not self._settings.disk_path or not regions:
+            return
+        region = regions[0]
+        with refusals():
+            disk = open_tier_behind_region(
+                self._settings, self._manager.geometry, self._config, self._kv_cache, region
+            )
+        self._manager.put_behind(
+            disk,
+            chunk_key_bytes(self._config.cache_config.prefix_caching_hash_algo),
+            most_tokens=self._config.model_config.max_model_len,
+            part_ends=region.part_ends if in_parts else (),
+        )
+
+    def grow(self) -> None:
+        """Take note of how far the slices have grown, until no more comes."""
+        if self._growing:
+            grown = together(self._growing, self._manager.geometry.slices)
+            self._manager.grow(grown)
+            if grown.is_over:
+                self._growing.clear()
