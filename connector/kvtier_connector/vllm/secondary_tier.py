@@ -38,6 +38,7 @@ from kvtier_connector.vllm.logger import log
 from kvtier_connector.vllm.metrics.disk_tier import DEFINITIONS, DiskMetrics
 from kvtier_connector.vllm.secondary.fingerprint import tier_fingerprint
 from kvtier_connector.vllm.secondary.jobs import Job, Jobs
+from kvtier_connector.vllm.secondary.keys import DiskKeys
 from kvtier_connector.vllm.secondary.memory import LentMemory
 from kvtier_connector.vllm.secondary.settings import SecondarySettings, entry_path, errors_named, parse
 from kvtier_connector.vllm.upstream.classes import OffloadingConnectorStats
@@ -75,9 +76,8 @@ class KVTierDisk(SecondaryTierManager):  # type: ignore[misc] # vLLM has no type
         super().__init__(offloading_spec, primary_kv_view, tier_type, backpressure_detector)
         self.locality = Locality.LOCAL
         self._memory = LentMemory(primary_kv_view)
-        self._key_bytes = KEY_BYTES
-        self._jobs = Jobs()
-        self._given_up = set[bytes]()
+        self._keys = DiskKeys()
+        self._jobs = Jobs(self._memory.take_back)
         self._heard_s = time.monotonic()
         self._silent = self._broken = False
         self._told_degraded = False
@@ -105,8 +105,8 @@ class KVTierDisk(SecondaryTierManager):  # type: ignore[misc] # vLLM has no type
     def lookup(self, key: OffloadKey, req_context: ReqContext) -> LookupResult:
         """Tell at once whether a chunk can be loaded; one that is being written will be."""
         with self._quietly():
-            fixed = self._disk_key(key)
-            if self._is_off or fixed in self._given_up:
+            fixed = self._keys.on_disk(key)
+            if self._is_off or fixed in self._jobs.given_up:
                 return LookupResult.MISS
             if self._disk.holds(fixed):
                 return LookupResult.HIT
@@ -118,7 +118,7 @@ class KVTierDisk(SecondaryTierManager):  # type: ignore[misc] # vLLM has no type
     def touch(self, keys: Collection[OffloadKey], req_context: ReqContext) -> None:
         """Make chunks the most recently used."""
         with self._quietly():
-            self._disk.touch(list(dict.fromkeys(map(self._disk_key, keys))))
+            self._disk.touch(list(dict.fromkeys(map(self._keys.on_disk, keys))))
 
     @override
     def on_new_request(self, req_context: ReqContext) -> RequestOffloadingContext:
@@ -128,7 +128,7 @@ class KVTierDisk(SecondaryTierManager):  # type: ignore[misc] # vLLM has no type
     @override
     def submit_load(self, job_metadata: TransferJob) -> None:
         """Begin to read chunks; those that have gone since they were looked up fail."""
-        asked = self._slots(job_metadata)
+        asked = self._keys.slots(job_metadata)
         job = Job(job_metadata.job_id, time.monotonic(), loads=True, failed=True)
         with self._quietly():
             found = {key: slot for key, slot in asked.items() if self._can_load(key)}
@@ -140,12 +140,12 @@ class KVTierDisk(SecondaryTierManager):  # type: ignore[misc] # vLLM has no type
     @override
     def submit_store(self, job_metadata: TransferJob) -> None:
         """Begin to write those chunks that the disk lacks, as far as it keeps up."""
-        asked = self._slots(job_metadata)
+        asked = self._keys.slots(job_metadata)
         job = Job(job_metadata.job_id, time.monotonic(), loads=False, failed=True)
         progress = Progress()
         with self._quietly():
             lacking = self._disk.lacking(list(asked))
-            new = [] if self._is_off else [key for key in lacking if key not in self._given_up]
+            new = [] if self._is_off else [key for key in lacking if key not in self._jobs.given_up]
             wanted = self._disk.wanted(new)
             if wanted:
                 self._disk.store(wanted, np.array([asked[key] for key in wanted], np.int32), progress)
@@ -192,8 +192,6 @@ class KVTierDisk(SecondaryTierManager):  # type: ignore[misc] # vLLM has no type
         self._disk.close()
         self._memory.close()
 
-    # ---- keys and memory ----
-
     def _open(self, settings: SecondarySettings, entry: str) -> DiskTier:
         spec, row_bytes = self._offloading_spec, self._memory.row_bytes
         request = StoreRequest(
@@ -214,29 +212,10 @@ class KVTierDisk(SecondaryTierManager):  # type: ignore[misc] # vLLM has no type
             staged=True,
         )
 
-    def _disk_key(self, key: OffloadKey) -> bytes:
-        """Return a key with the length that all keys on disk have: which hash vLLM uses is not told."""
-        if len(key) > KEY_BYTES:
-            raise ValueError(f"a key of {len(key)} bytes: the disk tier does not know this vLLM's hash")
-        return bytes(key).ljust(KEY_BYTES, b"\0")
-
-    def _slots(self, job: TransferJob) -> dict[bytes, int]:
-        """Return a job's chunks and their slots, from a prompt's root to its tail."""
-        place = job.req_context.get_offload_key_position
-        pairs = sorted(
-            zip(job.keys, job.chunk_ids.tolist(), strict=True), key=lambda pair: place(pair[0]) or 0
-        )
-        self._key_bytes = max((len(key) for key in job.keys), default=self._key_bytes)
-        return {bytes(key).ljust(KEY_BYTES, b"\0"): slot for key, slot in pairs}
-
-    def _vllm_keys(self, keys: Iterable[bytes]) -> list[OffloadKey]:
-        """Return keys as vLLM knows them: those of one engine have one length."""
-        return [OffloadKey(key[: self._key_bytes]) for key in keys]
-
     # ---- what the disk has done ----
 
     def _can_load(self, key: bytes) -> bool:
-        under_way = key in self._given_up or self._jobs.waits_for(key, loads=True)
+        under_way = key in self._jobs.given_up or self._jobs.waits_for(key, loads=True)
         return not self._is_off and not under_way and self._disk.holds(key)
 
     @property
@@ -254,36 +233,16 @@ class KVTierDisk(SecondaryTierManager):  # type: ignore[misc] # vLLM has no type
         if not self._is_off:
             late = self._jobs.began_before(now_s - _PATIENCE * self._timeout_s)
             for job in late:
-                self._give_up(job)
+                self._jobs.give_up(job)
             if any(self._heard_s < job.began_s for job in late):
                 self._silent = True
                 log.warning("kvtier: the disk tier is off: it does not answer; serving from memory")
         if self._is_off:
             for job in self._jobs.began_before(inf):
-                self._give_up(job)
-
-    def _give_up(self, job: Job) -> None:
-        """Have a job end without the chunks that are still under way."""
-        for key in list(job.waiting):
-            self._given_up.add(key)
-            self._end(key, loads=job.loads, arrived=False)
-
-    def _end(self, key: bytes, *, loads: bool, arrived: bool) -> None:
-        slot = self._jobs.end_chunk(key, loads=loads, arrived=arrived)
-        if slot is not None:
-            self._memory.take_back(slot)
+                self._jobs.give_up(job)
 
     def _apply(self, progress: Progress) -> None:
-        self._given_up.update(progress.lost)  # until they are in `ended`, too
-        for keys, loads, arrived in (
-            (progress.loaded, True, True),
-            (progress.lost, True, False),
-            (progress.stored, False, True),
-            (progress.released, False, False),
-        ):
-            for key in keys:
-                self._end(key, loads=loads, arrived=arrived)
-        self._given_up.difference_update(progress.loaded, progress.ended, progress.released)
+        self._jobs.apply(progress)
         self._metrics.hit(len(progress.loaded))
         self._publish(progress.stored, removed=False)
         self._publish(progress.evicted + progress.lost, removed=True)
@@ -294,7 +253,7 @@ class KVTierDisk(SecondaryTierManager):  # type: ignore[misc] # vLLM has no type
         if self._events is not None and keys:
             self._events.append(
                 OffloadingEvent(
-                    self._vllm_keys(keys),
+                    self._keys.of_vllm(keys),
                     Medium.STORAGE,
                     removed,
                     locality=self.locality,
@@ -303,7 +262,7 @@ class KVTierDisk(SecondaryTierManager):  # type: ignore[misc] # vLLM has no type
             )
 
     def _result(self, job: Job) -> JobResult:
-        partly = tuple(self._vllm_keys(job.done)) if job.loads and job.failed and job.done else None
+        partly = tuple(self._keys.of_vllm(job.done)) if job.loads and job.failed and job.done else None
         return JobResult(
             job.number,
             success=not job.failed,

@@ -1,6 +1,9 @@
 """Which of vLLM's jobs wait for which chunks: each is reported once, whatever becomes of its chunks."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
+
+from kvtier_connector.core.disk.report import Progress
 
 
 @dataclass(slots=True)
@@ -25,12 +28,19 @@ class Job:
 
 
 class Jobs:
-    """The jobs of one tier. Within a direction, a chunk is in one job at a time."""
+    """The jobs of one tier. Within a direction, a chunk is in one job at a time.
 
-    def __init__(self) -> None:
+    Args:
+        take_back: is called with each slot in memory that the tier uses no more.
+    """
+
+    def __init__(self, take_back: Callable[[int], None]) -> None:
+        self._take_back = take_back
         self._running = dict[int, Job]()
         self._job_of: dict[bool, dict[bytes, Job]] = {True: {}, False: {}}
         self._ended = list[Job]()
+        self.given_up = set[bytes]()
+        """Chunks that the disk still has under way, though no job waits for them."""
 
     def __bool__(self) -> bool:
         return bool(self._running)
@@ -45,22 +55,24 @@ class Jobs:
         """Tell whether a chunk is under way."""
         return key in self._job_of[loads]
 
-    def end_chunk(self, key: bytes, *, loads: bool, arrived: bool) -> int | None:
-        """Take a chunk out of its job, which ends with its last one.
+    def give_up(self, job: Job) -> None:
+        """Have a job end without the chunks that are still under way."""
+        for key in list(job.waiting):
+            self.given_up.add(key)
+            self._end_chunk(key, loads=job.loads, arrived=False)
 
-        Returns:
-            Its slot in memory, which the tier uses no more, or None if no job waits for it.
-        """
-        job = self._job_of[loads].pop(key, None)
-        if job is None:
-            return None
-        slot = job.waiting.pop(key)
-        if arrived:
-            job.done.append(key)
-        else:
-            job.failed = True
-        self._end_if_settled(job)
-        return slot
+    def apply(self, progress: Progress) -> None:
+        """Take the chunks that the disk is done with out of their jobs, which end with their last ones."""
+        self.given_up.update(progress.lost)  # until they are in `ended`, too
+        for keys, loads, arrived in (
+            (progress.loaded, True, True),
+            (progress.lost, True, False),
+            (progress.stored, False, True),
+            (progress.released, False, False),
+        ):
+            for key in keys:
+                self._end_chunk(key, loads=loads, arrived=arrived)
+        self.given_up.difference_update(progress.loaded, progress.ended, progress.released)
 
     def began_before(self, then_s: float) -> list[Job]:
         """Return the jobs that began before a moment and still run."""
@@ -70,6 +82,18 @@ class Jobs:
         """Return the jobs that have ended since the last call."""
         ended, self._ended = self._ended, []
         return ended
+
+    def _end_chunk(self, key: bytes, *, loads: bool, arrived: bool) -> None:
+        job = self._job_of[loads].pop(key, None)
+        if job is None:
+            return
+        slot = job.waiting.pop(key)
+        if arrived:
+            job.done.append(key)
+        else:
+            job.failed = True
+        self._end_if_settled(job)
+        self._take_back(slot)
 
     def _end_if_settled(self, job: Job) -> None:
         if not job.waiting:

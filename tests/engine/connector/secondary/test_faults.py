@@ -57,7 +57,7 @@ def test_a_disk_that_hangs_when_it_is_to_store(start: Start) -> None:
     tiering.finish()
     tiering.reset()
     assert set(tiering.load(chunks(KEYS))) <= set(chunks(KEYS))  # with their own bytes, if any
-    assert not tiering.tier._given_up
+    assert not tiering.tier._jobs.given_up
 
 
 @pytest.mark.parametrize("loads", [True, False])
@@ -86,7 +86,7 @@ def test_a_disk_thread_that_does_not_answer(
     others = chunks(ROWS, first=100)
     slots = tiering.begin_store(others)
     go_on.set()
-    until(tiering, lambda: not tiering.tier._is_off and not tiering.tier._given_up)
+    until(tiering, lambda: not tiering.tier._is_off and not tiering.tier._jobs.given_up)
     assert [bytes(tiering.row(slot)) for slot in slots] == [content(key) for key in others]
     tiering.finish()
     tiering.reset()
@@ -114,7 +114,7 @@ def test_a_chunk_that_was_given_up_is_not_asked_for_again_before_the_disk_lets_g
     assert tier._disk.holds(keys[0])
     assert tier.lookup(keys[0], ReqContext("a")) is LookupResult.MISS
     disk.hangs = False
-    until(tiering, lambda: not tier._given_up)
+    until(tiering, lambda: not tier._jobs.given_up)
     tiering.reset()
     tiering.store(keys)
     tiering.reset()
