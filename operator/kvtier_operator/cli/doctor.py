@@ -8,7 +8,7 @@ import click
 from kvtier_operator.cli.main import EXIT_REJECTED
 from kvtier_operator.doctor.examine import examine
 from kvtier_operator.doctor.report import lines, termination_message, worst
-from kvtier_operator.doctor.verdict import Outcome, Place, Verdict
+from kvtier_operator.doctor.verdict import Place, Severity, Verdict
 from kvtier_operator.errors import InvalidInputError, Problem
 from kvtier_operator.planning.pod.demands import DEMANDS_VARIABLE, NODE_VARIABLE, Demands
 
@@ -44,17 +44,17 @@ def doctor(  # noqa: PLR0913 - one argument an option
         message = termination_message(found)
         _tell(found)
         _write(termination_log, message)
-        sys.exit(EXIT_REJECTED if worst(found) is Outcome.FAIL else 0)
+        sys.exit(EXIT_REJECTED if worst(found) is Severity.FAIL else 0)
     if not paths:
         raise click.UsageError("give -f FILE, or --in-pod in an engine's pod")
     from kvtier_operator.cli.doctor_local import examine_here  # noqa: PLC0415 - an init container needs none
 
-    outcomes = set()
+    severities = set()
     for title, verdicts in examine_here(paths, model_config=model_config, hub=hub):
         click.echo(title)
         _tell(verdicts)
-        outcomes.add(worst(verdicts))
-    sys.exit(EXIT_REJECTED if Outcome.FAIL in outcomes else 0)
+        severities.add(worst(verdicts))
+    sys.exit(EXIT_REJECTED if Severity.FAIL in severities else 0)
 
 
 def _examine_pod(demands: str | None, node: str) -> list[Verdict]:

@@ -5,8 +5,8 @@ from enum import StrEnum
 from typing import Self
 
 
-class Outcome(StrEnum):
-    """How bad it is."""
+class Severity(StrEnum):
+    """How bad a finding is."""
 
     PASS = "Pass"  # noqa: S105 - not a password
     WARN = "Warn"
@@ -32,28 +32,28 @@ class Verdict:
 
     Attributes:
         check: The check.
-        outcome: Pass, Warn or Fail.
+        severity: Pass, Warn or Fail.
         message: One line: what, needed, found and, unless it passes, what to do.
     """
 
     check: str
-    outcome: Outcome
+    severity: Severity
     message: str
 
     @classmethod
     def passed(cls, check: str, message: str) -> Self:
         """Nothing to do."""
-        return cls(check, Outcome.PASS, message)
+        return cls(check, Severity.PASS, message)
 
     @classmethod
     def warned(cls, check: str, message: str) -> Self:
         """The engine runs, but not as a reader may expect."""
-        return cls(check, Outcome.WARN, message)
+        return cls(check, Severity.WARN, message)
 
     @classmethod
     def failed(cls, check: str, message: str) -> Self:
         """The engine cannot run, or must not."""
-        return cls(check, Outcome.FAIL, message)
+        return cls(check, Severity.FAIL, message)
 
     def __str__(self) -> str:
         return f"{self.check}: {self.message}"

@@ -1,4 +1,4 @@
-"""What the operator answers over HTTP: metrics, whether it is alive, and whether it serves."""
+"""The operator's HTTP endpoints: metrics, liveness and readiness."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager

@@ -1,7 +1,7 @@
-"""What goes wrong in a round, beside what the API server answers."""
+"""Errors of a reconciliation that the API server did not answer with."""
 
 from kvtier_common.errors import MomentaryError
 
 
-class UnseenError(MomentaryError):
-    """What a round needs to know can no longer be seen; an API server that starts says so for a moment."""
+class LostWatchError(MomentaryError):
+    """The operator may no longer list what a plan needs; an API server says so too while it starts."""

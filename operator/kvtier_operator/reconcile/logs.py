@@ -23,8 +23,8 @@ class _Json(logging.Formatter):
         return json.dumps(entry)
 
 
-class _ToldAlready(logging.Filter):
-    """Leaves out that kopf tries again: the operator's own watches tell of the same trouble, once."""
+class _WithoutKopfRetries(logging.Filter):
+    """Drops Kopf's messages about retries: the operator's own watches log the same trouble once."""
 
     def filter(self, record: logging.LogRecord) -> bool:
         return not (record.name.startswith("kopf") and "failed; will retry" in record.getMessage())
@@ -38,7 +38,7 @@ def set_up_logs(log_format: str) -> None:
     """
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(_Json() if log_format == "json" else logging.Formatter(_PLAIN))
-    handler.addFilter(_ToldAlready())
+    handler.addFilter(_WithoutKopfRetries())
     logging.basicConfig(level=logging.INFO, handlers=[handler], force=True)
     logging.getLogger("aiohttp").setLevel(logging.WARNING)
     # it warns of what is meant to be: a thread of its own, without signals

@@ -1,4 +1,4 @@
-"""By what name whoever set a wrong option knows it."""
+"""Names a wrong option as the user set it: as an option, a variable or a value of the chart."""
 
 import os
 from collections.abc import Mapping
@@ -21,7 +21,7 @@ _VALUES: Final[Mapping[str, str]] = {
 
 
 def as_the_user_set_it(context: click.Context, error: InvalidInputError) -> InvalidInputError:
-    """The same error, of the variable where the environment has it, and not of the option nobody wrote."""
+    """The same error, naming the environment variable where the option was set by one."""
     for parameter in context.command.params:
         name = parameter.name or ""
         variable = f"{context.auto_envvar_prefix}_{name.upper()}"

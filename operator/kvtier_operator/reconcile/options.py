@@ -1,4 +1,4 @@
-"""What the operator is told when it starts."""
+"""Settings of the operator, given when it starts."""
 
 from dataclasses import dataclass, field
 
@@ -8,12 +8,12 @@ from kvtier_operator.planning.policy.limits import OwnerPolicy
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """How it runs.
+    """What the operator serves, and how.
 
     Attributes:
-        namespaces: What it serves; none for the whole cluster.
+        namespaces: Namespaces to serve; none for the whole cluster.
         images: Where this cluster gets the images from that no resource names.
-        policy: What its owner lets resources ask for.
+        policy: What the cluster's owner lets resources ask for.
         asks_hub: Whether to ask Hugging Face for the configuration of a model that the catalogue lacks.
     """
 

@@ -1,4 +1,4 @@
-"""The operator at work: its watches, its controller and what asks after them, in one event loop."""
+"""Runs the operator's watches, its controller and its HTTP endpoints in one event loop."""
 
 import asyncio
 import signal

@@ -1,1 +1,1 @@
-"""What the watches show, kept in as few bytes as that takes."""
+"""What the watches show, kept in as few bytes as possible."""

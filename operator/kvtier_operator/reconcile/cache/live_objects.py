@@ -142,7 +142,7 @@ class LiveObjectCache:
 
 @dataclass(frozen=True, slots=True)
 class KindSink:
-    """Takes what one reflector sees of one kind, in one namespace or in all."""
+    """The sink of one kind's reflector, in one namespace or in all."""
 
     live_objects: LiveObjectCache
     kind: Kind

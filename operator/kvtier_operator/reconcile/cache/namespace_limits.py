@@ -1,4 +1,4 @@
-"""What bounds the pods of each namespace: its LimitRanges and ResourceQuotas, and the storage classes."""
+"""What limits the pods of each namespace: LimitRanges, ResourceQuotas, and the cluster's storage classes."""
 
 import heapq
 import logging
@@ -21,7 +21,7 @@ _MOST_AMOUNTS: Final = 512
 
 
 class LimitStore(Generic[LimitT]):
-    """The objects of one kind, as far as planning looks at them."""
+    """The objects of one kind, as far as planning reads them."""
 
     def __init__(self, read: Callable[[Mapping[str, Any]], LimitT], changed: Callable[[str], None]) -> None:
         self._read = read
@@ -40,20 +40,20 @@ class LimitStore(Generic[LimitT]):
         return tuple(found[name] for name in sorted(found))
 
     def count(self, namespace: str) -> int:
-        """How many there are."""
+        """How many a namespace has."""
         return len(self._found.get(namespace, ()))
 
     def put(self, place: Place, document: Mapping[str, Any]) -> None:
-        """Takes an object; one that cannot be read bounds nothing."""
+        """Takes an object; one that cannot be read limits nothing."""
         try:
-            bound = self._read(document)
+            limit = self._read(document)
         except (ValueError, KeyError, TypeError, AttributeError, ArithmeticError) as error:
             _LOG.warning("%s/%s is left out: %r", *place, error)
             self.drop(place)
             return
         namespace, name = place
-        if self._found.get(namespace, {}).get(name) != bound:
-            self._found.setdefault(namespace, {})[name] = bound
+        if self._found.get(namespace, {}).get(name) != limit:
+            self._found.setdefault(namespace, {})[name] = limit
             self._changed(namespace)
 
     def drop(self, place: Place) -> None:
@@ -76,19 +76,17 @@ class LimitStore(Generic[LimitT]):
             self._changed(namespace or "")
 
     def forget(self, namespace: str | None) -> None:
-        """They can no longer be seen: what is known of them may be wrong by now."""
+        """Forgets what can no longer be listed: it may be wrong by now."""
         self.only(namespace, set())
         self.listed = False
         self._changed(namespace or "")
 
 
 class NamespaceLimitCache:
-    """All of them.
+    """LimitRanges and quotas by namespace, and the storage classes.
 
-    What is taken of a quota is not kept: it changes with every pod, and kvtier's own are part of it.
-
-    `changed` is called with the namespace, an empty one for all, when something changed that a plan can
-    depend on.
+    The used part of a quota is not kept: it changes with every pod, and kvtier's own pods are part of it.
+    `changed` is called with the namespace, an empty one for all, when a plan may depend on the change.
     """
 
     def __init__(self, changed: Callable[[str], None]) -> None:
@@ -100,7 +98,7 @@ class NamespaceLimitCache:
         self.storage_classes: LimitStore[StorageClass] = LimitStore(storage_class_from_object, self._changed)
 
     def of(self, namespace: str) -> Namespace:
-        """What is known of a namespace; what the operator may not see bounds nothing."""
+        """The limits of a namespace; what the operator may not list limits nothing."""
         return Namespace(
             limit_ranges=self.limit_ranges.of(namespace),
             quotas=self.quotas.of(namespace),
@@ -108,12 +106,12 @@ class NamespaceLimitCache:
         )
 
     def in_namespaces(self, namespace: str | None) -> Iterator[tuple[Kind, "NamespaceLimitSink[Any]"]]:
-        """The kinds that belong to a namespace, each with who takes it; of all namespaces where None."""
+        """The kinds that a namespace has, each with its sink; for all namespaces where None."""
         yield LIMIT_RANGE, NamespaceLimitSink(self.limit_ranges, namespace)
         yield RESOURCE_QUOTA, NamespaceLimitSink(self.quotas, namespace)
 
     def version(self, namespace: str) -> int:
-        """Of what is known of a namespace: another number once it is something else."""
+        """A number that changes with the limits of a namespace."""
         return max(self._versions.get(namespace, 0), self._versions.get("", 0))
 
     def _changed(self, namespace: str) -> None:
@@ -126,7 +124,7 @@ class NamespaceLimitCache:
 
 
 class NamespaceLimitSink(Generic[LimitT]):
-    """Takes what one reflector sees, in one namespace or in all."""
+    """The sink of one reflector, in one namespace or in all."""
 
     def __init__(self, store: LimitStore[LimitT], namespace: str | None) -> None:
         self._store = store
@@ -145,8 +143,8 @@ class NamespaceLimitSink(Generic[LimitT]):
         del version
         self._store.only(self._namespace, places)
 
-    def unseen(self, why: str) -> None:
-        """Says why they cannot be seen, or with nothing that they can; it is not spoken of."""
+    def set_access_problem(self, why: str) -> None:
+        """Notes why the kind cannot be listed; an empty text where it can."""
         if why and self._store.listed:
             self._store.forget(self._namespace)
 

@@ -1,4 +1,4 @@
-"""The cluster's nodes, as far as planning looks at them."""
+"""The cluster's nodes, as far as planning reads them."""
 
 from collections.abc import Callable
 from typing import Any
@@ -8,9 +8,9 @@ from kvtier_operator.planning.nodes.node import Node, node_from_object
 
 
 class NodeCache:
-    """A reflector's sink; `changed` is called when something changed that a plan can depend on.
+    """The sink of the nodes' reflector; `changed` is called when a plan may depend on the change.
 
-    A node's heartbeat is no such thing.
+    A node's heartbeat is no such change.
     """
 
     def __init__(self, changed: Callable[[], None]) -> None:
@@ -44,7 +44,7 @@ class NodeCache:
             self._bump()
 
     def touch(self) -> None:
-        """What is said of the nodes changed although they did not: they can be seen now, or no longer."""
+        """Counts as a change although no node changed: nodes can be listed now, or no longer."""
         self._bump()
 
     def _bump(self) -> None:

@@ -82,7 +82,7 @@ class PodCache:
 
 @dataclass(frozen=True, slots=True)
 class PodSink:
-    """Takes what one reflector sees, in one namespace or in all."""
+    """The sink of one reflector, in one namespace or in all."""
 
     pods: PodCache
     namespace: str | None

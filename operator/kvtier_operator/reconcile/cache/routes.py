@@ -1,4 +1,4 @@
-"""The HTTPRoutes that the operator may see, whoever made them, and which of them hide others."""
+"""The HTTPRoutes that the operator may list, whoever made them, and which of them hide others."""
 
 from collections.abc import Callable, Mapping
 from collections.abc import Set as AbstractSet
@@ -14,10 +14,10 @@ from kvtier_operator.reconcile.facts.gateway_parents import route_parents
 
 
 class RouteCache:
-    """What routes ask for, by Gateway and host name; of one that is in nobody's way nothing is kept.
+    """What routes claim, by Gateway and host name; nothing is kept of a route that hides no other.
 
-    `changed` is called with namespace and name of a route of kvtier's that may be hidden from now on, no
-    longer, or by another one; it is called as its resource.
+    `changed` is called with namespace and name of one of kvtier's routes, which its resource has too, when it
+    may be hidden from now on, no longer, or by another route.
     """
 
     def __init__(self, changed: Callable[[str, str], None]) -> None:
@@ -51,7 +51,7 @@ class RouteCache:
 
 @dataclass(frozen=True, slots=True)
 class RouteSink:
-    """Takes what one reflector sees of all HTTPRoutes; those with kvtier's label are children too."""
+    """The sink of the HTTPRoutes' reflector; those with kvtier's label are live objects too."""
 
     live_objects: KindSink
     routes: RouteCache

@@ -35,25 +35,28 @@ POLICY: Final = ReflectorPolicy(
     leaves_out=False,
     meanwhile="trying again",
 )
-"""Of every one of the operator's: it ends when the whole kind is gone."""
+"""The same for all watches of the operator: one ends when its kind is no longer served."""
 
 
 @dataclass(slots=True)
 class Watches:
-    """All of them.
+    """Starts a reflector for every kind in every namespace, and knows what cannot be watched.
+
+    A scope is a namespace, or None for the whole cluster.
 
     Attributes:
         api: The API server.
-        children: Takes the objects that kvtier made.
+        live_objects: Takes the objects that carry kvtier's label.
         routes: Takes HTTPRoutes, whoever made them.
-        pods: Takes their pods.
+        pods: Takes the pods of engines and pickers.
         nodes: Takes the nodes.
-        bounds: Takes what bounds the pods of namespaces.
-        namespaces: Where to look; none for everywhere.
-        until_readable: Waits until one of them can be read, or everything where None.
-        kinds_changed: Called when the cluster begins or ceases to serve a kind, or to let us see it.
-        place_seen: Called when everything in one of them was seen once.
-        nodes_unseen: Why the nodes are not known; empty where they are.
+        namespace_limits: Takes LimitRanges, quotas and storage classes.
+        namespaces: Namespaces to watch; none for the whole cluster.
+        until_readable: Waits until KVCacheTiers of a scope can be read.
+        kinds_changed: Called when a kind begins or ceases to be served, or to be one that may be listed.
+        namespace_synced: Called when everything in a scope has been listed once.
+        timings: How soon new CRDs and new rights are noticed.
+        nodes_unknown: Why the nodes are not known; empty where they are.
     """
 
     api: Api
@@ -65,21 +68,21 @@ class Watches:
     namespaces: Sequence[str]
     until_readable: Callable[[str | None], Awaitable[None]]
     kinds_changed: Callable[[], None]
-    place_seen: Callable[[str | None], None]
+    namespace_synced: Callable[[str | None], None]
     timings: WatchTimings
-    nodes_unseen: str = "they were not listed yet"
+    nodes_unknown: str = "they were not listed yet"
     _unserved: dict[str, dict[str | None, str]] = field(default_factory=dict)
     _reflectors: dict[str | None, list[Reflector]] = field(default_factory=lambda: defaultdict(list))
-    _needed: list[Reflector] = field(default_factory=list)
-    _blind: dict[str | None, dict[str, str]] = field(default_factory=lambda: defaultdict(dict))
-    """By where: what can no longer be seen although nothing can be done without, and what the server said."""
-    _asked: dict[str | None, list[asyncio.Event]] = field(default_factory=lambda: defaultdict(list))
-    _begun: set[str | None] = field(default_factory=set)
-    _seen: set[str | None] = field(default_factory=set)
+    _required: list[Reflector] = field(default_factory=list)
+    _lost_watches: dict[str | None, dict[str, str]] = field(default_factory=lambda: defaultdict(dict))
+    """By scope: required watches that were lost, and what the server said."""
+    _first_answers: dict[str | None, list[asyncio.Event]] = field(default_factory=lambda: defaultdict(list))
+    _readable: set[str | None] = field(default_factory=set)
+    _synced: set[str | None] = field(default_factory=set)
     _turns: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(2))
 
     def serves(self, kind: str) -> bool:
-        """Whether the cluster knows a kind, and lets us see it."""
+        """Whether the cluster serves a kind and the operator may list it."""
         return not BY_NAME[kind].optional or not self.why_not(kind)
 
     def why_not(self, kind: str) -> str:
@@ -92,110 +95,110 @@ class Watches:
         return "" if "" in said else next(iter(said))
 
     def start(self, group: asyncio.TaskGroup) -> None:
-        """Starts every watch as a task, those of a namespace once it can be read."""
+        """Starts every watch as a task, those of a scope once it can be read."""
         classes = NamespaceLimitSink(self.namespace_limits.storage_classes, None)
-        self._start_allowed(group, STORAGE_CLASS, None, classes, classes.unseen)
-        self._start_allowed(group, NODE, None, self.nodes, self._nodes_unseen)
-        for place in self._places():
-            group.create_task(self._watch_place(place), name=f"watches in {place or 'all namespaces'}")
+        self._start_optional(group, STORAGE_CLASS, None, classes, classes.set_access_problem)
+        self._start_optional(group, NODE, None, self.nodes, self._set_nodes_unknown)
+        for place in self._scopes():
+            group.create_task(self._watch_scope(place), name=f"watches in {place or 'all namespaces'}")
 
-    def has_seen(self, namespace: str) -> bool:
-        """Whether everything that is there in a namespace has been seen once."""
-        return None in self._seen or namespace in self._seen
+    def has_synced(self, namespace: str) -> bool:
+        """Whether everything in a namespace has been listed once."""
+        return None in self._synced or namespace in self._synced
 
-    def blind(self, namespace: str) -> str:
-        """What was seen of a namespace and no longer can be, and what the server said; empty for nothing."""
-        said = (*self._blind[None].values(), *self._blind.get(namespace, {}).values())
+    def lost_watch(self, namespace: str) -> str:
+        """A required watch of a namespace that was lost, and what the server said; empty where none was."""
+        said = (*self._lost_watches[None].values(), *self._lost_watches.get(namespace, {}).values())
         return next(iter(said), "")
 
-    def unseen(self) -> Iterator[str]:
-        """Where it has not, although it can be read, one line each."""
-        for place in self._places():
-            if place in self._begun and place not in self._seen:
+    def unsynced(self) -> Iterator[str]:
+        """Scopes that can be read and have not been listed yet, one line each."""
+        for place in self._scopes():
+            if place in self._readable and place not in self._synced:
                 yield "not everything was seen yet" + (f" in namespace {place}" if place is not None else "")
 
-    async def _watch_place(self, place: str | None) -> None:
-        """Watches everything in a namespace, or in all where None."""
+    async def _watch_scope(self, place: str | None) -> None:
+        """Watches everything in a scope."""
         await self.until_readable(place)
-        self._begun.add(place)
+        self._readable.add(place)
         async with asyncio.TaskGroup() as group:
             for kind in KINDS:
                 if kind.optional:
-                    asked = self._to_be_asked(place)
+                    asked = self._expect_answer(place)
                     group.create_task(self._while_served(kind, place, asked), name=f"watch {kind.kind}")
                 else:
-                    self._start_needed(group, place, self._of_kind(place, kind))
+                    self._start_required(group, place, self._of_kind(place, kind))
             pods = PodSink(self.pods, place)
-            self._start_needed(group, place, self._reflector(POD, place, _OURS, pods))
+            self._start_required(group, place, self._reflector(POD, place, _OURS, pods))
             for kind, sink in self.namespace_limits.in_namespaces(place):
-                self._start_allowed(group, kind, place, sink, sink.unseen)
-            await self._until_seen(place)
+                self._start_optional(group, kind, place, sink, sink.set_access_problem)
+            await self._until_synced(place)
 
-    async def _until_seen(self, place: str | None) -> None:
-        for where in dict.fromkeys((None, place)):  # what belongs to no namespace, too
-            for asked in self._asked[where]:
+    async def _until_synced(self, place: str | None) -> None:
+        for where in dict.fromkeys((None, place)):  # what belongs to no namespace as well
+            for asked in self._first_answers[where]:
                 await asked.wait()
             for reflector in [*self._reflectors[where]]:
                 await reflector.synced.wait()
-        self._seen.add(place)
-        self.place_seen(place)
+        self._synced.add(place)
+        self.namespace_synced(place)
 
     def stuck(self, now: float, longest_s: float) -> Iterator[str]:
-        """Names of watches that did nothing for so long, by the loop's clock; they at least try again."""
+        """Names of watches that have done nothing for so long, not even try again, by the loop's clock."""
         return (each.name for each in chain(*self._reflectors.values()) if now - each.alive_at > longest_s)
 
     def refused(self) -> Iterator[str]:
-        """What may not be watched although nothing can be done without, and what the server said."""
-        return (f"watching {each.name}: {each.trouble}" for each in self._needed if each.refusal.is_set())
+        """Required watches that the operator has no rights to, and what the server said."""
+        return (f"watching {each.name}: {each.trouble}" for each in self._required if each.refusal.is_set())
 
-    def _start_needed(self, group: asyncio.TaskGroup, place: str | None, reflector: Reflector) -> None:
-        self._needed.append(reflector)
+    def _start_required(self, group: asyncio.TaskGroup, place: str | None, reflector: Reflector) -> None:
+        self._required.append(reflector)
         group.create_task(reflector.run(), name=f"watch {reflector.name}")
-        tell = partial(self._set_blind, place, reflector.name)
-        group.create_task(_tell_refusals(reflector, tell), name=f"rights to {reflector.name}")
+        tell = partial(self._set_lost_watch, place, reflector.name)
+        group.create_task(_report_refusals(reflector, tell), name=f"rights to {reflector.name}")
 
-    def _set_blind(self, place: str | None, name: str, why: str) -> None:
+    def _set_lost_watch(self, place: str | None, name: str, why: str) -> None:
         if why:
-            self._blind[place][name] = f"watching {name}: {why}"
+            self._lost_watches[place][name] = f"watching {name}: {why}"
         else:
-            self._blind[place].pop(name, None)
+            self._lost_watches[place].pop(name, None)
         self.kinds_changed()
 
-    def _to_be_asked(self, place: str | None) -> asyncio.Event:
+    def _expect_answer(self, place: str | None) -> asyncio.Event:
         asked = asyncio.Event()
-        self._asked[place].append(asked)
+        self._first_answers[place].append(asked)
         return asked
 
-    def _start_allowed(
+    def _start_optional(
         self,
         group: asyncio.TaskGroup,
         kind: Kind,
         namespace: str | None,
         sink: Sink,
-        unseen: Callable[[str], None],
+        set_access_problem: Callable[[str], None],
     ) -> None:
         """Starts a watch that the operator can do without."""
-        asked = self._to_be_asked(namespace)
-        watch = self._watch_allowed(kind, namespace, sink, unseen, asked)
+        asked = self._expect_answer(namespace)
+        watch = self._watch_optional(kind, namespace, sink, set_access_problem, asked)
         group.create_task(watch, name=f"watch {kind.kind}")
 
-    async def _watch_allowed(
+    async def _watch_optional(
         self,
         kind: Kind,
         namespace: str | None,
         sink: Sink,
-        unseen: Callable[[str], None],
+        set_access_problem: Callable[[str], None],
         asked: asyncio.Event,
     ) -> None:
-        """Watches what the operator may not be allowed to see, such as what belongs to no namespace.
+        """Watches what the operator may not be allowed to list, such as what belongs to no namespace.
 
-        `unseen` is called with why it does not, and with nothing once everything was seen.
+        `set_access_problem` is called with why it may not, and with nothing once everything was listed.
         """
         while True:
             try:
                 await self.api.get(kind.path(namespace), {"limit": "1"})
             except ForbiddenError as error:
-                unseen(f"the operator may not list {kind.plural}: {error}")
+                set_access_problem(f"the operator may not list {kind.plural}: {error}")
                 wait_s = self.timings.new_right_s
             except KvtierError as error:
                 _LOG.warning("listing %s: %s; trying again", kind.plural, error)
@@ -210,13 +213,13 @@ class Watches:
             group.create_task(reflector.run())
             while True:
                 await reflector.synced.wait()
-                unseen("")
+                set_access_problem("")
                 await reflector.refusal.wait()
-                unseen(f"the operator may no longer list {kind.plural}: {reflector.trouble}")
+                set_access_problem(f"the operator may no longer list {kind.plural}: {reflector.trouble}")
 
-    def _nodes_unseen(self, why: str) -> None:
-        if why != self.nodes_unseen:
-            self.nodes_unseen = why
+    def _set_nodes_unknown(self, why: str) -> None:
+        if why != self.nodes_unknown:
+            self.nodes_unknown = why
             self.nodes.touch()
 
     async def _while_served(self, kind: Kind, place: str | None, asked: asyncio.Event) -> None:
@@ -229,18 +232,18 @@ class Watches:
                 await asyncio.sleep(self.timings.new_crd_s)
                 continue
             reflector = self._of_kind(place, kind)
-            self._needed.append(reflector)
+            self._required.append(reflector)
             asked.set()
             try:
                 async with asyncio.TaskGroup() as group:
                     group.create_task(reflector.run())
                     await reflector.synced.wait()
                     self._set(kind, place, "")
-                    await _tell_refusals(reflector, partial(self._set, kind, place))
+                    await _report_refusals(reflector, partial(self._set, kind, place))
             except* NotFoundError:
                 _LOG.warning("%s is no longer served", kind.crd)
             self._reflectors[place].remove(reflector)
-            self._needed.remove(reflector)
+            self._required.remove(reflector)
             self._set(kind, place, NOT_INSTALLED)
             self.live_objects.unserved(kind)
             if kind.kind == _ROUTE:
@@ -276,12 +279,12 @@ class Watches:
         self._reflectors[namespace].append(reflector)
         return reflector
 
-    def _places(self) -> tuple[str | None, ...]:
+    def _scopes(self) -> tuple[str | None, ...]:
         return tuple(self.namespaces) or (None,)
 
 
-async def _tell_refusals(reflector: Reflector, tell: Callable[[str], None]) -> None:
-    """Calls `tell` with what the server says when it no longer lets us see, and with nothing once it does."""
+async def _report_refusals(reflector: Reflector, tell: Callable[[str], None]) -> None:
+    """Calls `tell` with what the server says when it refuses a watch, and with nothing once it accepts it."""
     while True:
         await reflector.refusal.wait()
         tell(reflector.trouble)

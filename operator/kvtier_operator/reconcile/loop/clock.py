@@ -1,4 +1,4 @@
-"""The time of day, so that tests can stand in for it."""
+"""The time of day, which tests replace."""
 
 from datetime import UTC, datetime
 

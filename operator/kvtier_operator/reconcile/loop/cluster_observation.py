@@ -20,7 +20,7 @@ class ClusterObservation:
         observed: Input of the planner.
         nodes_version: Version of the node cache that `observed` was read from.
         engine_hash: Hash of the part of the spec that engines are started with.
-        nodes_unseen: Why the nodes are not known; empty where they are.
+        nodes_unknown: Why the nodes are not known; empty where they are.
         engine_findings: What a running engine reported of its tiers beside their sizes.
         namespace: LimitRanges, quotas and storage classes that pods of the resource meet.
         namespace_version: Version of the cache that `namespace` was read from.
@@ -29,7 +29,7 @@ class ClusterObservation:
     observed: Observed
     nodes_version: int
     engine_hash: str
-    nodes_unseen: str = ""
+    nodes_unknown: str = ""
     engine_findings: EngineFindings = NOTHING_FOUND
     namespace: Namespace = UNBOUNDED
     namespace_version: int = 0
@@ -81,7 +81,7 @@ def observe_cluster(
         ),
         nodes_version=nodes.version,
         engine_hash=engine_hash,
-        nodes_unseen=watches.nodes_unseen,
+        nodes_unknown=watches.nodes_unknown,
         engine_findings=engine.findings if engine else NOTHING_FOUND,
         namespace=limits.of(key.namespace),
         namespace_version=limits.version(key.namespace),

@@ -65,10 +65,10 @@ class Controller:
             namespaces=options.namespaces,
             until_readable=until_readable,
             kinds_changed=self._kinds_changed,
-            place_seen=self._place_seen,
+            namespace_synced=self._namespace_synced,
             timings=timings.watches,
         )
-        self._engines = EngineObserver(api, pods, self._again, timings.engines)
+        self._engines = EngineObserver(api, pods, self._reconcile_in, timings.engines)
         reconciler = Reconciler(
             api=api,
             resources=self.resources,
@@ -100,7 +100,7 @@ class Controller:
             self.resources.seen(document)
 
     def troubles(self) -> list[str]:
-        """What hangs; nothing for a healthy operator."""
+        """What makes no progress; nothing for a healthy operator."""
         now = asyncio.get_running_loop().time()
         return [
             *self._dispatcher.stuck(now, self._timings.stuck_s),
@@ -108,8 +108,8 @@ class Controller:
         ]
 
     def unready(self) -> list[str]:
-        """Why it does not serve what it should; nothing while it does, the API server down or not."""
-        return [*self._watches.refused()] or [*self._watches.unseen()]
+        """Why it does not serve what it should; nothing while it does, even if the API server is down."""
+        return [*self._watches.refused()] or [*self._watches.unsynced()]
 
     def count_resources(self) -> None:
         """Sets the metric of resources by condition Ready; called when someone asks for it."""
@@ -121,24 +121,26 @@ class Controller:
         self._dispatcher.add(key)
 
     def _object_changed(self, namespace: str, name: str, manifest: bool) -> None:
-        self._again(Key(namespace, name), self._timings.manifest_s if manifest else self._timings.report_s)
+        self._reconcile_in(
+            Key(namespace, name), self._timings.manifest_s if manifest else self._timings.report_s
+        )
 
     def _route_changed(self, namespace: str, name: str) -> None:
-        self._again(Key(namespace, name), self._timings.report_s)
+        self._reconcile_in(Key(namespace, name), self._timings.report_s)
 
     def _pod_changed(self, namespace: str, name: str) -> None:
-        self._again(Key(namespace, name), self._timings.report_s)
+        self._reconcile_in(Key(namespace, name), self._timings.report_s)
 
     def _nodes_changed(self) -> None:
         for key in self.resources:
-            self._again(key, self._timings.surroundings_s)
+            self._reconcile_in(key, self._timings.surroundings_s)
 
     def _limits_changed(self, namespace: str) -> None:
         for key in self.resources:
             if namespace in ("", key.namespace):
-                self._again(key, self._timings.surroundings_s)
+                self._reconcile_in(key, self._timings.surroundings_s)
 
-    def _place_seen(self, namespace: str | None) -> None:
+    def _namespace_synced(self, namespace: str | None) -> None:
         _LOG.info(
             "everything was seen once%s, %d objects of ours by now: reconciling",
             f" in namespace {namespace}" if namespace is not None else "",
@@ -146,12 +148,12 @@ class Controller:
         )
         for key in self.resources:
             if namespace in (None, key.namespace):
-                self._again(key, 0)
+                self._reconcile_in(key, 0)
 
     def _kinds_changed(self) -> None:
         for key in self.resources:
-            self._again(key, 0)
+            self._reconcile_in(key, 0)
 
-    def _again(self, key: Key, delay_s: float) -> None:
+    def _reconcile_in(self, key: Key, delay_s: float) -> None:
         if self.resources.get(key) is not None:
             self._dispatcher.add(key, delay_s)

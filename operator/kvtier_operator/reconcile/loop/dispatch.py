@@ -11,7 +11,7 @@ from typing import Final
 from kvtier_common.errors import KvtierError
 from kvtier_common.kubernetes.errors import ServerError
 from kvtier_operator.reconcile.cache.resources import Key
-from kvtier_operator.reconcile.errors import UnseenError
+from kvtier_operator.reconcile.errors import LostWatchError
 from kvtier_operator.reconcile.loop.work_queue import WorkQueue
 from kvtier_operator.reconcile.metrics import QUEUE_DEPTH, RECONCILE_SECONDS, RECONCILES
 
@@ -110,7 +110,7 @@ class Dispatcher:
         self._woken.set()
 
     async def _report(self, key: Key, error: Exception) -> None:
-        if isinstance(error, UnseenError):
+        if isinstance(error, LostWatchError):
             pass  # the watch has logged it once for all resources
         elif isinstance(error, KvtierError):
             _LOG.warning("%s: %s; trying again", key, error)

@@ -45,8 +45,8 @@ def plan_resource(
         return _not_valid(_with_source(error, cluster), resource.generation, cluster), ()
     desired = () if plan.rejected else desired_objects(build_objects(plan), name=key.name, uid=resource.uid)
     nodes = (
-        nodes_not_seen(cluster.nodes_unseen)
-        if cluster.nodes_unseen
+        nodes_not_seen(cluster.nodes_unknown)
+        if cluster.nodes_unknown
         else nodes_fit_condition(nodes_fit(plan, cluster.observed.nodes or ()))
     )
     cached = CachedPlan(

@@ -25,7 +25,7 @@ from kvtier_operator.reconcile.cache.pods import PodCache
 from kvtier_operator.reconcile.cache.resources import CachedResource, Key, ResourceCache
 from kvtier_operator.reconcile.cache.routes import RouteCache
 from kvtier_operator.reconcile.cache.watches import Watches
-from kvtier_operator.reconcile.errors import UnseenError
+from kvtier_operator.reconcile.errors import LostWatchError
 from kvtier_operator.reconcile.facts.deployment import DeploymentFacts
 from kvtier_operator.reconcile.loop.cached_plan import CachedPlan
 from kvtier_operator.reconcile.loop.clock import Clock
@@ -38,7 +38,7 @@ from kvtier_operator.reconcile.loop.dispatch import ReconcileResult
 from kvtier_operator.reconcile.loop.planning import plan_resource
 from kvtier_operator.reconcile.observe.engine_observation import observation_from_status
 from kvtier_operator.reconcile.observe.engine_observer import EngineObserver
-from kvtier_operator.reconcile.observe.model_config_lookup import ModelConfigLookup, waits
+from kvtier_operator.reconcile.observe.model_config_lookup import ModelConfigLookup, waits_for_model
 from kvtier_operator.reconcile.status.build import StatusInput, build_status
 from kvtier_operator.reconcile.status.route_state import Route
 from kvtier_operator.reconcile.status.unserved_kinds import UnservedKinds, unserved_kinds
@@ -86,13 +86,13 @@ class Reconciler:
                 again may help.
         """
         resource = self.resources.get(key)
-        if resource is None or not self.watches.has_seen(key.namespace):
+        if resource is None or not self.watches.has_synced(key.namespace):
             return ReconcileResult.UNCHANGED  # it is reconciled once the caches are filled
         _restore_from_status(resource)
         if resource.deleting or resource.state.namespace_terminating:
             return ReconcileResult.UNCHANGED
-        if why := self.watches.blind(key.namespace):
-            raise UnseenError(f"it is not known what there is: {why}")
+        if why := self.watches.lost_watch(key.namespace):
+            raise LostWatchError(f"it is not known what there is: {why}")
         model = await self.models.of(key, resource)
         if model != resource.state.model:
             resource.state.model, resource.state.cached_plan = model, None
@@ -118,7 +118,7 @@ class Reconciler:
         if latest and (latest.generation, latest.refusal) != (resource.generation, resource.refusal):
             return await self.reconcile(key)  # the spec, or whether there is room for it, changed meanwhile
         stopped = (result.failures or result.errors) and not result.namespace_terminating
-        if stopped or waits(resource):
+        if stopped or waits_for_model(resource):
             return ReconcileResult.WAITING
         return ReconcileResult.CHANGED if changed or result.written else ReconcileResult.UNCHANGED
 

@@ -1,4 +1,4 @@
-"""What was seen of a tier's running engines, and when a new look changes it."""
+"""What running engines of a resource reported, and when a new report changes it."""
 
 import hashlib
 from collections.abc import Mapping
@@ -18,12 +18,12 @@ _NOT_THE_ENGINES: Final = ("replicas", "router", "observability")
 
 @dataclass(frozen=True, slots=True)
 class EngineObservation:
-    """What an engine reported.
+    """The report of one engine.
 
     Attributes:
-        engine_hash: Hash of what its tier says of engines.
-        tokens: What it said of its tiers' sizes.
-        findings: What else it said of them.
+        engine_hash: Hash of the part of the spec that it was started with.
+        tokens: Sizes of its tiers.
+        findings: What else it reported of them.
     """
 
     engine_hash: str
@@ -32,20 +32,20 @@ class EngineObservation:
 
     @property
     def complete(self) -> bool:
-        """Whether all sizes are known; a disk tier is told of together with the CPU tier."""
+        """Whether all sizes are known; a disk tier's is reported together with the CPU tier's."""
         return {Tier.GPU, Tier.CPU} <= self.tokens.by_tier.keys()
 
     @property
     def may_change(self) -> bool:
-        """Whether an engine may find out otherwise: whether a disk pays, it measures as long as it runs."""
+        """Whether a later report may differ: engines measure whether a disk pays for as long as they run."""
         return self.findings.disk_pays is not None
 
 
 def hash_engine(document: bytes) -> str:
-    """Hash of what a tier says of its engines: the same while they need not restart.
+    """Hash of the part of a spec that engines are started with: equal while they need not restart.
 
     Args:
-        document: The tier with its spec, as JSON.
+        document: The resource with its spec, as JSON.
     """
     spec = orjson.loads(document).get("spec") or {}
     kept = {name: value for name, value in spec.items() if name not in _NOT_THE_ENGINES}
@@ -53,7 +53,7 @@ def hash_engine(document: bytes) -> str:
 
 
 def merge_observations(before: EngineObservation | None, now: EngineObservation) -> EngineObservation:
-    """The sighting after another look: engines of one spec differ a little from start to start."""
+    """The observation after another report: engines of one spec differ a little from start to start."""
     if before is None or before.engine_hash != now.engine_hash:
         return now
     tokens, findings = before.tokens, before.findings
@@ -75,7 +75,7 @@ def merge_observations(before: EngineObservation | None, now: EngineObservation)
 def observation_from_status(
     status: Mapping[str, Any], generation: int, engine: str
 ) -> EngineObservation | None:
-    """What an operator before this one saw, if that was of the same spec."""
+    """What an earlier process of the operator observed, if the spec is still the same."""
     if status.get("observedGeneration") != generation:
         return None
     tiers = status.get("tiers") or {}

@@ -1,4 +1,4 @@
-"""A model's configuration from Hugging Face, or from the mirror that HF_ENDPOINT names; asked for little."""
+"""A model's configuration from Hugging Face, or from the mirror that HF_ENDPOINT names, with few requests."""
 
 import asyncio
 import os
@@ -29,12 +29,12 @@ _FOUND, _NOT_FOUND = 200, 404
 _NOT_FOR_EVERYONE: Final = {401, 403}
 
 
-class HiddenError(KvtierError):
-    """The Hub does not show the model to everyone, or has none of this name."""
+class NotPublicError(KvtierError):
+    """The Hub has no model of this name, or not for everyone."""
 
 
 class HubClient:
-    """The Hub, asked by name of a model."""
+    """Asks the Hub for the configuration of a model by name."""
 
     def __init__(self) -> None:
         self._endpoint = os.environ.get("HF_ENDPOINT", "").rstrip("/") or _ENDPOINT
@@ -45,11 +45,11 @@ class HubClient:
 
         Raises:
             HiddenError: It has no such model, or not for everyone.
-            UnreachableError: It gives no answer; trying again may help.
+            UnreachableError: It gave no answer; trying again may help.
             InvalidInputError: What it has is no config.json.
         """
         if _NAME.fullmatch(name) is None:
-            raise HiddenError(f"{name!r} is no name of a model on {self._endpoint}")
+            raise NotPublicError(f"{name!r} is no name of a model on {self._endpoint}")
         if self._turns.locked():  # a Hub that is slow must not hold up whoever does not need it
             raise UnreachableError(f"{self._endpoint} is asked for others: this one is asked for again")
         where = f"{self._endpoint}/{name}/resolve/{quote(revision or 'main', safe='')}"
@@ -65,7 +65,7 @@ class HubClient:
         elif params := await self._file(session, where, PARAMS):
             files = {PARAMS: params}
         else:
-            raise HiddenError(f"{self._endpoint} has no config.json of {name!r}")
+            raise NotPublicError(f"{self._endpoint} has no config.json of {name!r}")
         if files.get(CONFIG, {}).get("quantization_config") is None and (
             quantization := await self._file(session, where, QUANTIZATION)
         ):
@@ -80,7 +80,7 @@ class HubClient:
                 if response.status == _NOT_FOUND:
                     return None
                 if response.status in _NOT_FOR_EVERYONE:
-                    raise HiddenError(f"{self._endpoint} does not show {url} to everyone")
+                    raise NotPublicError(f"{self._endpoint} does not show {url} to everyone")
                 if response.status != _FOUND:
                     raise UnreachableError(f"{url}: {response.status} {response.reason}")
                 text = await read_body(response.content, url, _MOST_BYTES, asyncio.Semaphore(1))

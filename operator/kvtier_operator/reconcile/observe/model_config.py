@@ -1,4 +1,4 @@
-"""What is known of the configuration of one resource's model."""
+"""The configuration of a resource's model as far as it was found."""
 
 import json
 from collections.abc import Mapping
@@ -8,23 +8,23 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class FoundModelConfig:
-    """What is known of the model of one generation of a resource.
+    """The model's configuration for one generation of a resource, or why there is none.
 
     Attributes:
-        generation: Which.
-        config: Its config.json, compact; empty where it is not needed or could not be had.
+        generation: Generation of the resource.
+        config: The config.json, compact; empty where it is not needed or was not found.
         source: Where it came from, for people.
-        missing: Why it could not be had.
-        look_again: Whether it may be had later without a change of the resource.
-        of_config_map: Whether it stands in a ConfigMap, which may be corrected.
+        missing: Why it was not found.
+        retry: Whether it may be found later without a change of the resource.
+        from_config_map: Whether it comes from a ConfigMap, which may be corrected.
     """
 
     generation: int
     config: str = ""
     source: str = ""
     missing: str = ""
-    look_again: bool = False
-    of_config_map: bool = False
+    retry: bool = False
+    from_config_map: bool = False
 
     @property
     def parsed(self) -> Mapping[str, Any] | None:

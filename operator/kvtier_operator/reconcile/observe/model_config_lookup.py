@@ -22,18 +22,18 @@ _MOST_BYTES: Final = 4 << 20
 
 @dataclass(frozen=True, slots=True)
 class ModelConfigLookup:
-    """Looks for them.
+    """Looks configurations up, in a ConfigMap or on Hugging Face.
 
     Attributes:
         api: The API server, which has ConfigMaps.
-        hub: Whom to ask for a model that the catalogue lacks; None for nobody.
+        hub: Asked for a model that the catalogue lacks; None: nobody is.
     """
 
     api: Api
     hub: HubClient | None = field(default=None)
 
     async def of(self, key: Key, resource: CachedResource) -> FoundModelConfig:
-        """What is known of a resource's model: looked for once a generation, or until it is of use.
+        """The configuration of a resource's model: looked up once a generation, or until a plan accepts it.
 
         Args:
             key: The resource.
@@ -43,7 +43,7 @@ class ModelConfigLookup:
             KvtierError: The API server cannot be asked; trying again may help.
         """
         known = resource.state.model
-        if known is not None and known.generation == resource.generation and not waits(resource):
+        if known is not None and known.generation == resource.generation and not waits_for_model(resource):
             return known
         nothing = FoundModelConfig(resource.generation)
         if resource.refusal:
@@ -51,12 +51,12 @@ class ModelConfigLookup:
         spec = orjson.loads(resource.spec).get("spec") or {}
         model = spec.get("model") or {}
         if reference := model.get("configRef"):
-            return await self._of_config_map(key, str(reference.get("name")), nothing)
+            return await self._from_config_map(key, str(reference.get("name")), nothing)
         if self.hub is None or model.get("geometry") or shape_from_catalogue(str(model.get("name"))):
             return nothing
-        return await self._of_hub(self.hub, str(model.get("name")), model.get("revision"), nothing)
+        return await self._from_hub(self.hub, str(model.get("name")), model.get("revision"), nothing)
 
-    async def _of_config_map(self, key: Key, name: str, nothing: FoundModelConfig) -> FoundModelConfig:
+    async def _from_config_map(self, key: Key, name: str, nothing: FoundModelConfig) -> FoundModelConfig:
         called = f"ConfigMap {key.namespace}/{name}"
         # a list of one: the operator lists ConfigMaps anyway, and need not be let get each by its name
         path = f"/api/v1/namespaces/{quote(key.namespace, safe='')}/configmaps"
@@ -71,11 +71,11 @@ class ModelConfigLookup:
             )
         try:
             config, source = config_of_map(items[0], called)
-            return FoundModelConfig(nothing.generation, compact(config, called), source, of_config_map=True)
+            return FoundModelConfig(nothing.generation, compact(config, called), source, from_config_map=True)
         except InvalidInputError as error:
             return _missing(nothing, str(error), again=True)
 
-    async def _of_hub(
+    async def _from_hub(
         self, hub: HubClient, name: str, revision: str | None, nothing: FoundModelConfig
     ) -> FoundModelConfig:
         try:
@@ -87,16 +87,16 @@ class ModelConfigLookup:
             return _missing(nothing, str(error))
 
 
-def waits(resource: CachedResource) -> bool:
-    """Whether a resource waits for its model's configuration: to be there, or to be of use."""
+def waits_for_model(resource: CachedResource) -> bool:
+    """Whether a resource waits for its model's configuration to be there, or to be corrected."""
     model, cached_plan = resource.state.model, resource.state.cached_plan
     if model is None or model.generation != resource.generation:
         return False
-    of_no_use = (
+    was_rejected = (
         cached_plan is not None and cached_plan.generation == resource.generation and cached_plan.rejected
     )
-    return model.look_again or (model.of_config_map and of_no_use)
+    return model.retry or (model.from_config_map and was_rejected)
 
 
 def _missing(nothing: FoundModelConfig, why: str, *, again: bool = False) -> FoundModelConfig:
-    return FoundModelConfig(nothing.generation, missing=why, look_again=again)
+    return FoundModelConfig(nothing.generation, missing=why, retry=again)

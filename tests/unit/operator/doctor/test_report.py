@@ -1,7 +1,7 @@
 import json
 
 from kvtier_operator.doctor.report import lines, termination_message, worst
-from kvtier_operator.doctor.verdict import Outcome, Verdict
+from kvtier_operator.doctor.verdict import Severity, Verdict
 
 GOOD = Verdict.passed("memory", "1 GiB needed, 2 GiB allowed")
 ODD = Verdict.warned("memlock", "1 GiB to lock, it stays unlocked")
@@ -9,9 +9,9 @@ BAD = Verdict.failed("disk /d", "not writable; see its permissions")
 
 
 def test_the_worst_counts() -> None:
-    assert worst([]) is worst([GOOD]) is Outcome.PASS
-    assert worst([GOOD, ODD]) is Outcome.WARN
-    assert worst([BAD, ODD, GOOD]) is Outcome.FAIL
+    assert worst([]) is worst([GOOD]) is Severity.PASS
+    assert worst([GOOD, ODD]) is Severity.WARN
+    assert worst([BAD, ODD, GOOD]) is Severity.FAIL
 
 
 def test_lines_for_a_log() -> None:

@@ -81,12 +81,12 @@ def test_storage_classes_that_can_no_longer_be_seen_are_not_known() -> None:
     changed: list[str] = []
     bounds = NamespaceLimitCache(changed.append)
     sink = NamespaceLimitSink(bounds.storage_classes, None)
-    sink.unseen("the operator may not")
+    sink.set_access_problem("the operator may not")
     assert not changed, "nothing was known before"
     sink.seen(_CLASS)
     sink.only({("", "fast")}, 1)
     assert [each.name for each in bounds.of("models").storage_classes or ()] == ["fast"]
     before = bounds.version("models")
-    sink.unseen("the operator may no longer")
+    sink.set_access_problem("the operator may no longer")
     assert bounds.of("models").storage_classes is None
     assert bounds.version("models") != before

@@ -22,11 +22,11 @@ def ready(untimed_conditions: Sequence[UntimedCondition]) -> UntimedCondition:
         )
     first = failing[0]
     beside = [by_type[name] for name in _BESIDE.get(first.type, ()) if by_type[name].status == "False"]
-    hints = "".join(f"; {each.type}: {_begun(each.message)}" for each in beside)
+    hints = "".join(f"; {each.type}: {_first_part(each.message)}" for each in beside)
     return false_condition(TYPE, first.reason, f"{first.type}: {first.message}{hints}")
 
 
-def _begun(message: str) -> str:
+def _first_part(message: str) -> str:
     """The first part of another condition's message, which has the rest."""
     begun, _, rest = message.partition("; ")
     return f"{begun}; ..." if rest else begun

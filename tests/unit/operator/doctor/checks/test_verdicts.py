@@ -10,11 +10,11 @@ from kvtier_operator.doctor.checks.memory import MemoryFacts, memory
 from kvtier_operator.doctor.checks.page_gain import PageCosts, huge_pages_unused
 from kvtier_operator.doctor.checks.shared_memory import SharedMemoryFacts, shared_memory
 from kvtier_operator.doctor.checks.volume import VolumeFacts, volume
-from kvtier_operator.doctor.verdict import Outcome, Place, Verdict
+from kvtier_operator.doctor.verdict import Place, Severity, Verdict
 from kvtier_operator.planning.pod.demands import HugepagesDemand, MemlockDemand, VolumeDemand
 
 KIB, MIB, GIB = 1 << 10, 1 << 20, 1 << 30
-PASS, WARN, FAIL = Outcome.PASS, Outcome.WARN, Outcome.FAIL
+PASS, WARN, FAIL = Severity.PASS, Severity.WARN, Severity.FAIL
 POD = Place("node gpu-3", in_pod=True)
 HERE = Place("this machine", in_pod=False)
 PAGES = HugepagesDemand(page_bytes=2 * MIB, pages=1024, required=True)
@@ -23,12 +23,12 @@ DISK = VolumeDemand("/disk/0", GIB, direct_io=True)
 REFUSED = "Cannot allocate memory"
 
 
-def says(verdict: Verdict, outcome: Outcome, *words: str) -> None:
-    assert verdict.outcome is outcome, verdict
+def says(verdict: Verdict, severity: Severity, *words: str) -> None:
+    assert verdict.severity is severity, verdict
     assert "\n" not in verdict.message
     for word in words:
         assert word in verdict.message, verdict
-    if outcome is FAIL:
+    if severity is FAIL:
         assert "; " in verdict.message  # what to do
 
 
@@ -40,8 +40,8 @@ def says(verdict: Verdict, outcome: Outcome, *words: str) -> None:
         (HERE, GIB // 2, FAIL, ["512 MiB allowed", "lower spec.tiers.cpu.capacity by 512 MiB"]),
     ],
 )
-def test_memory(place: Place, limit: int, outcome: Outcome, words: list[str]) -> None:
-    says(memory(GIB, MemoryFacts(limit, "the control group's limit"), place), outcome, *words)
+def test_memory(place: Place, limit: int, severity: Severity, words: list[str]) -> None:
+    says(memory(GIB, MemoryFacts(limit, "the control group's limit"), place), severity, *words)
 
 
 @pytest.mark.parametrize(
@@ -53,8 +53,8 @@ def test_memory(place: Place, limit: int, outcome: Outcome, words: list[str]) ->
         (HERE, 2 * GIB, MIB, FAIL, ["1 MiB free", "remount"]),
     ],
 )
-def test_shared_memory(place: Place, total: int, free: int, outcome: Outcome, words: list[str]) -> None:
-    says(shared_memory(GIB, SharedMemoryFacts(total, free), place), outcome, *words)
+def test_shared_memory(place: Place, total: int, free: int, severity: Severity, words: list[str]) -> None:
+    says(shared_memory(GIB, SharedMemoryFacts(total, free), place), severity, *words)
 
 
 @pytest.mark.parametrize(
@@ -154,7 +154,7 @@ def test_memory_that_can_be_locked() -> None:
         (VolumeFacts("", GIB, 0, "Invalid argument"), WARN, ["O_DIRECT", "Invalid argument", "directIO"]),
     ],
 )
-def test_volume(found: VolumeFacts, outcome: Outcome, words: list[str]) -> None:
+def test_volume(found: VolumeFacts, severity: Severity, words: list[str]) -> None:
     verdict = volume(DISK, found, POD)
-    says(verdict, outcome, *words)
+    says(verdict, severity, *words)
     assert verdict.check == "disk /disk/0"

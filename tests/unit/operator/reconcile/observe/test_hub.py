@@ -8,7 +8,7 @@ import pytest
 from aiohttp import web
 
 from kvtier_common.errors import KvtierError, TooLargeError, UnreachableError
-from kvtier_operator.reconcile.observe.hub import HiddenError, HubClient
+from kvtier_operator.reconcile.observe.hub import HubClient, NotPublicError
 
 CONFIG = {"num_hidden_layers": 4}
 PARAMS = {"dim": 64, "n_layers": 4, "n_heads": 4}
@@ -79,12 +79,13 @@ def test_what_it_asks_for(
 )
 def test_what_is_no_name_is_not_asked_for(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     said, paths = asked({}, monkeypatch, lambda hub: hub.config(name, None))
-    assert isinstance(said, HiddenError)
+    assert isinstance(said, NotPublicError)
     assert paths == []
 
 
 @pytest.mark.parametrize(
-    ("status", "kind"), [(404, HiddenError), (401, HiddenError), (403, HiddenError), (503, UnreachableError)]
+    ("status", "kind"),
+    [(404, NotPublicError), (401, NotPublicError), (403, NotPublicError), (503, UnreachableError)],
 )
 def test_what_it_does_not_show(status: int, kind: type[KvtierError], monkeypatch: pytest.MonkeyPatch) -> None:
     said, _ = asked({}, monkeypatch, lambda hub: hub.config("team/model", None), status)

@@ -11,7 +11,7 @@ import pytest
 
 from kvtier_common.errors import KvtierError, TooLargeError, UnreachableError
 from kvtier_operator.reconcile.cache.resources import CachedResource, Key, ReconcileState
-from kvtier_operator.reconcile.observe.hub import HiddenError, HubClient
+from kvtier_operator.reconcile.observe.hub import HubClient, NotPublicError
 from kvtier_operator.reconcile.observe.model_config import FoundModelConfig
 from kvtier_operator.reconcile.observe.model_config_lookup import ModelConfigLookup
 
@@ -108,7 +108,7 @@ def test_one_that_says_nothing_is_looked_for_again(server: Server, words: str, a
     one = resource(name="x/y", configRef={"name": "my-model"})
     said = found(server, one)
     assert words in said.missing
-    assert (said.config, said.look_again) == ("", again)
+    assert (said.config, said.retry) == ("", again)
     found(server, one, said)
     assert len(server.asked) == (2 if again else 1)
 
@@ -123,8 +123,8 @@ def test_the_hub_is_asked_only_where_the_operator_is_told_to() -> None:
 
 
 @pytest.mark.parametrize(
-    ("error", "again"), [(UnreachableError("no answer"), True), (HiddenError("hidden"), False)]
+    ("error", "again"), [(UnreachableError("no answer"), True), (NotPublicError("hidden"), False)]
 )
 def test_a_hub_that_says_nothing(error: KvtierError, again: bool) -> None:
     said = found(Server(), resource(name="x/y"), hub=Asked(error))
-    assert (said.missing, said.look_again) == (str(error), again)
+    assert (said.missing, said.retry) == (str(error), again)
