@@ -13,8 +13,6 @@ def lowest_limit(
 ) -> int | None:
     """The lowest limit of the own group and those above it; None where none is set or to be seen.
 
-    Source: Linux, Documentation/admin-guide/cgroup-v2.rst and cgroup-v1/.
-
     Args:
         controller: Version 1's controller, such as `memory`.
         v1: Name of its file, such as `memory.limit_in_bytes`.
@@ -22,24 +20,33 @@ def lowest_limit(
         proc: The proc file system.
         root: Where control groups are mounted.
     """
-    limits = [limit for path in _files(controller, v1, v2, proc, root) if (limit := _read(path)) is not None]
+    limits = [
+        limit
+        for folder, version in groups(controller, proc, root)
+        if (limit := _read(folder / (v1 if version == 1 else v2))) is not None
+    ]
     return min(limits, default=None)
 
 
-def _files(controller: str, v1: str, v2: str, proc: Path, root: Path) -> Iterator[Path]:
+def groups(controller: str, proc: Path, root: Path) -> Iterator[tuple[Path, int]]:
+    """Folders of this process's groups of a controller, and of those above, some of which may not be there.
+
+    Each with its version. Source: Linux, Documentation/admin-guide/cgroup-v2.rst and cgroup-v1/.
+    """
     for line in (proc / "self/cgroup").read_text(encoding="utf-8").splitlines():
         _, controllers, group = line.split(":", 2)
         if not controllers:
-            mounts, name = (root, root / "unified"), v2
+            # Where both versions are mounted, version 2 lies beside the controllers of version 1.
+            mounts, version = [root, root / "unified"], 2
         elif controller in controllers.split(","):
-            mounts, name = (root / controllers, root / controller), v1
+            mounts, version = [root / controllers, root / controller], 1
         else:
             continue
         # In a container the path may be the host's, while only the own group is mounted, at the root.
         relative = Path(group.lstrip("/"))
         for mount in mounts:
             for folder in (relative, *relative.parents):
-                yield mount / folder / name
+                yield mount / folder, version
 
 
 def _read(path: Path) -> int | None:

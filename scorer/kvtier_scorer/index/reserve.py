@@ -2,14 +2,13 @@
 
 import contextlib
 import mmap
-import os
 import secrets
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from kvtier_common.kernel.cgroup import lowest_limit
+from kvtier_common.kernel import memory
 from kvtier_scorer.index.layout import (
     ALL_PAGES,
     FREE_PAGE,
@@ -58,11 +57,9 @@ def allowed_bytes(proc: Path = Path("/proc"), cgroup: Path = Path("/sys/fs/cgrou
     The other half is the rest of the process's: an index that took all of it would have the kernel end the
     picker, and a pod that reports blocks without end would be enough for that.
     """
-    physical_bytes = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    limit_bytes = lowest_limit(
-        controller="memory", v1="memory.limit_in_bytes", v2="memory.max", proc=proc, root=cgroup
-    )
-    return physical_bytes if limit_bytes is None else min(physical_bytes, limit_bytes // 2)
+    limit = memory.limit_bytes(proc, cgroup)
+    physical = memory.physical_bytes()
+    return physical if limit is None else min(physical, limit // 2)
 
 
 def _ask_for_huge_pages(space: mmap.mmap) -> None:

@@ -6,11 +6,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
+from kvtier_common.kernel.memlock import has_ipc_lock, memlock_limits, status_fields
 from kvtier_connector.core.machine.memory import format_bytes
 
 _SELF: Final = Path("/proc/self")
-_CAP_IPC_LOCK: Final = 14
-"""Bit number, capabilities(7)."""
 _ALL_IDS: Final = 2**32 - 1
 """Length of the identity mapping in the first user namespace, user_namespaces(7)."""
 
@@ -55,15 +54,13 @@ def lock_limit(proc: Path = _SELF) -> LockLimit:
     Args:
         proc: the process's folder in the proc file system.
     """
-    soft, hard = resource.getrlimit(resource.RLIMIT_MEMLOCK)
-    fields = dict(line.split(":", 1) for line in (proc / "status").read_text().splitlines())
+    soft, hard = memlock_limits()
     in_namespace = (proc / "uid_map").read_text().split() != ["0", "0", str(_ALL_IDS)]
-    effective = bool(int(fields["CapEff"], 16) >> _CAP_IPC_LOCK & 1)
     return LockLimit(
-        limit_bytes=None if soft == resource.RLIM_INFINITY else soft,
-        hard_bytes=None if hard == resource.RLIM_INFINITY else hard,
-        locked_bytes=int(fields["VmLck"].split()[0]) * 1024,
-        privileged=effective and not in_namespace,
+        limit_bytes=soft,
+        hard_bytes=hard,
+        locked_bytes=int(status_fields(proc)["VmLck"].split()[0]) * 1024,
+        privileged=has_ipc_lock(proc) and not in_namespace,
         in_namespace=in_namespace,
     )
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from kvtier_common.kernel.cgroup import groups
 from kvtier_connector.config import GIB, MIB
 
 _PROC: Final = Path("/proc")
@@ -52,7 +53,7 @@ def hugetlb_bound(page_bytes: int, proc: Path = _PROC, cgroup: Path = _CGROUP) -
     """
     size = f"{page_bytes // GIB}GB" if page_bytes >= GIB else f"{page_bytes // MIB}MB"
     found = []
-    for folder, version in _groups("hugetlb", proc, cgroup):
+    for folder, version in groups("hugetlb", proc, cgroup):
         limit, usage = ("max", "current") if version == 2 else ("limit_in_bytes", "usage_in_bytes")  # noqa: PLR2004 - the version
         for kind in (f"hugetlb.{size}", f"hugetlb.{size}.rsvd"):
             bound = _group_bound(folder, f"{kind}.{limit}", f"{kind}.{usage}")
@@ -72,7 +73,7 @@ def _machine(proc: Path) -> Iterator[MemoryBound]:
 
 
 def _memory_groups(proc: Path, cgroup: Path) -> Iterator[MemoryBound]:
-    for folder, version in _groups("memory", proc, cgroup):
+    for folder, version in groups("memory", proc, cgroup):
         files = [("memory.limit_in_bytes", "memory.usage_in_bytes")]
         if version == 2:  # noqa: PLR2004 - the version
             files = [(f"memory.{limit}", "memory.current") for limit in _V2_LIMITS]
@@ -81,24 +82,6 @@ def _memory_groups(proc: Path, cgroup: Path) -> Iterator[MemoryBound]:
             bound = _group_bound(folder, limit, usage, reclaimable=_clean_page_cache(folder))
             if bound is not None:
                 yield bound
-
-
-def _groups(controller: str, proc: Path, cgroup: Path) -> Iterator[tuple[Path, int]]:
-    """Yield the folders of this process's groups of a controller, and those above, with their version."""
-    for line in (proc / "self/cgroup").read_text().splitlines():
-        _, controllers, path = line.split(":", 2)
-        if not controllers:
-            # Where both versions are mounted, version 2 lies beside the controllers of version 1.
-            unified = cgroup / "unified"
-            root, version = (unified if unified.is_dir() else cgroup), 2
-        elif controller in controllers.split(","):
-            root, version = cgroup / controller, 1
-        else:
-            continue
-        # In a container the path may be the host's, while only the own group is mounted, at the root.
-        relative = Path(path.lstrip("/"))
-        for folder in dict.fromkeys((*(root / part for part in (relative, *relative.parents)), root)):
-            yield folder, version
 
 
 def _group_bound(folder: Path, limit: str, usage: str, reclaimable: int = 0) -> MemoryBound | None:

@@ -1,12 +1,12 @@
 """Gathers, at the edge, what the planner may know of the world."""
 
 import os
-import resource
 import shutil
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Final
 
+from kvtier_common.kernel.memlock import has_ipc_lock, memlock_limits
 from kvtier_operator.api.model import ModelSpec
 from kvtier_operator.api.resource import KVCacheTier
 from kvtier_operator.cli.inputs.model_files import (
@@ -16,7 +16,7 @@ from kvtier_operator.cli.inputs.model_files import (
     from_hub,
     from_path,
 )
-from kvtier_operator.doctor.probes.memlock import has_ipc_lock
+from kvtier_operator.doctor.probes.memory import look_at_memory
 from kvtier_operator.doctor.probes.volume import used_bytes
 from kvtier_operator.planning.observed import Machine, Observed
 from kvtier_operator.planning.pod.image_source import ImageSource
@@ -126,7 +126,7 @@ def this_machine(disk_path: Path | None = None, own: Iterable[Path] = ()) -> Mac
     place = (disk_path or Path()).absolute()
     there = next(each for each in (place, *place.parents) if each.is_dir())
     return Machine(
-        memory_bytes=_memory_bytes(),
+        memory_bytes=look_at_memory().limit_bytes,
         shm_bytes=shutil.disk_usage(_SHM).free if _SHM.is_dir() else None,
         free_hugepages=_free_hugepages(),
         memlock_bytes=_memlock_bytes(),
@@ -136,20 +136,10 @@ def this_machine(disk_path: Path | None = None, own: Iterable[Path] = ()) -> Mac
     )
 
 
-def _memory_bytes() -> int:
-    """Physical memory, or the container's limit where that is lower (cgroup v2, memory.max)."""
-    physical = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    try:
-        limit = Path("/sys/fs/cgroup/memory.max").read_text(encoding="ascii").strip()
-    except OSError:
-        return physical
-    return min(physical, int(limit)) if limit.isdigit() else physical
-
-
 def _memlock_bytes() -> int | None:
     """RLIMIT_MEMLOCK; None where there is no limit or CAP_IPC_LOCK is effective."""
-    soft, _ = resource.getrlimit(resource.RLIMIT_MEMLOCK)
-    return None if soft == resource.RLIM_INFINITY or has_ipc_lock() else soft
+    soft, _ = memlock_limits()
+    return None if has_ipc_lock() else soft
 
 
 def _free_hugepages() -> Mapping[int, int]:

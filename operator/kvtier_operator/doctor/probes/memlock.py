@@ -3,17 +3,13 @@
 import ctypes
 import mmap
 import os
-import resource
-from pathlib import Path
 from typing import Final
 
+from kvtier_common.kernel.memlock import has_ipc_lock, memlock_limits
 from kvtier_operator.doctor.checks.memlock import MemlockFacts
 from kvtier_operator.planning.pod.demands import MemlockDemand
 from kvtier_operator.planning.units import MIB
 
-_STATUS: Final = Path("/proc/self/status")
-_CAP_IPC_LOCK: Final = 1 << 14
-"""capabilities(7), bit 14."""
 _LOCK_ON_FAULT: Final = 1
 """MLOCK_ONFAULT of mlock2(2), Linux 4.4: counts against the limit, brings no page in."""
 _PROOF_BYTES: Final = MIB
@@ -22,10 +18,10 @@ _PROOF_BYTES: Final = MIB
 
 def look_at_memlock(demand: MemlockDemand) -> MemlockFacts:
     """Tries to lock as much; the limit and the capability explain a refusal."""
-    soft, _ = resource.getrlimit(resource.RLIMIT_MEMLOCK)
+    limit_bytes, _ = memlock_limits()
     return MemlockFacts(
         refusal=_lock(demand.bytes) if demand.bytes else "",
-        limit_bytes=None if soft == resource.RLIM_INFINITY else soft,
+        limit_bytes=limit_bytes,
         ipc_lock=has_ipc_lock(),
     )
 
@@ -56,11 +52,3 @@ def _lock(size_bytes: int) -> str:
         refused = libc.mlock(ctypes.byref(start), ctypes.c_size_t(piece)) != 0
         del start
         return os.strerror(ctypes.get_errno()) if refused else ""
-
-
-def has_ipc_lock() -> bool:
-    """Whether CAP_IPC_LOCK is effective, which lifts the limit."""
-    for line in _STATUS.read_text(encoding="ascii", errors="replace").splitlines():
-        if line.startswith("CapEff:"):
-            return bool(int(line.split()[1], 16) & _CAP_IPC_LOCK)
-    return False

@@ -2,11 +2,13 @@
 
 import os
 import shutil
+from functools import partial
 from pathlib import Path
 
 import pytest
 from tests.cases.planning import resource
 
+from kvtier_common.kernel.memlock import has_ipc_lock
 from kvtier_operator.api.resource import KVCacheTier
 from kvtier_operator.cli.inputs import observe as module
 from kvtier_operator.cli.inputs.model_files import weights_in
@@ -94,7 +96,7 @@ def test_the_memlock_limit_binds_without_the_capability(
 ) -> None:
     status = tmp_path / "status"
     status.write_text(f"Name:\tpython\nCapEff:\t{effective}\n", encoding="ascii")
-    monkeypatch.setattr("kvtier_operator.doctor.probes.memlock._STATUS", status)
+    monkeypatch.setattr(module, "has_ipc_lock", partial(has_ipc_lock, tmp_path))
     monkeypatch.setattr("resource.getrlimit", lambda _: (8 * 1024**2, 8 * 1024**2))
     assert this_machine().memlock_bytes == (8 * 1024**2 if limited else None)
 
