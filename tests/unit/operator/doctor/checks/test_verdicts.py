@@ -33,7 +33,7 @@ def says(verdict: Verdict, severity: Severity, *words: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("place", "limit", "outcome", "words"),
+    ("place", "limit", "severity", "words"),
     [
         (POD, GIB, PASS, ["1 GiB needed, 1 GiB allowed"]),
         (POD, GIB - 1, FAIL, ["1 GiB needed", "LimitRange"]),
@@ -45,7 +45,7 @@ def test_memory(place: Place, limit: int, severity: Severity, words: list[str]) 
 
 
 @pytest.mark.parametrize(
-    ("place", "total", "free", "outcome", "words"),
+    ("place", "total", "free", "severity", "words"),
     [
         (POD, GIB, 0, PASS, ["1 GiB of /dev/shm needed, its size is 1 GiB"]),
         (POD, 64 * MIB, 64 * MIB, FAIL, ["its size is 64 MiB", "sizeLimit"]),
@@ -145,7 +145,7 @@ def test_memory_that_can_be_locked() -> None:
 
 
 @pytest.mark.parametrize(
-    ("found", "outcome", "words"),
+    ("found", "severity", "words"),
     [
         (VolumeFacts("", GIB, 0, ""), PASS, ["1 GiB needed, 1 GiB free on node gpu-3"]),
         (VolumeFacts("", 0, GIB, ""), PASS, ["0 B free and 1 GiB of its own"]),
