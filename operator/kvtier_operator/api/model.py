@@ -5,7 +5,7 @@ from typing import Final
 from pydantic import Field
 
 from kvtier_operator.api.base import ApiModel, rule
-from kvtier_operator.api.formats.dns_names import SUBDOMAIN_PATTERN
+from kvtier_operator.api.formats.dns_names import DnsSubdomain
 from kvtier_operator.api.formats.quantity import ByteQuantity
 from kvtier_operator.api.model_source import SourcedModel
 
@@ -15,9 +15,7 @@ KEY_PATTERN: Final = "^[-._a-zA-Z0-9]+$"
 class SecretKeyRef(ApiModel):
     """A key of a Secret in the resource's namespace."""
 
-    name: str = Field(
-        description="Name of the Secret.", min_length=1, max_length=253, pattern=SUBDOMAIN_PATTERN
-    )
+    name: DnsSubdomain = Field(description="Name of the Secret.")
     key: str = Field(
         "HF_TOKEN",
         description="Key in the Secret that holds the token.",
@@ -30,11 +28,8 @@ class SecretKeyRef(ApiModel):
 class ConfigRef(ApiModel):
     """A ConfigMap in the resource's namespace with a model's configuration."""
 
-    name: str = Field(
-        description="Name of the ConfigMap: under config.json (or Mistral's params.json) the model's own file, under hf_quant_config.json the one beside it, where there is one.",
-        min_length=1,
-        max_length=253,
-        pattern=SUBDOMAIN_PATTERN,
+    name: DnsSubdomain = Field(
+        description="Name of the ConfigMap: under config.json (or Mistral's params.json) the model's own file, under hf_quant_config.json the one beside it, where there is one."
     )
 
 

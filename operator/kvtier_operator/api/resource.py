@@ -15,7 +15,7 @@ from kvtier_operator.api.backend import (
 )
 from kvtier_operator.api.base import ApiModel, rule
 from kvtier_operator.api.engine import EngineSpec
-from kvtier_operator.api.formats.dns_names import LABEL_PATTERN, SUBDOMAIN_PATTERN
+from kvtier_operator.api.formats.dns_names import LABEL_PATTERN, DnsSubdomain
 from kvtier_operator.api.model import ModelSpec
 from kvtier_operator.api.router import RouterSpec
 from kvtier_operator.api.status import Status
@@ -33,9 +33,7 @@ NAME_MESSAGE: Final = "metadata.name must be a DNS label (a-z, 0-9, -, a letter 
 class ImagePullSecret(ApiModel):
     """A Secret to pull images with, in the resource's namespace."""
 
-    name: str = Field(
-        description="Name of the Secret.", min_length=1, max_length=253, pattern=SUBDOMAIN_PATTERN
-    )
+    name: DnsSubdomain = Field(description="Name of the Secret.")
 
 
 class Observability(ApiModel):

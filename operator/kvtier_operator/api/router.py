@@ -7,7 +7,7 @@ from typing import Annotated, ClassVar, Final
 from pydantic import Field
 
 from kvtier_operator.api.base import ApiModel, cel_validation, rule
-from kvtier_operator.api.formats.dns_names import LABEL_PATTERN, SUBDOMAIN, SUBDOMAIN_PATTERN
+from kvtier_operator.api.formats.dns_names import SUBDOMAIN, DnsLabel, DnsSubdomain
 from kvtier_operator.api.formats.image_name import IMAGE_NAME_PATTERN
 from kvtier_operator.api.formats.ip_block import IPBlock
 from kvtier_operator.api.formats.quantity import ByteQuantity, parse_bytes
@@ -101,23 +101,11 @@ class BodySize(ByteQuantity):
 class ParentRef(ApiModel):
     """The Gateway that takes the requests."""
 
-    name: str = Field(
-        description="Name of the Gateway.", min_length=1, max_length=253, pattern=SUBDOMAIN_PATTERN
+    name: DnsSubdomain = Field(description="Name of the Gateway.")
+    namespace: DnsLabel | None = Field(
+        None, description="Namespace of the Gateway; the resource's own when empty."
     )
-    namespace: str | None = Field(
-        None,
-        description="Namespace of the Gateway; the resource's own when empty.",
-        min_length=1,
-        max_length=63,
-        pattern=LABEL_PATTERN,
-    )
-    section_name: str | None = Field(
-        None,
-        description="Listener of the Gateway; all when empty.",
-        min_length=1,
-        max_length=253,
-        pattern=SUBDOMAIN_PATTERN,
-    )
+    section_name: DnsSubdomain | None = Field(None, description="Listener of the Gateway; all when empty.")
 
 
 class Gateway(ApiModel):
@@ -147,7 +135,7 @@ class NetworkPolicyOptions(ApiModel):
         None,
         description="Make NetworkPolicies. Empty: for the engines' KV events always, for the picker where it is known who asks: with gateway provider istio, kgateway or agentgateway, or with namespaces or ipBlocks here.",
     )
-    namespaces: list[Annotated[str, Field(min_length=1, max_length=63, pattern=LABEL_PATTERN)]] = Field(
+    namespaces: list[DnsLabel] = Field(
         default_factory=list,
         description="Namespaces of the gateway's proxies, beside the Gateway's and the resource's own.",
         max_length=16,

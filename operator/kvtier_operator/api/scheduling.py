@@ -7,7 +7,7 @@ from pydantic import AfterValidator, Field
 from pydantic_core import PydanticCustomError
 
 from kvtier_operator.api.base import ApiModel, rule
-from kvtier_operator.api.formats.dns_names import LABEL, LABEL_PATTERN, SUBDOMAIN_PATTERN
+from kvtier_operator.api.formats.dns_names import LABEL, SUBDOMAIN_PATTERN, DnsLabel, DnsSubdomain
 from kvtier_operator.api.formats.quantity import Quantity, parse_quantity
 
 REQUEST_PATTERN: Final = f"^{LABEL}(/{LABEL})?$"
@@ -92,22 +92,12 @@ class ResourceRequirements(ApiModel):
 class PodClaim(ApiModel):
     """Devices that Kubernetes allocates to a pod (dynamic resource allocation), as in a pod."""
 
-    name: str = Field(
-        description="Name of the claim within the pod.", min_length=1, max_length=63, pattern=LABEL_PATTERN
+    name: DnsLabel = Field(description="Name of the claim within the pod.")
+    resource_claim_template_name: DnsSubdomain | None = Field(
+        None, description="ResourceClaimTemplate in the resource's namespace: a claim is made with each pod."
     )
-    resource_claim_template_name: str | None = Field(
-        None,
-        description="ResourceClaimTemplate in the resource's namespace: a claim is made with each pod.",
-        min_length=1,
-        max_length=253,
-        pattern=SUBDOMAIN_PATTERN,
-    )
-    resource_claim_name: str | None = Field(
-        None,
-        description="ResourceClaim in the resource's namespace: all pods share its devices.",
-        min_length=1,
-        max_length=253,
-        pattern=SUBDOMAIN_PATTERN,
+    resource_claim_name: DnsSubdomain | None = Field(
+        None, description="ResourceClaim in the resource's namespace: all pods share its devices."
     )
 
     @rule(
@@ -122,9 +112,7 @@ class PodClaim(ApiModel):
 class ContainerClaim(ApiModel):
     """A claim of the pod that a container gets, as in a pod."""
 
-    name: str = Field(
-        description="Name of a claim in resourceClaims.", min_length=1, max_length=63, pattern=LABEL_PATTERN
-    )
+    name: DnsLabel = Field(description="Name of a claim in resourceClaims.")
     request: str | None = Field(
         None,
         description="Request of the claim that it gets; all of them when empty.",

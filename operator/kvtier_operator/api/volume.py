@@ -5,7 +5,7 @@ from typing import Any, Final
 from pydantic import Field
 
 from kvtier_operator.api.base import ApiModel, rule
-from kvtier_operator.api.formats.dns_names import SUBDOMAIN_PATTERN
+from kvtier_operator.api.formats.dns_names import DnsSubdomain
 
 PATH_PATTERN: Final = "^/"
 
@@ -13,24 +13,15 @@ PATH_PATTERN: Final = "^/"
 class EphemeralVolume(ApiModel):
     """A volume made with each pod and gone with it."""
 
-    storage_class_name: str | None = Field(
-        None,
-        description="Storage class; the cluster's default when empty.",
-        min_length=1,
-        max_length=253,
-        pattern=SUBDOMAIN_PATTERN,
+    storage_class_name: DnsSubdomain | None = Field(
+        None, description="Storage class; the cluster's default when empty."
     )
 
 
 class PersistentVolumeClaim(ApiModel):
     """A claim that exists already."""
 
-    claim_name: str = Field(
-        description="Name of the PersistentVolumeClaim.",
-        min_length=1,
-        max_length=253,
-        pattern=SUBDOMAIN_PATTERN,
-    )
+    claim_name: DnsSubdomain = Field(description="Name of the PersistentVolumeClaim.")
 
 
 class HostPath(ApiModel):
