@@ -10,7 +10,7 @@ def require_supported_vllm(version: str = installed_version) -> None:
     """Refuse any vLLM but those whose interfaces this package was written against.
 
     Raises:
-        UnsupportedEngineError: names the version found and those that are supported.
+        UnsupportedEngineError: Names the version found and those that are supported.
     """
     if minor_of(version) not in TESTED_RELEASES:
         raise UnsupportedEngineError(

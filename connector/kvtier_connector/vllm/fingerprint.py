@@ -18,8 +18,8 @@ def engine_fingerprint(config: VllmConfig, kv_cache: KVCacheConfig, geometry: Ti
 
     Args:
         config: vLLM's.
-        kv_cache: its KV caches.
-        geometry: how a chunk lies in memory, and so on disk.
+        kv_cache: Its KV caches.
+        geometry: How a chunk lies in memory, and so on disk.
     """
     model, cache, parallel = config.model_config, config.cache_config, config.parallel_config
     speculative = config.speculative_config

@@ -53,14 +53,14 @@ class KVTierDisk(SecondaryTierManager):  # type: ignore[misc] # vLLM has no type
 
     Args:
         offloading_spec: vLLM's.
-        primary_kv_view: the memory of the tier before it, shape (chunks, bytes of a chunk).
-        tier_type: the name of this class.
+        primary_kv_view: The memory of the tier before it, shape (chunks, bytes of a chunk).
+        tier_type: The name of this class.
         backpressure_detector: vLLM's.
-        settings: those of SecondarySettings.
+        settings: Those of SecondarySettings.
 
     Raises:
-        SettingError: a setting is unknown, missing or bad, or the folder or the capacity cannot be used.
-        DiskError: another engine has the folder, or the disk is full, read-only or failing.
+        SettingError: A setting is unknown, missing or bad, or the folder or the capacity cannot be used.
+        DiskError: Another engine has the folder, or the disk is full, read-only or failing.
     """
 
     medium: ClassVar[Medium] = Medium.STORAGE

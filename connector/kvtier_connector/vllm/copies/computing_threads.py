@@ -22,12 +22,12 @@ def on_computing_threads(do: Callable[[T], None], items: Iterable[T]) -> None:
     Without OpenMP, the caller does them alone.
 
     Args:
-        do: called with each item, in any of the threads. Only what leaves the interpreter's lock goes on at
+        do: Called with each item, in any of the threads. Only what leaves the interpreter's lock goes on at
             the same time, and who waits for the lock is late: the longer and the fewer the calls, the better.
-        items: what there is to do.
+        items: What there is to do.
 
     Raises:
-        Exception: what the first call that failed has raised; some items may not have been done then.
+        Exception: What the first call that failed has raised; some items may not have been done then.
     """
     left, failed = deque(items), list[Exception]()
 
@@ -58,7 +58,7 @@ def _parallel(library: str | None = None) -> Callable[[object, None, int, int], 
     It takes what each thread calls, what with, how many threads (0: as many as there are), and flags.
 
     Args:
-        library: where to look instead of everywhere in the process.
+        library: Where to look instead of everywhere in the process.
     """
     try:
         function = ctypes.CDLL(library).GOMP_parallel

@@ -11,10 +11,10 @@ from kvtier_connector.core.copies.copyplan import CopyPlan
 class CopyResult:
     """How a job ended.
 
-    Args:
-        job_id: which job.
-        seconds: how long its copies took.
-        error: why they failed, or None.
+    Attributes:
+        job_id: Which job.
+        seconds: How long its copies took.
+        error: Why they failed, or None.
     """
 
     job_id: int

@@ -14,7 +14,7 @@ def layer_places(
     """Return the layers of an engine's only KV cache group, in order; none where it has several.
 
     Args:
-        kv_caches: for each layer, its pages of all blocks.
+        kv_caches: For each layer, its pages of all blocks.
         kv_cache_config: vLLM's.
     """
     if len(kv_cache_config.kv_cache_groups) != 1:

@@ -30,13 +30,13 @@ _COPIED_AT_ONCE_BYTES: Final = 32 << 20
 class _Load:
     """A load that the step has begun.
 
-    Args:
-        blocks: its runs of whole blocks: the device's by their numbers, the region's by their addresses.
-        slots: the region's.
-        tickets: of the reads into them.
-        begun_s: when, by time.monotonic().
-        parts: how many have been copied.
-        error: why it failed, or None.
+    Attributes:
+        blocks: Its runs of whole blocks: the device's by their numbers, the region's by their addresses.
+        slots: The region's.
+        tickets: Tickets of the reads into them.
+        begun_s: When, by time.monotonic().
+        parts: How many have been copied.
+        error: Why it failed, or None.
     """
 
     blocks: tuple[Run, ...]
@@ -54,9 +54,9 @@ class LayerwiseDiskLoads:
     for each other.
 
     Args:
-        parts: of a block; two at least.
-        arrivals: where it is told what has come, and tells what is right.
-        timeout_s: how long the disk may have one block.
+        parts: Parts of a block; two at least.
+        arrivals: Where it is told what has come, and tells what is right.
+        timeout_s: How long the disk may have one block.
     """
 
     def __init__(self, parts: Sequence[LayerPart], arrivals: Arrivals, timeout_s: float) -> None:
@@ -75,10 +75,10 @@ class LayerwiseDiskLoads:
         """Begin a load; returns its bytes.
 
         Args:
-            job_id: the load's.
-            blocks: the device's.
-            slots: the region's.
-            tickets: of the reads into them.
+            job_id: The load's.
+            blocks: The device's.
+            slots: The region's.
+            tickets: Tickets of the reads into them.
         """
         plan = plan_copies(self._whole, blocks.block_ids, slots, blocks.group_sizes, blocks.block_indices)
         self._loads[job_id] = _Load(plan.runs, slots, tickets, time.monotonic())
@@ -128,7 +128,7 @@ class LayerwiseDiskLoads:
         """Check what nobody has checked yet, and tell.
 
         Raises:
-            DiskError: a block is wrong. The disk's thread has seen that, too: until then it would be found
+            DiskError: A block is wrong. The disk's thread has seen that, too: until then it would be found
                 again.
         """
         reads = zip(load.slots.tolist(), load.tickets.tolist(), strict=True)

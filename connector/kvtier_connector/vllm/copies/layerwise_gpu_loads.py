@@ -30,8 +30,8 @@ class LayerwiseGpuLoads:
     """The loads of the step that is running.
 
     Args:
-        parts: of a block, two at least.
-        copier: copies them.
+        parts: Of a block, two at least.
+        copier: Copies them.
     """
 
     def __init__(self, parts: Sequence[CopyPart], copier: PartsCopier) -> None:
@@ -45,9 +45,9 @@ class LayerwiseGpuLoads:
         """Begin a load; returns its bytes.
 
         Args:
-            job_id: the load's.
-            blocks: the device's.
-            slots: the region's.
+            job_id: The load's.
+            blocks: The device's.
+            slots: The region's.
         """
         asked = blocks.block_ids, slots, blocks.group_sizes, blocks.block_indices
         plans = [plan_copies(part.layout, *asked) for part in self._parts]

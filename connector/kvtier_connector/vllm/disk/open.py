@@ -39,16 +39,16 @@ def open_tier_behind_region(
     """Open the disk tier and read what the last engine left there.
 
     Args:
-        settings: the tier's.
-        geometry: of the tier in memory.
+        settings: The tier's.
+        geometry: Of the tier in memory.
         config: vLLM's.
-        kv_cache: its KV caches.
-        offer: the workers' memory.
+        kv_cache: Its KV caches.
+        offer: The workers' memory.
 
     Raises:
-        SettingError: the folder or the capacity cannot be used.
-        DiskError: another engine has the folder, or the disk is full, read-only or failing.
-        RegionError: the memory cannot be reached.
+        SettingError: The folder or the capacity cannot be used.
+        DiskError: Another engine has the folder, or the disk is full, read-only or failing.
+        RegionError: The memory cannot be reached.
     """
     region = offer.region
     memory = open_whole(region)
@@ -104,18 +104,18 @@ def open_tier(  # noqa: PLR0913 - what a disk tier is made of
     """Open a disk tier behind any memory.
 
     Args:
-        request: what is asked of the disk.
-        parts: where a memory slot's bytes are.
-        memory_slots: number of slots in memory.
-        write_bytes_per_hour: bound on the disk's wear; 0 for none.
-        timeout_s: how long the disk may have one block.
-        staged: never let the kernel have the slots' own memory (core/disk/io/staged.py).
-        always: read and write also what is computed sooner.
-        arrivals: where workers are told what is read in parts.
+        request: What is asked of the disk.
+        parts: Where a memory slot's bytes are.
+        memory_slots: Number of slots in memory.
+        write_bytes_per_hour: Bound on the disk's wear; 0 for none.
+        timeout_s: How long the disk may have one block.
+        staged: Never let the kernel have the slots' own memory (core/disk/io/staged.py).
+        always: Read and write also what is computed sooner.
+        arrivals: Where workers are told what is read in parts.
 
     Raises:
-        SettingError: the folder or the capacity cannot be used.
-        DiskError: another engine has the folder, or the disk is full, read-only or failing.
+        SettingError: The folder or the capacity cannot be used.
+        DiskError: Another engine has the folder, or the disk is full, read-only or failing.
     """
     start_s = time.monotonic()
     store = Store.open(request)

@@ -37,9 +37,9 @@ class _Asked:
 class PendingRead:
     """A block that is being read into memory.
 
-    Args:
-        slot: where to.
-        ticket: under which the worker is told of it; 0 if it is not.
+    Attributes:
+        slot: Slot in memory that it is read into.
+        ticket: Under which the worker is told of it; 0 if it is not.
     """
 
     slot: int
@@ -50,11 +50,11 @@ class PendingRead:
 class _Held:
     """What is kept in memory for a request, or on its way there.
 
-    Args:
-        pinned: blocks that are protected from eviction.
-        loading: blocks that are being read for it.
-        promoted: blocks that came from disk.
-        refused: blocks for which there was no room, or that are computed sooner than read.
+    Attributes:
+        pinned: Blocks that are protected from eviction.
+        loading: Blocks that are being read for it.
+        promoted: Blocks that came from disk.
+        refused: Blocks for which there was no room, or that are computed sooner than read.
     """
 
     pinned: dict[bytes, None] = field(default_factory=dict)
@@ -67,9 +67,9 @@ class Promotions:
     """What waiting requests have asked of the disk.
 
     Args:
-        memory: the index of the tier in memory.
-        disk: the tier behind it.
-        worth: tells what reading is worth.
+        memory: The index of the tier in memory.
+        disk: The tier behind it.
+        worth: Tells what reading is worth.
     """
 
     def __init__(self, memory: BlockIndex, disk: DiskTier, worth: Worth) -> None:
@@ -87,9 +87,9 @@ class Promotions:
         """Return the state of a block; one that `begin` will read is pending.
 
         Args:
-            key: the block's.
-            request_id: who asks.
-            end_tokens: where the block ends in its prompt.
+            key: Key of the block.
+            request_id: Who asks.
+            end_tokens: Where the block ends in its prompt.
         """
         state = self._memory.state(key)
         if state is BlockState.READY:
@@ -110,7 +110,7 @@ class Promotions:
         """Begin to read what was asked for since the last call.
 
         Args:
-            ends: of the parts in which blocks are read, in bytes; empty for all at once.
+            ends: Where the parts end in which blocks are read, in bytes; empty for all at once.
 
         Returns:
             The memory that was given to it.

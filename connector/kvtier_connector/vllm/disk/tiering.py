@@ -51,13 +51,13 @@ class DiskTiering:
     """Connects the two tiers of one engine.
 
     Args:
-        memory: the index of the tier in memory.
-        disk: the tier on disk.
-        listener: hears of chunks that can be loaded or have made room.
-        chunk_tokens: tokens of a chunk.
-        part_ends: of the parts of a chunk for which a step can wait one by one, in bytes; empty if it needs
+        memory: The index of the tier in memory.
+        disk: The tier on disk.
+        listener: Hears of chunks that can be loaded or have made room.
+        chunk_tokens: Tokens of a chunk.
+        part_ends: Where the parts of a chunk end for which a step can wait, in bytes; empty if it needs
             all.
-        most_tokens: of a prompt.
+        most_tokens: Tokens of the longest prompt.
     """
 
     def __init__(  # noqa: PLR0913 - its parts
@@ -158,7 +158,7 @@ class DiskTiering:
         """Begin to read what the step's lookups asked for.
 
         Args:
-            in_parts: read the first part of all chunks before the next of any, if a step can wait for them.
+            in_parts: Read the first part of all chunks before the next of any, if a step can wait for them.
         """
         self.poll()
         self._worth.learn()

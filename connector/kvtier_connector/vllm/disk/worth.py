@@ -13,9 +13,9 @@ class DiskWorth:
     """Asks the break-even for one engine's chunks.
 
     Args:
-        disk: the tier.
-        chunk_tokens: tokens of a chunk.
-        most_tokens: of a prompt.
+        disk: The tier.
+        chunk_tokens: Tokens of a chunk.
+        most_tokens: Tokens of the longest prompt.
     """
 
     def __init__(self, disk: DiskTier, chunk_tokens: int, most_tokens: int) -> None:

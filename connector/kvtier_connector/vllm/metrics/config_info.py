@@ -14,14 +14,14 @@ class TierFacts:
     The first four have the names and meanings of those of vLLM's own CPU tier (v1/kv_offload/cpu/common.py),
     for dashboards that know that. They are what is aimed at: the tier grows beside the engine.
 
-    Args:
-        cpu_num_chunks: chunks that the tier will hold.
-        cpu_blocks_per_chunk: engine blocks in a chunk.
-        cpu_kv_cache_size_bytes: all ranks together.
-        cpu_kv_cache_size_tokens: tokens that it will hold.
-        cpu_memlock: what is asked for.
-        cpu_hugepages: what is asked for.
-        disk_size_bytes: what the disk tier's files take; 0 without one.
+    Attributes:
+        cpu_num_chunks: Chunks that the tier will hold.
+        cpu_blocks_per_chunk: Engine blocks in a chunk.
+        cpu_kv_cache_size_bytes: All ranks together.
+        cpu_kv_cache_size_tokens: Tokens that it will hold.
+        cpu_memlock: What is asked for.
+        cpu_hugepages: What is asked for.
+        disk_size_bytes: What the disk tier's files take; 0 without one.
     """
 
     cpu_num_chunks: int
@@ -39,9 +39,9 @@ class TierFacts:
         """Gather them.
 
         Args:
-            settings: of the connector.
-            geometry: the tier's slots.
-            tokens_per_chunk: for each KV cache group, the tokens of a chunk.
+            settings: The connector's.
+            geometry: The tier's slots.
+            tokens_per_chunk: For each KV cache group, the tokens of a chunk.
         """
         return cls(
             cpu_num_chunks=geometry.slots,

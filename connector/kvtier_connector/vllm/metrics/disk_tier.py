@@ -57,8 +57,8 @@ class DiskMetrics:
     """Hands the disk tier's numbers out when they changed.
 
     Args:
-        disk: the tier.
-        chunk_tokens: tokens of a chunk; where each KV cache group has a chunk of its own, its part of them.
+        disk: The tier.
+        chunk_tokens: Tokens of a chunk; where each KV cache group has a chunk of its own, its part of them.
     """
 
     def __init__(self, disk: DiskTier, chunk_tokens: int) -> None:
@@ -77,8 +77,8 @@ class DiskMetrics:
         """Add what changed since the last call.
 
         Args:
-            stats: others' numbers, or None.
-            pays: whether some prompt is read sooner than computed, as far as is known.
+            stats: Others' numbers, or None.
+            pays: Whether some prompt is read sooner than computed, as far as is known.
         """
         disk = self._disk
         counts = disk.take_counts()

@@ -13,9 +13,9 @@ class Failures:
 
     Args:
         upstream: vLLM's side.
-        manager: of the tiers.
-        sync_loads: keeps the books of the loads that steps do themselves.
-        evict_blocks: takes device blocks out of the device's prefix cache.
+        manager: The tiers' manager.
+        sync_loads: Keeps the books of the loads that steps do themselves.
+        evict_blocks: Takes device blocks out of the device's prefix cache.
     """
 
     def __init__(

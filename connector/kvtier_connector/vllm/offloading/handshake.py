@@ -19,10 +19,10 @@ class Handshake:
     """The manager's memory and disk, as workers offer them.
 
     Args:
-        settings: the connector's.
-        manager: of the tiers.
+        settings: The connector's.
+        manager: The tiers' manager.
         config: vLLM's.
-        kv_cache: its KV caches.
+        kv_cache: Its KV caches.
     """
 
     def __init__(
@@ -38,13 +38,13 @@ class Handshake:
         """Follow how the workers' slices grow, and open the disk tier behind them.
 
         Args:
-            offered: by each worker.
-            in_parts: whether a step can wait for parts of chunks.
+            offered: What each worker offers.
+            in_parts: Whether a step can wait for parts of chunks.
 
         Raises:
-            SettingError: the folder or the capacity cannot be used.
-            DiskError: another engine has the folder, or the disk is full, read-only or failing.
-            RegionError: the memory cannot be reached.
+            SettingError: The folder or the capacity cannot be used.
+            DiskError: Another engine has the folder, or the disk is full, read-only or failing.
+            RegionError: The memory cannot be reached.
         """
         offers = [offer for offer in offered.values() if isinstance(offer, WorkerOffer)]
         self._growing = [GrowthWords.attach(offer.growth) for offer in offers]

@@ -19,8 +19,8 @@ class Lookups:
 
     Args:
         upstream: vLLM's side.
-        manager: of the tiers.
-        sync_loads: chooses the loads that a step does itself.
+        manager: The tiers' manager.
+        sync_loads: Chooses the loads that a step does itself.
         match: vLLM's own lookup of a request, of which the device has so many tokens.
     """
 
@@ -43,8 +43,8 @@ class Lookups:
         """Tell what the tiers have of a request.
 
         Args:
-            request: the request.
-            computed_tokens: what the device has already.
+            request: The request.
+            computed_tokens: What the device has already.
         """
         if self._sync_loads.shares_blocks(request):
             return None, False

@@ -43,11 +43,11 @@ class KVTierManager(OffloadingManager):  # type: ignore[misc] # vLLM has no type
     """Knows which chunks the tier holds and where.
 
     Args:
-        geometry: the tier's slots.
-        tokens_per_chunk: for each KV cache group, the tokens of a chunk.
-        with_events: whether KV events are published.
-        slots_there: how many of the slots are there already; None for all.
-        facts: what is told of the tiers.
+        geometry: The tier's slots.
+        tokens_per_chunk: For each KV cache group, the tokens of a chunk.
+        with_events: Whether KV events are published.
+        slots_there: How many of the slots are there already; None for all.
+        facts: What is told of the tiers.
     """
 
     def __init__(
@@ -75,10 +75,10 @@ class KVTierManager(OffloadingManager):  # type: ignore[misc] # vLLM has no type
         """Have a disk tier behind memory from now on.
 
         Args:
-            disk: opened.
-            key_bytes: length of the engine's keys.
-            most_tokens: of a prompt.
-            part_ends: of the parts of a chunk for which a step can wait one by one; empty if it needs all.
+            disk: The opened tier.
+            key_bytes: Length of the engine's keys.
+            most_tokens: Tokens of the longest prompt.
+            part_ends: Where the parts of a chunk end for which a step can wait, in bytes; empty for none.
         """
         self._index = self._new_index(key_bytes)
         chunk_tokens = max(self._tokens_per_chunk.values()) // len(self._tokens_per_chunk)

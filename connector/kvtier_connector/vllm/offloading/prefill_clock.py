@@ -21,7 +21,7 @@ class PrefillClock:
     """Measures steps from being planned, or from the end of the one before, to their end.
 
     Args:
-        model: learns of them.
+        model: Learns of them.
     """
 
     def __init__(self, model: PrefillModel) -> None:

@@ -31,9 +31,9 @@ def with_transfers(
     """Return the step with only those requests that vLLM has to look at, or None if it has nothing to do.
 
     Args:
-        step: what vLLM has scheduled.
-        upstream: what looks at it.
-        chunk_gcd_tokens: at whose multiples a chunk of some KV cache group may be full.
+        step: What vLLM has scheduled.
+        upstream: What looks at it.
+        chunk_gcd_tokens: At whose multiples a chunk of some KV cache group may be full.
     """
     cached = step.scheduled_cached_reqs
     scheduled = step.num_scheduled_tokens

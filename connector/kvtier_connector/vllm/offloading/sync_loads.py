@@ -34,7 +34,7 @@ def sync_budget_tokens(vllm_config: VllmConfig, kv_cache_config: KVCacheConfig, 
     Args:
         vllm_config: vLLM's.
         kv_cache_config: vLLM's.
-        layered: whether a GPU's layers are to wait one by one; a line of the log says why they do not.
+        layered: Whether a GPU's layers are to wait one by one; a line of the log says why they do not.
     """
     if not current_platform.is_cpu() and not layered:
         return 0
@@ -77,11 +77,11 @@ def asks_for_layers(forward_context: ForwardContext) -> bool:
 class SyncLoad:
     """A load in the step that is running.
 
-    Args:
-        job: upstream's record of it.
-        context: of the request whose prefix it is.
-        root: hash of the request's first block.
-        block_ids: all device blocks of the request.
+    Attributes:
+        job: Upstream's record of it.
+        context: What the manager knows the request by whose prefix it is.
+        root: Hash of the request's first block.
+        block_ids: All device blocks of the request.
     """
 
     job: UpstreamJob
@@ -94,8 +94,8 @@ class SyncLoads:
     """Chooses the loads that a step does itself and keeps their books, which upstream would keep otherwise.
 
     Args:
-        upstream: plans all loads.
-        budget_tokens: tokens that one step may load; with 0 every load is upstream's.
+        upstream: Plans all loads.
+        budget_tokens: Tokens that one step may load; with 0 every load is upstream's.
     """
 
     def __init__(self, upstream: UpstreamScheduler, budget_tokens: int) -> None:
@@ -113,9 +113,9 @@ class SyncLoads:
         """Tell whether the step being scheduled can do a load; `plan` follows if it is scheduled.
 
         Args:
-            request: whose prefix it is.
-            computed_tokens: tokens that the device has already.
-            tokens: tokens to load.
+            request: Whose prefix it is.
+            computed_tokens: Tokens that the device has already.
+            tokens: Tokens to load.
         """
         # A step has to compute something: a prompt that is found as a whole is upstream's.
         return 0 < tokens <= self._left_tokens and computed_tokens + tokens < request.num_tokens
@@ -132,9 +132,9 @@ class SyncLoads:
         """Have upstream plan the load of an admitted request, and take it out of its hands.
 
         Args:
-            request: whose prefix it is.
-            blocks: all device blocks of the request.
-            tokens: tokens to load.
+            request: Whose prefix it is.
+            blocks: All device blocks of the request.
+            tokens: Tokens to load.
         """
         job_id, job = self._upstream.plan_load(
             request, blocks, tokens, lambda source: replace(source, is_sync=True)

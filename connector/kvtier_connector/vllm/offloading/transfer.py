@@ -18,11 +18,11 @@ from kvtier_connector.vllm.upstream.classes import OffloadingConnectorMetadata, 
 class SlotSpec(LoadStoreSpec):  # type: ignore[misc] # vLLM has no types
     """The region's side of a transfer.
 
-    Args:
-        slots: one per chunk, in the order of the keys.
-        tickets: of the reads from disk that are not known to have ended, 0 for other slots; None if there are
-            none.
-        is_sync: a load that the step needs before it computes.
+    Attributes:
+        slots: One per chunk, in the order of the keys.
+        tickets: Tickets of the reads from disk that are not known to have ended, 0 for other slots; None if
+            there are none.
+        is_sync: A load that the step needs before it computes.
     """
 
     slots: Slots
@@ -64,11 +64,11 @@ class KVTierWorkerMetadata(OffloadingWorkerMetadata):  # type: ignore[misc] # vL
 class RegionOffer:
     """The first worker's offer of the region to the scheduler's process.
 
-    Args:
-        region: the region.
-        part_ends: of the parts of a slot for which a step can wait one by one, in bytes; empty where it needs
+    Attributes:
+        region: The region.
+        part_ends: Where the parts of a slot end for which a step can wait, in bytes; empty where it needs
             all.
-        arrivals: path of the words in which the worker wants to be told what has come from disk; empty where
+        arrivals: Path of the words in which the worker wants to be told what has come from disk; empty where
             it needs all.
     """
 
@@ -81,9 +81,9 @@ class RegionOffer:
 class WorkerOffer(KVConnectorHandshakeMetadata):  # type: ignore[misc] # vLLM has no types
     """What a worker tells the scheduler's process at start.
 
-    Args:
-        growth: path of the words in which it tells how far its slice has grown.
-        region: the region, of the first worker where there is a disk tier.
+    Attributes:
+        growth: Path of the words in which it tells how far its slice has grown.
+        region: The region, of the first worker where there is a disk tier.
     """
 
     growth: str

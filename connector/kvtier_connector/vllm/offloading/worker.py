@@ -37,13 +37,13 @@ def canonical_layout(
 
     Args:
         kv_caches: vLLM's description of this rank's KV caches.
-        blocks_per_chunk: engine blocks in a slot.
-        block_bytes: this rank's bytes of a block.
-        slot_bytes: distance from one slot to the next.
-        region_address: address of this rank's slice.
+        blocks_per_chunk: Engine blocks in a slot.
+        block_bytes: This rank's bytes of a block.
+        slot_bytes: Distance from one slot to the next.
+        region_address: Address of this rank's slice.
 
     Raises:
-        ValueError: the caches need more bytes for a block than `block_bytes`.
+        ValueError: The caches need more bytes for a block than `block_bytes`.
     """
     offsets, offset = [], 0
     for cache in kv_caches.tensors:
@@ -75,12 +75,12 @@ class KVTierWorker(OffloadingWorker):  # type: ignore[misc] # vLLM has no types
     in `take_failed`, from which the connector makes a miss of it.
 
     Args:
-        layout: where everything lies.
-        memory: the slice.
-        copier: copies between them.
-        layerwise_disk_loads: loads of what is still being read; None where there are none.
-        growth: has the slice grow; None where all of it is there.
-        layerwise_gpu_loads: loads of which each layer waits for its own part; None where there are none.
+        layout: Where everything lies.
+        memory: The slice.
+        copier: Copies between them.
+        layerwise_disk_loads: Loads of what is still being read; None where there are none.
+        growth: Has the slice grow; None where all of it is there.
+        layerwise_gpu_loads: Loads of which each layer waits for its own part; None where there are none.
     """
 
     def __init__(  # noqa: PLR0913 - its parts
@@ -181,8 +181,8 @@ class KVTierWorker(OffloadingWorker):  # type: ignore[misc] # vLLM has no types
         """Return when these transfers have ended, and which of them failed; `get_finished` still has them.
 
         Args:
-            job_ids: of loads that a step computes with.
-            has_computed: whether it has done so, and each layer should have waited for its part.
+            job_ids: Loads that a step computes with.
+            has_computed: Whether it has done so, and each layer should have waited for its part.
         """
         self.wait(set(job_ids))
         self._collect()

@@ -31,13 +31,13 @@ def tier_fingerprint(spec: OffloadingSpec, row_bytes: int, namespace: str, entry
     of LoRA adapters, which are told apart by their names. Whoever changes one of these changes `namespace`.
 
     Args:
-        spec: what vLLM tells.
-        row_bytes: of a chunk in memory.
-        namespace: the setting.
-        entry: field path of the settings.
+        spec: What vLLM tells.
+        row_bytes: Bytes of a chunk in memory.
+        namespace: The setting.
+        entry: Field path of the settings.
 
     Raises:
-        SettingError: nothing says which weights the model has.
+        SettingError: Nothing says which weights the model has.
     """
     config = spec.config
     model, parallel, cache = config.model, config.parallel, config.cache

@@ -10,13 +10,13 @@ from kvtier_connector.core.disk.report import Progress
 class Job:
     """One of vLLM's jobs.
 
-    Args:
+    Attributes:
         number: vLLM's name for it.
-        began_s: when, by time.monotonic().
-        loads: the direction: True from disk to memory.
-        waiting: the chunks that are under way, and their slots in memory.
-        done: the chunks that have arrived.
-        failed: whether some chunk has not.
+        began_s: When, by time.monotonic().
+        loads: The direction: True from disk to memory.
+        waiting: The chunks that are under way, and their slots in memory.
+        done: The chunks that have arrived.
+        failed: Whether some chunk has not.
     """
 
     number: int
@@ -31,7 +31,7 @@ class Jobs:
     """The jobs of one tier. Within a direction, a chunk is in one job at a time.
 
     Args:
-        take_back: is called with each slot in memory that the tier uses no more.
+        take_back: Is called with each slot in memory that the tier uses no more.
     """
 
     def __init__(self, take_back: Callable[[int], None]) -> None:

@@ -18,7 +18,7 @@ class DiskKeys:
         """Return a key as the disk has it.
 
         Raises:
-            ValueError: it is longer than any that is known.
+            ValueError: It is longer than any that is known.
         """
         if len(key) > KEY_BYTES:
             raise ValueError(f"a key of {len(key)} bytes: the disk tier does not know this vLLM's hash")

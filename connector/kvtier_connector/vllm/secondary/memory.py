@@ -10,7 +10,7 @@ class LentMemory:
     """vLLM's memory before the disk tier.
 
     Args:
-        view: shape (rows, bytes of a row).
+        view: Shape (rows, bytes of a row).
     """
 
     def __init__(self, view: memoryview) -> None:

@@ -18,13 +18,13 @@ _CONNECTORS_NAMES: Final = re.compile(r"\bdisk_(path|capacity_bytes)\b")
 class SecondarySettings:
     """What one entry says.
 
-    Args:
-        path: folder of the tier, which one engine has at a time.
-        capacity_bytes: what its files take, a hard bound; taken at once.
-        direct_io: pass by the page cache, where the file system can.
-        write_bytes_per_hour: bound on the disk's wear; 0 for none.
-        timeout_s: a disk that needs longer for one chunk is given up until it answers again.
-        namespace: any text; chunks that were stored under another are not found. For what vLLM does not tell
+    Attributes:
+        path: Folder of the tier, which one engine has at a time.
+        capacity_bytes: What its files take, a hard bound; taken at once.
+        direct_io: Pass by the page cache, where the file system can.
+        write_bytes_per_hour: Bound on the disk's wear; 0 for none.
+        timeout_s: A disk that needs longer for one chunk is given up until it answers again.
+        namespace: Any text; chunks that were stored under another are not found. For what vLLM does not tell
             its tiers: see secondary/fingerprint.py.
     """
 
@@ -49,11 +49,11 @@ def parse(settings: Mapping[str, object], entry: str) -> SecondarySettings:
     """Read an entry's settings strictly.
 
     Args:
-        settings: by name, without those that vLLM reads itself.
-        entry: its field path.
+        settings: By name, without those that vLLM reads itself.
+        entry: Its field path.
 
     Raises:
-        SettingError: a setting is unknown, missing or bad; the message names it and says what would do.
+        SettingError: A setting is unknown, missing or bad; the message names it and says what would do.
     """
     known = [field.name for field in fields(SecondarySettings)]
     for name in sorted(settings.keys() - set(known)):

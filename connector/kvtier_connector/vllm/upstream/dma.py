@@ -13,9 +13,9 @@ def copy_batch(
     """Queue copies on the current stream.
 
     Args:
-        sources: addresses.
-        targets: addresses.
-        sizes: in bytes.
-        any_source_order: whether sources may be read before what the stream still has to do.
+        sources: Addresses.
+        targets: Addresses.
+        sizes: In bytes.
+        any_source_order: Whether sources may be read before what the stream still has to do.
     """
     ops.swap_blocks_batch(sources, targets, sizes, is_src_access_order_any=any_source_order)

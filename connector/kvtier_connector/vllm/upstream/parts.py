@@ -11,11 +11,11 @@ def require_parts(owner: object, parts: Iterable[str]) -> None:
     """Refuse an object of vLLM's that lacks some attributes.
 
     Args:
-        owner: the object.
-        parts: names of its attributes.
+        owner: The object.
+        parts: Names of its attributes.
 
     Raises:
-        UnsupportedEngineError: names those that it lacks.
+        UnsupportedEngineError: Names those that it lacks.
     """
     missing = [part for part in parts if not hasattr(owner, part)]
     if missing:

@@ -11,7 +11,7 @@ class ResetFence:
 
     Args:
         scheduler: vLLM's, which is asked for them.
-        on_flushed: is called when the last of them has come, at once where none is due.
+        on_flushed: Is called when the last of them has come, at once where none is due.
     """
 
     def __init__(self, scheduler: UpstreamScheduler, on_flushed: Callable[[], None]) -> None:

@@ -58,7 +58,7 @@ class UpstreamScheduler:
         scheduler: vLLM's.
 
     Raises:
-        UnsupportedEngineError: it lacks inner parts.
+        UnsupportedEngineError: It lacks inner parts.
     """
 
     def __init__(self, scheduler: OffloadingConnectorScheduler) -> None:
@@ -130,16 +130,16 @@ class UpstreamScheduler:
         """Have a load planned, and take it over: whoever asked keeps its books.
 
         Args:
-            request: whose prefix it is.
-            blocks: all device blocks of the request.
-            tokens: tokens to load.
-            mark: changes what workers are told of where the chunks are.
+            request: Whose prefix it is.
+            blocks: All device blocks of the request.
+            tokens: Tokens to load.
+            mark: Changes what workers are told of where the chunks are.
 
         Returns:
             The load's number, and the load.
 
         Raises:
-            KeyError: the request was never looked up.
+            KeyError: The request was never looked up.
         """
         scheduler = self._scheduler
         state = scheduler._req_status[request.request_id]

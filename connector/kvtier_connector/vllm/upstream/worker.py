@@ -22,7 +22,7 @@ class UpstreamWorker:
         worker: vLLM's.
 
     Raises:
-        UnsupportedEngineError: it lacks inner parts.
+        UnsupportedEngineError: It lacks inner parts.
     """
 
     def __init__(self, worker: OffloadingConnectorWorker) -> None:
