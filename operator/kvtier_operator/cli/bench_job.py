@@ -54,10 +54,10 @@ def job(**options: object) -> None:
     Its pod is like the engines', from image to huge pages, and has a model of the same sizes with random
     weights. The table is in its log, the figures as JSON in its termination message.
     """
-    from kvtier_operator.cli.bench_jobs import Asked, jobs_of  # noqa: PLC0415 - loads the planner
+    from kvtier_operator.cli.bench_jobs import BenchJobOptions, jobs_of  # noqa: PLC0415 - loads the planner
     from kvtier_operator.planning.manifest import to_yaml  # noqa: PLC0415 - as above
 
-    made = jobs_of(Asked(**options))  # type: ignore[arg-type]
+    made = jobs_of(BenchJobOptions(**options))  # type: ignore[arg-type]
     for line in (*made.remarks, *made.refusals):
         click.echo(line, err=True)
     if made.refusals:

@@ -29,8 +29,8 @@ from kvtier_operator.planning.pod.image_source import ImageSource
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
-    """The options; None or empty where one was left out.
+class BenchJobOptions:
+    """Options of `kvtier bench job`; None or empty where one was left out.
 
     Attributes are named as the options are.
     """
@@ -48,13 +48,13 @@ class Asked:
 
 
 @dataclass(frozen=True, slots=True)
-class Made:
+class BenchJobs:
     """The Jobs of all resources.
 
     Attributes:
-        jobs: One a resource.
-        remarks: What is left out of them, a line each.
-        refusals: What checks say against them, a line each: there is then nothing to apply.
+        jobs: One Job for each resource.
+        remarks: What the Jobs leave out, a line each.
+        refusals: Checks that reject a plan, a line each: then there is nothing to apply.
     """
 
     jobs: tuple[dict[str, Any], ...]
@@ -62,7 +62,7 @@ class Made:
     refusals: tuple[str, ...]
 
 
-def jobs_of(asked: Asked) -> Made:
+def jobs_of(asked: BenchJobOptions) -> BenchJobs:
     """A Job for each resource.
 
     Raises:
@@ -92,7 +92,7 @@ def jobs_of(asked: Asked) -> Made:
         if left_out:
             remarks.append(f"{source}: {left_out}")
         jobs.append(bench_job(plan, run))
-    return Made(tuple(jobs), tuple(remarks), tuple(refused))
+    return BenchJobs(tuple(jobs), tuple(remarks), tuple(refused))
 
 
 def _planned(resource: KVCacheTier, run: BenchRun, observed: Observed) -> Plan:

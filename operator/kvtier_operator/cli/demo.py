@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from kvtier_operator.api.resource import KVCacheTier
     from kvtier_operator.planning.observed import Observed
     from kvtier_operator.planning.plan import Plan
-    from kvtier_operator.runtime.demo.acts import Plans
+    from kvtier_operator.runtime.demo.acts import DemoPlans
     from kvtier_operator.runtime.demo.workload.lengths import Lengths
 
 _RANDOM_NOTE: Final = (
@@ -61,7 +61,7 @@ def demo(*, model: Path | None, tokens: int | None, minutes: float, output: Path
     """
     from rich.console import Console  # noqa: PLC0415 - only here
 
-    from kvtier_operator.runtime.demo.acts import ActsQuestions, both_acts  # noqa: PLC0415 - as above
+    from kvtier_operator.runtime.demo.acts import DemoQuestions, both_acts  # noqa: PLC0415 - as above
     from kvtier_operator.runtime.demo.report import routing_table, table, write_report  # noqa: PLC0415 - as above
     from kvtier_operator.runtime.demo.routing_act.result import in_one_line  # noqa: PLC0415 - as above
     from kvtier_operator.runtime.demo.setup import demo_documents  # noqa: PLC0415 - as above
@@ -76,7 +76,7 @@ def demo(*, model: Path | None, tokens: int | None, minutes: float, output: Path
     lengths = _lengths(folder, tokens, 60 * minutes, console)
     plans = _plans(folder, lengths, random=model is None)
     texts = demo_documents(text, folder, lengths.document_tokens)
-    asked = ActsQuestions(texts, lengths, started, started + 60 * minutes)
+    asked = DemoQuestions(texts, lengths, started, started + 60 * minutes)
     running = both_acts(plans, folder, asked, run_folder("demo", None), console)
     measured = asyncio.run(until_signalled(running))
     if measured is None:
@@ -122,11 +122,11 @@ def _lengths(model: Path, tokens: int | None, within_s: float, console: "Console
     return lengths if tokens is None else lengths.with_documents(tokens)
 
 
-def _plans(folder: Path, lengths: "Lengths", *, random: bool) -> "Plans":
+def _plans(folder: Path, lengths: "Lengths", *, random: bool) -> "DemoPlans":
     from kvtier_operator.cli.inputs.load import load_resources  # noqa: PLC0415 - after the model has been made
     from kvtier_operator.cli.inputs.observe import observe  # noqa: PLC0415 - as above
     from kvtier_operator.planning.kv_cache.resolve import resolve_geometry  # noqa: PLC0415 - as above
-    from kvtier_operator.runtime.demo.acts import Plans  # noqa: PLC0415 - as above
+    from kvtier_operator.runtime.demo.acts import DemoPlans  # noqa: PLC0415 - as above
     from kvtier_operator.runtime.demo.routing_act.load import RoutingLoad  # noqa: PLC0415 - as above
     from kvtier_operator.runtime.demo.setup import (  # noqa: PLC0415 - as above
         RESOURCE_PATH,
@@ -139,7 +139,7 @@ def _plans(folder: Path, lengths: "Lengths", *, random: bool) -> "Plans":
     name = resource.spec.model.name if random else folder.name
     per_token = resolve_geometry(resource.spec, observed).kv_bytes_per_token_per_rank
     load = RoutingLoad(system_tokens=lengths.system_tokens)
-    return Plans(
+    return DemoPlans(
         one=_accepted(fitted(resource, name, lengths.document_tokens, per_token), observed),
         two=_accepted(fitted_for_routing(resource, name, load, per_token), observed),
     )
@@ -150,7 +150,7 @@ def _accepted(resource: "KVCacheTier", observed: "Observed") -> "Plan":
     from kvtier_operator.cli.text.verdicts import refusals  # noqa: PLC0415 - as above
     from kvtier_operator.planning.planner import make_plan  # noqa: PLC0415 - as above
     from kvtier_operator.runtime.demo.setup import RESOURCE_PATH  # noqa: PLC0415 - as above
-    from kvtier_operator.runtime.runnable import Abilities, why_not  # noqa: PLC0415 - as above
+    from kvtier_operator.runtime.runnable import MachineCapabilities, why_not  # noqa: PLC0415 - as above
 
     plan = make_plan(resource, observed)
     for line in refusals(str(RESOURCE_PATH), plan):
@@ -158,6 +158,6 @@ def _accepted(resource: "KVCacheTier", observed: "Observed") -> "Plan":
     if plan.rejected:
         sys.exit(EXIT_REJECTED)
     shm_bytes = plan.budget.shm_bytes * resource.spec.replicas
-    if reason := why_not(resource.spec, shm_bytes, Abilities.of_this_machine()):
+    if reason := why_not(resource.spec, shm_bytes, MachineCapabilities.detect_capabilities()):
         raise RuntimeFailedError(reason)
     return plan

@@ -47,10 +47,10 @@ def offline(  # noqa: PLR0913 - one parameter an option
     here has an engine and a process of its own; so has vLLM with the tiers off.
     """
     from kvtier_operator.runtime.folders import run_folder  # noqa: PLC0415 - only here
-    from kvtier_operator.runtime.runnable import NO_VLLM, Abilities  # noqa: PLC0415 - as above
+    from kvtier_operator.runtime.runnable import NO_VLLM, MachineCapabilities  # noqa: PLC0415 - as above
     from kvtier_operator.runtime.stop import INTERRUPTED, until_signalled  # noqa: PLC0415 - as above
 
-    if Abilities.of_this_machine().vllm_version is None:
+    if MachineCapabilities.detect_capabilities().vllm_version is None:
         raise RuntimeFailedError(NO_VLLM)
     folder = model.absolute() if model else _random_model()
     plans = _plans(folder, num_prompts, num_tokens)
@@ -89,13 +89,13 @@ def _plans(model: Path, num_prompts: int, num_tokens: int) -> "dict[str, Plan]":
     from kvtier_operator.planning.kv_cache.resolve import resolve_geometry  # noqa: PLC0415 - as above
     from kvtier_operator.planning.planner import make_plan  # noqa: PLC0415 - as above
     from kvtier_operator.runtime.demo.setup import RESOURCE_PATH, fitted  # noqa: PLC0415 - as above
-    from kvtier_operator.runtime.runnable import Abilities, why_not  # noqa: PLC0415 - as above
+    from kvtier_operator.runtime.runnable import MachineCapabilities, why_not  # noqa: PLC0415 - as above
 
     [(_, base)] = load_resources([str(RESOURCE_PATH)])
     observed = observe(base, model_config=str(model / "config.json"), local=True)
     per_token = resolve_geometry(base.spec, observed).kv_bytes_per_token_per_rank
     base = fitted(base, model.name, num_tokens, per_token, prompts=num_prompts)
-    abilities = Abilities.of_this_machine()
+    abilities = MachineCapabilities.detect_capabilities()
     plans, left_out = {}, {}
     for backend in Backend:
         document = base.manifest()

@@ -71,9 +71,9 @@ def plan(  # noqa: PLR0913 - one parameter an option
             plans.append(make_plan(resource, replace(observed, policy=limits)))
         sources.append(source)
     if namespace is not None:
-        from kvtier_operator.cli.inputs.namespace import against  # noqa: PLC0415 - loads the cluster's client
+        from kvtier_operator.cli.inputs.namespace import with_namespace_checks  # noqa: PLC0415 - loads the cluster's client
 
-        plans = against(namespace, plans)
+        plans = with_namespace_checks(namespace, plans)
     hidden = False
     if len(plans) > 1:
         from kvtier_operator.cli.inputs.collisions import collisions  # noqa: PLC0415 - loads what routes need

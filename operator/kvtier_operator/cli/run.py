@@ -91,7 +91,7 @@ def _plan(path: str, model: Path | None, log_dir: Path | None) -> "Plan":
     from kvtier_operator.cli.inputs.observe import observe  # noqa: PLC0415 - as above
     from kvtier_operator.cli.text.verdicts import remarks  # noqa: PLC0415 - as above
     from kvtier_operator.planning.planner import make_plan  # noqa: PLC0415 - as above
-    from kvtier_operator.runtime.runnable import Abilities, why_not  # noqa: PLC0415 - as above
+    from kvtier_operator.runtime.runnable import MachineCapabilities, why_not  # noqa: PLC0415 - as above
 
     loaded = load([path])
     found = loaded.resources
@@ -117,7 +117,7 @@ def _plan(path: str, model: Path | None, log_dir: Path | None) -> "Plan":
     if plan.rejected:
         sys.exit(EXIT_REJECTED)
     shm_bytes = plan.budget.shm_bytes * resource.spec.replicas
-    if reason := why_not(resource.spec, shm_bytes, Abilities.of_this_machine()):
+    if reason := why_not(resource.spec, shm_bytes, MachineCapabilities.detect_capabilities()):
         raise RuntimeFailedError(f"{source}: {reason}")
     if resource.spec.replicas == 0:
         raise RuntimeFailedError(f"{source}: spec.replicas: 0 engines to run: set it to 1 or more")

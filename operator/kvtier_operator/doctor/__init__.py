@@ -1,1 +1,1 @@
-"""Looks at the machine or pod that an engine is about to start in; imports only what starts fast."""
+"""Checks the machine or pod that an engine is about to start in; imports only what starts fast."""

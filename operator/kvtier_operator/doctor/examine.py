@@ -1,4 +1,4 @@
-"""Looks at everything that an engine demands."""
+"""Probes everything that an engine demands."""
 
 from collections.abc import Iterator
 from typing import Final
@@ -9,11 +9,11 @@ from kvtier_operator.doctor.checks.memory import memory
 from kvtier_operator.doctor.checks.page_gain import huge_pages_unused
 from kvtier_operator.doctor.checks.shared_memory import shared_memory
 from kvtier_operator.doctor.checks.volume import volume
-from kvtier_operator.doctor.probes.hugepages import look_at_hugepages, page_costs
-from kvtier_operator.doctor.probes.memlock import look_at_memlock
-from kvtier_operator.doctor.probes.memory import look_at_memory
-from kvtier_operator.doctor.probes.shared_memory import look_at_shared_memory
-from kvtier_operator.doctor.probes.volume import look_at_volume
+from kvtier_operator.doctor.probes.hugepages import page_costs, probe_hugepages
+from kvtier_operator.doctor.probes.memlock import probe_memlock
+from kvtier_operator.doctor.probes.memory import probe_memory
+from kvtier_operator.doctor.probes.shared_memory import probe_shared_memory
+from kvtier_operator.doctor.probes.volume import probe_volume
 from kvtier_operator.doctor.verdict import Place, Verdict
 from kvtier_operator.planning.pod.demands import Demands
 from kvtier_operator.planning.units import MIB
@@ -28,15 +28,15 @@ def examine(demands: Demands, place: Place) -> Iterator[Verdict]:
         demands: What must be there.
         place: Where this process runs.
     """
-    yield memory(demands.memory_bytes, look_at_memory(), place)
-    yield shared_memory(demands.shm_bytes, look_at_shared_memory(), place)
+    yield memory(demands.memory_bytes, probe_memory(), place)
+    yield shared_memory(demands.shm_bytes, probe_shared_memory(), place)
     if demands.hugepages:
-        yield hugepages(demands.hugepages, look_at_hugepages(demands.hugepages), place)
+        yield hugepages(demands.hugepages, probe_hugepages(demands.hugepages), place)
     elif demands.ordinary_tier_bytes and not place.in_pod:  # a pod that asks for none gets none
         unused = huge_pages_unused(demands.ordinary_tier_bytes, page_costs(_USUAL_PAGE_BYTES), place)
         if unused:
             yield unused
     if demands.memlock:
-        yield memlock(demands.memlock, look_at_memlock(demands.memlock), place)
+        yield memlock(demands.memlock, probe_memlock(demands.memlock), place)
     for wanted in demands.volumes:
-        yield volume(wanted, look_at_volume(wanted), place)
+        yield volume(wanted, probe_volume(wanted), place)

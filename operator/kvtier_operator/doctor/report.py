@@ -22,7 +22,7 @@ def lines(verdicts: Iterable[Verdict]) -> list[str]:
 
 
 def termination_message(verdicts: Sequence[Verdict]) -> str:
-    """What a pod's status says: one line of all failures, or the outcome with its warnings as JSON."""
+    """What a pod's status says: one line with all failures, or the severity with its warnings as JSON."""
     severity = worst(verdicts)
     told = [str(verdict) for verdict in verdicts if verdict.severity is severity]
     if severity is Severity.FAIL:

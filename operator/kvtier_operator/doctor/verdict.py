@@ -1,4 +1,4 @@
-"""What a check of the doctor says."""
+"""The verdict of one check of the doctor."""
 
 from dataclasses import dataclass
 from enum import StrEnum

@@ -12,7 +12,7 @@ from kvtier_operator.install import install_objects
 from kvtier_operator.install.monitoring.prometheus_rule import prometheus_rule
 from kvtier_operator.install.monitoring.service_monitor import service_monitor
 from kvtier_operator.install.rbac.rules import CLUSTER, NAMESPACED, PICKER_LEADER_ELECTION, PICKERS
-from kvtier_operator.install.settings import Install
+from kvtier_operator.install.settings import Installation
 from kvtier_operator.planning.manifest import to_yaml
 from kvtier_operator.planning.objects import build_objects
 from kvtier_operator.planning.observed import Observed
@@ -24,7 +24,7 @@ OVERLAYS: Final = ("kvtier", "lmcache", "lmcache-mp", "native")
 
 def base_files() -> dict[str, str]:
     """One file an object of manifests/base, and the operator's own monitoring objects: path to text."""
-    install = Install()
+    install = Installation()
     files = {f"manifests/base/{_file_name(each)}": _text(each) for each in install_objects(install)}
     monitoring = (service_monitor(install), prometheus_rule(install))
     return files | {f"manifests/components/monitoring/{_file_name(each)}": _text(each) for each in monitoring}
@@ -46,7 +46,7 @@ def _rendered(root: Path, overlay: str) -> str:
 
 def _text(document: dict[str, Any]) -> str:
     texts: dict[str, Text] = {}
-    if document["kind"] == "ClusterRole" and document["metadata"]["name"] == Install().name:
+    if document["kind"] == "ClusterRole" and document["metadata"]["name"] == Installation().name:
         texts["rules"] = Below(rules_text((*NAMESPACED, *PICKERS, *PICKER_LEADER_ELECTION, *CLUSTER)))
     return _NOTICE + yaml_text(document, texts)
 
@@ -54,5 +54,7 @@ def _text(document: dict[str, Any]) -> str:
 def _file_name(document: dict[str, Any]) -> str:
     """Such as cluster_role_binding.yaml, or cluster_role_view.yaml for one whose name says more."""
     kind = "".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in document["kind"])
-    further = document["metadata"]["name"].removeprefix(Install().name) if kind == "_cluster_role" else ""
+    further = (
+        document["metadata"]["name"].removeprefix(Installation().name) if kind == "_cluster_role" else ""
+    )
     return f"{kind.removeprefix('_')}{further.replace('-', '_')}.yaml"

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Final
 
 from kvtier_operator.generate.notice import notice
-from kvtier_operator.install.admission.powers import POWERS
+from kvtier_operator.install.admission.privileges import PRIVILEGES
 from kvtier_operator.install.rbac.rules import CLUSTER, NAMESPACED, PICKER_LEADER_ELECTION, PICKERS, Rule
 
 _PAGE: Final = Path(__file__).with_name("rights.md")
@@ -19,7 +19,7 @@ def rights_page() -> str:
         namespaced=_table(NAMESPACED),
         pickers=_table((*PICKERS, *PICKER_LEADER_ELECTION)),
         cluster=_table(CLUSTER),
-        powers=_powers(),
+        privileges=_privileges(),
     )
 
 
@@ -31,16 +31,16 @@ def _table(rules: Iterable[Rule]) -> str:
     return _lines([("Group", "Resources", "Verbs", "Why"), ("---",) * 4, *rows])
 
 
-def _powers() -> str:
+def _privileges() -> str:
     rows = [
         (
             f"`{each.id}`",
             f"`{each.field}`",
             each.what.rstrip(","),
-            f"`{each.made}`" if each.made else "nothing",
+            f"`{each.creatable}`" if each.creatable else "nothing",
             f"`kvcachetiers/{each.name}`",
         )
-        for each in POWERS
+        for each in PRIVILEGES
     ]
     heads = ("Row", "Field", "What it gets", "Enough to `create`", "Or to `use`")
     return _lines([heads, ("---",) * len(heads), *rows])

@@ -11,11 +11,11 @@ from kvtier_operator.install.rbac.rules import CLUSTER, NAMESPACED, PICKER_LEADE
 from kvtier_operator.install.rbac.service_account import service_account
 from kvtier_operator.install.rbac.user_roles import edit_role, view_role
 from kvtier_operator.install.service import service
-from kvtier_operator.install.settings import Install
+from kvtier_operator.install.settings import Installation
 
 
-def install_objects(install: Install) -> tuple[dict[str, Any], ...]:
-    """An operator for the whole cluster, without the CRD, in the order to apply it."""
+def install_objects(install: Installation) -> tuple[dict[str, Any], ...]:
+    """The objects of an operator for the whole cluster, without the CRD, in the order to apply them."""
     return (
         namespace(install),
         service_account(install),

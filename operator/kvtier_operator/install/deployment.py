@@ -3,7 +3,7 @@
 import json
 from typing import Any, Final
 
-from kvtier_operator.install.settings import HEALTH_PORT, IMAGE_REPOSITORY, METRICS_PORT, Install
+from kvtier_operator.install.settings import HEALTH_PORT, IMAGE_REPOSITORY, METRICS_PORT, Installation
 from kvtier_operator.planning.policy.limits import OwnerPolicy, policy_document
 
 USER: Final = 65532
@@ -18,7 +18,7 @@ _HEALTH: Final = {"httpGet": {"path": "/healthz", "port": "health"}, "timeoutSec
 _READY: Final = {"httpGet": {"path": "/readyz", "port": "health"}, "timeoutSeconds": 5}
 
 
-def deployment(install: Install) -> dict[str, Any]:
+def deployment(install: Installation) -> dict[str, Any]:
     """One pod, never two at once: kopf has no leader election."""
     return {
         "apiVersion": "apps/v1",
@@ -34,7 +34,7 @@ def deployment(install: Install) -> dict[str, Any]:
     }
 
 
-def _pod(install: Install) -> dict[str, Any]:
+def _pod(install: Installation) -> dict[str, Any]:
     return {
         "serviceAccountName": install.name,
         "automountServiceAccountToken": True,
@@ -50,7 +50,7 @@ def _pod(install: Install) -> dict[str, Any]:
     }
 
 
-def _container(install: Install) -> dict[str, Any]:
+def _container(install: Installation) -> dict[str, Any]:
     environment = {
         # empty: every namespace
         "KVTIER_NAMESPACES": "",

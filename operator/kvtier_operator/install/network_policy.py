@@ -2,7 +2,7 @@
 
 from typing import Any, Final
 
-from kvtier_operator.install.settings import METRICS_PORT, Install
+from kvtier_operator.install.settings import METRICS_PORT, Installation
 from kvtier_operator.planning.objects.names import (
     COMPONENT_LABEL,
     MANAGED_BY,
@@ -18,7 +18,7 @@ _ENGINES: Final = {MANAGED_BY_LABEL: MANAGED_BY, COMPONENT_LABEL: Component.ENGI
 """Any port of them: which one answers is each resource's choice."""
 
 
-def network_policy(install: Install) -> dict[str, Any]:
+def network_policy(install: Installation) -> dict[str, Any]:
     """In: metrics (a node's own probes always come in). Out: the API server, names, engines."""
     return {
         "apiVersion": "networking.k8s.io/v1",

@@ -2,10 +2,10 @@
 
 from typing import Any
 
-from kvtier_operator.install.settings import METRICS_PORT, Install
+from kvtier_operator.install.settings import METRICS_PORT, Installation
 
 
-def service(install: Install) -> dict[str, Any]:
+def service(install: Installation) -> dict[str, Any]:
     """Its metrics; headless, since whoever scrapes asks the pod."""
     return {
         "apiVersion": "v1",

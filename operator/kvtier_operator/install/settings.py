@@ -11,13 +11,13 @@ IMAGE_REPOSITORY: Final = "kvtier/operator"
 
 
 @dataclass(frozen=True, slots=True)
-class Install:
-    """One installation.
+class Installation:
+    """One installation of the operator.
 
     Attributes:
         name: Name of every object of the operator itself.
-        namespace: Where it runs.
-        image: Its container image.
+        namespace: Namespace that it runs in.
+        image: The operator's container image.
     """
 
     name: str = "kvtier-operator"
@@ -31,7 +31,7 @@ class Install:
 
     @property
     def labels(self) -> dict[str, str]:
-        """Labels of every object; never `managed-by: kvtier`, by which the operator knows its children."""
+        """Labels of every object; never `managed-by: kvtier`, by which the operator knows its own objects."""
         return {
             **self.selector,
             "app.kubernetes.io/component": "operator",

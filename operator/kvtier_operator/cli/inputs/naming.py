@@ -1,4 +1,4 @@
-"""What is wrong with a resource, or with a file that it leads to, is said with the resource's own file."""
+"""Errors about a resource, or about a file that it leads to, name the resource's own file."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -8,7 +8,7 @@ from kvtier_operator.errors import InvalidInputError
 
 @contextmanager
 def naming(source: str) -> Iterator[None]:
-    """Adds where a resource came from to whatever is refused inside.
+    """Adds the file of a resource to errors that are raised inside.
 
     Args:
         source: Its file, as `load_resources` says it.

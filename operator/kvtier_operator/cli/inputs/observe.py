@@ -1,4 +1,4 @@
-"""Gathers, at the edge, what the planner may know of the world."""
+"""Observes what a plan depends on: the model's configuration, and for a local plan this machine."""
 
 import os
 import shutil
@@ -16,7 +16,7 @@ from kvtier_operator.cli.inputs.model_files import (
     from_hub,
     from_path,
 )
-from kvtier_operator.doctor.probes.memory import look_at_memory
+from kvtier_operator.doctor.probes.memory import probe_memory
 from kvtier_operator.doctor.probes.volume import used_bytes
 from kvtier_operator.planning.observed import Machine, Observed
 from kvtier_operator.planning.pod.image_source import ImageSource
@@ -36,7 +36,7 @@ def observe(  # noqa: PLR0913 - facts of six kinds
     run_folder: Path | None = None,
     images: ImageSource | None = None,
 ) -> Observed:
-    """Facts for one plan.
+    """What one plan depends on.
 
     Args:
         resource_: The resource to plan for.
@@ -126,7 +126,7 @@ def this_machine(disk_path: Path | None = None, own: Iterable[Path] = ()) -> Mac
     place = (disk_path or Path()).absolute()
     there = next(each for each in (place, *place.parents) if each.is_dir())
     return Machine(
-        memory_bytes=look_at_memory().limit_bytes,
+        memory_bytes=probe_memory().limit_bytes,
         shm_bytes=shutil.disk_usage(_SHM).free if _SHM.is_dir() else None,
         free_hugepages=_free_hugepages(),
         memlock_bytes=_memlock_bytes(),

@@ -1,4 +1,4 @@
-"""A file that somebody names, read as far as any of kvtier's goes."""
+"""Reads a file that the user names, up to the size that any of kvtier's files has."""
 
 from pathlib import Path
 from typing import BinaryIO, Final

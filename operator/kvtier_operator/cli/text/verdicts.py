@@ -1,4 +1,4 @@
-"""What the checks of a plan say, as lines for standard error."""
+"""The verdicts of a plan's checks as lines for standard error."""
 
 from kvtier_operator.planning.plan import Plan
 from kvtier_operator.planning.report.said_first import said_first

@@ -1,1 +1,1 @@
-"""One check a file: a pure verdict over what was needed and what was found."""
+"""One check a file: a pure function from demand and facts to a verdict."""

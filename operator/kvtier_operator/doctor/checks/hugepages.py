@@ -13,7 +13,7 @@ _CHECK: Final = "hugepages"
 
 @dataclass(frozen=True, slots=True)
 class HugepagesFacts:
-    """What was tried, and what explains it.
+    """The result of the probe, and the numbers that explain it.
 
     Attributes:
         refusal: Why the kernel refused the pages, in its words; empty where they could be taken.

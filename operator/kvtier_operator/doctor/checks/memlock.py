@@ -12,7 +12,7 @@ _CHECK: Final = "memlock"
 
 @dataclass(frozen=True, slots=True)
 class MemlockFacts:
-    """What was tried, and what explains it.
+    """The result of the probe, and the numbers that explain it.
 
     Attributes:
         refusal: Why the kernel refused to lock as much, in its words; empty where it could be locked.

@@ -11,11 +11,11 @@ _CHECK: Final = "memory"
 
 @dataclass(frozen=True, slots=True)
 class MemoryFacts:
-    """The tightest bound.
+    """The tightest limit on memory.
 
     Attributes:
         limit_bytes: Ordinary memory that this process and its like may take together.
-        source: Who says so, such as `memory.max of the control group`.
+        source: Where the limit stands, such as `memory.max of the control group`.
     """
 
     limit_bytes: int

@@ -1,1 +1,1 @@
-"""One probe a file: looks at this machine or container and gives a check its facts."""
+"""One probe a file: tries things on this machine or container and returns facts for a check."""

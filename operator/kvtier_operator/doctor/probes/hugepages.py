@@ -9,7 +9,7 @@ from kvtier_common.kernel.cgroup import lowest_limit
 from kvtier_operator.doctor.checks.hugepages import HugepagesFacts
 from kvtier_operator.doctor.checks.page_gain import PageCosts
 from kvtier_operator.doctor.probes.memfd import memfd
-from kvtier_operator.doctor.probes.memory import look_at_memory
+from kvtier_operator.doctor.probes.memory import probe_memory
 from kvtier_operator.doctor.probes.page_cost import SAMPLE_BYTES, seconds_per_gib
 from kvtier_operator.planning.pod.demands import HugepagesDemand
 from kvtier_operator.planning.units import GIB, KIB, MIB
@@ -19,7 +19,7 @@ _ROOM_BYTES: Final = 8 * SAMPLE_BYTES
 """Of memory: whoever takes a sample in a full control group is killed."""
 
 
-def look_at_hugepages(demand: HugepagesDemand) -> HugepagesFacts:
+def probe_hugepages(demand: HugepagesDemand) -> HugepagesFacts:
     """Tries to take them; the pool's and the control group's numbers explain a refusal.
 
     All are reserved, which the pool answers at once, and one is taken: the kernel zeroes what it hands out,
@@ -42,7 +42,7 @@ def page_costs(page_bytes: int, free_pages: int | None = None) -> PageCosts:
         free_pages: How many are free, if that is known.
     """
     free = (_free_pages(page_bytes) or 0) if free_pages is None else free_pages
-    has_room = look_at_memory().limit_bytes >= _ROOM_BYTES
+    has_room = probe_memory().limit_bytes >= _ROOM_BYTES
     huge_s = seconds_per_gib(page_bytes) if free and has_room else None
     return PageCosts(seconds_per_gib() if huge_s is not None else None, huge_s, page_bytes, free)
 

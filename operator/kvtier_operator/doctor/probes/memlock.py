@@ -16,7 +16,7 @@ _PROOF_BYTES: Final = MIB
 """Really locked."""
 
 
-def look_at_memlock(demand: MemlockDemand) -> MemlockFacts:
+def probe_memlock(demand: MemlockDemand) -> MemlockFacts:
     """Tries to lock as much; the limit and the capability explain a refusal."""
     limit_bytes, _ = memlock_limits()
     return MemlockFacts(

@@ -4,7 +4,7 @@ from kvtier_common.kernel.memory import limit_bytes, physical_bytes
 from kvtier_operator.doctor.checks.memory import MemoryFacts
 
 
-def look_at_memory() -> MemoryFacts:
+def probe_memory() -> MemoryFacts:
     """The control groups' limit or physical memory, whichever is lower."""
     physical, limit = physical_bytes(), limit_bytes()
     if limit is not None and limit < physical:

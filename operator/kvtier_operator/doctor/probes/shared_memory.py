@@ -8,7 +8,7 @@ from kvtier_operator.doctor.checks.shared_memory import SharedMemoryFacts
 _SHM: Final = "/dev/shm"  # noqa: S108 - its size is read, nothing is written there
 
 
-def look_at_shared_memory(path: str = _SHM) -> SharedMemoryFacts:
+def probe_shared_memory(path: str = _SHM) -> SharedMemoryFacts:
     """What statvfs(3) says of it."""
     try:
         found = os.statvfs(path)

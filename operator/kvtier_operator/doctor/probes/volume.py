@@ -17,7 +17,7 @@ _STAT_BLOCK_BYTES: Final = 512
 """The unit of st_blocks (stat(3type))."""
 
 
-def look_at_volume(demand: VolumeDemand) -> VolumeFacts:
+def probe_volume(demand: VolumeDemand) -> VolumeFacts:
     """Tries to write, with and without the page cache, and counts the space."""
     refusal = _write(demand.path, 0)
     if refusal:

@@ -1,19 +1,19 @@
-"""ValidatingAdmissionPolicy: what a KVCacheTier asks for, whoever writes it must be allowed."""
+"""ValidatingAdmissionPolicy: nobody gets by a KVCacheTier what they have no right to."""
 
 from typing import Any, Final
 
 from kvtier_operator.api.resource import GROUP, VERSION
 from kvtier_operator.api.schema.crd import PLURAL
-from kvtier_operator.install.admission.powers import POWERS, Power
-from kvtier_operator.install.settings import Install
+from kvtier_operator.install.admission.privileges import PRIVILEGES, Privilege
+from kvtier_operator.install.settings import Installation
 
 _API: Final = "admissionregistration.k8s.io/v1"
 
 
-def admission_policy(install: Install) -> dict[str, Any]:
-    """Of creations and changes of the resource itself; its subresources status and scale are left alone.
+def admission_policy(install: Installation) -> dict[str, Any]:
+    """Checks creations and updates of the resource itself, not of its subresources status and scale.
 
-    An update that changes nothing of what it has to justify passes, such as a label or a finalizer's end.
+    An update that changes none of the protected fields passes, such as one of a label or a finalizer.
     """
     return {
         "apiVersion": _API,
@@ -31,18 +31,18 @@ def admission_policy(install: Install) -> dict[str, Any]:
                     }
                 ]
             },
-            "validations": [_validation(each) for each in POWERS],
+            "validations": [_validation(each) for each in PRIVILEGES],
         },
     }
 
 
-def _validation(power: Power) -> dict[str, str]:
+def _validation(privilege: Privilege) -> dict[str, str]:
     """The API server falls back to the message where its expression fails."""
-    told = {"messageExpression": said} if (said := power.message_expression) else {}
-    return {"expression": power.expression, "message": power.message, **told, "reason": "Forbidden"}
+    told = {"messageExpression": said} if (said := privilege.message_expression) else {}
+    return {"expression": privilege.expression, "message": privilege.message, **told, "reason": "Forbidden"}
 
 
-def admission_policy_binding(install: Install) -> dict[str, Any]:
+def admission_policy_binding(install: Installation) -> dict[str, Any]:
     """In every namespace: also one that this operator does not serve may be another's."""
     return {
         "apiVersion": _API,

@@ -2,10 +2,10 @@
 
 from typing import Any
 
-from kvtier_operator.install.settings import Install
+from kvtier_operator.install.settings import Installation
 
 
-def prometheus_rule(install: Install) -> dict[str, Any]:
+def prometheus_rule(install: Installation) -> dict[str, Any]:
     """Alerts about the operator itself; those about engines and pickers come with each resource."""
     ours = f'namespace="{install.namespace}", job="{install.name}"'
     down = {

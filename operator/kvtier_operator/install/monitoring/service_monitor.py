@@ -2,10 +2,10 @@
 
 from typing import Any
 
-from kvtier_operator.install.settings import Install
+from kvtier_operator.install.settings import Installation
 
 
-def service_monitor(install: Install) -> dict[str, Any]:
+def service_monitor(install: Installation) -> dict[str, Any]:
     """Scrapes the operator's own metrics."""
     return {
         "apiVersion": "monitoring.coreos.com/v1",

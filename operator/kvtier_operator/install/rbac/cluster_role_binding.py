@@ -2,12 +2,12 @@
 
 from typing import Any, Final
 
-from kvtier_operator.install.settings import Install
+from kvtier_operator.install.settings import Installation
 
 RBAC_GROUP: Final = "rbac.authorization.k8s.io"
 
 
-def cluster_role_binding(install: Install) -> dict[str, Any]:
+def cluster_role_binding(install: Installation) -> dict[str, Any]:
     """Binds the ClusterRole of the same name."""
     return {
         "apiVersion": f"{RBAC_GROUP}/v1",

@@ -4,10 +4,10 @@ from collections.abc import Iterable
 from typing import Any
 
 from kvtier_operator.install.rbac.rules import Rule
-from kvtier_operator.install.settings import Install
+from kvtier_operator.install.settings import Installation
 
 
-def role(install: Install, namespace: str, rules: Iterable[Rule]) -> dict[str, Any]:
+def role(install: Installation, namespace: str, rules: Iterable[Rule]) -> dict[str, Any]:
     """Rights in one of the namespaces it serves."""
     return {
         "apiVersion": "rbac.authorization.k8s.io/v1",

@@ -3,10 +3,10 @@
 from typing import Any
 
 from kvtier_operator.install.rbac.cluster_role_binding import RBAC_GROUP
-from kvtier_operator.install.settings import Install
+from kvtier_operator.install.settings import Installation
 
 
-def role_binding(install: Install, namespace: str) -> dict[str, Any]:
+def role_binding(install: Installation, namespace: str) -> dict[str, Any]:
     """Binds the Role of the same name, in one of the namespaces it serves."""
     return {
         "apiVersion": f"{RBAC_GROUP}/v1",

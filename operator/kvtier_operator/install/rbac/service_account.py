@@ -2,10 +2,10 @@
 
 from typing import Any
 
-from kvtier_operator.install.settings import Install
+from kvtier_operator.install.settings import Installation
 
 
-def service_account(install: Install) -> dict[str, Any]:
+def service_account(install: Installation) -> dict[str, Any]:
     """The operator's pod mounts the token itself; nothing else that runs as this account gets one unasked."""
     return {
         "apiVersion": "v1",

@@ -20,16 +20,16 @@ _SECOND_ACT: Final = 1 / 2
 
 
 @dataclass(frozen=True, slots=True)
-class Plans:
-    """What runs: `one` engine with a tier, and `two` with smaller caches."""
+class DemoPlans:
+    """Plans of the two acts: `one` engine with a tier, and `two` engines with smaller caches."""
 
     one: Plan
     two: Plan
 
 
 @dataclass(frozen=True, slots=True)
-class Measured:
-    """What came of both: `tier` of the first act, `routing` of the second, and where that was."""
+class DemoMeasurements:
+    """Results of both acts, `tier` and `routing`, and facts about the machine."""
 
     tier: DemoResult
     routing: RoutingResult
@@ -37,8 +37,8 @@ class Measured:
 
 
 @dataclass(frozen=True, slots=True)
-class ActsQuestions:
-    """What to ask.
+class DemoQuestions:
+    """What the engines are asked.
 
     Attributes:
         documents: Long texts, at least two, with no common beginning.
@@ -59,9 +59,9 @@ class ActsQuestions:
 
 
 async def both_acts(
-    plans: Plans, model: Path, asked: ActsQuestions, logs: Path, console: Console
-) -> Measured:
-    """Run both.
+    plans: DemoPlans, model: Path, asked: DemoQuestions, logs: Path, console: Console
+) -> DemoMeasurements:
+    """Run both acts.
 
     Args:
         plans: What runs.
@@ -79,4 +79,4 @@ async def both_acts(
     share = asked.lengths.system_tokens / asked.lengths.document_tokens
     first_text, second_text, *_ = (text[: int(share * len(text))] for text in asked.documents)
     second = RoutingQuestions(asked.lengths.system_tokens, (first_text, second_text), asked.until_s)
-    return Measured(result, await run_routing(plans.two, model, second, logs, console), facts)
+    return DemoMeasurements(result, await run_routing(plans.two, model, second, logs, console), facts)

@@ -11,7 +11,7 @@ from rich.table import Table
 from kvtier_operator.planning.plan import Plan
 from kvtier_operator.planning.report.explain import explain
 from kvtier_operator.planning.report.fields import report
-from kvtier_operator.runtime.demo.acts import Measured
+from kvtier_operator.runtime.demo.acts import DemoMeasurements
 from kvtier_operator.runtime.demo.plot import dot_plot, seconds
 from kvtier_operator.runtime.demo.routing_act.result import RoutingResult, Way, title
 from kvtier_operator.runtime.demo.routing_act.result import rows as routing_rows
@@ -27,7 +27,7 @@ _MEANING: Final = {
 
 
 def write_report(
-    folder: Path, measured: Measured, plan: Plan, model_note: str, lengths_note: str = ""
+    folder: Path, measured: DemoMeasurements, plan: Plan, model_note: str, lengths_note: str = ""
 ) -> tuple[Path, Path]:
     """Write `report.json` and `report.html` and return their paths.
 
@@ -53,7 +53,7 @@ def write_report(
     return json_path, html_path
 
 
-def html(measured: Measured, plan: Plan, model_note: str, lengths_note: str = "") -> str:
+def html(measured: DemoMeasurements, plan: Plan, model_note: str, lengths_note: str = "") -> str:
     """The whole report as one self-contained HTML page."""
     environment = Environment(
         loader=PackageLoader("kvtier_operator.runtime.demo", "."),

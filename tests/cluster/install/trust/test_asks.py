@@ -6,7 +6,7 @@ import pytest
 from tests.cluster.harness.commands import Command
 from tests.cluster.install.trust.tenants import CPU, DISK, HOST_PATH, Person, make, refusal, tier
 
-from kvtier_operator.install.admission.powers import POWERS
+from kvtier_operator.install.admission.privileges import PRIVILEGES
 
 PARENT = {"parentRef": {"name": "public"}}
 ASKED: dict[str, dict[str, Any]] = {
@@ -35,30 +35,30 @@ ASKED: dict[str, dict[str, Any]] = {
 }
 """What each row adds to a resource that anybody may make; `pods` is that resource itself."""
 ROWS = {"pods", "first", *ASKED}
-POWER = {each.id: each for each in POWERS}
+PRIVILEGE = {each.id: each for each in PRIVILEGES}
 
 
 @pytest.mark.parametrize("row", ASKED)
 def test_what_edit_cannot_do_is_refused(kubectl: Command, namespace: str, person: Person, row: str) -> None:
-    others = {f"create {POWER[each].made}" for each in _within(row) - {row}}
+    others = {f"create {PRIVILEGE[each].creatable}" for each in _within(row) - {row}}
     if row == "foreign-gateway":
         others = {"use kvcachetiers.kvtier.dev/routes"}
     said = refusal(kubectl, namespace, person("edit", *others), tier(ASKED[row]))
-    assert f"denied request: {POWER[row].field}: " in said
-    assert f"'use' on kvcachetiers.kvtier.dev/{POWER[row].name}" in said
+    assert f"denied request: {PRIVILEGE[row].field}: " in said
+    assert f"'use' on kvcachetiers.kvtier.dev/{PRIVILEGE[row].name}" in said
 
 
 @pytest.mark.parametrize("row", ASKED)
 def test_the_right_to_use_is_enough(kubectl: Command, namespace: str, person: Person, row: str) -> None:
-    rights = {f"use kvcachetiers.kvtier.dev/{POWER[each].name}" for each in _within(row)}
+    rights = {f"use kvcachetiers.kvtier.dev/{PRIVILEGE[each].name}" for each in _within(row)}
     make(kubectl, namespace, person("edit", *rights), tier(ASKED[row]))
 
 
-@pytest.mark.parametrize("row", [row for row in ASKED if POWER[row].made])
+@pytest.mark.parametrize("row", [row for row in ASKED if PRIVILEGE[row].creatable])
 def test_the_right_to_make_the_object_is_enough(
     kubectl: Command, namespace: str, person: Person, row: str
 ) -> None:
-    rights = {f"create {POWER[each].made}" for each in _within(row)}
+    rights = {f"create {PRIVILEGE[each].creatable}" for each in _within(row)}
     make(kubectl, namespace, person("edit", *rights), tier(ASKED[row]))
 
 
@@ -77,14 +77,14 @@ def test_one_thing_at_a_time_is_refused(kubectl: Command, namespace: str, person
     )
     told = []
     rights: list[str] = []
-    for power in ("hostpath", "ipclock", "routes", "foreigngateways", "monitoring"):
+    for privilege in ("hostpath", "ipclock", "routes", "foreigngateways", "monitoring"):
         said = refusal(kubectl, namespace, person("edit", *rights), everything)
         assert said.count("denied request: ") == 1
         told.append(said.partition("denied request: ")[2].partition(": ")[0])
-        rights.append(f"use kvcachetiers.kvtier.dev/{power}")
+        rights.append(f"use kvcachetiers.kvtier.dev/{privilege}")
     make(kubectl, namespace, person("edit", *rights), everything)
     assert told == [
-        POWER[row].field
+        PRIVILEGE[row].field
         for row in ("host-path-disk", "ipc-lock", "route", "foreign-gateway", "service-monitor")
     ]
 

@@ -159,14 +159,16 @@ def test_a_right_given_and_none_taken(kubectl: Command, namespace: str, person: 
     ("power", "asked"), [("hostpath", DISK), ("routes", ROUTE)], ids=["hostpath", "routes"]
 )
 def test_the_right_is_given_as_the_docs_say(
-    kubectl: Command, namespace: str, person: Person, power: str, asked: dict[str, Any]
+    kubectl: Command, namespace: str, person: Person, privilege: str, asked: dict[str, Any]
 ) -> None:
     """The objects of docs/operations/rbac.md, and its command that tells who has the right."""
     given = PAGE.read_text().partition("\n### To give a right\n")[2]
     objects = given.partition("```yaml\n")[2].partition("```")[0]
-    ours = objects.replace("namespace: models", f"namespace: {namespace}").replace("/hostpath", f"/{power}")
+    ours = objects.replace("namespace: models", f"namespace: {namespace}").replace(
+        "/hostpath", f"/{privilege}"
+    )
     member = ("--namespace", namespace, "--as", person("edit"), "--as-group", "model-team")
-    one = ("kvcachetiers.kvtier.dev", f"--subresource={power}")
+    one = ("kvcachetiers.kvtier.dev", f"--subresource={privilege}")
 
     def may() -> bool:
         try:
@@ -179,11 +181,11 @@ def test_the_right_is_given_as_the_docs_say(
     eventually(may, "the right")
     make = ("create", "--filename", "-", *member)
     kubectl(*make, stdin=tier(asked))
-    command = " ".join(["kubectl auth can-i use", *one]).replace(power, "hostpath")
+    command = " ".join(["kubectl auth can-i use", *one]).replace(privilege, "hostpath")
     assert command in given
     # what one would write: an object of that name
     with pytest.raises(CommandError, match="no"):
-        kubectl("auth", "can-i", "use", f"kvcachetiers.kvtier.dev/{power}", *member)
+        kubectl("auth", "can-i", "use", f"kvcachetiers.kvtier.dev/{privilege}", *member)
 
 
 def test_view_sees(kubectl: Command, namespace: str, person: Person) -> None:

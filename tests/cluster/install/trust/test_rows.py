@@ -5,7 +5,7 @@ import re
 from tests.cluster.harness.places import ROOT
 from tests.cluster.install.trust import test_asks, test_changes, test_forms, test_made
 
-from kvtier_operator.install.admission.powers import POWERS
+from kvtier_operator.install.admission.privileges import PRIVILEGES
 
 PAGE = ROOT / "docs" / "operations" / "rbac.md"
 TRIED = (test_asks.ROWS, test_changes.ROWS, test_forms.ROWS, test_made.ROWS)
@@ -15,4 +15,4 @@ def test_every_row_of_the_docs_is_tried() -> None:
     trust = PAGE.read_text().partition("\n## Trust\n")[2].partition("\n## ")[0]
     rows = re.findall(r"^\| `([a-z-]+)` \|", trust, re.MULTILINE)
     assert sorted(rows) == sorted(row for each in TRIED for row in each)
-    assert {each.id for each in POWERS} | {"first"} == test_asks.ROWS
+    assert {each.id for each in PRIVILEGES} | {"first"} == test_asks.ROWS

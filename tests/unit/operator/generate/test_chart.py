@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from kvtier_operator.generate.chart.values import Values
-from kvtier_operator.install.settings import Install
+from kvtier_operator.install.settings import Installation
 from kvtier_operator.planning.pod.images import ImageName
 
 ROOT = Path(__file__).parents[4]
@@ -32,7 +32,7 @@ def test_the_version_is_the_distribution_s() -> None:
     version = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
     chart = yaml.safe_load((CHART / "Chart.yaml").read_text())
     assert chart["version"] == chart["appVersion"] == version
-    assert Install().image.endswith(f":{version}")
+    assert Installation().image.endswith(f":{version}")
 
 
 def test_every_value_that_a_template_reads_is_there() -> None:

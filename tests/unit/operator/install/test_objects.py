@@ -13,11 +13,11 @@ from kvtier_operator.install.rbac.role import role
 from kvtier_operator.install.rbac.role_binding import role_binding
 from kvtier_operator.install.rbac.rules import NAMESPACED
 from kvtier_operator.install.rbac.user_roles import edit_role, view_role
-from kvtier_operator.install.settings import Install
+from kvtier_operator.install.settings import Installation
 from kvtier_operator.planning.objects.names import MANAGED_BY
 from kvtier_operator.reconcile.metrics import REGISTRY
 
-INSTALL = Install(name="op", namespace="system", image="registry.example/op@sha256:1")
+INSTALL = Installation(name="op", namespace="system", image="registry.example/op@sha256:1")
 OBJECTS = {each["kind"]: each for each in install_objects(INSTALL) if "op-" not in each["metadata"]["name"]}
 
 

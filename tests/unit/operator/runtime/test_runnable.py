@@ -4,9 +4,11 @@ import pytest
 
 from kvtier_operator.api.parse import parse_resource
 from kvtier_operator.api.resource import Spec
-from kvtier_operator.runtime.runnable import Abilities, why_not
+from kvtier_operator.runtime.runnable import MachineCapabilities, why_not
 
-CPU_MACHINE = Abilities("0.32.0", vllm_is_cpu_build=True, gpu=False, lmcache=False, shm_free_bytes=8 << 30)
+CPU_MACHINE = MachineCapabilities(
+    "0.32.0", vllm_is_cpu_build=True, gpu=False, lmcache=False, shm_free_bytes=8 << 30
+)
 GPU_MACHINE = replace(CPU_MACHINE, vllm_is_cpu_build=False, gpu=True)
 
 
@@ -37,7 +39,7 @@ def spec(backend: str = "KVTier", device: str = "cpu", replicas: int = 1) -> Spe
         (spec("LMCacheMP", "cuda"), replace(GPU_MACHINE, lmcache=True)),
     ],
 )
-def test_what_can_run(spec_: Spec, abilities: Abilities) -> None:
+def test_what_can_run(spec_: Spec, abilities: MachineCapabilities) -> None:
     assert why_not(spec_, 1 << 30, abilities) is None
 
 
@@ -56,7 +58,7 @@ def test_what_can_run(spec_: Spec, abilities: Abilities) -> None:
         (spec(), replace(CPU_MACHINE, shm_free_bytes=1 << 29), "0.5 GiB free and this plan keeps 1.0 GiB"),
     ],
 )
-def test_what_cannot_and_why_in_one_line(spec_: Spec, abilities: Abilities, reason: str) -> None:
+def test_what_cannot_and_why_in_one_line(spec_: Spec, abilities: MachineCapabilities, reason: str) -> None:
     said = why_not(spec_, 1 << 30, abilities)
     assert said is not None
     assert reason in said

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from kvtier_operator.doctor.probes.volume import look_at_volume
+from kvtier_operator.doctor.probes.volume import probe_volume
 from kvtier_operator.planning.pod.demands import VolumeDemand
 
 
@@ -14,18 +14,18 @@ def demand(path: Path) -> VolumeDemand:
 
 
 def test_nothing_is_left(tmp_path: Path) -> None:
-    found = look_at_volume(demand(tmp_path))
+    found = probe_volume(demand(tmp_path))
     assert (found.refusal, list(tmp_path.iterdir())) == ("", [])
     assert found.free_bytes > 0
 
 
 def test_a_file_of_the_process_s_number_does_not_keep_it_from_writing(tmp_path: Path) -> None:
     (tmp_path / f".kvtier-doctor-{os.getpid()}").touch()
-    assert look_at_volume(demand(tmp_path)).refusal == ""
+    assert probe_volume(demand(tmp_path)).refusal == ""
 
 
 @pytest.mark.parametrize("name", ["none", "file"])
 def test_what_is_no_folder_is_refused_in_the_kernel_s_words(tmp_path: Path, name: str) -> None:
     (tmp_path / "file").touch()
     words = {"none": "No such file or directory", "file": "Not a directory"}
-    assert look_at_volume(demand(tmp_path / name)).refusal == words[name]
+    assert probe_volume(demand(tmp_path / name)).refusal == words[name]

@@ -14,7 +14,7 @@ from kvtier_operator.api.resource import KVCacheTier
 from kvtier_operator.errors import RuntimeFailedError
 from kvtier_operator.planning.observed import Observed
 from kvtier_operator.planning.planner import make_plan
-from kvtier_operator.runtime.demo.acts import ActsQuestions, Measured
+from kvtier_operator.runtime.demo.acts import DemoMeasurements, DemoQuestions
 from kvtier_operator.runtime.demo.report import routing_table, write_report
 from kvtier_operator.runtime.demo.routing_act.load import RoutingLoad, fitting_load
 from kvtier_operator.runtime.demo.routing_act.result import RoutingResult, Way, WayFigures, in_one_line, rows
@@ -101,7 +101,7 @@ def test_a_device_holds_two_prompts_and_the_tier_all() -> None:
 
 
 def test_the_first_act_leaves_time_for_the_second() -> None:
-    asked = ActsQuestions(("a", "b"), Lengths(100, 50), started_s=1000.0, until_s=1300.0)
+    asked = DemoQuestions(("a", "b"), Lengths(100, 50), started_s=1000.0, until_s=1300.0)
     assert asked.first_until_s == 1150.0
 
 
@@ -134,7 +134,7 @@ def test_the_ways_side_by_side() -> None:
 
 def test_the_report_has_both_acts(tmp_path: Path) -> None:
     plan = make_plan(demo_resource(), OBSERVED)
-    paths = write_report(tmp_path, Measured(result(), routing(), FACTS), plan, "a <model>")
+    paths = write_report(tmp_path, DemoMeasurements(result(), routing(), FACTS), plan, "a <model>")
     document = json.loads(paths[0].read_text())
     assert document["query_twice"]["prompt_tokens"] == PROMPT_TOKENS
     assert document["routing"]["load"]["prompts_per_group"] == 10

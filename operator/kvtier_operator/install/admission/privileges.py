@@ -1,4 +1,4 @@
-"""What a KVCacheTier gets done that its author may not be able to do: each with the right that justifies it.
+"""What a KVCacheTier has the operator do that its author may not be allowed to: each with the right it takes.
 
 The one source of the admission policy and of the table in the docs. A right is the one to make the object by
 oneself, or the verb `use` on a subresource of KVCacheTiers that exists for this alone.
@@ -13,81 +13,81 @@ _PODS: Final = ("model", "backend", "engine", "tiers", "imagePullSecrets")
 
 
 @dataclass(frozen=True, slots=True)
-class Power:
-    """One thing that is refused unless its author may.
+class Privilege:
+    """One thing that the admission policy refuses unless the author has a right to it.
 
     Attributes:
-        id: Names the row of the docs, to which its test belongs.
-        name: The subresource of kvcachetiers, of which `use` allows it.
+        id: Row of the table in the docs, and of its test.
+        name: Subresource of kvcachetiers; the verb `use` on it allows it.
         field: Path of the field that asks for it.
-        asked: CEL over `object.spec`: whether the resource asks for it.
+        requested: CEL over `object.spec`: whether the resource asks for it.
         changed: CEL: whether an update has to be justified, where the resource asks for it.
         what: What it is, for the message and the docs.
-        made: The object, `resource.group`, of which the right to create it justifies it as well; empty where
+        creatable: An object, `resource.group`, whose creation rights justify it as well; empty where
             there is none. No more than one: the API server gives one expression two questions to the
             authorizer, and cancels it at the third.
-        instead: What to write in its place; empty where there is nothing.
-        beside: Fields of the spec, with `.?` between, of which a change has to be justified as well.
+        alternative: What to write in its place; empty where there is nothing.
+        also_protected: Fields of the spec, with `.?` between, whose changes have to be justified as well.
     """
 
     id: str
     name: str
     field: str
-    asked: str
+    requested: str
     changed: str
     what: str
-    made: str = ""
-    instead: str = ""
-    beside: tuple[str, ...] = ()
+    creatable: str = ""
+    alternative: str = ""
+    also_protected: tuple[str, ...] = ()
 
     @property
     def allowed(self) -> str:
-        """CEL: whether whoever makes the request may."""
+        """CEL: whether the author of the request has the right."""
         used = _may(f"group('kvtier.dev').resource('kvcachetiers').subresource('{self.name}')", "use")
-        if not self.made:
+        if not self.creatable:
             return used
-        resource, _, group = self.made.partition(".")
-        made = _may(f"group('{group}').resource('{resource}')", "create")
-        return f"{used} || {made}"
+        resource, _, group = self.creatable.partition(".")
+        creatable = _may(f"group('{group}').resource('{resource}')", "create")
+        return f"{used} || {creatable}"
 
     @property
     def expression(self) -> str:
         """CEL: whether the request passes."""
         changed = f"(request.operation == 'CREATE' || {self.changed})"
-        return f"!({self.asked}) || !{changed} || {self.allowed}"
+        return f"!({self.requested}) || !{changed} || {self.allowed}"
 
     @property
     def message(self) -> str:
         """One line: what, where, and what to do."""
-        write = f"write {self.instead}, or " if self.instead else ""
+        write = f"write {self.alternative}, or " if self.alternative else ""
         return f"{self.field}: {self.what} is more than you may do here; {write}{self._right}"
 
     @property
     def message_expression(self) -> str:
-        """CEL: the message; of what somebody else was allowed, what was changed and that it may stay.
+        """CEL: the message; where the field was there before, it says what was changed and that it may stay.
 
-        Empty where it is all of the spec.
+        Empty where the field is the whole spec.
         """
         if self.field == "spec":
             return ""
         what, where = self.what.rstrip(","), self.field.removeprefix("spec.").replace(".", ".?")
         leave = f"leave it as it was, or {self._right}"
         own = f"{self.field}: {what} is more than you may change here; {leave}"
-        beside = (
+        also_protected = (
             f": this resource has {what} ({self.field}), and only who may have that may change this as well; "
             f"{leave}"
         )
-        changed = [f"{_differs(each)} ? 'spec.{each.replace('?', '')}' : ''" for each in self.beside]
+        changed = [f"{_differs(each)} ? 'spec.{each.replace('?', '')}' : ''" for each in self.also_protected]
         listed = f"[{', '.join(changed)}].filter(each, each != '').join(', ')"
         return (
-            f"request.operation == 'CREATE' || ({_differs(where)} && !({_before(self.asked)})) "
+            f"request.operation == 'CREATE' || ({_differs(where)} && !({_before(self.requested)})) "
             f"? {json.dumps(self.message)} : {_differs(where)} ? {json.dumps(own)} "
-            f": {listed} + {json.dumps(beside)}"
+            f": {listed} + {json.dumps(also_protected)}"
         )
 
     @property
     def _right(self) -> str:
-        by_itself = f"'create' on {self.made}, or " if self.made else ""
+        by_itself = f"'create' on {self.creatable}, or " if self.creatable else ""
         return (
             f"have the cluster's owner give you {by_itself}'use' on kvcachetiers.kvtier.dev/{self.name} "
             "in this namespace"
@@ -124,14 +124,16 @@ _ROUTES: Final = "httproutes.gateway.networking.k8s.io"
 _NO_ROUTE: Final = "no gateway and bring a route that its owner makes"
 
 
-def _host_path(row: str, field: str, asked: str) -> Power:
+def _host_path(row: str, field: str, requested: str) -> Privilege:
     # any change of what runs: with another image somebody else would be root in that folder
-    what, instead = "a folder of the node, in a container that is root,", "emptyDir, ephemeral or a claim"
-    return Power(row, "hostpath", field, asked, _ENGINE, what, instead=instead, beside=_PODS)
+    what, alternative = "a folder of the node, in a container that is root,", "emptyDir, ephemeral or a claim"
+    return Privilege(
+        row, "hostpath", field, requested, _ENGINE, what, alternative=alternative, also_protected=_PODS
+    )
 
 
-POWERS: Final = (
-    Power(
+PRIVILEGES: Final = (
+    Privilege(
         *("pods", "workloads", "spec", "true", _differs(*_PODS, "router")),
         "pods with images, arguments and Secrets of one's choice",
         "deployments.apps",
@@ -141,13 +143,13 @@ POWERS: Final = (
         "spec.model.volume.hostPath",
         "object.spec.?model.?volume.?hostPath.hasValue()",
     ),
-    Power(
+    Privilege(
         *("host-path-source", "hostpath", "spec.model.source"),
         "object.spec.?model.?source.orValue('').startsWith('file://')",
         _ENGINE,
         "a folder of the node, for reading,",
-        instead="pvc:// with a claim",
-        beside=_PODS,
+        alternative="pvc:// with a claim",
+        also_protected=_PODS,
     ),
     _host_path(
         "host-path-disk",
@@ -159,21 +161,21 @@ POWERS: Final = (
         "spec.tiers.disk.extraVolumes",
         "object.spec.?tiers.?disk.?extraVolumes.orValue([]).exists(each, has(each.hostPath))",
     ),
-    Power(
+    Privilege(
         *("ipc-lock", "ipclock", "spec.tiers.cpu.memlock.policy"),
         "object.spec.?tiers.?cpu.?memlock.?policy.orValue('') == 'Require'",
         _ENGINE,
         "Require, a container that is root with IPC_LOCK,",
-        instead="Prefer",
-        beside=_PODS,
+        alternative="Prefer",
+        also_protected=_PODS,
     ),
-    Power(
+    Privilege(
         *("route", "routes", "spec.router.gateway", f"{_GATEWAY}.hasValue()", _ROUTE),
         "an HTTPRoute with host names of one's choice",
         _ROUTES,
         _NO_ROUTE,
     ),
-    Power(
+    Privilege(
         *("foreign-gateway", "foreigngateways", "spec.router.gateway.parentRef.namespace"),
         f"{_NAMESPACE} != request.namespace",
         _ROUTE,
@@ -182,28 +184,28 @@ POWERS: Final = (
         "a Gateway of the resource's own namespace",
         _BESIDE_ROUTE,
     ),
-    Power(
+    Privilege(
         *("istio-rule", "routes", "spec.router.gateway.provider", f"{_PROVIDER} == 'istio'", _ROUTE),
         "istio's DestinationRule",
         "destinationrules.networking.istio.io",
         _NO_ROUTE,
         _BESIDE_ROUTE,
     ),
-    Power(
+    Privilege(
         *("gke-policy", "routes", "spec.router.gateway.provider", f"{_PROVIDER} == 'gke'", _ROUTE),
         "gke's GCPBackendPolicy",
         "gcpbackendpolicies.networking.gke.io",
         _NO_ROUTE,
         _BESIDE_ROUTE,
     ),
-    Power(
+    Privilege(
         *("gke-health-check", "routes", "spec.router.gateway.provider", f"{_PROVIDER} == 'gke'", _ROUTE),
         "gke's HealthCheckPolicy",
         "healthcheckpolicies.networking.gke.io",
         _NO_ROUTE,
         _BESIDE_ROUTE,
     ),
-    Power(
+    Privilege(
         *("service-monitor", "monitoring", "spec.observability.serviceMonitor"),
         f"{_SCRAPED} && {_PROVIDER} != 'gke'",
         _SCRAPING,
@@ -212,7 +214,7 @@ POWERS: Final = (
         "false",
         _BESIDE_ROUTE,
     ),
-    Power(
+    Privilege(
         *("pod-monitoring", "monitoring", "spec.observability.serviceMonitor"),
         f"{_SCRAPED} && {_PROVIDER} == 'gke'",
         _SCRAPING,
@@ -221,7 +223,7 @@ POWERS: Final = (
         "false",
         _BESIDE_ROUTE,
     ),
-    Power(
+    Privilege(
         *("prometheus-rule", "monitoring", "spec.observability.prometheusRule"),
         "object.spec.?observability.?prometheusRule.orValue(false)",
         _differs("observability.?prometheusRule"),
