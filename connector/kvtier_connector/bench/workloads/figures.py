@@ -5,9 +5,10 @@ from dataclasses import asdict, dataclass, fields
 from statistics import fmean, median
 from typing import Any, Final
 
+from kvtier_common.percentile import p90
+from kvtier_common.shared_prefixes import Workload
 from kvtier_connector.bench.confidence import confidence_95
 from kvtier_connector.bench.workloads.load import RoundServed
-from kvtier_connector.bench.workloads.shape import Workload, p90
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,9 +10,10 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
+from kvtier_common.shared_prefixes import Workload
 from kvtier_connector.bench.engines.llm import make_llm
 from kvtier_connector.bench.engines.process import serve
-from kvtier_connector.bench.workloads.shape import Workload, prompts
+from kvtier_connector.bench.workloads.shape import prompts
 from kvtier_connector.errors import ConnectorError
 
 if TYPE_CHECKING:

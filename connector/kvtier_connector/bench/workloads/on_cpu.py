@@ -20,6 +20,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final
 
+from kvtier_common.shared_prefixes import Workload
 from kvtier_connector.bench.engines.engine import SWITCH, BenchEngine, bench_engine
 from kvtier_connector.bench.engines.given import NOTHING_GIVEN, Given
 from kvtier_connector.bench.workloads.figures import (
@@ -30,7 +31,7 @@ from kvtier_connector.bench.workloads.figures import (
     side,
 )
 from kvtier_connector.bench.workloads.load import Round, RoundServed, Served
-from kvtier_connector.bench.workloads.shape import IN_BLOCKS, IN_GB, Scaling, Workload, kv_bytes_per_token
+from kvtier_connector.bench.workloads.shape import IN_BLOCKS, IN_GB, Scaling, kv_bytes_per_token
 from kvtier_connector.config import MIB, ConnectorConfig, kv_transfer_config
 
 ROUNDS: Final = MappingProxyType({"high_cache": 4, "high_cache_in_gb": 3, "low_cache": 6})

@@ -11,6 +11,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final
 
+from kvtier_common.shared_prefixes import Workload
 from kvtier_connector.bench.sides.comparison import Comparison
 from kvtier_connector.bench.sides.life import PINNING_TIMEOUT_S, life, log_of
 from kvtier_connector.bench.sides.names import NONE
@@ -23,7 +24,7 @@ from kvtier_connector.bench.workloads.figures import (
 from kvtier_connector.bench.workloads.figures import side as side_figures
 from kvtier_connector.bench.workloads.load import Round, RoundServed
 from kvtier_connector.bench.workloads.on_cpu import LOAD, requests_differing, served
-from kvtier_connector.bench.workloads.shape import IN_BLOCKS, Scaling, Workload
+from kvtier_connector.bench.workloads.shape import IN_BLOCKS, Scaling
 
 ROUNDS: Final = MappingProxyType({"high_cache": 2, "low_cache": 2})
 """Of each workload, in each life."""

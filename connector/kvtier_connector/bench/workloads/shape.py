@@ -5,46 +5,16 @@ guides/tiered-prefix-cache/cpu/README.md, appendix), made smaller for one engine
 """
 
 import random
-from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from math import ceil
 from typing import Any, Final
 
+from kvtier_common.shared_prefixes import Workload
+
 _FIRST_TOKEN: Final = 10
 _TOKENS: Final = 16_000
 """Token ids are drawn from this many, of the bench model's 16,384."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Workload:
-    """Questions about system prompts, of which each has several.
-
-    Args:
-        groups: number of system prompts.
-        prompts_per_group: number of questions about each.
-        system_tokens: length of a system prompt.
-        question_tokens: length of a question.
-        output_tokens: length of an answer.
-        concurrency: requests that are under way at any time; the next is sent when one has ended.
-    """
-
-    groups: int
-    prompts_per_group: int
-    system_tokens: int
-    question_tokens: int
-    output_tokens: int
-    concurrency: int
-
-    @property
-    def requests(self) -> int:
-        """Number of requests in one round."""
-        return self.groups * self.prompts_per_group
-
-    @property
-    def prompt_tokens(self) -> int:
-        """Length of one prompt."""
-        return self.system_tokens + self.question_tokens
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -175,8 +145,3 @@ def kv_bytes_per_token(config: dict[str, Any], element_bytes: int) -> int:
     kv_heads: int = config.get("num_key_value_heads") or heads
     layers: int = config["num_hidden_layers"]
     return 2 * layers * kv_heads * head_dim * element_bytes
-
-
-def p90(values: Sequence[float]) -> float:
-    """Return the smallest value that at least 90 % of them do not exceed (nearest rank)."""
-    return sorted(values)[ceil(Fraction(9, 10) * len(values)) - 1]

@@ -13,12 +13,10 @@ from types import TracebackType
 from typing import Any, Final, Self
 from urllib.parse import urlsplit
 
+from kvtier_common.openai_stream import StreamedError, error_message, event_of, text_of
 from kvtier_operator.errors import RuntimeFailedError
 
-_DATA: Final = b"data: "
-_DONE: Final = b"[DONE]"
 _HTTP_OK: Final = 200
-_LONGEST_MESSAGE: Final = 500
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,8 +146,7 @@ class OpenAIClient:
         text: list[str] = []
         usage: Mapping[str, Any] = {}
         for event in self._events(response):
-            choice = (event.get("choices") or [{}])[0]
-            piece = choice.get("text") or (choice.get("delta") or {}).get("content") or ""
+            piece = text_of(event)
             if ttft_s is None and piece:
                 ttft_s = time.perf_counter() - start
             text.append(piece)
@@ -174,7 +171,7 @@ class OpenAIClient:
             reason = str(error) or type(error).__name__
             raise RuntimeFailedError(f"{self._url}: the server does not answer: {reason}") from error
         if response.status != _HTTP_OK:
-            raise RuntimeFailedError(f"{self._url}{path}: {response.status} {_message(response.read())}")
+            raise RuntimeFailedError(f"{self._url}{path}: {response.status} {error_message(response.read())}")
         return response
 
     def _send(self, method: str, target: str, body: bytes | None) -> http.client.HTTPResponse:
@@ -193,27 +190,12 @@ class OpenAIClient:
     def _events(self, response: http.client.HTTPResponse) -> Iterator[Mapping[str, Any]]:
         try:
             while line := response.readline():
-                if not line.startswith(_DATA) or (data := line.removeprefix(_DATA).strip()) == _DONE:
-                    continue
-                event = json.loads(data)
-                if "error" in event:
-                    raise RuntimeFailedError(f"{self._url}: {_message(data)}")
-                yield event
+                if (event := event_of(line)) is not None:
+                    yield event
             response.read()  # http.client takes an answer with a length for read only after this
+        except StreamedError as error:
+            raise RuntimeFailedError(f"{self._url}: {error}") from error
         except (OSError, http.client.HTTPException) as error:
             raise RuntimeFailedError(f"{self._url}: the server broke off its answer: {error}") from error
         except ValueError as error:
             raise RuntimeFailedError(f"{self._url}: not an OpenAI-compatible server: {error}") from error
-
-
-def _message(body: bytes) -> str:
-    """The message of an error as OpenAI-compatible servers wrap it, in one line."""
-    text = body.decode(errors="replace")
-    try:
-        wrapped = json.loads(text)
-        error = wrapped.get("error", wrapped)
-        text = str(error.get("message", error)) if isinstance(error, dict) else str(error)
-    except (ValueError, AttributeError):
-        pass
-    line = " ".join(text.split())
-    return line if len(line) <= _LONGEST_MESSAGE else f"{line[:_LONGEST_MESSAGE]}..."

@@ -9,13 +9,11 @@ from typing import Any, Final, Self
 
 import aiohttp
 
+from kvtier_common.openai_stream import StreamedError, error_message, event_of, text_of
 from kvtier_scorer.bench.shared_prefix.errors import ServerError
 from kvtier_scorer.bench.shared_prefix.workload import Question
 
-_DATA: Final = b"data:"
-_DONE: Final = b"[DONE]"
 _HTTP_OK: Final = 200
-_LONGEST_MESSAGE: Final = 300
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,11 +111,10 @@ class Server:
         usage: Mapping[str, Any] = {}
         try:
             async for event in self._stream(encoded):
-                choice = (event.get("choices") or [{}])[0]
-                if first is None and (choice.get("delta") or {}).get("content"):
+                if first is None and text_of(event):
                     first = time.perf_counter()
                 usage = event.get("usage") or usage
-        except (ServerError, aiohttp.ClientError, OSError, ValueError) as error:
+        except (ServerError, StreamedError, aiohttp.ClientError, OSError, ValueError) as error:
             reason = str(error) or type(error).__name__
             return Answer(question.group, 0.0, time.perf_counter() - start, error=reason)
         if first is None:
@@ -137,14 +134,10 @@ class Server:
         url = f"{self._url}/v1/chat/completions"
         async with self._session.post(url, data=body, headers=headers) as response:
             if response.status != _HTTP_OK:
-                raise ServerError(f"{response.status} {_message(await response.read())}")
+                raise ServerError(f"{response.status} {error_message(await response.read())}")
             async for line in response.content:
-                if not line.startswith(_DATA) or (data := line.removeprefix(_DATA).strip()) == _DONE:
-                    continue
-                event = json.loads(data)
-                if "error" in event:
-                    raise ServerError(_message(data))
-                yield event
+                if (event := event_of(line)) is not None:
+                    yield event
 
     async def _json(self, method: str, path: str, body: object = None) -> Mapping[str, Any]:
         url = self._url + path
@@ -152,7 +145,7 @@ class Server:
             async with self._session.request(method, url, json=body) as response:
                 content = await response.read()
                 if response.status != _HTTP_OK:
-                    raise ServerError(f"{url}: {response.status} {_message(content)}")
+                    raise ServerError(f"{url}: {response.status} {error_message(content)}")
                 document = json.loads(content)
                 if not isinstance(document, dict):
                     raise ServerError(f"{url}: not an OpenAI-compatible server: no object")
@@ -163,15 +156,3 @@ class Server:
             ) from error
         except ValueError as error:
             raise ServerError(f"{url}: not an OpenAI-compatible server: {error}") from error
-
-
-def _message(body: bytes) -> str:
-    """The message of an error as OpenAI-compatible servers wrap it, in one line."""
-    text = body.decode(errors="replace")
-    try:
-        wrapped = json.loads(text)
-        error = wrapped.get("error", wrapped)
-        text = str(error.get("message", error)) if isinstance(error, dict) else str(error)
-    except (ValueError, AttributeError):
-        pass
-    return " ".join(text.split())[:_LONGEST_MESSAGE]

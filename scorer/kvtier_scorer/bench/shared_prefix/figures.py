@@ -1,15 +1,14 @@
 """The figures of a workload that was served."""
 
 import statistics
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from fractions import Fraction
-from math import ceil
 from typing import Any, Self
 
+from kvtier_common.percentile import p90
+from kvtier_common.shared_prefixes import Workload
 from kvtier_scorer.bench.shared_prefix.engines import TierTokens
 from kvtier_scorer.bench.shared_prefix.load import Served
-from kvtier_scorer.bench.shared_prefix.workload import Workload
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,8 +117,3 @@ class Figures:
             hit_rate=None if hit_rate is None else HitRate(**hit_rate),
             engine_share=tuple(map(float, document["engine_share"])),
         )
-
-
-def p90(values: Sequence[float]) -> float:
-    """The smallest value that at least 90 % of them do not exceed (nearest rank)."""
-    return sorted(values)[ceil(Fraction(9, 10) * len(values)) - 1]

@@ -12,6 +12,7 @@ import click
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
+from kvtier_common.shared_prefixes import Workload
 from kvtier_scorer.bench.shared_prefix.client import Answer, Server
 from kvtier_scorer.bench.shared_prefix.engines import read_engines
 from kvtier_scorer.bench.shared_prefix.errors import ServerError
@@ -19,7 +20,7 @@ from kvtier_scorer.bench.shared_prefix.figures import Figures
 from kvtier_scorer.bench.shared_prefix.load import Served, constant_concurrency
 from kvtier_scorer.bench.shared_prefix.plot import write_plot
 from kvtier_scorer.bench.shared_prefix.table import table
-from kvtier_scorer.bench.shared_prefix.workload import WORKLOADS, Question, Workload, questions, text
+from kvtier_scorer.bench.shared_prefix.workload import WORKLOADS, Question, questions, text
 
 _SAMPLE_WORDS: Final = 400
 

@@ -7,6 +7,7 @@ from typing import Final
 
 from jinja2 import Environment, PackageLoader
 
+from kvtier_common.axis import ticks
 from kvtier_scorer.bench.shared_prefix.figures import Figures
 
 _WIDTH: Final = 900
@@ -16,7 +17,6 @@ _RIGHT: Final = 20
 _TOP: Final = 24
 _BOTTOM: Final = 56
 _COLOURS: Final = ("#9a9a9a", "#d9822b", "#1f6feb", "#2da44e", "#8250df", "#cf222e")
-_STEPS: Final = (1, 2, 5)
 _MOST_TICKS: Final = 8
 
 
@@ -55,7 +55,7 @@ def plot(runs: Sequence[Figures]) -> str:
         top=_TOP,
         bottom=_HEIGHT - _BOTTOM,
         curves=curves,
-        x_ticks=[(_LEFT + seconds * x_scale, _label(seconds)) for seconds in ticks(longest_s)],
+        x_ticks=[(_LEFT + seconds * x_scale, _label(seconds)) for seconds in ticks(longest_s, _MOST_TICKS)],
         y_ticks=[(_HEIGHT - _BOTTOM - share / 4 * y_scale, f"{share * 25} %") for share in range(5)],
     )
 
@@ -64,17 +64,6 @@ def write_plot(runs: Sequence[Figures], path: Path) -> None:
     """Write the picture of `runs` to `path`."""
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(plot(runs), encoding="utf-8")
-
-
-def ticks(longest_s: float) -> list[float]:
-    """Round times from 0 to `longest_s`, at most eight and a start."""
-    power = 1e-5
-    while True:
-        for step in _STEPS:
-            distance = step * power
-            if longest_s / distance <= _MOST_TICKS:
-                return [number * distance for number in range(int(longest_s / distance) + 1)]
-        power *= 10
 
 
 def _label(seconds: float) -> str:

@@ -6,7 +6,8 @@ from typing import Final
 
 from rich.table import Table
 
-from kvtier_scorer.bench.shared_prefix.figures import Figures, p90
+from kvtier_common.percentile import p90
+from kvtier_scorer.bench.shared_prefix.figures import Figures
 
 
 def _seconds(value: float) -> str:

@@ -1,43 +1,15 @@
-"""What is asked: questions about system prompts, of which each has several. Numbers and text, no I/O.
-
-The shape and its two sizes are those of llm-d's guide to a tiered prefix cache (llm-d 0.4.0,
-guides/tiered-prefix-cache/cpu/README.md, appendix), which measured with inference-perf's shared_prefix.
-"""
+"""What is asked: the guide's two sizes of a workload of shared prefixes, and its text. No I/O."""
 
 import random
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from kvtier_common.shared_prefixes import Workload
+
 _CONSONANTS: Final = "bcdfghklmnprstvz"
 _VOWELS: Final = "aeiou"
 _SYLLABLES: Final = tuple(consonant + vowel for consonant in _CONSONANTS for vowel in _VOWELS)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Workload:
-    """Questions about system prompts.
-
-    Attributes:
-        groups: Number of system prompts.
-        prompts_per_group: Questions about each.
-        system_tokens: Length of a system prompt.
-        question_tokens: Length of a question.
-        output_tokens: Length of an answer.
-        concurrency: Requests under way at any time; the next is sent when one has ended.
-    """
-
-    groups: int
-    prompts_per_group: int
-    system_tokens: int
-    question_tokens: int
-    output_tokens: int
-    concurrency: int
-
-    @property
-    def requests(self) -> int:
-        """Number of requests."""
-        return self.groups * self.prompts_per_group
 
 
 HIGH_CACHE: Final = Workload(

@@ -8,6 +8,7 @@ from typing import Final
 import numpy as np
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
+from kvtier_common.axis import ticks
 from kvtier_common.tier import Tier
 from kvtier_scorer.simulate.runs.compare import Comparison
 
@@ -21,7 +22,6 @@ _ROW: Final = 34.0
 _BAR: Final = 18.0
 _BOTTOM: Final = 52.0
 _COLOURS: Final = dict(zip(Tier, cycle(("#1f6feb", "#2da44e", "#d9822b")), strict=False))
-_STEPS: Final = (1, 2, 5)
 _MOST_TICKS: Final = 6
 
 
@@ -106,7 +106,7 @@ def plot(comparison: Comparison) -> str:
         ],
         optimum_x=_LEFT + comparison.optimum_hit_rate * bars_width,
         optimum_label=f"optimum {comparison.optimum_hit_rate:.1%}",
-        times=[(time_x(seconds), f"{seconds:g} s") for seconds in ticks(longest_s)],
+        times=[(time_x(seconds), f"{seconds:g} s") for seconds in ticks(longest_s, _MOST_TICKS)],
     )
 
 
@@ -114,15 +114,3 @@ def write_plot(comparison: Comparison, path: Path) -> None:
     """Write the picture to `path`."""
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(plot(comparison), encoding="utf-8")
-
-
-def ticks(longest_s: float) -> list[float]:
-    """Round times from 0 to `longest_s`, six at most and a start."""
-    power = 1e-4
-    while True:
-        for step in _STEPS:
-            if longest_s / (step * power) <= _MOST_TICKS:
-                return [
-                    round(number * step * power, 6) for number in range(int(longest_s / (step * power)) + 1)
-                ]
-        power *= 10

@@ -6,13 +6,15 @@ from dataclasses import replace
 import pytest
 from rich.console import Console
 
+from kvtier_common.axis import ticks
+from kvtier_common.shared_prefixes import Workload
 from kvtier_scorer.bench.shared_prefix.client import Answer
 from kvtier_scorer.bench.shared_prefix.engines import TierTokens, tier_tokens
 from kvtier_scorer.bench.shared_prefix.figures import Figures, HitRate
 from kvtier_scorer.bench.shared_prefix.load import Served, constant_concurrency
-from kvtier_scorer.bench.shared_prefix.plot import plot, ticks
+from kvtier_scorer.bench.shared_prefix.plot import plot
 from kvtier_scorer.bench.shared_prefix.table import table
-from kvtier_scorer.bench.shared_prefix.workload import HIGH_CACHE, LOW_CACHE, Question, Workload, questions
+from kvtier_scorer.bench.shared_prefix.workload import HIGH_CACHE, LOW_CACHE, Question, questions
 
 SMALL = Workload(
     groups=3, prompts_per_group=4, system_tokens=30, question_tokens=6, output_tokens=2, concurrency=2
@@ -133,7 +135,7 @@ def test_plot_is_svg_with_a_curve_a_run() -> None:
 
 @pytest.mark.parametrize(("longest_s", "count"), [(0.0009, 5), (0.003, 7), (1.0, 6), (7.9, 8), (3600, 8)])
 def test_ticks(longest_s: float, count: int) -> None:
-    marks = ticks(longest_s)
+    marks = ticks(longest_s, 8)
     assert len(marks) == count
     assert marks[-1] <= longest_s
 

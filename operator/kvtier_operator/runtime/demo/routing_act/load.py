@@ -7,6 +7,8 @@ questions about system prompts, mixed at random, of which the device caches hold
 from dataclasses import asdict, dataclass
 from typing import Any, Final
 
+from kvtier_common.shared_prefixes import Workload
+
 ENGINES: Final = 2
 # More than both device caches hold (`setup.py`), or the tier would have nothing to do.
 _GROUPS: Final = 6
@@ -17,17 +19,8 @@ _FOUND: Final = 0.25
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RoutingLoad:
-    """Questions about system prompts.
-
-    Attributes:
-        groups: Number of system prompts.
-        prompts_per_group: Questions about each.
-        system_tokens: Length of a system prompt.
-        question_tokens: Length of a question.
-        output_tokens: Length of an answer.
-        concurrency: Requests under way at any time.
-    """
+class RoutingLoad(Workload):
+    """What all three ways are asked."""
 
     groups: int = _GROUPS
     prompts_per_group: int = _MOST
@@ -35,11 +28,6 @@ class RoutingLoad:
     question_tokens: int = 32
     output_tokens: int = 8
     concurrency: int = 2 * ENGINES
-
-    @property
-    def requests(self) -> int:
-        """Number of requests."""
-        return self.groups * self.prompts_per_group
 
     @property
     def computed(self) -> float:
