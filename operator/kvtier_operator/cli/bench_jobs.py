@@ -4,8 +4,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from kvtier_connector.bench.shapes import DEMO, SHAPES, shape_of
-from kvtier_connector.bench.sides.names import PARTS, SIDES, VLLM
-from kvtier_operator.api.backend import Backend
+from kvtier_connector.bench.sides.names import KVTIER, PARTS, SIDES, VLLM
 from kvtier_operator.api.engine import Device
 from kvtier_operator.api.resource import KVCacheTier, Spec
 from kvtier_operator.cli.inputs.load import load
@@ -13,9 +12,10 @@ from kvtier_operator.cli.inputs.naming import naming
 from kvtier_operator.cli.inputs.observe import observe
 from kvtier_operator.cli.text.verdicts import refusals
 from kvtier_operator.errors import InvalidInputError, Problem
+from kvtier_operator.planning.backends import named, traits_of
 from kvtier_operator.planning.bench import (
     BenchRun,
-    as_native,
+    as_vllm,
     in_namespace,
     with_room_for,
     without_download,
@@ -99,7 +99,7 @@ def _planned(resource: KVCacheTier, run: BenchRun, observed: Observed) -> Plan:
     plan = without_download(make_plan(resource, observed))
     if VLLM not in run.sides:
         return plan
-    return with_room_for(plan, make_plan(as_native(resource), observed))
+    return with_room_for(plan, make_plan(as_vllm(resource), observed))
 
 
 def _shape(source: str, spec: Spec, wanted: str | None) -> str:
@@ -108,12 +108,13 @@ def _shape(source: str, spec: Spec, wanted: str | None) -> str:
     Raises:
         InvalidInputError: They are not, or no shape is known for the model.
     """
-    if spec.backend is not Backend.KVTIER:
+    if traits_of(spec.backend).bench_side != KVTIER:
+        measured = named(lambda traits: traits.bench_side == KVTIER)
         raise _problem(
             source,
             "spec.backend",
-            f"{spec.backend}: the bench measures KVTier's connector beside vLLM's own and none; "
-            f"give a resource with backend {Backend.KVTIER}, such as this one with that changed",
+            f"{spec.backend}: the bench measures {measured}'s connector beside vLLM's own and none; "
+            f"give a resource with backend {measured}, such as this one with that changed",
         )
     default = DEMO if spec.engine.device is Device.CPU else shape_of(spec.model.name)
     shape = wanted or default

@@ -19,7 +19,6 @@ from kvtier_operator.planning.observed import Observed
 from kvtier_operator.planning.planner import make_plan
 
 _NOTICE: Final = f"# {notice('operator/kvtier_operator/install')}\n"
-OVERLAYS: Final = ("kvtier", "lmcache", "lmcache-mp", "native")
 
 
 def base_files() -> dict[str, str]:
@@ -32,7 +31,8 @@ def base_files() -> dict[str, str]:
 
 def static_files(root: Path) -> dict[str, str]:
     """What `kvtier render` prints for the resource of each overlay below `root`: path to text."""
-    return {f"manifests/static/{overlay}/objects.yaml": _rendered(root, overlay) for overlay in OVERLAYS}
+    overlays = sorted(each.name for each in (root / "manifests/overlays").iterdir())
+    return {f"manifests/static/{overlay}/objects.yaml": _rendered(root, overlay) for overlay in overlays}
 
 
 def _rendered(root: Path, overlay: str) -> str:

@@ -2,8 +2,9 @@
 
 from dataclasses import dataclass, replace
 
-from kvtier_operator.api.backend import Backend
+from kvtier_connector.bench.sides.names import VLLM
 from kvtier_operator.api.resource import KVCacheTier
+from kvtier_operator.planning.backends import backends_that
 from kvtier_operator.planning.budget_plan import Budget
 from kvtier_operator.planning.plan import Plan
 from kvtier_operator.planning.pod.storage import EPHEMERAL_STORAGE, storage_bytes, without_weights
@@ -45,10 +46,11 @@ def without_shared_disk(resource: KVCacheTier) -> tuple[KVCacheTier, str]:
     return _with_spec(resource, tiers=tiers), line
 
 
-def as_native(resource: KVCacheTier) -> KVCacheTier:
+def as_vllm(resource: KVCacheTier) -> KVCacheTier:
     """The resource with vLLM's own connector, in memory alone: what the side beside kvtier's needs."""
     tiers = resource.spec.tiers.model_copy(update={"disk": None})
-    return _with_spec(resource, backend=Backend.NATIVE, tiers=tiers)
+    [backend] = backends_that(lambda traits: traits.bench_side == VLLM)
+    return _with_spec(resource, backend=backend, tiers=tiers)
 
 
 def in_namespace(resource: KVCacheTier, namespace: str | None) -> KVCacheTier:

@@ -8,11 +8,11 @@ from kvtier_operator.api.engine import Device, EngineSpec, KVCacheDtype
 from kvtier_operator.api.model import ModelSpec
 from kvtier_operator.api.resource import KVCacheTier, Spec
 from kvtier_operator.api.router import RouterSpec
+from kvtier_operator.planning.backends import traits_of
 from kvtier_operator.planning.backends.backend_plan import BackendPlan
 from kvtier_operator.planning.kv_cache.block_tokens import engine_block_tokens
 from kvtier_operator.planning.observed import Machine, Observed
 from kvtier_operator.planning.plan import EnginePlan
-from kvtier_operator.planning.pod import images
 from kvtier_operator.planning.pod.ending import Ending
 from kvtier_operator.planning.tiers import CPU_DEVICE_KV_CACHE_BYTES
 from kvtier_operator.planning.weights.model_source import SourceKind, model_source
@@ -35,7 +35,7 @@ def plan_engine(
     """
     engine, machine = resource.spec.engine, observed.machine
     return EnginePlan(
-        image=engine.image or observed.images.engine(backend.image or images.vllm(engine.device)),
+        image=engine.image or observed.images.engine(traits_of(resource.spec.backend).images[engine.device]),
         args=_args(resource, backend, ending, machine),
         env=_env(resource.spec, backend, machine),
         env_from_resource=_env_from_resource(resource),
@@ -43,6 +43,7 @@ def plan_engine(
         mounts=backend.mounts,
         sidecars=backend.sidecars,
         port=engine.port,
+        scratch_dirs=backend.scratch_dirs,
     )
 
 

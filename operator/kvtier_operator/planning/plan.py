@@ -43,6 +43,7 @@ class EnginePlan:
         files: Files it needs.
         mounts: Volumes it needs.
         sidecars: Processes beside it.
+        scratch_dirs: Folders to empty before each start.
         port: Port of the OpenAI-compatible server.
     """
 
@@ -54,6 +55,7 @@ class EnginePlan:
     mounts: tuple[Mount, ...]
     sidecars: tuple[Sidecar, ...]
     port: int
+    scratch_dirs: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

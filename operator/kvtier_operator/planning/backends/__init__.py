@@ -1,26 +1,39 @@
-"""One backend a file: what each needs of the engine, its memory and its disk to serve the tiers."""
+"""One backend a file: what each needs of the engine, its memory and its disk to serve the tiers.
 
-from collections.abc import Callable, Mapping
-from typing import Final
+A backend is a module of this package named after the member of `Backend`, in lower case, with `TRAITS` and
+`plan`; nothing else names it.
+"""
 
-from kvtier_operator.api.backend import Backend
-from kvtier_operator.api.resource import Spec
-from kvtier_operator.planning.backends.backend_plan import BackendPlan
-from kvtier_operator.planning.backends.kvtier import plan_kvtier
-from kvtier_operator.planning.backends.lmcache import lmcache_scratch_dirs, plan_lmcache
-from kvtier_operator.planning.backends.lmcache_mp import plan_lmcache_mp
-from kvtier_operator.planning.backends.native import plan_native
-from kvtier_operator.planning.geometry import Geometry
+from collections.abc import Callable
+from functools import cache
+from importlib import import_module
+from typing import TYPE_CHECKING, Protocol, cast
 
-_BACKENDS: Final[Mapping[Backend, Callable[[Spec, Geometry], BackendPlan]]] = {
-    Backend.KVTIER: plan_kvtier,
-    Backend.NATIVE: plan_native,
-    Backend.LMCACHE: plan_lmcache,
-    Backend.LMCACHE_MP: plan_lmcache_mp,
-}
+from kvtier_operator.api.backend import Backend, one_of
+from kvtier_operator.planning.backends.traits import BackendTraits
+
+if TYPE_CHECKING:
+    from kvtier_operator.api.resource import Spec
+    from kvtier_operator.planning.backends.backend_plan import BackendPlan
+    from kvtier_operator.planning.geometry import Geometry
 
 
-def plan_backend(spec: Spec, geometry: Geometry) -> BackendPlan:
+class BackendModule(Protocol):
+    """What a backend's module has."""
+
+    TRAITS: BackendTraits
+
+    def plan(self, spec: "Spec", geometry: "Geometry") -> "BackendPlan":
+        """What the backend needs to serve the tiers of `spec`."""
+
+
+@cache
+def _module(backend: Backend) -> BackendModule:
+    # imported when it is asked for: backends plan with what itself asks for their traits
+    return cast("BackendModule", import_module(f"{__name__}.{backend.name.lower()}"))
+
+
+def plan_backend(spec: "Spec", geometry: "Geometry") -> "BackendPlan":
     """What the resource's backend needs to serve its tiers.
 
     Args:
@@ -30,9 +43,19 @@ def plan_backend(spec: Spec, geometry: Geometry) -> BackendPlan:
     Returns:
         Arguments, environment, files, volumes and sizes, to be merged into the engine and the budget.
     """
-    return _BACKENDS[spec.backend](spec, geometry)
+    return _module(spec.backend).plan(spec, geometry)
 
 
-def scratch_dirs(spec: Spec) -> tuple[str, ...]:
-    """Folders that must be emptied before each start of the engine; none for most backends."""
-    return lmcache_scratch_dirs(spec) if spec.backend is Backend.LMCACHE else ()
+def traits_of(backend: Backend) -> BackendTraits:
+    """What is true of a backend whatever a resource says."""
+    return _module(backend).TRAITS
+
+
+def backends_that(has: Callable[[BackendTraits], object]) -> tuple[Backend, ...]:
+    """The backends of which something is true."""
+    return tuple(backend for backend in Backend if has(traits_of(backend)))
+
+
+def named(has: Callable[[BackendTraits], object]) -> str:
+    """The same as advice names them: `KVTier or Native`."""
+    return one_of(backends_that(has))

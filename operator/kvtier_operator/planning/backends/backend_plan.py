@@ -5,7 +5,6 @@ from dataclasses import dataclass, field
 
 from kvtier_common.tier import Tier
 from kvtier_operator.planning.pod.container_parts import ConfigFile, Mount, Sidecar
-from kvtier_operator.planning.pod.images import ImageName
 from kvtier_operator.planning.tier_plan import HugepagesPlan
 
 
@@ -38,7 +37,7 @@ class BackendPlan:
         files: Files of the engine.
         mounts: Volumes of the engine.
         sidecars: Processes beside it.
-        image: Engine image the backend needs when the resource names none; None for vLLM's own.
+        scratch_dirs: Folders that must be emptied before each start of the engine's container.
         shm_bytes: What it keeps in /dev/shm.
         tier_memory_bytes: The CPU tier outside /dev/shm and outside explicit huge pages.
         page_locked: Whether it asks the driver to page-lock the tier for DMA, and says whether it did.
@@ -60,7 +59,7 @@ class BackendPlan:
     files: tuple[ConfigFile, ...] = ()
     mounts: tuple[Mount, ...] = ()
     sidecars: tuple[Sidecar, ...] = ()
-    image: ImageName | None = None
+    scratch_dirs: tuple[str, ...] = ()
     shm_bytes: int = 0
     tier_memory_bytes: int = 0
     page_locked: bool = False

@@ -3,20 +3,27 @@
 from typing import Final
 
 from kvtier_common.tier import Tier
-from kvtier_connector.config import DISK_ALIGNMENT_BYTES, ConnectorConfig, kv_transfer_config
+from kvtier_connector.bench.sides.names import KVTIER
+from kvtier_connector.config import (
+    DISK_ALIGNMENT_BYTES,
+    DISK_WRITE_SHARE,
+    ConnectorConfig,
+    kv_transfer_config,
+)
 from kvtier_connector.config import Policy as ConnectorPolicy
 from kvtier_operator.api.engine import Device
 from kvtier_operator.api.resource import Spec
-from kvtier_operator.api.tiers import Policy
+from kvtier_operator.api.tiers import HugepageSize, Policy
 from kvtier_operator.planning.backends.backend_plan import BackendPlan
 from kvtier_operator.planning.backends.disk import disk_mounts
 from kvtier_operator.planning.backends.kvtier_disk import disk_chunks, disk_settings
 from kvtier_operator.planning.backends.pages import PREFER_NOTE, page_bytes, required_pages
 from kvtier_operator.planning.backends.share import Share, index_bytes_per_rank
+from kvtier_operator.planning.backends.traits import BackendTraits, CpuTraits, DiskTraits, Folder, TierPlace
 from kvtier_operator.planning.backends.transfer import transfer_args
 from kvtier_operator.planning.geometry import Geometry
-from kvtier_operator.planning.pod import images
 from kvtier_operator.planning.pod.devices import not_tested
+from kvtier_operator.planning.pod.images import ImageName
 from kvtier_operator.planning.units import ceil_div, round_up
 
 _INDEX_BYTES_PER_ENTRY: Final = 100
@@ -26,7 +33,27 @@ _CUDA_CHUNK_TOKENS: Final = 64
 """kvtier_connector.config, `blocks_per_chunk`: 64 tokens suit GPUs, whose copies want large pages."""
 
 
-def plan_kvtier(spec: Spec, geometry: Geometry) -> BackendPlan:
+TRAITS: Final = BackendTraits(
+    title="kvtier's connector",
+    project="kvtier",
+    images={Device.CUDA: ImageName.ENGINE, Device.CPU: ImageName.ENGINE_CPU},
+    cpu=CpuTraits(
+        place=TierPlace.ENGINE,
+        page_sizes=frozenset({HugepageSize.TWO_MIB, HugepageSize.ONE_GIB}),
+        falls_back=True,
+        locks=True,
+    ),
+    # kvtier_connector.core.disk: `folder` locks it, `tier` keeps what waits in a part of the CPU tier
+    disk=DiskTraits(folder=Folder.OWN, waiting_share=DISK_WRITE_SHARE, measures=True),
+    in_published_images=False,
+    refuses_other_minors=True,
+    offloading=True,
+    blocks_outermost=True,
+    bench_side=KVTIER,
+)
+
+
+def plan(spec: Spec, geometry: Geometry) -> BackendPlan:
     """One region an engine, a slice for each rank (one slice where the cache is an MLA latent).
 
     With a disk tier the region is shared with the process that reads and writes the disk, which changes
@@ -60,7 +87,6 @@ def plan_kvtier(spec: Spec, geometry: Geometry) -> BackendPlan:
     return BackendPlan(
         args=transfer_args(kv_transfer_config(config)),
         mounts=mounts,
-        image=images.kvtier_engine(spec.engine.device),
         tier_memory_bytes=0 if hugepages else engine_bytes * share.engines,
         page_locked=by_driver and cpu.memlock.policy is not Policy.OFF,
         per_rank_overhead_bytes=index_bytes_per_rank(geometry, share, chunk_tokens, _INDEX_BYTES_PER_ENTRY)

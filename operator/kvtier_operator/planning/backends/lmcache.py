@@ -5,13 +5,30 @@ from collections.abc import Iterable
 from typing import Final
 
 from kvtier_common.tier import Tier
+from kvtier_operator.api.engine import Device
 from kvtier_operator.api.resource import Spec
-from kvtier_operator.api.tiers import Policy
+from kvtier_operator.api.tiers import HugepageSize, Policy
 from kvtier_operator.planning.backends.backend_plan import BackendPlan
 from kvtier_operator.planning.backends.disk import disk_mounts, disk_volumes, shared_volume_notes
-from kvtier_operator.planning.backends.lmcache_settings import CHUNK_TOKENS, CONFIG_PATH, LMCacheSettings
+from kvtier_operator.planning.backends.lmcache_settings import (
+    CHUNK_TOKENS,
+    CONFIG_PATH,
+    ENV_PREFIX,
+    RESERVED_ENV,
+    LMCacheSettings,
+)
 from kvtier_operator.planning.backends.pages import page_bytes, required_pages
 from kvtier_operator.planning.backends.share import Share, round_down
+from kvtier_operator.planning.backends.traits import (
+    BackendTraits,
+    Caveat,
+    CpuTraits,
+    DiskTraits,
+    Folder,
+    NeedsGPU,
+    NoHybridManager,
+    TierPlace,
+)
 from kvtier_operator.planning.backends.transfer import transfer_args
 from kvtier_operator.planning.geometry import Geometry
 from kvtier_operator.planning.pod.images import ImageName
@@ -24,7 +41,42 @@ _DISK_BLOCK_BYTES: Final = 4096
 (lmcache/v1/storage_backend/local_disk_backend.py, write_file and read_file)."""
 
 
-def plan_lmcache(spec: Spec, geometry: Geometry) -> BackendPlan:
+TRAITS: Final = BackendTraits(
+    title="LMCache in the engine",
+    project="LMCache",
+    images=dict.fromkeys(Device, ImageName.LMCACHE),
+    # lmcache 0.5.6: local_cpu_use_hugepages, 2 MiB only (#2643)
+    cpu=CpuTraits(
+        place=TierPlace.ENGINE, page_sizes=frozenset({HugepageSize.TWO_MIB}), pins_in_one_call=True
+    ),
+    disk=DiskTraits(
+        folder=Folder.EMPTIED,
+        caveat=Caveat(  # LMCache #1454, #2273
+            "DiskColdAfterRestart",
+            "LMCache's disk starts empty after every restart and never removes the files of an earlier one: "
+            "choose it for size, not for warm restarts, which spec.backend KVTier has",
+            "empties the folder before each start",
+        ),
+    ),
+    # vllm/config/vllm.py, SupportsHMA: its connector does not
+    no_hybrid_manager=NoHybridManager(
+        for_states="KVTier or LMCacheMP",
+        for_windows="KVTier keeps a window once a prefix, LMCacheMP a part with each chunk",
+    ),
+    needs_gpu=NeedsGPU("LMCache copies from GPUs only", starts=True),
+    # lmcache 0.5.6, v1/token_database.py; vLLM #44250, LMCache #2961
+    tells_adapters_apart=False,
+    deprecated=Caveat(  # LMCache #4025, #5147
+        "InProcessDeprecated",
+        "LMCache deprecates its in-process connector for its server; set spec.backend to LMCacheMP or KVTier",
+    ),
+    package="lmcache",
+    env_prefix=ENV_PREFIX,
+    reserved_env=RESERVED_ENV,
+)
+
+
+def plan(spec: Spec, geometry: Geometry) -> BackendPlan:
     """LMCache's sizes are plain GiB, for one rank.
 
     Sources, lmcache 0.5.6: lmcache/v1/config.py, storage_backend/local_cpu_backend.py (each rank allocates
@@ -52,7 +104,6 @@ def plan_lmcache(spec: Spec, geometry: Geometry) -> BackendPlan:
         mounts=disk_mounts(
             spec.tiers.disk, _bytes_per_volume(spec, _storing_ranks(geometry, share), settings)
         ),
-        image=ImageName.LMCACHE,
         tier_memory_bytes=0 if hugepages else engine_bytes * share.engines,
         per_rank_overhead_bytes=_OVERHEAD_BYTES_PER_RANK,
         bytes_per_rank={
@@ -61,17 +112,10 @@ def plan_lmcache(spec: Spec, geometry: Geometry) -> BackendPlan:
         },
         hugepages=hugepages,
         tokens_per_chunk=CHUNK_TOKENS,
+        # its index starts empty, so that the files of an earlier run would add up (LMCache #1454)
+        scratch_dirs=settings.disk_paths,
         notes=_notes(spec, geometry, share),
     )
-
-
-def lmcache_scratch_dirs(spec: Spec) -> tuple[str, ...]:
-    """Folders that must be emptied before each start of the engine's container.
-
-    LMCache's disk backend starts with an empty index and never looks at the files of an earlier run, so
-    they would add up beyond max_local_disk_size (LMCache #1454).
-    """
-    return _disk_paths(spec, Share.of(spec))
 
 
 def _settings(spec: Spec, share: Share, storing_ranks: int) -> LMCacheSettings:

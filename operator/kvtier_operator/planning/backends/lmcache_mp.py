@@ -6,7 +6,7 @@ from typing import Any, Final
 from kvtier_common.tier import Tier
 from kvtier_operator.api.engine import Device
 from kvtier_operator.api.resource import Spec
-from kvtier_operator.api.tiers import Policy
+from kvtier_operator.api.tiers import HugepageSize, Policy
 from kvtier_operator.planning.backends.backend_plan import BackendPlan
 from kvtier_operator.planning.backends.disk import disk_mounts, shared_volume_notes
 from kvtier_operator.planning.backends.lmcache_mp_chunks import (
@@ -17,6 +17,15 @@ from kvtier_operator.planning.backends.lmcache_mp_chunks import (
 )
 from kvtier_operator.planning.backends.pages import required_pages
 from kvtier_operator.planning.backends.share import Share, gib, gib_text, round_down
+from kvtier_operator.planning.backends.traits import (
+    BackendTraits,
+    Caveat,
+    CpuTraits,
+    DiskTraits,
+    Folder,
+    NeedsGPU,
+    TierPlace,
+)
 from kvtier_operator.planning.backends.transfer import transfer_args
 from kvtier_operator.planning.geometry import Geometry
 from kvtier_operator.planning.pod.container_parts import Mount, Sidecar
@@ -31,7 +40,34 @@ _OVERHEAD_BYTES: Final = 5 * GIB
 _SCRATCH_SCRIPT: Final = 'rm -rf -- "$0" && mkdir -p -- "$0" && exec "$@"'
 
 
-def plan_lmcache_mp(spec: Spec, geometry: Geometry) -> BackendPlan:
+TRAITS: Final = BackendTraits(
+    title="LMCache's server",
+    project="LMCache",
+    images=dict.fromkeys(Device, ImageName.LMCACHE),
+    # lmcache 0.5.6: --l1-use-hugepages, 2 MiB only (#2643)
+    cpu=CpuTraits(
+        place=TierPlace.SERVER, page_sizes=frozenset({HugepageSize.TWO_MIB}), pins_in_one_call=True
+    ),
+    disk=DiskTraits(
+        folder=Folder.EMPTIED,
+        caveat=Caveat(
+            "DiskColdAfterRestart",
+            "the server's disk tier starts empty after every restart; spec.backend KVTier's is warm then",
+            "empties the folder before each start",
+        ),
+    ),
+    # lmcache 0.5.6: lmcache_mp_connector.py, validate_mamba_step_alignment
+    whole_blocks=True,
+    needs_gpu=NeedsGPU("LMCache copies from GPUs only", starts=True),
+    # lmcache 0.5.6: integration/vllm/vllm_multi_process_adapter.py, _create_key
+    tells_adapters_apart=False,
+    adapters_otherwise=", or give the requests of each adapter a cache_salt of their own",
+    package="lmcache",
+    fixed_port=True,
+)
+
+
+def plan(spec: Spec, geometry: Geometry) -> BackendPlan:
     """One server for all engines of the pod; the tier is its memory, the engines hold handles to it.
 
     Sources, lmcache 0.5.6: lmcache/v1/multiprocess/config.py and v1/distributed/config.py (flags),
@@ -56,6 +92,7 @@ def plan_lmcache_mp(spec: Spec, geometry: Geometry) -> BackendPlan:
             "lmcache-http": request_port + 1,
             "lmcache-metrics": request_port + 2,
         },
+        health=f"http://127.0.0.1:{request_port + 1}/healthcheck",
         memory_bytes=_OVERHEAD_BYTES + (0 if hugepages else cpu_bytes),
     )
     config = {
@@ -74,7 +111,6 @@ def plan_lmcache_mp(spec: Spec, geometry: Geometry) -> BackendPlan:
         env={"LMCACHE_TRACK_USAGE": "false"},
         mounts=mounts,
         sidecars=(server,),
-        image=ImageName.LMCACHE,
         bytes_per_rank={
             Tier.CPU: cpu_bytes // share.ranks,
             Tier.DISK: disk_bytes // share.ranks,

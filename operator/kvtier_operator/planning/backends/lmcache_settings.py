@@ -16,6 +16,16 @@ from kvtier_operator.planning.backends.share import gib, gib_text
 from kvtier_operator.planning.pod.container_parts import ConfigFile
 
 CONFIG_PATH: Final = "/etc/kvtier/lmcache.yaml"
+ENV_PREFIX: Final = "LMCACHE_"
+RESERVED_ENV: Final = {
+    "LMCACHE_CONFIG_FILE": "kvtier writes that file",
+    "LMCACHE_LOCAL_CPU": "spec.tiers.cpu decides it",
+    "LMCACHE_MAX_LOCAL_CPU_SIZE": "spec.tiers.cpu.capacity makes it",
+    "LMCACHE_LOCAL_DISK": "spec.tiers.disk.volume makes it",
+    "LMCACHE_MAX_LOCAL_DISK_SIZE": "spec.tiers.disk.capacity makes it",
+    "LMCACHE_LOCAL_CPU_USE_HUGEPAGES": "spec.tiers.cpu.hugepages makes it",
+    "LMCACHE_CHUNK_SIZE": "the tiers' tokens are counted in these chunks",
+}
 CHUNK_TOKENS: Final = 256
 """LMCache's default `chunk_size`."""
 

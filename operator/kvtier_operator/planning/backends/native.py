@@ -4,13 +4,25 @@ import hashlib
 from typing import Any, Final
 
 from kvtier_common.tier import Tier
+from kvtier_connector.bench.sides.names import VLLM
+from kvtier_operator.api.engine import Device
 from kvtier_operator.api.resource import Spec
 from kvtier_operator.planning.backends.backend_plan import BackendPlan
 from kvtier_operator.planning.backends.disk import disk_mounts
 from kvtier_operator.planning.backends.share import Share, index_bytes_per_rank
+from kvtier_operator.planning.backends.traits import (
+    BackendTraits,
+    Caveat,
+    CpuTraits,
+    DiskTraits,
+    Folder,
+    NeedsGPU,
+    TierPlace,
+)
 from kvtier_operator.planning.backends.transfer import transfer_args
 from kvtier_operator.planning.geometry import Geometry
 from kvtier_operator.planning.kv_cache.block_tokens import engine_block_tokens
+from kvtier_operator.planning.pod.images import ImageName
 from kvtier_operator.planning.units import ceil_div
 
 _INDEX_BYTES_PER_ENTRY: Final = 600
@@ -20,7 +32,31 @@ _DISK_TOKENS_PER_FILE: Final = 256
 """llm-d, guides/tiered-prefix-cache, native/fs. Smaller files cost more lookups."""
 
 
-def plan_native(spec: Spec, geometry: Geometry) -> BackendPlan:
+TRAITS: Final = BackendTraits(
+    title="vLLM's own offloading",
+    project="vLLM",
+    images={Device.CUDA: ImageName.VLLM, Device.CPU: ImageName.VLLM_CPU},
+    # vLLM 0.32 and 0.33; a region on hugetlbfs is an open pull request (#45693)
+    cpu=CpuTraits(place=TierPlace.SHM),
+    disk=DiskTraits(
+        folder=Folder.SHARED,
+        caveat=Caveat(
+            "DiskUnbounded",
+            "vLLM's fs tier deletes nothing and checks nothing it reads: spec.tiers.disk.capacity bounds the "
+            "volume only, and a full one stops caching; clean the folder yourself, or use a volume that goes "
+            "with the pod",
+            "deletes nothing there",
+        ),
+        direct_io=False,
+    ),
+    offloading=True,
+    # vllm/v1/kv_offload/cpu/spec.py, get_worker
+    needs_gpu=NeedsGPU("vLLM's own offloading refuses it", starts=False),
+    bench_side=VLLM,
+)
+
+
+def plan(spec: Spec, geometry: Geometry) -> BackendPlan:
     """The tier as one engine's `cpu_bytes_to_use`: all ranks together, once for MLA.
 
     Sources, the same in 0.32 and 0.33: vllm/v1/kv_offload/cpu/spec.py (`num_chunks = cpu_bytes_to_use //

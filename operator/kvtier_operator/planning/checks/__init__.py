@@ -19,17 +19,17 @@ from kvtier_operator.planning.checks.cache.cache_dtype import cache_dtype
 from kvtier_operator.planning.checks.cache.cache_layout import cache_layout
 from kvtier_operator.planning.checks.cache.device_cache import device_cache
 from kvtier_operator.planning.checks.cache.hybrid_manager import hybrid_manager
-from kvtier_operator.planning.checks.cache.lmcache_chunk import lmcache_chunk
 from kvtier_operator.planning.checks.cache.prefix_fills_block import prefix_fills_block
 from kvtier_operator.planning.checks.cache.retention_interval import retention_interval
 from kvtier_operator.planning.checks.cache.state_dtype import state_dtype
+from kvtier_operator.planning.checks.cache.whole_chunks import whole_chunks
 from kvtier_operator.planning.checks.check import Check, CheckInput
 from kvtier_operator.planning.checks.device.backend_device import backend_device
 from kvtier_operator.planning.checks.device.cpu_request import cpu_request
+from kvtier_operator.planning.checks.device.deprecated_backend import deprecated_backend
 from kvtier_operator.planning.checks.device.device_image import device_image
 from kvtier_operator.planning.checks.device.devices import devices
 from kvtier_operator.planning.checks.device.engine_image import engine_image
-from kvtier_operator.planning.checks.device.lmcache_deprecated import lmcache_deprecated
 from kvtier_operator.planning.checks.device.shared_claim import shared_claim
 from kvtier_operator.planning.checks.disk.disk_behind_memory import disk_behind_memory
 from kvtier_operator.planning.checks.disk.disk_folder import disk_folder
@@ -77,14 +77,14 @@ CHECKS: Final[tuple[Check, ...]] = (
     speculation_supported,
     draft_known,
     hybrid_models,
-    lmcache_chunk,
+    whole_chunks,
     adapter_keys,
     hybrid_manager,
     retention_interval,
     overridden_length,
     model_length,
     backend_device,
-    lmcache_deprecated,
+    deprecated_backend,
     known_arguments,
     reserved_arguments,
     unplanned_arguments,

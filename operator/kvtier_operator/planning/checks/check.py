@@ -5,7 +5,9 @@ from dataclasses import dataclass
 from typing import Final
 
 from kvtier_operator.api.resource import KVCacheTier, Spec
+from kvtier_operator.planning.backends import traits_of
 from kvtier_operator.planning.backends.backend_plan import BackendPlan
+from kvtier_operator.planning.backends.traits import BackendTraits
 from kvtier_operator.planning.budget_plan import Budget
 from kvtier_operator.planning.geometry import Geometry
 from kvtier_operator.planning.nodes.pod_needs import keeps_away_its_like
@@ -33,6 +35,11 @@ class CheckInput:
     def spec(self) -> Spec:
         """What is wanted."""
         return self.resource.spec
+
+    @property
+    def traits(self) -> BackendTraits:
+        """What is true of the backend whatever the resource says."""
+        return traits_of(self.spec.backend)
 
     @property
     def policy(self) -> OwnerPolicy:

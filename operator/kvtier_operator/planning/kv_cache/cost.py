@@ -9,18 +9,18 @@ How vLLM counts, which this file follows:
   reachable_block_mask). So a token costs the groups that keep every token, and each cached prefix its
   windows and states once.
 - A connector that cannot do that makes vLLM keep every token in every layer (config/vllm.py,
-  disable_hybrid_kv_cache_manager): LMCache in the engine.
+  disable_hybrid_kv_cache_manager).
 """
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Final
 
-from kvtier_operator.api.backend import Backend
 from kvtier_operator.api.engine import Device
 from kvtier_operator.api.resource import Spec
 from kvtier_operator.errors import InvalidInputError, Problem
 from kvtier_operator.planning.arguments.extra_args import is_on
+from kvtier_operator.planning.backends import traits_of
 from kvtier_operator.planning.geometry import Geometry, LayerGroup, LayerKind, ModelShape
 from kvtier_operator.planning.kv_cache.attention_backend import Attention
 from kvtier_operator.planning.kv_cache.block_tokens import (
@@ -166,7 +166,7 @@ def _given(shape: ModelShape, bytes_per_token: int, spec: Spec, split: Split) ->
 def _kept(shape: ModelShape, spec: Spec) -> tuple[LayerGroup, ...]:
     """The layers as vLLM's cache manager takes them: all as full attention where it is no hybrid one."""
     hybrid_manager = (
-        spec.backend is not Backend.LMCACHE
+        traits_of(spec.backend).no_hybrid_manager is None
         and not turns_off_for_chunks(spec, shape)
         and not is_on(spec.engine.extra_args, "--disable-hybrid-kv-cache-manager")
     )

@@ -4,10 +4,10 @@ import math
 from dataclasses import dataclass
 from typing import Final
 
-from kvtier_operator.api.backend import Backend
 from kvtier_operator.api.engine import Device, KVCacheDtype
 from kvtier_operator.api.resource import Spec
 from kvtier_operator.errors import InvalidInputError, Problem
+from kvtier_operator.planning.backends import named, traits_of
 from kvtier_operator.planning.kv_cache.cell import packs_keys_and_values
 from kvtier_operator.planning.kv_cache.groups import KVGroup, KVGroups, LayerPages, get_kv_cache_groups
 from kvtier_operator.planning.kv_cache.split import Split
@@ -75,8 +75,8 @@ class Sizing:
                 Problem(
                     "spec.model.name",
                     "vLLM finds no size of a block that suits all layers of this model, and does not start: "
-                    "set spec.backend to KVTier, which keeps unlike layers beside each other, or leave the "
-                    "draft model out",
+                    f"set spec.backend to {named(lambda traits: traits.blocks_outermost)}, which keeps "
+                    "unlike layers beside each other, or leave the draft model out",
                 ),
             )
         full = any(group.keeps_tokens for group in groups.groups)
@@ -144,7 +144,7 @@ class Sizing:
         vLLM's own asks for the layers one after another (offloading_connector.py,
         get_required_kvcache_layout), and so do the attention kernels of a CPU and of packed dtypes.
         """
-        asked = self.spec.backend is Backend.KVTIER and self.spec.engine.device is Device.CUDA
+        asked = traits_of(self.spec.backend).blocks_outermost and self.spec.engine.device is Device.CUDA
         return asked and not packs_keys_and_values(self.split.dtype)
 
 

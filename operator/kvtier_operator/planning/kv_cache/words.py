@@ -3,9 +3,9 @@
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from kvtier_operator.api.backend import Backend
 from kvtier_operator.api.resource import Spec
 from kvtier_operator.planning.arguments.speculation import DROPS_LAST_BLOCK, speculation
+from kvtier_operator.planning.backends import traits_of
 from kvtier_operator.planning.kv_cache.block_tokens import Architecture
 from kvtier_operator.planning.kv_cache.split import Split
 from kvtier_operator.planning.model_shape.shape import LayerGroup, LayerKind, ModelShape
@@ -59,8 +59,9 @@ def why_full(shape: ModelShape, spec: Spec) -> str:
     if not any(group.kind in {LayerKind.FULL, LayerKind.MLA} for group in shape.groups):
         window = max(group.window_tokens for group in shape.groups)
         return f"every layer has a window: of a longer prompt only the last {count(window)} tokens are kept"
-    if spec.backend is Backend.LMCACHE:
-        reason = "LMCache in the engine turns vLLM's hybrid cache manager off"
+    traits = traits_of(spec.backend)
+    if traits.no_hybrid_manager:
+        reason = f"{traits.title} turns vLLM's hybrid cache manager off"
     elif turns_off_for_chunks(spec, shape):
         reason = "vLLM turns its hybrid cache manager off for chunked attention here"
     else:

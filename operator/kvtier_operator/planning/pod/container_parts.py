@@ -39,7 +39,7 @@ class Mount:
 
 @dataclass(frozen=True, slots=True)
 class Sidecar:
-    """A process beside the engine, such as LMCache's server.
+    """A process beside the engine, such as a server of the tiers.
 
     Attributes:
         name: Container name.
@@ -47,6 +47,7 @@ class Sidecar:
         command: Program and arguments.
         env: Environment.
         ports: Named ports.
+        health: URL that answers once it serves, asked in its own container.
         memory_bytes: Its share of the pod's memory, tier included.
     """
 
@@ -55,4 +56,5 @@ class Sidecar:
     command: tuple[str, ...]
     env: Mapping[str, str] = field(default_factory=dict)
     ports: Mapping[str, int] = field(default_factory=dict)
+    health: str = ""
     memory_bytes: int = 0

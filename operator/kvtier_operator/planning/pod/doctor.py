@@ -1,8 +1,8 @@
 """What the doctor checks in the engine's pod before vLLM starts."""
 
-from kvtier_operator.api.backend import Backend
 from kvtier_operator.api.resource import Spec
 from kvtier_operator.api.tiers import Policy
+from kvtier_operator.planning.backends import traits_of
 from kvtier_operator.planning.backends.pages import preferred_pages
 from kvtier_operator.planning.budget_plan import Budget
 from kvtier_operator.planning.observed import Observed
@@ -36,7 +36,7 @@ def _hugepages(spec: Spec, tiers: TiersPlan) -> HugepagesDemand | None:
         return None
     if tier.hugepages is not None:
         return HugepagesDemand(tier.hugepages.page_bytes, tier.hugepages.pages, required=True)
-    if spec.backend is not Backend.KVTIER:
+    if not traits_of(spec.backend).cpu.falls_back:
         return None
     ranks = spec.engine.tensor_parallel_size * spec.engine.data_parallel_size
     pages = preferred_pages(cpu, tier.bytes_per_rank, ranks)
@@ -46,10 +46,10 @@ def _hugepages(spec: Spec, tiers: TiersPlan) -> HugepagesDemand | None:
 def _memlock(spec: Spec, hugepages: HugepagesDemand | None) -> MemlockDemand | None:
     """What `Require` needs: `Prefer` takes what there is, and the engine says how much that was.
 
-    Backend KVTier alone locks its tier itself: see the check `memlock`.
+    Some backends lock their tier by themselves: see the check `memlock`.
     """
     cpu = spec.tiers.cpu
-    if cpu.memlock.policy is not Policy.REQUIRE or spec.backend is not Backend.KVTIER:
+    if cpu.memlock.policy is not Policy.REQUIRE or not traits_of(spec.backend).cpu.locks:
         return None
     on_hugepages = hugepages is not None and hugepages.required
     return MemlockDemand(
@@ -60,7 +60,7 @@ def _memlock(spec: Spec, hugepages: HugepagesDemand | None) -> MemlockDemand | N
 
 def _ordinary_bytes(spec: Spec, hugepages: HugepagesDemand | None) -> int:
     """What huge pages could hold: the other backends decide on their memory themselves."""
-    return 0 if hugepages or spec.backend is not Backend.KVTIER else spec.tiers.cpu.capacity.bytes
+    return 0 if hugepages or not traits_of(spec.backend).cpu.falls_back else spec.tiers.cpu.capacity.bytes
 
 
 def _volumes(spec: Spec, engine: EnginePlan) -> tuple[VolumeDemand, ...]:
@@ -68,6 +68,5 @@ def _volumes(spec: Spec, engine: EnginePlan) -> tuple[VolumeDemand, ...]:
     if disk is None or not engine.mounts:
         return ()
     share = ceil_div(disk.capacity.bytes, len(engine.mounts))
-    # vLLM's filesystem tier has no setting for it
-    direct = disk.direct_io and spec.backend is not Backend.NATIVE
+    direct = disk.direct_io and traits_of(spec.backend).disk.direct_io
     return tuple(VolumeDemand(mount.mount_path, share, direct) for mount in engine.mounts)

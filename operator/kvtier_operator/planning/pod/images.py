@@ -3,7 +3,6 @@
 from enum import StrEnum
 from typing import Final
 
-from kvtier_operator.api.engine import Device
 from kvtier_operator.api.router import Flavor
 
 KVTIER_VERSION: Final = "0.1.0"
@@ -49,16 +48,6 @@ PICKERS: Final = {
     Flavor.BUILTIN: ImageName.PICKER_BUILTIN,
 }
 """Name of each flavour's picker."""
-
-
-def vllm(device: Device) -> ImageName:
-    """The image of vLLM itself."""
-    return ImageName.VLLM_CPU if device is Device.CPU else ImageName.VLLM
-
-
-def kvtier_engine(device: Device) -> ImageName:
-    """The image of vLLM with kvtier's connector."""
-    return ImageName.ENGINE_CPU if device is Device.CPU else ImageName.ENGINE
 
 
 def doctor(repository: str = KVTIER_REPOSITORY) -> str:

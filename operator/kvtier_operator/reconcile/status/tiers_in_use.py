@@ -9,7 +9,7 @@ from kvtier_operator.planning.units import size
 
 
 def tiers_in_use(tiers: Mapping[str, Any]) -> str:
-    """What is worth knowing of `status.tiers`; empty where no engine of KVTier has reported yet."""
+    """What is worth knowing of `status.tiers`; empty where no engine has reported yet."""
     return "; ".join(filter(None, (_cpu(tiers.get("cpu") or {}), _disk(tiers.get("disk") or {}))))
 
 

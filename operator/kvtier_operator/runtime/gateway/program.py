@@ -9,7 +9,7 @@ from typing import Final
 
 from kvtier_operator.runtime.gateway.bootstrap import Address
 from kvtier_operator.runtime.process.supervised import Command
-from kvtier_operator.runtime.translate import ENGINE_VARIABLES
+from kvtier_operator.runtime.translate import engine_variables
 
 PICKER_MODULE: Final = "kvtier_scorer.picker"
 _GRACE_S: Final = 5.0
@@ -45,7 +45,7 @@ def envoy_command(program: Path, bootstrap: Path, admin: Path, *, workers: int) 
             # no memory shared with another Envoy of this machine
             "--disable-hot-restart",
         ),
-        not_inherited=ENGINE_VARIABLES,
+        not_inherited=engine_variables(),
         grace_s=_GRACE_S,
     )
 
@@ -81,6 +81,6 @@ def picker_command(config: Path, engines: Sequence[Address], ports: PickerPorts)
             *("--explain-address", f"127.0.0.1:{ports.explain}"),
             "--secure-serving=false",
         ),
-        not_inherited=ENGINE_VARIABLES,
+        not_inherited=engine_variables(),
         grace_s=_GRACE_S,
     )

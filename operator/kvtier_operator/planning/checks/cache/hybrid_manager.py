@@ -2,7 +2,6 @@
 
 from typing import Final
 
-from kvtier_operator.api.backend import Backend
 from kvtier_operator.planning.arguments.extra_args import FIELD, place_of, switched
 from kvtier_operator.planning.checks.check import CheckInput, Verdicts
 from kvtier_operator.planning.geometry import LayerKind
@@ -16,16 +15,16 @@ _ON: Final = OFF.replace("--", "--no-", 1)
 def hybrid_manager(given: CheckInput) -> CheckResult:
     """Left alone, vLLM turns it off where it must (config/vllm.py, VllmConfig.__post_init__)."""
     off = switched(given.spec.engine.extra_args, OFF)
-    in_engine = given.spec.backend is Backend.LMCACHE
+    without = given.traits.no_hybrid_manager is not None
     place = place_of(given.spec.engine.extra_args, OFF, _ON)
-    if off is False and in_engine:
+    if off is False and without:
         return _VERDICTS.reject(
             "HybridManagerNotSupported",
-            f"{_ON}: LMCache in the engine cannot work with vLLM's hybrid cache "
+            f"{_ON}: {given.traits.title} cannot work with vLLM's hybrid cache "
             "manager, and vLLM stops at start; remove it",
             field=place,
         )
-    if not off or in_engine or not given.geometry.hybrid:
+    if not off or without or not given.geometry.hybrid:
         return _VERDICTS.passed("vLLM decides on its hybrid cache manager")
     kinds = {group.kind for group in given.geometry.groups}
     if LayerKind.STATE in kinds:

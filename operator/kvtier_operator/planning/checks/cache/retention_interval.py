@@ -3,7 +3,6 @@
 import math
 from typing import Final
 
-from kvtier_operator.api.backend import Backend
 from kvtier_operator.planning.arguments.extra_args import FIELD, is_on, place_of, value_of
 from kvtier_operator.planning.checks.cache.hybrid_manager import OFF
 from kvtier_operator.planning.checks.check import CheckInput, Verdicts
@@ -14,8 +13,6 @@ from kvtier_operator.planning.units import count, round_up, size
 from kvtier_operator.planning.verdict import CheckResult
 
 _VERDICTS: Final = Verdicts("retention-interval", FIELD)
-_IN_CHUNKS: Final = frozenset({Backend.KVTIER, Backend.NATIVE})
-"""Backends that are vLLM's offloading connector, or made of it."""
 
 
 def retention_interval(given: CheckInput) -> CheckResult:
@@ -55,13 +52,13 @@ def retention_interval(given: CheckInput) -> CheckResult:
 
 def _is_sparse(given: CheckInput) -> bool:
     kinds = {group.kind for group in given.geometry.groups}
-    managed = given.spec.backend is not Backend.LMCACHE and not is_on(given.spec.engine.extra_args, OFF)
+    managed = given.traits.no_hybrid_manager is None and not is_on(given.spec.engine.extra_args, OFF)
     return LayerKind.STATE in kinds or (LayerKind.SLIDING in kinds and managed)
 
 
 def _step(given: CheckInput) -> int:
     block = given.geometry.block_tokens
-    if given.spec.backend not in _IN_CHUNKS:
+    if not given.traits.offloading:
         return block
     return math.lcm(block, given.backend.tokens_per_chunk or block)
 

@@ -1,9 +1,8 @@
-"""Whether the disk tier of backend KVTier and the CPU tier before it go together."""
+"""Whether a disk tier that is written from the CPU tier and the CPU tier before it go together."""
 
 from typing import Final
 
-from kvtier_connector.config import DISK_WRITE_SHARE
-from kvtier_operator.api.backend import Backend
+from kvtier_operator.planning.backends import named
 from kvtier_operator.planning.checks.check import CheckInput, Verdicts
 from kvtier_operator.planning.tiers import chunk_bytes
 from kvtier_operator.planning.units import count, many, size
@@ -21,8 +20,10 @@ def disk_behind_memory(given: CheckInput) -> CheckResult:
     disk, cpu, engine = given.spec.tiers.disk, given.tiers.cpu, given.spec.engine
     if disk is None:
         return _VERDICTS.passed("no disk tier", reason="NoDiskTier")
-    if given.spec.backend is not Backend.KVTIER:
-        return _VERDICTS.passed("backend KVTier alone writes behind its CPU tier", reason="NotAskedFor")
+    share = given.traits.disk.waiting_share
+    if share is None:
+        those = named(lambda traits: traits.disk.waiting_share)
+        return _VERDICTS.passed(f"backend {those} alone writes behind its CPU tier", reason="NotAskedFor")
     engines = engine.data_parallel_size
     chunk = chunk_bytes(given.geometry, given.backend)
     held = given.backend.disk_chunks
@@ -41,11 +42,11 @@ def disk_behind_memory(given: CheckInput) -> CheckResult:
             f"be written; raise it above {size(chunk * engines)}, or leave it out for no bound",
             field="spec.tiers.disk.writesPerHour",
         )
-    waiting = cpu.tokens // engines // DISK_WRITE_SHARE
+    waiting = cpu.tokens // engines // share
     longest = engine.max_model_len or given.geometry.max_position_tokens
     numbers = f"{count(held.chunks)} chunks an engine, {count(waiting)} tokens may wait to be written"
     if longest is not None and waiting < longest:
-        needed = longest * DISK_WRITE_SHARE * given.geometry.kv_bytes_per_token * engines
+        needed = longest * share * given.geometry.kv_bytes_per_token * engines
         return _VERDICTS.warn(
             "MemorySmallBesideDisk",
             f"{numbers}, the longest sequence has {count(longest)}: where the disk does not keep up with its "

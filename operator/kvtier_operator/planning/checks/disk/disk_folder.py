@@ -2,7 +2,8 @@
 
 from typing import Final
 
-from kvtier_operator.api.backend import Backend
+from kvtier_operator.planning.backends import named
+from kvtier_operator.planning.backends.traits import Folder
 from kvtier_operator.planning.checks.check import CheckInput, Verdicts
 from kvtier_operator.planning.verdict import CheckResult
 
@@ -10,15 +11,16 @@ _VERDICTS: Final = Verdicts("disk-folder", "spec.tiers.disk.volume")
 
 
 def disk_folder(given: CheckInput) -> CheckResult:
-    """Backend KVTier locks its folder: a second engine there is refused at its start, with the holder's name.
+    """A backend may lock its folder: a second engine there is refused at its start, with the holder's name.
 
     Source: kvtier_connector.core.disk.files.folder.
     """
     disk, replicas = given.spec.tiers.disk, given.spec.replicas
     if disk is None:
         return _VERDICTS.passed("no disk tier", reason="NoDiskTier")
-    if given.spec.backend is not Backend.KVTIER:
-        return _VERDICTS.passed("backend KVTier alone needs its folder to itself", reason="NotAskedFor")
+    if given.traits.disk.folder is not Folder.OWN:
+        those = named(lambda traits: traits.disk.folder is Folder.OWN)
+        return _VERDICTS.passed(f"backend {those} alone needs its folder to itself", reason="NotAskedFor")
     here = given.observed.machine is not None
     claim, host = disk.volume.persistent_volume_claim, disk.volume.host_path
     kept_apart = host and not here and given.one_engine_a_node

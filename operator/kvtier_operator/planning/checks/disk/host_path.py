@@ -2,8 +2,8 @@
 
 from typing import Final
 
-from kvtier_operator.api.backend import Backend
 from kvtier_operator.planning.backends.disk import disk_volumes
+from kvtier_operator.planning.backends.traits import Folder
 from kvtier_operator.planning.checks.check import CheckInput, Verdicts
 from kvtier_operator.planning.units import size
 from kvtier_operator.planning.verdict import CheckResult
@@ -19,7 +19,7 @@ _VERDICTS: Final = Verdicts("host-path", _DISK)
 def host_path(given: CheckInput) -> CheckResult:
     """The kubelet neither counts nor bounds nor removes what lies in a hostPath.
 
-    What sharing one means to backend KVTier is the check disk-folder's. Weights are there to be shared.
+    What sharing one means to a backend that locks it is the check disk-folder's. Weights may be shared.
     """
     disk, model = given.spec.tiers.disk, given.spec.model.volume
     folders = [each.host_path.path for each in disk_volumes(disk) if each.host_path] if disk else []
@@ -49,7 +49,7 @@ def host_path(given: CheckInput) -> CheckResult:
 
 def _shared(given: CheckInput) -> str:
     replicas = given.spec.replicas
-    if replicas <= 1 or given.spec.backend is Backend.KVTIER or given.one_engine_a_node:
+    if replicas <= 1 or given.traits.disk.folder is Folder.OWN or given.one_engine_a_node:
         return ""
     return (
         f"; {replicas} replicas on one node would share it, so keep them apart with a required anti-affinity "

@@ -3,7 +3,7 @@
 from typing import Final
 
 from kvtier_common.tier import Tier
-from kvtier_operator.api.backend import Backend
+from kvtier_operator.planning.backends.traits import Folder
 from kvtier_operator.planning.checks.check import CheckInput, Verdicts
 from kvtier_operator.planning.units import size_exact
 from kvtier_operator.planning.verdict import CheckResult
@@ -17,7 +17,7 @@ def machine_disk(given: CheckInput) -> CheckResult:
     if disk is None or free is None or not given.backend.bytes_per_rank[Tier.DISK]:
         return _VERDICTS.passed("no disk of this machine to look at", reason="NotLooked")
     needed = disk.capacity.bytes * max(1, given.spec.replicas)
-    own = given.machine.disk_own_bytes if given.spec.backend is Backend.KVTIER else 0
+    own = given.machine.disk_own_bytes if given.traits.disk.folder is Folder.OWN else 0
     room = f"{size_exact(free)} free" + (f" and {size_exact(own)} of its own" if own else "")
     if needed <= free + own:
         return _VERDICTS.passed(f"{size_exact(needed)} needed, {room}")

@@ -2,7 +2,6 @@
 
 from typing import Final
 
-from kvtier_operator.api.backend import Backend
 from kvtier_operator.api.tiers import Policy
 from kvtier_operator.planning.backends.pages import preferred_pages
 from kvtier_operator.planning.checks.check import CheckInput, Verdicts
@@ -43,10 +42,10 @@ def _is_shared(given: CheckInput) -> bool:
 
 
 def _wanted(given: CheckInput) -> HugepagesPlan | None:
-    """Pages required, or those that backend KVTier takes here if there are any."""
+    """Pages required, or those that the backend takes here if there are any."""
     cpu = given.spec.tiers.cpu
     if given.backend.hugepages:
         return given.backend.hugepages
-    if cpu.hugepages.policy is not Policy.PREFER or given.spec.backend is not Backend.KVTIER:
+    if cpu.hugepages.policy is not Policy.PREFER or not given.traits.cpu.falls_back:
         return None
     return preferred_pages(cpu, given.tiers.cpu.bytes_per_rank, given.ranks)

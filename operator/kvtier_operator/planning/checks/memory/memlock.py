@@ -5,6 +5,7 @@ from typing import Final
 from kvtier_operator.api.backend import Backend
 from kvtier_operator.api.engine import Device
 from kvtier_operator.api.tiers import Policy
+from kvtier_operator.planning.backends import named
 from kvtier_operator.planning.checks.check import CheckInput, Verdicts
 from kvtier_operator.planning.pod.devices import not_tested
 from kvtier_operator.planning.units import size
@@ -19,7 +20,7 @@ def memlock(given: CheckInput) -> CheckResult:
     On CUDA the limit is asked for under `Require` alone: the driver's call is not bounded by it.
     """
     policy = given.spec.tiers.cpu.memlock.policy
-    if given.spec.backend is not Backend.KVTIER:
+    if not given.traits.cpu.locks:
         return _other_backend(given.spec.backend, policy)
     on_cuda = given.spec.engine.device is Device.CUDA and not not_tested(given.spec)
     if policy is Policy.OFF:
@@ -40,7 +41,7 @@ def _other_backend(backend: Backend, policy: Policy) -> CheckResult:
     if policy is Policy.REQUIRE:
         return _VERDICTS.warn(
             "MemlockNotVerified",
-            f"{itself}; spec.backend KVTier locks and reports",
+            f"{itself}; spec.backend {named(lambda traits: traits.cpu.locks)} locks and reports",
             by_itself="starts the engines without knowing",
         )
     return _VERDICTS.passed(itself, reason="LeftToBackend")

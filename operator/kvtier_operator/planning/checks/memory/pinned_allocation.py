@@ -2,8 +2,9 @@
 
 from typing import Final
 
-from kvtier_operator.api.backend import Backend
+from kvtier_operator.api.backend import DEFAULT_BACKEND
 from kvtier_operator.api.engine import Device
+from kvtier_operator.planning.backends.traits import TierPlace
 from kvtier_operator.planning.checks.check import CheckInput, Verdicts
 from kvtier_operator.planning.units import size
 from kvtier_operator.planning.verdict import CheckResult
@@ -15,11 +16,11 @@ cudaHostRegister at 512 GiB (vLLM #51080; vLLM and kvtier register pieces of 64 
 
 
 def pinned_allocation(given: CheckInput) -> CheckResult:
-    """LMCache pins each rank's tier in one call."""
-    one_call = given.spec.backend in {Backend.LMCACHE, Backend.LMCACHE_MP}
+    """Of a backend that pins what a process holds in one call."""
+    one_call, project = given.traits.cpu.pins_in_one_call, given.traits.project
     rank_bytes = given.tiers.cpu.bytes_per_rank
     more_ranks = "raise spec.engine.tensorParallelSize, "
-    if given.spec.backend is Backend.LMCACHE_MP:
+    if given.traits.cpu.place is TierPlace.SERVER:
         rank_bytes *= given.ranks  # the server pins all of it
         more_ranks = ""
     elif given.geometry.mla:
@@ -28,8 +29,8 @@ def pinned_allocation(given: CheckInput) -> CheckResult:
     if given.spec.engine.device is Device.CUDA and one_call and rank_bytes > _ONE_CALL_BYTES:
         return _VERDICTS.warn(
             "PinningMayFail",
-            f"LMCache pins {size(rank_bytes)} in one call; calls above {size(_ONE_CALL_BYTES)} are "
-            f"reported to fail; lower the capacity, {more_ranks}or set spec.backend to KVTier",
-            by_itself="starts the engines, and EnginesReady has LMCache's words if they end",
+            f"{project} pins {size(rank_bytes)} in one call; calls above {size(_ONE_CALL_BYTES)} are "
+            f"reported to fail; lower the capacity, {more_ranks}or set spec.backend to {DEFAULT_BACKEND}",
+            by_itself=f"starts the engines, and EnginesReady has {project}'s words if they end",
         )
     return _VERDICTS.passed("no single pinning call is larger than drivers take")

@@ -10,7 +10,7 @@ _VERDICTS: Final = Verdicts("shared-memory", "spec.engine.shmSize")
 
 
 def shared_memory(given: CheckInput) -> CheckResult:
-    """Backend Native keeps its whole tier there and fills it at start (vLLM 0.32, v1/kv_offload/cpu)."""
+    """A tier that is kept there is all of it filled at start (vLLM 0.32, v1/kv_offload/cpu)."""
     needed, asked = given.backend.shm_bytes, given.spec.engine.shm_size
     if asked and asked.bytes <= needed:
         return _VERDICTS.reject(

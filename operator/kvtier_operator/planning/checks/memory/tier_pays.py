@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from kvtier_operator.api.backend import Backend
 from kvtier_operator.api.engine import Device
 from kvtier_operator.planning.checks.check import CheckInput, Verdicts
 from kvtier_operator.planning.units import count
@@ -99,7 +98,7 @@ def _loading(given: CheckInput, speed: _Speed) -> tuple[_Loading, ...]:
 def _does_not_pay(given: CheckInput, slow: Sequence[_Loading], prefill: str) -> CheckResult:
     disk = slow[0].tier == "disk"
     advice = "leave the disk tier out" if disk else "serve this model without a KVCacheTier"
-    measures = disk and given.spec.backend is Backend.KVTIER
+    measures = disk and given.traits.disk.measures
     return _VERDICTS.warn(
         "TierDoesNotPay",
         f"{', '.join(each.rate for each in slow)}, {prefill}: computing again is faster; {advice} unless "

@@ -2,33 +2,25 @@
 
 from typing import Final
 
-from kvtier_operator.api.backend import Backend
 from kvtier_operator.planning.arguments.extra_args import is_on
+from kvtier_operator.planning.backends import named
 from kvtier_operator.planning.checks.check import CheckInput, Verdicts
 from kvtier_operator.planning.verdict import CheckResult
 
 _VERDICTS: Final = Verdicts("adapter-keys", "spec.backend")
 _LORA: Final = "--enable-lora"
-_OTHERWISE: Final = {
-    Backend.LMCACHE: "",
-    Backend.LMCACHE_MP: ", or give the requests of each adapter a cache_salt of their own",
-}
 
 
 def adapter_keys(given: CheckInput) -> CheckResult:
-    """LMCache names chunks by their tokens and the model, and leaves the adapter out.
-
-    lmcache 0.5.6: integration/vllm/vllm_multi_process_adapter.py (_create_key), v1/token_database.py; vLLM
-    #44250, LMCache #2961. vLLM's hashes, which KVTier and Native take, hold it (v1/core/kv_cache_utils.py).
-    """
+    """The adapter is in vLLM's hashes (v1/core/kv_cache_utils.py), and not in every backend's own keys."""
     backend = given.spec.backend
     if not is_on(given.spec.engine.extra_args, _LORA):
         return _VERDICTS.passed("no adapters")
-    if backend in _OTHERWISE:
+    if not given.traits.tells_adapters_apart:
         return _VERDICTS.warn(
             "AdaptersShareKeys",
             f"{_LORA}: the keys of backend {backend} leave the adapter out, so a prompt to one adapter is "
             "answered from what another has computed of the same tokens, and wrongly; set spec.backend to "
-            f"KVTier or Native{_OTHERWISE[backend]}",
+            f"{named(lambda traits: traits.tells_adapters_apart)}{given.traits.adapters_otherwise}",
         )
     return _VERDICTS.passed(f"backend {backend} keeps apart what adapters compute")

@@ -2,8 +2,8 @@
 
 from typing import Final
 
-from kvtier_operator.api.backend import Backend
 from kvtier_operator.api.volume import Volume
+from kvtier_operator.planning.backends.traits import Folder
 from kvtier_operator.planning.checks.check import CheckInput, Verdicts
 from kvtier_operator.planning.verdict import CheckResult
 from kvtier_operator.planning.weights.model_source import ModelSource, SourceKind
@@ -47,7 +47,8 @@ def _fetched(given: CheckInput, source: ModelSource) -> CheckResult:
             field="spec.model.fetcher",
         )
     disk = given.spec.tiers.disk
-    if disk is not None and given.spec.backend is Backend.KVTIER and not shared and _lasts(disk.volume):
+    reads_earlier = given.traits.disk.folder is Folder.OWN
+    if disk is not None and reads_earlier and not shared and _lasts(disk.volume):
         return _VERDICTS.warn(
             "DiskStartsEmpty",
             "each pod fetches the weights anew, and by their times the disk tier takes them for others: "

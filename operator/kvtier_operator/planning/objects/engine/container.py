@@ -4,7 +4,6 @@ import shlex
 from typing import Any, Final
 
 from kvtier_operator.planning.arguments.engine_tls import serves_tls
-from kvtier_operator.planning.backends import scratch_dirs
 from kvtier_operator.planning.objects.engine.security import engine_container_security
 from kvtier_operator.planning.objects.engine.volumes import HOME, engine_volume_mounts
 from kvtier_operator.planning.objects.resources import engine_resources
@@ -43,7 +42,7 @@ def engine_container(plan: Plan) -> dict[str, Any]:
 
 def _command(plan: Plan) -> list[str]:
     """`vllm serve`, after emptying the folders whose content the backend cannot use again."""
-    folders = scratch_dirs(plan.resource.spec)
+    folders = plan.engine.scratch_dirs
     if not folders:
         return list(_SERVE)
     quoted = " ".join(shlex.quote(folder) for folder in folders)

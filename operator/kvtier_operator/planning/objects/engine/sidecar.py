@@ -8,7 +8,6 @@ from kvtier_operator.planning.objects.resources import sidecar_resources
 from kvtier_operator.planning.plan import Plan
 from kvtier_operator.planning.pod.container_parts import Sidecar
 
-_HEALTH_PORT: Final = "lmcache-http"
 _PERIOD_S: Final = 5
 
 
@@ -44,5 +43,4 @@ def _container(plan: Plan, sidecar: Sidecar) -> dict[str, Any]:
 
 def _health_command(sidecar: Sidecar) -> list[str]:
     """Asked from inside: the server's HTTP API has no authentication and listens on loopback only."""
-    url = f"http://127.0.0.1:{sidecar.ports[_HEALTH_PORT]}/healthcheck"
-    return ["python3", "-c", f"import urllib.request as r; r.urlopen('{url}', timeout=4)"]
+    return ["python3", "-c", f"import urllib.request as r; r.urlopen('{sidecar.health}', timeout=4)"]

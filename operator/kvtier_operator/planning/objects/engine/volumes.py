@@ -2,7 +2,8 @@
 
 from typing import Any, Final
 
-from kvtier_operator.api.backend import Backend
+from kvtier_operator.planning.backends import traits_of
+from kvtier_operator.planning.backends.traits import Folder
 from kvtier_operator.planning.objects.engine.config_map import file_key
 from kvtier_operator.planning.objects.names import Names
 from kvtier_operator.planning.plan import Plan
@@ -15,7 +16,6 @@ _SHM: Final = "shm"
 _HOME: Final = "home"
 _CONFIG: Final = "config"
 _SHARED_SOURCES: Final = ("hostPath", "persistentVolumeClaim")
-_POD_OWNED_FOLDERS: Final = (Backend.LMCACHE, Backend.LMCACHE_MP)
 
 
 def engine_volumes(plan: Plan) -> list[dict[str, Any]]:
@@ -63,11 +63,12 @@ def disk_volume_mounts(plan: Plan) -> list[dict[str, Any]]:
 def _disk_mount(plan: Plan, mount: Mount) -> dict[str, Any]:
     seen = {"name": mount.name, "mountPath": mount.mount_path}
     shared = any(source in mount.source for source in _SHARED_SOURCES)
-    if shared and plan.resource.spec.backend in _POD_OWNED_FOLDERS:
-        # LMCache empties its folder at start: on a volume that pods share each gets one of its own
+    folder = traits_of(plan.resource.spec.backend).disk.folder
+    if shared and folder is Folder.EMPTIED:
+        # emptied at start: on a volume that pods share each gets one of its own
         return seen | {"subPathExpr": "$(POD_NAME)"}
-    if shared and plan.resource.spec.backend is Backend.KVTIER:
-        # it locks its folder and keeps it from pod to pod: resources that share a disk get one each
+    if shared and folder is Folder.OWN:
+        # locked, and kept from pod to pod: resources that share a disk get one each
         names = Names.of(plan)
         return seen | {"subPath": f"{names.namespace}/{names.resource}"}
     return seen

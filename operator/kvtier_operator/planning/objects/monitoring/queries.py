@@ -8,8 +8,9 @@ counters.
 from dataclasses import dataclass
 from typing import Final, Self
 
-from kvtier_operator.api.backend import Backend
+from kvtier_operator.api.backend import TELLING_OF_TIERS
 from kvtier_operator.api.router import Flavor
+from kvtier_operator.planning.backends import traits_of
 from kvtier_operator.planning.objects.names import Names
 from kvtier_operator.planning.plan import Plan
 
@@ -28,7 +29,7 @@ class Queries:
     Attributes:
         engine: Label matchers of the engines' series, without braces.
         picker: The same of the picker's.
-        moves_by_vllm: Whether vLLM's offloading counts loads and stores (backends KVTier and Native).
+        moves_by_vllm: Whether vLLM's offloading counts loads and stores.
         kvtier: Whether kvtier's connector tells how full the tier is.
         kvtier_disk: Whether it has a disk tier to tell of.
         picker_hit_ratio: The picker's histogram of matched prefixes; None where it has none.
@@ -48,9 +49,9 @@ class Queries:
         return cls(
             engine=_matchers(names, names.engine),
             picker=_matchers(names, names.picker),
-            moves_by_vllm=backend in {Backend.KVTIER, Backend.NATIVE},
-            kvtier=backend is Backend.KVTIER,
-            kvtier_disk=backend is Backend.KVTIER and plan.tiers.disk is not None,
+            moves_by_vllm=traits_of(backend).offloading,
+            kvtier=backend in TELLING_OF_TIERS,
+            kvtier_disk=backend in TELLING_OF_TIERS and plan.tiers.disk is not None,
             picker_hit_ratio=_PICKER_HIT_RATIO.get(plan.router.flavor),
         )
 

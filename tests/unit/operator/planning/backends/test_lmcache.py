@@ -5,9 +5,8 @@ import pytest
 import yaml
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.unit.operator.planning.backends.planned import GIB, planned, resource
+from tests.unit.operator.planning.backends.planned import GIB, planned
 
-from kvtier_operator.planning.backends import scratch_dirs
 from kvtier_operator.planning.backends.backend_plan import BackendPlan
 from kvtier_operator.planning.backends.lmcache_settings import LMCacheSettings
 from kvtier_operator.planning.backends.share import gib_text
@@ -113,12 +112,12 @@ def test_volumes_without_a_rank_are_named() -> None:
 
 
 def test_what_an_earlier_start_wrote_is_deleted() -> None:
-    assert scratch_dirs(resource(DISK).spec) == (
+    assert planned(DISK).scratch_dirs == (
         "/var/lib/kvtier/disk/0/lmcache/rank-0",
         "/var/lib/kvtier/disk/0/lmcache/rank-1",
     )
-    assert scratch_dirs(resource(LMCACHE).spec) == ()
-    assert scratch_dirs(resource(DISK | {"spec.backend": "Native"}).spec) == ()
+    assert planned(LMCACHE).scratch_dirs == ()
+    assert planned(DISK | {"spec.backend": "Native"}).scratch_dirs == ()
 
 
 def test_mla_is_stored_by_the_first_rank_alone() -> None:

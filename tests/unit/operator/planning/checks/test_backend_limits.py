@@ -6,7 +6,7 @@ import pytest
 from tests.cases.checks import PASS, REJECT, WARN, says, verdict
 from tests.cases.planning import resource
 
-from kvtier_operator.planning.checks.device.lmcache_deprecated import lmcache_deprecated
+from kvtier_operator.planning.checks.device.deprecated_backend import deprecated_backend
 from kvtier_operator.planning.checks.memory.pinned_allocation import pinned_allocation
 from kvtier_operator.planning.checks.model.hybrid_models import hybrid_models
 
@@ -34,8 +34,8 @@ def test_plain_models_are_served_by_all() -> None:
 
 
 def test_the_in_process_connector_is_deprecated() -> None:
-    says(verdict(lmcache_deprecated, resource(backend="LMCache")), WARN, "InProcessDeprecated")
-    says(verdict(lmcache_deprecated, resource(backend="LMCacheMP")), PASS, "Passed")
+    says(verdict(deprecated_backend, resource(backend="LMCache")), WARN, "InProcessDeprecated")
+    says(verdict(deprecated_backend, resource(backend="LMCacheMP")), PASS, "Passed")
 
 
 @pytest.mark.parametrize("backend", ["LMCache", "LMCacheMP"])

@@ -5,7 +5,7 @@ from tests.cases.checks import PASS, REJECT, WARN, says, verdict
 from tests.cases.planning import resource
 
 from kvtier_operator.api.resource import KVCacheTier
-from kvtier_operator.planning.checks.cache.lmcache_chunk import lmcache_chunk
+from kvtier_operator.planning.checks.cache.whole_chunks import whole_chunks
 from kvtier_operator.planning.checks.model.adapter_keys import adapter_keys
 from kvtier_operator.planning.checks.model.hybrid_models import hybrid_models
 
@@ -63,10 +63,10 @@ def test_others_keep_adapters_apart() -> None:
 
 def test_a_block_that_the_gpu_decides() -> None:
     model = "Qwen/Qwen3.5-35B-A3B"
-    result = verdict(lmcache_chunk, with_args(model=model))
+    result = verdict(whole_chunks, with_args(model=model))
     says(result, WARN, "ChunkMayNotBeBlocks", "1,056 or 1,088", "set it to 64", "chunks of 1,056")
     assert result.field == "spec.engine.blockSize"
     settled = resource(model, backend="LMCacheMP", engine={"blockSize": 64})
-    says(verdict(lmcache_chunk, settled), PASS, "Passed", "1,088")
-    says(verdict(lmcache_chunk, with_args(model=model, backend="KVTier")), PASS, "Passed")
-    says(verdict(lmcache_chunk, with_args(model="deepseek-ai/DeepSeek-V3.2")), PASS, "Passed", "256")
+    says(verdict(whole_chunks, settled), PASS, "Passed", "1,088")
+    says(verdict(whole_chunks, with_args(model=model, backend="KVTier")), PASS, "Passed")
+    says(verdict(whole_chunks, with_args(model="deepseek-ai/DeepSeek-V3.2")), PASS, "Passed", "256")
