@@ -1,4 +1,8 @@
-"""Kubernetes quantities, parsed as the API server parses them."""
+"""Kubernetes quantities, parsed as the API server parses them.
+
+The official client has a parser (kubernetes.utils.quantity), which the planner may not import: the client takes a
+second, more than a plan may.
+"""
 
 import re
 from decimal import Decimal
