@@ -9,7 +9,6 @@ from numpy.typing import NDArray
 from kvtier_common.tier import Tier
 from kvtier_scorer.index import matching, precise, recency, table
 from kvtier_scorer.index.chain import Hashes, text_hashes, token_hashes
-from kvtier_scorer.index.directory import Directory
 from kvtier_scorer.index.layout import (
     CAPACITY,
     DROPPED,
@@ -28,6 +27,7 @@ from kvtier_scorer.index.layout import (
     USED_PAGES,
     IndexArrays,
 )
+from kvtier_scorer.index.page_directory import PageDirectory
 from kvtier_scorer.index.reserve import new_pool, reserve_slots
 
 PRECISE_SLACK: Final = 4
@@ -59,7 +59,7 @@ class PrefixIndex:
         self._memory = IndexArrays(
             words, words.view(np.uint64), holders, np.zeros(1, np.int64), new_pool(words)
         )
-        self._directory = Directory()
+        self._directory = PageDirectory()
         self._pods: set[int] = set()
         self._free_numbers: list[int] = []
 
@@ -93,7 +93,7 @@ class PrefixIndex:
         self.set_precise(pod, precise=False)
         for tier in Tier:
             holder = self._holder(pod, tier)
-            self._directory.take_back(self._memory, holder)
+            self._directory.release(self._memory, holder)
             self._memory.holders[holder, [CAPACITY, HINT, DROPPED]] = 0
         self._pods.remove(pod)
         self._free_numbers.append(pod)
@@ -110,7 +110,7 @@ class PrefixIndex:
         row[HINT] = entries
         if row[PRECISE]:
             entries = max(int(row[ENTRIES]), min(PRECISE_SLACK * entries, _MOST_ENTRIES), PRECISE_LEAST)
-        self._memory = self._directory.give(self._memory, holder, entries)
+        self._memory = self._directory.reserve(self._memory, holder, entries)
         recency.resize(self._memory, holder, entries)
 
     def match(self, hashes: Hashes, pods: NDArray[np.int32]) -> NDArray[np.int32]:

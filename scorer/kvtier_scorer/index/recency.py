@@ -30,7 +30,7 @@ from kvtier_scorer.index.layout import (
 from kvtier_scorer.index.table import add, clear, find, find_all, link, remove
 
 
-class Room(NamedTuple):
+class WorkArrays(NamedTuple):
     """Room to work in, one number for each block of a request."""
 
     places: NDArray[np.int64]
@@ -69,14 +69,14 @@ def resize(memory: IndexArrays, holder: int, capacity: int) -> None:
 
 
 @compiled
-def _room(count: int) -> Room:
+def _room(count: int) -> WorkArrays:
     """Room for `count` blocks."""
     numbers = np.empty((4, count), np.int64)
-    return Room(numbers[0], numbers[1], numbers[2], numbers[3], np.empty(count, np.uint64))
+    return WorkArrays(numbers[0], numbers[1], numbers[2], numbers[3], np.empty(count, np.uint64))
 
 
 @compiled_part
-def _refresh(memory: IndexArrays, holder: int, hashes: NDArray[np.uint64], room: Room) -> None:
+def _refresh(memory: IndexArrays, holder: int, hashes: NDArray[np.uint64], room: WorkArrays) -> None:
     """Make these the newest, the first one newest of all. There are not more of them than the capacity."""
     places = room.places[: len(hashes)]
     known = _walk(memory, holder, hashes, places)
@@ -106,7 +106,7 @@ def _walk(memory: IndexArrays, holder: int, hashes: NDArray[np.uint64], places: 
 
 @compiled_part
 def _look_up(
-    memory: IndexArrays, holder: int, hashes: NDArray[np.uint64], places: NDArray[np.int64], room: Room
+    memory: IndexArrays, holder: int, hashes: NDArray[np.uint64], places: NDArray[np.int64], room: WorkArrays
 ) -> int:
     """Write each hash's entry or NONE into `places`; return how many have none."""
     if memory.holders[holder, SLOTS] == 0:
@@ -122,7 +122,7 @@ def _look_up(
 
 
 @compiled_part
-def _read_ahead(memory: IndexArrays, holder: int, count: int, room: Room) -> None:
+def _read_ahead(memory: IndexArrays, holder: int, count: int, room: WorkArrays) -> None:
     """Bring what evicting the oldest entries will read into the CPU's cache, all at once."""
     keys = room.keys[: min(count, memory.holders[holder, ENTRIES])]
     entry = memory.holders[holder, OLDEST]

@@ -101,12 +101,12 @@ def simulate(**options: object) -> None:
     Exit status: 0 simulated, 2 bad input.
     """
     from kvtier_scorer.simulate.errors import SimulationError  # noqa: PLC0415 - see the module
-    from kvtier_scorer.simulate.replay import Asked, replay  # noqa: PLC0415 - loads numba
+    from kvtier_scorer.simulate.replay import SimulateOptions, replay  # noqa: PLC0415 - loads numba
 
     try:
         given = {tier: options.pop(tier.label) for tier in BEYOND_DEVICE}
         sizes = {tier: size for tier, size in given.items() if size is not None}
-        replay(Asked(**options, sizes=sizes))  # type: ignore[arg-type]
+        replay(SimulateOptions(**options, sizes=sizes))  # type: ignore[arg-type]
     except SimulationError as error:
         raise BadInputError(str(error)) from None
     except BrokenPipeError:

@@ -38,7 +38,7 @@ _SHAPE: Final = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
+class SimulateOptions:
     """The options; None where one was left out.
 
     Attributes are named as the options are, but for `sizes`: of each tier beyond the device, where given.
@@ -70,7 +70,7 @@ class Asked:
     plot: Path | None
 
 
-def replay(asked: Asked) -> None:
+def replay(asked: SimulateOptions) -> None:
     """Run what was asked, print and write it.
 
     Raises:
@@ -104,7 +104,7 @@ def replay(asked: Asked) -> None:
     _show(asked, {"simulate": comparison.to_json()}, comparison_lines(comparison))
 
 
-def pool_of(asked: Asked) -> PoolSettings:
+def pool_of(asked: SimulateOptions) -> PoolSettings:
     """The pods that were asked for.
 
     Raises:
@@ -124,7 +124,7 @@ def pool_of(asked: Asked) -> PoolSettings:
     return PoolSettings(pods=asked.pods, pod=pod, scrape_interval_s=asked.scrape_interval)
 
 
-def trace_of(asked: Asked, seed: int) -> Trace:
+def trace_of(asked: SimulateOptions, seed: int) -> Trace:
     """The trace that was asked for.
 
     Raises:
@@ -145,7 +145,7 @@ def trace_of(asked: Asked, seed: int) -> Trace:
     return load_trace(Path(asked.trace))
 
 
-def _compare(asked: Asked, pool: PoolSettings, weights: ScorerWeights) -> Comparison:
+def _compare(asked: SimulateOptions, pool: PoolSettings, weights: ScorerWeights) -> Comparison:
     trace = trace_of(asked, asked.seed)
     names = asked.policies or tuple(POLICIES)
     with _progress() as progress:
@@ -162,7 +162,7 @@ def _compare(asked: Asked, pool: PoolSettings, weights: ScorerWeights) -> Compar
         )
 
 
-def _sweep(asked: Asked, pool: PoolSettings) -> SweepResult:
+def _sweep(asked: SimulateOptions, pool: PoolSettings) -> SweepResult:
     parts = 2 * asked.replicates
 
     @lru_cache(maxsize=parts)
@@ -196,7 +196,7 @@ def _progress() -> Progress:
     return Progress(*columns, console=console, transient=True, disable=not console.is_terminal)
 
 
-def _show(asked: Asked, document: dict[str, Any], readable: list[Any]) -> None:
+def _show(asked: SimulateOptions, document: dict[str, Any], readable: list[Any]) -> None:
     text = json.dumps(document, indent=2)
     if asked.write is not None:
         asked.write.parent.mkdir(parents=True, exist_ok=True)

@@ -46,6 +46,6 @@ def shared_prefix(**options: object) -> None:
 
     Exit status: 0 measured, 2 bad input, 3 the server did not answer, or refused a request.
     """
-    from kvtier_scorer.bench.shared_prefix.measure import Asked, measure  # noqa: PLC0415 - loads aiohttp
+    from kvtier_scorer.bench.shared_prefix.measure import SharedPrefixOptions, measure  # noqa: PLC0415 - loads aiohttp
 
-    measure(Asked(**options))  # type: ignore[arg-type]
+    measure(SharedPrefixOptions(**options))  # type: ignore[arg-type]

@@ -8,7 +8,7 @@ from typing import Any, Self
 from kvtier_common.percentile import p90
 from kvtier_common.shared_prefixes import Workload
 from kvtier_scorer.bench.shared_prefix.engines import TierTokens
-from kvtier_scorer.bench.shared_prefix.load import Served
+from kvtier_scorer.bench.shared_prefix.load import LoadResult
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,13 +55,13 @@ class Figures:
         cls,
         name: str,
         workload: Workload,
-        served: Served,
+        result: LoadResult,
         before: Mapping[str, TierTokens],
         after: Mapping[str, TierTokens],
     ) -> Self:
         """Figures of a run and of what its engines counted before and after it."""
-        answers = [answer for answer in served.answers if not answer.error]
-        failed = [answer for answer in served.answers if answer.error]
+        answers = [answer for answer in result.answers if not answer.error]
+        failed = [answer for answer in result.answers if answer.error]
         output = sum(answer.output_tokens for answer in answers)
         prompt = sum(answer.prompt_tokens for answer in answers)
         counted = {url: after[url] - before[url] for url in after}
@@ -73,11 +73,11 @@ class Figures:
             requests=len(answers),
             failed=len(failed),
             failure=failed[0].error if failed else "",
-            seconds=served.seconds,
+            seconds=result.seconds,
             ttft_s=tuple(answer.ttft_s for answer in answers),
             e2e_s=tuple(answer.e2e_s for answer in answers),
-            output_tokens_per_s=output / served.seconds,
-            tokens_per_s=(output + prompt) / served.seconds,
+            output_tokens_per_s=output / result.seconds,
+            tokens_per_s=(output + prompt) / result.seconds,
             hit_rate=HitRate(total.device / total.queried, total.tier / total.queried) if known else None,
             engine_share=tuple(each.queried / total.queried for each in counted.values()) if known else (),
         )

@@ -10,7 +10,7 @@ from kvtier_scorer.bench.shared_prefix.workload import Question
 
 
 @dataclass(frozen=True, slots=True)
-class Served:
+class LoadResult:
     """A workload's answers in the order sent, and the seconds from the first request to the last answer."""
 
     seconds: float
@@ -22,7 +22,7 @@ async def constant_concurrency(
     asked: Sequence[Question],
     concurrency: int,
     ended: Callable[[Answer], None] = lambda _: None,
-) -> Served:
+) -> LoadResult:
     """Ask every question, `concurrency` at a time.
 
     Args:
@@ -43,4 +43,4 @@ async def constant_concurrency(
     async with asyncio.TaskGroup() as group:
         for _ in range(min(concurrency, len(asked))):
             group.create_task(worker())
-    return Served(time.perf_counter() - start, tuple(answers[number] for number in range(len(asked))))
+    return LoadResult(time.perf_counter() - start, tuple(answers[number] for number in range(len(asked))))

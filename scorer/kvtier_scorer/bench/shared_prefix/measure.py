@@ -17,7 +17,7 @@ from kvtier_scorer.bench.shared_prefix.client import Answer, Server
 from kvtier_scorer.bench.shared_prefix.engines import read_engines
 from kvtier_scorer.bench.shared_prefix.errors import ServerError
 from kvtier_scorer.bench.shared_prefix.figures import Figures
-from kvtier_scorer.bench.shared_prefix.load import Served, constant_concurrency
+from kvtier_scorer.bench.shared_prefix.load import LoadResult, constant_concurrency
 from kvtier_scorer.bench.shared_prefix.plot import write_plot
 from kvtier_scorer.bench.shared_prefix.table import table
 from kvtier_scorer.bench.shared_prefix.workload import WORKLOADS, Question, questions, text
@@ -26,7 +26,7 @@ _SAMPLE_WORDS: Final = 400
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
+class SharedPrefixOptions:
     """The options; None where one was left out.
 
     Attributes are named as the options are.
@@ -52,7 +52,7 @@ class Asked:
     plot: Path | None
 
 
-def measure(asked: Asked) -> None:
+def measure(asked: SharedPrefixOptions) -> None:
     """Ask, print, and write what was asked for.
 
     Raises:
@@ -79,7 +79,7 @@ def measure(asked: Asked) -> None:
         )
 
 
-def _shape(asked: Asked) -> Workload:
+def _shape(asked: SharedPrefixOptions) -> Workload:
     changed = {
         "groups": asked.num_groups,
         "prompts_per_group": asked.prompts_per_group,
@@ -92,7 +92,7 @@ def _shape(asked: Asked) -> Workload:
     return replace(WORKLOADS[asked.workload], **given)
 
 
-async def _measure(asked: Asked, shape: Workload) -> Figures:
+async def _measure(asked: SharedPrefixOptions, shape: Workload) -> Figures:
     connecting = Server(
         asked.url, api_key=asked.api_key, timeout_s=asked.timeout_s, connections=shape.concurrency
     )
@@ -105,13 +105,13 @@ async def _measure(asked: Asked, shape: Workload) -> Figures:
         async def ask(question: Question) -> Answer:
             return await server.ask(model, question, shape.output_tokens)
 
-        served = await _shown(ask, prompts, shape.concurrency)
-        return Figures.of(asked.name, shape, served, before, await read_engines(asked.engines))
+        result = await _shown(ask, prompts, shape.concurrency)
+        return Figures.of(asked.name, shape, result, before, await read_engines(asked.engines))
 
 
 async def _shown(
     ask: Callable[[Question], Awaitable[Answer]], prompts: list[Question], concurrency: int
-) -> Served:
+) -> LoadResult:
     columns = (TextColumn("requests"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
         task = progress.add_task("requests", total=len(prompts))

@@ -11,7 +11,7 @@ from kvtier_common.shared_prefixes import Workload
 from kvtier_scorer.bench.shared_prefix.client import Answer
 from kvtier_scorer.bench.shared_prefix.engines import TierTokens, tier_tokens
 from kvtier_scorer.bench.shared_prefix.figures import Figures, HitRate
-from kvtier_scorer.bench.shared_prefix.load import Served, constant_concurrency
+from kvtier_scorer.bench.shared_prefix.load import LoadResult, constant_concurrency
 from kvtier_scorer.bench.shared_prefix.plot import plot
 from kvtier_scorer.bench.shared_prefix.table import table
 from kvtier_scorer.bench.shared_prefix.workload import HIGH_CACHE, LOW_CACHE, Question, questions
@@ -25,11 +25,11 @@ def answer(ttft_s: float, **more: object) -> Answer:
     return Answer(group=0, ttft_s=ttft_s, e2e_s=2 * ttft_s, prompt_tokens=36, output_tokens=2, **more)  # type: ignore[arg-type]
 
 
-def figures(name: str = "tier on", served: Served | None = None) -> Figures:
-    served = served or Served(2.0, tuple(answer(0.1 * number) for number in range(1, 11)))
+def figures(name: str = "tier on", result: LoadResult | None = None) -> Figures:
+    result = result or LoadResult(2.0, tuple(answer(0.1 * number) for number in range(1, 11)))
     before = {"a": TierTokens(100, 10, 20), "b": TierTokens()}
     after = {"a": TierTokens(400, 110, 50), "b": TierTokens(100, 20, 0)}
-    return Figures.of(name, SMALL, served, before, after)
+    return Figures.of(name, SMALL, result, before, after)
 
 
 def test_the_sizes_are_the_guides() -> None:
@@ -75,8 +75,8 @@ async def test_as_many_requests_as_asked_for_are_under_way() -> None:
     assert ended == [1]
     for gate in gates:
         gate.set()
-    served = await run
-    assert [each.group for each in served.answers] == list(range(7))
+    result = await run
+    assert [each.group for each in result.answers] == list(range(7))
 
 
 def test_figures() -> None:
@@ -93,13 +93,13 @@ def test_figures() -> None:
 
 def test_failed_requests_count_in_no_figure() -> None:
     answers = (answer(0.5), Answer(0, 0.0, 9.0, error="503 no pod"), Answer(0, 0.0, 9.0, error="later"))
-    found = figures(served=Served(1.0, answers))
+    found = figures(result=LoadResult(1.0, answers))
     assert (found.requests, found.failed, found.failure) == (1, 2, "503 no pod")
     assert found.ttft_s == (0.5,)
 
 
 def test_nothing_answered_has_figures_too() -> None:
-    found = figures(served=Served(1.0, (Answer(0, 0.0, 9.0, error="no"),)))
+    found = figures(result=LoadResult(1.0, (Answer(0, 0.0, 9.0, error="no"),)))
     assert found.requests == 0
     assert "ttft_mean_s" not in found.to_json()
     Console().print(table([found]))
@@ -112,7 +112,7 @@ def test_figures_survive_json() -> None:
 
 
 def test_without_engines_no_hit_rate() -> None:
-    found = Figures.of("x", SMALL, Served(1.0, (answer(1.0),)), {}, {})
+    found = Figures.of("x", SMALL, LoadResult(1.0, (answer(1.0),)), {}, {})
     assert found.hit_rate is None
     assert Figures.from_json(found.to_json()) == found
 

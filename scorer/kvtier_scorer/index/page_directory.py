@@ -5,7 +5,7 @@ import numpy as np
 from kvtier_scorer.index.layout import DIRECTORY, PAGE_SLOTS, PAGES, IndexArrays
 
 
-class Directory:
+class PageDirectory:
     """Gives holders room for page numbers: 8 bytes for each 4,096 entries that a holder may have.
 
     Rooms are powers of two; one that is given back serves the next holder of that size.
@@ -15,7 +15,7 @@ class Directory:
         self._end = 0
         self._free: dict[int, list[int]] = {}
 
-    def give(self, memory: IndexArrays, holder: int, entries: int) -> IndexArrays:
+    def reserve(self, memory: IndexArrays, holder: int, entries: int) -> IndexArrays:
         """Make room for `entries`, keeping the pages that the holder has; returns the memory to use now."""
         room = _room(entries)
         row = memory.holders[holder]
@@ -34,7 +34,7 @@ class Directory:
         row[DIRECTORY], row[PAGES] = place, room
         return memory._replace(directory=directory)
 
-    def take_back(self, memory: IndexArrays, holder: int) -> None:
+    def release(self, memory: IndexArrays, holder: int) -> None:
         """Take the room of a holder that has no pages."""
         row = memory.holders[holder]
         self._release(int(row[DIRECTORY]), int(row[PAGES]))
