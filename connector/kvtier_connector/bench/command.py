@@ -11,7 +11,7 @@ from kvtier_connector.bench.shapes import DEMO, SHAPES
 from kvtier_connector.bench.sides.names import SIDES, TURNS
 from kvtier_connector.complete import NEEDED
 
-_ELSEWHERE: Final = {
+ELSEWHERE: Final = {
     name: f"compares kvtier with others; in its repository, make bench-connector BENCH_ARGS='--only {name}'"
     for name in ("hit_rate", "disk", "disk_memory", "ttft_disk", "overhead")
 }
@@ -30,7 +30,7 @@ _ELSEWHERE: Final = {
 @click.option(
     "--only",
     multiple=True,
-    callback=names_of([*PARTS], _ELSEWHERE),
+    callback=names_of([*PARTS], ELSEWHERE),
     metavar=names_shown([*PARTS]),
     help="Leave out the others; may be repeated.",
 )

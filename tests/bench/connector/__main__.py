@@ -21,7 +21,7 @@ from kvtier_connector.bench.measure import Asked, measure
 from kvtier_connector.bench.names import names_of, names_shown
 from kvtier_connector.bench.parts import ONLY_WHEN_ASKED, PARTS, Part, load
 
-_NAMES: Final = (
+NAMES: Final = (
     *("index", "hit_rate", "region", "disk", "disk_memory", "ttft", "ttft_disk", "workloads", "overhead"),
     *("never_slower", "growth", "gpu"),
 )
@@ -29,8 +29,8 @@ _OPTIONS: Final = [
     click.Option(
         ["--only"],
         multiple=True,
-        callback=names_of(_NAMES),
-        metavar=names_shown(_NAMES),
+        callback=names_of(NAMES),
+        metavar=names_shown(NAMES),
         help="Leave out the others; may be repeated.",
     ),
     click.Option(["--pairs"], default=40, show_default=True, help="Pairs of prompts of overhead."),
@@ -59,7 +59,7 @@ def parts(names: tuple[str, ...], *, pairs: int, rounds: int) -> dict[str, Part]
 def run(*, pairs: int, rounds: int, **options: object) -> None:
     """Measure the connector, beside others."""
     asked = Asked(**options)  # type: ignore[arg-type]
-    names = asked.only or tuple(name for name in _NAMES if name not in ONLY_WHEN_ASKED)
+    names = asked.only or tuple(name for name in NAMES if name not in ONLY_WHEN_ASKED)
     measure(asked, parts(names, pairs=pairs, rounds=rounds))
 
 

@@ -1,0 +1,32 @@
+"""`python -m tests.bench.connector`: the product's parts and those that are elsewhere."""
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+from tests.bench.connector.__main__ import NAMES, main, parts
+from tests.bench.connector.hit_rate import compare
+from tests.bench.connector.hit_rate.workloads import Workload, loop
+
+from kvtier_connector.bench.command import ELSEWHERE
+from kvtier_connector.bench.parts import PARTS
+
+
+def test_it_has_what_the_product_has_and_what_that_says_is_elsewhere() -> None:
+    assert {*NAMES} == {*PARTS} | {*ELSEWHERE}
+    assert not {*PARTS} & {*ELSEWHERE}
+    assert parts(tuple(ELSEWHERE), pairs=1, rounds=1).keys() == ELSEWHERE.keys()
+
+
+def test_a_part_is_printed_and_added_to_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "160")
+    monkeypatch.setattr(compare, "WORKLOADS", (Workload("loop", loop, 200, (1024,)),))
+    out = tmp_path / "connector.json"
+    out.write_text('{"index": 1}')
+    found = CliRunner().invoke(main, ["--only", "hit_rate", "--out", str(out)], catch_exceptions=False)
+    assert found.exit_code == 0, found.output
+    assert "hit rate, loop, 1024 chunks" in found.output
+    report = json.loads(out.read_text())
+    assert report["index"] == 1
+    assert report["hit_rate"][0].keys() == {"workload", "capacity_chunks", "kvtier", "lru", "arc", "optimal"}
