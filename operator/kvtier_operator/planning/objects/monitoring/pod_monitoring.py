@@ -3,8 +3,7 @@
 from typing import Any
 
 from kvtier_operator.planning.objects.gateway_providers import gateway_provider
-from kvtier_operator.planning.objects.monitoring.scrape import endpoint
-from kvtier_operator.planning.objects.names import Component, Names
+from kvtier_operator.planning.objects.monitoring.scrape import monitors
 from kvtier_operator.planning.plan import Plan
 
 
@@ -16,22 +15,4 @@ def pod_monitorings(plan: Plan) -> tuple[dict[str, Any], ...]:
     """
     if not plan.resource.spec.observability.service_monitor or not gateway_provider(plan).managed_prometheus:
         return ()
-    names = Names.of(plan)
-    return (
-        _pod_monitoring(names, names.engine, Component.ENGINE, endpoint(plan, Component.ENGINE, "tls")),
-        _pod_monitoring(names, names.picker, Component.PICKER, endpoint(plan, Component.PICKER, "tls")),
-    )
-
-
-def _pod_monitoring(
-    names: Names, name: str, component: Component, endpoint: dict[str, Any]
-) -> dict[str, Any]:
-    return {
-        "apiVersion": "monitoring.googleapis.com/v1",
-        "kind": "PodMonitoring",
-        "metadata": names.metadata(name, component),
-        "spec": {
-            "selector": {"matchLabels": names.selector(component)},
-            "endpoints": [endpoint],
-        },
-    }
+    return monitors(plan, "monitoring.googleapis.com/v1", "PodMonitoring", "tls")

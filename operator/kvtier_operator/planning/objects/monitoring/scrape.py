@@ -3,7 +3,7 @@
 from typing import Any, Final
 
 from kvtier_operator.planning.arguments.engine_tls import SKIP_VERIFY, serves_tls
-from kvtier_operator.planning.objects.names import Component
+from kvtier_operator.planning.objects.names import Component, Names
 from kvtier_operator.planning.plan import Plan
 
 METRICS_PATH: Final = "/metrics"
@@ -14,14 +14,31 @@ PORTS: Final = {Component.ENGINE: "http", Component.PICKER: "http-metrics"}
 """Port names, the same in the Services and in the containers."""
 
 
-def endpoint(plan: Plan, component: Component, tls_field: str) -> dict[str, Any]:
-    """Where a component's metrics are.
+def monitors(plan: Plan, api_version: str, kind: str, tls_field: str) -> tuple[dict[str, Any], ...]:
+    """One object for the engines and one for the picker, named as their Services are.
 
     Args:
         plan: The plan.
-        component: Engines or picker.
-        tls_field: What the kind of object calls its settings of TLS.
+        api_version: Of the kind.
+        kind: What tells Prometheus where to scrape.
+        tls_field: What this kind calls its settings of TLS.
     """
+    names = Names.of(plan)
+    return tuple(
+        {
+            "apiVersion": api_version,
+            "kind": kind,
+            "metadata": names.metadata(name, component),
+            "spec": {
+                "selector": {"matchLabels": names.selector(component)},
+                "endpoints": [_endpoint(plan, component, tls_field)],
+            },
+        }
+        for name, component in ((names.engine, Component.ENGINE), (names.picker, Component.PICKER))
+    )
+
+
+def _endpoint(plan: Plan, component: Component, tls_field: str) -> dict[str, Any]:
     where = {"port": PORTS[component], "path": METRICS_PATH, "interval": INTERVAL}
     if component is Component.ENGINE and serves_tls(plan.resource.spec.engine):
         return where | {"scheme": "https", tls_field: dict(SKIP_VERIFY)}

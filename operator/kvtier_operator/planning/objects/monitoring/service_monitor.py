@@ -3,8 +3,7 @@
 from typing import Any
 
 from kvtier_operator.planning.objects.gateway_providers import gateway_provider
-from kvtier_operator.planning.objects.monitoring.scrape import endpoint
-from kvtier_operator.planning.objects.names import Component, Names
+from kvtier_operator.planning.objects.monitoring.scrape import monitors
 from kvtier_operator.planning.plan import Plan
 
 
@@ -15,26 +14,4 @@ def service_monitors(plan: Plan) -> tuple[dict[str, Any], ...]:
     """
     if not plan.resource.spec.observability.service_monitor or gateway_provider(plan).managed_prometheus:
         return ()
-    names = Names.of(plan)
-    return (
-        _service_monitor(
-            names, names.engine, Component.ENGINE, endpoint(plan, Component.ENGINE, "tlsConfig")
-        ),
-        _service_monitor(
-            names, names.picker, Component.PICKER, endpoint(plan, Component.PICKER, "tlsConfig")
-        ),
-    )
-
-
-def _service_monitor(
-    names: Names, name: str, component: Component, endpoint: dict[str, Any]
-) -> dict[str, Any]:
-    return {
-        "apiVersion": "monitoring.coreos.com/v1",
-        "kind": "ServiceMonitor",
-        "metadata": names.metadata(name, component),
-        "spec": {
-            "selector": {"matchLabels": names.selector(component)},
-            "endpoints": [endpoint],
-        },
-    }
+    return monitors(plan, "monitoring.coreos.com/v1", "ServiceMonitor", "tlsConfig")
