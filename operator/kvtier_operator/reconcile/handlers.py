@@ -1,6 +1,6 @@
-"""The only module that knows kopf: it watches the KVCacheTiers and hands every event on.
+"""The only module that knows Kopf: it watches the KVCacheTiers and hands every event on.
 
-kopf writes nothing here: event handlers need neither its finalizer nor its annotations (ADR 0007). It runs in
+Kopf writes nothing here: event handlers need neither its finalizer nor its annotations (ADR 0007). It runs in
 a thread of its own, because when it stops, it cancels every task of its event loop, whoever made it
 (kopf/_core/reactor/running.py, run_tasks).
 """
@@ -24,9 +24,9 @@ _LOG: Final = logging.getLogger(__name__)
 _FIRST_BACKOFFS_S: Final = (1, 2, 5, 10)
 _LONGEST_BACKOFF_S: Final = 20
 _STOP_S: Final = 1.0
-"""There is nothing for kopf to finish."""
+"""Kopf has nothing to finish."""
 
-Seen = Callable[[str | None, Mapping[str, Any]], None]
+OnEvent = Callable[[str | None, Mapping[str, Any]], None]
 
 
 @dataclass(slots=True)
@@ -34,18 +34,18 @@ class ResourceWatch:
     """Watches the KVCacheTiers until cancelled.
 
     Attributes:
-        configuration: Where the API server is, and credentials.
-        namespaces: What to watch; none for the whole cluster.
-        seen: Called in the event loop of `run` with type (none for what was listed) and object of an event.
+        configuration: Address of the API server, and credentials.
+        namespaces: Namespaces to watch; none for the whole cluster.
+        on_event: Called in the event loop of `run` with type (None for a listed object) and object.
     """
 
     configuration: Configuration
     namespaces: tuple[str, ...]
-    seen: Seen
+    on_event: OnEvent
     _stop: Callable[[], object] = field(default=lambda: None)
 
     async def run(self) -> None:
-        """Keeps kopf running in its thread."""
+        """Keeps Kopf running in its thread."""
         thread = threading.Thread(
             target=lambda loop: asyncio.run(self._keep_running(loop)),
             args=(asyncio.get_running_loop(),),
@@ -60,7 +60,7 @@ class ResourceWatch:
             await asyncio.to_thread(thread.join, _STOP_S)
 
     async def _keep_running(self, ours: asyncio.AbstractEventLoop) -> None:
-        """In kopf's thread: starts it anew when it gives up."""
+        """In Kopf's thread: starts it again when it gives up."""
         stopped, failures = asyncio.Event(), 0
         here = asyncio.get_running_loop()
         self._stop = lambda: here.call_soon_threadsafe(stopped.set)
@@ -90,7 +90,7 @@ class ResourceWatch:
             return await _connection(self.configuration)
 
         async def handle(event: kopf.RawEvent, **_: Any) -> None:  # noqa: ANN401 - kopf's
-            ours.call_soon_threadsafe(self.seen, event["type"], event["object"])
+            ours.call_soon_threadsafe(self.on_event, event["type"], event["object"])
 
         group, version = KVCACHETIER.api_version.split("/")
         kopf.on.login(registry=registry)(login)
@@ -99,7 +99,7 @@ class ResourceWatch:
 
 
 class _Backoffs:
-    """Seconds between tries, without end: for one namespace that refuses, kopf would begin anew in all."""
+    """Seconds between tries, without end: after the last one Kopf would start again in all namespaces."""
 
     def __iter__(self) -> Iterator[float]:
         yield from _FIRST_BACKOFFS_S
@@ -123,7 +123,7 @@ def _settings() -> kopf.OperatorSettings:
 
 
 async def _connection(configuration: Configuration) -> kopf.ConnectionInfo:
-    """The official client's credentials in kopf's words; asked for again when they are refused."""
+    """The official client's credentials as Kopf takes them; asked for again when they are refused."""
     token = await configuration.get_api_key_with_prefix("BearerToken")
     scheme, _, secret = (token or "").rpartition(" ")
     return kopf.ConnectionInfo(

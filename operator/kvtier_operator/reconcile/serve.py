@@ -36,6 +36,6 @@ async def serve(options: Options, metrics_port: int, health_port: int) -> None:
         ports = {"metrics_port": metrics_port, "health_port": health_port}
         async with endpoints(controller, access, **ports), asyncio.TaskGroup() as group:
             group.create_task(access.run(), name="access")
-            await access.somewhere()  # kopf looks for the CRD once
+            await access.until_readable_somewhere()  # Kopf looks for the CRD once
             group.create_task(controller.run(), name="controller")
             group.create_task(watch.run(), name="kopf")

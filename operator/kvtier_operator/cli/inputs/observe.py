@@ -1,14 +1,10 @@
 """Observes what a plan depends on: the model's configuration, and for a local plan this machine."""
 
-import os
-import shutil
-from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Final
 
-from kvtier_common.kernel.memlock import has_ipc_lock, memlock_limits
 from kvtier_operator.api.model import ModelSpec
 from kvtier_operator.api.resource import KVCacheTier
+from kvtier_operator.cli.inputs.machine import this_machine
 from kvtier_operator.cli.inputs.model_files import (
     ConfigMaps,
     ModelConfig,
@@ -16,14 +12,9 @@ from kvtier_operator.cli.inputs.model_files import (
     from_hub,
     from_path,
 )
-from kvtier_operator.doctor.probes.memory import probe_memory
-from kvtier_operator.doctor.probes.volume import used_bytes
 from kvtier_operator.planning.observed import Machine, Observed
 from kvtier_operator.planning.pod.image_source import ImageSource
 from kvtier_operator.runtime.folders import state_folder, volume_folders
-
-_SHM: Final = Path("/dev/shm")  # noqa: S108 - its size is read, nothing is written there
-_HUGEPAGES: Final = Path("/sys/kernel/mm/hugepages")
 
 
 def observe(  # noqa: PLR0913 - facts of six kinds
@@ -114,38 +105,3 @@ def _machine(resource_: KVCacheTier, run_folder: Path | None) -> Machine:
     if run_folder is None:
         return this_machine(state_folder())
     return this_machine(run_folder, volume_folders(run_folder))
-
-
-def this_machine(disk_path: Path | None = None, own: Iterable[Path] = ()) -> Machine:
-    """Memory, /dev/shm, free huge pages, the memlock limit, the disk and cores of this machine.
-
-    Args:
-        disk_path: Where a disk tier would live, which may not be there yet; the working folder when empty.
-        own: Folders there that are the tier's already.
-    """
-    place = (disk_path or Path()).absolute()
-    there = next(each for each in (place, *place.parents) if each.is_dir())
-    return Machine(
-        memory_bytes=probe_memory().limit_bytes,
-        shm_bytes=shutil.disk_usage(_SHM).free if _SHM.is_dir() else None,
-        free_hugepages=_free_hugepages(),
-        memlock_bytes=_memlock_bytes(),
-        disk_free_bytes=shutil.disk_usage(there).free,
-        disk_own_bytes=sum(used_bytes(folder) for folder in own),
-        cores=tuple(sorted(os.sched_getaffinity(0))),
-    )
-
-
-def _memlock_bytes() -> int | None:
-    """RLIMIT_MEMLOCK; None where there is no limit or CAP_IPC_LOCK is effective."""
-    soft, _ = memlock_limits()
-    return None if has_ipc_lock() else soft
-
-
-def _free_hugepages() -> Mapping[int, int]:
-    """Free pages by page size (Linux, Documentation/admin-guide/mm/hugetlbpage.rst)."""
-    free = {}
-    for pool in _HUGEPAGES.glob("hugepages-*kB"):
-        page_bytes = int(pool.name.removeprefix("hugepages-").removesuffix("kB")) * 1024
-        free[page_bytes] = int((pool / "free_hugepages").read_text(encoding="ascii"))
-    return free

@@ -1,4 +1,4 @@
-"""Where the KVCacheTiers that are to be served can be read."""
+"""Whether the KVCacheTiers of the served namespaces can be read, and if not, why."""
 
 import asyncio
 import logging
@@ -14,16 +14,16 @@ from kvtier_operator.reconcile.api_server.kinds import KVCACHETIER
 _LOG: Final = logging.getLogger(__name__)
 _ASK_AGAIN_S: Final = 2.0
 _LOOK_AGAIN_S: Final = 30.0
-"""How soon a right that was taken away is noticed: kopf tries again for ever and says nothing."""
+"""How soon a right that was taken away is noticed: Kopf tries again for ever and says nothing."""
 
 
 @dataclass(slots=True)
 class Access:
-    """What is in the way of reading them.
+    """Asks again and again whether KVCacheTiers can be read.
 
     Attributes:
         api: The API server.
-        namespaces: Where to read; none for everywhere.
+        namespaces: Namespaces to read; none for the whole cluster.
     """
 
     api: Api
@@ -38,11 +38,11 @@ class Access:
         self._readable = {place: asyncio.Event() for place in places}
 
     def refusals(self) -> list[str]:
-        """Why it cannot be done, one line each; nothing while it can everywhere."""
+        """Why KVCacheTiers cannot be read, one line each; nothing while they can in all namespaces."""
         return [*dict.fromkeys(why or "the API server was not asked yet" for why in self._refusals.values())]
 
     async def run(self) -> None:
-        """Asks everywhere until cancelled, and says once what is in the way."""
+        """Asks for all namespaces until cancelled, and logs each refusal once."""
         async with asyncio.TaskGroup() as group:
             for place in self._readable:
                 group.create_task(self._keep_asking(place), name=f"access to {place or 'all namespaces'}")
@@ -52,12 +52,12 @@ class Access:
             await self._ask(place)
             await asyncio.sleep(_ASK_AGAIN_S if place in self._refusals else _LOOK_AGAIN_S)
 
-    async def somewhere(self) -> None:
-        """Waits until it can be done in one place."""
+    async def until_readable_somewhere(self) -> None:
+        """Waits until KVCacheTiers of one namespace can be read."""
         await self._somewhere.wait()
 
     async def until_readable(self, place: str | None) -> None:
-        """Waits until it can be done in a namespace, or everywhere for None."""
+        """Waits until those of a namespace can be read, or of the whole cluster where None."""
         await self._readable[place].wait()
 
     async def _ask(self, place: str | None) -> None:
@@ -65,7 +65,7 @@ class Access:
             await self.api.get(KVCACHETIER.path(place), {"limit": "1"})
         except KvtierError as error:
             if self._readable[place].is_set() and not isinstance(error, ForbiddenError | NotFoundError):
-                return  # it is away, not what it lets us do
+                return  # the server is away; the rights are what they were
             why = _why(place, error)
             if why not in self._refusals.values():
                 _LOG.warning("%s; waiting", why)
@@ -77,7 +77,7 @@ class Access:
 
 
 def _why(place: str | None, error: KvtierError) -> str:
-    """What is wrong and what to do."""
+    """Why it cannot be read, and what to do."""
     match error:
         case NotFoundError():
             return f"the CRD {KVCACHETIER.crd} is not installed: install it"

@@ -1,4 +1,4 @@
-"""Every kind of object that a Plan can have: where the API server keeps it, and in which order it is applied.
+"""The kinds of objects that a plan can have: their paths on the API server, and the order to apply them in.
 
 A new kind of object needs one line here; a unit test holds the table to what the planner builds.
 """
@@ -10,7 +10,7 @@ from urllib.parse import quote
 
 
 class Ref(NamedTuple):
-    """One child object: the name of its kind, its namespace and its name."""
+    """Names one object: its kind, its namespace and its name."""
 
     kind: str
     namespace: str

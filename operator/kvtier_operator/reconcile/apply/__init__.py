@@ -1,1 +1,1 @@
-"""From desired objects to writes: what differs, whose it is, and what is applied."""
+"""From desired objects to writes: what is out of sync, who owns a name, and what is applied."""

@@ -64,7 +64,7 @@ def desired_objects(
         "name": name,
         "uid": uid,
         "controller": True,
-        # the resource can go although a child is slow to
+        # the resource can be deleted although one of its objects is slow to
         "blockOwnerDeletion": False,
     }
     return tuple(_desired(each, owner) for each in objects)

@@ -30,7 +30,7 @@ class ReconcileState:
 
     Attributes:
         cached_plan: Its last plan; None before the first, and where it has to be planned anew.
-        model: The configuration of its model as far as it was found; None before it was looked for.
+        model: The configuration of its model as far as it was found; None before it was looked up.
         was_complete: Whether all objects of a plan have existed once.
         namespace_terminating: Whether its namespace is being deleted, so that nothing can be created there.
         observation: What its engines reported of their tiers.

@@ -1,4 +1,4 @@
-"""The operator's own watches: children, pods, nodes and bounds; the KVCacheTiers are kopf's."""
+"""The operator's own watches: live objects, pods, nodes and limits; Kopf watches the KVCacheTiers."""
 
 import asyncio
 import logging

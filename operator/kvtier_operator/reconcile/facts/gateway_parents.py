@@ -57,14 +57,14 @@ def route_parents(document: Mapping[str, Any]) -> tuple[ParentFacts, ...]:
     """One for each Gateway that an HTTPRoute names; of several controllers' answers the worst counts."""
     namespace = document["metadata"].get("namespace", "")
     reports = _reports(document, _OF_ROUTES)
-    wanted = (listeners_of(each, namespace) for each in document["spec"].get("parentRefs") or ())
+    named = (listeners_of(each, namespace) for each in document["spec"].get("parentRefs") or ())
     return tuple(
         max(
             (each for each in reports if each.listeners == listeners),
             key=lambda each: each.answer,
             default=ParentFacts(listeners),
         )
-        for listeners in wanted
+        for listeners in named
         if listeners is not None
     )
 

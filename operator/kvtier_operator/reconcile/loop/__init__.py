@@ -1,1 +1,1 @@
-"""Which resource is reconciled when, and what one round does."""
+"""Which resource is reconciled when, and what one reconciliation does."""

@@ -116,7 +116,7 @@ class Reconciler:
         resource.state.reported_failure = ""
         latest = self.resources.get(key)
         if latest and (latest.generation, latest.refusal) != (resource.generation, resource.refusal):
-            return await self.reconcile(key)  # the spec, or whether there is room for it, changed meanwhile
+            return await self.reconcile(key)  # the spec, or whether it fits into memory, changed meanwhile
         stopped = (result.failures or result.errors) and not result.namespace_terminating
         if stopped or waits_for_model(resource):
             return ReconcileResult.WAITING

@@ -1,1 +1,1 @@
-"""What only others can tell: engines about their tiers, ConfigMaps and the Hub about a model's shape."""
+"""What no watch shows: what engines report of their tiers, and where a model's configuration comes from."""

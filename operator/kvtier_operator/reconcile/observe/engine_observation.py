@@ -13,7 +13,7 @@ from kvtier_operator.planning.corrected import differs
 from kvtier_operator.planning.observed import NOTHING_FOUND, EngineFindings, EngineTokens
 
 _NOT_THE_ENGINES: Final = ("replicas", "router", "observability")
-"""Parts of the spec that leave the engines' pods as they are."""
+"""Parts of the spec that engines are not started with."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,41 +1,15 @@
-"""What is read of this machine and of a model's folder."""
+"""What is observed for a plan: a model's folder, what an earlier run left, and no more than is needed."""
 
-import os
-import shutil
-from functools import partial
 from pathlib import Path
 
 import pytest
 from tests.cases.planning import resource
 
-from kvtier_common.kernel.memlock import has_ipc_lock
 from kvtier_operator.api.resource import KVCacheTier
-from kvtier_operator.cli.inputs import observe as module
 from kvtier_operator.cli.inputs.model_files import weights_in
-from kvtier_operator.cli.inputs.observe import observe, this_machine
+from kvtier_operator.cli.inputs.observe import observe
 from kvtier_operator.errors import InvalidInputError
 from kvtier_operator.runtime.folders import engine_name, volume_folder
-
-
-def test_this_machine() -> None:
-    machine = this_machine()
-    assert machine.memory_bytes is not None
-    assert 0 < machine.memory_bytes <= os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    assert machine.shm_bytes is not None
-    assert machine.free_hugepages is not None
-    assert all(page_bytes % 4096 == 0 for page_bytes in machine.free_hugepages)
-
-
-def test_free_disk_is_that_of_the_tiers_folder(tmp_path: Path) -> None:
-    free = this_machine(tmp_path).disk_free_bytes
-    assert free is not None
-    assert 0 < free <= shutil.disk_usage(tmp_path).total
-
-
-def test_a_folder_that_is_not_there_yet_is_on_its_parents_disk(tmp_path: Path) -> None:
-    found = this_machine(tmp_path / "not" / "yet").disk_free_bytes
-    assert found is not None
-    assert found <= shutil.disk_usage(tmp_path).total
 
 
 def tier_on(volume: dict[str, object]) -> KVCacheTier:
@@ -76,29 +50,6 @@ def test_what_it_left_in_the_folder_of_a_run_too(tmp_path: Path) -> None:
     claim = tier_on({"persistentVolumeClaim": {"claimName": "kv"}})
     assert own_bytes(claim, tmp_path) == 8192
     assert own_bytes(claim) == 0
-
-
-def test_free_huge_pages_by_size(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for kib, pages in ((2048, 512), (1048576, 3)):
-        pool = tmp_path / f"hugepages-{kib}kB"
-        pool.mkdir()
-        (pool / "free_hugepages").write_text(f"{pages}\n", encoding="ascii")
-    monkeypatch.setattr(module, "_HUGEPAGES", tmp_path)
-    assert this_machine().free_hugepages == {2 * 1024**2: 512, 1024**3: 3}
-
-
-@pytest.mark.parametrize(
-    ("effective", "limited"),
-    [("0000000000004000", False), ("0000000000000000", True), ("00000000a80425fb", True)],
-)
-def test_the_memlock_limit_binds_without_the_capability(
-    effective: str, limited: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    status = tmp_path / "status"
-    status.write_text(f"Name:\tpython\nCapEff:\t{effective}\n", encoding="ascii")
-    monkeypatch.setattr(module, "has_ipc_lock", partial(has_ipc_lock, tmp_path))
-    monkeypatch.setattr("resource.getrlimit", lambda _: (8 * 1024**2, 8 * 1024**2))
-    assert this_machine().memlock_bytes == (8 * 1024**2 if limited else None)
 
 
 def test_weights_are_all_safetensors_files(tmp_path: Path) -> None:
