@@ -3,12 +3,12 @@
 import sys
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 from tests.cluster.harness.tools import Say
 from tests.workers import TogetherByFile, place
 
 # On a machine that others use, how long an example took says nothing.
-settings.register_profile("kvtier", deadline=None)
+settings.register_profile("kvtier", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("kvtier")
 
 

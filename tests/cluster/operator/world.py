@@ -13,7 +13,7 @@ from kvtier_operator.api.resource import GROUP, VERSION
 from kvtier_operator.api.schema.crd import PLURAL
 
 Document = dict[str, Any]
-DEADLINE_S: Final = 20
+DEADLINE_S: Final = 120
 CHILDREN: Final = (
     ("v1", "ServiceAccount"),
     ("v1", "ConfigMap"),

@@ -115,7 +115,7 @@ def blocks(planned: KVGroups) -> list[int]:
 
 
 @pytest.mark.parametrize("block_outermost", [True, False])
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(layers=models())
 def test_groups(block_outermost: bool, layers: list[LayerPages]) -> None:
     planned = get_kv_cache_groups(layers, block_outermost=block_outermost)
