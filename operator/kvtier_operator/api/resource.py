@@ -19,7 +19,7 @@ from kvtier_operator.api.formats.dns_names import LABEL_PATTERN, DnsSubdomain
 from kvtier_operator.api.model import ModelSpec
 from kvtier_operator.api.router import RouterSpec
 from kvtier_operator.api.status import Status
-from kvtier_operator.api.tiers import Tiers
+from kvtier_operator.api.tiers import TiersSpec
 
 GROUP: Final = "kvtier.dev"
 VERSION: Final = "v1alpha1"
@@ -61,7 +61,7 @@ class Spec(ApiModel):
         description=f"Who moves KV blocks: {one_of(f'{each} ({each.what})' for each in Backend)}.",
     )
     engine: EngineSpec = Field(default_factory=EngineSpec, description="How vLLM runs.")
-    tiers: Tiers = Field(description="Where the prefix cache goes beyond the device.")
+    tiers: TiersSpec = Field(description="Where the prefix cache goes beyond the device.")
     router: RouterSpec = Field(default_factory=RouterSpec, description="The endpoint picker.")
     image_pull_secrets: list[ImagePullSecret] = Field(
         default_factory=list,

@@ -72,7 +72,7 @@ class Memlock(ApiModel):
     )
 
 
-class CpuTier(ApiModel):
+class CpuTierSpec(ApiModel):
     """CPU memory."""
 
     capacity: ByteQuantity = Field(
@@ -90,7 +90,7 @@ class CpuTier(ApiModel):
     memlock: Memlock = Field(default_factory=Memlock, description="Locking this tier in memory.")
 
 
-class DiskTier(ApiModel):
+class DiskTierSpec(ApiModel):
     """Local disk."""
 
     capacity: ByteQuantity = Field(
@@ -114,15 +114,15 @@ class DiskTier(ApiModel):
     )
 
 
-class Tiers(ApiModel):
+class TiersSpec(ApiModel):
     """The tiers beyond the device: CPU memory, and a disk where one is wanted."""
 
-    cpu: CpuTier = Field(
+    cpu: CpuTierSpec = Field(
         description="CPU memory; give at least its capacity. Blocks pass through it on their way to the disk and back."
     )
-    disk: DiskTier | None = Field(None, description="Local disk, below the CPU tier.")
+    disk: DiskTierSpec | None = Field(None, description="Local disk, below the CPU tier.")
 
-    def by_tier(self) -> Mapping[Tier, CpuTier | DiskTier]:
+    def by_tier(self) -> Mapping[Tier, CpuTierSpec | DiskTierSpec]:
         """Those that are wanted, fastest first."""
         wanted = {tier: getattr(self, tier.label) for tier in BEYOND_DEVICE}
         return {tier: given for tier, given in wanted.items() if given is not None}

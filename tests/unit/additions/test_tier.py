@@ -53,7 +53,7 @@ def test_six_files(copy: Copied) -> None:
     tiers, router, status = f"{api}/tiers.py", f"{api}/router.py", f"{api}/status.py"
     copy.insert(
         tiers,
-        "class Tiers(ApiModel):",
+        "class TiersSpec(ApiModel):",
         "class RemoteTier(ApiModel):\n    capacity: ByteQuantity\n\n\n",
     )
     copy.insert(tiers, "    def by_tier", "    remote: RemoteTier | None = None\n\n")

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from kvtier_operator.api.tiers import DiskTier
+from kvtier_operator.api.tiers import DiskTierSpec
 from kvtier_operator.api.volume import Volume
 from kvtier_operator.planning.pod.container_parts import Mount
 from kvtier_operator.planning.pod.volumes import volume_source
@@ -12,12 +12,12 @@ VOLUME_NAME: Final = "kv-disk"
 MOUNT_ROOT: Final = "/var/lib/kvtier/disk"
 
 
-def disk_volumes(disk: DiskTier) -> tuple[Volume, ...]:
+def disk_volumes(disk: DiskTierSpec) -> tuple[Volume, ...]:
     """All volumes of the tier, in the order of the resource."""
     return (disk.volume, *disk.extra_volumes)
 
 
-def disk_mounts(disk: DiskTier | None, payload_bytes: int | None = None) -> tuple[Mount, ...]:
+def disk_mounts(disk: DiskTierSpec | None, payload_bytes: int | None = None) -> tuple[Mount, ...]:
     """One mount a volume of the tier, in the order of the resource; empty without a disk tier.
 
     Args:
@@ -39,7 +39,7 @@ def disk_mounts(disk: DiskTier | None, payload_bytes: int | None = None) -> tupl
     )
 
 
-def shared_volume_notes(disk: DiskTier) -> tuple[str, ...]:
+def shared_volume_notes(disk: DiskTierSpec) -> tuple[str, ...]:
     """What to know of LMCache on volumes that outlive the pod: it never reads what an earlier pod wrote."""
     if not any(volume.persistent_volume_claim or volume.host_path for volume in disk_volumes(disk)):
         return ()

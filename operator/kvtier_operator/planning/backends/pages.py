@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from typing import Final
 
-from kvtier_operator.api.tiers import CpuTier, HugepageSize, Policy
+from kvtier_operator.api.tiers import CpuTierSpec, HugepageSize, Policy
 from kvtier_operator.planning.tier_plan import HugepagesPlan
 from kvtier_operator.planning.units import ceil_div
 
@@ -13,18 +13,18 @@ PREFER_NOTE: Final = (
 )
 
 
-def page_bytes(cpu: CpuTier) -> int:
+def page_bytes(cpu: CpuTierSpec) -> int:
     """Size of one explicit huge page that the tier asks for; 2 MiB where it names none."""
     return (cpu.hugepages.page_size or HugepageSize.TWO_MIB).bytes
 
 
-def preferred_pages(cpu: CpuTier, bytes_per_rank: int, ranks: int) -> HugepagesPlan:
+def preferred_pages(cpu: CpuTierSpec, bytes_per_rank: int, ranks: int) -> HugepagesPlan:
     """Pages that backend KVTier takes where there are any, every rank rounded up to a page."""
     size = page_bytes(cpu)
     return HugepagesPlan(page_bytes=size, pages=ceil_div(bytes_per_rank, size) * ranks)
 
 
-def required_pages(cpu: CpuTier, slice_bytes: Iterable[int]) -> HugepagesPlan | None:
+def required_pages(cpu: CpuTierSpec, slice_bytes: Iterable[int]) -> HugepagesPlan | None:
     """Pages that the pod requests, every slice of the tier rounded up to a page; None unless required.
 
     Kubernetes schedules a pod that requests huge pages only where they are free, and caps one that

@@ -18,7 +18,7 @@ _TIER_HITS: Final = b"vllm:external_prefix_cache_hits_total"
 
 
 @dataclass(frozen=True, slots=True)
-class TierTokens:
+class FoundTokens:
     """Prompt tokens of one engine, or of several added up.
 
     Attributes:
@@ -31,14 +31,14 @@ class TierTokens:
     device: float = 0.0
     tier: float = 0.0
 
-    def __add__(self, other: "TierTokens") -> "TierTokens":
-        return TierTokens(self.queried + other.queried, self.device + other.device, self.tier + other.tier)
+    def __add__(self, other: "FoundTokens") -> "FoundTokens":
+        return FoundTokens(self.queried + other.queried, self.device + other.device, self.tier + other.tier)
 
-    def __sub__(self, other: "TierTokens") -> "TierTokens":
-        return TierTokens(self.queried - other.queried, self.device - other.device, self.tier - other.tier)
+    def __sub__(self, other: "FoundTokens") -> "FoundTokens":
+        return FoundTokens(self.queried - other.queried, self.device - other.device, self.tier - other.tier)
 
 
-def tier_tokens(text: str) -> TierTokens:
+def found_tokens(text: str) -> FoundTokens:
     """Read an engine's metrics; data-parallel engines behind one address are added up.
 
     Raises:
@@ -47,10 +47,10 @@ def tier_tokens(text: str) -> TierTokens:
     found = read_families(text.encode(), (_DEVICE_QUERIES, _DEVICE_HITS, _TIER_HITS))
     if not found.samples:
         raise ValueError(f"these are not vLLM's metrics: {found.start!r}")
-    return TierTokens(found.total(_DEVICE_QUERIES), found.total(_DEVICE_HITS), found.total(_TIER_HITS))
+    return FoundTokens(found.total(_DEVICE_QUERIES), found.total(_DEVICE_HITS), found.total(_TIER_HITS))
 
 
-async def read_engines(urls: Sequence[str]) -> Mapping[str, TierTokens]:
+async def read_engines(urls: Sequence[str]) -> Mapping[str, FoundTokens]:
     """What each engine has counted since its start.
 
     Args:
@@ -62,13 +62,13 @@ async def read_engines(urls: Sequence[str]) -> Mapping[str, TierTokens]:
     timeout = aiohttp.ClientTimeout(total=30.0)
     async with aiohttp.ClientSession(timeout=timeout) as session:
 
-        async def read(url: str) -> TierTokens:
+        async def read(url: str) -> FoundTokens:
             address = f"{url.rstrip('/')}/metrics"
             try:
                 async with session.get(address) as response:
                     if response.status != _HTTP_OK:
                         raise ServerError(f"--engine {url}: {address} answered {response.status}")
-                    return tier_tokens(await response.text())
+                    return found_tokens(await response.text())
             except (aiohttp.ClientError, OSError) as error:
                 raise ServerError(f"--engine {url}: {error or type(error).__name__}") from error
             except ValueError as error:

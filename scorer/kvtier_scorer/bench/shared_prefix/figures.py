@@ -7,7 +7,7 @@ from typing import Any, Self
 
 from kvtier_common.percentile import p90
 from kvtier_common.shared_prefixes import Workload
-from kvtier_scorer.bench.shared_prefix.engines import TierTokens
+from kvtier_scorer.bench.shared_prefix.engines import FoundTokens
 from kvtier_scorer.bench.shared_prefix.load import LoadResult
 
 
@@ -56,8 +56,8 @@ class Figures:
         name: str,
         workload: Workload,
         result: LoadResult,
-        before: Mapping[str, TierTokens],
-        after: Mapping[str, TierTokens],
+        before: Mapping[str, FoundTokens],
+        after: Mapping[str, FoundTokens],
     ) -> Self:
         """Figures of a run and of what its engines counted before and after it."""
         answers = [answer for answer in result.answers if not answer.error]
@@ -65,7 +65,7 @@ class Figures:
         output = sum(answer.output_tokens for answer in answers)
         prompt = sum(answer.prompt_tokens for answer in answers)
         counted = {url: after[url] - before[url] for url in after}
-        total = sum(counted.values(), TierTokens())
+        total = sum(counted.values(), FoundTokens())
         known = total.queried > 0
         return cls(
             name=name,

@@ -9,7 +9,7 @@ from rich.console import Console
 from kvtier_common.axis import ticks
 from kvtier_common.shared_prefixes import Workload
 from kvtier_scorer.bench.shared_prefix.client import Answer
-from kvtier_scorer.bench.shared_prefix.engines import TierTokens, tier_tokens
+from kvtier_scorer.bench.shared_prefix.engines import FoundTokens, found_tokens
 from kvtier_scorer.bench.shared_prefix.figures import Figures, HitRate
 from kvtier_scorer.bench.shared_prefix.load import LoadResult, constant_concurrency
 from kvtier_scorer.bench.shared_prefix.plot import plot
@@ -27,8 +27,8 @@ def answer(ttft_s: float, **more: object) -> Answer:
 
 def figures(name: str = "tier on", result: LoadResult | None = None) -> Figures:
     result = result or LoadResult(2.0, tuple(answer(0.1 * number) for number in range(1, 11)))
-    before = {"a": TierTokens(100, 10, 20), "b": TierTokens()}
-    after = {"a": TierTokens(400, 110, 50), "b": TierTokens(100, 20, 0)}
+    before = {"a": FoundTokens(100, 10, 20), "b": FoundTokens()}
+    after = {"a": FoundTokens(400, 110, 50), "b": FoundTokens(100, 20, 0)}
     return Figures.of(name, SMALL, result, before, after)
 
 
@@ -150,4 +150,4 @@ vllm:prefix_cache_hits_total{engine="0"} 4
 # TYPE vllm:external_prefix_cache_hits counter
 vllm:external_prefix_cache_hits_total{engine="1"} 2
 """
-    assert tier_tokens(text) == TierTokens(queried=15, device=4, tier=2)
+    assert found_tokens(text) == FoundTokens(queried=15, device=4, tier=2)
