@@ -29,9 +29,10 @@ async def serve(options: Options, metrics_port: int, health_port: int) -> None:
     for stop in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(stop, me.cancel if me else lambda: None)
     configuration = await connection()
+    timings = Timings()
     async with Api(configuration, "kvtier-operator") as api:
-        access = Access(api, options.namespaces)
-        controller = Controller(api, options, access.until_readable, Timings())
+        access = Access(api, options.namespaces, timings.access)
+        controller = Controller(api, options, access.until_readable, timings)
         watch = ResourceWatch(configuration, options.namespaces, controller.resource_event)
         ports = {"metrics_port": metrics_port, "health_port": health_port}
         async with endpoints(controller, access, **ports), asyncio.TaskGroup() as group:

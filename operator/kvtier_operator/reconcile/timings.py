@@ -72,16 +72,32 @@ class WatchTimings:
 
 
 @dataclass(frozen=True, slots=True)
-class Timings:
-    """All of them.
+class AccessTimings:
+    """How often it is asked whether KVCacheTiers can be read.
 
     Attributes:
+        refused_s: While they cannot.
+        readable_s: While they can: how soon a right that was taken away is noticed. Kopf tries again for ever
+            and says nothing.
+    """
+
+    refused_s: float = 2.0
+    readable_s: float = 30.0
+
+
+@dataclass(frozen=True, slots=True)
+class Timings:
+    """All timings of the operator.
+
+    Attributes:
+        access: How often it is asked whether KVCacheTiers can be read.
         reconcile: How soon a resource is reconciled after a change.
         ownership: How owners of objects are looked up.
         engines: How often running engines are asked.
         watches: How soon watches notice what they have to ask for.
     """
 
+    access: AccessTimings = field(default_factory=AccessTimings)
     reconcile: ReconcileTimings = field(default_factory=ReconcileTimings)
     ownership: OwnershipTimings = field(default_factory=OwnershipTimings)
     engines: EngineTimings = field(default_factory=EngineTimings)

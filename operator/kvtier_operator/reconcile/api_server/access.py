@@ -10,11 +10,9 @@ from kvtier_common.errors import KvtierError
 from kvtier_common.kubernetes.client import Api
 from kvtier_common.kubernetes.errors import ForbiddenError, NotFoundError
 from kvtier_operator.reconcile.api_server.kinds import KVCACHETIER
+from kvtier_operator.reconcile.timings import AccessTimings
 
 _LOG: Final = logging.getLogger(__name__)
-_ASK_AGAIN_S: Final = 2.0
-_LOOK_AGAIN_S: Final = 30.0
-"""How soon a right that was taken away is noticed: Kopf tries again for ever and says nothing."""
 
 
 @dataclass(slots=True)
@@ -24,10 +22,12 @@ class Access:
     Attributes:
         api: The API server.
         namespaces: Namespaces to read; none for the whole cluster.
+        timings: How often it asks.
     """
 
     api: Api
     namespaces: Sequence[str]
+    timings: AccessTimings
     _refusals: dict[str | None, str] = field(init=False)
     _readable: dict[str | None, asyncio.Event] = field(init=False)
     _somewhere: asyncio.Event = field(default_factory=asyncio.Event)
@@ -50,7 +50,9 @@ class Access:
     async def _keep_asking(self, place: str | None) -> None:
         while True:
             await self._ask(place)
-            await asyncio.sleep(_ASK_AGAIN_S if place in self._refusals else _LOOK_AGAIN_S)
+            await asyncio.sleep(
+                self.timings.refused_s if place in self._refusals else self.timings.readable_s
+            )
 
     async def until_readable_somewhere(self) -> None:
         """Waits until KVCacheTiers of one namespace can be read."""
