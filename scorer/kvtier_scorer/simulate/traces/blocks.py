@@ -78,7 +78,7 @@ def prompt_token_ids(trace: Trace, request: int, first_token: NDArray[np.int64])
         first_token: From `first_tokens`.
     """
     ids = np.empty(int(trace.prompt_tokens[request]), np.uint32)
-    _expand_tokens(trace.path(request), first_token, trace.nodes.tokens, ids)
+    _expand(trace.path(request), first_token, trace.nodes.tokens, ids)
     return ids
 
 
@@ -92,25 +92,11 @@ def _expand(
     path: NDArray[np.int64],
     first: NDArray[np.int64],
     count: NDArray[np.int64],
-    out: NDArray[np.int32],
+    out: NDArray[np.int32] | NDArray[np.uint32],
 ) -> None:
     place = 0
     for node in path:
         number = first[node]
         for offset in range(count[node]):
             out[place] = number + offset if number >= 0 else -1
-            place += 1
-
-
-@compiled
-def _expand_tokens(
-    path: NDArray[np.int64],
-    first: NDArray[np.int64],
-    count: NDArray[np.int64],
-    out: NDArray[np.uint32],
-) -> None:
-    place = 0
-    for node in path:
-        for offset in range(count[node]):
-            out[place] = np.uint32(first[node] + offset)
             place += 1

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, Final
 
+from kvtier_operator.planning.model_shape.config.checkpoint import quantization_of
 from kvtier_operator.planning.model_shape.config.fields import ConfigFields
 
 PLAIN_BITS: Final = 16
@@ -19,8 +20,7 @@ def parameter_bits(config: ConfigFields, computes_in: str) -> int:
         config: The model's config.json, with what stands beside it.
         computes_in: The dtype that it is published in; empty if not known.
     """
-    names = ("quantization_config", "compression_config")
-    quantization = config.root_mapping(*names) or config.mapping(*names)
+    quantization = quantization_of(config)
     if not quantization:
         return _FLOAT32_BITS if computes_in == "float32" else PLAIN_BITS
     return _said(quantization) or _named(quantization) or PLAIN_BITS
