@@ -1,17 +1,13 @@
-"""Files and folders that the pages for developers name are there."""
+"""Files, folders and lines that the pages for developers name are there."""
 
 import re
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.unit.docs.pages import DOCS, ROOT, name, quoted
+from tests.unit.docs.pages import DOCS, ROOT, fenced, name, quoted
 
-PAGES = [
-    path
-    for path in (DOCS / "development" / f"{page}.md" for page in ("walks", "architecture", "connector"))
-    if path.exists()
-]
+PAGES = [DOCS / "development" / f"{page}.md" for page in ("walks", "architecture", "connector")]
 ROOTS = [
     ROOT,
     *(ROOT / package for package in ("operator", "connector", "scorer")),
@@ -35,3 +31,13 @@ def paths(page: Path) -> Iterator[str]:
 def test_paths_lead_somewhere(page: Path) -> None:
     lost = [path for path in paths(page) if not any(next(root.glob(path), None) for root in ROOTS)]
     assert not lost
+
+
+def test_each_walk_ends_at_a_line_of_its_last_file() -> None:
+    [walks, *_] = PAGES
+    _, *parts = re.split(r"^## ", walks.read_text(encoding="utf-8"), flags=re.MULTILINE)
+    lines = fenced(walks, "python")
+    assert len(parts) == len(lines) == 3
+    for part, line in zip(parts, lines, strict=True):
+        last = [path for path in quoted(part) if path.endswith(".py")][-1]
+        assert line.strip() in (ROOT / last).read_text(encoding="utf-8")
