@@ -39,6 +39,16 @@ def _one(wanted: tuple[DesiredObject, ...], kind: str, name: str) -> DesiredObje
     return next(each for each in wanted if each.ref.kind == kind and each.ref.name.endswith(name))
 
 
+def test_a_comparison_changes_no_live_object(wanted: tuple[DesiredObject, ...]) -> None:
+    live_objects = live_objects_of(*wanted)
+    first, second = (
+        diff(wanted, [*live_objects.of(UID)], live_objects.get, lambda _: True, UID) for _ in range(2)
+    )
+    assert first == second
+    assert [digest for _, digest in first.found_in_sync] == [each.digest for each in wanted]
+    assert all(each.manifest is not None for each in live_objects.of(UID))
+
+
 def test_nothing_there(wanted: tuple[DesiredObject, ...]) -> None:
     assert _diff(wanted, live_objects_of()) == Diff(missing=wanted)
 
