@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from tests.unit.operator.golden.written import must_be_written
 
+from kvtier_operator.api.backend import Backend
 from kvtier_operator.cli.inputs.load import load_resources
 from kvtier_operator.planning.manifest import to_yaml
 from kvtier_operator.planning.objects import build_objects
@@ -19,7 +20,7 @@ from kvtier_operator.planning.verdict import Outcome
 HERE = Path(__file__).parent
 INPUTS = sorted((HERE / "input").glob("*.yaml"))
 OUTPUTS = HERE / "output"
-BACKENDS = ("kvtier", "native", "lmcache", "lmcache-mp")
+BACKENDS = [each.name.lower().replace("_", "-") for each in Backend]
 FLAVORS = ("llm-d", "gaie", "builtin")
 
 
