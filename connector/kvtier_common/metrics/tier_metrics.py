@@ -22,6 +22,10 @@ CAPACITY_TOKENS: Final[Mapping[Tier, bytes]] = {
     tier: f"vllm:kvtier_{tier.label}_capacity_tokens".encode() for tier in BEYOND_DEVICE
 }
 """kvtier_connector/vllm/metrics/cpu_tier.py and disk_tier.py, from the first scheduler step on."""
+CACHED_TOKENS: Final[Mapping[Tier, bytes]] = {
+    tier: f"vllm:kvtier_{tier.label}_cached_tokens".encode() for tier in BEYOND_DEVICE
+}
+"""What each holds now; other backends than KVTier do not say."""
 CPU_GROWING: Final = cpu_tier.GROWING.encode()
 """1 while the CPU tier is not what it will be."""
 CPU_PINNED_BYTES: Final = cpu_tier.PINNED_BYTES.encode()

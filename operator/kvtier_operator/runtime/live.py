@@ -13,23 +13,14 @@ from rich.live import Live
 from rich.table import Table
 
 from kvtier_common.metrics.answer import MetricsAnswerError, metrics_session, read_metrics
+from kvtier_common.tier import BEYOND_DEVICE, Tier
 from kvtier_operator.planning.tier_plan import TierPlan, TiersPlan
 from kvtier_operator.runtime.metrics import WANTED, EngineMetrics, engine_metrics
 from kvtier_operator.runtime.session import EngineState, RunningEngine
 
 _INTERVAL_S: Final = 1.0
 _PLAIN_INTERVAL_S: Final = 10.0
-_COLUMNS: Final = (
-    "requests",
-    "prompt tokens",
-    "from device",
-    "from CPU",
-    "from disk",
-    "CPU tier",
-    "disk tier",
-    "hit rate",
-    "TTFT (mean)",
-)
+_NAMES: Final = {tier: tier.label for tier in BEYOND_DEVICE} | {Tier.CPU: "CPU"}
 _STATE_STYLE: Final = {EngineState.STARTING: "yellow", EngineState.READY: "green", EngineState.FAILED: "red"}
 
 
@@ -97,23 +88,24 @@ def plain_line(engine: RunningEngine, metrics: EngineMetrics | None, tiers: Tier
 def _cells(metrics: EngineMetrics | None, tiers: TiersPlan) -> Mapping[str, str]:
     if metrics is None:
         return dict.fromkeys(_columns(tiers), "")
-    cells = {
+    planned = {tier: plan for tier, plan in tiers.by_tier.items() if tier in _NAMES}
+    return {
         "requests": f"{metrics.running_requests}+{metrics.waiting_requests}",
         "prompt tokens": f"{metrics.prompt_tokens:,}",
         "from device": f"{metrics.cached_tokens.get('device', 0):,}",
-        "from CPU": f"{metrics.cached_tokens.get('cpu', 0):,}",
-        "from disk": f"{metrics.cached_tokens.get('disk', 0):,}",
-        "CPU tier": _fill(metrics.cpu_tier_tokens, tiers.cpu),
-        "disk tier": _fill(metrics.disk_tier_tokens, tiers.disk) if tiers.disk else "",
+        **{f"from {_NAMES[tier]}": f"{metrics.cached_tokens.get(tier.label, 0):,}" for tier in planned},
+        **{
+            f"{_NAMES[tier]} tier": _fill(metrics.held_tokens.get(tier), plan)
+            for tier, plan in planned.items()
+        },
         "hit rate": "" if metrics.hit_rate is None else f"{metrics.hit_rate:.1%}",
         "TTFT (mean)": "" if metrics.mean_ttft_s is None else f"{metrics.mean_ttft_s:.3f} s",
     }
-    return {column: cells[column] for column in _columns(tiers)}
 
 
 def _columns(tiers: TiersPlan) -> tuple[str, ...]:
-    """What is shown of an engine; the disk only where there is one."""
-    return tuple(column for column in _COLUMNS if tiers.disk or "disk" not in column)
+    """What is shown of an engine: of tiers those that there are."""
+    return tuple(_cells(EngineMetrics(), tiers))
 
 
 def _fill(tokens: int | None, tier: TierPlan) -> str:

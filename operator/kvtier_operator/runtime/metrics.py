@@ -4,8 +4,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from kvtier_common.metrics import cpu_tier, disk_tier
 from kvtier_common.metrics.text import Families, read_families, read_labels
+from kvtier_common.metrics.tier_metrics import CACHED_TOKENS
+from kvtier_common.tier import BEYOND_DEVICE, Tier
 
 _CACHED_BY_SOURCE: Final = b"vllm:prompt_tokens_cached_by_source_total"
 """vllm/v1/metrics/loggers.py: the tier that supplied a prompt's cached tokens, counted at admission."""
@@ -16,9 +17,6 @@ _PROMPT_TOKENS: Final = b"vllm:prompt_tokens_total"
 _LOADED_BYTES: Final = b"vllm:kv_offload_load_bytes_total"
 _TTFT_S: Final = b"vllm:time_to_first_token_seconds_sum"
 _TTFT_COUNT: Final = b"vllm:time_to_first_token_seconds_count"
-_CPU_TIER_TOKENS: Final = cpu_tier.CACHED_TOKENS.encode()
-"""Other backends do not say how many tokens they hold."""
-_DISK_TIER_TOKENS: Final = disk_tier.CACHED_TOKENS.encode()
 WANTED: Final = (
     _CACHED_BY_SOURCE,
     _RUNNING,
@@ -27,8 +25,7 @@ WANTED: Final = (
     _LOADED_BYTES,
     _TTFT_S,
     _TTFT_COUNT,
-    _CPU_TIER_TOKENS,
-    _DISK_TIER_TOKENS,
+    *CACHED_TOKENS.values(),
 )
 """What of an engine's metrics is read."""
 
@@ -45,8 +42,7 @@ class EngineMetrics:
         loaded_bytes: Bytes loaded from the tiers into the device.
         ttft_s: Sum of all times to first token, as the engine saw them.
         ttft_count: How many there were.
-        cpu_tier_tokens: Tokens that the CPU tier holds now; None if the backend does not say.
-        disk_tier_tokens: The same of the disk tier.
+        held_tokens: Tokens that each tier beyond the device holds now, as far as the backend says.
     """
 
     running_requests: int = 0
@@ -56,8 +52,7 @@ class EngineMetrics:
     loaded_bytes: int = 0
     ttft_s: float = 0.0
     ttft_count: int = 0
-    cpu_tier_tokens: int | None = None
-    disk_tier_tokens: int | None = None
+    held_tokens: Mapping[Tier, int] = field(default_factory=dict)
 
     @property
     def hit_rate(self) -> float | None:
@@ -82,8 +77,7 @@ class EngineMetrics:
             loaded_bytes=self.loaded_bytes - before.loaded_bytes,
             ttft_s=self.ttft_s - before.ttft_s,
             ttft_count=self.ttft_count - before.ttft_count,
-            cpu_tier_tokens=self.cpu_tier_tokens,
-            disk_tier_tokens=self.disk_tier_tokens,
+            held_tokens=self.held_tokens,
         )
 
 
@@ -101,7 +95,7 @@ def parse_metrics(text: str) -> EngineMetrics:
 
 def engine_metrics(found: Families) -> EngineMetrics:
     """What the families of WANTED say about an engine."""
-    cached = {"device": 0, "cpu": 0, "disk": 0}
+    cached = dict.fromkeys(("device", *(tier.label for tier in BEYOND_DEVICE)), 0)
     for labels, value in found.of(_CACHED_BY_SOURCE):
         tier = _TIER_OF_SOURCE.get(read_labels(labels).get("source", ""))
         if tier:
@@ -114,10 +108,5 @@ def engine_metrics(found: Families) -> EngineMetrics:
         loaded_bytes=int(found.total(_LOADED_BYTES)),
         ttft_s=found.total(_TTFT_S),
         ttft_count=int(found.total(_TTFT_COUNT)),
-        cpu_tier_tokens=_told(found, _CPU_TIER_TOKENS),
-        disk_tier_tokens=_told(found, _DISK_TIER_TOKENS),
+        held_tokens={tier: int(found.total(name)) for tier, name in CACHED_TOKENS.items() if found.of(name)},
     )
-
-
-def _told(found: Families, name: bytes) -> int | None:
-    return int(found.total(name)) if found.of(name) else None

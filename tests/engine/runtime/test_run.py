@@ -16,6 +16,7 @@ from tests.engine.runtime.conftest import TEXT, StartRun, WriteResource
 from tests.engine.runtime.endings import TIMEOUT_S
 from tests.engine.runtime.running import kvtier
 
+from kvtier_common.tier import Tier
 from kvtier_operator.runtime.measure.client import OpenAIClient
 from kvtier_operator.runtime.metrics import parse_metrics
 from kvtier_operator.runtime.process.ports import free_ports
@@ -60,7 +61,7 @@ def test_two_replicas_behind_one_url_until_ctrl_c(
             with OpenAIClient(engine) as client:
                 text = client.text("/metrics")
             assert ENGINE_METRICS - exposed(text) == set(), "alerts or dashboard read what vLLM does not have"
-            assert (parse_metrics(text).cpu_tier_tokens or 0) > 0, "the tier holds nothing"
+            assert parse_metrics(text).held_tokens[Tier.CPU] > 0, "the tier holds nothing"
         wrong_requests(url)
         [picker] = [line.split()[3].removesuffix("/metrics;") for line in run.output if "picker: " in line]
         counted = picks(picker)

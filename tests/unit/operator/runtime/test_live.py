@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 from tests.cases.planning import resource, sized
 
+from kvtier_common.tier import Tier
 from kvtier_operator.planning.tier_plan import TiersPlan
 from kvtier_operator.runtime.live import plain_line
 from kvtier_operator.runtime.metrics import EngineMetrics
@@ -13,7 +14,7 @@ from kvtier_operator.runtime.session import EngineState, RunningEngine
 
 DISK: dict[str, object] = {"disk": {"capacity": "1Ti", "volume": {"emptyDir": {}}}}
 METRICS = EngineMetrics(
-    prompt_tokens=1000, cached_tokens={"device": 10, "cpu": 20, "disk": 30}, disk_tier_tokens=640
+    prompt_tokens=1000, cached_tokens={"device": 10, "cpu": 20, "disk": 30}, held_tokens={Tier.DISK: 640}
 )
 
 

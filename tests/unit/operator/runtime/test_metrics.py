@@ -1,5 +1,6 @@
 import pytest
 
+from kvtier_common.tier import Tier
 from kvtier_operator.runtime.metrics import EngineMetrics, parse_metrics
 
 # As vLLM 0.32 prints it, with two data-parallel engines and other metrics left out.
@@ -34,8 +35,7 @@ def test_what_vllm_counts() -> None:
     assert metrics.cached_tokens == {"device": 320, "cpu": 430, "disk": 0}
     assert metrics.hit_rate == 0.75
     assert metrics.mean_ttft_s == 1.5
-    assert metrics.cpu_tier_tokens == 4704
-    assert metrics.disk_tier_tokens == 9440
+    assert metrics.held_tokens == {Tier.CPU: 4704, Tier.DISK: 9440}
 
 
 def test_an_engine_that_has_done_nothing() -> None:
@@ -51,7 +51,7 @@ def test_what_one_query_added() -> None:
     )
     added = parse_metrics(TEXT).since(before)
     assert added.prompt_tokens == 100
-    assert (added.cpu_tier_tokens, added.disk_tier_tokens) == (4704, 9440)
+    assert added.held_tokens == {Tier.CPU: 4704, Tier.DISK: 9440}
     assert added.cached_tokens == {"device": 0, "cpu": 100, "disk": 0}
     assert added.mean_ttft_s == 1.0
 
