@@ -21,8 +21,8 @@ class Worth(Protocol):
     def may_pay(self, end_tokens: int) -> bool:
         """Tell of a block that ends there in its prompt if it can pay to read it and those behind it."""
 
-    def pays(self, end_tokens: Sequence[int]) -> bool:
-        """Tell of all blocks of a request that would be read."""
+    def decide(self, end_tokens: Sequence[int]) -> bool:
+        """Decide whether all blocks of a request that would be read are."""
 
 
 @dataclass(slots=True)
@@ -126,7 +126,7 @@ class Promotions:
             wanted = [key for key in wanted if self._disk.holds(key)]
             if not wanted:
                 continue
-            if not self._worth.pays([each.wanted[key] for key in wanted]):
+            if not self._worth.decide([each.wanted[key] for key in wanted]):
                 self._hold(request_id).refused.update(wanted)
                 continue
             if not self._may_begin(request_id, ready, wanted):

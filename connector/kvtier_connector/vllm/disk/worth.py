@@ -24,7 +24,7 @@ class DiskWorth:
         self._most_tokens = most_tokens
         self._bytes_per_token = disk.block_bytes / chunk_tokens
         self._is_read = False
-        self._said = False
+        self._is_warned = False
 
     @property
     def can_pay(self) -> bool:
@@ -36,8 +36,8 @@ class DiskWorth:
         first = max(0, end_tokens - self._chunk_tokens)
         return self._verdict(first, max(end_tokens, self._most_tokens)) is Verdict.PAYS
 
-    def pays(self, end_tokens: Sequence[int]) -> bool:
-        """Tell of chunks that would be read, behind what is being read already, whether that is sooner."""
+    def decide(self, end_tokens: Sequence[int]) -> bool:
+        """Decide whether chunks are read, behind what is being read already: whether that is sooner."""
         first, last = max(0, min(end_tokens) - self._chunk_tokens), max(end_tokens)
         size_bytes = (len(end_tokens) + self._disk.loading) * self._disk.block_bytes
         pays = self._disk.break_even.verdict(Computed.of(first, last), size_bytes) is Verdict.PAYS
@@ -48,11 +48,11 @@ class DiskWorth:
         """Have the disk looked at from time to time, and say once if it never pays."""
         self._disk.learn(time.monotonic(), is_in_use=self._is_read)
         self._is_read = False
-        if self.can_pay == self._said:
-            self._said = not self._said
+        if self.can_pay == self._is_warned:
+            self._is_warned = not self._is_warned
             whole = Computed.of(0, self._most_tokens)
             told = self._disk.break_even.describe(whole, self._most_tokens * self._bytes_per_token)
-            if self._said:
+            if self._is_warned:
                 log.warning(
                     "kvtier: the disk tier does not pay, so it is neither read nor written: %s; a faster "
                     "disk, or none, serves better",

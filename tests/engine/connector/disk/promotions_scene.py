@@ -47,7 +47,7 @@ class FakeWorth:
         del end_tokens
         return not self.never
 
-    def pays(self, end_tokens: Sequence[int]) -> bool:
+    def decide(self, end_tokens: Sequence[int]) -> bool:
         return len(end_tokens) >= self.too_few
 
 
