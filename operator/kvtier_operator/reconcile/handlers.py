@@ -68,7 +68,7 @@ class ResourceWatch:
             try:
                 await kopf.operator(
                     registry=self._registry(ours),
-                    settings=_settings(),
+                    settings=kopf_settings(),
                     # Otherwise kopf looks up the user's name, and a container's user has none.
                     identity="kvtier",  # type: ignore[arg-type]  # its NewType of str is private
                     standalone=True,
@@ -87,7 +87,7 @@ class ResourceWatch:
         registry = kopf.OperatorRegistry()
 
         async def login(**_: Any) -> kopf.ConnectionInfo:  # noqa: ANN401 - kopf's
-            return await _connection(self.configuration)
+            return await kopf_connection(self.configuration)
 
         async def handle(event: kopf.RawEvent, **_: Any) -> None:  # noqa: ANN401 - kopf's
             ours.call_soon_threadsafe(self.on_event, event["type"], event["object"])
@@ -106,7 +106,8 @@ class _Backoffs:
         yield from repeat(_LONGEST_BACKOFF_S)
 
 
-def _settings() -> kopf.OperatorSettings:
+def kopf_settings() -> kopf.OperatorSettings:
+    """How Kopf watches: it posts nothing, scans nothing, and reads few large objects at a time."""
     settings = kopf.OperatorSettings()
     settings.posting.enabled = False
     settings.scanning.disabled = True  # needs rights to CRDs and namespaces, and gives nothing here
@@ -122,7 +123,7 @@ def _settings() -> kopf.OperatorSettings:
     return settings
 
 
-async def _connection(configuration: Configuration) -> kopf.ConnectionInfo:
+async def kopf_connection(configuration: Configuration) -> kopf.ConnectionInfo:
     """The official client's credentials as Kopf takes them; asked for again when they are refused."""
     token = await configuration.get_api_key_with_prefix("BearerToken")
     scheme, _, secret = (token or "").rpartition(" ")
