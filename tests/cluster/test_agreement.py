@@ -2,8 +2,10 @@
 
 import pytest
 from tests.cases.kvcachetier import ACCEPTED, Document, document
-from tests.cases.refused import REFUSED, Refused
-from tests.cases.rules import RULES, RuleCase
+from tests.cases.refused import REFUSED
+from tests.cases.refused_case import Refused
+from tests.cases.rule_case import RuleCase
+from tests.cases.rules import RULES
 from tests.cluster.harness.kvcachetiers import KVCacheTiers, RefusedError
 
 from kvtier_operator.api.parse import parse_resource

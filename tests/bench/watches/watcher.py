@@ -104,9 +104,11 @@ async def _measure(how: str, count: int) -> dict[str, Any]:
     configuration, seen = await connection(), Seen(count)
     started_s, cpu_s, before_mib = time.monotonic(), time.process_time(), _mib("VmRSS")
     watch = _by_reflectors(configuration, seen) if how == "reflectors" else _by_kopf(configuration, seen, how)
-    running = asyncio.create_task(watch)
-    async with asyncio.timeout(_LONGEST_S):
-        await seen.complete.wait()
+    running, complete = asyncio.create_task(watch), asyncio.create_task(seen.complete.wait())
+    await asyncio.wait({running, complete}, timeout=_LONGEST_S, return_when=asyncio.FIRST_COMPLETED)
+    if not complete.done():
+        running.cancel()
+        await running  # what ended it, if anything did
     figures = {
         "by": how,
         "before_mib": before_mib,
