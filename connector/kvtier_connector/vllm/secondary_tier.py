@@ -146,7 +146,7 @@ class KVTierDisk(SecondaryTierManager):  # type: ignore[misc] # vLLM has no type
         with self._quietly():
             lacking = self._disk.lacking(list(asked))
             new = [] if self._is_off else [key for key in lacking if key not in self._jobs.given_up]
-            wanted = self._disk.wanted(new)
+            wanted = self._disk.admit(new)
             if wanted:
                 self._disk.store(wanted, np.array([asked[key] for key in wanted], np.int32), progress)
             job.waiting = {key: asked[key] for key in wanted}
@@ -226,7 +226,7 @@ class KVTierDisk(SecondaryTierManager):  # type: ignore[misc] # vLLM has no type
         """Take note of what the disk has done, and give up what it does not do."""
         now_s = time.monotonic()
         with self._quietly():
-            progress = self._disk.progress()
+            progress = self._disk.poll()
             if progress is not None:
                 self._heard_s, self._silent = now_s, False
                 self._apply(progress)

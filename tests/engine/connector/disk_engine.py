@@ -74,7 +74,7 @@ class DiskEngine:
         """Have all that is to be written be on disk, which happens beside the engine."""
         self._finish_stores()
         side = self.connector._manager.disk
-        while side._disk._stores or side._disk._loads:
+        while side._disk.is_busy:
             assert side._disk._disk.wait(QUIET_S), "the disk does not end"
             side.poll()
 

@@ -2,12 +2,15 @@
 
 from dataclasses import dataclass, field
 
+from kvtier_connector.core.disk.work.orders import Ended
+from kvtier_connector.errors import CorruptBlockError
+
 
 @dataclass(slots=True)
 class Progress:
     """What has happened since the last look. Keys are those of `load` and `store`.
 
-    Args:
+    Attributes:
         loaded: blocks that are in memory now.
         lost: blocks whose load has failed or is taken for failed: they are not on disk any more.
         ended: blocks whose load has failed and ended: their memory may be given to others.
@@ -30,7 +33,18 @@ class Progress:
 
 @dataclass(slots=True)
 class Counts:
-    """What the tier has done since the last `take_counts`; bytes, seconds of the disk, and blocks."""
+    """What the tier has done since the last `take_counts`.
+
+    Attributes:
+        load_bytes: read from disk.
+        load_seconds: that the disk took for them, added up over those at a time.
+        store_bytes: written to disk.
+        store_seconds: likewise.
+        evicted: blocks that gave way.
+        corrupt: blocks that were not as written.
+        failed: blocks that could not be read or written.
+        dropped: blocks that were not written for want of room, or of the right to write more.
+    """
 
     load_bytes: int = 0
     load_seconds: float = 0.0
@@ -40,3 +54,16 @@ class Counts:
     corrupt: int = 0
     failed: int = 0
     dropped: int = 0
+
+    def add(self, ended: Ended, block_bytes: int) -> None:
+        """Count an order that has ended."""
+        if isinstance(ended.error, CorruptBlockError):
+            self.corrupt += 1
+        elif ended.error is not None:
+            self.failed += 1
+        elif ended.order.write:
+            self.store_bytes += block_bytes
+            self.store_seconds += ended.seconds
+        else:
+            self.load_bytes += block_bytes
+            self.load_seconds += ended.seconds

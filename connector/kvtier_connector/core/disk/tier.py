@@ -1,8 +1,7 @@
 """The disk tier as the scheduler sees it: what it holds, and orders to load and store that never wait."""
 
 import time
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
 from itertools import islice
 from typing import Final
 
@@ -10,6 +9,9 @@ import numpy as np
 
 from kvtier_connector.core.copies.arrivals import TICKETS
 from kvtier_connector.core.disk.files.store import GENERATIONS, Store
+from kvtier_connector.core.disk.index_updates import IndexUpdates
+from kvtier_connector.core.disk.learning import Learning
+from kvtier_connector.core.disk.pending import PendingOrders
 from kvtier_connector.core.disk.report import Counts, Progress
 from kvtier_connector.core.disk.timings import DEFAULT_TIMINGS, Timings
 from kvtier_connector.core.disk.work.orders import (
@@ -20,37 +22,18 @@ from kvtier_connector.core.disk.work.orders import (
     Ended,
     Event,
     Forget,
-    Keep,
     Order,
     Overdue,
-    Probe,
+    Parts,
     Probed,
     Up,
 )
-from kvtier_connector.core.disk.worth.admission import BreakEven, WriteBudget
-from kvtier_connector.core.index.index import BlockState
+from kvtier_connector.core.disk.worth.admission import WriteBudget
+from kvtier_connector.core.index.block import BlockState
 from kvtier_connector.core.index.keytable import Slots
-from kvtier_connector.errors import CorruptBlockError, DiskError
 
 _SENT_AT_ONCE: Final = 128
 """Orders: the disk begins with these, a third of a millisecond's work, while more are made."""
-
-_BEGIN_S: Final = 0.005
-_NAP_S: Final = 0.0002
-"""How long the disk's thread is waited for, and how it is given the interpreter meanwhile: a step that goes
-ahead would keep it from beginning for some milliseconds, as long as Python lets one thread run."""
-
-Parts = Callable[[int], tuple[memoryview, ...]]
-"""From a slot in memory to its bytes, in the order of the file."""
-
-
-@dataclass(slots=True)
-class _Done:
-    """Orders of the present store that have ended, for its index: read, written, and failed."""
-
-    read: list[int] = field(default_factory=list)  # by their slots
-    written: list[bytes] = field(default_factory=list)  # by their keys
-    bad: list[Order] = field(default_factory=list)
 
 
 class DiskTier:
@@ -88,18 +71,14 @@ class DiskTier:
         self._most_writes = most_writes
         self._budget = budget
         self._timings = timings
-        self._kept = store.rates
-        self.break_even = BreakEven(self._kept, always=always)
-        self._look_at_s = 0.0
-        self._loads = dict[Order, bool]()  # whether it is lost already
-        self._stores = dict[Order, bool]()
-        self._orphans = set[Order]()
+        self._learning = Learning(
+            store.rates, always=always, block_bytes=block_bytes, every_s=timings.relearn_s
+        )
+        self.break_even = self._learning.break_even
+        self._pending = PendingOrders()
         self._uncleared = 0
         self._is_stuck = False
         self._counts = Counts()
-        self._reading_since_s = 0.0
-
-    # ---- what there is ----
 
     @property
     def used(self) -> int:
@@ -109,12 +88,12 @@ class DiskTier:
     @property
     def loading(self) -> int:
         """Number of blocks that are being read."""
-        return len(self._loads)
+        return len(self._pending.loads)
 
     @property
     def is_busy(self) -> bool:
         """Whether it reads or writes for somebody."""
-        return bool(self._loads or self._stores)
+        return bool(self._pending.loads or self._pending.stores)
 
     @property
     def is_down(self) -> bool:
@@ -127,10 +106,8 @@ class DiskTier:
             return False
         return self._store.index.state(key) is BlockState.READY
 
-    # ---- orders ----
-
     def load(self, keys: Sequence[bytes], memory_slots: Slots, ends: tuple[int, ...] = ()) -> int:
-        """Begin to read blocks that it holds; `progress` reports each.
+        """Begin to read blocks that it holds; `poll` reports each.
 
         Args:
             keys: the blocks'.
@@ -145,19 +122,22 @@ class DiskTier:
         """
         if self._store is None:
             raise KeyError("the disk tier holds nothing")
-        if not self._loads:
-            self._reading_since_s = time.monotonic()
+        if not self._pending.loads:
+            self._learning.reading_begins(time.monotonic())
         ticket = next(TICKETS) if ends else 0
-        slots = self._store.index.pin(keys)
-        orders = self._orders(keys, slots, memory_slots, write=False, parts=(ends, ticket))
-        self._send(self._loads, orders)
+        parts = (ends, ticket)
+        self._send(keys, self._store.index.pin(keys), memory_slots, write=False, parts=parts)
         return ticket
 
     def let_begin(self) -> None:
-        """Leave the interpreter to the disk's thread until it has handed its orders over, or for a moment."""
-        until = time.monotonic() + _BEGIN_S
+        """Leave the interpreter to the disk's thread until it has handed its orders over, or for a moment.
+
+        A step that goes ahead would keep it from beginning for some milliseconds, as long as Python lets one
+        thread run.
+        """
+        until = time.monotonic() + self._timings.begin_s
         while not self._disk.has_begun() and time.monotonic() < until:
-            time.sleep(_NAP_S)
+            time.sleep(self._timings.nap_s)
 
     def lacking(self, keys: Sequence[bytes]) -> list[bytes]:
         """Return those of the keys that it neither holds nor is writing; none while the disk is down."""
@@ -165,24 +145,24 @@ class DiskTier:
             return []
         return self._store.index.lacking(keys)
 
-    def admitted(self, lacking: Sequence[bytes]) -> Sequence[bytes]:
-        """Return the first of the keys that it lacks, as many as may be stored now."""
-        room = max(0, self._most_writes - len(self._stores))
-        granted = self._budget.take(min(len(lacking), room), self.block_bytes, time.monotonic())
-        return lacking[:granted]
-
-    def wanted(self, keys: Sequence[bytes]) -> Sequence[bytes]:
-        """Return those of new blocks that should be stored now, and count the others that it lacks."""
-        lacking = self.lacking(keys)
-        admitted = self.admitted(lacking)
-        self._counts.dropped += len(lacking) - len(admitted)
-        return admitted
-
-    def store(self, keys: Sequence[bytes], memory_slots: Slots, progress: Progress) -> None:
-        """Begin to write blocks; `progress` releases each, when its memory may change again.
+    def admit(self, lacking: Sequence[bytes], *, were_offered: bool = False) -> Sequence[bytes]:
+        """Let the first of some blocks be stored, as many as may be now; returns those.
 
         Args:
-            keys: from `wanted` or `admitted`.
+            lacking: keys of blocks that it lacks.
+            were_offered: they were before, so that those which are not admitted have been counted already.
+        """
+        room = max(0, self._most_writes - len(self._pending.stores))
+        granted = self._budget.take(min(len(lacking), room), self.block_bytes, time.monotonic())
+        if not were_offered:
+            self._counts.dropped += len(lacking) - granted
+        return lacking[:granted]
+
+    def store(self, keys: Sequence[bytes], memory_slots: Slots, progress: Progress) -> None:
+        """Begin to write blocks; `poll` releases each, when its memory may change again.
+
+        Args:
+            keys: from `admit`.
             memory_slots: where they are.
             progress: is told what gives way, and releases at once what finds no room.
         """
@@ -196,7 +176,7 @@ class DiskTier:
         slot_of = dict(zip(keys, memory_slots.tolist(), strict=True))
         memory = np.array([slot_of.pop(key) for key in reservation.keys], np.int32)
         progress.released += slot_of
-        self._send(self._stores, self._orders(reservation.keys, reservation.slots, memory, write=True))
+        self._send(reservation.keys, reservation.slots, memory, write=True)
 
     def touch(self, keys: Sequence[bytes]) -> None:
         """Make blocks the most recently used; those that it lacks are passed over."""
@@ -218,70 +198,33 @@ class DiskTier:
             now_s: a clock's time.
             is_in_use: requests read from it.
         """
-        found = self.break_even.rates
-        is_due = now_s >= self._look_at_s
-        if is_due:
-            self._look_at_s = now_s + self._timings.relearn_s
-            if not is_in_use:
-                self._disk.send([Probe()])
-        if found.says_more_than(self._kept) or (is_due and found.differs(self._kept)):
-            self._kept = found
-            self._disk.send([Keep(found.text())])
+        due = self._learning.take_due(now_s, is_in_use=is_in_use)
+        if due:
+            self._disk.send(due)
 
     def forget_memory(self) -> Slots:
-        """Forget for whom the orders under way are; what they still use in memory is reported in `orphans`.
-
-        Returns:
-            The memory slots that they use.
-        """
-        self._orphans |= self._loads.keys() | self._stores.keys()
-        self._loads.clear()
-        self._stores.clear()
-        return np.array(sorted({order.memory_slot for order in self._orphans}), np.int32)
-
-    # ---- what has happened ----
+        """Forget for whom the orders under way are; returns the memory slots that they still use."""
+        return self._pending.forget()
 
     def wait(self, timeout_s: float) -> None:
-        """Return when `progress` has something to say, or after the timeout."""
+        """Return when `poll` has something to say, or after the timeout."""
         self._disk.wait(timeout_s)
 
-    def progress(self) -> Progress | None:
-        """Return what has happened since the last call, or None."""
-        events = self._disk.events()
+    def poll(self) -> Progress | None:
+        """Take note of what has happened since the last call; returns that, or None."""
+        events = self._disk.take_events()
         was_stuck, self._is_stuck = self._is_stuck, self._disk.is_stuck()
         if not events and was_stuck == self._is_stuck:
             return None
-        self._measure(events)
+        self._learning.measure(events)
         found = Progress()
-        self._settle(self._follow(events, found))
+        self._update_index(self._follow(events, found))
         if self._is_stuck and not was_stuck:
-            for order in list(self._loads):
-                self._lose(order, found)
+            self._pending.lose(list(self._pending.loads), found)
             found.notes.append(
                 "the disk tier is off: the operating system does not answer; serving from memory"
             )
         return found
-
-    def _follow(self, events: Sequence[Event], found: Progress) -> _Done:
-        """Take note of events in their order; returns what the index is to be told."""
-        done = _Done()
-        for event in events:
-            match event:
-                case Ended():
-                    self._end(event, found, done)
-                case Overdue(order):
-                    self._lose(order, found)
-                case Down(reason):
-                    done = self._settle(done)
-                    self._store = None
-                    found.notes.append(f"the disk tier is off: {reason}; serving from memory")
-                case Up(store):
-                    self._take(store, found)
-                case Cleared():
-                    self._uncleared -= 1
-                case Probed(size_bytes, seconds):
-                    self.break_even.read.measured(size_bytes, seconds)
-        return done
 
     def take_counts(self) -> Counts:
         """Return what was counted since the last call."""
@@ -292,7 +235,7 @@ class DiskTier:
         """End what serves the orders."""
         self._disk.close(self._timings.closing_s)
 
-    def _orders(
+    def _send(
         self,
         keys: Sequence[bytes],
         slots: Slots,
@@ -300,70 +243,50 @@ class DiskTier:
         *,
         write: bool,
         parts: tuple[tuple[int, ...], int] = ((), 0),
-    ) -> Iterator[Order]:
-        """Yield an order for each block, neighbours on disk one after the other."""
+    ) -> None:
+        """Order blocks, neighbours on disk one after the other."""
         places = np.argsort(slots)
         rows = zip(places.tolist(), slots[places].tolist(), memory_slots[places].tolist(), strict=True)
-        for place, slot, memory_slot in rows:
-            yield Order(
-                write, self._generation, keys[place], slot, memory_slot, self._parts(memory_slot), *parts
-            )
-
-    def _send(self, under_way: dict[Order, bool], orders: Iterator[Order]) -> None:
+        orders = (
+            Order(write, self._generation, keys[place], slot, memory_slot, self._parts(memory_slot), *parts)
+            for place, slot, memory_slot in rows
+        )
+        pending = self._pending.stores if write else self._pending.loads
         while some := list(islice(orders, _SENT_AT_ONCE)):
-            under_way.update(dict.fromkeys(some, False))
+            pending.update(dict.fromkeys(some, False))
             self._disk.send(some)
 
-    def _end(self, ended: Ended, progress: Progress, done: _Done) -> None:
-        order, error = ended.order, ended.error
-        current = self._store is not None and order.generation == self._generation
-        self._count(ended)
-        if order in self._orphans:
-            self._orphans.remove(order)
-            if all(other.memory_slot != order.memory_slot for other in self._orphans):
-                progress.orphans.append(order.memory_slot)
-        elif order.write:
-            lost = self._stores.pop(order)
-            progress.released.append(order.key)
-            if current and error is None and not lost:
-                progress.stored.append(order.key)
-        else:
-            lost = self._loads.pop(order)
-            if error is None and not lost and order.generation == self._generation:
-                progress.loaded.append(order.key)
-            else:
-                progress.ended.append(order.key)
-                if not lost:
-                    progress.lost.append(order.key)
-        if current:
-            if order.write:
-                done.written.append(order.key)
-            else:
-                done.read.append(order.slot)
-            # A load that the disk was not asked for, or that was taken back, says nothing against the block.
-            if error is not None and (order.write or not isinstance(error, DiskError)):
-                done.bad.append(order)
+    def _follow(self, events: Sequence[Event], found: Progress) -> IndexUpdates:
+        """Take note of events in their order; returns what the index is to be told."""
+        updates = IndexUpdates()
+        for event in events:
+            match event:
+                case Ended(order):
+                    self._counts.add(event, self.block_bytes)
+                    is_up = self._store is not None
+                    self._pending.end(event, found, self._generation, is_up=is_up)
+                    if is_up and order.generation == self._generation:
+                        updates.add(order, event.error)
+                case Overdue(order):
+                    self._pending.lose([order], found)
+                case Down(reason):
+                    self._update_index(updates)
+                    updates = IndexUpdates()
+                    self._store = None
+                    found.notes.append(f"the disk tier is off: {reason}; serving from memory")
+                case Up(store):
+                    self._take(store, found)
+                case Cleared():
+                    self._uncleared -= 1
+                case Probed(size_bytes, seconds):
+                    self.break_even.read.measured(size_bytes, seconds)
+        return updates
 
-    def _settle(self, done: _Done) -> _Done:
-        """Tell the index of orders that have ended, many at a time."""
+    def _update_index(self, updates: IndexUpdates) -> None:
         if self._store is not None:
-            index = self._store.index
-            if done.bad:
-                index.invalidate(list({order.key: None for order in done.bad}))
-                slots = np.array([order.slot for order in done.bad], np.int32)
-                self._disk.send([Forget(self._generation, slots)])
-            index.commit(done.written)
-            index.unpin_slots(np.array(done.read, np.int32))
-        return _Done()
-
-    def _lose(self, order: Order, progress: Progress) -> None:
-        """Take an order for failed; it still uses its memory."""
-        if order in self._loads:
-            if not self._loads[order]:
-                progress.lost.append(order.key)
-            self._loads[order] = True
-        elif order in self._stores:
-            self._stores[order] = True
+            emptied = updates.apply(self._store.index)
+            if len(emptied):
+                self._disk.send([Forget(self._generation, emptied)])
 
     def _take(self, store: Store, progress: Progress) -> None:
         self._store = store
@@ -373,27 +296,3 @@ class DiskTier:
         else:
             self._generation = store.generation
         progress.notes.append(f"the disk tier is back, with {store.index.used} chunks")
-
-    def _measure(self, events: Sequence[Event]) -> None:
-        """Learn how fast the disk is from what it has read since it was asked, or since the last look."""
-        ends = [
-            event.at_s
-            for event in events
-            if isinstance(event, Ended) and event.error is None and not event.order.write
-        ]
-        if ends and max(ends) > self._reading_since_s:  # an orphan may have ended before the first load began
-            self.break_even.read.measured(len(ends) * self.block_bytes, max(ends) - self._reading_since_s)
-            self._reading_since_s = max(ends)
-
-    def _count(self, ended: Ended) -> None:
-        counts, order = self._counts, ended.order
-        if isinstance(ended.error, CorruptBlockError):
-            counts.corrupt += 1
-        elif ended.error is not None:
-            counts.failed += 1
-        elif order.write:
-            counts.store_bytes += self.block_bytes
-            counts.store_seconds += ended.seconds
-        else:
-            counts.load_bytes += self.block_bytes
-            counts.load_seconds += ended.seconds

@@ -19,6 +19,8 @@ class Timings:
         first_retry_s: how long a disk that was given up is left alone at first.
         longest_retry_s: and at most.
         relearn_s: how often what was learnt is kept, and a disk that nothing is read from is looked at.
+        begin_s: how long a step leaves the interpreter to the disk's thread, for that to begin.
+        nap_s: how long at a time.
         closing_s: how long the end may take.
     """
 
@@ -30,6 +32,8 @@ class Timings:
     first_retry_s: float = 1.0
     longest_retry_s: float = 60.0
     relearn_s: float = 30.0
+    begin_s: float = 0.005
+    nap_s: float = 0.0002
     closing_s: float = 5.0
 
     def retry_s(self, attempts: int) -> float:

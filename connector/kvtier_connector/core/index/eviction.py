@@ -11,15 +11,15 @@ from typing import Final
 
 import numpy as np
 
-from kvtier_connector.core.index import eviction_loops as loops
-from kvtier_connector.core.index.eviction_loops import (
+from kvtier_connector.core.index import eviction_kernels as kernels
+from kvtier_connector.core.index.eviction_kernels import (
     CLOCK_MASK,
     EMPTY,
     ONCE,
     RUN,
     Depths,
-    Memory,
-    Path,
+    EvictionState,
+    ScanPath,
     Spans,
 )
 from kvtier_connector.core.index.keytable import Marks, Slots
@@ -44,43 +44,43 @@ class EvictionOrder:
     """
 
     def __init__(self, capacity: int) -> None:
-        slots = np.full((capacity, loops.SLOT_COLUMNS), 0, np.uint32)
-        self.holds: Slots = slots[:, loops.HOLDS].view(np.int32)
+        slots = np.full((capacity, kernels.SLOT_COLUMNS), 0, np.uint32)
+        self.holds: Slots = slots[:, kernels.HOLDS].view(np.int32)
         self.holds.fill(1)
         # Ghosts have one place each, by their mark.
-        ghosts = np.full((capacity, loops.GHOST_COLUMNS), EMPTY, np.uint32)
+        ghosts = np.full((capacity, kernels.GHOST_COLUMNS), EMPTY, np.uint32)
         self._statistics = ReuseStatistics(capacity)
         known = self._statistics
-        self._memory = Memory(slots, ghosts, known.used, known.lost, known.ranks, known.per_unit)
+        self._state = EvictionState(slots, ghosts, known.used, known.lost, known.ranks, known.per_unit)
         self._clock = 0
         # Steps of about a golden section go through all runs, and any few steps are spread evenly.
         runs = -(-capacity // RUN)
         golden = max(1, int(runs * _GOLDEN))
         step = next(step for step in range(golden, runs + 2) if gcd(step, runs) == 1)
-        self._path = Path(0, step, runs)
+        self._path = ScanPath(0, step, runs)
 
     def clear(self) -> None:
         """Forget the ghosts. What was learnt of reuse stays."""
-        self._memory.ghosts[:, loops.PRINT] = EMPTY
+        self._state.ghosts[:, kernels.PRINT] = EMPTY
 
     def spans_of(self, marks: Marks) -> Spans:
         """Return how keys that are about to be stored were used before, as far as that is remembered."""
-        return loops.call_back(self._memory, marks, self._clock)
+        return kernels.call_back(self._state, marks, self._clock)
 
     def insert(self, slots: Slots, spans: Spans, depths: Depths) -> None:
         """Add blocks used now, whose spans `spans_of` told."""
-        loops.renew(self._memory, slots, spans, depths, self._clock)
+        kernels.renew(self._state, slots, spans, depths, self._clock)
         self._advance(len(slots))
 
     def use(self, slots: Slots, depths: Depths) -> None:
         """Count blocks as used now, again."""
         if len(slots):
-            self.insert(slots, loops.use(self._memory, slots, self._clock), depths)
+            self.insert(slots, kernels.use(self._state, slots, self._clock), depths)
 
     def refresh(self, slots: Slots, depths: Depths) -> None:
         """Make blocks of one prompt, root to tail, as recent as can be, without counting a use."""
-        spans = self._memory.slots[slots, loops.SPAN]
-        loops.renew(self._memory, slots, spans, depths, self._clock)
+        spans = self._state.slots[slots, kernels.SPAN]
+        kernels.renew(self._state, slots, spans, depths, self._clock)
 
     def restore(self, slots: Slots) -> None:
         """Add blocks of which nothing is known but the order in which they were stored, the oldest first.
@@ -90,10 +90,10 @@ class EvictionOrder:
         """
         places = np.arange(len(slots))
         within = places % _STORED_TOGETHER
-        rows = self._memory.slots
-        rows[slots, loops.USED_AT] = (self._clock + places - within) & CLOCK_MASK
-        rows[slots, loops.SPAN] = ONCE
-        rows[slots, loops.DEPTH] = within
+        rows = self._state.slots
+        rows[slots, kernels.USED_AT] = (self._clock + places - within) & CLOCK_MASK
+        rows[slots, kernels.SPAN] = ONCE
+        rows[slots, kernels.DEPTH] = within
         self._advance(len(slots))
 
     def worst(self, wanted: int) -> Slots:
@@ -102,8 +102,8 @@ class EvictionOrder:
         There are fewer only if fewer may leave.
         """
         runs = min(self._path.runs, max(_FEWEST_RUNS, _LOOKED_AT_FOR_EACH * wanted // RUN))
-        slots, order, first = loops.look_at(self._memory, self._clock, self._path, runs, wanted)
-        self._path = Path(first, self._path.step, self._path.runs)
+        slots, order, first = kernels.look_at(self._state, self._clock, self._path, runs, wanted)
+        self._path = ScanPath(first, self._path.step, self._path.runs)
         if wanted < len(slots):
             leaving = np.argpartition(order, wanted)[:wanted]
             slots, order = slots[leaving], order[leaving]
@@ -111,7 +111,7 @@ class EvictionOrder:
 
     def remember(self, slots: Slots, marks: Marks) -> None:
         """Make ghosts of blocks that leave. Where one stands already, that stays which is worth more."""
-        loops.bury(self._memory, slots, marks, self._clock)
+        kernels.bury(self._state, slots, marks, self._clock)
 
     def _advance(self, uses: int) -> None:
         self._clock = (self._clock + uses) & CLOCK_MASK

@@ -5,25 +5,15 @@ read, and only ready blocks that no load reads are evicted.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from enum import IntEnum
 from itertools import compress, islice
 
 import numpy as np
 import numpy.typing as npt
 
+from kvtier_connector.core.index.block import BlockState, Reservation
 from kvtier_connector.core.index.eviction import EvictionOrder
+from kvtier_connector.core.index.free_slots import FreeSlots
 from kvtier_connector.core.index.keytable import ABSENT, KeyTable, PackedKeys, Slots, marks
-
-
-class BlockState(IntEnum):
-    """What is known of a key. BAD is a block that must not be read and goes away with its last transfer."""
-
-    ABSENT = 0
-    PENDING = 1
-    READY = 2
-    BAD = 3
-
 
 _RESTORED_AT_ONCE = 4096
 """Keys whose Python objects, which hashing needs, exist at the same time: half a megabyte."""
@@ -33,21 +23,6 @@ these, so that a prompt that fills the tier costs no search through all of it.""
 _STATES = tuple(BlockState)  # indexing is several times faster than BlockState(value)
 # numpy compares with a plain number four times faster than with a member of an enumeration.
 _PENDING, _READY, _BAD = int(BlockState.PENDING), int(BlockState.READY), int(BlockState.BAD)
-
-
-@dataclass(frozen=True, slots=True)
-class Reservation:
-    """Slots given to blocks that are about to be stored.
-
-    Args:
-        keys: the keys that were given a slot, in the order asked, without those that the tier has already.
-        slots: their slots.
-        evicted: the keys that had to leave.
-    """
-
-    keys: list[bytes]
-    slots: Slots
-    evicted: list[bytes]
 
 
 class BlockIndex:
@@ -66,8 +41,7 @@ class BlockIndex:
         self._state = np.full(capacity, BlockState.ABSENT, np.uint8)
         # Of what is in a slot: its readers, and one more if it is not ready. What has none may be evicted.
         self._holds = self._order.holds
-        self._free = np.arange(capacity - 1, -1, -1, dtype=np.int32)
-        self._free_count = capacity
+        self._free = FreeSlots(capacity)
         self._evictable_count = 0
         self._state_view = self._state.data
         # The slots of stores in flight: their end needs no search.
@@ -76,12 +50,12 @@ class BlockIndex:
     @property
     def used(self) -> int:
         """Number of occupied slots."""
-        return self.capacity - self._free_count
+        return self.capacity - self._free.count
 
     @property
     def room(self) -> int:
         """Number of blocks that could be reserved now, by evicting whatever may be."""
-        return self._free_count + self._evictable_count
+        return self._free.count + self._evictable_count
 
     def state(self, key: bytes) -> BlockState:
         """Return what is known of one key."""
@@ -106,14 +80,14 @@ class BlockIndex:
         lacking = np.flatnonzero(found < 0)
         spans = self._order.spans_of(marks(batch.words[lacking]))
         evicted: list[bytes] = []
-        if (short := len(lacking) - self._free_count) > 0:
+        if (short := len(lacking) - self._free.count) > 0:
             self._begin_reads(used)  # lest they leave for those that they are asked for with
             evicted = self._evict(short, keep)
             self._end_reads(used, 1)
 
-        lacking = lacking[: self._free_count]
+        lacking = lacking[: self._free.count]
         new = [keys[place] for place in lacking.tolist()]
-        slots = self._take(len(new))
+        slots = self._free.take(len(new))
         self._table.insert(slots, batch, lacking)
         self._state[slots] = BlockState.PENDING
         self._order.insert(slots, spans[: len(slots)], lacking)
@@ -216,19 +190,15 @@ class BlockIndex:
         self._state.fill(BlockState.ABSENT)
         self._pending.clear()
         self._holds.fill(1)
-        self._free[:] = np.arange(self.capacity - 1, -1, -1, dtype=np.int32)
-        self._free_count = self.capacity
+        self._free = FreeSlots(self.capacity)
 
     def withhold(self, slots: Slots) -> None:
         """Keep free slots out of use, because something outside still reads or writes them."""
-        free = np.setdiff1d(self._free[: self._free_count], slots)
-        self._free[: len(free)] = free[::-1]
-        self._free_count = len(free)
+        self._free.remove(slots)
 
     def give_back(self, slots: Sequence[int]) -> None:
         """Let slots that were withheld be used again."""
-        self._free[self._free_count : self._free_count + len(slots)] = slots
-        self._free_count += len(slots)
+        self._free.add(slots)
 
     def restore(self, keys: PackedKeys, slots: Slots) -> None:
         """Fill an empty index with ready blocks that lie in given slots already.
@@ -256,9 +226,7 @@ class BlockIndex:
         restored = slots[self._state[slots] == _READY]
         self._order.restore(restored)
         self._evictable_count = len(restored)
-        free = np.flatnonzero(self._state == BlockState.ABSENT)
-        self._free[: len(free)] = free[::-1]
-        self._free_count = len(free)
+        self._free.replace(np.flatnonzero(self._state == BlockState.ABSENT).astype(np.int32))
 
     def rows(self, first: int, last: int) -> tuple[Slots, PackedKeys]:
         """Return the slots from `first` up to `last` that are ready, and their keys: part of a snapshot.
@@ -321,15 +289,10 @@ class BlockIndex:
             raise KeyError("a block that is in flight has left the index")
         return slots
 
-    def _take(self, count: int) -> Slots:
-        self._free_count -= count
-        return self._free[self._free_count : self._free_count + count][::-1].copy()
-
     def _release(self, slots: Slots) -> None:
         if not len(slots):
             return
         self._table.remove(slots)
         self._state[slots] = BlockState.ABSENT
         self._holds[slots] = 1
-        self._free[self._free_count : self._free_count + len(slots)] = slots[::-1]
-        self._free_count += len(slots)
+        self._free.add(slots[::-1])

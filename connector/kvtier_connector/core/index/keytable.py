@@ -38,7 +38,7 @@ _BUCKETS_PER_SLOT: Final = 2
 class _Table(NamedTuple):
     """The table's arrays.
 
-    Args:
+    Attributes:
         keys: of each slot.
         heads: the first slot of each bucket, or ABSENT.
         links: from each slot to those behind and before it in its bucket, shape (capacity, 2). Behind the
@@ -58,7 +58,7 @@ _TABLE = _Table(np.empty((0, 0), np.uint64), np.empty(0, np.int32), np.empty((0,
 class KeyBatch:
     """Keys ready for the table.
 
-    Args:
+    Attributes:
         words: the keys.
         buckets: theirs.
     """

@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from kvtier_connector.core.compiled import compiled
-from kvtier_connector.core.index.eviction_loops import CLASSES, RANK_BITS, STEPS, STEPS_PER_OCTAVE
+from kvtier_connector.core.index.eviction_kernels import CLASSES, RANK_BITS, STEPS, STEPS_PER_OCTAVE
 
 Estimates = npt.NDArray[np.float32]
 """Uses for each block and use of time, shape (CLASSES, STEPS)."""

@@ -14,7 +14,7 @@ from kvtier_connector.errors import SettingError
 class TierGeometry:
     """The tier's slots.
 
-    Args:
+    Attributes:
         slots: number of chunks the tier holds.
         slot_bytes: one rank's bytes of a chunk, rounded up to what a disk can read and write.
         slices: number of slices that the region is cut into.

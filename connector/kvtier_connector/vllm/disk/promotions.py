@@ -12,7 +12,8 @@ from typing import Protocol
 
 from kvtier_connector.core.disk.report import Progress
 from kvtier_connector.core.disk.tier import DiskTier
-from kvtier_connector.core.index.index import BlockIndex, BlockState, Reservation
+from kvtier_connector.core.index.block import BlockState, Reservation
+from kvtier_connector.core.index.index import BlockIndex
 
 
 class Worth(Protocol):

@@ -10,7 +10,8 @@ from vllm.v1.kv_offload.base import OffloadKey, ReqContext
 
 from kvtier_connector.core.disk.report import Progress
 from kvtier_connector.core.disk.tier import DiskTier
-from kvtier_connector.core.index.index import BlockIndex, BlockState
+from kvtier_connector.core.index.block import BlockState
+from kvtier_connector.core.index.index import BlockIndex
 from kvtier_connector.core.index.keytable import Slots
 from kvtier_connector.vllm.disk.promotions import PendingRead, Promotions
 from kvtier_connector.vllm.disk.worth import DiskWorth
@@ -87,7 +88,7 @@ class DiskTiering:
 
     def poll(self) -> None:
         """Take note of what the disk has done: before a request's chunks are looked up one by one."""
-        progress = self._disk.progress()
+        progress = self._disk.poll()
         if progress is not None:
             self._apply(progress)
 
@@ -131,14 +132,14 @@ class DiskTiering:
     def complete_store(self, keys: Sequence[bytes], context: ReqContext) -> None:
         """Write chunks that have become loadable, if that pays."""
         if self._saves(context):
-            self._write(self._disk.wanted(keys))
+            self._write(self._disk.admit(self._disk.lacking(keys)))
 
     def _offer_again(self, keys: Sequence[bytes], context: ReqContext) -> None:
         """Write chunks in use that the disk was not given before: it was off, or did not keep up."""
         lacking = self._disk.lacking(keys)
         ready = [key for key in lacking if self._memory.state(key) is BlockState.READY]
         if ready and self._saves(context):
-            self._write(self._disk.admitted(ready))
+            self._write(self._disk.admit(ready, were_offered=True))
 
     def _saves(self, context: ReqContext) -> bool:
         kept_off = context.get_state(KeptOffDisk) is not None

@@ -20,7 +20,8 @@ from vllm.v1.metrics.cache_hit_source import CacheHitSource
 
 from kvtier_connector.config import KEY_BYTES
 from kvtier_connector.core.disk.tier import DiskTier
-from kvtier_connector.core.index.index import BlockIndex, BlockState
+from kvtier_connector.core.index.block import BlockState
+from kvtier_connector.core.index.index import BlockIndex
 from kvtier_connector.core.index.slots import TierGeometry
 from kvtier_connector.core.index.withheld import WithheldSlots
 from kvtier_connector.core.region.growth_words import Grown

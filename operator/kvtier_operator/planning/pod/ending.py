@@ -10,7 +10,7 @@ PRE_STOP_S: Final = 10
 what comes once it drains, vLLM answers with 500 (seen with 0.33; v1/engine/async_llm.py, shutdown)."""
 EXIT_S: Final = 10
 """For processes to end after their last request; the connector lets go of a disk within 5 s
-(kvtier_connector.core.disk.tier). What is not written by then is computed again."""
+(kvtier_connector.core.disk.timings). What is not written by then is computed again."""
 
 
 @dataclass(frozen=True, slots=True)

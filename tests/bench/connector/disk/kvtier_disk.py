@@ -80,13 +80,13 @@ class KVTierDisk:
         places = np.arange(len(keys), dtype=np.int32)
         found = Progress()
         if op == "store":
-            self._tier.store(self._tier.admitted(self._tier.lacking(keys)), places, found)
+            self._tier.store(self._tier.admit(self._tier.lacking(keys)), places, found)
         else:
             self._tier.load(keys, places)
         done, until_s = 0, time.monotonic() + _TIMEOUT_S
         while done < len(keys):
             self._tier.wait(until_s - time.monotonic())
-            progress = self._tier.progress() or Progress()
+            progress = self._tier.poll() or Progress()
             done += len(progress.stored) + len(progress.loaded)
             if progress.lost or len(progress.released) > len(progress.stored) or time.monotonic() > until_s:
                 raise OSError(f"{done} of {len(keys)} blocks: {self._tier.take_counts()} {progress.notes}")

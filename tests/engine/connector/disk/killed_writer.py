@@ -41,11 +41,11 @@ def main(chunks_file: str, seed: int) -> None:
     sys.stdout.write("ready\n")
     sys.stdout.flush()
     while True:
-        keys = tier.wanted(order.sample(list(chunks), len(chunks)))
+        keys = tier.admit(tier.lacking(order.sample(list(chunks), len(chunks))))
         tier.store(keys, np.array([slot_of[key] for key in keys], np.int32), Progress())
-        while tier._stores:
+        while tier.is_busy:
             tier.wait(1.0)
-            tier.progress()
+            tier.poll()
         sys.stdout.write("stored\n")
         sys.stdout.flush()
 

@@ -161,7 +161,7 @@ def test_what_nobody_thought_of_ends_the_tier_and_not_the_engine(
     def fail(*_: object) -> None:
         raise ZeroDivisionError
 
-    monkeypatch.setattr(tiering.tier._disk, "progress", fail)
+    monkeypatch.setattr(tiering.tier._disk, "poll", fail)
     tiering.finish()
     assert set(tiering.lookup(keys, request)) == set(tiering.lookup(chunks(1, first=99), request))
     tiering.store(chunks(KEYS, first=20))

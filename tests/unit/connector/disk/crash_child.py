@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
-from tests.unit.connector.disk.rig import BLOCK, capacity_for, content_of, key_of, number_of, request_for
+from tests.unit.connector.disk.blocks import BLOCK, capacity_for, content_of, key_of, number_of, request_for
 
 from kvtier_connector import config as config_module
 from kvtier_connector.core.disk.files import store as store_module
@@ -43,8 +43,8 @@ class LoggedDisk:
         self._note(BEGUN, [each for each in messages if isinstance(each, Order) and each.write])
         self.within.send(messages)
 
-    def events(self) -> list[Event]:
-        found = self.within.events()
+    def take_events(self) -> list[Event]:
+        found = self.within.take_events()
         ended = [each for each in found if isinstance(each, Ended) and each.error is None]
         self._note(STORED, [each.order for each in ended if each.order.write])
         return found
@@ -101,7 +101,7 @@ def store_for_ever(path: Path, log: int, seed: int) -> None:
         tier.store(wanted, np.array([slot_of[key] for key in wanted], np.int32), now)
         settle(now)
         disk.wait(1.0)
-        settle(tier.progress())
+        settle(tier.poll())
 
 
 def main() -> None:

@@ -1,8 +1,6 @@
 """A disk tier on real files whose disk can be made to fail, with as much of an engine as it needs: memory."""
 
 import mmap
-import random
-import shutil
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -11,12 +9,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
+from tests.unit.connector.disk.blocks import BLOCK, capacity_for, content_of, key_of, number_of, request_for
 from tests.unit.connector.disk.faulty_engine import SOON_S, FaultyEngine
 
 from kvtier_connector.core.copies.arrivals import ROW_BYTES, Arrivals, Tickets
-from kvtier_connector.core.disk.files.directory import Directory
-from kvtier_connector.core.disk.files.fingerprint import Fingerprint, fingerprint
-from kvtier_connector.core.disk.files.journal import Entries, Journal, Recovered, Shape
 from kvtier_connector.core.disk.files.store import Store, StoreRequest
 from kvtier_connector.core.disk.io.choose import open_engine
 from kvtier_connector.core.disk.report import Progress
@@ -26,44 +22,6 @@ from kvtier_connector.core.disk.work.orders import Ended, Event, Message, Order
 from kvtier_connector.core.disk.work.thread import DiskThread
 from kvtier_connector.core.disk.worth.admission import WriteBudget
 from kvtier_connector.core.index.keytable import Slots
-
-BLOCK = 4096
-KEY_BYTES = 36
-MEANING = fingerprint({"model": "tiny"})
-SPARE_BYTES = 1 << 20
-
-
-def key_of(number: int) -> bytes:
-    return number.to_bytes(KEY_BYTES, "big")
-
-
-def number_of(key: bytes) -> int:
-    return int.from_bytes(key, "big")
-
-
-def content_of(number: int, epoch: int = 0) -> bytes:
-    """A block's bytes: they follow from its number, and from the weights that computed them."""
-    return random.Random(number << 16 | epoch).randbytes(BLOCK)  # noqa: S311 - to be the same again
-
-
-def capacity_for(slots: int) -> int:
-    """The smallest capacity that gives so many slots."""
-    low, high = 0, SPARE_BYTES + slots * 2 * BLOCK + (8 << 20)
-    while high - low > 1:
-        middle = (low + high) // 2
-        try:
-            enough = request_for(Path(), middle).shape.slots >= slots
-        except Exception:  # noqa: BLE001 - too little for one
-            enough = False
-        low, high = (low, middle) if enough else (middle, high)
-    return high
-
-
-def request_for(
-    path: Path, capacity_bytes: int, *, meaning: Fingerprint = MEANING, direct: bool = False
-) -> StoreRequest:
-    return StoreRequest(path, capacity_bytes, BLOCK, KEY_BYTES, meaning, direct, "an engine under test")
-
 
 IMPATIENT = Timings(look_s=0.005, check_s=0.005, verdict_s=0.005, worker_patience_s=0.0, first_retry_s=0.0)
 """Nothing waits for time: the folder is looked for and a lost disk tried again all the while. No worker is
@@ -90,8 +48,8 @@ class WatchedDisk:
         self.sent.update(message for message in messages if isinstance(message, Order))
         self.within.send(messages)
 
-    def events(self) -> list[Event]:
-        found = self.within.events()
+    def take_events(self) -> list[Event]:
+        found = self.within.take_events()
         self.ended.update(event.order for event in found if isinstance(event, Ended))
         return found
 
@@ -152,7 +110,7 @@ class Rig:
 
     def begin_store(self, numbers: Iterable[int], epoch: int = 0) -> list[bytes]:
         lacking = self.tier.lacking([key_of(number) for number in numbers])
-        wanted = list(self.tier.admitted(lacking))
+        wanted = list(self.tier.admit(lacking))
         for key in wanted:
             self._view(self._give(key))[:] = content_of(number_of(key), epoch)
         now = Progress()
@@ -199,7 +157,7 @@ class Rig:
 
     def step(self) -> None:
         assert self.disk.wait(SOON_S), "nothing happened"
-        now = self.tier.progress()
+        now = self.tier.poll()
         if now is not None:
             self.take(now)
 
@@ -284,40 +242,3 @@ def found_by_the_next(path: Path, slots: int = 16) -> dict[int, bytes]:
     with rig_in(path, slots) as rig:
         _, keys = rig.store.index.rows(0, rig.store.shape.slots)
         return rig.loaded(number_of(key.tobytes()) for key in keys)
-
-
-def segment(path: Path) -> Path:
-    return path / MEANING.folder / "blocks-000000"
-
-
-def journal(path: Path) -> Path:
-    return path / MEANING.folder / "index"
-
-
-@contextmanager
-def directory(path: Path) -> Iterator[Directory]:
-    """A folder as the tier has it."""
-    found = Directory.open(path)
-    try:
-        yield found
-    finally:
-        found.close()
-
-
-def open_journal(path: Path, shape: Shape) -> tuple[Journal, Recovered]:
-    """Open the journal of the folder that `path` is in."""
-    with directory(path.parent) as folder:
-        return Journal.open(folder, shape)
-
-
-def write_journal(path: Path, shape: Shape, snapshot: Iterable[Entries] = ()) -> Journal:
-    """Write a journal in place of that of the folder that `path` is in."""
-    with directory(path.parent) as folder:
-        return Journal.create(folder, shape, snapshot)
-
-
-def copied(path: Path, name: str) -> Path:
-    copy = path.with_name(name)
-    shutil.rmtree(copy, ignore_errors=True)
-    shutil.copytree(path, copy)
-    return copy

@@ -11,15 +11,10 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
+from tests.unit.connector.disk.blocks import content_of, key_of
 from tests.unit.connector.disk.faulty_engine import Fail, Fault, Keep, Short
-from tests.unit.connector.disk.rig import (
-    Rig,
-    content_of,
-    found_by_the_next,
-    key_of,
-    rig_in,
-    segment,
-)
+from tests.unit.connector.disk.rig import Rig, found_by_the_next, rig_in
+from tests.unit.connector.disk.tier_files import segment
 
 from kvtier_connector.core.disk.files.journal import Journal
 from kvtier_connector.errors import DiskError
@@ -95,7 +90,7 @@ class Schedule:
             self.rig.begin_load(self.chance.sample(held, count))
 
     def look(self) -> None:
-        now = self.rig.tier.progress()
+        now = self.rig.tier.poll()
         if now is not None:
             self.rig.take(now)
 

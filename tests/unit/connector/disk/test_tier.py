@@ -4,16 +4,10 @@ import errno
 from pathlib import Path
 
 import pytest
+from tests.unit.connector.disk.blocks import BLOCK, content_of, key_of, number_of
 from tests.unit.connector.disk.faulty_engine import Fail, Keep, Short
-from tests.unit.connector.disk.rig import (
-    BLOCK,
-    content_of,
-    found_by_the_next,
-    key_of,
-    number_of,
-    rig_in,
-    segment,
-)
+from tests.unit.connector.disk.rig import found_by_the_next, rig_in
+from tests.unit.connector.disk.tier_files import segment
 
 
 def contents(*numbers: int, epoch: int = 0) -> dict[int, bytes]:
@@ -51,15 +45,15 @@ def test_more_than_it_holds_makes_room_and_says_what_left(tmp_path: Path) -> Non
 def test_only_so_many_wait_to_be_written_and_what_is_there_is_not_written_again(tmp_path: Path) -> None:
     with rig_in(tmp_path, 16, memory_slots=4) as rig:
         six = [key_of(number) for number in range(6)]
-        assert rig.tier.admitted(rig.tier.lacking(six)) == six[:4]
+        assert rig.tier.admit(rig.tier.lacking(six)) == six[:4]
         rig.engine.fault(lambda _io: Keep())
         rig.begin_store([0, 1, 2])
         rig.engine.await_kept(3)
         assert rig.tier.lacking(six) == six[3:]
-        assert rig.tier.admitted(six[3:]) == six[3:4]
+        assert rig.tier.admit(six[3:]) == six[3:4]
         rig.engine.release()
         rig.quiet()
-        assert rig.tier.admitted(rig.tier.lacking(six)) == six[3:]
+        assert rig.tier.admit(rig.tier.lacking(six)) == six[3:]
 
 
 def test_what_finds_no_room_is_released_at_once(tmp_path: Path) -> None:

@@ -6,16 +6,10 @@ import threading
 from pathlib import Path
 
 import pytest
+from tests.unit.connector.disk.blocks import content_of, key_of, number_of
 from tests.unit.connector.disk.faulty_engine import Fail, Keep
-from tests.unit.connector.disk.rig import (
-    content_of,
-    found_by_the_next,
-    journal,
-    key_of,
-    number_of,
-    rig_in,
-    segment,
-)
+from tests.unit.connector.disk.rig import found_by_the_next, rig_in
+from tests.unit.connector.disk.tier_files import journal, segment
 
 from kvtier_connector.core.disk.files.folder import LockedFolder
 from kvtier_connector.core.disk.files.store import Store
@@ -243,9 +237,9 @@ def test_a_thread_that_the_system_keeps_loses_its_blocks_and_goes_on_when_it_is_
             assert inside.wait(60)
             rig.begin_load([1, 2])
             thread = rig.disk.within
-            assert rig.tier.progress() is None
+            assert rig.tier.poll() is None
             thread._loop.turned_at_s -= 3600.0  # it has been there for long
-            now = rig.tier.progress()
+            now = rig.tier.poll()
             assert now is not None
             assert now.lost == [key_of(1), key_of(2)]
             assert "the operating system does not answer" in now.notes[0]

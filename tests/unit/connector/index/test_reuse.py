@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from kvtier_connector.core.index.eviction_loops import ONCE, STEPS, class_of, step_of
+from kvtier_connector.core.index.eviction_kernels import ONCE, STEPS, class_of, step_of
 from kvtier_connector.core.index.reuse import ReuseStatistics, hazard, in_order, worth
 
 ALIKE = np.ones(STEPS)

@@ -15,7 +15,7 @@ _FORMAT: Final = 1
 class Fingerprint:
     """Names a namespace of the disk tier.
 
-    Args:
+    Attributes:
         text: every fact on a line, for people and to compare with.
         number: its checksum, which goes into every checksum of the namespace.
     """

@@ -46,7 +46,7 @@ _MOST_SHRINKING: Final = 16
 class Entries:
     """What lies in some slots.
 
-    Args:
+    Attributes:
         slots: slot numbers, shape (entries,).
         keys: shape (entries, key bytes).
         checksums: of the payloads, shape (entries,).
@@ -64,7 +64,7 @@ class Entries:
 class Shape:
     """What a journal must agree with, or it is another's.
 
-    Args:
+    Attributes:
         key_bytes: length of every key.
         slots: number of slots.
         namespace: checksum of all that decides what KV bytes mean.
@@ -106,7 +106,7 @@ def entries_of(blocks: Sequence[tuple[int, bytes, int]], key_bytes: int) -> Entr
 class Recovered:
     """What was found in a journal.
 
-    Args:
+    Attributes:
         entries: in the order in which they were written, the oldest first.
         lost_bytes: bytes at the end that are not as they were written.
     """

@@ -39,7 +39,7 @@ _ROWS_AT_ONCE: Final = 4096
 class StoreRequest:
     """What is asked of the disk.
 
-    Args:
+    Attributes:
         path: the tier's folder.
         capacity_bytes: what all its files together take at most.
         block_bytes: size of a block on disk, a multiple of DISK_ALIGNMENT_BYTES.

@@ -26,7 +26,7 @@ _MOST_BYTES: Final = 64 << 20
 class EngineReport:
     """What is used, and why.
 
-    Args:
+    Attributes:
         got: the engine's name.
         depth: how many transfers it keeps in the kernel's hands.
         why: for each better one, why not; empty when there was none.

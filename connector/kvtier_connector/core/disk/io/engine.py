@@ -19,7 +19,7 @@ class EngineUnavailableError(DiskError):
 class BlockIO:
     """One block's read or write.
 
-    Args:
+    Attributes:
         tag: the caller's name for it.
         write: the direction: True from memory to disk.
         descriptor: of the open file.
@@ -40,7 +40,7 @@ class BlockIO:
 class Completion:
     """How a read or write ended: the kernel touches its memory no more.
 
-    Args:
+    Attributes:
         io: which.
         seconds: from its hand-over to the kernel to its end.
         error: why it failed, or None. A transfer that ends short is a failure too (EIO).

@@ -27,6 +27,9 @@ class Next(Enum):
     END = "its orders end"
 
 
+_APART, _NEXT_PART, _WORKER, _END = Next  # looked up in the class they take several times as long
+
+
 def next_of(flight: Flight, *, has_failed: bool, is_wanted: bool, is_checked_by_worker: bool) -> Next:
     """Return what follows a transfer.
 
@@ -36,13 +39,11 @@ def next_of(flight: Flight, *, has_failed: bool, is_wanted: bool, is_checked_by_
         is_wanted: whether somebody still waits for it.
         is_checked_by_worker: whether a worker checks what it has read.
     """
-    if has_failed and is_wanted and len(flight.orders) > 1:
-        return Next.APART
     if has_failed or not is_wanted:
-        return Next.END
+        return _APART if is_wanted and len(flight.orders) > 1 else _END
     if not flight.is_last:
-        return Next.NEXT_PART
-    return Next.WORKER if is_checked_by_worker else Next.END
+        return _NEXT_PART
+    return _WORKER if is_checked_by_worker else _END
 
 
 class Completer:
@@ -83,21 +84,21 @@ class Completer:
                 continue  # that was not waited for any longer
             flight = self._flights.end(completion.io)
             done = Landed(completion, flight, now)
-            match next_of(
+            follows = next_of(
                 flight,
                 has_failed=completion.error is not None,
                 is_wanted=not is_closing and self._served.serves(flight.order),
                 is_checked_by_worker=self._partial_reads.is_checked_by_worker(flight.order),
-            ):
-                case Next.END:
-                    landed.append(done)
-                case Next.WORKER:
-                    self._partial_reads.leave_to_worker(done)
-                case Next.NEXT_PART:
-                    self._queue.continued.append(flight)
-                    self._partial_reads.part_arrived(flight)
-                case Next.APART:
-                    self._queue.continued += flight.apart()
+            )
+            if follows is _END:
+                landed.append(done)
+            elif follows is _WORKER:
+                self._partial_reads.leave_to_worker(done)
+            elif follows is _NEXT_PART:
+                self._queue.continued.append(flight)
+                self._partial_reads.part_arrived(flight)
+            else:
+                self._queue.continued += flight.apart()
         return landed
 
     def end(self, landed: Sequence[Landed]) -> None:

@@ -157,8 +157,10 @@ class DiskLoop:
         while self.inbox:
             message = self.inbox.popleft()
             match message:
+                case Order() if self._served.serves(message):
+                    self._queue.add(message)
                 case Order():
-                    self._take_order(message)
+                    self.outbox.end(message, DiskError("the disk tier has let go of this block"))
                 case Probe():
                     self._probe_due = True
                 case Keep(text):
@@ -171,12 +173,6 @@ class DiskLoop:
                     self._refuse_waiting(DiskError("the disk tier was cleared"))
                     self.outbox.tell(Cleared())
                     self._served.clear(generation)
-
-    def _take_order(self, order: Order) -> None:
-        if self._served.serves(order):
-            self._queue.add(order)
-        else:
-            self.outbox.end(order, DiskError("the disk tier has let go of this block"))
 
     def _forget(self, forget: Forget) -> None:
         store = self._served.store

@@ -1,6 +1,6 @@
 """What the index's owner and the thread that reads and writes tell each other."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -8,12 +8,15 @@ from kvtier_connector.core.disk.files.store import Store
 from kvtier_connector.core.index.keytable import Slots
 from kvtier_connector.core.statically_frozen import statically_frozen
 
+Parts = Callable[[int], tuple[memoryview, ...]]
+"""From a slot in memory to its bytes, in the order of the file."""
+
 
 @statically_frozen
 class Order:
     """One block to read into memory or to write to disk.
 
-    Args:
+    Attributes:
         write: the direction: True from memory to disk.
         generation: of the store whose slot it is; the orders for one that is no more are refused.
         key: the block's.
@@ -40,7 +43,7 @@ class Order:
 class Forget:
     """Slots that hold nothing any more.
 
-    Args:
+    Attributes:
         generation: of the store whose slots they are.
         slots: which.
     """
@@ -53,7 +56,7 @@ class Forget:
 class Clear:
     """Forget everything; answered by Cleared.
 
-    Args:
+    Attributes:
         generation: of what comes after.
     """
 
@@ -69,7 +72,7 @@ class Probe:
 class Keep:
     """Keep what was learnt for the next engine.
 
-    Args:
+    Attributes:
         text: of Rates.
     """
 
@@ -80,7 +83,7 @@ class Keep:
 class Ended:
     """An order has ended: its memory is the owner's again.
 
-    Args:
+    Attributes:
         order: which.
         seconds: how long the disk took; 0 if it was not asked.
         at_s: when the disk was done with it, by time.monotonic().
@@ -97,7 +100,7 @@ class Ended:
 class Overdue:
     """An order is taken for failed, but the disk still has its memory: its end is reported later.
 
-    Args:
+    Attributes:
         order: which.
     """
 
@@ -108,7 +111,7 @@ class Overdue:
 class Down:
     """The disk cannot be used; every order that it had is reported too.
 
-    Args:
+    Attributes:
         reason: for people.
     """
 
@@ -119,7 +122,7 @@ class Down:
 class Up:
     """The disk can be used again.
 
-    Args:
+    Attributes:
         store: with its index filled from what was found; the index is the owner's from now on.
     """
 
@@ -135,7 +138,7 @@ class Cleared:
 class Probed:
     """The disk was read to find out how fast it is.
 
-    Args:
+    Attributes:
         size_bytes: what was read.
         seconds: how long that took.
     """
@@ -154,7 +157,7 @@ class Disk(Protocol):
     def send(self, messages: Sequence[Message]) -> None:
         """Take messages on and return at once."""
 
-    def events(self) -> list[Event]:
+    def take_events(self) -> list[Event]:
         """Return what has happened since the last call."""
 
     def wait(self, timeout_s: float) -> bool:

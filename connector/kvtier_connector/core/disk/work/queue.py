@@ -33,12 +33,12 @@ class OrderQueue:
 
     def add(self, order: Order) -> None:
         """Have an order wait, behind the others of its direction."""
-        self._of(order).append(order)
+        (self.writes if order.write else self.reads).append(order)
 
     def put_back(self, orders: Sequence[Order]) -> None:
         """Have orders wait in front of the others."""
         for order in reversed(orders):
-            self._of(order).appendleft(order)
+            (self.writes if order.write else self.reads).appendleft(order)
 
     def take_all(self) -> list[Order]:
         """Let go of everything; returns its orders."""
@@ -46,9 +46,6 @@ class OrderQueue:
         for waiting in (self.reads, self.writes, self.continued):
             waiting.clear()
         return orders
-
-    def _of(self, order: Order) -> deque[Order]:
-        return self.writes if order.write else self.reads
 
 
 def take_run(waiting: deque[Order], segments: Segments, most_bytes: int) -> list[Order]:

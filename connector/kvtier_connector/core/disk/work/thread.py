@@ -52,7 +52,7 @@ class DiskThread:
         self._loop.inbox.extend(messages)
         self._engine.wake()
 
-    def events(self) -> list[Event]:
+    def take_events(self) -> list[Event]:
         """Return what has happened since the last call; all of that call's has been taken note of."""
         return self._loop.outbox.take()
 

@@ -25,7 +25,7 @@ _BURST_S: Final = 600.0
 class Bandwidth:
     """Bytes a second that follow what is measured: an average in which older reads fade.
 
-    Args:
+    Attributes:
         size_bytes: what was read.
         seconds: how long that took.
     """

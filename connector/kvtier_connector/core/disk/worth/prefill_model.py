@@ -13,7 +13,7 @@ _LEAST_DETERMINANT: Final = 1e-6
 class Computed:
     """What a step computed.
 
-    Args:
+    Attributes:
         tokens: how many.
         positions: the sum of their positions in their prompts: attention looks back at all before.
     """
@@ -34,7 +34,7 @@ class Computed:
 class Pace:
     """What tokens cost: dense layers the same each, attention more the further back it looks.
 
-    Args:
+    Attributes:
         token_s: seconds for a token.
         position_s: and for each token before it.
     """

@@ -16,7 +16,7 @@ _CHANGED: Final = 0.1
 class Rates:
     """What was measured last; None where nothing was.
 
-    Args:
+    Attributes:
         read_bytes_per_s: of the disk.
         token_s: of computing, as in Pace.
         position_s: likewise.

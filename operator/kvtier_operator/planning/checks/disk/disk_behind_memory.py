@@ -14,7 +14,7 @@ _VERDICTS: Final = Verdicts("disk-behind-memory", "spec.tiers.disk.capacity")
 def disk_behind_memory(given: CheckInput) -> CheckResult:
     """Blocks pass through the CPU tier both ways, and a part of it holds what waits to be written.
 
-    What finds no room there is not written (kvtier_connector.core.disk.tier, `wanted`): a prompt longer than
+    What finds no room there is not written (kvtier_connector.core.disk.tier, `admit`): a prompt longer than
     that part needs a disk that keeps up with its prefill.
     """
     disk, cpu, engine = given.spec.tiers.disk, given.tiers.cpu, given.spec.engine

@@ -11,23 +11,19 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tests.unit.connector.disk.faulty_engine import SOON_S
-from tests.unit.connector.disk.rig import (
+from tests.unit.connector.disk.blocks import (
     BLOCK,
     KEY_BYTES,
     MEANING,
     capacity_for,
     content_of,
-    copied,
-    found_by_the_next,
-    journal,
     key_of,
     number_of,
     request_for,
-    rig_in,
-    segment,
-    write_journal,
 )
+from tests.unit.connector.disk.faulty_engine import SOON_S
+from tests.unit.connector.disk.rig import found_by_the_next, rig_in
+from tests.unit.connector.disk.tier_files import copied, journal, segment, write_journal
 
 from kvtier_connector.core.disk.files.checksum import bound_checksum
 from kvtier_connector.core.disk.files.fingerprint import Fingerprint, fingerprint
@@ -62,7 +58,7 @@ class Reader:
         found = dict[int, bytes | Exception]()
         while len(found) < len(orders):
             assert self.disk.wait(SOON_S)
-            for event in self.disk.events():
+            for event in self.disk.take_events():
                 assert isinstance(event, Ended), event
                 slot = event.order.slot
                 found[slot] = event.error or bytes(self._part(slot))

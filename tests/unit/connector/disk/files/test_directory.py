@@ -1,6 +1,5 @@
 """The tier's folder and files are its own: links, others' things and what everybody may write are refused."""
 
-import fcntl
 import os
 import socket
 import stat
@@ -10,15 +9,13 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-from tests.unit.connector.disk.rig import MEANING, capacity_for, directory, request_for
+from tests.unit.connector.disk.blocks import MEANING, capacity_for, request_for
+from tests.unit.connector.disk.tier_files import directory
 
-from kvtier_connector.core.disk.files.directory import Directory
 from kvtier_connector.core.disk.files.folder import LockedFolder
 from kvtier_connector.core.disk.files.store import Store
 from kvtier_connector.core.disk.worth.rates import Rates
-from kvtier_connector.errors import FolderInUseError, SettingError, UnsafeFolderError
+from kvtier_connector.errors import SettingError, UnsafeFolderError
 
 OTHER_USER = 65534
 VICTIM = "what root alone may write"
@@ -298,29 +295,3 @@ def test_an_index_of_a_petabyte_is_not_read(path: Path) -> None:
     os.truncate(index, 1 << 43)  # takes no space
     used(path)
     assert index.stat().st_size < 1 << 20
-
-
-@given(text=st.text() | st.binary().map(lambda each: each.decode(errors="replace")))
-def test_rates_of_any_text(text: str) -> None:
-    rates = Rates.parse(text)
-    assert Rates.parse(rates.text()) == rates
-
-
-@pytest.mark.parametrize(
-    "text", ["[" * 100_000, '{"token_s": 1e999}', '{"token_s": ' + "9" * 5000 + "}", "NaN"]
-)
-def test_rates_that_json_chokes_on(text: str) -> None:
-    assert Rates.parse(text) == Rates()
-
-
-def test_the_holder_is_told_in_one_line_of_what_can_be_shown(path: Path) -> None:
-    LockedFolder.take(path, "x").close()
-    (path / "lock").write_bytes(b"a\n\x1b[2Jb\xff")
-    holder = Directory.open(path)
-    descriptor = holder.file("lock")
-    fcntl.flock(descriptor, fcntl.LOCK_EX)
-    with pytest.raises(FolderInUseError, match="in use by") as said:
-        LockedFolder.take(path, "y")
-    os.close(descriptor)
-    holder.close()
-    assert str(said.value).isprintable()

@@ -9,21 +9,18 @@ from pathlib import Path
 import numpy as np
 import pytest
 from tests.disk_usage import taken_bytes
-from tests.unit.connector.disk.rig import (
+from tests.unit.connector.disk.blocks import (
     BLOCK,
-    IMPATIENT,
     KEY_BYTES,
     MEANING,
     capacity_for,
     content_of,
-    found_by_the_next,
-    journal,
     key_of,
     number_of,
     request_for,
-    rig_in,
-    segment,
 )
+from tests.unit.connector.disk.rig import IMPATIENT, found_by_the_next, rig_in
+from tests.unit.connector.disk.tier_files import journal, segment
 
 from kvtier_connector import config as config_module
 from kvtier_connector.config import DISK_INDEX_SIZES

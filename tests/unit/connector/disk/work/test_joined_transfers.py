@@ -6,8 +6,10 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from tests.unit.connector.disk.blocks import BLOCK, content_of, key_of
 from tests.unit.connector.disk.faulty_engine import Fail, Short
-from tests.unit.connector.disk.rig import BLOCK, Rig, content_of, key_of, rig_in, segment
+from tests.unit.connector.disk.rig import Rig, rig_in
+from tests.unit.connector.disk.tier_files import segment
 
 from kvtier_connector.core.disk.io.engine import BlockIO
 

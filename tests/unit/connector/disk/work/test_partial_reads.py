@@ -6,19 +6,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
+from tests.unit.connector.disk.blocks import BLOCK, capacity_for, content_of, key_of, number_of, request_for
 from tests.unit.connector.disk.faulty_engine import SOON_S, Fail, Fault, Keep, Short
-from tests.unit.connector.disk.rig import (
-    BLOCK,
-    Coming,
-    Rig,
-    capacity_for,
-    content_of,
-    key_of,
-    number_of,
-    request_for,
-    rig_in,
-    segment,
-)
+from tests.unit.connector.disk.rig import Coming, Rig, rig_in
+from tests.unit.connector.disk.tier_files import segment
 
 from kvtier_connector.core.copies.arrivals import WHOLE
 from kvtier_connector.core.disk.io.engine import BlockIO
@@ -83,7 +74,7 @@ def test_whoever_hears_that_a_block_is_there_finds_that_the_tier_knows(tmp_path:
     with rig_in(tmp_path) as rig:
         rig.stored(range(4))
         wait(rig, begin(rig, 0, 1, 2, 3), WHOLE)
-        now = rig.tier.progress()
+        now = rig.tier.poll()
         assert now is not None
         assert sorted(map(number_of, now.loaded)) == [0, 1, 2, 3]
         rig.take(now)

@@ -6,21 +6,10 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from tests.unit.connector.disk.blocks import BLOCK, capacity_for, content_of, key_of, number_of, request_for
 from tests.unit.connector.disk.faulty_engine import SOON_S, Fail, Keep
-from tests.unit.connector.disk.rig import (
-    BLOCK,
-    IMPATIENT,
-    Rig,
-    capacity_for,
-    content_of,
-    found_by_the_next,
-    journal,
-    key_of,
-    number_of,
-    open_journal,
-    request_for,
-    rig_in,
-)
+from tests.unit.connector.disk.rig import IMPATIENT, Rig, found_by_the_next, rig_in
+from tests.unit.connector.disk.tier_files import journal, open_journal
 from tests.waiting import eventually
 
 from kvtier_connector.core.disk.files.journal import Entries, Journal
@@ -69,7 +58,7 @@ def test_a_journal_written_anew_has_what_its_owner_has_not_been_told_of(tmp_path
         rig.stored([1])
         rig.begin_store([2, 3])
         _until_written(rig.disk.within, 2)
-        taken = rig.disk.events()  # told, and not yet taken note of
+        taken = rig.disk.take_events()  # told, and not yet taken note of
         rig.begin_store([4, 5])
         _until_written(rig.disk.within, 2)
         _renew_journal(rig.store)
@@ -139,7 +128,7 @@ def test_orders_for_another_store_are_refused(tmp_path: Path) -> None:
         begun = rig.engine.begun.total()
         rig.disk.within.send([stranger])
         assert rig.disk.wait(60)
-        (event,) = rig.disk.within.events()
+        (event,) = rig.disk.within.take_events()
         assert isinstance(event, Ended)
         assert (event.order, str(event.error)) == (stranger, "the disk tier has let go of this block")
         assert rig.engine.begun.total() == begun

@@ -5,19 +5,10 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from tests.unit.connector.disk.blocks import BLOCK, MEANING, content_of, key_of, number_of
 from tests.unit.connector.disk.faulty_engine import SOON_S
-from tests.unit.connector.disk.rig import (
-    BLOCK,
-    IMPATIENT,
-    MEANING,
-    Coming,
-    Rig,
-    content_of,
-    key_of,
-    number_of,
-    rig_in,
-    segment,
-)
+from tests.unit.connector.disk.rig import IMPATIENT, Coming, Rig, rig_in
+from tests.unit.connector.disk.tier_files import segment
 
 from kvtier_connector.core.copies.arrivals import DOUBTED, FAILED, WHOLE
 from kvtier_connector.core.disk.files.checksum import bound_checksum, seeded_checksum
@@ -103,7 +94,7 @@ def test_damage_that_a_worker_finds_is_found_again_before_it_is_told(
     say(rig, coming, WHOLE, DOUBTED)
     with pytest.raises(DiskError, match="could not be read"):
         rig.arrivals.wait(coming.slots, coming.tickets, WHOLE, SOON_S)
-    now = rig.tier.progress()
+    now = rig.tier.poll()
     assert now is not None
     assert now.lost == [key_of(1)]
     rig.take(now)
@@ -127,7 +118,7 @@ def test_what_no_worker_comes_to_is_checked_all_the_same(
 ) -> None:
     damage(tmp_path, rig, 1)
     coming = all_there(rig, 0, 1)
-    assert rig.tier.progress() is None
+    assert rig.tier.poll() is None
     rig.disk.within._loop.partial_reads.patience_s = 0.0
     rig.quiet()
     assert rig.arrived == {0: content_of(0)}

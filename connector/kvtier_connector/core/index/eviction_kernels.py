@@ -55,10 +55,10 @@ _DEPTH_BITS: Final = 16
 _LARGEST_DEPTH: Final = (1 << _DEPTH_BITS) - 1
 
 
-class Memory(NamedTuple):
+class EvictionState(NamedTuple):
     """What eviction knows.
 
-    Args:
+    Attributes:
         slots: shape (capacity, SLOT_COLUMNS).
         ghosts: shape (capacity, GHOST_COLUMNS).
         used: blocks that were used again, by how they were used before and the age that they had reached.
@@ -75,10 +75,10 @@ class Memory(NamedTuple):
     per_unit: np.float32
 
 
-class Path(NamedTuple):
+class ScanPath(NamedTuple):
     """The order in which runs of slots are looked at.
 
-    Args:
+    Attributes:
         first: the run to begin with.
         step: from one to the next.
         runs: all that there are.
@@ -91,7 +91,7 @@ class Path(NamedTuple):
 
 _COUNTS = np.empty((0, 0))
 _ROWS = np.empty((0, 0), np.uint32)
-_MEMORY = Memory(_ROWS, _ROWS, _COUNTS, _COUNTS, np.empty((0, 0), np.int64), np.float32(0))
+_STATE = EvictionState(_ROWS, _ROWS, _COUNTS, _COUNTS, np.empty((0, 0), np.int64), np.float32(0))
 _SLOTS, _SPANS = np.empty(0, np.int32), np.empty(0, np.uint32)
 _DEPTHS, _MARKS = np.empty(0, np.int64), np.empty(0, np.uint64)
 
@@ -124,64 +124,66 @@ def _kind(rows: Rows, at: int, clock: int, per_unit: np.float32) -> tuple[int, i
 
 
 @compiled()
-def _count_use(memory: Memory, rows: Rows, at: int, clock: int) -> int:
+def _count_use(state: EvictionState, rows: Rows, at: int, clock: int) -> int:
     """Count a block as used again; returns its new span."""
     span = rows[at, SPAN]
-    kind = _kind(rows, at, clock, memory.per_unit)
-    memory.used[kind] += 1
+    kind = _kind(rows, at, clock, state.per_unit)
+    state.used[kind] += 1
     # Slowly: one short time between two uses does not make a block popular.
     return kind[1] if span == ONCE else (3 * span + kind[1] + 2) >> 2
 
 
 @compiled()
-def _place(memory: Memory, mark: np.uint64) -> tuple[int, np.uint64]:
+def _place(state: EvictionState, mark: np.uint64) -> tuple[int, np.uint64]:
     """Return a ghost's place and its print, which is never that of an empty place."""
-    return int(mark % np.uint64(len(memory.ghosts))), mark >> np.uint64(32) | np.uint64(1)
+    return int(mark % np.uint64(len(state.ghosts))), mark >> np.uint64(32) | np.uint64(1)
 
 
-@compiled(_MEMORY, _SLOTS, 0)
-def use(memory: Memory, slots: Slots, clock: int) -> Spans:
+@compiled(_STATE, _SLOTS, 0)
+def use(state: EvictionState, slots: Slots, clock: int) -> Spans:
     """Count blocks as used again; returns their new spans."""
     spans = np.empty(len(slots), np.uint32)
     for place, slot in enumerate(slots):
-        spans[place] = _count_use(memory, memory.slots, slot, clock)
+        spans[place] = _count_use(state, state.slots, slot, clock)
     return spans
 
 
-@compiled(_MEMORY, _MARKS, 0)
-def call_back(memory: Memory, marks: Marks, clock: int) -> Spans:
+@compiled(_STATE, _MARKS, 0)
+def call_back(state: EvictionState, marks: Marks, clock: int) -> Spans:
     """Count blocks that come back and are ghosts no more; returns the spans of all that come."""
     spans = np.empty(len(marks), np.uint32)
     for place, mark in enumerate(marks):
-        at, told_by = _place(memory, mark)
+        at, told_by = _place(state, mark)
         spans[place] = ONCE
-        if memory.ghosts[at, PRINT] == told_by:
-            spans[place] = _count_use(memory, memory.ghosts, at, clock)
-            memory.ghosts[at, PRINT] = EMPTY
+        if state.ghosts[at, PRINT] == told_by:
+            spans[place] = _count_use(state, state.ghosts, at, clock)
+            state.ghosts[at, PRINT] = EMPTY
     return spans
 
 
-@compiled(_MEMORY, _SLOTS, _SPANS, _DEPTHS, 0)
-def renew(memory: Memory, slots: Slots, spans: Spans, depths: Depths, clock: int) -> None:
+@compiled(_STATE, _SLOTS, _SPANS, _DEPTHS, 0)
+def renew(state: EvictionState, slots: Slots, spans: Spans, depths: Depths, clock: int) -> None:
     """Make blocks of one prompt, root to tail, as recent as can be, with these spans."""
     least = ONCE
     for place in range(len(slots) - 1, -1, -1):
         least = min(least, spans[place])  # a root is used whenever its tails are
         slot = slots[place]
-        memory.slots[slot, USED_AT] = clock
-        memory.slots[slot, SPAN] = least
-        memory.slots[slot, DEPTH] = min(depths[place], _LARGEST_DEPTH)
+        state.slots[slot, USED_AT] = clock
+        state.slots[slot, SPAN] = least
+        state.slots[slot, DEPTH] = min(depths[place], _LARGEST_DEPTH)
 
 
-@compiled(_MEMORY, 0, Path(0, 0, 0), 0, 0)
-def look_at(memory: Memory, clock: int, path: Path, runs: int, wanted: int) -> tuple[Slots, Order, int]:
+@compiled(_STATE, 0, ScanPath(0, 0, 0), 0, 0)
+def look_at(
+    state: EvictionState, clock: int, path: ScanPath, runs: int, wanted: int
+) -> tuple[Slots, Order, int]:
     """Find slots without a hold in so many runs, and in more until as many are found as are wanted.
 
     Returns:
         The slots found, the order in which they should leave (by worth, of equal ones the oldest first, then
         tails), and the run to begin with next time.
     """
-    rows = memory.slots
+    rows = state.slots
     slots = np.empty(min(len(rows), wanted + runs * RUN) + 1, np.int32)
     found = looked_at = 0
     run = path.first
@@ -195,24 +197,24 @@ def look_at(memory: Memory, clock: int, path: Path, runs: int, wanted: int) -> t
     order = np.empty(found, np.int64)
     for place, slot in enumerate(slots[:found]):
         age = min(_age(rows, slot, clock), _LARGEST_AGE)
-        rank = memory.ranks[_kind(rows, slot, clock, memory.per_unit)]
+        rank = state.ranks[_kind(rows, slot, clock, state.per_unit)]
         leaves = rank << _AGE_BITS | _LARGEST_AGE - age
         order[place] = leaves << _DEPTH_BITS | _LARGEST_DEPTH - rows[slot, DEPTH]
     return slots[:found], order, run
 
 
-@compiled(_MEMORY, _SLOTS, _MARKS, 0)
-def bury(memory: Memory, slots: Slots, marks: Marks, clock: int) -> None:
+@compiled(_STATE, _SLOTS, _MARKS, 0)
+def bury(state: EvictionState, slots: Slots, marks: Marks, clock: int) -> None:
     """Make ghosts of blocks. Where one stands already, that is lost sight of which is worth less."""
-    rows, ghosts, per_unit = memory.slots, memory.ghosts, memory.per_unit
+    rows, ghosts, per_unit = state.slots, state.ghosts, state.per_unit
     for place, slot in enumerate(slots):
-        at, told_by = _place(memory, marks[place])
+        at, told_by = _place(state, marks[place])
         if ghosts[at, PRINT] != EMPTY:
             new, old = _kind(rows, slot, clock, per_unit), _kind(ghosts, at, clock, per_unit)
-            if memory.ranks[new] < memory.ranks[old]:
-                memory.lost[new] += 1
+            if state.ranks[new] < state.ranks[old]:
+                state.lost[new] += 1
                 continue
-            memory.lost[old] += 1
+            state.lost[old] += 1
         ghosts[at, USED_AT] = rows[slot, USED_AT]
         ghosts[at, SPAN] = rows[slot, SPAN]
         ghosts[at, PRINT] = told_by

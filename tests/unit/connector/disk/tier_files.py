@@ -1,0 +1,48 @@
+"""The files of a tier under test, and what opens them."""
+
+import shutil
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from tests.unit.connector.disk.blocks import MEANING
+
+from kvtier_connector.core.disk.files.directory import Directory
+from kvtier_connector.core.disk.files.journal import Entries, Journal, Recovered, Shape
+
+
+def segment(path: Path) -> Path:
+    return path / MEANING.folder / "blocks-000000"
+
+
+def journal(path: Path) -> Path:
+    return path / MEANING.folder / "index"
+
+
+@contextmanager
+def directory(path: Path) -> Iterator[Directory]:
+    """A folder as the tier has it."""
+    found = Directory.open(path)
+    try:
+        yield found
+    finally:
+        found.close()
+
+
+def open_journal(path: Path, shape: Shape) -> tuple[Journal, Recovered]:
+    """Open the journal of the folder that `path` is in."""
+    with directory(path.parent) as folder:
+        return Journal.open(folder, shape)
+
+
+def write_journal(path: Path, shape: Shape, snapshot: Iterable[Entries] = ()) -> Journal:
+    """Write a journal in place of that of the folder that `path` is in."""
+    with directory(path.parent) as folder:
+        return Journal.create(folder, shape, snapshot)
+
+
+def copied(path: Path, name: str) -> Path:
+    copy = path.with_name(name)
+    shutil.rmtree(copy, ignore_errors=True)
+    shutil.copytree(path, copy)
+    return copy
