@@ -1,5 +1,6 @@
 """A tier's folder has one engine at a time, and says which."""
 
+import fcntl
 import os
 import signal
 import subprocess
@@ -9,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from kvtier_connector.core.disk.files.directory import Directory
 from kvtier_connector.core.disk.files.folder import LockedFolder
 from kvtier_connector.errors import DiskError, FolderInUseError, SettingError
 
@@ -79,3 +81,16 @@ def test_a_folder_that_is_deleted_underneath_is_noticed(tmp_path: Path, instead:
     with pytest.raises(DiskError, match=r"tier: (No such file|the folder has been replaced by another)"):
         folder.check()
     folder.close()
+
+
+def test_the_holder_is_told_in_one_line_of_what_can_be_shown(tmp_path: Path) -> None:
+    LockedFolder.take(tmp_path, "x").close()
+    (tmp_path / "lock").write_bytes(b"a\n\x1b[2Jb\xff")
+    holder = Directory.open(tmp_path)
+    descriptor = holder.file("lock")
+    fcntl.flock(descriptor, fcntl.LOCK_EX)
+    with pytest.raises(FolderInUseError, match="in use by") as said:
+        LockedFolder.take(tmp_path, "y")
+    os.close(descriptor)
+    holder.close()
+    assert str(said.value).isprintable()

@@ -1,6 +1,8 @@
 """What an engine has learnt, as text: read as it was written, or not at all."""
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from kvtier_connector.core.disk.worth.prefill_model import Pace
 from kvtier_connector.core.disk.worth.rates import Rates
@@ -31,3 +33,16 @@ def test_what_is_new_is_kept_at_once_and_what_is_off_by_a_tenth_some_time() -> N
     assert not ALL.differs(Rates(1.05e9, 30e-6, 2e-9))
     assert ALL.differs(Rates(1.2e9, 30e-6, 2e-9))
     assert not Rates().differs(ALL)  # nothing is no news
+
+
+@given(text=st.text() | st.binary().map(lambda each: each.decode(errors="replace")))
+def test_rates_of_any_text(text: str) -> None:
+    rates = Rates.parse(text)
+    assert Rates.parse(rates.text()) == rates
+
+
+@pytest.mark.parametrize(
+    "text", ["[" * 100_000, '{"token_s": 1e999}', '{"token_s": ' + "9" * 5000 + "}", "NaN"]
+)
+def test_rates_that_json_chokes_on(text: str) -> None:
+    assert Rates.parse(text) == Rates()
