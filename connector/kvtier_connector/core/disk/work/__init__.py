@@ -1,1 +1,13 @@
-"""The thread that reads and writes: what waits, what is under way, what has ended."""
+"""The thread that reads and writes (thread.py), and what it does turn by turn (loop.py).
+
+Where an order is, and which module moves it on:
+
+    waiting    queue.py: the disk has no room, or writes give way to reads
+    under way  submission.py hands it over; flights.py says which transfer is whose
+    continued  completion.py puts it back: its block's next part, or its block alone after a joint transfer failed
+    unchecked  partial_reads.py: its block is all there, and a worker checks it
+    ended      completion.py has checked it or put it down; outbox.py tells the owner of the index, and workers
+
+Any order also ends when the disk is let go of, cleared or closed. recovery.py has the store that is served, and
+health.py says when it is let go of; compaction.py keeps its journal short.
+"""
