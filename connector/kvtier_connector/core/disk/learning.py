@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from kvtier_connector.core.disk.work.orders import Ended, Event, Keep, Probe
+from kvtier_connector.core.disk.work.orders import Ended, Event, KeepRates, Probe
 from kvtier_connector.core.disk.worth.admission import BreakEven
 from kvtier_connector.core.disk.worth.rates import Rates
 
@@ -43,14 +43,14 @@ class Learning:
             self.break_even.read.measured(len(ends) * self._block_bytes, max(ends) - self._reading_since_s)
             self._reading_since_s = max(ends)
 
-    def take_due(self, now_s: float, *, is_in_use: bool) -> list[Probe | Keep]:
+    def take_due(self, now_s: float, *, is_in_use: bool) -> list[Probe | KeepRates]:
         """Return what the disk is to be told now: to keep what is known, and to show its pace.
 
         Args:
             now_s: a clock's time.
             is_in_use: whether requests read from it.
         """
-        orders = list[Probe | Keep]()
+        orders = list[Probe | KeepRates]()
         found = self.break_even.rates
         is_due = now_s >= self._look_at_s
         if is_due:
@@ -59,5 +59,5 @@ class Learning:
                 orders.append(Probe())
         if found.says_more_than(self._kept) or (is_due and found.differs(self._kept)):
             self._kept = found
-            orders.append(Keep(found.text()))
+            orders.append(KeepRates(found.text()))
         return orders

@@ -24,7 +24,7 @@ import xxhash
 from kvtier_connector.config import DISK_INDEX_SIZES, DISK_SPARE_BYTES
 from kvtier_connector.core.disk.files.checksum import bound_checksum
 from kvtier_connector.core.disk.files.directory import Directory
-from kvtier_connector.core.disk.files.failure import disk_errors
+from kvtier_connector.core.disk.files.disk_errors import disk_errors
 from kvtier_connector.core.index.keytable import Slots
 
 _MAGIC: Final = b"kvtier\x00\x01"

@@ -14,10 +14,10 @@ import numpy as np
 from kvtier_connector.config import DISK_INDEX_SIZES, DISK_SPARE_BYTES, disk_slots
 from kvtier_connector.core.disk.files.checksum import bound_checksum
 from kvtier_connector.core.disk.files.directory import Directory
-from kvtier_connector.core.disk.files.failure import disk_errors
+from kvtier_connector.core.disk.files.disk_errors import disk_errors
 from kvtier_connector.core.disk.files.fingerprint import Fingerprint
-from kvtier_connector.core.disk.files.folder import LockedFolder
 from kvtier_connector.core.disk.files.journal import NAME, Entries, Journal, Shape
+from kvtier_connector.core.disk.files.locked_folder import LockedFolder
 from kvtier_connector.core.disk.files.segments import Segments
 from kvtier_connector.core.disk.worth.rates import Rates
 from kvtier_connector.core.index.index import BlockIndex
@@ -170,7 +170,7 @@ class Store:
         written = np.flatnonzero(self._written)[:most].tolist()
         return written, np.flatnonzero(~self._written)[:most].tolist()
 
-    def overwriting(self, slot: int) -> None:
+    def begin_overwrite(self, slot: int) -> None:
         """Forget what a slot held: its bytes are about to change."""
         self._written[slot] = False
 

@@ -4,10 +4,10 @@ Where an order is, and which module moves it on:
 
     waiting    queue.py: the disk has no room, or writes give way to reads
     under way  submission.py hands it over; flights.py says which transfer is whose
-    continued  completion.py puts it back: its block's next part, or its block alone after a joint transfer failed
+    continued  completion.py puts it back: for its block's next part, or alone after a joint transfer failed
     unchecked  partial_reads.py: its block is all there, and a worker checks it
-    ended      completion.py has checked it or put it down; outbox.py tells the owner of the index, and workers
+    ended      completion.py has checked its block or put it down; outbox.py tells of it
 
-Any order also ends when the disk is let go of, cleared or closed. recovery.py has the store that is served, and
+Any order also ends when the disk is let go of, cleared or closed. recovery.py has the store that is served;
 health.py says when it is let go of; compaction.py keeps its journal short.
 """

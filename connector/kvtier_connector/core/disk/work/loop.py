@@ -18,7 +18,7 @@ from kvtier_connector.core.disk.work.orders import (
     Cleared,
     Down,
     Forget,
-    Keep,
+    KeepRates,
     Message,
     Order,
     Probe,
@@ -163,7 +163,7 @@ class DiskLoop:
                     self.outbox.end(message, DiskError("the disk tier has let go of this block"))
                 case Probe():
                     self._probe_due = True
-                case Keep(text):
+                case KeepRates(text):
                     if self._served.store is not None:
                         with suppress(DiskError):  # a tier serves without them, too
                             self._served.store.keep_rates(text)

@@ -69,7 +69,7 @@ class Probe:
 
 
 @dataclass(frozen=True, slots=True)
-class Keep:
+class KeepRates:
     """Keep what was learnt for the next engine.
 
     Attributes:
@@ -147,7 +147,7 @@ class Probed:
     seconds: float
 
 
-Message = Order | Forget | Clear | Probe | Keep
+Message = Order | Forget | Clear | Probe | KeepRates
 Event = Ended | Overdue | Down | Up | Cleared | Probed
 
 

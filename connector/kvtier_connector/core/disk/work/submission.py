@@ -87,7 +87,7 @@ class Submitter:
             checksums = [store.checksum_in_memory(order.key, order.parts) for order in orders]
             if _all_known(checksums):
                 for order in orders:
-                    store.overwriting(order.slot)
+                    store.begin_overwrite(order.slot)
                 yield self._flights.begin(store, orders, checksums)
             else:
                 self._drop(orders, checksums, DiskError("its memory was taken back"))

@@ -13,7 +13,7 @@ _VERDICTS: Final = Verdicts("disk-folder", "spec.tiers.disk.volume")
 def disk_folder(given: CheckInput) -> CheckResult:
     """A backend may lock its folder: a second engine there is refused at its start, with the holder's name.
 
-    Source: kvtier_connector.core.disk.files.folder.
+    Source: kvtier_connector.core.disk.files.locked_folder.
     """
     disk, replicas = given.spec.tiers.disk, given.spec.replicas
     if disk is None:

@@ -12,7 +12,7 @@ import pytest
 from tests.unit.connector.disk.blocks import MEANING, capacity_for, request_for
 from tests.unit.connector.disk.tier_files import directory
 
-from kvtier_connector.core.disk.files.folder import LockedFolder
+from kvtier_connector.core.disk.files.locked_folder import LockedFolder
 from kvtier_connector.core.disk.files.store import Store
 from kvtier_connector.core.disk.worth.rates import Rates
 from kvtier_connector.errors import SettingError, UnsafeFolderError

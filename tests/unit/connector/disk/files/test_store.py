@@ -79,7 +79,7 @@ def test_what_was_recorded_is_there_at_the_next_start(path: Path) -> None:
     store.record(entries(store, 1, 2, 5), ())
     assert (store.checksum(1), store.checksum(5), store.checksum(0)) == (1, 5, None)
     store.record(entries(store, 10), np.array([5], np.int32))  # 10 lies where 2 was
-    store.overwriting(1)
+    store.begin_overwrite(1)
     assert (store.checksum(1), store.checksum(2), store.checksum(5)) == (None, 10, None)
     store.close()
     store = Store.open(request)
@@ -104,7 +104,7 @@ def test_a_compacted_journal_says_the_same(path: Path) -> None:
     at = {number: number_of(key.tobytes()) for number, key in enumerate(store.index.rows(0, 8)[1])}
     assert at == {number: number for number in range(7)}
     before = journal(path).stat().st_size
-    store.overwriting(3)  # its bytes are about to change
+    store.begin_overwrite(3)  # its bytes are about to change
     store.compact(entries(store, 7))
     assert journal(path).stat().st_size < before
     store.close()

@@ -92,7 +92,7 @@ def test_a_damaged_block_is_no_damage_to_its_neighbours(rig: Rig, tmp_path: Path
 
 def test_a_slot_that_nobody_wrote_is_not_read_with_its_neighbours(rig: Rig) -> None:
     rig.stored(range(BLOCKS))
-    rig.store.overwriting(place_of(rig, BAD))
+    rig.store.begin_overwrite(place_of(rig, BAD))
     assert rig.loaded(range(BLOCKS)) == contents(others())
     assert rig.tier.take_counts().corrupt == 1
     assert rig.engine.begun[False] == 3

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Self
 
 from kvtier_connector.core.disk.files.directory import Directory
-from kvtier_connector.core.disk.files.failure import disk_errors
+from kvtier_connector.core.disk.files.disk_errors import disk_errors
 from kvtier_connector.errors import DiskError, FolderInUseError, SettingError
 
 _LOCK = "lock"
