@@ -22,17 +22,16 @@ class PendingOrders:
         self.stores = dict[Order, bool]()
         self._orphans = set[Order]()
 
-    def end(self, ended: Ended, progress: Progress, generation: int, *, is_up: bool) -> None:
+    def end(self, ended: Ended, progress: Progress, generation: int, *, is_current: bool) -> None:
         """Take note of an order that has ended.
 
         Args:
             ended: the order, and how.
             progress: is told what that means.
             generation: of what the tier holds.
-            is_up: whether the disk is used.
+            is_current: whether the order is for what the disk holds now.
         """
         order = ended.order
-        is_good = ended.error is None and order.generation == generation
         if order in self._orphans:
             self._orphans.remove(order)
             if all(other.memory_slot != order.memory_slot for other in self._orphans):
@@ -40,11 +39,11 @@ class PendingOrders:
         elif order.write:
             is_lost = self.stores.pop(order)
             progress.released.append(order.key)
-            if is_good and is_up and not is_lost:
+            if ended.error is None and is_current and not is_lost:
                 progress.stored.append(order.key)
         else:
             is_lost = self.loads.pop(order)
-            if is_good and not is_lost:
+            if ended.error is None and not is_lost and order.generation == generation:
                 progress.loaded.append(order.key)
             else:
                 progress.ended.append(order.key)

@@ -57,10 +57,11 @@ class Counts:
 
     def add(self, ended: Ended, block_bytes: int) -> None:
         """Count an order that has ended."""
-        if isinstance(ended.error, CorruptBlockError):
-            self.corrupt += 1
-        elif ended.error is not None:
-            self.failed += 1
+        if ended.error is not None:
+            if isinstance(ended.error, CorruptBlockError):
+                self.corrupt += 1
+            else:
+                self.failed += 1
         elif ended.order.write:
             self.store_bytes += block_bytes
             self.store_seconds += ended.seconds

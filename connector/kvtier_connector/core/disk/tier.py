@@ -261,12 +261,12 @@ class DiskTier:
         updates = IndexUpdates()
         for event in events:
             match event:
-                case Ended(order):
+                case Ended():
                     self._counts.add(event, self.block_bytes)
-                    is_up = self._store is not None
-                    self._pending.end(event, found, self._generation, is_up=is_up)
-                    if is_up and order.generation == self._generation:
-                        updates.add(order, event.error)
+                    is_current = self._store is not None and event.order.generation == self._generation
+                    self._pending.end(event, found, self._generation, is_current=is_current)
+                    if is_current:
+                        updates.add(event.order, event.error)
                 case Overdue(order):
                     self._pending.lose([order], found)
                 case Down(reason):

@@ -83,12 +83,13 @@ class Completer:
             if is_probe(completion.io):
                 continue  # that was not waited for any longer
             flight = self._flights.end(completion.io)
+            order = flight.order
             done = Landed(completion, flight, now)
             follows = next_of(
                 flight,
                 has_failed=completion.error is not None,
-                is_wanted=not is_closing and self._served.serves(flight.order),
-                is_checked_by_worker=self._partial_reads.is_checked_by_worker(flight.order),
+                is_wanted=not is_closing and self._served.serves(order),
+                is_checked_by_worker=self._partial_reads.is_checked_by_worker(order),
             )
             if follows is _END:
                 landed.append(done)
@@ -110,12 +111,13 @@ class Completer:
         written = list[Landed]()
         for done in landed:
             flight, failure = done.flight, done.completion.error
-            if failure or not flight.order.write:  # a write has succeeded when it is put down
+            first = flight.order
+            if failure or not first.write:  # a write has succeeded when it is put down
                 self._served.transfer_ended(failure)
             error: Exception | None = failure
-            if not flight.is_last or not self._served.serves(flight.order):
+            if not flight.is_last or not self._served.serves(first):
                 error = error or DiskError("the disk tier has let go of this block")
-            if error is None and flight.order.write:
+            if error is None and first.write:
                 written.append(done)
                 continue
             for order, checksum in flight.blocks():

@@ -69,9 +69,11 @@ class Outbox:
         """
         seconds, at_s = (landed.completion.seconds, landed.at_s) if landed else (0.0, time.monotonic())
         self._events.append(Ended(order, seconds, at_s, error))
-        self._partial_reads.end(order, error)  # last: who waits for it finds that the index's owner knows
+        if order.ends:  # last: who waits for it finds that the index's owner knows
+            self._partial_reads.end(order, error)
 
     def overdue(self, order: Order, error: Exception) -> None:
         """Tell that an order is taken for failed, while the disk still has its memory."""
         self.tell(Overdue(order))
-        self._partial_reads.end(order, error)
+        if order.ends:
+            self._partial_reads.end(order, error)

@@ -93,9 +93,8 @@ class PartialReads:
         return [landed.flight.order for landed in waiting]
 
     def end(self, order: Order, error: Exception | None) -> None:
-        """Tell what became of an order."""
-        if order.ends:
-            self._tell(order, FAILED if error else WHOLE)
+        """Tell what became of an order that is read in parts."""
+        self._tell(order, FAILED if error else WHOLE)
 
     def _tell(self, order: Order, parts: int) -> None:
         if self._arrivals is not None:
