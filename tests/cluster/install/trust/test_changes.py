@@ -156,7 +156,7 @@ def test_a_right_given_and_none_taken(kubectl: Command, namespace: str, person: 
 
 
 @pytest.mark.parametrize(
-    ("power", "asked"), [("hostpath", DISK), ("routes", ROUTE)], ids=["hostpath", "routes"]
+    ("privilege", "asked"), [("hostpath", DISK), ("routes", ROUTE)], ids=["hostpath", "routes"]
 )
 def test_the_right_is_given_as_the_docs_say(
     kubectl: Command, namespace: str, person: Person, privilege: str, asked: dict[str, Any]
