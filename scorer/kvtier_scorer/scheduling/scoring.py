@@ -66,19 +66,26 @@ def score_candidates(
     hashes: NDArray[np.uint64],
     now_s: float,
 ) -> ScoredCandidates:
-    """Score the pods of `numbers`, of which there is at least one.
+    """Scores candidates: each scorer's number for each of them, weighed and added up.
 
     A pod whose reading is stale scores nothing for its load, as if it were the fullest, and keeps what its
     prefix gives: readings also stop where an engine is only busy. Where every reading is stale the last ones
     are better than none, and the pods are still told apart by what was sent to them since.
+
+    Args:
+        settings: Scorers with their weights.
+        table: The pods and their last readings.
+        numbers: The candidates' numbers in the table (int32), at least one.
+        hashes: Chained hashes of the prompt's blocks (uint64).
+        now_s: Now, on the clock of the readings.
     """
-    told = fresh_readings(settings, table, numbers, now_s)
-    none_silent = bool(told.all()) or not told.any()
+    is_fresh = fresh_readings(settings, table, numbers, now_s)
+    all_count = bool(is_fresh.all()) or not is_fresh.any()
     columns = Columns(
         queue_depth=table.queue_depth.take(numbers),
         picked=table.picked(numbers, now_s, settings.metrics.staleness_s),
         kv_cache_utilization=table.kv_cache_utilization.take(numbers),
-        stale=None if none_silent else ~told,
+        stale=None if all_count else ~is_fresh,
         matched_blocks=(
             table.index.match(hashes, numbers)
             if len(hashes)

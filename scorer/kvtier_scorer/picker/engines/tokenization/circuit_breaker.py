@@ -33,7 +33,7 @@ class CircuitBreaker:
         self._troubles: dict[str, _Trouble] = {}
 
     @property
-    def open(self) -> int:
+    def open_count(self) -> int:
         """Number of pods that are not asked now."""
         now_s = self._clock()
         return sum(each.failures >= _FAILURES and now_s < each.until_s for each in self._troubles.values())

@@ -86,7 +86,7 @@ class EngineTokenizer:
     @property
     def skipped_pods(self) -> int:
         """Pods that are not asked for now, because they do not answer, or too slowly."""
-        return self._circuit_breaker.open
+        return self._circuit_breaker.open_count
 
     def tokenize_request(self, prompt: Prompt, body: Mapping[str, Any]) -> bytes | None:
         """What to ask of a chat or a completion with one prompt; of nothing else."""
@@ -167,7 +167,7 @@ class EngineTokenizer:
         if trouble and not self._trouble and now_s - self._told_s >= _LOG_INTERVAL_S:
             _LOG.warning(
                 "/tokenize of the engines fails (%s); tokens are estimated, %d pods are not asked for now",
-                trouble, self._circuit_breaker.open,
+                trouble, self._circuit_breaker.open_count,
             )  # fmt: skip
             self._told_s = now_s
         self._trouble = trouble

@@ -13,7 +13,7 @@ _SHARE: Final = 2
 
 
 def raise_limit() -> int:
-    """Ask for as many descriptors as the picker may have. Returns how many it may open."""
+    """Raises the soft limit of open descriptors to the hard one, and returns it."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft != hard:
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))

@@ -16,7 +16,7 @@ def test_waiting_doubles_up_to_a_minute_and_one_request_tries_each_time() -> Non
     for _ in range(3):
         assert breaker.try_acquire("a")
         breaker.on_failure("a")
-    assert breaker.open == 1
+    assert breaker.open_count == 1
     waits = []
     for _ in range(8):
         before = clock.now_s
@@ -34,12 +34,12 @@ def test_those_that_were_asked_together_count_as_one_trouble() -> None:
     breaker = CircuitBreaker(clock)
     for _ in range(100):
         breaker.on_failure("a")
-    assert breaker.open == 1
+    assert breaker.open_count == 1
     clock.now_s = 1.0
-    assert breaker.open == 0
+    assert breaker.open_count == 0
     assert breaker.try_acquire("a")
     breaker.on_success("a")
-    assert (breaker.open, breaker.try_acquire("a"), breaker.try_acquire("a")) == (0, True, True)
+    assert (breaker.open_count, breaker.try_acquire("a"), breaker.try_acquire("a")) == (0, True, True)
 
 
 def test_pods_without_end_are_not_all_remembered() -> None:
@@ -47,4 +47,4 @@ def test_pods_without_end_are_not_all_remembered() -> None:
     for pod in range(5000):
         for _ in range(3):
             breaker.on_failure(str(pod))
-    assert breaker.open == 4096
+    assert breaker.open_count == 4096
