@@ -184,8 +184,8 @@ def test_a_disk_that_hangs_under_a_step_is_let_go_of(
     def hang() -> None:
         faults.await_kept(CHUNKS)
         faults.become_late()
-        disk = disk_engine.disk._disk
-        while disk._store is not None:  # type: ignore[attr-defined]
+        served = disk_engine.disk._disk._loop._served  # type: ignore[attr-defined]
+        while served.store is not None:
             threading.Event().wait(0.001)
 
     with meanwhile(hang, faults):
