@@ -11,7 +11,7 @@ import time
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NoReturn
 
 import kopf
 from kubernetes.aio.client import Configuration
@@ -39,21 +39,21 @@ class Seen:
     versions: dict[tuple[str, str, str], str] = field(default_factory=dict)
     complete: asyncio.Event = field(default_factory=asyncio.Event)
 
-    def add(self, kind: str, document: dict[str, Any]) -> None:
+    def add(self, plural: str, document: dict[str, Any]) -> None:
         """An object is there."""
         metadata = document["metadata"]
-        self.versions[kind, metadata.get("namespace", ""), metadata["name"]] = metadata["resourceVersion"]
+        self.versions[plural, metadata.get("namespace", ""), metadata["name"]] = metadata["resourceVersion"]
         if len(self.versions) >= self.enough:
             self.complete.set()
 
 
 @dataclass(frozen=True, slots=True)
 class _KindSink:
-    kind: str
+    plural: str
     all_seen: Seen
 
     def seen(self, document: dict[str, Any]) -> None:
-        self.all_seen.add(self.kind, document)
+        self.all_seen.add(self.plural, document)
 
     def gone(self, document: dict[str, Any]) -> None:
         pass
@@ -70,7 +70,7 @@ async def _by_reflectors(configuration: Configuration, seen: Seen) -> None:
     turns = asyncio.Semaphore(2)
     async with Api(configuration, "kvtier-bench") as api, asyncio.TaskGroup() as group:
         for kind in _served():
-            sink, query = _KindSink(kind.kind, seen), {"labelSelector": _OURS}
+            sink, query = _KindSink(kind.plural, seen), {"labelSelector": _OURS}
             reflector = Reflector(api, kind.kind, kind.path(), query, sink, POLICY, turns, lambda *_: None)
             group.create_task(reflector.run())
 
@@ -84,7 +84,7 @@ async def _by_kopf(configuration: Configuration, seen: Seen, how: str) -> None:
         return await handlers.kopf_connection(configuration)
 
     async def handle(event: kopf.RawEvent, resource: kopf.Resource, **_: object) -> None:
-        seen.add(resource.kind or "", dict(event["object"]))
+        seen.add(resource.plural, dict(event["object"]))
 
     kopf.on.login(registry=registry)(login)
     for kind in _served():
@@ -100,7 +100,7 @@ def _mib(what: str) -> float:
     return int(kib) / 1024
 
 
-async def _measure(how: str, count: int) -> dict[str, Any]:
+async def _measure(how: str, count: int) -> NoReturn:
     configuration, seen = await connection(), Seen(count)
     started_s, cpu_s, before_mib = time.monotonic(), time.process_time(), _mib("VmRSS")
     watch = _by_reflectors(configuration, seen) if how == "reflectors" else _by_kopf(configuration, seen, how)
@@ -116,11 +116,10 @@ async def _measure(how: str, count: int) -> dict[str, Any]:
         "cpu_s": time.process_time() - cpu_s,
         "peak_mib": _mib("VmHWM"),
     }
-    running.cancel()
-    return figures
+    sys.stdout.write(json.dumps(figures) + "\n")
+    sys.stdout.flush()
+    os._exit(0)  # Kopf's tasks do not end with their loop
 
 
 if __name__ == "__main__":
-    sys.stdout.write(json.dumps(asyncio.run(_measure(sys.argv[1], int(sys.argv[2])))) + "\n")
-    sys.stdout.flush()
-    os._exit(0)  # Kopf's tasks need not end
+    asyncio.run(_measure(sys.argv[1], int(sys.argv[2])))
