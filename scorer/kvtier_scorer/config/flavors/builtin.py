@@ -12,6 +12,7 @@ from kvtier_scorer.config.flavors.tiers import PrefixTier
 from kvtier_scorer.config.flavors.version import minor_version
 from kvtier_scorer.config.kv_events import EVENTS_PORT, REPLAY_PORT
 from kvtier_scorer.config.model import PickerConfig, PickerInput
+from kvtier_scorer.config.scorer_names import PLUGINS
 
 API_VERSION: Final = "kvtier.dev/v1alpha1"
 TESTED_VERSION: Final = "0.1.0"
@@ -44,7 +45,7 @@ def builtin_config(given: PickerInput) -> PickerConfig:
         return {**settings, "maxPrefixTokensToMatch": given.max_prefix_tokens}
 
     sections = {**(_FOLLOWING_EVENTS if given.kv_events else {}), **_limits(given.bodies)}
-    return per_tier_config(given, version, API_VERSION, parameters, sections)
+    return per_tier_config(given, version, API_VERSION, parameters, sections, scorers=PLUGINS)
 
 
 def _limits(bodies: BodyLimits) -> dict[str, Any]:

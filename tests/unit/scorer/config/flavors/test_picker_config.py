@@ -65,6 +65,15 @@ def test_weights_are_those_asked_for(flavor: str, version: str) -> None:
     }
 
 
+@pytest.mark.parametrize(("flavor", "version"), ALL)
+def test_other_pickers_are_not_told_of_a_scorer_that_only_ours_has(
+    flavor: str, version: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(PLUGINS, "toy", "toy-scorer")
+    asked = replace(EXAMPLE, version=version, weights=EXAMPLE.weights | {"toy": 7})
+    assert ("toy-scorer" in picker_config(flavor, asked).text) == (flavor == "builtin")
+
+
 @pytest.mark.parametrize(("flavor", "version"), TELLS_TIERS_APART)
 def test_a_scorer_of_weight_0_is_left_out_with_its_producer(flavor: str, version: str) -> None:
     asked = replace(EXAMPLE, weights=EXAMPLE.weights | {"gpu_prefix": 0, "queue": 0})
