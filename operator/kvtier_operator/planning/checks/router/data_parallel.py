@@ -8,12 +8,10 @@ from kvtier_operator.planning.units import count
 from kvtier_operator.planning.verdict import CheckResult
 
 _VERDICTS: Final = Verdicts("data-parallel", "spec.engine.dataParallelSize")
-_OWN_METRICS: Final = {
-    Flavor.BUILTIN: "it adds up their queues and caches",
-    Flavor.LLM_D: "of their metrics it reads the first series alone, one engine's queue and cache",
-    Flavor.GAIE: "of their metrics it reads the first series alone, one engine's queue and cache",
-}
-"""kvtier_scorer.picker.engines.metrics_scrape; upstream's extractors (pkg/epp/datalayer, metrics/spec.go)."""
+_OURS_READS: Final = "it adds up their queues and caches"
+"""kvtier_scorer.picker.engines.metrics_scrape."""
+_OTHERS_READ: Final = "of their metrics it reads the first series alone, one engine's queue and cache"
+"""Upstream's extractors (pkg/epp/datalayer, metrics/spec.go)."""
 
 
 def data_parallel(given: CheckInput) -> CheckResult:
@@ -26,11 +24,12 @@ def data_parallel(given: CheckInput) -> CheckResult:
         return _VERDICTS.passed("one engine a pod, which the picker knows by its address")
     flavor = given.spec.router.flavor
     tokens = given.tiers.cpu.tokens
+    reads = _OURS_READS if flavor is Flavor.BUILTIN else _OTHERS_READ
     return _VERDICTS.warn(
         "EnginesBehindOnePort",
         f"{engines} engines of a pod serve at one port: picker {flavor.value} tells pods apart, not engines. "
         f"It counts the {count(tokens)} tokens of their CPU tiers as one, while vLLM hands a request to the "
         f"idlest engine, so about 1 in {engines} prefixes that it knows is found there, among "
-        f"{count(tokens // engines)} tokens; {_OWN_METRICS[flavor]}. Where the model fits one engine's "
+        f"{count(tokens // engines)} tokens; {reads}. Where the model fits one engine's "
         f"ranks, set dataParallelSize to 1 and replicas to {given.spec.replicas * engines}",
     )
