@@ -16,8 +16,7 @@ from kvtier_connector.bench.engines.given import Given
 from kvtier_connector.bench.parts import Part
 from kvtier_connector.bench.run import Run
 from kvtier_connector.bench.shapes import DEMO
-from kvtier_connector.bench.sides.names import PARTS as COMPARED
-from kvtier_connector.bench.sides.names import SIDES
+from kvtier_connector.bench.sides.names import COMPARED_PARTS, SIDES
 from kvtier_connector.bench.summary import termination_message
 from kvtier_connector.bench.table import table
 from kvtier_connector.errors import ConnectorError
@@ -58,7 +57,7 @@ def measure(asked: Asked, parts: Mapping[str, Part]) -> None:
     done: dict[str, Any] = {}
     about = {"shape": asked.model.name if asked.model else asked.shape or DEMO}
     with _left_behind(asked.termination_log, done, about), tempfile.TemporaryDirectory() as scratch:
-        gpu = _gpu() if {*COMPARED} & {*parts} else ""
+        gpu = _gpu() if {*COMPARED_PARTS} & {*parts} else ""
         if asked.sides and not gpu:
             raise click.UsageError(
                 "--sides needs a GPU: on a CPU one engine has its connector in and out, in turns"

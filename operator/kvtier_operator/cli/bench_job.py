@@ -7,7 +7,7 @@ import click
 
 from kvtier_connector.bench.names import names_of, names_shown
 from kvtier_connector.bench.shapes import DEMO, SHAPES
-from kvtier_connector.bench.sides.names import PARTS, SIDES, TURNS
+from kvtier_connector.bench.sides.names import COMPARED_PARTS, SIDES, TURNS
 from kvtier_operator.cli.inputs import options as of_all
 from kvtier_operator.cli.main import EXIT_REJECTED
 
@@ -23,7 +23,11 @@ _DEADLINE_S: Final = 7200
     "-n", "--namespace", callback=of_all.namespace_name, help="Of the Job; by default the resource's."
 )
 @click.option(
-    "--only", multiple=True, callback=names_of(PARTS), metavar=names_shown(PARTS), help="Leave out the other."
+    "--only",
+    multiple=True,
+    callback=names_of(COMPARED_PARTS),
+    metavar=names_shown(COMPARED_PARTS),
+    help="Leave out the other.",
 )
 @click.option(
     "--shape",

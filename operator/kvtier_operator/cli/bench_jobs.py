@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from kvtier_connector.bench.shapes import DEMO, SHAPES, shape_of
-from kvtier_connector.bench.sides.names import KVTIER, PARTS, SIDES, VLLM
+from kvtier_connector.bench.sides.names import COMPARED_PARTS, KVTIER, SIDES, VLLM
 from kvtier_operator.api.engine import Device
 from kvtier_operator.api.resource import KVCacheTier, Spec
 from kvtier_operator.cli.inputs.load import load
@@ -74,7 +74,7 @@ def jobs_of(asked: BenchJobOptions) -> BenchJobs:
         resource, left_out = without_shared_disk(in_namespace(read, asked.namespace))
         run = BenchRun(
             shape=_shape(source, resource.spec, asked.shape),
-            parts=asked.only or PARTS,
+            parts=asked.only or COMPARED_PARTS,
             sides=_sides(source, resource.spec, asked.sides),
             turns=asked.turns,
             deadline_s=asked.deadline_s,

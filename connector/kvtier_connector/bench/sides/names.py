@@ -7,7 +7,7 @@ VLLM: Final = "vllm"
 KVTIER: Final = "kvtier"
 SIDES: Final = (NONE, VLLM, KVTIER)
 TITLES: Final = {NONE: "no tier", VLLM: "vLLM's OffloadingConnector", KVTIER: "kvtier"}
-PARTS: Final = ("ttft", "workloads")
+COMPARED_PARTS: Final = ("ttft", "workloads")
 """The parts of `kvtier bench connector` that compare them."""
 TURNS: Final = 2
 """Engines of each side, where nobody says how many."""
