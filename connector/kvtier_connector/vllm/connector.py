@@ -29,7 +29,7 @@ from vllm.v1.request import Request
 from kvtier_connector.config import parse_extra_config
 from kvtier_connector.errors import SettingError
 from kvtier_connector.vllm.copies.layer_places import layer_places
-from kvtier_connector.vllm.disk.tiering import KeptOffDisk
+from kvtier_connector.vllm.disk.tiering import NeverWriteToDisk
 from kvtier_connector.vllm.offloading.block_hash import warn_of_weak_hash
 from kvtier_connector.vllm.offloading.failures import Failures
 from kvtier_connector.vllm.offloading.handshake import Handshake
@@ -42,9 +42,9 @@ from kvtier_connector.vllm.offloading.steps_without_transfers import NO_TRANSFER
 from kvtier_connector.vllm.offloading.sync_loads import SyncLoads, sync_budget_tokens, sync_jobs
 from kvtier_connector.vllm.offloading.transfer import (
     KVTierWorkerMetadata,
-    NumberedOrders,
+    StepMetadata,
     WorkerOffer,
-    numbered,
+    with_step,
 )
 from kvtier_connector.vllm.offloading.worker import KVTierWorker
 from kvtier_connector.vllm.upstream.classes import OffloadingConnector, OffloadingConnectorMetadata
@@ -124,7 +124,7 @@ class KVTierConnector(OffloadingConnector):  # type: ignore[misc] # vLLM has no 
         """
         self._is_step_idle = forward_context.attn_metadata is None
         metadata = self._connector_metadata
-        if isinstance(metadata, NumberedOrders):
+        if isinstance(metadata, StepMetadata):
             self._steps |= {metadata.step}
         if self._has_no_transfers(metadata):
             return
@@ -234,7 +234,7 @@ class KVTierConnector(OffloadingConnector):  # type: ignore[misc] # vLLM has no 
             # Its key names the adapter, not the weights in it.
             context = self._upstream.context(request.request_id)
             if context is not None:
-                context.set_state(KeptOffDisk())
+                context.set_state(NeverWriteToDisk())
 
     @override
     def get_num_new_matched_tokens(self, request: Request, num_computed_tokens: int) -> Found:
@@ -271,7 +271,7 @@ class KVTierConnector(OffloadingConnector):  # type: ignore[misc] # vLLM has no 
         if sync_jobs(orders.load_jobs):
             self._prefill.forget(number)  # it waits for loads, too
             return orders
-        return numbered(orders, number)
+        return with_step(orders, number)
 
     @override
     def update_connector_output(self, connector_output: KVConnectorOutput) -> None:

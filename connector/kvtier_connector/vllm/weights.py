@@ -1,4 +1,4 @@
-"""Which weights a model has, and how it sees, told without reading all of them."""
+"""What tells a model's weights, and how it prepares images, from others', without reading all of them."""
 
 from collections.abc import Iterable
 from pathlib import Path

@@ -12,8 +12,8 @@ from tests.hugepages import hugepage_pool
 
 from kvtier_connector.config import kv_transfer_config
 from kvtier_connector.core.disk.tier import DiskTier
-from kvtier_connector.core.disk.worth.admission import BreakEven, Verdict
-from kvtier_connector.core.disk.worth.prefill_model import Computed
+from kvtier_connector.core.disk.worth.admission import BreakEven, ReadingPays
+from kvtier_connector.core.disk.worth.prefill_model import TokenSpan
 
 __all__ = ["hugepage_pool"]
 
@@ -26,12 +26,12 @@ def disk_pays() -> Iterator[set[float]]:
     """
     asked = set[float]()
 
-    def verdict(_: BreakEven, computed: Computed, size_bytes: float) -> Verdict:
-        asked.add(size_bytes / computed.tokens)
-        return Verdict.PAYS
+    def reading_pays(_: BreakEven, span: TokenSpan, size_bytes: float) -> ReadingPays:
+        asked.add(size_bytes / span.tokens)
+        return ReadingPays.PAYS
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(BreakEven, "verdict", verdict)
+        patch.setattr(BreakEven, "reading_pays", reading_pays)
         patch.setattr(DiskTier, "learn", lambda *_, **__: None)  # what the tests count are their own reads
         yield asked
 

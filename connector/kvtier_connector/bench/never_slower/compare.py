@@ -13,7 +13,7 @@ import numpy as np
 from kvtier_connector.bench.never_slower.engine import TOKEN_BYTES, StandIn, stand_in
 from kvtier_connector.bench.parts import Row
 from kvtier_connector.bench.run import Run
-from kvtier_connector.core.disk.worth.prefill_model import Computed, Pace
+from kvtier_connector.core.disk.worth.prefill_model import Pace, TokenSpan
 
 DISK_GBPS: Final = (0.1, 0.3, 1.0, 3.0, 10.0)
 PROMPT_TOKENS: Final = (2_000, 8_000, 30_000)
@@ -124,7 +124,7 @@ def _served(engine: StandIn, name: str, tokens: int) -> _Served:
     """Serve a prompt with the tier and without, in an order drawn by its name."""
 
     def without() -> float:
-        return engine.compute(Computed.of(0, tokens))
+        return engine.compute(TokenSpan.of(0, tokens))
 
     if random.Random(name).choice((True, False)):  # noqa: S311 - not a secret
         off_s = without()

@@ -19,7 +19,7 @@ from kvtier_connector.core.disk.io.choose import depth_for, open_engine
 from kvtier_connector.core.disk.tier import DiskTier
 from kvtier_connector.core.disk.work.thread import DiskThread
 from kvtier_connector.core.disk.worth.admission import WriteBudget
-from kvtier_connector.core.disk.worth.prefill_model import Computed, Pace
+from kvtier_connector.core.disk.worth.prefill_model import Pace, TokenSpan
 from kvtier_connector.core.index.slots import TierGeometry
 from kvtier_connector.vllm.offloading.manager import KVTierManager
 
@@ -59,7 +59,7 @@ class StandIn:
         if found:
             self.manager.prepare_load(keys[:found], context)
             self.manager.complete_load(keys[:found], context)
-        computed = Computed.of(found * CHUNK_TOKENS, tokens)
+        computed = TokenSpan.of(found * CHUNK_TOKENS, tokens)
         self.disk.break_even.prefill.measured(computed, self.compute(computed))
         seconds = time.monotonic() - start_s
         stored = self.manager.prepare_store(keys[found:], context)
@@ -69,7 +69,7 @@ class StandIn:
         self.manager.on_request_finished(context)
         return seconds, found * CHUNK_TOKENS
 
-    def compute(self, computed: Computed) -> float:
+    def compute(self, computed: TokenSpan) -> float:
         """Take the time that computing takes; returns it, in seconds."""
         start_s = time.monotonic()
         time.sleep(self.pace.seconds(computed))
@@ -118,7 +118,7 @@ def stand_in(folder: Path, disk_bytes_per_s: float, pace: Pace) -> Iterator[Stan
         DiskThread(store, lambda: Store.open(request), engine, _TIMEOUT_S),
         store,
         block_bytes=_BLOCK_BYTES,
-        parts=lambda slot: (views[slot],),
+        memory_of=lambda slot: (views[slot],),
         most_writes=_SLOTS,
         budget=WriteBudget(0, time.monotonic()),
     )

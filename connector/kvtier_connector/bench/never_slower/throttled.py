@@ -38,7 +38,7 @@ class ThrottledEngine:
     def submit(self, ios: Sequence[BlockIO]) -> None:
         """Take transfers on; each has its end in the disk's queue."""
         for io in ios:
-            size_bytes = sum(part.nbytes for part in io.parts)
+            size_bytes = sum(part.nbytes for part in io.memory)
             self._free_at_s = max(self._free_at_s, time.monotonic()) + size_bytes / self._bytes_per_s
             self._due_s[io.tag] = self._free_at_s
         self._within.submit(ios)

@@ -1,1 +1,1 @@
-"""The disk tier's files: what they hold, and how a reader knows that it may believe them."""
+"""The disk tier: its index, its files, the thread that reads and writes them, and what reading is worth."""

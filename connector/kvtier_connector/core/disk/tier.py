@@ -10,8 +10,8 @@ import numpy as np
 from kvtier_connector.core.copies.arrivals import TICKETS
 from kvtier_connector.core.disk.files.store import GENERATIONS, Store
 from kvtier_connector.core.disk.index_updates import IndexUpdates
-from kvtier_connector.core.disk.learning import Learning
 from kvtier_connector.core.disk.pending import PendingOrders
+from kvtier_connector.core.disk.rate_learner import RateLearner
 from kvtier_connector.core.disk.report import Counts, Progress
 from kvtier_connector.core.disk.timings import DEFAULT_TIMINGS, Timings
 from kvtier_connector.core.disk.work.orders import (
@@ -22,9 +22,9 @@ from kvtier_connector.core.disk.work.orders import (
     Ended,
     Event,
     Forget,
+    MemoryOf,
     Order,
     Overdue,
-    Parts,
     Probed,
     Up,
 )
@@ -43,7 +43,7 @@ class DiskTier:
         disk: serves the orders.
         store: what it has opened.
         block_bytes: size of a block on disk.
-        parts: where a memory slot's bytes are.
+        memory_of: where a memory slot's bytes are.
         most_writes: blocks that may wait to be written; what comes beyond is dropped.
         budget: bound on what is written.
         always: read and write also what is computed sooner.
@@ -56,7 +56,7 @@ class DiskTier:
         store: Store,
         *,
         block_bytes: int,
-        parts: Parts,
+        memory_of: MemoryOf,
         most_writes: int,
         budget: WriteBudget,
         always: bool = False,
@@ -67,11 +67,11 @@ class DiskTier:
         self._generation = store.generation
         self.slots = store.shape.slots
         self.block_bytes = block_bytes
-        self._parts = parts
+        self._memory_of = memory_of
         self._most_writes = most_writes
         self._budget = budget
         self._timings = timings
-        self._learning = Learning(
+        self._learning = RateLearner(
             store.rates, always=always, block_bytes=block_bytes, every_s=timings.relearn_s
         )
         self.break_even = self._learning.break_even
@@ -106,13 +106,13 @@ class DiskTier:
             return False
         return self._store.index.state(key) is BlockState.READY
 
-    def load(self, keys: Sequence[bytes], memory_slots: Slots, ends: tuple[int, ...] = ()) -> int:
+    def load(self, keys: Sequence[bytes], memory_slots: Slots, part_ends: tuple[int, ...] = ()) -> int:
         """Begin to read blocks that it holds; `poll` reports each.
 
         Args:
             keys: the blocks'.
             memory_slots: where they are to be.
-            ends: of the parts in which they are read, in bytes; empty for all at once.
+            part_ends: of the parts in which they are read, in bytes; empty for all at once.
 
         Returns:
             The ticket under which the workers are told of their parts; 0 without.
@@ -124,12 +124,12 @@ class DiskTier:
             raise KeyError("the disk tier holds nothing")
         if not self._pending.loads:
             self._learning.reading_begins(time.monotonic())
-        ticket = next(TICKETS) if ends else 0
-        parts = (ends, ticket)
+        ticket = next(TICKETS) if part_ends else 0
+        parts = (part_ends, ticket)
         self._send(keys, self._store.index.pin(keys), memory_slots, write=False, parts=parts)
         return ticket
 
-    def let_begin(self) -> None:
+    def yield_to_disk_thread(self) -> None:
         """Leave the interpreter to the disk's thread until it has handed its orders over, or for a moment.
 
         A step that goes ahead would keep it from beginning for some milliseconds, as long as Python lets one
@@ -248,7 +248,9 @@ class DiskTier:
         places = np.argsort(slots)
         rows = zip(places.tolist(), slots[places].tolist(), memory_slots[places].tolist(), strict=True)
         orders = (
-            Order(write, self._generation, keys[place], slot, memory_slot, self._parts(memory_slot), *parts)
+            Order(
+                write, self._generation, keys[place], slot, memory_slot, self._memory_of(memory_slot), *parts
+            )
             for place, slot, memory_slot in rows
         )
         pending = self._pending.stores if write else self._pending.loads

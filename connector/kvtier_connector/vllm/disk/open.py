@@ -14,7 +14,7 @@ from kvtier_connector.core.disk.files.store import Store, StoreRequest
 from kvtier_connector.core.disk.io.choose import depth_for, open_engine
 from kvtier_connector.core.disk.io.staged import StagedEngine
 from kvtier_connector.core.disk.tier import DiskTier
-from kvtier_connector.core.disk.work.orders import Parts
+from kvtier_connector.core.disk.work.orders import MemoryOf
 from kvtier_connector.core.disk.work.thread import DiskThread
 from kvtier_connector.core.disk.worth.admission import WriteBudget
 from kvtier_connector.core.index.slots import TierGeometry
@@ -63,7 +63,7 @@ def open_tier_behind_region(
         holder=holder(config.model_config.model),
     )
 
-    def parts(slot: int) -> tuple[memoryview, ...]:
+    def memory_of(slot: int) -> tuple[memoryview, ...]:
         first = slot * geometry.slot_bytes
         return tuple(
             memory[start : start + geometry.slot_bytes]
@@ -72,7 +72,7 @@ def open_tier_behind_region(
 
     return open_tier(
         request,
-        parts,
+        memory_of,
         memory_slots=geometry.slots,
         write_bytes_per_hour=settings.disk_write_bytes_per_hour,
         timeout_s=settings.disk_timeout_s,
@@ -93,7 +93,7 @@ def holder(model: str) -> str:
 
 def open_tier(  # noqa: PLR0913 - what a disk tier is made of
     request: StoreRequest,
-    parts: Parts,
+    memory_of: MemoryOf,
     *,
     memory_slots: int,
     write_bytes_per_hour: int,
@@ -106,7 +106,7 @@ def open_tier(  # noqa: PLR0913 - what a disk tier is made of
 
     Args:
         request: What is asked of the disk.
-        parts: Where a memory slot's bytes are.
+        memory_of: Where a memory slot's bytes are.
         memory_slots: Number of slots in memory.
         write_bytes_per_hour: Bound on the disk's wear; 0 for none.
         timeout_s: How long the disk may have one block.
@@ -140,7 +140,7 @@ def open_tier(  # noqa: PLR0913 - what a disk tier is made of
         DiskThread(store, lambda: Store.open(request), engine, timeout_s, arrivals),
         store,
         block_bytes=request.block_bytes,
-        parts=parts,
+        memory_of=memory_of,
         most_writes=max(1, memory_slots // DISK_WRITE_SHARE),
         budget=WriteBudget(write_bytes_per_hour, time.monotonic()),
         always=always,

@@ -8,22 +8,12 @@ for ever.
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
 
 from kvtier_connector.core.disk.report import Progress
 from kvtier_connector.core.disk.tier import DiskTier
 from kvtier_connector.core.index.block import BlockState, Reservation
 from kvtier_connector.core.index.index import BlockIndex
-
-
-class Worth(Protocol):
-    """Tells whether blocks are read sooner than computed."""
-
-    def may_pay(self, end_tokens: int) -> bool:
-        """Tell of a block that ends there in its prompt if it can pay to read it and those behind it."""
-
-    def decide(self, end_tokens: Sequence[int]) -> bool:
-        """Decide whether all blocks of a request that would be read are."""
+from kvtier_connector.vllm.disk.read_decision import ReadDecision
 
 
 @dataclass(slots=True)
@@ -70,13 +60,13 @@ class Promotions:
     Args:
         memory: The index of the tier in memory.
         disk: The tier behind it.
-        worth: Tells what reading is worth.
+        decision: Tells what is read.
     """
 
-    def __init__(self, memory: BlockIndex, disk: DiskTier, worth: Worth) -> None:
+    def __init__(self, memory: BlockIndex, disk: DiskTier, decision: ReadDecision) -> None:
         self._memory = memory
         self._disk = disk
-        self._worth = worth
+        self._decision = decision
         self._asked = dict[str, _Asked]()
         self._held = dict[str, _Held]()
         self._readers = dict[bytes, str]()
@@ -105,13 +95,13 @@ class Promotions:
     def _is_wanted(self, key: bytes, request_id: str, end_tokens: int) -> bool:
         if not self._disk.holds(key) or key in self._hold(request_id).refused:
             return False
-        return self._worth.may_pay(end_tokens)
+        return self._decision.may_pay(end_tokens)
 
-    def begin(self, ends: tuple[int, ...] = ()) -> list[Reservation]:
+    def begin(self, part_ends: tuple[int, ...] = ()) -> list[Reservation]:
         """Begin to read what was asked for since the last call.
 
         Args:
-            ends: Where the parts end in which blocks are read, in bytes; empty for all at once.
+            part_ends: Where the parts end in which blocks are read, in bytes; empty for all at once.
 
         Returns:
             The memory that was given to it.
@@ -127,12 +117,12 @@ class Promotions:
             wanted = [key for key in wanted if self._disk.holds(key)]
             if not wanted:
                 continue
-            if not self._worth.decide([each.wanted[key] for key in wanted]):
+            if not self._decision.decide([each.wanted[key] for key in wanted]):
                 self._hold(request_id).refused.update(wanted)
                 continue
             if not self._may_begin(request_id, ready, wanted):
                 break  # first come, first served: those behind it could keep it waiting for ever
-            made.append(self._begin(request_id, ready, wanted, ends))
+            made.append(self._begin(request_id, ready, wanted, part_ends))
         return made
 
     def apply(self, progress: Progress) -> list[bytes]:
@@ -218,14 +208,14 @@ class Promotions:
         return needed <= self._memory.room or not self._others_hold(request_id)
 
     def _begin(
-        self, request_id: str, ready: Sequence[bytes], wanted: Sequence[bytes], ends: tuple[int, ...]
+        self, request_id: str, ready: Sequence[bytes], wanted: Sequence[bytes], part_ends: tuple[int, ...]
     ) -> Reservation:
         held = self._hold(request_id)
         self._pin(held, [key for key in ready if key not in held.pinned])
         reservation = self._memory.reserve(wanted)
         held.refused.update(set(wanted).difference(reservation.keys))
         self._readers.update(dict.fromkeys(reservation.keys, request_id))
-        ticket = self._disk.load(reservation.keys, reservation.slots, ends)
+        ticket = self._disk.load(reservation.keys, reservation.slots, part_ends)
         slots = reservation.slots.tolist()
         held.loading.update(
             (key, PendingRead(slot, ticket)) for key, slot in zip(reservation.keys, slots, strict=True)

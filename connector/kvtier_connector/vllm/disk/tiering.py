@@ -14,7 +14,7 @@ from kvtier_connector.core.index.block import BlockState
 from kvtier_connector.core.index.index import BlockIndex
 from kvtier_connector.core.index.keytable import Slots
 from kvtier_connector.vllm.disk.promotions import PendingRead, Promotions
-from kvtier_connector.vllm.disk.worth import DiskWorth
+from kvtier_connector.vllm.disk.read_decision import ReadDecision
 from kvtier_connector.vllm.logger import log
 from kvtier_connector.vllm.metrics.disk_tier import DiskMetrics
 from kvtier_connector.vllm.upstream.classes import OffloadingConnectorStats
@@ -28,7 +28,7 @@ _STEP_WAIT_S: Final = 0.25
 
 
 @dataclass(frozen=True, slots=True)
-class KeptOffDisk:
+class NeverWriteToDisk:
     """In the state of a request's context: its keys do not say all about its bytes, so none are written.
 
     The context outlives the request, whose stores may end when it has finished.
@@ -76,8 +76,8 @@ class DiskTiering:
         self._listener = listener
         self._bytes_per_token = disk.block_bytes / chunk_tokens
         self._part_ends = part_ends
-        self._worth = DiskWorth(disk, chunk_tokens, most_tokens)
-        self._promotions = Promotions(memory, disk, self._worth)
+        self._decision = ReadDecision(disk, chunk_tokens, most_tokens)
+        self._promotions = Promotions(memory, disk, self._decision)
         self._metrics = DiskMetrics(disk, chunk_tokens)
         self.prefill = disk.break_even.prefill
 
@@ -142,8 +142,8 @@ class DiskTiering:
             self._write(self._disk.admit(ready, were_offered=True))
 
     def _saves(self, context: ReqContext) -> bool:
-        kept_off = context.get_state(KeptOffDisk) is not None
-        return not kept_off and self._worth.can_pay
+        is_kept_off = context.get_state(NeverWriteToDisk) is not None
+        return not is_kept_off and self._decision.can_pay
 
     def _write(self, keys: Sequence[bytes]) -> None:
         if keys:
@@ -162,11 +162,11 @@ class DiskTiering:
             in_parts: Read the first part of all chunks before the next of any, if a step can wait for them.
         """
         self.poll()
-        self._worth.learn()
+        self._decision.learn()
         ends = self._part_ends if in_parts else ()
         begun = self._promotions.begin(ends)
         if begun and ends:
-            self._disk.let_begin()
+            self._disk.yield_to_disk_thread()
         for reservation in begun:
             self._listener.on_chunks_removed(reservation.evicted, on_disk=False)
 
@@ -194,7 +194,7 @@ class DiskTiering:
 
     def add_stats(self, stats: OffloadingConnectorStats | None) -> OffloadingConnectorStats | None:
         """Add the disk's numbers."""
-        return self._metrics.add_to(stats, pays=self._worth.can_pay)
+        return self._metrics.add_to(stats, pays=self._decision.can_pay)
 
     def close(self) -> None:
         """Let go of the disk."""

@@ -1,4 +1,4 @@
-"""Whether blocks that several clients share are named by a hash that none of them can collide."""
+"""Warns at start if blocks that several clients share are named by a hash that one of them can collide."""
 
 from typing import Final
 

@@ -11,7 +11,7 @@ from typing import Final
 
 from vllm.v1.core.sched.output import SchedulerOutput
 
-from kvtier_connector.core.disk.worth.prefill_model import Computed, PrefillModel
+from kvtier_connector.core.disk.worth.prefill_model import PrefillModel, TokenSpan
 
 _LEAST_TOKENS: Final = 256
 """A step of so many tokens computes a prompt; decoding steps have one token a request."""
@@ -26,7 +26,7 @@ class PrefillClock:
 
     def __init__(self, model: PrefillModel) -> None:
         self._model = model
-        self._begun = dict[int, tuple[Computed, float]]()
+        self._begun = dict[int, tuple[TokenSpan, float]]()
         self._last_number = 0
         self._last_end_s = 0.0
 
@@ -35,7 +35,7 @@ class PrefillClock:
         if output.total_num_scheduled_tokens < _LEAST_TOKENS:
             return 0
         self._last_number += 1
-        computed = sum(_parts(output), Computed(0, 0.0))
+        computed = sum(_parts(output), TokenSpan(0, 0.0))
         self._begun[self._last_number] = computed, time.monotonic()
         return self._last_number
 
@@ -47,16 +47,16 @@ class PrefillClock:
         """Take note of a step's end, and of the numbers that came with it."""
         now_s = time.monotonic()
         for number in numbers:
-            computed, start_s = self._begun.pop(number, (Computed(0, 0.0), now_s))
+            computed, start_s = self._begun.pop(number, (TokenSpan(0, 0.0), now_s))
             self._model.measured(computed, now_s - max(start_s, self._last_end_s))
         self._last_end_s = now_s
 
 
-def _parts(output: SchedulerOutput) -> Iterator[Computed]:
+def _parts(output: SchedulerOutput) -> Iterator[TokenSpan]:
     """Yield what is computed of each request."""
     cached = output.scheduled_cached_reqs
     before = dict(zip(cached.req_ids, cached.num_computed_tokens, strict=True))
     before |= {request.req_id: request.num_computed_tokens for request in output.scheduled_new_reqs}
     for request_id, tokens in output.num_scheduled_tokens.items():
         first = before.get(request_id, 0)
-        yield Computed.of(first, first + tokens)
+        yield TokenSpan.of(first, first + tokens)

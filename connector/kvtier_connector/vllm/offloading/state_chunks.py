@@ -1,4 +1,4 @@
-"""Whether chunks suit a model whose layers keep a state of the whole prefix."""
+"""Warns at start if chunks do not suit a model whose layers keep a state of the whole prefix."""
 
 from vllm.v1.kv_cache_interface import KVCacheConfig, MambaSpec
 

@@ -31,15 +31,15 @@ class SlotSpec(LoadStoreSpec):  # type: ignore[misc] # vLLM has no types
 
 
 @dataclass
-class NumberedOrders(OffloadingConnectorMetadata):  # type: ignore[misc] # vLLM has no types
-    """A step's orders, and a number that the workers send back with what they have done."""
+class StepMetadata(OffloadingConnectorMetadata):  # type: ignore[misc] # vLLM has no types
+    """What the workers are told of a step, and its number, which they send back with what they have done."""
 
     step: int = 0
 
 
-def numbered(orders: OffloadingConnectorMetadata, step: int) -> NumberedOrders:
+def with_step(orders: OffloadingConnectorMetadata, step: int) -> StepMetadata:
     """Return a step's orders with its number."""
-    return NumberedOrders(**{each.name: getattr(orders, each.name) for each in fields(orders)}, step=step)
+    return StepMetadata(**{each.name: getattr(orders, each.name) for each in fields(orders)}, step=step)
 
 
 @dataclass

@@ -17,9 +17,9 @@ from vllm.v1.core.kv_cache_utils import KVCacheBlock
 from vllm.v1.kv_offload.base import LoadStoreSpec, OffloadingManager, OffloadKey, ReqContext
 from vllm.v1.request import Request
 
-from kvtier_connector.vllm.upstream.parts import require_parts
+from kvtier_connector.vllm.upstream.internals import require_attributes
 
-PARTS: Final = (
+ATTRIBUTES: Final = (
     "_chunks_being_loaded",
     "_current_batch_allocated_block_ids",
     "_current_batch_jobs_to_flush",
@@ -29,7 +29,7 @@ PARTS: Final = (
     "config",
     "manager",
 )
-_LOCK_PARTS: Final = ("_acquire_step", "_manager_locked", "_release_step")
+_LOCK_ATTRIBUTES: Final = ("_acquire_step", "_manager_locked", "_release_step")
 """Since 0.33, whose managers have a lock."""
 
 
@@ -58,14 +58,14 @@ class UpstreamScheduler:
         scheduler: vLLM's.
 
     Raises:
-        UnsupportedEngineError: It lacks inner parts.
+        UnsupportedEngineError: It lacks inner attributes.
     """
 
     def __init__(self, scheduler: OffloadingConnectorScheduler) -> None:
-        require_parts(scheduler, PARTS)
+        require_attributes(scheduler, ATTRIBUTES)
         self._has_lock = hasattr(scheduler.manager, "lock")
         if self._has_lock:
-            require_parts(scheduler, _LOCK_PARTS)
+            require_attributes(scheduler, _LOCK_ATTRIBUTES)
         self._scheduler = scheduler
 
     @property

@@ -10,9 +10,9 @@ from vllm.distributed.kv_transfer.kv_connector.v1.offloading.worker import Offlo
 from vllm.v1.kv_offload.base import OffloadingWorker
 
 from kvtier_connector.vllm.upstream.classes import OffloadingConnectorMetadata, TransferJob
-from kvtier_connector.vllm.upstream.parts import require_parts
+from kvtier_connector.vllm.upstream.internals import require_attributes
 
-_PARTS: Final = ("_connector_worker_meta", "_load_jobs", "_unsubmitted_store_jobs", "spec", "worker")
+_ATTRIBUTES: Final = ("_connector_worker_meta", "_load_jobs", "_unsubmitted_store_jobs", "spec", "worker")
 
 
 class UpstreamWorker:
@@ -22,11 +22,11 @@ class UpstreamWorker:
         worker: vLLM's.
 
     Raises:
-        UnsupportedEngineError: It lacks inner parts.
+        UnsupportedEngineError: It lacks inner attributes.
     """
 
     def __init__(self, worker: OffloadingConnectorWorker) -> None:
-        require_parts(worker, _PARTS)
+        require_attributes(worker, _ATTRIBUTES)
         self._worker = worker
 
     @property

@@ -56,7 +56,7 @@ class KVTierDisk:
             DiskThread(self._store, lambda: Store.open(request), engine, _TIMEOUT_S),
             self._store,
             block_bytes=size,
-            parts=lambda place: (self._memories[place],),
+            memory_of=lambda place: (self._memories[place],),
             most_writes=work.blocks,
             budget=WriteBudget(0, time.monotonic()),
         )

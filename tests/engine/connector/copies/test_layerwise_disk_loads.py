@@ -28,11 +28,11 @@ FIRST_BYTES = CHUNK_BYTES // 2  # one of the model's two layers
 
 
 def is_last(io: BlockIO) -> bool:
-    return not io.write and io.parts[0].nbytes == CHUNK_BYTES - FIRST_BYTES and io.offset % CHUNK_BYTES > 0
+    return not io.write and io.memory[0].nbytes == CHUNK_BYTES - FIRST_BYTES and io.offset % CHUNK_BYTES > 0
 
 
 def is_first(io: BlockIO) -> bool:
-    return not io.write and io.parts[0].nbytes == FIRST_BYTES and io.offset % CHUNK_BYTES == 0
+    return not io.write and io.memory[0].nbytes == FIRST_BYTES and io.offset % CHUNK_BYTES == 0
 
 
 @pytest.fixture

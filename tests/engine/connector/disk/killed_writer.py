@@ -33,7 +33,7 @@ def main(chunks_file: str, seed: int) -> None:
         thread,
         store,
         block_bytes=size,
-        parts=lambda slot: (memory[slot * size : (slot + 1) * size],),
+        memory_of=lambda slot: (memory[slot * size : (slot + 1) * size],),
         most_writes=len(chunks),
         budget=WriteBudget(0, 0.0),
     )

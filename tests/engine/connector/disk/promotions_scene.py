@@ -29,16 +29,16 @@ class FakeDisk:
     def holds(self, key: bytes) -> bool:
         return key in self.held
 
-    def load(self, keys: Sequence[bytes], memory_slots: Slots, ends: tuple[int, ...] = ()) -> int:
+    def load(self, keys: Sequence[bytes], memory_slots: Slots, part_ends: tuple[int, ...] = ()) -> int:
         if not self.held.issuperset(keys):
             raise KeyError("it does not hold one of them")
         assert not set(keys) & self.slots.keys(), "a block is read twice at a time"
         self.asked += keys
         self.slots.update(zip(keys, memory_slots.tolist(), strict=True))
-        return TICKET if ends else 0
+        return TICKET if part_ends else 0
 
 
-class FakeWorth:
+class FakeDecision:
     """Says of blocks what the test says; where a block ends is its number."""
 
     def __init__(self) -> None:
@@ -58,8 +58,8 @@ class Scene:
     def __init__(self, memory_blocks: int, on_disk: Sequence[int]) -> None:
         self.memory = BlockIndex(memory_blocks, KEY_BYTES)
         self.disk = FakeDisk(on_disk)
-        self.worth = FakeWorth()
-        self.promotions = Promotions(self.memory, self.disk, self.worth)  # type: ignore[arg-type] # a stand-in
+        self.decision = FakeDecision()
+        self.promotions = Promotions(self.memory, self.disk, self.decision)  # type: ignore[arg-type] # a stand-in
 
     def look_up(self, request: str, *numbers: int) -> list[BlockState]:
         """Look up a prompt's blocks from its root, as far as they are found."""
@@ -70,10 +70,10 @@ class Scene:
                 break
         return found
 
-    def begin(self, ends: tuple[int, ...] = ()) -> list[int]:
+    def begin(self, part_ends: tuple[int, ...] = ()) -> list[int]:
         """Begin what was asked for; returns which blocks are asked of the disk now."""
         before = len(self.disk.asked)
-        self.promotions.begin(ends)
+        self.promotions.begin(part_ends)
         return numbers(self.disk.asked[before:])
 
     def arrive(self, *blocks: int) -> list[int]:

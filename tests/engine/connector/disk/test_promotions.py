@@ -235,13 +235,13 @@ def test_a_reset_forgets_who_waits_for_what() -> None:
 
 def test_what_does_not_pay_is_computed() -> None:
     scene = Scene(4, on_disk=[1, 2, 3])
-    scene.worth.never = True
+    scene.decision.never = True
     assert scene.look_up("a", 1) == [ABSENT]  # without another round through the engine
     assert scene.begin() == []
-    scene.worth.never, scene.worth.too_few = False, 3
+    scene.decision.never, scene.decision.too_few = False, 3
     assert scene.look_up("b", 1, 2) == [PENDING, PENDING]
     assert scene.begin() == []
-    scene.worth.too_few = 0
+    scene.decision.too_few = 0
     assert scene.look_up("b", 1, 2) == [ABSENT]  # decided once for a request
     assert scene.look_up("c", 1, 2, 3) == [PENDING, PENDING, PENDING]
     assert scene.begin() == [1, 2, 3]

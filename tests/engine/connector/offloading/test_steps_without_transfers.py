@@ -9,7 +9,7 @@ import pytest
 pytestmark = [pytest.mark.engine, pytest.mark.filterwarnings("ignore")]
 
 GRAIN = 32
-# Computed tokens, tokens of the step and new blocks of requests that decode, and which give the tier work.
+# TokenSpan tokens, tokens of the step and new blocks of requests that decode, and which give the tier work.
 DECODING = {
     "rests": (40, 1, None),
     "fills a chunk": (63, 1, None),
@@ -51,9 +51,9 @@ def step(names: list[str], **other: object) -> Any:  # noqa: ANN401 - vLLM publi
 
 def left(scheduled: Any, **orders: object) -> Any:  # noqa: ANN401 - as above
     from kvtier_connector.vllm.offloading.steps_without_transfers import with_transfers  # noqa: PLC0415 - takes seconds
-    from kvtier_connector.vllm.upstream.scheduler import PARTS, UpstreamScheduler  # noqa: PLC0415 - as above
+    from kvtier_connector.vllm.upstream.scheduler import ATTRIBUTES, UpstreamScheduler  # noqa: PLC0415 - as above
 
-    none: dict[str, object] = dict.fromkeys(PARTS)
+    none: dict[str, object] = dict.fromkeys(ATTRIBUTES)
     upstream = UpstreamScheduler(SimpleNamespace(**none | orders))
     return with_transfers(scheduled, upstream, GRAIN)
 

@@ -79,7 +79,7 @@ def store_for_ever(path: Path, log: int, seed: int) -> None:
         LoggedDisk(disk, log),
         store,
         block_bytes=BLOCK,
-        parts=parts,
+        memory_of=parts,
         most_writes=MEMORY_SLOTS,
         budget=WriteBudget(0, 0.0),
     )

@@ -155,7 +155,7 @@ class FaultyEngine:
 def _half(io: BlockIO) -> OSError:
     """Do the first half of a transfer."""
     call, offset, left = os.pwritev if io.write else os.preadv, io.offset, size_bytes(io) // 2
-    for part in io.parts:
+    for part in io.memory:
         some = part[:left]
         call(io.descriptor, [some], offset)
         offset, left = offset + some.nbytes, left - some.nbytes

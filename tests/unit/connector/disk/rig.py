@@ -101,7 +101,7 @@ class Rig:
             self.disk,
             self.store,
             block_bytes=BLOCK,
-            parts=self._parts,
+            memory_of=self._parts,
             most_writes=memory_slots,
             budget=WriteBudget(0, 0.0),
         )

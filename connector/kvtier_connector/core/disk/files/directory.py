@@ -11,7 +11,7 @@ import stat
 from pathlib import Path
 from typing import Final, Self
 
-from kvtier_connector.core.disk.files.walk import open_parent
+from kvtier_connector.core.disk.files.safe_path import open_parent
 from kvtier_connector.errors import SettingError, UnsafeFolderError
 
 _FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC

@@ -24,16 +24,16 @@ class BlockIO:
         write: the direction: True from memory to disk.
         descriptor: of the open file.
         offset: of the block in the file, in bytes.
-        parts: the memory, in the order of the file; where the file passes by the page cache, addresses and
+        memory: the caller's, in the order of the file; where the file passes by the page cache, addresses and
             lengths are multiples of DISK_ALIGNMENT_BYTES. It must stay as it is until the end is reported. At
-            most 1,024 parts (IOV_MAX, readv(2)).
+            most 1,024 pieces (IOV_MAX, readv(2)).
     """
 
     tag: int
     write: bool
     descriptor: int
     offset: int
-    parts: tuple[memoryview, ...]
+    memory: tuple[memoryview, ...]
 
 
 @statically_frozen
@@ -52,7 +52,10 @@ class Completion:
 
 
 class IOEngine(Protocol):
-    """Keeps up to `depth` transfers in the kernel's hands. One thread owns it; only `wake` is for others."""
+    """Keeps up to `depth` transfers in the kernel's hands: the engine of reads and writes, not of a model.
+
+    One thread owns it; only `wake` is for others.
+    """
 
     name: str
     """For people: how it talks to the kernel."""

@@ -8,12 +8,12 @@ from kvtier_connector.core.disk.io.engine import BlockIO
 
 def size_bytes(io: BlockIO) -> int:
     """Return how many bytes are to be read or written."""
-    return sum(part.nbytes for part in io.parts)
+    return sum(part.nbytes for part in io.memory)
 
 
 def parts_after(io: BlockIO, done_bytes: int) -> Iterator[memoryview]:
     """Yield the memory that lies behind the first `done_bytes` of a transfer."""
-    for part in io.parts:
+    for part in io.memory:
         if done_bytes < part.nbytes:
             yield part.cast("B")[done_bytes:]
         done_bytes = max(0, done_bytes - part.nbytes)

@@ -81,14 +81,14 @@ class StagedEngine:
             row = self._free.pop()
             self._staged[io.tag] = io, row
             if io.write:
-                _copy(io.parts, row, into_row=True)
-            handed.append(replace(io, parts=(row,)))
+                _copy(io.memory, row, into_row=True)
+            handed.append(replace(io, memory=(row,)))
         self._engine.submit(handed)
 
     def _land(self, ended: Completion) -> Completion:
         io, row = self._staged.pop(ended.io.tag)
         if not io.write and ended.error is None:
-            _copy(io.parts, row, into_row=False)
+            _copy(io.memory, row, into_row=False)
         self._free.append(row)
         return replace(ended, io=io)
 

@@ -129,7 +129,7 @@ class ThreadEngine:
     def _transfer(self, io: BlockIO) -> None:
         call = self._write if io.write else self._read
         size = size_bytes(io)
-        done = call(io.descriptor, io.parts, io.offset)
+        done = call(io.descriptor, io.memory, io.offset)
         while done < size:
             more = call(io.descriptor, tuple(parts_after(io, done)), io.offset + done) if done else 0
             if not more:

@@ -33,7 +33,7 @@ class _Flight:
         self.io = io
         self.handed_s = handed_s
         self.done_bytes = 0
-        self.kept, self.vectors, self.size_bytes = _located(io.parts, write=io.write)
+        self.kept, self.vectors, self.size_bytes = _located(io.memory, write=io.write)
 
 
 class UringEngine:

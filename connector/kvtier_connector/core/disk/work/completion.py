@@ -11,14 +11,14 @@ from kvtier_connector.core.disk.work.compaction import compact_if_full
 from kvtier_connector.core.disk.work.flights import Flight, Flights
 from kvtier_connector.core.disk.work.orders import Order
 from kvtier_connector.core.disk.work.outbox import Outbox
-from kvtier_connector.core.disk.work.partial_reads import Landed, PartialReads
+from kvtier_connector.core.disk.work.partial_reads import EndedTransfer, PartialReads
 from kvtier_connector.core.disk.work.queue import OrderQueue
-from kvtier_connector.core.disk.work.recovery import ServedStore
+from kvtier_connector.core.disk.work.reopening import ReopeningStore
 from kvtier_connector.core.disk.worth.probe import is_probe
 from kvtier_connector.errors import CorruptBlockError, DiskError
 
 
-class Next(Enum):
+class AfterTransfer(Enum):
     """What follows a transfer that has ended."""
 
     APART = "each of its orders is tried by itself: whose fault it was, is seen then"
@@ -27,10 +27,12 @@ class Next(Enum):
     END = "its orders end"
 
 
-_APART, _NEXT_PART, _WORKER, _END = Next  # looked up in the class they take several times as long
+_APART, _NEXT_PART, _WORKER, _END = AfterTransfer  # looked up in the class they take several times as long
 
 
-def next_of(flight: Flight, *, has_failed: bool, is_wanted: bool, is_checked_by_worker: bool) -> Next:
+def after_transfer(
+    flight: Flight, *, has_failed: bool, is_wanted: bool, is_checked_by_worker: bool
+) -> AfterTransfer:
     """Return what follows a transfer.
 
     Args:
@@ -59,7 +61,7 @@ class Completer:
 
     def __init__(
         self,
-        served: ServedStore,
+        served: ReopeningStore,
         queue: OrderQueue,
         flights: Flights,
         partial_reads: PartialReads,
@@ -71,21 +73,21 @@ class Completer:
         self._partial_reads = partial_reads
         self._outbox = outbox
 
-    def land(self, completions: Sequence[Completion], *, is_closing: bool) -> list[Landed]:
+    def land(self, completions: Sequence[Completion], *, is_closing: bool) -> list[EndedTransfer]:
         """Take transfers off those under way; returns those with which their orders end.
 
         Args:
             completions: how they ended.
             is_closing: whether nobody waits for any of them.
         """
-        landed, now = list[Landed](), time.monotonic()
+        landed, now = list[EndedTransfer](), time.monotonic()
         for completion in completions:
             if is_probe(completion.io):
                 continue  # that was not waited for any longer
             flight = self._flights.end(completion.io)
             order = flight.order
-            done = Landed(completion, flight, now)
-            follows = next_of(
+            done = EndedTransfer(completion, flight, now)
+            follows = after_transfer(
                 flight,
                 has_failed=completion.error is not None,
                 is_wanted=not is_closing and self._served.serves(order),
@@ -102,13 +104,13 @@ class Completer:
                 self._queue.continued += flight.apart()
         return landed
 
-    def end(self, landed: Sequence[Landed]) -> None:
+    def end(self, landed: Sequence[EndedTransfer]) -> None:
         """End the orders of transfers.
 
         Raises:
             DiskError: what was written cannot be put down; all orders have ended all the same.
         """
-        written = list[Landed]()
+        written = list[EndedTransfer]()
         for done in landed:
             flight, failure = done.flight, done.completion.error
             first = flight.order
@@ -125,18 +127,18 @@ class Completer:
         if written and self._served.store is not None:
             self._put_down(self._served.store, written)
 
-    def _mistake(self, done: Landed, order: Order, checksum: int) -> Exception | None:
+    def _mistake(self, done: EndedTransfer, order: Order, checksum: int) -> Exception | None:
         """Return what is wrong with a block that was read, or None."""
         if done.is_right or self._served.store is None:
             return None
-        found = self._served.store.checksum_in_memory(order.key, order.parts)
+        found = self._served.store.checksum_in_memory(order.key, order.memory)
         if found == checksum:
             return None
         if found is None:
             return DiskError("its memory was taken back")
         return CorruptBlockError("its checksum is wrong")
 
-    def _put_down(self, store: Store, written: Sequence[Landed]) -> None:
+    def _put_down(self, store: Store, written: Sequence[EndedTransfer]) -> None:
         """Have the next start find blocks that were written."""
         blocks = [
             (order.slot, order.key, checksum) for done in written for order, checksum in done.flight.blocks()

@@ -29,7 +29,7 @@ class Flight(NamedTuple):
     @property
     def is_last(self) -> bool:
         """Whether its orders end with it."""
-        return self.part + 1 >= len(self.order.ends)
+        return self.part + 1 >= len(self.order.part_ends)
 
     def blocks(self) -> Iterator[tuple[Order, int]]:
         """Yield each order and its block's checksum."""
@@ -82,15 +82,15 @@ class Flights:
     def _begin(self, store: Store, flight: Flight) -> BlockIO:
         order, part = flight.order, flight.part
         place = store.segments.place(order.slot)
-        parts, start = order.parts, 0
+        memory, start = order.memory, 0
         if len(flight.orders) > 1:
-            parts = tuple([piece for each in flight.orders for piece in each.parts])
-        elif order.ends:
-            (memory,) = parts
-            start = order.ends[part - 1] if part else 0
-            parts = (memory[start : None if flight.is_last else order.ends[part]],)
+            memory = tuple([piece for each in flight.orders for piece in each.memory])
+        elif order.part_ends:
+            (piece,) = memory
+            start = order.part_ends[part - 1] if part else 0
+            memory = (piece[start : None if flight.is_last else order.part_ends[part]],)
         tag = self._next_tag
         self._next_tag += 1
         self._flying[tag] = flight
         self.reads += not order.write
-        return BlockIO(tag, order.write, place.descriptor, place.offset + start, parts)
+        return BlockIO(tag, order.write, place.descriptor, place.offset + start, memory)

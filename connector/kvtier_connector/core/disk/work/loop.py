@@ -26,9 +26,9 @@ from kvtier_connector.core.disk.work.orders import (
     Up,
 )
 from kvtier_connector.core.disk.work.outbox import Outbox
-from kvtier_connector.core.disk.work.partial_reads import Landed, PartialReads
+from kvtier_connector.core.disk.work.partial_reads import EndedTransfer, PartialReads
 from kvtier_connector.core.disk.work.queue import OrderQueue
-from kvtier_connector.core.disk.work.recovery import ServedStore
+from kvtier_connector.core.disk.work.reopening import ReopeningStore
 from kvtier_connector.core.disk.work.submission import Submitter
 from kvtier_connector.core.disk.worth.probe import probe
 from kvtier_connector.errors import DiskError
@@ -75,7 +75,7 @@ class DiskLoop:
         self._timings = timings
         self._queue = OrderQueue()
         self._flights = Flights()
-        self._served = ServedStore(store, reopen, timings)
+        self._served = ReopeningStore(store, reopen, timings)
         self._submitter = Submitter(engine, self._queue, self._flights, self.outbox, inbox=self.inbox)
         self._completer = Completer(self._served, self._queue, self._flights, self.partial_reads, self.outbox)
         self._check_at_s = 0.0
@@ -150,7 +150,7 @@ class DiskLoop:
         is_busy = self._flights or self._served.store is None
         return self._timings.look_s if is_busy else self._timings.check_s
 
-    def _land(self, patience_s: float) -> list[Landed]:
+    def _land(self, patience_s: float) -> list[EndedTransfer]:
         return self._completer.land(self._engine.take_completions(patience_s), is_closing=self.is_closing)
 
     def _take_messages(self) -> None:
@@ -187,7 +187,7 @@ class DiskLoop:
         elif (reopened := self._served.try_again()) is not None:
             self.outbox.tell(Up(reopened))
 
-    def _end(self, landed: Sequence[Landed]) -> None:
+    def _end(self, landed: Sequence[EndedTransfer]) -> None:
         self._completer.end(landed)
         if self._served.is_failing:
             errors = [str(each.completion.error) for each in landed if each.completion.error]

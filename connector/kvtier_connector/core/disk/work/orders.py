@@ -8,7 +8,7 @@ from kvtier_connector.core.disk.files.store import Store
 from kvtier_connector.core.index.keytable import Slots
 from kvtier_connector.core.statically_frozen import statically_frozen
 
-Parts = Callable[[int], tuple[memoryview, ...]]
+MemoryOf = Callable[[int], tuple[memoryview, ...]]
 """From a slot in memory to its bytes, in the order of the file."""
 
 
@@ -22,10 +22,10 @@ class Order:
         key: the block's.
         slot: the block's on disk.
         memory_slot: the block's in memory.
-        parts: the block's memory, in the order of the file. Nobody else may write to it, nor, of a read,
+        memory: the block's, in the order of the file. Nobody else may write to it, nor, of a read,
             believe it, before the order has ended.
-        ends: where the parts end in which a block is read into one piece of memory, in bytes; empty for all
-            at once.
+        part_ends: where the parts end in which a block is read into one piece of memory, in bytes; empty for
+            all at once.
         ticket: under which the workers are told of such a read (core/copies/arrivals.py).
     """
 
@@ -34,8 +34,8 @@ class Order:
     key: bytes
     slot: int
     memory_slot: int
-    parts: tuple[memoryview, ...]
-    ends: tuple[int, ...] = ()
+    memory: tuple[memoryview, ...]
+    part_ends: tuple[int, ...] = ()
     ticket: int = 0
 
 

@@ -5,7 +5,7 @@ import time
 from collections import deque
 
 from kvtier_connector.core.disk.work.orders import Ended, Event, Order, Overdue
-from kvtier_connector.core.disk.work.partial_reads import Landed, PartialReads
+from kvtier_connector.core.disk.work.partial_reads import EndedTransfer, PartialReads
 
 
 class Outbox:
@@ -59,7 +59,7 @@ class Outbox:
         """Wake who waits for news."""
         self._news.set()
 
-    def end(self, order: Order, error: Exception | None, landed: Landed | None = None) -> None:
+    def end(self, order: Order, error: Exception | None, landed: EndedTransfer | None = None) -> None:
         """Tell that an order has ended; nobody is woken.
 
         Args:
@@ -69,11 +69,11 @@ class Outbox:
         """
         seconds, at_s = (landed.completion.seconds, landed.at_s) if landed else (0.0, time.monotonic())
         self._events.append(Ended(order, seconds, at_s, error))
-        if order.ends:  # last: who waits for it finds that the index's owner knows
+        if order.part_ends:  # last: who waits for it finds that the index's owner knows
             self._partial_reads.end(order, error)
 
     def overdue(self, order: Order, error: Exception) -> None:
         """Tell that an order is taken for failed, while the disk still has its memory."""
         self.tell(Overdue(order))
-        if order.ends:
+        if order.part_ends:
             self._partial_reads.end(order, error)

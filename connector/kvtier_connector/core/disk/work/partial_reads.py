@@ -15,8 +15,8 @@ from kvtier_connector.core.disk.work.flights import Flight
 from kvtier_connector.core.disk.work.orders import Order
 
 
-class Landed(NamedTuple):
-    """A transfer with which its orders end.
+class EndedTransfer(NamedTuple):
+    """A transfer that has ended, and its orders with it.
 
     Attributes:
         completion: how it ended.
@@ -44,7 +44,7 @@ class PartialReads:
         self._arrivals = arrivals
         self._namespace = namespace
         self.patience_s = patience_s
-        self._unchecked = deque[Landed]()
+        self._unchecked = deque[EndedTransfer]()
 
     def __len__(self) -> int:
         """Return how many blocks are left to workers."""
@@ -61,21 +61,21 @@ class PartialReads:
 
     def is_checked_by_worker(self, order: Order) -> bool:
         """Tell whether a worker checks a block that was read."""
-        return bool(order.ends) and self._arrivals is not None
+        return bool(order.part_ends) and self._arrivals is not None
 
-    def leave_to_worker(self, landed: Landed) -> None:
+    def leave_to_worker(self, landed: EndedTransfer) -> None:
         """Tell of a block that is all there; `take_checked` returns it when a worker has checked it."""
         self._unchecked.append(landed)
         order = landed.flight.order
-        self._tell(order, len(order.ends))
+        self._tell(order, len(order.part_ends))
 
-    def take_checked(self) -> list[Landed]:
+    def take_checked(self) -> list[EndedTransfer]:
         """Take the blocks that a worker has checked, and those that none has come to in time."""
         if self._arrivals is None:
             return []
         late = time.monotonic() - self.patience_s
         waiting, self._unchecked = self._unchecked, deque()
-        done = list[Landed]()
+        done = list[EndedTransfer]()
         for landed in waiting:
             order = landed.flight.order
             how_far = self._arrivals.how_far(order.memory_slot, order.ticket)

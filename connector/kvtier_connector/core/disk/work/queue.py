@@ -8,7 +8,7 @@ from kvtier_connector.core.disk.files.segments import Segments
 from kvtier_connector.core.disk.work.flights import Flight
 from kvtier_connector.core.disk.work.orders import Order
 
-_MOST_PARTS: Final = 1024
+_MOST_PIECES: Final = 1024
 """Of a transfer's memory: IOV_MAX of readv(2)."""
 
 
@@ -58,10 +58,10 @@ def take_run(waiting: deque[Order], segments: Segments, most_bytes: int) -> list
     """
     last = waiting.popleft()
     run = [last]
-    most = min(most_bytes // segments.slot_bytes, _MOST_PARTS // len(last.parts))
-    while waiting and len(run) < most and not last.ends:
+    most = min(most_bytes // segments.slot_bytes, _MOST_PIECES // len(last.memory))
+    while waiting and len(run) < most and not last.part_ends:
         order = waiting[0]
-        if order.ends or not segments.are_neighbours(last.slot, order.slot):
+        if order.part_ends or not segments.are_neighbours(last.slot, order.slot):
             break
         last = waiting.popleft()
         run.append(last)

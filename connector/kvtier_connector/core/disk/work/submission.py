@@ -84,7 +84,7 @@ class Submitter:
     def _writes(self, store: Store) -> Iterator[BlockIO]:
         while self._queue.writes and not self._inbox:
             orders = take_run(self._queue.writes, store.segments, self._engine.joined_bytes)
-            checksums = [store.checksum_in_memory(order.key, order.parts) for order in orders]
+            checksums = [store.checksum_in_memory(order.key, order.memory) for order in orders]
             if _all_known(checksums):
                 for order in orders:
                     store.begin_overwrite(order.slot)

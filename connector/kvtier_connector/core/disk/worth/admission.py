@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Final
 
-from kvtier_connector.core.disk.worth.prefill_model import Computed, PrefillModel
+from kvtier_connector.core.disk.worth.prefill_model import PrefillModel, TokenSpan
 from kvtier_connector.core.disk.worth.rates import Rates
 
 _FADING_BYTES: Final = 64 << 20
@@ -45,7 +45,7 @@ class Bandwidth:
         return self.size_bytes / self.seconds if self.seconds > 0 else None
 
 
-class Verdict(Enum):
+class ReadingPays(Enum):
     """Whether reading is sooner than computing."""
 
     PAYS = "pays"
@@ -72,20 +72,20 @@ class BreakEven:
         if kept.read_bytes_per_s:
             self.read.measured(kept.read_bytes_per_s * _BELIEVED_S, _BELIEVED_S)
 
-    def verdict(self, computed: Computed, size_bytes: float) -> Verdict:
+    def reading_pays(self, span: TokenSpan, size_bytes: float) -> ReadingPays:
         """Tell whether tokens are read sooner than they are computed.
 
         Args:
-            computed: the tokens.
+            span: the tokens.
             size_bytes: what has to be read until they are there.
         """
         bandwidth, pace = self.read.per_second, self.prefill.pace
         if self._always:
-            return Verdict.PAYS
+            return ReadingPays.PAYS
         if bandwidth is None or pace is None:
-            return Verdict.NOT_KNOWN
+            return ReadingPays.NOT_KNOWN
         read_s = size_bytes / bandwidth
-        return Verdict.PAYS if read_s * _MARGIN + _MARGIN_S < pace.seconds(computed) else Verdict.DOES_NOT
+        return ReadingPays.PAYS if read_s * _MARGIN + _MARGIN_S < pace.seconds(span) else ReadingPays.DOES_NOT
 
     @property
     def rates(self) -> Rates:
@@ -95,14 +95,14 @@ class BreakEven:
             return Rates(self.read.per_second)
         return Rates(self.read.per_second, pace.token_s, pace.position_s)
 
-    def describe(self, computed: Computed, size_bytes: float) -> str:
+    def describe(self, span: TokenSpan, size_bytes: float) -> str:
         """Return the two times, for people."""
         bandwidth, pace = self.read.per_second, self.prefill.pace
         if bandwidth is None or pace is None:
             return "nothing was measured yet"
         return (
-            f"{computed.tokens} tokens are read in {size_bytes / bandwidth:.2f} s ({bandwidth / 1e9:.2f} "
-            f"GB/s) and computed in {pace.seconds(computed):.2f} s"
+            f"{span.tokens} tokens are read in {size_bytes / bandwidth:.2f} s ({bandwidth / 1e9:.2f} "
+            f"GB/s) and computed in {pace.seconds(span):.2f} s"
         )
 
 

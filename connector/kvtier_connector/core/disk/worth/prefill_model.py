@@ -10,8 +10,8 @@ _LEAST_DETERMINANT: Final = 1e-6
 
 
 @dataclass(frozen=True, slots=True)
-class Computed:
-    """What a step computed.
+class TokenSpan:
+    """Tokens of prompts that are computed, or would be.
 
     Attributes:
         tokens: how many.
@@ -26,8 +26,8 @@ class Computed:
         """Return the tokens from position `first` up to `last`."""
         return cls(last - first, (last * last - first * first) / 2)
 
-    def __add__(self, other: "Computed") -> "Computed":
-        return Computed(self.tokens + other.tokens, self.positions + other.positions)
+    def __add__(self, other: "TokenSpan") -> "TokenSpan":
+        return TokenSpan(self.tokens + other.tokens, self.positions + other.positions)
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,9 +42,9 @@ class Pace:
     token_s: float
     position_s: float
 
-    def seconds(self, computed: Computed) -> float:
+    def seconds(self, span: TokenSpan) -> float:
         """Return how long tokens take."""
-        return self.token_s * computed.tokens + self.position_s * computed.positions
+        return self.token_s * span.tokens + self.position_s * span.positions
 
 
 class PrefillModel:
@@ -58,7 +58,7 @@ class PrefillModel:
         self.pace = pace
         self._tokens2 = self._positions2 = self._both = self._tokens1 = self._positions1 = 0.0
 
-    def measured(self, computed: Computed, seconds: float) -> None:
+    def measured(self, computed: TokenSpan, seconds: float) -> None:
         """Learn how long a step took."""
         if seconds <= 0 or not computed.tokens:
             return

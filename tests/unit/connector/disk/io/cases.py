@@ -57,11 +57,11 @@ def case_of(name: str, stack: ExitStack) -> Case:
 
 
 def reading(tag: int, descriptor: int, offset: int, parts: tuple[memoryview, ...]) -> BlockIO:
-    return BlockIO(tag, write=False, descriptor=descriptor, offset=offset, parts=parts)
+    return BlockIO(tag, write=False, descriptor=descriptor, offset=offset, memory=parts)
 
 
 def writing(tag: int, descriptor: int, offset: int, parts: tuple[memoryview, ...]) -> BlockIO:
-    return BlockIO(tag, write=True, descriptor=descriptor, offset=offset, parts=parts)
+    return BlockIO(tag, write=True, descriptor=descriptor, offset=offset, memory=parts)
 
 
 def aligned(size_bytes: int) -> memoryview:

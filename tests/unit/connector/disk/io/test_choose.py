@@ -219,7 +219,7 @@ def written(engine: IOEngine, blocks: int) -> set[OSError | None]:
     descriptor = os.memfd_create("file")
     engine.submit(
         [
-            BlockIO(tag, write=True, descriptor=descriptor, offset=0, parts=(memoryview(b"x"),))
+            BlockIO(tag, write=True, descriptor=descriptor, offset=0, memory=(memoryview(b"x"),))
             for tag in range(blocks)
         ]
     )

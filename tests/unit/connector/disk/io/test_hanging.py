@@ -40,7 +40,7 @@ def test_a_device_that_hangs_is_seen_and_does_not_lose_what_it_ends_late(
     ended = finish(engine, 5)
     assert {each.io for each in ended} == {*hanging, *behind}
     assert all(each.error is None for each in ended)
-    assert [io.parts[0] == filled(PAGE, io.tag) for io in hanging] == [True, True]
+    assert [io.memory[0] == filled(PAGE, io.tag) for io in hanging] == [True, True]
     assert (engine.in_flight, engine.overdue(-1.0)) == (0, [])
 
 

@@ -32,7 +32,7 @@ def staged() -> Iterator[StagedEngine]:
 
 
 def a_read(tag: int, descriptor: int, offset: int, parts: tuple[memoryview, ...]) -> BlockIO:
-    return BlockIO(tag, write=False, descriptor=descriptor, offset=offset, parts=parts)
+    return BlockIO(tag, write=False, descriptor=descriptor, offset=offset, memory=parts)
 
 
 def all_ended(engine: StagedEngine) -> list[Completion]:
@@ -60,7 +60,7 @@ def test_more_than_it_has_memory_for_wait_and_arrive_where_they_belong(
 
 def test_what_is_written_may_change_at_once(staged: StagedEngine, file: int) -> None:
     memory = bytearray(b"a" * BLOCK)
-    staged.submit([BlockIO(1, write=True, descriptor=file, offset=BLOCK, parts=(memoryview(memory),))])
+    staged.submit([BlockIO(1, write=True, descriptor=file, offset=BLOCK, memory=(memoryview(memory),))])
     memory[:] = b"b" * BLOCK
     [ended] = all_ended(staged)
     assert ended.error is None

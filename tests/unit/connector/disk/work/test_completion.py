@@ -4,7 +4,7 @@ from itertools import product
 
 import pytest
 
-from kvtier_connector.core.disk.work.completion import Next, next_of
+from kvtier_connector.core.disk.work.completion import AfterTransfer, after_transfer
 from kvtier_connector.core.disk.work.flights import Flight
 from kvtier_connector.core.disk.work.orders import Order
 
@@ -14,7 +14,13 @@ BOOLS = (False, True)
 def flight(blocks: int = 1, part: int = 0, parts: int = 0) -> Flight:
     """The transfer of so many whole blocks, or of a part of one."""
     order = Order(
-        write=False, generation=1, key=b"", slot=0, memory_slot=0, parts=(), ends=tuple(range(1, parts + 1))
+        write=False,
+        generation=1,
+        key=b"",
+        slot=0,
+        memory_slot=0,
+        memory=(),
+        part_ends=tuple(range(1, parts + 1)),
     )
     return Flight((order,) * blocks, (0,) * blocks, part)
 
@@ -22,20 +28,20 @@ def flight(blocks: int = 1, part: int = 0, parts: int = 0) -> Flight:
 @pytest.mark.parametrize(
     ("ended", "has_failed", "is_wanted", "expected"),
     [
-        (flight(), False, True, Next.END),
-        (flight(), True, True, Next.END),
-        (flight(), False, False, Next.END),
-        (flight(blocks=2), False, True, Next.END),
-        (flight(blocks=2), True, True, Next.APART),
-        (flight(blocks=2), True, False, Next.END),
-        (flight(part=0, parts=2), False, True, Next.NEXT_PART),
-        (flight(part=0, parts=2), True, True, Next.END),
-        (flight(part=0, parts=2), False, False, Next.END),
-        (flight(part=1, parts=2), False, True, Next.END),
+        (flight(), False, True, AfterTransfer.END),
+        (flight(), True, True, AfterTransfer.END),
+        (flight(), False, False, AfterTransfer.END),
+        (flight(blocks=2), False, True, AfterTransfer.END),
+        (flight(blocks=2), True, True, AfterTransfer.APART),
+        (flight(blocks=2), True, False, AfterTransfer.END),
+        (flight(part=0, parts=2), False, True, AfterTransfer.NEXT_PART),
+        (flight(part=0, parts=2), True, True, AfterTransfer.END),
+        (flight(part=0, parts=2), False, False, AfterTransfer.END),
+        (flight(part=1, parts=2), False, True, AfterTransfer.END),
     ],
 )
-def test_what_follows(ended: Flight, expected: Next, *, has_failed: bool, is_wanted: bool) -> None:
-    found = next_of(ended, has_failed=has_failed, is_wanted=is_wanted, is_checked_by_worker=False)
+def test_what_follows(ended: Flight, expected: AfterTransfer, *, has_failed: bool, is_wanted: bool) -> None:
+    found = after_transfer(ended, has_failed=has_failed, is_wanted=is_wanted, is_checked_by_worker=False)
     assert found is expected
 
 
@@ -44,5 +50,5 @@ def test_a_worker_gets_what_is_whole_and_wanted_and_nothing_else(
     *, has_failed: bool, is_wanted: bool
 ) -> None:
     last = flight(part=1, parts=2)
-    found = next_of(last, has_failed=has_failed, is_wanted=is_wanted, is_checked_by_worker=True)
-    assert found is (Next.WORKER if is_wanted and not has_failed else Next.END)
+    found = after_transfer(last, has_failed=has_failed, is_wanted=is_wanted, is_checked_by_worker=True)
+    assert found is (AfterTransfer.WORKER if is_wanted and not has_failed else AfterTransfer.END)

@@ -43,7 +43,7 @@ def touching(rig: Rig, number: int) -> Callable[[BlockIO], Fail | None]:
     offset = place_of(rig, number) * BLOCK
 
     def choose(io: BlockIO) -> Fail | None:
-        return Fail(errno.EIO) if io.offset <= offset < io.offset + len(io.parts) * BLOCK else None
+        return Fail(errno.EIO) if io.offset <= offset < io.offset + len(io.memory) * BLOCK else None
 
     return choose
 
@@ -101,7 +101,7 @@ def test_a_slot_that_nobody_wrote_is_not_read_with_its_neighbours(rig: Rig) -> N
 def test_memory_that_was_taken_back_is_not_written_with_its_neighbours(
     rig: Rig, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    lend, lent = rig.tier._parts, list[memoryview]()
+    lend, lent = rig.tier._memory_of, list[memoryview]()
 
     def lending(slot: int) -> tuple[memoryview, ...]:
         lent.extend(lend(slot))
@@ -109,7 +109,7 @@ def test_memory_that_was_taken_back_is_not_written_with_its_neighbours(
             lent[-1].release()
         return (lent[-1],)
 
-    monkeypatch.setattr(rig.tier, "_parts", lending)
+    monkeypatch.setattr(rig.tier, "_memory_of", lending)
     assert len(rig.stored(range(BLOCKS))) == BLOCKS - 1
     assert rig.engine.begun[True] == 3
     monkeypatch.undo()

@@ -40,7 +40,7 @@ def test_a_part_of_all_blocks_is_read_before_the_next_of_any(
     submit = rig.engine.submit
 
     def watched(ios: Sequence[BlockIO]) -> None:
-        seen.extend((part_of(io), sum(part.nbytes for part in io.parts)) for io in ios)
+        seen.extend((part_of(io), sum(part.nbytes for part in io.memory)) for io in ios)
         submit(ios)
 
     monkeypatch.setattr(rig.engine, "submit", watched)

@@ -23,7 +23,7 @@ def segments(tmp_path: Path) -> Iterator[Segments]:
     opened.close()
 
 
-def an_order(slot: int, *, parts: int = 1, ends: tuple[int, ...] = ()) -> Order:
+def an_order(slot: int, *, pieces: int = 1, part_ends: tuple[int, ...] = ()) -> Order:
     memory = memoryview(bytearray(1))
     return Order(
         write=False,
@@ -31,8 +31,8 @@ def an_order(slot: int, *, parts: int = 1, ends: tuple[int, ...] = ()) -> Order:
         key=b"",
         slot=slot,
         memory_slot=0,
-        parts=(memory,) * parts,
-        ends=ends,
+        memory=(memory,) * pieces,
+        part_ends=part_ends,
     )
 
 
@@ -63,12 +63,12 @@ def test_neighbours_are_taken_together(
 
 
 def test_what_is_read_in_parts_is_taken_alone(segments: Segments) -> None:
-    waiting = [an_order(0), an_order(1, ends=(10, 20)), an_order(2), an_order(3)]
+    waiting = [an_order(0), an_order(1, part_ends=(10, 20)), an_order(2), an_order(3)]
     assert runs_of(waiting, segments, 8 * BLOCK) == [[0], [1], [2, 3]]
 
 
 def test_a_transfer_has_no_more_parts_than_the_kernel_takes(segments: Segments) -> None:
-    waiting = [an_order(slot, parts=400) for slot in range(3)]
+    waiting = [an_order(slot, pieces=400) for slot in range(3)]
     assert runs_of(waiting, segments, 8 * BLOCK) == [[0, 1], [2]]
 
 

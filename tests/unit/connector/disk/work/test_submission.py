@@ -165,7 +165,7 @@ def test_a_quarter_of_the_transfers_are_writes_while_something_is_read(
 def transfers(count: int, made: list[int]) -> Iterator[BlockIO]:
     for tag in range(count):
         made.append(tag)
-        yield BlockIO(tag, write=False, descriptor=0, offset=0, parts=())
+        yield BlockIO(tag, write=False, descriptor=0, offset=0, memory=())
 
 
 @pytest.mark.parametrize(
@@ -193,7 +193,7 @@ def test_what_comes_later_is_made_later() -> None:
 def test_a_transfer_whose_memory_was_released_is_handed_over_with_the_others() -> None:
     memories = [memoryview(bytearray(4)) for _ in range(3)]
     ios = [
-        BlockIO(tag, write=False, descriptor=0, offset=0, parts=(memory,))
+        BlockIO(tag, write=False, descriptor=0, offset=0, memory=(memory,))
         for tag, memory in enumerate(memories)
     ]
     memories[1].release()

@@ -124,7 +124,7 @@ def test_orders_for_another_store_are_refused(tmp_path: Path) -> None:
     with rig_in(tmp_path) as rig:
         rig.stored([1])
         memory = memoryview(bytearray(BLOCK))
-        stranger = Order(write=True, generation=-1, key=key_of(1), slot=0, memory_slot=0, parts=(memory,))
+        stranger = Order(write=True, generation=-1, key=key_of(1), slot=0, memory_slot=0, memory=(memory,))
         begun = rig.engine.begun.total()
         rig.disk.within.send([stranger])
         assert rig.disk.wait(60)

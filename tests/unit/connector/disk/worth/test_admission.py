@@ -7,8 +7,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from kvtier_connector.core.disk.worth.admission import Bandwidth, BreakEven, Verdict, WriteBudget
-from kvtier_connector.core.disk.worth.prefill_model import Computed
+from kvtier_connector.core.disk.worth.admission import Bandwidth, BreakEven, ReadingPays, WriteBudget
+from kvtier_connector.core.disk.worth.prefill_model import TokenSpan
 from kvtier_connector.core.disk.worth.rates import Rates
 
 MIB = 1 << 20
@@ -40,60 +40,60 @@ def test_a_bandwidth_follows_what_is_measured_later() -> None:
 def measured(bytes_per_s: float, tokens_per_s: float) -> BreakEven:
     break_even = BreakEven()
     break_even.read.measured(1 << 30, (1 << 30) / bytes_per_s)
-    break_even.prefill.measured(Computed.of(0, 8192), 8192 / tokens_per_s)
+    break_even.prefill.measured(TokenSpan.of(0, 8192), 8192 / tokens_per_s)
     return break_even
 
 
-def verdict(break_even: BreakEven, tokens: int = 8192) -> Verdict:
-    return break_even.verdict(Computed.of(0, tokens), tokens * TOKEN_BYTES)
+def pays(break_even: BreakEven, tokens: int = 8192) -> ReadingPays:
+    return break_even.reading_pays(TokenSpan.of(0, tokens), tokens * TOKEN_BYTES)
 
 
 def test_nobody_waits_for_what_is_not_known() -> None:
-    assert verdict(BreakEven()) is Verdict.NOT_KNOWN
+    assert pays(BreakEven()) is ReadingPays.NOT_KNOWN
     only_disk, only_pace = BreakEven(), BreakEven()
     only_disk.read.measured(1 << 30, 1e-6)
-    only_pace.prefill.measured(Computed.of(0, 8192), 1e6)
-    assert verdict(only_disk) is verdict(only_pace) is Verdict.NOT_KNOWN
+    only_pace.prefill.measured(TokenSpan.of(0, 8192), 1e6)
+    assert pays(only_disk) is pays(only_pace) is ReadingPays.NOT_KNOWN
 
 
 def test_reading_pays_where_it_is_sooner_than_computing_and_not_only_just() -> None:
-    assert verdict(measured(1e9, 3500)) is Verdict.PAYS
-    assert verdict(measured(1e9, 3800)) is Verdict.DOES_NOT  # by less than figures are off
-    assert verdict(measured(1e9, 4000)) is Verdict.DOES_NOT
-    assert verdict(measured(2e9, 4000)) is Verdict.PAYS
+    assert pays(measured(1e9, 3500)) is ReadingPays.PAYS
+    assert pays(measured(1e9, 3800)) is ReadingPays.DOES_NOT  # by less than figures are off
+    assert pays(measured(1e9, 4000)) is ReadingPays.DOES_NOT
+    assert pays(measured(2e9, 4000)) is ReadingPays.PAYS
 
 
 def test_a_few_tokens_are_not_worth_another_round_through_the_engine() -> None:
     break_even = measured(1e9, 3500)
-    assert verdict(break_even, 64) is Verdict.DOES_NOT
+    assert pays(break_even, 64) is ReadingPays.DOES_NOT
 
 
 def test_what_is_read_first_counts_too() -> None:
     break_even = measured(1e9, 3000)
-    tokens = Computed.of(0, 8192)
-    assert break_even.verdict(tokens, 8192 * TOKEN_BYTES) is Verdict.PAYS
-    assert break_even.verdict(tokens, 2 * 8192 * TOKEN_BYTES) is Verdict.DOES_NOT
+    tokens = TokenSpan.of(0, 8192)
+    assert break_even.reading_pays(tokens, 8192 * TOKEN_BYTES) is ReadingPays.PAYS
+    assert break_even.reading_pays(tokens, 2 * 8192 * TOKEN_BYTES) is ReadingPays.DOES_NOT
 
 
 def test_what_an_engine_found_serves_the_next_one_until_that_has_measured() -> None:
     before = measured(1e9, 3000)
     after = BreakEven(before.rates)
-    assert verdict(after) is Verdict.PAYS
+    assert pays(after) is ReadingPays.PAYS
     assert after.rates.read_bytes_per_s == pytest.approx(1e9)
     after.read.measured(64 * MIB, 1.0)
-    assert verdict(after) is Verdict.DOES_NOT
+    assert pays(after) is ReadingPays.DOES_NOT
     assert BreakEven(Rates()).rates == Rates()
 
 
 def test_it_can_be_told_to_use_the_disk_whatever_was_measured() -> None:
-    assert verdict(BreakEven(always=True)) is Verdict.PAYS
-    assert verdict(BreakEven(measured(1e6, 1e6).rates, always=True)) is Verdict.PAYS
+    assert pays(BreakEven(always=True)) is ReadingPays.PAYS
+    assert pays(BreakEven(measured(1e6, 1e6).rates, always=True)) is ReadingPays.PAYS
 
 
 def test_its_figures_can_be_read() -> None:
-    told = measured(1e9, 4000).describe(Computed.of(0, 8000), 8000 * TOKEN_BYTES)
+    told = measured(1e9, 4000).describe(TokenSpan.of(0, 8000), 8000 * TOKEN_BYTES)
     assert told == "8000 tokens are read in 2.10 s (1.00 GB/s) and computed in 2.00 s"
-    assert BreakEven().describe(Computed.of(0, 1), 1.0) == "nothing was measured yet"
+    assert BreakEven().describe(TokenSpan.of(0, 1), 1.0) == "nothing was measured yet"
 
 
 # ---- the budget ----

@@ -11,7 +11,7 @@ from tests.unit.connector.disk.rig import IMPATIENT, Rig, found_by_the_next, rig
 
 from kvtier_connector.core.disk.files.store import Store
 from kvtier_connector.core.disk.timings import DEFAULT_TIMINGS
-from kvtier_connector.core.disk.worth.prefill_model import Computed
+from kvtier_connector.core.disk.worth.prefill_model import TokenSpan
 from kvtier_connector.core.disk.worth.rates import Rates
 from kvtier_connector.errors import DiskError
 
@@ -85,13 +85,13 @@ def test_what_was_learnt_is_there_for_the_next_engine(tmp_path: Path) -> None:
     with rig_in(tmp_path) as rig:
         assert rig.store.rates == Rates()
         looked_at(rig)
-        rig.tier.break_even.prefill.measured(Computed.of(0, 1000), 0.5)
+        rig.tier.break_even.prefill.measured(TokenSpan.of(0, 1000), 0.5)
         rig.tier.learn(1.0, is_in_use=True)  # a figure that was not known is kept at once
         rig.stored([1])
     with rig_in(tmp_path) as rig:
         assert rig.store.rates.token_s == pytest.approx(0.0005)
         assert rig.tier.break_even.read.per_second == pytest.approx(rig.store.rates.read_bytes_per_s)
-        rig.tier.break_even.prefill.measured(Computed.of(0, 1000), 0.001)
+        rig.tier.break_even.prefill.measured(TokenSpan.of(0, 1000), 0.001)
         rig.tier.learn(1.0, is_in_use=True)
         rig.tier.learn(DEFAULT_TIMINGS.relearn_s, is_in_use=True)
         rig.stored([2])

@@ -11,7 +11,7 @@ from kvtier_connector.core.disk.work.orders import Order
 from kvtier_connector.errors import ConnectorError, DiskError
 
 
-class ServedStore:
+class ReopeningStore:
     """One store after another; each is opened when the one before it is closed.
 
     Args:

@@ -6,7 +6,7 @@ from tests.unit.connector.disk.blocks import capacity_for, request_for
 
 from kvtier_connector.core.disk.files.store import Store
 from kvtier_connector.core.disk.timings import DEFAULT_TIMINGS
-from kvtier_connector.core.disk.work.recovery import ServedStore
+from kvtier_connector.core.disk.work.reopening import ReopeningStore
 from kvtier_connector.errors import DiskError
 
 
@@ -20,7 +20,7 @@ def test_a_disk_is_left_alone_for_a_while_that_doubles(tmp_path: Path) -> None:
             raise DiskError("it still fails")
         return Store.open(request)
 
-    served = ServedStore(Store.open(request), reopen, DEFAULT_TIMINGS, lambda: now[0])
+    served = ReopeningStore(Store.open(request), reopen, DEFAULT_TIMINGS, lambda: now[0])
     served.let_go()
     now[0] += 10
     assert served.try_again() is None  # the old store has the folder
@@ -35,7 +35,7 @@ def test_a_disk_is_left_alone_for_a_while_that_doubles(tmp_path: Path) -> None:
 def test_a_disk_that_is_given_up_again_is_left_alone_for_longer(tmp_path: Path) -> None:
     now = [1000.0]
     request = request_for(tmp_path, capacity_for(4))
-    served = ServedStore(Store.open(request), lambda: Store.open(request), DEFAULT_TIMINGS, lambda: now[0])
+    served = ReopeningStore(Store.open(request), lambda: Store.open(request), DEFAULT_TIMINGS, lambda: now[0])
 
     def waited_s() -> float:
         """Return how long it takes until it is served again."""

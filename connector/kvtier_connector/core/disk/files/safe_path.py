@@ -1,4 +1,4 @@
-"""The way to the disk tier's folder, step by step: links on it are followed where we or root made them."""
+"""Opens the folder that holds the disk tier's, step by step, refusing links that other users made."""
 
 import errno
 import os

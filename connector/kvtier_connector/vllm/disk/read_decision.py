@@ -4,12 +4,12 @@ import time
 from collections.abc import Sequence
 
 from kvtier_connector.core.disk.tier import DiskTier
-from kvtier_connector.core.disk.worth.admission import Verdict
-from kvtier_connector.core.disk.worth.prefill_model import Computed
+from kvtier_connector.core.disk.worth.admission import ReadingPays
+from kvtier_connector.core.disk.worth.prefill_model import TokenSpan
 from kvtier_connector.vllm.logger import log
 
 
-class DiskWorth:
+class ReadDecision:
     """Asks the break-even for one engine's chunks.
 
     Args:
@@ -29,18 +29,18 @@ class DiskWorth:
     @property
     def can_pay(self) -> bool:
         """Whether reading can pay: not of the longest prompt, of none."""
-        return self._verdict(0, self._most_tokens) is not Verdict.DOES_NOT
+        return self._reading_pays(0, self._most_tokens) is not ReadingPays.DOES_NOT
 
     def may_pay(self, end_tokens: int) -> bool:
         """Tell of a chunk whether it can pay to read it and all behind it, of the longest prompt."""
         first = max(0, end_tokens - self._chunk_tokens)
-        return self._verdict(first, max(end_tokens, self._most_tokens)) is Verdict.PAYS
+        return self._reading_pays(first, max(end_tokens, self._most_tokens)) is ReadingPays.PAYS
 
     def decide(self, end_tokens: Sequence[int]) -> bool:
         """Decide whether chunks are read, behind what is being read already: whether that is sooner."""
         first, last = max(0, min(end_tokens) - self._chunk_tokens), max(end_tokens)
         size_bytes = (len(end_tokens) + self._disk.loading) * self._disk.block_bytes
-        pays = self._disk.break_even.verdict(Computed.of(first, last), size_bytes) is Verdict.PAYS
+        pays = self._disk.break_even.reading_pays(TokenSpan.of(first, last), size_bytes) is ReadingPays.PAYS
         self._is_read = self._is_read or pays
         return pays
 
@@ -50,7 +50,7 @@ class DiskWorth:
         self._is_read = False
         if self.can_pay == self._is_warned:
             self._is_warned = not self._is_warned
-            whole = Computed.of(0, self._most_tokens)
+            whole = TokenSpan.of(0, self._most_tokens)
             told = self._disk.break_even.describe(whole, self._most_tokens * self._bytes_per_token)
             if self._is_warned:
                 log.warning(
@@ -61,6 +61,6 @@ class DiskWorth:
             else:
                 log.info("kvtier: the disk tier pays again: %s", told)
 
-    def _verdict(self, first: int, last: int) -> Verdict:
+    def _reading_pays(self, first: int, last: int) -> ReadingPays:
         size_bytes = (last - first) * self._bytes_per_token
-        return self._disk.break_even.verdict(Computed.of(first, last), size_bytes)
+        return self._disk.break_even.reading_pays(TokenSpan.of(first, last), size_bytes)

@@ -1,4 +1,4 @@
-"""Refuses a vLLM whose objects lack the inner parts that this package touches."""
+"""Refuses a vLLM whose objects lack the inner attributes that this package touches."""
 
 from collections.abc import Iterable
 
@@ -7,17 +7,17 @@ from vllm import __version__ as vllm_version
 from kvtier_connector.errors import UnsupportedEngineError
 
 
-def require_parts(owner: object, parts: Iterable[str]) -> None:
+def require_attributes(owner: object, names: Iterable[str]) -> None:
     """Refuse an object of vLLM's that lacks some attributes.
 
     Args:
         owner: The object.
-        parts: Names of its attributes.
+        names: Of its attributes.
 
     Raises:
         UnsupportedEngineError: Names those that it lacks.
     """
-    missing = [part for part in parts if not hasattr(owner, part)]
+    missing = [name for name in names if not hasattr(owner, name)]
     if missing:
         raise UnsupportedEngineError(
             f"vLLM {vllm_version}: its {type(owner).__name__} has no {' and no '.join(missing)}, which "

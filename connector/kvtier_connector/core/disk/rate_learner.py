@@ -7,7 +7,7 @@ from kvtier_connector.core.disk.worth.admission import BreakEven
 from kvtier_connector.core.disk.worth.rates import Rates
 
 
-class Learning:
+class RateLearner:
     """Measures the disk, and keeps for the next engine what is known.
 
     Args:
