@@ -4,7 +4,6 @@ Bodies go in as plain values and come out as bytes: the caller knows what it nee
 thousand objects cannot afford a model object for each.
 """
 
-import ssl
 from asyncio import Semaphore
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing
@@ -15,6 +14,7 @@ from urllib.request import getproxies
 
 import aiohttp
 from kubernetes.aio.client import ApiClient, Configuration
+from kubernetes.aio.config import ConfigException
 
 from kvtier_common.errors import KvtierError, UnreachableError
 from kvtier_common.http.answer import CutLine, read_body, read_lines
@@ -58,7 +58,8 @@ _ERRORS: Final[Mapping[int, type[KvtierError]]] = {
     415: InvalidObjectError,
     422: InvalidObjectError,
 }
-_NO_ANSWER: Final = (aiohttp.ClientError, TimeoutError, ConnectionError, ssl.SSLError)
+_NO_ANSWER: Final = (aiohttp.ClientError, OSError, ConfigException)
+"""Also where the token could not be read again, from a file that is not there or for want of descriptors."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,7 +160,7 @@ class Api:
         Raises:
             KvtierError: As `request`; UnreachableError also for a watch that went silent.
         """
-        request = Request("GET", path, query)
+        request = Request("GET", path, query, most_bytes=most_bytes)
         timeout = aiohttp.ClientTimeout(total=None, sock_connect=10, sock_read=self._silence_s)
         try:
             response = await self._send(self._watching, request, timeout)

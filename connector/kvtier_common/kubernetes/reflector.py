@@ -164,6 +164,7 @@ class Reflector:
                 limit = min(_PAGE, 2 * limit)
                 self._touch()
                 documents = items_of(page)
+                documents.reverse()
                 while documents:  # each is let go when it was seen
                     document = as_object(documents.pop())
                     places.add(place_of(document))

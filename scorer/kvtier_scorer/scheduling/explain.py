@@ -74,7 +74,7 @@ def _pods(
                 kv_cache_utilization=float(columns.kv_cache_utilization[place]),
                 loras=tuple(sorted(table.loras.get(number, ()))),
                 reading_age_s=age_s if isfinite(age_s) else None,
-                fresh_readings=bool(is_fresh[place]),
+                fresh=bool(is_fresh[place]),
                 saturated=bool(is_saturated[place]),
                 matched_tokens=scored.matched_tokens(place, settings.prefix),
             )

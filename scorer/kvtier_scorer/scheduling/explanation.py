@@ -43,7 +43,7 @@ class PodExplanation:
     kv_cache_utilization: float
     loras: tuple[str, ...]
     reading_age_s: float | None
-    fresh_readings: bool
+    fresh: bool
     saturated: bool
     matched_tokens: Mapping[Tier, int]
 

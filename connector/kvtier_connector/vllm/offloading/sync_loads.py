@@ -69,7 +69,8 @@ def _why_not(vllm_config: VllmConfig, kv_cache_config: KVCacheConfig) -> str:
 
 def asks_for_layers(forward_context: ForwardContext) -> bool:
     """Tell whether a step asks for each layer's KV before it computes that: one CUDA graph does not."""
-    is_one_graph = forward_context.cudagraph_runtime_mode is CUDAGraphMode.FULL
+    mode = getattr(forward_context, "cudagraph_runtime_mode", CUDAGraphMode.NONE)
+    is_one_graph = mode is CUDAGraphMode.FULL
     return forward_context.attn_metadata is not None and not is_one_graph
 
 

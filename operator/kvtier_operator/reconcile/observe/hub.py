@@ -44,7 +44,7 @@ class HubClient:
         """Configuration of a model, and where it came from.
 
         Raises:
-            HiddenError: It has no such model, or not for everyone.
+            NotPublicError: It has no such model, or not for everyone.
             UnreachableError: It gave no answer; trying again may help.
             InvalidInputError: What it has is no config.json.
         """

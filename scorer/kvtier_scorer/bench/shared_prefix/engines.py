@@ -42,7 +42,7 @@ def found_tokens(text: str) -> FoundTokens:
     """Read an engine's metrics; data-parallel engines behind one address are added up.
 
     Raises:
-        ValueError: These are not metrics.
+        ValueError: There is nothing of vLLM's in them.
     """
     found = read_families(text.encode(), (_DEVICE_QUERIES, _DEVICE_HITS, _TIER_HITS))
     if not found.samples:
@@ -72,7 +72,7 @@ async def read_engines(urls: Sequence[str]) -> Mapping[str, FoundTokens]:
             except (aiohttp.ClientError, OSError) as error:
                 raise ServerError(f"--engine {url}: {error or type(error).__name__}") from error
             except ValueError as error:
-                raise ServerError(f"--engine {url}: {address} is not a page of metrics") from error
+                raise ServerError(f"--engine {url}: {address}: {error}") from error
 
         counted = await asyncio.gather(*(read(url) for url in urls))
     return dict(zip(urls, counted, strict=True))

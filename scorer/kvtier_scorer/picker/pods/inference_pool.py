@@ -144,7 +144,7 @@ class _PoolSink:
 
 @dataclass(slots=True)
 class _PodSink:
-    """Hands pods on to the roster."""
+    """Hands pods on to the ready endpoints."""
 
     pool: Pool
     endpoints: ReadyEndpoints

@@ -135,9 +135,9 @@ def sweep(  # noqa: PLR0913 - what decides a sweep
                 scores[weights].append(value(weights, number))
         left.sort(key=lambda weights: float(np.mean(scores[weights])))
     best = left[0]
-    fresh_readings = range(replicates, 2 * replicates)
-    found = np.array([value(best, number) for number in fresh_readings])
-    default = np.array([value(DEFAULT_WEIGHTS, number) for number in fresh_readings])
+    fresh_seeds = range(replicates, 2 * replicates)
+    found = np.array([value(best, number) for number in fresh_seeds])
+    default = np.array([value(DEFAULT_WEIGHTS, number) for number in fresh_seeds])
     return SweepResult(
         objective, len(candidates), best, float(found.mean()), float(default.mean()),
         paired(found, default, seed), replicates,

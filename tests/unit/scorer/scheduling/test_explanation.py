@@ -35,7 +35,7 @@ def test_each_pods_numbers_from_each_scorer() -> None:
 
     assert (excluded.name, excluded.excluded) == ("pod-2", "not in the subset that the gateway allows")
     assert (excluded.scores, excluded.total, excluded.best) == ({}, 0.0, False)
-    assert (excluded.fresh_readings, excluded.reading_age_s) == (False, None)
+    assert (excluded.fresh, excluded.reading_age_s) == (False, None)
 
 
 def test_it_travels_as_json() -> None:
@@ -45,6 +45,15 @@ def test_it_travels_as_json() -> None:
     assert answer["weights"] == {"queue": 2, "kv_cache_utilization": 2, "gpu_prefix": 1, "cpu_prefix": 1}
     assert answer["pods"][0]["matched_tokens"] == {"gpu": 16, "cpu": 16}
     assert set(answer["pods"][0]["scores"]) == set(answer["weights"])
+
+
+def test_its_names_are_what_people_read() -> None:
+    answer = Pool(1).scheduler.explain(request(1), 0.0).as_json()
+    assert " ".join(answer) == "refused prompt_tokens block_tokens blocks weights pods"
+    assert " ".join(answer["pods"][0]) == (
+        "name address excluded preferred best total scores queue_depth picked running kv_cache_utilization "
+        "loras reading_age_s fresh saturated matched_tokens"
+    )
 
 
 def test_it_changes_nothing_and_never_fails() -> None:
