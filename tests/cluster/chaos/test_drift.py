@@ -26,7 +26,7 @@ from kvtier_operator.reconcile.loop.cluster_observation import ClusterObservatio
 from kvtier_operator.reconcile.loop.planning import plan_resource
 
 _LATE_S: Final = 0.1
-_PATIENCE_S: Final = 120.0
+_PATIENCE_S: Final = 45.0
 _WRITES_A_DEED: Final = 6
 """A deed may meet several rounds, and a round all objects; a status and an Event follow."""
 
