@@ -11,7 +11,7 @@ from pydantic import TypeAdapter
 from tests.unit.scorer.picker.gateway.bodies.any_body import KINDS, bodies, values
 
 from kvtier_scorer.errors import RefusedRequestError
-from kvtier_scorer.picker.gateway.bodies import parsed
+from kvtier_scorer.picker.gateway.bodies import prompt_and_body
 
 pytestmark = [pytest.mark.engine, pytest.mark.filterwarnings("ignore")]
 
@@ -119,7 +119,7 @@ def test_what_an_engine_takes_is_not_refused(
             return
         taken += 1
         try:
-            parsed(path, text.encode())
+            prompt_and_body(path, text.encode())
         except RefusedRequestError as error:
             pytest.fail(f"{text}: {error}")
 

@@ -53,7 +53,7 @@ def compiled(function: Callable[P, R]) -> Callable[P, R]:
     """Compile `function` to machine code at its first call, kept on disk for later processes.
 
     The code is kept below `NUMBA_CACHE_DIR`, else beside the source, else in the user's cache folder. Where
-    none can be written to, every process compiles for itself, which takes seconds: see `warm()`.
+    none can be written to, every process compiles for itself, which takes seconds: see `load_kernels()`.
 
     Kernels keep the interpreter's lock. They run for less than a millisecond, and so each is atomic.
     """

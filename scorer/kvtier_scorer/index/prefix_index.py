@@ -198,7 +198,7 @@ class PrefixIndex:
         return holder
 
 
-def warm() -> None:
+def load_kernels() -> None:
     """Load or compile every kernel, so that no request waits for it. Call it once, before serving."""
     index = PrefixIndex(PAGE_BYTES)
     hashes = text_hashes(bytes(2), 0, 1, 2)

@@ -19,7 +19,7 @@ from aiohttp import web
 from kvtier_scorer.config.errors import PickerConfigError
 from kvtier_scorer.config.settings.model import PickerSettings
 from kvtier_scorer.config.settings.sections import TokenizationMode
-from kvtier_scorer.index.prefix_index import PrefixIndex, warm
+from kvtier_scorer.index.prefix_index import PrefixIndex, load_kernels
 from kvtier_scorer.picker.data_layer import data_layer
 from kvtier_scorer.picker.engines.tokenization.tokenizer import Tokenizer
 from kvtier_scorer.picker.gateway.bodies.budget import BodyBudget
@@ -67,7 +67,7 @@ async def serve(options: Options) -> None:
     settings = options.settings
     certificates = Certificates(options.certificates) if options.tls else None
     source = await _source(options.pods)
-    warm()
+    load_kernels()
     # a collection in the middle of a large body would look at all of this each time, for 70 ms
     gc.collect()
     gc.freeze()

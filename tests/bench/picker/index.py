@@ -75,7 +75,7 @@ def measure_index(entries: int = 10_000_000, pods: int = 100, rounds: int = 3, s
     capacity, rest = divmod(entries, 2 * pods)
     if rest or not capacity:
         raise ValueError(f"{entries} entries cannot be divided among 2 tiers of {pods} pods")
-    prefix_index.warm()
+    prefix_index.load_kernels()
     rng = np.random.default_rng(seed)
     results = [_round(capacity, pods, rng) for _ in range(rounds)]
     inserts = [result.inserts_per_s for result in results]

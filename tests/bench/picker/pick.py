@@ -86,7 +86,7 @@ def time_pick(
         rounds: How often that is repeated.
         seed: Of prompts, loads and ties.
     """
-    prefix_index.warm()
+    prefix_index.load_kernels()
     rng = np.random.default_rng(seed)
     index = PrefixIndex()
     table = PodTable(index)

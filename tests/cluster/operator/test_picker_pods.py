@@ -16,7 +16,7 @@ from tests.cluster.operator.world import DEADLINE_S
 from kvtier_common.kubernetes.client import Api
 from kvtier_common.kubernetes.documents import Document, Place, place_of
 from kvtier_common.kubernetes.reflector import Reflector
-from kvtier_scorer.picker.pods.inference_pool import policy
+from kvtier_scorer.picker.pods.inference_pool import reflector_policy
 
 MIB = 1 << 20
 _NUMBERS = count(1)
@@ -101,7 +101,7 @@ async def follow(api: Api, tenant: Tenant) -> AsyncIterator[Callable[[], Sink]]:
     def start() -> Sink:
         sink = Sink()
         path = f"/api/v1/namespaces/{tenant.namespace}/pods"
-        reflector = Reflector(api, "pods", path, {}, sink, policy())
+        reflector = Reflector(api, "pods", path, {}, sink, reflector_policy())
         running.append((asyncio.create_task(reflector.run()), sink))
         return sink
 

@@ -8,7 +8,7 @@ from tests.cluster.harness.ports import free_ports
 from tests.picker.data_layer.followed_pod import IP, FollowedPod, followed_pod
 from tests.picker.data_layer.publisher import Publisher, running_publisher
 
-from kvtier_scorer.index.prefix_index import warm
+from kvtier_scorer.index.prefix_index import load_kernels
 from kvtier_scorer.picker.engines.kv_events.publisher.endpoints import EventPorts
 
 Answer = Callable[[web.Request], Awaitable[web.StreamResponse]]
@@ -42,7 +42,7 @@ class Pod:
 @pytest.fixture(scope="session", autouse=True)
 def kernels() -> None:
     """Compiled before any test waits, as they are before the picker serves: loops stand still meanwhile."""
-    warm()
+    load_kernels()
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ from kvtier_common.backoff import Backoff
 from kvtier_common.kubernetes.client import Api
 from kvtier_common.kubernetes.documents import Document, Place, place_of
 from kvtier_common.kubernetes.reflector import Reflector, ReflectorPolicy, Sink
-from kvtier_scorer.picker.pods.documents import MalformedObjectError, Pool, pod_instance, pool_of
+from kvtier_scorer.picker.pods.pool_objects import MalformedObjectError, Pool, pod_instance, pool_of
 from kvtier_scorer.picker.pods.ready_endpoints import ReadyEndpoints
 from kvtier_scorer.picker.pods.source import PodSink
 
@@ -24,7 +24,7 @@ _LIST_AFTER: Final = 5
 _USUAL_WAIT_S: Final = Backoff(first_s=0.1, longest_s=15.0).delay_s
 
 
-def policy(wait_s: Callable[[int], float] = _USUAL_WAIT_S) -> ReflectorPolicy:
+def reflector_policy(wait_s: Callable[[int], float] = _USUAL_WAIT_S) -> ReflectorPolicy:
     """What is done when something is wrong: pods are served as they last were, for as long as it takes.
 
     Args:
@@ -100,7 +100,7 @@ class InferencePoolPods:
 
     def _reflector(self, path: str, query: Mapping[str, str], sink: Sink) -> Reflector:
         path = path.format(self.namespace)
-        return Reflector(self.api, path, path, query, sink, policy(self.wait_s))
+        return Reflector(self.api, path, path, query, sink, reflector_policy(self.wait_s))
 
     def _listed(self) -> None:
         self._synced = True

@@ -81,7 +81,7 @@ def kinds():
         if hasattr(kernel, "signatures")
     }
 
-prefix_index.warm()
+prefix_index.load_kernels()
 before = kinds()
 index = prefix_index.PrefixIndex(1 << 24)
 pods = [index.add_pod({tier: 9 for tier in Tier}) for _ in range(3)]

@@ -27,7 +27,7 @@ from kvtier_scorer.picker.engines.kv_events.payload.events import (
 )
 from kvtier_scorer.picker.engines.kv_events.payload.mediums import tier_of
 from kvtier_scorer.picker.engines.kv_events.payload.split import PART_BLOCKS, parts
-from kvtier_scorer.picker.engines.kv_events.publisher.sequence import Place, Sequence
+from kvtier_scorer.picker.engines.kv_events.publisher.message_sequence import Continuity, MessageSequence
 
 _LOG: Final = logging.getLogger(__name__)
 _TIMES_OVER: Final = 2
@@ -80,7 +80,7 @@ class PodView:
         self._index = index
         self._chains = chains
         self._held_blocks = held_blocks
-        self._sequence = Sequence()
+        self._sequence = MessageSequence()
         self._whole = True
         self._given_up = False
         self._taken_in: Counter[Tier] = Counter()
@@ -98,12 +98,12 @@ class PodView:
 
     def notice_restart(self, number: int) -> None:
         """Begins anew if a message has a number that shows that its publisher did."""
-        if self._sequence.place(number) is Place.NEW_PUBLISHER:
+        if self._sequence.continuity(number) is Continuity.NEW_PUBLISHER:
             self.restart("its events begin anew")
 
     def misses(self, number: int) -> bool:
         """Whether messages before this one are missing, so that a replay helps."""
-        return self._sequence.place(number) is Place.AFTER_GAP
+        return self._sequence.continuity(number) is Continuity.AFTER_GAP
 
     def apply_live(self, number: int, payload: bytes) -> Generator[int]:
         """Takes a message of the publisher's stream, in steps of a few milliseconds.
@@ -114,7 +114,7 @@ class PodView:
         self.notice_restart(number)
         if self.misses(number):
             self._forget(f"KV events {self._sequence.expected} to {number - 1} were missed")
-        is_new = self._sequence.place(number) is not Place.DUPLICATE
+        is_new = self._sequence.continuity(number) is not Continuity.DUPLICATE
         self._sequence.advance_live(number)
         if is_new:
             yield from self._take_whole(payload)

@@ -1,4 +1,4 @@
-"""The closed loop: what a pod says that its tiers hold decides how much the index believes of it."""
+"""Capacities of the index from what pods say that their tiers hold, bounded by the plan."""
 
 from collections.abc import Mapping
 from typing import Final

@@ -11,7 +11,7 @@ from kvtier_scorer.picker.gateway.bodies.json_size import is_bounded
 from kvtier_scorer.picker.gateway.bodies.responses import responses
 from kvtier_scorer.scheduling.model import Prompt
 
-__all__ = ["APIS", "UNKNOWN_PROMPT", "api_of", "parsed", "read_prompt"]
+__all__ = ["APIS", "UNKNOWN_PROMPT", "api_of", "prompt_and_body", "read_prompt"]
 
 APIS: Final[Mapping[str, Callable[[Body], Prompt]]] = {
     "/v1/chat/completions": chat_completions,
@@ -32,7 +32,7 @@ def api_of(path: str) -> Callable[[Body], Prompt] | None:
     return APIS.get(path[max(path.rfind(_VERSION), 0) :])
 
 
-def parsed(path: str, body: bytes) -> tuple[Prompt, Body]:
+def prompt_and_body(path: str, body: bytes) -> tuple[Prompt, Body]:
     """The prompt in a request's body, and that body; UNKNOWN_PROMPT and nothing where it is not looked at.
 
     Args:
@@ -51,9 +51,9 @@ def parsed(path: str, body: bytes) -> tuple[Prompt, Body]:
 
 
 def read_prompt(path: str, body: bytes) -> Prompt:
-    """The prompt alone, as `parsed` tells it.
+    """The prompt alone, as `prompt_and_body` tells it.
 
     Raises:
         BadRequestError: The engines would not understand the body either.
     """
-    return parsed(path, body)[0]
+    return prompt_and_body(path, body)[0]

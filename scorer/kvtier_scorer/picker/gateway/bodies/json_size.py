@@ -39,7 +39,7 @@ def is_bounded(body: bytes) -> bool:
     return len(body) <= _LIGHT_BYTES or bool(_bounded(np.frombuffer(body, np.uint8)))
 
 
-def warm() -> None:
+def load_kernels() -> None:
     """Load or compile the kernels, so that no request waits for them."""
     text = np.frombuffer(b"{}", np.uint8)
     _few(text, 1, 1)

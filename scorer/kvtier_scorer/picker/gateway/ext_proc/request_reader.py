@@ -8,7 +8,7 @@ from typing import Final
 
 from kvtier_scorer.errors import BadRequestError
 from kvtier_scorer.picker.engines.tokenization.tokenizer import Tokenizer
-from kvtier_scorer.picker.gateway.bodies import UNKNOWN_PROMPT, json_size, parsed
+from kvtier_scorer.picker.gateway.bodies import UNKNOWN_PROMPT, json_size, prompt_and_body
 from kvtier_scorer.picker.gateway.protocol.events import RequestReceived
 from kvtier_scorer.picker.gateway.protocol.names import PRIORITY
 from kvtier_scorer.scheduling.model import PickRequest, Prompt
@@ -31,7 +31,7 @@ class RequestReader:
     def __init__(self, tokenizer: Tokenizer | None) -> None:
         self._tokenizer = tokenizer
         self._thread = ThreadPoolExecutor(1, "bodies")
-        json_size.warm()
+        json_size.load_kernels()
         sys.setswitchinterval(_SWITCH_S)
 
     def read_now(self, event: RequestReceived) -> PickRequest | None:
@@ -45,7 +45,7 @@ class RequestReader:
             return _request(event, UNKNOWN_PROMPT)
         if self._tokenizer is not None or not json_size.is_small(body):
             return None
-        return _request(event, parsed(event.head.path, body)[0])
+        return _request(event, prompt_and_body(event.head.path, body)[0])
 
     async def read(self, event: RequestReceived) -> PickRequest:
         """What is asked for, with its true tokens where they can be had.
@@ -71,7 +71,7 @@ class RequestReader:
         self._thread.shutdown(wait=False, cancel_futures=True)
 
     def _read(self, event: RequestReceived) -> tuple[PickRequest, bytes | None]:
-        prompt, fields = parsed(event.head.path, event.body or b"")
+        prompt, fields = prompt_and_body(event.head.path, event.body or b"")
         request = _request(event, prompt)
         if self._tokenizer is None or prompt is UNKNOWN_PROMPT or prompt.token_ids is not None:
             return request, None

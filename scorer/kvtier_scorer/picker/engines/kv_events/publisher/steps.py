@@ -1,4 +1,4 @@
-"""Takes a message in steps, with whatever else waits in between."""
+"""Takes a long message step by step, so that the event loop answers requests in between."""
 
 import asyncio
 from collections.abc import Callable, Generator

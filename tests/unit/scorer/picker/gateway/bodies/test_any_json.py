@@ -9,7 +9,7 @@ from tests.unit.scorer.picker.gateway.bodies.any_body import KINDS, bodies, valu
 
 from kvtier_scorer.errors import RefusedRequestError
 from kvtier_scorer.picker.engines.tokenization.engine_tokenizer import EngineTokenizer
-from kvtier_scorer.picker.gateway.bodies import APIS, parsed
+from kvtier_scorer.picker.gateway.bodies import APIS, prompt_and_body
 from kvtier_scorer.picker.gateway.ext_proc.request_reader import RequestReader
 from kvtier_scorer.picker.gateway.protocol.error_body import error_body
 from kvtier_scorer.picker.gateway.protocol.events import RequestHead, RequestReceived
@@ -25,7 +25,7 @@ BODIES = bodies(VALUES)
 
 def outcome(body: bytes, path: str) -> RefusedRequestError | None:
     try:
-        prompt, fields = parsed(path, body)
+        prompt, fields = prompt_and_body(path, body)
     except RefusedRequestError as error:
         return error
     # whatever a field is, the engine is asked for its tokens, or they are estimated

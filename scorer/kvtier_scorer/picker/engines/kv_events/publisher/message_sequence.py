@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from enum import Enum, auto
 
 
-class Place(Enum):
+class Continuity(Enum):
     """How the number of a message relates to the ones before it."""
 
     NEXT = auto()
@@ -14,7 +14,7 @@ class Place(Enum):
 
 
 @dataclass(slots=True)
-class Sequence:
+class MessageSequence:
     """Counts one publisher's messages; the first has number 0 (vllm/distributed/kv_events.py).
 
     Attributes:
@@ -24,13 +24,13 @@ class Sequence:
     expected: int = 0
     _last_live: int = -1
 
-    def place(self, number: int) -> Place:
-        """Where a message from the publisher's own stream belongs."""
+    def continuity(self, number: int) -> Continuity:
+        """How a message from the publisher's own stream follows on those before it."""
         if number <= self._last_live:
-            return Place.NEW_PUBLISHER
+            return Continuity.NEW_PUBLISHER
         if number < self.expected:
-            return Place.DUPLICATE  # a replay brought it already
-        return Place.NEXT if number == self.expected else Place.AFTER_GAP
+            return Continuity.DUPLICATE  # a replay brought it already
+        return Continuity.NEXT if number == self.expected else Continuity.AFTER_GAP
 
     def advance_live(self, number: int) -> None:
         """A message of the stream was taken."""
