@@ -12,7 +12,7 @@ from kvtier_operator.cli.inputs.naming import naming
 from kvtier_operator.cli.inputs.observe import observe
 from kvtier_operator.cli.text.verdicts import refusals
 from kvtier_operator.errors import InvalidInputError, Problem
-from kvtier_operator.planning.backends import named, traits_of
+from kvtier_operator.planning.backends import any_backend_that, traits_of
 from kvtier_operator.planning.bench import (
     BenchRun,
     as_vllm,
@@ -109,7 +109,7 @@ def _shape(source: str, spec: Spec, wanted: str | None) -> str:
         InvalidInputError: They are not, or no shape is known for the model.
     """
     if traits_of(spec.backend).bench_side != KVTIER:
-        measured = named(lambda traits: traits.bench_side == KVTIER)
+        measured = any_backend_that(lambda traits: traits.bench_side == KVTIER)
         raise _problem(
             source,
             "spec.backend",

@@ -5,10 +5,10 @@ from kvtier_operator.planning.backends import plan_backend
 from kvtier_operator.planning.budget import plan_budget
 from kvtier_operator.planning.checks import run_checks
 from kvtier_operator.planning.checks.check import CheckInput
-from kvtier_operator.planning.corrected import correct_tiers, most_tokens
 from kvtier_operator.planning.engine import plan_engine
 from kvtier_operator.planning.kv_cache.resolve import resolve_geometry
 from kvtier_operator.planning.observed import Observed
+from kvtier_operator.planning.observed_tiers import correct_tiers, most_tokens
 from kvtier_operator.planning.plan import Plan
 from kvtier_operator.planning.pod.doctor import plan_doctor
 from kvtier_operator.planning.pod.ending import plan_ending

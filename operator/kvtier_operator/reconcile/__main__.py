@@ -15,7 +15,7 @@ from kvtier_common.errors import KvtierError
 from kvtier_operator.errors import InvalidInputError
 from kvtier_operator.extras import missing_package
 from kvtier_operator.reconcile.logs import set_up_logs
-from kvtier_operator.reconcile.option_source import as_the_user_set_it
+from kvtier_operator.reconcile.option_source import name_option_as_set
 
 _LOG: Final = logging.getLogger(__name__)
 _PORT: Final = click.IntRange(1, 65535)
@@ -116,7 +116,7 @@ def main(  # noqa: PLR0913, PLR0917 - one parameter an option
     except asyncio.CancelledError:
         _LOG.info("stopped")
     except InvalidInputError as error:
-        sys.exit(f"kvtier-operator: {as_the_user_set_it(context, error)}")
+        sys.exit(f"kvtier-operator: {name_option_as_set(context, error)}")
     except (KvtierError, OSError) as error:
         sys.exit(f"kvtier-operator: {error}")
 

@@ -20,7 +20,7 @@ _VALUES: Final[Mapping[str, str]] = {
 """The chart's value that each variable comes from."""
 
 
-def as_the_user_set_it(context: click.Context, error: InvalidInputError) -> InvalidInputError:
+def name_option_as_set(context: click.Context, error: InvalidInputError) -> InvalidInputError:
     """The same error, naming the environment variable where the option was set by one."""
     for parameter in context.command.params:
         name = parameter.name or ""

@@ -23,7 +23,7 @@ from kvtier_operator.reconcile.cache.live_object import live_ref
 from kvtier_operator.reconcile.cache.live_objects import LiveObjectCache
 from kvtier_operator.reconcile.cache.resources import Key, ResourceCache
 from kvtier_operator.reconcile.loop.cluster_observation import ClusterObservation
-from kvtier_operator.reconcile.loop.planning import plan_resource
+from kvtier_operator.reconcile.loop.plan_resource import plan_resource
 
 _LATE_S: Final = 0.1
 _PATIENCE_S: Final = 45.0

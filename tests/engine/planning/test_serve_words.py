@@ -12,7 +12,7 @@ from kvtier_connector.bench.engines.llm import serve_parser
 from kvtier_operator.generate.engine_data.serve_options import PATH, options_of, this_minor
 from kvtier_operator.generate.files import ROOT
 from kvtier_operator.planning.arguments.serve_options import Count, Option, Takes, serve_options
-from kvtier_operator.planning.arguments.serve_words import refused
+from kvtier_operator.planning.arguments.serve_words import faults_of
 
 pytestmark = [pytest.mark.engine, pytest.mark.filterwarnings("ignore")]
 VALUES: Final = (
@@ -67,7 +67,7 @@ def test_every_option_is_refused_and_taken_as_vllm_does() -> None:
         if name == FILE or option.count is Count.ONE_OR_NONE:
             continue
         for words in ways(name, option):
-            theirs, ours = takes(words), not [*refused(words, options)]
+            theirs, ours = takes(words), not [*faults_of(words, options)]
             if theirs != ours and not (ours and (option.takes in WITHIN or name == LORA)):
                 differs.append((words, theirs))
     assert not differs
@@ -88,5 +88,5 @@ def test_every_option_is_refused_and_taken_as_vllm_does() -> None:
     ids=" ".join,
 )
 def test_words(words: list[str]) -> None:
-    ours = not [*refused(words, serve_options(int(this_minor())))]
+    ours = not [*faults_of(words, serve_options(int(this_minor())))]
     assert takes(words) == ours

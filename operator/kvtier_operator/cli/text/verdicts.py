@@ -1,7 +1,7 @@
 """The verdicts of a plan's checks as lines for standard error."""
 
 from kvtier_operator.planning.plan import Plan
-from kvtier_operator.planning.report.said_first import said_first
+from kvtier_operator.planning.report.check_order import most_important_first
 from kvtier_operator.planning.verdict import CheckResult, Outcome
 
 
@@ -13,7 +13,9 @@ def refusals(source: str, plan: Plan) -> tuple[str, ...]:
 def remarks(source: str, plan: Plan) -> tuple[str, ...]:
     """The same, and one line for each warning."""
     return tuple(
-        _line(source, check) for check in said_first(plan.checks) if check.outcome is not Outcome.PASS
+        _line(source, check)
+        for check in most_important_first(plan.checks)
+        if check.outcome is not Outcome.PASS
     )
 
 

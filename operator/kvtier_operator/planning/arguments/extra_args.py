@@ -12,7 +12,7 @@ the size of data parallelism, of -dpl and --data-parallel-size-local."""
 _ONE_LETTER: Final = 2
 
 
-def stands_for(word: str, option: str) -> bool:
+def means_option(word: str, option: str) -> bool:
     """Tell whether vLLM takes a word for an option, such as `--max-model-le=1` for `--max-model-len`.
 
     argparse takes the beginning of a name where only one option begins so. Where several do, vLLM ends at
@@ -38,7 +38,7 @@ def value_of(extra_args: list[str], option: str) -> str | None:
     """Return the value that is given to an option; the last one counts."""
     value = None
     for position, word in enumerate(extra_args):
-        if not stands_for(word, option):
+        if not means_option(word, option):
             continue
         _, is_joined, joined = word.partition("=")
         if is_joined:
@@ -48,27 +48,27 @@ def value_of(extra_args: list[str], option: str) -> str | None:
     return value
 
 
-def place_of(extra_args: list[str], *options: str) -> str:
+def field_path_of(extra_args: list[str], *options: str) -> str:
     """Path of the last item that gives one of these options; of the whole list where none does."""
     places = [
         f"{FIELD}[{position}]"
         for position, word in enumerate(extra_args)
-        if any(stands_for(word, option) for option in options)
+        if any(means_option(word, option) for option in options)
     ]
     return places[-1] if places else FIELD
 
 
 def is_on(extra_args: list[str], option: str) -> bool:
     """Tell whether an option that takes no value is on: it and its `--no-` form may both be given."""
-    return switched(extra_args, option) or False
+    return switch_value(extra_args, option) or False
 
 
-def switched(extra_args: list[str], option: str) -> bool | None:
+def switch_value(extra_args: list[str], option: str) -> bool | None:
     """Return how an option that takes no value is set; None where vLLM is left to decide."""
     on = None
     for word in extra_args:
-        if stands_for(word, option):
+        if means_option(word, option):
             on = True
-        elif stands_for(word, option.replace("--", "--no-", 1)):
+        elif means_option(word, option.replace("--", "--no-", 1)):
             on = False
     return on

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from kvtier_operator.errors import InvalidInputError, Problem
-from kvtier_operator.planning.arguments.extra_args import FIELD, stands_for
+from kvtier_operator.planning.arguments.extra_args import FIELD, means_option
 from kvtier_operator.planning.json_text import DEEPEST, is_shallow, parsed
 
 
@@ -22,7 +22,7 @@ def object_of(extra_args: list[str], option: str) -> Mapping[str, Any]:
     whole: Mapping[str, Any] = {}
     dotted: dict[str, dict[str, Any]] = {}
     for position, word in enumerate(extra_args):
-        if not stands_for(word, option):
+        if not means_option(word, option):
             continue
         place = f"{FIELD}[{position}]"
         name, is_joined, joined = word.partition("=")

@@ -52,7 +52,7 @@ class _Word:
     is_option: bool = False
 
 
-def refused(extra_args: Sequence[str], options: Mapping[str, Option]) -> Iterator[Fault]:
+def faults_of(extra_args: Sequence[str], options: Mapping[str, Option]) -> Iterator[Fault]:
     """Everything that the parser would end at, in the order of the items."""
     words, faults = _translated(extra_args, options)
     yield from sorted([*faults, *_walked(words, options)], key=lambda fault: fault.position)

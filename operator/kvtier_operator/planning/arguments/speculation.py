@@ -10,7 +10,7 @@ from enum import StrEnum
 from typing import Any, Final
 
 from kvtier_operator.errors import InvalidInputError, Problem
-from kvtier_operator.planning.arguments.extra_args import FIELD, stands_for
+from kvtier_operator.planning.arguments.extra_args import FIELD, means_option
 from kvtier_operator.planning.json_text import parsed
 
 _CONFIG: Final = ("--speculative-config", "-sc")
@@ -116,7 +116,7 @@ def _config(extra_args: list[str]) -> tuple[Mapping[str, Any], Mapping[str, str]
     short: dict[str, Any] = {}
     places: dict[str, str] = {}
     for position, word in enumerate(extra_args):
-        option = next((each for each in (*_CONFIG, *_SHORT_FORMS) if stands_for(word, each)), None)
+        option = next((each for each in (*_CONFIG, *_SHORT_FORMS) if means_option(word, each)), None)
         if option is None:
             continue
         place = f"{FIELD}[{position}]"

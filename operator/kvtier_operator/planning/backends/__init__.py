@@ -56,6 +56,6 @@ def backends_that(has: Callable[[BackendTraits], object]) -> tuple[Backend, ...]
     return tuple(backend for backend in Backend if has(traits_of(backend)))
 
 
-def named(has: Callable[[BackendTraits], object]) -> str:
-    """The same as advice names them: `KVTier or Native`."""
+def any_backend_that(has: Callable[[BackendTraits], object]) -> str:
+    """Those backends as advice names them: `KVTier or Native`."""
     return one_of(backends_that(has))

@@ -29,9 +29,15 @@ from kvtier_operator.planning.kv_cache.block_tokens import (
     attention_of,
     choose_block,
 )
+from kvtier_operator.planning.kv_cache.explanations import (
+    explain_gpu_differences,
+    explain_token_bytes,
+    name_partial_layers,
+    turns_off_for_chunks,
+    why_full,
+)
 from kvtier_operator.planning.kv_cache.sizing import KVCost, Sizing
 from kvtier_operator.planning.kv_cache.split import Split, boundaries_apart, split_on
-from kvtier_operator.planning.kv_cache.words import by_gpu, describe, name, turns_off_for_chunks, why_full
 from kvtier_operator.planning.pod.vllm_minor import vllm_minor
 from kvtier_operator.planning.units import ceil_div, count, size
 
@@ -76,7 +82,7 @@ def kv_geometry(shape: ModelShape, spec: Spec) -> Geometry:
         every = sum(
             layer.layers * (split.token_bytes(layer) + layer.index_bytes) * split.copies for layer in layers
         )
-        kinds = " and ".join(name(layer, split, shape.draft_tokens) for layer in partial)
+        kinds = " and ".join(name_partial_layers(layer, split, shape.draft_tokens) for layer in partial)
         notes.append(
             f"{kinds} keep no tokens in a tier: a cached prefix takes {size(per_prefix)} beside its tokens "
             f"({count(every)} B a token if every attention layer kept all of them)"
@@ -226,8 +232,10 @@ def _decided_by_the_gpu(
     raised = cost.block_tokens != choice.tokens
     then = "" if raised else f"; spec.engine.blockSize {choice.fast_multiple} suits all of them"
     return [
-        *by_gpu(tokens, "how sparse MLA is kept", f"{count(cost.token_bytes * copies)} B a token"),
-        *by_gpu(blocks, "the tokens of a block", f"{count(cost.block_tokens)}", then),
+        *explain_gpu_differences(
+            tokens, "how sparse MLA is kept", f"{count(cost.token_bytes * copies)} B a token"
+        ),
+        *explain_gpu_differences(blocks, "the tokens of a block", f"{count(cost.block_tokens)}", then),
     ]
 
 
@@ -240,7 +248,7 @@ def _values(values: Iterable[int]) -> tuple[int, ...]:
 def _how(layers: tuple[LayerGroup, ...], cost: KVCost, split: Split) -> str:
     slots = cost.groups.slots or 1
     whole = [layer for layer in layers if not _is_partial(layer, layers)]
-    terms = [describe(layer, ceil_div(layer.layers, slots) * slots, split) for layer in whole]
+    terms = [explain_token_bytes(layer, ceil_div(layer.layers, slots) * slots, split) for layer in whole]
     own_bytes = sum(
         ceil_div(layer.layers, slots) * slots * (split.token_bytes(layer) + layer.index_bytes)
         for layer in whole

@@ -7,7 +7,7 @@ from typing import Final
 from kvtier_operator.api.engine import Device, KVCacheDtype
 from kvtier_operator.api.resource import Spec
 from kvtier_operator.errors import InvalidInputError, Problem
-from kvtier_operator.planning.backends import named, traits_of
+from kvtier_operator.planning.backends import any_backend_that, traits_of
 from kvtier_operator.planning.kv_cache.cell import packs_keys_and_values
 from kvtier_operator.planning.kv_cache.groups import KVGroup, KVGroups, LayerPages, get_kv_cache_groups
 from kvtier_operator.planning.kv_cache.split import Split
@@ -75,8 +75,8 @@ class Sizing:
                 Problem(
                     "spec.model.name",
                     "vLLM finds no size of a block that suits all layers of this model, and does not start: "
-                    f"set spec.backend to {named(lambda traits: traits.blocks_outermost)}, which keeps "
-                    "unlike layers beside each other, or leave the draft model out",
+                    f"set spec.backend to {any_backend_that(lambda traits: traits.blocks_outermost)}, which "
+                    "keeps unlike layers beside each other, or leave the draft model out",
                 ),
             )
         full = any(group.keeps_tokens for group in groups.groups)

@@ -12,7 +12,7 @@ from kvtier_common.tier import Tier
 from kvtier_operator.planning.budget_plan import BudgetLine
 from kvtier_operator.planning.plan import Plan
 from kvtier_operator.planning.pod.storage import EPHEMERAL_STORAGE, storage_bytes
-from kvtier_operator.planning.report.said_first import said_first
+from kvtier_operator.planning.report.check_order import most_important_first
 from kvtier_operator.planning.report.shown import shown_args, shown_env
 from kvtier_operator.planning.tier_plan import TierPlan
 from kvtier_operator.planning.units import ceil_div, count, size
@@ -249,7 +249,9 @@ def _passes(plan: Plan) -> str:
 
 def _check_rows(plan: Plan, paint: Callable[[str, str], str]) -> list[dict[str, Any]]:
     return [
-        _check_row(check, paint) for check in said_first(plan.checks) if check.reason not in _IDLE_REASONS
+        _check_row(check, paint)
+        for check in most_important_first(plan.checks)
+        if check.reason not in _IDLE_REASONS
     ]
 
 

@@ -5,7 +5,7 @@ from typing import Any
 from kvtier_common.tier import Tier
 from kvtier_operator.planning.budget_plan import BudgetLine
 from kvtier_operator.planning.plan import Plan
-from kvtier_operator.planning.report.said_first import said_first
+from kvtier_operator.planning.report.check_order import most_important_first
 from kvtier_operator.planning.report.shown import shown_args, shown_env
 from kvtier_operator.planning.tier_plan import TierPlan
 from kvtier_operator.planning.units import quantity
@@ -57,7 +57,7 @@ def report(plan: Plan) -> dict[str, Any]:
                 "message": check.message,
                 "field": check.field,
             }
-            for check in said_first(plan.checks)
+            for check in most_important_first(plan.checks)
         ],
         "notes": list(plan.notes),
     }

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Final
 
-from kvtier_operator.planning.arguments.extra_args import stands_for
+from kvtier_operator.planning.arguments.extra_args import means_option
 from kvtier_operator.planning.plan import Plan
 
 HIDDEN: Final = "(not shown)"
@@ -19,7 +19,7 @@ def shown_args(plan: Plan) -> tuple[str, ...]:
         if not word.startswith("-"):
             shown.append(HIDDEN if secret else word)
             continue
-        secret = any(stands_for(word, option) for option in SECRETS)
+        secret = any(means_option(word, option) for option in SECRETS)
         name, is_joined, _ = word.partition("=")
         shown.append(f"{name}={HIDDEN}" if secret and is_joined else word)
     return tuple(shown)

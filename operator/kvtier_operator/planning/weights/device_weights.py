@@ -7,7 +7,7 @@ from math import ceil
 from typing import Final
 
 from kvtier_operator.api.engine import EngineSpec
-from kvtier_operator.planning.arguments.extra_args import stands_for, value_of
+from kvtier_operator.planning.arguments.extra_args import means_option, value_of
 from kvtier_operator.planning.geometry import Geometry
 
 _OPTIONS: Final = ("--quantization", "-q", "--quantization-config")
@@ -66,7 +66,7 @@ def rank_weights(engine: EngineSpec, geometry: Geometry) -> RankWeights | None:
 
 def _offloads(word: str) -> bool:
     """Whether it has vLLM keep some of the weights in the host's memory, whole layers up to a bound."""
-    return any(stands_for(word, option) for option in _OFFLOADING)
+    return any(means_option(word, option) for option in _OFFLOADING)
 
 
 def online_quantization(engine: EngineSpec, geometry: Geometry) -> str:

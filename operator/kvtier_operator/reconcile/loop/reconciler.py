@@ -35,7 +35,7 @@ from kvtier_operator.reconcile.loop.cluster_observation import (
     observe_cluster,
 )
 from kvtier_operator.reconcile.loop.dispatch import ReconcileResult
-from kvtier_operator.reconcile.loop.planning import plan_resource
+from kvtier_operator.reconcile.loop.plan_resource import plan_resource
 from kvtier_operator.reconcile.observe.engine_observation import observation_from_status
 from kvtier_operator.reconcile.observe.engine_observer import EngineObserver
 from kvtier_operator.reconcile.observe.model_config_lookup import ModelConfigLookup, waits_for_model

@@ -13,7 +13,7 @@ from kvtier_common.errors import KvtierError, TooLargeError
 from kvtier_common.kubernetes.client import METADATA_ONLY, Api
 from kvtier_common.kubernetes.errors import NotFoundError
 from kvtier_common.metrics.answer import NoMetricsError, metrics_session, read_metrics
-from kvtier_operator.planning.corrected import unjustified
+from kvtier_operator.planning.observed_tiers import why_not_believed
 from kvtier_operator.reconcile.api_server.kinds import REPLICA_SET
 from kvtier_operator.reconcile.cache.live_object import LiveObject, owner_of
 from kvtier_operator.reconcile.cache.pods import PodCache
@@ -163,7 +163,7 @@ class EngineObserver:
                 raise  # an answer without metrics is no report
             except ValueError as error:
                 raise _ImplausibleReportError(pod.name, str(error)) from error
-            wrong = [unjustified(said[0], plan.most_tokens)]
+            wrong = [why_not_believed(said[0], plan.most_tokens)]
             if (pinned := said[1].pinned_bytes or 0) > plan.most_pinned_bytes:
                 wrong.append(f"{pinned} bytes locked in memory, {plan.most_pinned_bytes} at most")
             if why := ", ".join(filter(None, wrong)):

@@ -16,7 +16,7 @@ from kvtier_operator.reconcile.api_server.kinds import KVCACHETIER, Ref
 from kvtier_operator.reconcile.apply.desired import DesiredObject
 from kvtier_operator.reconcile.cache.resources import Key, ResourceCache
 from kvtier_operator.reconcile.loop.controller import Controller
-from kvtier_operator.reconcile.loop.planning import plan_resource
+from kvtier_operator.reconcile.loop.plan_resource import plan_resource
 from kvtier_operator.reconcile.options import Options
 from kvtier_operator.reconcile.timings import Timings
 

@@ -13,7 +13,7 @@ from kvtier_operator.reconcile.cache.live_objects import LiveObjectCache
 from kvtier_operator.reconcile.cache.resources import ResourceCache, key_of
 from kvtier_operator.reconcile.loop.cached_plan import CachedPlan
 from kvtier_operator.reconcile.loop.cluster_observation import ClusterObservation
-from kvtier_operator.reconcile.loop.planning import plan_resource
+from kvtier_operator.reconcile.loop.plan_resource import plan_resource
 
 UID = "uid-of-the-resource"
 VIEW = ClusterObservation(Observed(nodes=()), 0, "engines of this spec")

@@ -4,7 +4,7 @@ from typing import Final
 
 from kvtier_operator.api.router import Flavor
 from kvtier_operator.planning.arguments.engine_tls import CERTIFICATE, serves_tls
-from kvtier_operator.planning.arguments.extra_args import FIELD, place_of, value_of
+from kvtier_operator.planning.arguments.extra_args import FIELD, field_path_of, value_of
 from kvtier_operator.planning.checks.check import CheckInput, Verdicts
 from kvtier_operator.planning.verdict import CheckResult
 
@@ -22,16 +22,16 @@ def engine_tls(given: CheckInput) -> CheckResult:
             return _VERDICTS.reject(
                 "CertificateMissing",
                 f"{_KEY} without {CERTIFICATE}: vLLM ends at start; give both, or none",
-                field=place_of(engine.extra_args, _KEY),
+                field=field_path_of(engine.extra_args, _KEY),
             )
         return _VERDICTS.passed("the engines serve HTTP")
-    place = place_of(engine.extra_args, CERTIFICATE)
+    place = field_path_of(engine.extra_args, CERTIFICATE)
     if value_of(engine.extra_args, _CLIENTS) == _REQUIRED:
         return _VERDICTS.reject(
             "ClientCertificateRequired",
             f"{_CLIENTS} {_REQUIRED}: probes have no client certificate, so no engine would ever "
             "be ready; remove it, or give 1",
-            field=place_of(engine.extra_args, _CLIENTS),
+            field=field_path_of(engine.extra_args, _CLIENTS),
         )
     if given.observed.machine is not None:
         return _VERDICTS.reject(

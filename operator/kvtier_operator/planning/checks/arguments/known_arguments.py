@@ -4,7 +4,7 @@ from typing import Final
 
 from kvtier_operator.planning.arguments.extra_args import FIELD
 from kvtier_operator.planning.arguments.serve_options import MINORS, serve_options
-from kvtier_operator.planning.arguments.serve_words import Fault, refused
+from kvtier_operator.planning.arguments.serve_words import Fault, faults_of
 from kvtier_operator.planning.checks.check import CheckInput, Verdicts
 from kvtier_operator.planning.pod.vllm_minor import vllm_minor
 from kvtier_operator.planning.verdict import CheckResult
@@ -23,7 +23,7 @@ def known_arguments(given: CheckInput) -> CheckResult:
         return _VERDICTS.passed("no arguments of the resource's own")
     minor = vllm_minor(image)
     minors = (minor,) if minor in MINORS else MINORS
-    found = {each: [*refused(words, serve_options(each))] for each in minors}
+    found = {each: [*faults_of(words, serve_options(each))] for each in minors}
     refusing = {each: faults for each, faults in found.items() if faults}
     if not refusing:
         return _VERDICTS.passed("vLLM's parser takes them")

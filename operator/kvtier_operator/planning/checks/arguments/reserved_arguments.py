@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from kvtier_operator.planning.arguments.extra_args import FIELD, stands_for
+from kvtier_operator.planning.arguments.extra_args import FIELD, means_option
 from kvtier_operator.planning.checks.check import CheckInput, Verdicts
 from kvtier_operator.planning.verdict import CheckResult
 
@@ -71,11 +71,11 @@ def reserved_arguments(given: CheckInput) -> CheckResult:
     reserved |= _WITH_VOLUME if given.spec.model.volume else {}
     faults, reason = [], "ReservedArgument"
     for position, argument in enumerate(given.spec.engine.extra_args):
-        if stands_for(argument, _FILE):
+        if means_option(argument, _FILE):
             reason = "ArgumentsInFile"
             faults.append((f"{FIELD}[{position}]", _IN_A_FILE))
             continue
-        meant = next((option for option in reserved if stands_for(argument, option)), None)
+        meant = next((option for option in reserved if means_option(argument, option)), None)
         if meant:
             name = argument.partition("=")[0].partition(".")[0]
             short = "" if name.replace("_", "-") == meant else f" (vLLM reads it as {meant})"

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from kvtier_operator.planning.arguments.extra_args import FIELD, stands_for, value_of
+from kvtier_operator.planning.arguments.extra_args import FIELD, means_option, value_of
 from kvtier_operator.planning.arguments.extra_objects import object_of
 from kvtier_operator.planning.checks.check import CheckInput, Verdicts
 from kvtier_operator.planning.geometry import LayerKind
@@ -100,10 +100,10 @@ def unplanned_arguments(given: CheckInput) -> CheckResult:
     faults, doubts = [], []
     for position, word in enumerate(given.spec.engine.extra_args):
         for option, rule in REFUSED.items():
-            if stands_for(word, option) and rule.applies(given):
+            if means_option(word, option) and rule.applies(given):
                 advice = f"remove it, or {rule.otherwise}" if rule.otherwise else "remove it"
                 faults.append((f"{FIELD}[{position}]", f"{option}: {rule.why}; {advice}"))
-        doubts += [f"{option}: {why}" for option, why in WARNED.items() if stands_for(word, option)]
+        doubts += [f"{option}: {why}" for option, why in WARNED.items() if means_option(word, option)]
     if faults:
         return _VERDICTS.reject_each("UnplannedArgument", faults)
     if doubts:

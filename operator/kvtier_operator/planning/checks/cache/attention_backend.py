@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from kvtier_operator.planning.arguments.extra_args import FIELD, place_of
+from kvtier_operator.planning.arguments.extra_args import FIELD, field_path_of
 from kvtier_operator.planning.checks.check import CheckInput, Verdicts
 from kvtier_operator.planning.kv_cache.attention_backend import BACKENDS, OPTIONS, Attention, named_backend
 from kvtier_operator.planning.verdict import CheckResult
@@ -15,7 +15,7 @@ def attention_backend(given: CheckInput) -> CheckResult:
     name = named_backend(given.spec.engine.extra_args)
     if not name:
         return _VERDICTS.passed("vLLM chooses the attention backend")
-    place = place_of(given.spec.engine.extra_args, *OPTIONS)
+    place = field_path_of(given.spec.engine.extra_args, *OPTIONS)
     if name not in BACKENDS:
         return _VERDICTS.warn(
             "BackendNotKnown",

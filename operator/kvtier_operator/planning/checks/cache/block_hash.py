@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from kvtier_operator.planning.arguments.extra_args import FIELD, place_of, value_of
+from kvtier_operator.planning.arguments.extra_args import FIELD, field_path_of, value_of
 from kvtier_operator.planning.checks.check import CheckInput, Verdicts
 from kvtier_operator.planning.verdict import CheckResult
 
@@ -30,5 +30,5 @@ def block_hash(given: CheckInput) -> CheckResult:
         f"another's, and all clients of the model share {where} so that one is answered from the other's KV "
         f"cache; where they do not trust each other set {_DEFAULT}, vLLM's default, or {_CRYPTOGRAPHIC[1]}",
         by_itself="passes it on",
-        field=place_of(spec.engine.extra_args, _OPTION),
+        field=field_path_of(spec.engine.extra_args, _OPTION),
     )

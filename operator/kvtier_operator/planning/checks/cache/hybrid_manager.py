@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from kvtier_operator.planning.arguments.extra_args import FIELD, place_of, switched
+from kvtier_operator.planning.arguments.extra_args import FIELD, field_path_of, switch_value
 from kvtier_operator.planning.checks.check import CheckInput, Verdicts
 from kvtier_operator.planning.geometry import LayerKind
 from kvtier_operator.planning.verdict import CheckResult
@@ -14,9 +14,9 @@ _ON: Final = OFF.replace("--", "--no-", 1)
 
 def hybrid_manager(given: CheckInput) -> CheckResult:
     """Left alone, vLLM turns it off where it must (config/vllm.py, VllmConfig.__post_init__)."""
-    off = switched(given.spec.engine.extra_args, OFF)
+    off = switch_value(given.spec.engine.extra_args, OFF)
     without = given.traits.no_hybrid_manager is not None
-    place = place_of(given.spec.engine.extra_args, OFF, _ON)
+    place = field_path_of(given.spec.engine.extra_args, OFF, _ON)
     if off is False and without:
         return _VERDICTS.reject(
             "HybridManagerNotSupported",

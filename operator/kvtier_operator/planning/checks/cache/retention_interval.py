@@ -3,7 +3,7 @@
 import math
 from typing import Final
 
-from kvtier_operator.planning.arguments.extra_args import FIELD, is_on, place_of, value_of
+from kvtier_operator.planning.arguments.extra_args import FIELD, field_path_of, is_on, value_of
 from kvtier_operator.planning.checks.cache.hybrid_manager import OFF
 from kvtier_operator.planning.checks.check import CheckInput, Verdicts
 from kvtier_operator.planning.geometry import LayerKind
@@ -24,7 +24,7 @@ def retention_interval(given: CheckInput) -> CheckResult:
     said = value_of(given.spec.engine.extra_args, RETENTION)
     if said is None or said == "0":
         return _VERDICTS.passed("windows and states are kept where prompts end or part")
-    step, place = _step(given), place_of(given.spec.engine.extra_args, RETENTION)
+    step, place = _step(given), field_path_of(given.spec.engine.extra_args, RETENTION)
     if said in EVERYWHERE:
         return _more(given) if _is_sparse(given) else _VERDICTS.passed("every layer keeps every token")
     if not said.isascii() or not said.isdigit():
@@ -73,6 +73,6 @@ def _more(given: CheckInput) -> CheckResult:
         f"{size(kept_bytes(tokens, spec, geometry))} of them for a prefix of {count(tokens)} tokens, where "
         f"vLLM's own interval of 0 keeps {size(geometry.bytes_per_prefix)}; remove it unless prompts part at "
         "such places",
-        field=place_of(spec.engine.extra_args, RETENTION),
+        field=field_path_of(spec.engine.extra_args, RETENTION),
         by_itself="counts all of them in the tiers and for the picker: fewer prefixes fit",
     )

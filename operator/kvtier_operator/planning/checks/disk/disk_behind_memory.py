@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from kvtier_operator.planning.backends import named
+from kvtier_operator.planning.backends import any_backend_that
 from kvtier_operator.planning.checks.check import CheckInput, Verdicts
 from kvtier_operator.planning.tiers import chunk_bytes
 from kvtier_operator.planning.units import count, many, size
@@ -22,7 +22,7 @@ def disk_behind_memory(given: CheckInput) -> CheckResult:
         return _VERDICTS.passed("no disk tier", reason="NoDiskTier")
     share = given.traits.disk.waiting_share
     if share is None:
-        those = named(lambda traits: traits.disk.waiting_share)
+        those = any_backend_that(lambda traits: traits.disk.waiting_share)
         return _VERDICTS.passed(f"backend {those} alone writes behind its CPU tier", reason="NotAskedFor")
     engines = engine.data_parallel_size
     chunk = chunk_bytes(given.geometry, given.backend)

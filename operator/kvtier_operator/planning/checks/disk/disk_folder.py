@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from kvtier_operator.planning.backends import named
+from kvtier_operator.planning.backends import any_backend_that
 from kvtier_operator.planning.backends.traits import Folder
 from kvtier_operator.planning.checks.check import CheckInput, Verdicts
 from kvtier_operator.planning.verdict import CheckResult
@@ -19,7 +19,7 @@ def disk_folder(given: CheckInput) -> CheckResult:
     if disk is None:
         return _VERDICTS.passed("no disk tier", reason="NoDiskTier")
     if given.traits.disk.folder is not Folder.OWN:
-        those = named(lambda traits: traits.disk.folder is Folder.OWN)
+        those = any_backend_that(lambda traits: traits.disk.folder is Folder.OWN)
         return _VERDICTS.passed(f"backend {those} alone needs its folder to itself", reason="NotAskedFor")
     here = given.observed.machine is not None
     claim, host = disk.volume.persistent_volume_claim, disk.volume.host_path

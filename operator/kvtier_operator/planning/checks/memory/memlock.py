@@ -5,7 +5,7 @@ from typing import Final
 from kvtier_operator.api.backend import Backend
 from kvtier_operator.api.engine import Device
 from kvtier_operator.api.tiers import Policy
-from kvtier_operator.planning.backends import named
+from kvtier_operator.planning.backends import any_backend_that
 from kvtier_operator.planning.checks.check import CheckInput, Verdicts
 from kvtier_operator.planning.pod.devices import not_tested
 from kvtier_operator.planning.units import size
@@ -41,7 +41,7 @@ def _other_backend(backend: Backend, policy: Policy) -> CheckResult:
     if policy is Policy.REQUIRE:
         return _VERDICTS.warn(
             "MemlockNotVerified",
-            f"{itself}; spec.backend {named(lambda traits: traits.cpu.locks)} locks and reports",
+            f"{itself}; spec.backend {any_backend_that(lambda traits: traits.cpu.locks)} locks and reports",
             by_itself="starts the engines without knowing",
         )
     return _VERDICTS.passed(itself, reason="LeftToBackend")

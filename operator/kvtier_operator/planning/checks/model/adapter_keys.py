@@ -3,7 +3,7 @@
 from typing import Final
 
 from kvtier_operator.planning.arguments.extra_args import is_on
-from kvtier_operator.planning.backends import named
+from kvtier_operator.planning.backends import any_backend_that
 from kvtier_operator.planning.checks.check import CheckInput, Verdicts
 from kvtier_operator.planning.verdict import CheckResult
 
@@ -21,6 +21,7 @@ def adapter_keys(given: CheckInput) -> CheckResult:
             "AdaptersShareKeys",
             f"{_LORA}: the keys of backend {backend} leave the adapter out, so a prompt to one adapter is "
             "answered from what another has computed of the same tokens, and wrongly; set spec.backend to "
-            f"{named(lambda traits: traits.tells_adapters_apart)}{given.traits.adapters_otherwise}",
+            f"{any_backend_that(lambda traits: traits.tells_adapters_apart)}"
+            f"{given.traits.adapters_otherwise}",
         )
     return _VERDICTS.passed(f"backend {backend} keeps apart what adapters compute")

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from kvtier_operator.planning.arguments.extra_args import place_of, value_of
+from kvtier_operator.planning.arguments.extra_args import field_path_of, value_of
 from kvtier_operator.planning.backends.traits import NoHybridManager
 from kvtier_operator.planning.checks.check import CheckInput, Verdicts
 from kvtier_operator.planning.geometry import LayerKind
@@ -53,7 +53,7 @@ def _step_of_blocks(given: CheckInput) -> CheckResult:
             "StepBelowBlock",
             f"{STEP} {said} is less than a block of this model, {count(block)} tokens, and "
             f"{given.traits.project}'s connector refuses to start: give {count(block)} or more",
-            field=place_of(given.spec.engine.extra_args, STEP),
+            field=field_path_of(given.spec.engine.extra_args, STEP),
         )
     if said is None and block > _SMALLEST_STEP_TOKENS:
         return _VERDICTS.warn(

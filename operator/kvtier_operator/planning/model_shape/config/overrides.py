@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from kvtier_operator.api.resource import Spec
 from kvtier_operator.errors import InvalidInputError, Problem
-from kvtier_operator.planning.arguments.extra_args import place_of
+from kvtier_operator.planning.arguments.extra_args import field_path_of
 from kvtier_operator.planning.arguments.extra_objects import object_of
 from kvtier_operator.planning.model_shape.config.fields import TEXT_CONFIGS
 from kvtier_operator.planning.observed import Observed
@@ -61,7 +61,7 @@ def blamed(error: InvalidInputError, spec: Spec) -> InvalidInputError:
     if not all(re.split(r"[.\[]", problem.field)[0] in names for problem in error.problems):
         return error
     said = (f"{OPTION}: {problem}" for problem in error.problems)
-    return InvalidInputError("planning", *(Problem(place_of(args, OPTION), each) for each in said))
+    return InvalidInputError("planning", *(Problem(field_path_of(args, OPTION), each) for each in said))
 
 
 def _merged(config: Mapping[str, Any], overrides: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -5,7 +5,7 @@ from typing import Final
 
 from kvtier_operator.errors import Problem
 from kvtier_operator.planning.plan import Plan
-from kvtier_operator.planning.report.said_first import said_first
+from kvtier_operator.planning.report.check_order import most_important_first
 from kvtier_operator.planning.units import many
 from kvtier_operator.planning.verdict import CheckResult, Outcome
 from kvtier_operator.reconcile.status.condition import UntimedCondition, false_condition, true_condition
@@ -23,7 +23,7 @@ def accepted(plan: Plan) -> UntimedCondition:
     ranks = spec.engine.tensor_parallel_size * spec.engine.data_parallel_size
     pods = f"{many(spec.replicas, 'engine pod')} of {many(ranks, 'rank')}"
     what = f"{spec.model.name} on backend {spec.backend.value}, {pods}"
-    warnings = [check for check in said_first(plan.checks) if check.outcome is Outcome.WARN]
+    warnings = [check for check in most_important_first(plan.checks) if check.outcome is Outcome.WARN]
     if warnings:
         return true_condition(TYPE, "AcceptedWithWarnings", f"{what}; to look at: {_lines(warnings)}")
     return true_condition(TYPE, "Accepted", f"{what}; {len(plan.checks)} checks passed")

@@ -7,7 +7,7 @@ import pytest
 
 import kvtier_operator
 from kvtier_operator.api.backend import Backend
-from kvtier_operator.planning.backends import named, traits_of
+from kvtier_operator.planning.backends import any_backend_that, traits_of
 from kvtier_operator.planning.backends.traits import BackendTraits
 
 PACKAGE = Path(*kvtier_operator.__path__)
@@ -21,8 +21,8 @@ def test_has_traits(backend: Backend) -> None:
 
 
 def test_advice_names_those_of_which_something_is_true() -> None:
-    assert named(lambda traits: traits.tells_adapters_apart) == "KVTier or Native"
-    assert named(lambda traits: traits.disk.measures) == "KVTier"
+    assert any_backend_that(lambda traits: traits.tells_adapters_apart) == "KVTier or Native"
+    assert any_backend_that(lambda traits: traits.disk.measures) == "KVTier"
 
 
 def test_no_other_file_names_one() -> None:

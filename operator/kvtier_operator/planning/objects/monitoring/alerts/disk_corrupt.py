@@ -1,4 +1,4 @@
-"""One alert: disk corrupt."""
+"""Fires when a disk does not give back what was written to it."""
 
 from kvtier_common.metrics import disk_tier
 from kvtier_operator.planning.objects.monitoring.alerts.alert import Alert

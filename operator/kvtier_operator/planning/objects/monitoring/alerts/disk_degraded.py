@@ -1,4 +1,4 @@
-"""One alert: disk degraded."""
+"""Fires when an engine cannot use its disk."""
 
 from kvtier_common.metrics import disk_tier
 from kvtier_operator.planning.objects.monitoring.alerts.alert import Alert

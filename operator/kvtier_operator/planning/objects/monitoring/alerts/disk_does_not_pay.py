@@ -1,4 +1,4 @@
-"""One alert: disk does not pay."""
+"""Fires when an engine computes sooner than its disk reads."""
 
 from kvtier_common.metrics import disk_tier
 from kvtier_operator.planning.objects.monitoring.alerts.alert import Alert

@@ -1,4 +1,4 @@
-"""One alert: engines missing."""
+"""Fires when fewer engines answer than are wanted, for longer than a start may take."""
 
 from kvtier_operator.planning.objects.monitoring.alerts.alert import Alert
 from kvtier_operator.planning.objects.monitoring.queries import Queries

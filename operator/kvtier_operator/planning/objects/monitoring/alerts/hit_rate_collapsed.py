@@ -1,4 +1,4 @@
-"""One alert: hit rate collapsed."""
+"""Fires when far fewer prompt tokens are found in a cache than the day before."""
 
 from typing import Final
 

@@ -1,4 +1,4 @@
-"""One alert: loads slower than prefill."""
+"""Fires when the tier brings back fewer tokens a second than a prefill computes."""
 
 from kvtier_operator.planning.objects.monitoring.alerts.alert import Alert
 from kvtier_operator.planning.objects.monitoring.queries import Queries

@@ -1,4 +1,4 @@
-"""One alert: no engine."""
+"""Fires when no engine can be scraped."""
 
 from kvtier_operator.planning.objects.monitoring.alerts.alert import Alert
 from kvtier_operator.planning.objects.monitoring.queries import Queries

@@ -1,4 +1,4 @@
-"""One alert: picker down."""
+"""Fires when the endpoint picker does not answer."""
 
 from kvtier_operator.planning.objects.monitoring.alerts.alert import Alert
 from kvtier_operator.planning.objects.monitoring.queries import Queries

@@ -1,9 +1,9 @@
-"""One alert: smaller than planned."""
+"""Fires when an engine took less memory than was planned, and does not grow any more."""
 
 from kvtier_common.metrics import cpu_tier
-from kvtier_operator.planning.corrected import TOLERANCE
 from kvtier_operator.planning.objects.monitoring.alerts.alert import Alert
 from kvtier_operator.planning.objects.monitoring.queries import Queries
+from kvtier_operator.planning.observed_tiers import TOLERANCE
 from kvtier_operator.planning.plan import Plan
 
 

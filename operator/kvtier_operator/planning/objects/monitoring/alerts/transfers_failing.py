@@ -1,4 +1,4 @@
-"""One alert: transfers failing."""
+"""Fires when chunks are lost to failed transfers."""
 
 from kvtier_common.metrics import cpu_tier
 from kvtier_operator.planning.objects.monitoring.alerts.alert import Alert

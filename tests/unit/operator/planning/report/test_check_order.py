@@ -12,9 +12,9 @@ from kvtier_operator.cli.text.verdicts import remarks
 from kvtier_operator.planning.observed import Observed
 from kvtier_operator.planning.plan import Plan
 from kvtier_operator.planning.planner import make_plan
+from kvtier_operator.planning.report.check_order import FIRST, LAST, most_important_first
 from kvtier_operator.planning.report.explain import explain
 from kvtier_operator.planning.report.fields import report
-from kvtier_operator.planning.report.said_first import FIRST, LAST, said_first
 from kvtier_operator.planning.verdict import CheckResult, Outcome
 from kvtier_operator.reconcile.status.conditions.accepted import accepted
 
@@ -44,7 +44,7 @@ def warnings(checks: object) -> list[str]:
 
 def test_a_tier_that_does_not_pay_is_said_first(plan: Plan) -> None:
     assert warnings(plan.checks)[0] != "TierDoesNotPay", "of no use: it is first without anybody's doing"
-    assert warnings(said_first(plan.checks))[:2] == ["TierDoesNotPay", "TierAddsNothing"]
+    assert warnings(most_important_first(plan.checks))[:2] == ["TierDoesNotPay", "TierAddsNothing"]
 
 
 def test_wherever_warnings_are_read(plan: Plan) -> None:
@@ -74,7 +74,7 @@ def test_refusals_go_before_warnings_and_those_before_what_passed() -> None:
         one(Outcome.WARN, "PinningMayFail"),
         one(Outcome.REJECT, "NamespaceNotSeen"),
     )
-    assert [given.index(each) for each in said_first(given)] == [4, 3, 2, 1, 0]
+    assert [given.index(each) for each in most_important_first(given)] == [4, 3, 2, 1, 0]
 
 
 def test_only_reasons_that_are_given_have_a_place() -> None:

@@ -1,4 +1,4 @@
-"""In which order verdicts are said: a reader who reads one should have read what matters most."""
+"""The order of checks in a report: a reader who reads one should have read what matters most."""
 
 from collections.abc import Iterable
 from typing import Final
@@ -48,6 +48,6 @@ _PLACES: Final = {reason: place - len(FIRST) for place, reason in enumerate(FIRS
 }
 
 
-def said_first(checks: Iterable[CheckResult]) -> list[CheckResult]:
+def most_important_first(checks: Iterable[CheckResult]) -> list[CheckResult]:
     """Refusals, then warnings by what they cost, then what passed; otherwise in the order given."""
     return sorted(checks, key=lambda check: (_OUTCOMES.index(check.outcome), _PLACES.get(check.reason, 0)))

@@ -8,7 +8,7 @@ import pytest
 from aiohttp import web
 
 from kvtier_common.errors import KvtierError, TooLargeError, UnreachableError
-from kvtier_operator.reconcile.observe.hub import HubClient, NotPublicError
+from kvtier_operator.reconcile.observe.huggingface import HubClient, NotPublicError
 
 CONFIG = {"num_hidden_layers": 4}
 PARAMS = {"dim": 64, "n_layers": 4, "n_heads": 4}

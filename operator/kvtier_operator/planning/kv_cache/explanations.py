@@ -1,4 +1,4 @@
-"""How the bytes of a token came about, and what a hybrid model keeps beside them, in words."""
+"""Explains in words how the bytes of a token came about, and what a hybrid model keeps beside them."""
 
 from collections.abc import Mapping, Sequence
 from typing import Final
@@ -14,7 +14,7 @@ from kvtier_operator.planning.units import count, size
 _ALLOW_CHUNKS: Final = "VLLM_ALLOW_CHUNKED_LOCAL_ATTN_WITH_HYBRID_KV_CACHE"
 
 
-def describe(group: LayerGroup, layers: int, split: Split) -> str:
+def explain_token_bytes(group: LayerGroup, layers: int, split: Split) -> str:
     """Bytes of one token in so many layers, numbers filled in."""
     padded = f" (of {group.layers}, padded to the other groups' size)" if layers != group.layers else ""
     cell, elements = split.cell_bytes(group), group.key_dim + group.value_dim
@@ -36,8 +36,8 @@ def describe(group: LayerGroup, layers: int, split: Split) -> str:
     return f"{own}{after}"
 
 
-def name(group: LayerGroup, split: Split, draft_tokens: int) -> str:
-    """Layers that keep no tokens."""
+def name_partial_layers(group: LayerGroup, split: Split, draft_tokens: int) -> str:
+    """Layers that keep only a part of a prefix, by kind and size."""
     if group.kind is LayerKind.STATE:
         state = size(split.state_bytes(group, draft_tokens) * split.ranks)
         return f"{group.layers} linear-attention layers ({state} of state each)"
@@ -69,7 +69,7 @@ def why_full(shape: ModelShape, spec: Spec) -> str:
     return f"{reason}, so sliding-window layers keep every token"
 
 
-def by_gpu(
+def explain_gpu_differences(
     values: Mapping[Architecture, Sequence[int]], what: str, planned: str, then: str = ""
 ) -> tuple[str, ...]:
     """What only a running engine knows, one line; nothing where all GPUs agree.

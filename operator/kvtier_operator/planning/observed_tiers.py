@@ -1,4 +1,4 @@
-"""The tiers as running engines say they are, where that is known."""
+"""Replaces the planned sizes of tiers by what engines report, within what the plan can justify."""
 
 from dataclasses import replace
 from typing import Final
@@ -51,7 +51,7 @@ def most_pinned_bytes(tiers: TiersPlan, ranks: int) -> int:
     return _ROOM * tiers.cpu.capacity_bytes + ranks * GIB
 
 
-def unjustified(said: EngineTokens, most: EngineTokens) -> str:
+def why_not_believed(said: EngineTokens, most: EngineTokens) -> str:
     """What an engine says of its tiers and no plan can justify, in words; empty where there is nothing."""
     sizes = [
         ("tokens", tier, said.by_tier[tier], most.by_tier.get(tier, 0))
@@ -68,7 +68,7 @@ def unjustified(said: EngineTokens, most: EngineTokens) -> str:
 
 
 def _justified(said: EngineTokens | None, most: EngineTokens) -> EngineTokens | None:
-    return None if said is None or unjustified(said, most) else said
+    return None if said is None or why_not_believed(said, most) else said
 
 
 def correct_tiers(

@@ -1,4 +1,4 @@
-"""From a resource and what is observed to its plan: desired objects, and what the status says of them."""
+"""Plans a resource from what is observed: its desired objects, and what the status says of them."""
 
 from typing import Any
 
@@ -8,12 +8,12 @@ from kvtier_operator.api.parse import parse_resource
 from kvtier_operator.api.status import RouterEntries, RouterStatus, Source, TierStatus
 from kvtier_operator.api.tiers import Policy
 from kvtier_operator.errors import InvalidInputError, Problem
-from kvtier_operator.planning.corrected import most_pinned_bytes
 from kvtier_operator.planning.namespace.namespace import refusals
 from kvtier_operator.planning.nodes.fit import nodes_fit
 from kvtier_operator.planning.objects import build_objects
 from kvtier_operator.planning.objects.names import Component, Names
 from kvtier_operator.planning.observed import EngineFindings
+from kvtier_operator.planning.observed_tiers import most_pinned_bytes
 from kvtier_operator.planning.plan import Plan
 from kvtier_operator.planning.planner import make_plan
 from kvtier_operator.planning.tier_plan import TierPlan
