@@ -17,7 +17,7 @@ class RateLearner:
         every_s: how often what was learnt is kept, and a disk that nothing is read from is looked at.
 
     Attributes:
-        break_even: tells what reading is worth.
+        break_even: tells whether reading pays.
     """
 
     def __init__(self, kept: Rates, *, always: bool, block_bytes: int, every_s: float) -> None:

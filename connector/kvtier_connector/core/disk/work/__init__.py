@@ -8,6 +8,6 @@ Where an order is, and which module moves it on:
     unchecked  partial_reads.py: its block is all there, and a worker checks it
     ended      completion.py has checked its block or put it down; outbox.py tells of it
 
-Any order also ends when the disk is let go of, cleared or closed. reopening.py has the store that is served;
-health.py says when it is let go of; compaction.py keeps its journal short.
+Any order also ends when the disk is let go of, cleared or closed. reopening_store.py has the store that is
+served; health.py says when it is let go of; compaction.py keeps its journal short.
 """

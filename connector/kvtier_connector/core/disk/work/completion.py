@@ -13,7 +13,7 @@ from kvtier_connector.core.disk.work.orders import Order
 from kvtier_connector.core.disk.work.outbox import Outbox
 from kvtier_connector.core.disk.work.partial_reads import EndedTransfer, PartialReads
 from kvtier_connector.core.disk.work.queue import OrderQueue
-from kvtier_connector.core.disk.work.reopening import ReopeningStore
+from kvtier_connector.core.disk.work.reopening_store import ReopeningStore
 from kvtier_connector.core.disk.worth.probe import is_probe
 from kvtier_connector.errors import CorruptBlockError, DiskError
 
