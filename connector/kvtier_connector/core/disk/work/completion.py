@@ -80,7 +80,7 @@ class Completer:
             completions: how they ended.
             is_closing: whether nobody waits for any of them.
         """
-        landed, now = list[EndedTransfer](), time.monotonic()
+        ended, now = list[EndedTransfer](), time.monotonic()
         for completion in completions:
             if is_probe(completion.io):
                 continue  # that was not waited for any longer
@@ -94,7 +94,7 @@ class Completer:
                 is_checked_by_worker=self._partial_reads.is_checked_by_worker(order),
             )
             if follows is _END:
-                landed.append(done)
+                ended.append(done)
             elif follows is _WORKER:
                 self._partial_reads.leave_to_worker(done)
             elif follows is _NEXT_PART:
@@ -102,16 +102,16 @@ class Completer:
                 self._partial_reads.part_arrived(flight)
             else:
                 self._queue.continued += flight.apart()
-        return landed
+        return ended
 
-    def end(self, landed: Sequence[EndedTransfer]) -> None:
+    def end(self, ended: Sequence[EndedTransfer]) -> None:
         """End the orders of transfers.
 
         Raises:
             DiskError: what was written cannot be put down; all orders have ended all the same.
         """
         written = list[EndedTransfer]()
-        for done in landed:
+        for done in ended:
             flight, failure = done.flight, done.completion.error
             first = flight.order
             if failure or not first.write:  # a write has succeeded when it is put down

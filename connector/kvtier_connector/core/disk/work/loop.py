@@ -93,14 +93,14 @@ class DiskLoop:
             DiskError: the disk is full, read-only or failing.
         """
         self.turned_at_s = time.monotonic()
-        landed = [*self._land(self._patience_s()), *self.partial_reads.take_checked()]
+        ended = [*self._land(self._patience_s()), *self.partial_reads.take_checked()]
         # Now, when all that has ended is known: what follows may take as long as the file system likes.
         is_late = bool(self._engine.overdue(self._timeout_s))
         try:
             self._take_messages()
             self._submit_or_reopen()  # before looking at what has come: meanwhile the disk is not idle
         finally:
-            self._end(landed)
+            self._end(ended)
         self._look_after(is_late=is_late)
         self._probe_if_idle()
         self._wake_waiting()
@@ -187,10 +187,10 @@ class DiskLoop:
         elif (reopened := self._served.try_again()) is not None:
             self.outbox.tell(Up(reopened))
 
-    def _end(self, landed: Sequence[EndedTransfer]) -> None:
-        self._completer.end(landed)
+    def _end(self, ended: Sequence[EndedTransfer]) -> None:
+        self._completer.end(ended)
         if self._served.is_failing:
-            errors = [str(each.completion.error) for each in landed if each.completion.error]
+            errors = [str(each.completion.error) for each in ended if each.completion.error]
             self.go_down(errors[-1] if errors else "it fails")
 
     def _look_after(self, *, is_late: bool) -> None:

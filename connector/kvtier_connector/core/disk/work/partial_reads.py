@@ -63,10 +63,10 @@ class PartialReads:
         """Tell whether a worker checks a block that was read."""
         return bool(order.part_ends) and self._arrivals is not None
 
-    def leave_to_worker(self, landed: EndedTransfer) -> None:
+    def leave_to_worker(self, transfer: EndedTransfer) -> None:
         """Tell of a block that is all there; `take_checked` returns it when a worker has checked it."""
-        self._unchecked.append(landed)
-        order = landed.flight.order
+        self._unchecked.append(transfer)
+        order = transfer.flight.order
         self._tell(order, len(order.part_ends))
 
     def take_checked(self) -> list[EndedTransfer]:
@@ -76,21 +76,21 @@ class PartialReads:
         late = time.monotonic() - self.patience_s
         waiting, self._unchecked = self._unchecked, deque()
         done = list[EndedTransfer]()
-        for landed in waiting:
-            order = landed.flight.order
+        for transfer in waiting:
+            order = transfer.flight.order
             how_far = self._arrivals.how_far(order.memory_slot, order.ticket)
             if how_far == WHOLE:
-                done.append(landed._replace(is_right=True))
-            elif how_far == DOUBTED or landed.at_s < late:
-                done.append(landed)
+                done.append(transfer._replace(is_right=True))
+            elif how_far == DOUBTED or transfer.at_s < late:
+                done.append(transfer)
             else:
-                self._unchecked.append(landed)
+                self._unchecked.append(transfer)
         return done
 
     def drop_unchecked(self) -> list[Order]:
         """Let go of what is not checked; returns its orders."""
         waiting, self._unchecked = self._unchecked, deque()
-        return [landed.flight.order for landed in waiting]
+        return [transfer.flight.order for transfer in waiting]
 
     def end(self, order: Order, error: Exception | None) -> None:
         """Tell what became of an order that is read in parts."""
