@@ -16,7 +16,7 @@ from kvtier_connector.core.disk.work.orders import Order
 
 
 class EndedTransfer(NamedTuple):
-    """A transfer that has ended, and its orders with it.
+    """A transfer that has ended; its orders end when what was read has been checked, or written put down.
 
     Attributes:
         completion: how it ended.
