@@ -50,7 +50,8 @@ def write_policy(folder: Path) -> Path:
 def asked(log: Path, namespace: str, account: str) -> Iterator[Asked]:
     """What a service account of a namespace asked so far."""
     user = f"system:serviceaccount:{namespace}:{account}"
-    for line in log.read_text(encoding="utf-8").splitlines():
+    whole, _, _ = log.read_text(encoding="utf-8").rpartition("\n")  # it may be written to
+    for line in whole.splitlines():
         event = json.loads(line)
         if event["user"]["username"] == user and "objectRef" in event:
             yield _asked(event)

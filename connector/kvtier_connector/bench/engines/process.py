@@ -6,7 +6,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any, Final, TextIO
 
@@ -16,6 +16,7 @@ from kvtier_connector.bench.engines.held_signals import held_signals
 from kvtier_connector.errors import ConnectorError
 
 _LOG_LINES: Final = 15
+_LAST_LINES_S: Final = 10.0
 _LOOK_S: Final = 0.05
 _CHILDREN_TIMEOUT_S: Final = 20.0
 
@@ -45,6 +46,8 @@ class LineProcess:
         """
         line = self._answers.readline()
         if not line:
+            with suppress(subprocess.TimeoutExpired):  # the pipe closes before the last lines are written
+                self._process.wait(_LAST_LINES_S)
             last = self._log.read_text(errors="replace").splitlines()[-_LOG_LINES:]
             raise ConnectorError(f"{self._name} died: " + "\n".join(last))
         return json.loads(line)
@@ -56,8 +59,9 @@ class LineProcess:
             ConnectorError: as of `answer`.
         """
         if self._process.stdin:
-            self._process.stdin.write(json.dumps(question) + "\n")
-            self._process.stdin.flush()
+            with suppress(BrokenPipeError):  # it died, which `answer` tells of
+                self._process.stdin.write(json.dumps(question) + "\n")
+                self._process.stdin.flush()
         return self.answer()
 
 
