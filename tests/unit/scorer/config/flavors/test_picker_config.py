@@ -3,14 +3,15 @@ from dataclasses import replace
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.unit.scorer.config.any_input import INPUTS
 from tests.unit.scorer.config.flavors.strict import VERSIONS, Document, decode, parameters, weights
 
-from kvtier_common.tier import BEYOND_DEVICE, Tier
+from kvtier_common.tier import Tier
 from kvtier_scorer.config.errors import NoScorerError, PickerConfigError, UnsupportedVersionError
 from kvtier_scorer.config.flavors import picker_config
 from kvtier_scorer.config.flavors.gaie_1_5 import FIXED_ENTRIES
 from kvtier_scorer.config.model import PickerInput, ScorerWeights, TierTokens
-from kvtier_scorer.config.scorer_names import PLUGINS, PREFIX_SCORERS, SCORER_NAMES
+from kvtier_scorer.config.scorer_names import PLUGINS, PREFIX_SCORERS
 
 # Qwen3-32B in bf16 takes 262,144 bytes a token: 100 GiB hold 409,600 tokens.
 EXAMPLE = PickerInput(
@@ -216,18 +217,6 @@ def test_no_scorer_left_is_refused(flavor: str) -> None:
 def test_an_unknown_flavour_is_refused_by_name() -> None:
     with pytest.raises(PickerConfigError, match="nginx"):
         picker_config("nginx", EXAMPLE)
-
-
-TOKENS = st.integers(1, 10**10)
-INPUTS = st.builds(
-    PickerInput,
-    weights=st.fixed_dictionaries(dict.fromkeys(SCORER_NAMES, st.integers(0, 1000))).map(ScorerWeights),
-    tokens=st.fixed_dictionaries(
-        {Tier.GPU: st.none() | TOKENS}, optional=dict.fromkeys(BEYOND_DEVICE, TOKENS)
-    ).map(TierTokens),
-    engine_block_tokens=st.sampled_from([1, 16, 32, 64, 128, 784]),
-    max_prefix_tokens=st.none() | st.integers(1, 10**7),
-)
 
 
 @settings(max_examples=60)

@@ -5,25 +5,14 @@ from dataclasses import replace
 import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.unit.scorer.config.any_input import INPUTS
 from tests.unit.scorer.config.settings.example import EXAMPLE, TEXT, weights
 
-from kvtier_common.tier import BEYOND_DEVICE, Tier
 from kvtier_scorer.config.errors import NoScorerError, PickerConfigError
 from kvtier_scorer.config.flavors import picker_config
-from kvtier_scorer.config.model import PickerInput, ScorerWeights, TierTokens
-from kvtier_scorer.config.scorer_names import PLUGINS, PREFIX_SCORERS, SCORER_NAMES
+from kvtier_scorer.config.model import PickerInput
+from kvtier_scorer.config.scorer_names import PLUGINS, PREFIX_SCORERS
 from kvtier_scorer.config.settings.parse import parse_settings
-
-TOKENS = st.integers(1, 10**10)
-INPUTS = st.builds(
-    PickerInput,
-    weights=st.fixed_dictionaries(dict.fromkeys(SCORER_NAMES, st.integers(0, 1000))).map(ScorerWeights),
-    tokens=st.fixed_dictionaries(
-        {Tier.GPU: st.none() | TOKENS}, optional=dict.fromkeys(BEYOND_DEVICE, TOKENS)
-    ).map(TierTokens),
-    engine_block_tokens=st.sampled_from([1, 16, 32, 64, 128, 784]),
-    max_prefix_tokens=st.none() | st.integers(1, 10**7),
-)
 
 
 @settings(max_examples=60)
