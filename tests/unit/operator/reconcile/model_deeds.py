@@ -32,7 +32,7 @@ def do(cluster: Cluster, deed: str, ref: Ref, number: int) -> None:
         cluster.server.delete(ref)
         return
     live_object = copy.deepcopy(cluster.server.objects[ref])
-    metadata, paths = live_object["metadata"], _content_leaves(live_object)
+    metadata, paths = live_object["metadata"], content_leaves(live_object)
     match deed.split():
         case ["edit"]:
             _edit(live_object, paths[number % len(paths)])
@@ -75,7 +75,7 @@ def _leaves(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]
         yield path
 
 
-def _content_leaves(each: Document) -> list[tuple[Any, ...]]:
+def content_leaves(each: Document) -> list[tuple[Any, ...]]:
     """Those that somebody may edit."""
     metadata = {name: each["metadata"].get(name, {}) for name in ("labels", "annotations", "ownerReferences")}
     rest = {

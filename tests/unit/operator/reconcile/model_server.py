@@ -18,6 +18,8 @@ Document = dict[str, Any]
 OURS: Final = f"{MANAGED_BY_LABEL}={MANAGED_BY}"
 _SERVED: Final = (KVCACHETIER, POD, NODE, *(each for each in KINDS if not each.optional))
 _SERVERS_OWN: Final = ("uid", "resourceVersion", "generation", "managedFields", "deletionTimestamp")
+_OMITTED: Final = {"Deployment": ("paused", "minReadySeconds"), "Service": ("publishNotReadyAddresses",)}
+"""Fields of specs that are not stored where zero (k8s.io/api, omitempty); those that kvtier sets."""
 _PATH: Final = re.compile(
     r"(?P<group>/api/v1|/apis/[^/]+/[^/]+)(/namespaces/(?P<namespace>[^/]+))?/(?P<plural>[^/]+)"
     r"(/(?P<name>[^/]+)(?P<status>/status)?)?"
@@ -62,7 +64,7 @@ class Server:
     def put(self, ref: Ref, document: Document) -> Document:
         """Anybody's create or update; writes nothing where nothing changes."""
         before = self.objects.get(ref)
-        new = copy.deepcopy(document)
+        new = _without_zeros(ref.kind, copy.deepcopy(document))
         metadata = new["metadata"]
         if before is None:
             metadata |= {"uid": f"uid-{next(self._numbers)}", "generation": 1}
@@ -94,7 +96,7 @@ class Server:
             wanted["metadata"].pop(name, None)
         merged: Document = _merged(live, wanted, previous)
         merged["metadata"]["managedFields"] = [{"manager": "kvtier", "operation": "Apply", "was": wanted}]
-        return merged
+        return _without_zeros(ref.kind, merged)
 
     def _one(self, ref: Ref, request: Request, *, is_status: bool) -> Document:
         live = self.objects.get(ref)
@@ -152,6 +154,14 @@ def matches(document: Document, selector: str) -> bool:
     """Whether an object carries kvtier's label, or does not, or whatever."""
     is_ours = document["metadata"].get("labels", {}).get(MANAGED_BY_LABEL) == MANAGED_BY
     return not selector or is_ours == (selector == OURS)
+
+
+def _without_zeros(kind: str, document: Document) -> Document:
+    spec = document.get("spec", {})
+    for name in _OMITTED.get(kind, ()):
+        if not spec.get(name, True):
+            del spec[name]
+    return document
 
 
 def _is(kind: Kind, found: re.Match[str]) -> bool:

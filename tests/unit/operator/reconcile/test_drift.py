@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
 from tests.unit.operator.reconcile.model_api import Call, Stream
 from tests.unit.operator.reconcile.model_cluster import RESOURCE, Cluster
-from tests.unit.operator.reconcile.model_deeds import DEEDS, do
+from tests.unit.operator.reconcile.model_deeds import DEEDS, content_leaves, do
 
 from kvtier_common.kubernetes.errors import ConflictError, ServerError
 from kvtier_operator.planning.objects.names import MANAGED_BY_LABEL
@@ -190,6 +190,17 @@ def test_a_write_of_ours_and_someones_meet_in_every_order(first: str, then: str)
             for someones in cluster.someones():
                 cluster.prompt()
                 cluster.server.delete(someones)
+            ends_as_wanted(cluster)
+
+
+@pytest.mark.parametrize("deed", ["edit", "take out"])
+def test_every_field_of_every_object_is_mended(deed: str) -> None:
+    with closing(Cluster()) as cluster:
+        cluster.calm(1)
+        refs = cluster.live_objects()
+        for number in range(max(len(content_leaves(cluster.server.objects[ref])) for ref in refs)):
+            for ref in refs:
+                do(cluster, deed, ref, number)
             ends_as_wanted(cluster)
 
 
