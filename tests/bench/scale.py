@@ -22,6 +22,8 @@ from tests.cluster.scale.operated import changed, fleet_cluster, settled_writes,
 from tests.cluster.scale.versions import resource_versions
 
 _MIB: Final = 1 << 20
+_BARE_TIMES: Final = 2.0
+"""The operator may take so many times as long as a bare client."""
 
 console = Console(highlight=False)
 
@@ -83,12 +85,12 @@ async def measure(crs: int, steady_s: float, latency_crs: int, folder: Path) -> 
 
 def _table(figures: dict[str, Any]) -> Table:
     table = Table("what", "measured", "limit", title=f"{figures['crs']} KVCacheTiers")
-    bound = 1.5 * figures["bare_ready_s"]
+    bound = _BARE_TIMES * figures["bare_ready_s"]
     rows = (
         (
             "all Ready",
             f"{figures['all_ready_s']:.1f} s",
-            f"1.5 x {figures['bare_ready_s']:.1f} s = {bound:.1f} s",
+            f"{_BARE_TIMES} x {figures['bare_ready_s']:.1f} s = {bound:.1f} s",
         ),
         ("creation to last object, p50", f"{figures['apply_to_objects_p50_ms']:.0f} ms", ""),
         ("creation to last object, p99", f"{figures['apply_to_objects_p99_ms']:.0f} ms", "500 ms"),
@@ -104,7 +106,7 @@ def _table(figures: dict[str, Any]) -> Table:
         ),
         ("writes after a restart", str(figures["restart_writes"]), "0"),
         ("resynchronised after a restart", f"{figures['restart_resync_s']:.1f} s", ""),
-        ("resident memory", f"{figures['rss_mib']:.0f} MiB", "150 MiB"),
+        ("resident memory", f"{figures['rss_mib']:.0f} MiB", "250 MiB"),
     )
     for row in rows:
         table.add_row(*row)

@@ -66,6 +66,11 @@ class Streams:
         return max((each.ended_s - each.begun_s for each in self.sent if each.ended_s), default=0.0)
 
     @property
+    def shortest_s(self) -> float:
+        """How long the shortest took that came to its end as asked for."""
+        return min(each.ended_s - each.begun_s for each in self.sent if each.ended_s and not each.trouble)
+
+    @property
     def troubles(self) -> list[str]:
         """What went wrong, one line a stream."""
         return [each.trouble for each in self.sent if each.trouble]
