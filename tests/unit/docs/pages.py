@@ -10,7 +10,13 @@ import yaml
 
 ROOT: Final = Path(__file__).resolve().parents[3]
 DOCS: Final = ROOT / "docs"
-PAGES: Final = (ROOT / "README.md", *sorted(DOCS.rglob("*.md")), *sorted((ROOT / "charts").rglob("*.md")))
+PAGES: Final = (
+    ROOT / "README.md",
+    ROOT / "CHANGELOG.md",
+    *sorted(DOCS.rglob("*.md")),
+    *sorted((ROOT / "charts").rglob("*.md")),
+)
+_ANY_FENCE: Final = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
 _FENCE: Final = re.compile(r"^```(\w+)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 
 
@@ -63,9 +69,14 @@ def rows(page: Path, heading: str) -> Iterator[list[str]]:
             yield [cell.strip() for cell in re.split(r"(?<!\\)\|", line.strip("|"))]
 
 
+def without_fences(page: Path) -> str:
+    """A page's text without its blocks of code."""
+    return _ANY_FENCE.sub("", page.read_text(encoding="utf-8"))
+
+
 def links(page: Path) -> list[str]:
     """Targets of all links."""
-    prose = re.sub(r"`[^`]*`", "", page.read_text(encoding="utf-8"))
+    prose = re.sub(r"`[^`]*`", "", without_fences(page))
     return re.findall(r"\]\(([^)\s]+)\)", prose)
 
 

@@ -1,13 +1,13 @@
-"""Files, folders and lines that the pages for developers name are there."""
+"""Files, folders and lines of the packages that pages name are there."""
 
 import re
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.unit.docs.pages import DOCS, ROOT, fenced, name, quoted
+from tests.unit.docs.pages import DOCS, PAGES, ROOT, fenced, name, quoted, without_fences
 
-PAGES = [DOCS / "development" / f"{page}.md" for page in ("walks", "architecture", "connector")]
+FOR_DEVELOPERS = [DOCS / "development" / f"{page}.md" for page in ("walks", "architecture", "connector")]
 ROOTS = [
     ROOT,
     *(ROOT / package for package in ("operator", "connector", "scorer")),
@@ -15,26 +15,42 @@ ROOTS = [
     ROOT / "connector" / "kvtier_connector",
     ROOT / "scorer" / "kvtier_scorer",
 ]
-_FENCED = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
 _PATH = re.compile(r"[\w.*-]+(/[\w.*-]+)+/?|[\w*-]+\.(py|md|yaml|toml)|[\w-]+/")
+_OURS = re.compile(r"(api|planning|operator|connector|scorer|tests)/")
 _NO_PATH = re.compile(r"[A-Z]\w*/|/(metrics|proc|dev|sys)|\.(dev|io|com)/|v\d+/|.*=")
 
 
 def paths(page: Path) -> Iterator[str]:
     """What stands in backquotes of a page's prose and is a path."""
-    for text in quoted(_FENCED.sub("", page.read_text(encoding="utf-8"))):
+    for text in quoted(without_fences(page)):
         if _PATH.fullmatch(text) and not _NO_PATH.search(text):
             yield text
 
 
-@pytest.mark.parametrize("page", PAGES, ids=name)
+def is_there(path: str) -> bool:
+    """Whether a path, or a pattern of paths, leads to something from one of the roots."""
+    return any(next(root.glob(path), None) for root in ROOTS)
+
+
+@pytest.mark.parametrize("page", FOR_DEVELOPERS, ids=name)
 def test_paths_lead_somewhere(page: Path) -> None:
-    lost = [path for path in paths(page) if not any(next(root.glob(path), None) for root in ROOTS)]
-    assert not lost
+    assert [path for path in paths(page) if not is_there(path)] == []
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if "adr" not in page.parts], ids=name)
+def test_paths_of_the_packages_lead_somewhere(page: Path) -> None:
+    assert [path for path in paths(page) if _OURS.match(path) and not is_there(path)] == []
+
+
+def test_a_path_to_nothing_is_found() -> None:
+    assert is_there("planning/plan.py")
+    assert is_there("kvtier_operator/planning/*/engine/")
+    assert not is_there("planning/nothing.py")
+    assert not is_there("nothing/")
 
 
 def test_each_walk_ends_at_a_line_of_its_last_file() -> None:
-    [walks, *_] = PAGES
+    [walks, *_] = FOR_DEVELOPERS
     _, *parts = re.split(r"^## ", walks.read_text(encoding="utf-8"), flags=re.MULTILINE)
     lines = fenced(walks, "python")
     assert len(parts) == len(lines) == 3
