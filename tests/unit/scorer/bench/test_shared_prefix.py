@@ -91,6 +91,18 @@ def test_figures() -> None:
     assert found.engine_share == (0.75, 0.25)
 
 
+def test_figures_names_are_what_people_read() -> None:
+    document = figures().to_json()
+    assert " ".join(document) == (
+        "name workload requests failed failure seconds ttft_s e2e_s output_tokens_per_s tokens_per_s "
+        "hit_rate engine_share ttft_mean_s ttft_p90_s e2e_mean_s e2e_p90_s"
+    )
+    assert " ".join(document["workload"]) == (
+        "groups prompts_per_group system_tokens question_tokens output_tokens concurrency"
+    )
+    assert " ".join(document["hit_rate"]) == "device tier"
+
+
 def test_failed_requests_count_in_no_figure() -> None:
     answers = (answer(0.5), Answer(0, 0.0, 9.0, error="503 no pod"), Answer(0, 0.0, 9.0, error="later"))
     found = figures(result=LoadResult(1.0, answers))

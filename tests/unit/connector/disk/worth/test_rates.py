@@ -15,6 +15,10 @@ def test_text_is_read_as_it_was_written(rates: Rates) -> None:
     assert Rates.parse(rates.text()) == rates
 
 
+def test_text_has_the_names_that_other_versions_read() -> None:
+    assert Rates(1.0, 2.0, 3.0).text() == '{"read_bytes_per_s": 1.0, "token_s": 2.0, "position_s": 3.0}\n'
+
+
 @pytest.mark.parametrize(
     "text", ["", "{", "[]", "7", '{"other": 1}', '{"token_s": "x"}', '{"token_s": -1}', '{"token_s": NaN}']
 )

@@ -132,6 +132,20 @@ def test_the_ways_side_by_side() -> None:
     assert [column.header for column in routing_table(routing()).columns[1:]] == [str(way) for way in Way]
 
 
+def test_names_in_the_report_are_what_people_read(tmp_path: Path) -> None:
+    plan = make_plan(demo_resource(), OBSERVED)
+    path, _ = write_report(tmp_path, DemoMeasurements(result(), routing(), FACTS), plan, "a model")
+    document = json.loads(path.read_text())
+    assert " ".join(document["machine"]) == "cores memory_bytes processor vllm kvtier start_s measure_s"
+    assert " ".join(document["routing"]["load"]) == (
+        "groups prompts_per_group system_tokens question_tokens output_tokens concurrency"
+    )
+    assert " ".join(document["routing"]["ways"]["tier on, picker"]) == (
+        "seconds ttft_s ttft_mean_s ttft_p90_s e2e_mean_s e2e_p90_s tokens_per_s "
+        "device_hit_rate tier_hit_rate engine_share"
+    )
+
+
 def test_the_report_has_both_acts(tmp_path: Path) -> None:
     plan = make_plan(demo_resource(), OBSERVED)
     paths = write_report(tmp_path, DemoMeasurements(result(), routing(), FACTS), plan, "a <model>")

@@ -117,7 +117,10 @@ def test_it_finds_weights_that_are_better_and_is_sure() -> None:
     # against 2:2:1:1 the gain is that of fresh replicates
     assert result.gain.mean == pytest.approx(result.default_value - result.value)
     assert result.sure == (result.gain.low > 0)
-    assert result.to_json()["sure"] is result.sure
+    found = result.to_json()
+    assert found["sure"] is result.sure
+    assert " ".join(found) == "objective candidates best value default_value gain replicates sure"
+    assert " ".join(found["gain"]) == "mean low high won"
 
 
 def test_the_same_sweep_finds_the_same() -> None:
