@@ -14,12 +14,12 @@ from kvtier_common.kubernetes import errors as answers
 FAILURES = DOCS / "operations/failure-modes.md"
 _CODE = ROOT / "operator" / "kvtier_operator"
 _SOURCES = (
-    *(_CODE / "reconcile" / "status").rglob("*.py"),
-    *(_CODE / "reconcile" / "facts").glob("*.py"),
-    _CODE / "reconcile" / "apply" / "apply.py",
-    *(_CODE / "planning" / "nodes").glob("*.py"),
-    *(_CODE / "planning" / "namespace").glob("*.py"),
-    *(_CODE / "planning" / "checks").glob("allowed_*.py"),
+    "reconcile/status/**/*.py",
+    "reconcile/facts/*.py",
+    "reconcile/apply/apply.py",
+    "planning/nodes/*.py",
+    "planning/namespace/*.py",
+    "planning/checks/policy/allowed_*.py",
 )
 """Whatever gives a condition a reason; those of a plan's other checks are in their messages."""
 _OTHER_WORDS = {
@@ -48,7 +48,9 @@ _NOT_OF_A_WRITE = {"Kvtier", "Permanent", "Retryable", "Momentary", "Expired", "
 
 
 def _reasons() -> set[str]:
-    words = {word for source in _SOURCES for word in _words(source)}
+    found = {pattern: list(_CODE.glob(pattern)) for pattern in _SOURCES}
+    assert all(found.values()), found
+    words = {word for sources in found.values() for source in sources for word in _words(source)}
     assert words >= _OTHER_WORDS, "some of _OTHER_WORDS are in the code no more"
     return words - _OTHER_WORDS | {each for each in _errors() if each not in _NOT_OF_A_WRITE}
 
