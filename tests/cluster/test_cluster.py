@@ -9,7 +9,7 @@ from tests.cluster.harness.kwok import Shape, add_nodes, running_kwok
 from tests.cluster.harness.providers.fixtures import need
 from tests.cluster.harness.providers.provider import Ability, Cluster, Provider
 from tests.cluster.harness.tools import Say
-from tests.waiting import eventually
+from tests.shared.waiting import eventually
 
 LABELS = {"app": "harness"}
 

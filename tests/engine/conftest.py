@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.newer_vllm import engines_environment, use_newer_vllm
+from tests.shared.newer_vllm import engines_environment, use_newer_vllm
 
 from kvtier_connector.bench.engines.model import write_bench_model
 

@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.newer_vllm import older_vllm
+from tests.shared.newer_vllm import older_vllm
 
 pytestmark = pytest.mark.engine
 

@@ -12,7 +12,7 @@ from tests.cluster.harness.account import Account
 from tests.cluster.harness.kvcachetiers import KVCacheTiers, RefusedError
 from tests.cluster.harness.operator import Operator, running_operator
 from tests.cluster.harness.providers.provider import Cluster
-from tests.waiting import eventually
+from tests.shared.waiting import eventually
 
 NAMESPACE: Final = "generated"
 _numbers = count()

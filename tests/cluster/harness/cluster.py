@@ -12,7 +12,7 @@ from tests.cluster.harness.control_plane import ControlPlane, running_control_pl
 from tests.cluster.harness.controller_manager import start_controller_manager
 from tests.cluster.harness.scheduler import start_scheduler
 from tests.cluster.harness.tools import Say, programs
-from tests.waiting import eventually
+from tests.shared.waiting import eventually
 
 PROGRAMS: Final = (*control_planes.PROGRAMS, "kube-controller-manager", "kube-scheduler")
 

@@ -3,7 +3,7 @@
 from typing import Final
 
 from tests.cluster.harness.commands import Command
-from tests.waiting import eventually
+from tests.shared.waiting import eventually
 
 _READY_S: Final = 900
 

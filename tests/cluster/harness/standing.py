@@ -23,7 +23,7 @@ from tests.cluster.harness.images.kvtier import ARCHIVES
 from tests.cluster.harness.providers.chosen import chosen_provider
 from tests.cluster.harness.providers.provider import Ability, Cluster, lacking
 from tests.cluster.harness.tools import MissingToolError
-from tests.waiting import eventually
+from tests.shared.waiting import eventually
 
 FOLDER: Final = Path(__file__).resolve().parents[3] / "build" / "cluster"
 _HUGEPAGES: Final = 256

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 from urllib.parse import urlsplit
 
-from tests.waiting import eventually
+from tests.shared.waiting import eventually
 
 _SILENCE_S: Final = 120.0
 _DATA: Final = b"data: "

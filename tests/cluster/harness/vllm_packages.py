@@ -13,7 +13,7 @@ from pathlib import Path
 
 from packaging.requirements import Requirement
 from tests.cluster.harness.tools import Say, cache_folder
-from tests.newer_vllm import newer_vllm, newer_vllm_says
+from tests.shared.newer_vllm import newer_vllm, newer_vllm_says
 
 
 def vllm_packages(say: Say) -> Path:

@@ -14,7 +14,7 @@ from tests.cluster.harness.control_plane import ControlPlane
 from tests.cluster.harness.custom_resources import install
 from tests.cluster.harness.places import CHART, OPERATOR, SYSTEM
 from tests.cluster.install.running import installed
-from tests.waiting import eventually
+from tests.shared.waiting import eventually
 
 from kvtier_operator.install.rbac.rules import CLUSTER, NAMESPACED
 from kvtier_operator.planning.objects.names import COMPONENT_LABEL, INSTANCE_LABEL, Component

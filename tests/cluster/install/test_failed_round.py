@@ -10,7 +10,7 @@ from tests.cluster.harness.control_plane import ControlPlane
 from tests.cluster.harness.places import CHART, OPERATOR, SYSTEM
 from tests.cluster.install.running import installed
 from tests.cluster.install.told import RESOURCE, observed, ready
-from tests.waiting import eventually
+from tests.shared.waiting import eventually
 
 
 @pytest.mark.usefixtures("clean_system")

@@ -20,7 +20,7 @@ from tests.cluster.harness.healthz import answers_ok
 from tests.cluster.harness.operator import Operator, running_operator
 from tests.cluster.harness.places import CHART, OPERATOR, SYSTEM
 from tests.cluster.install.told import RESOURCE, observed, ready
-from tests.waiting import eventually
+from tests.shared.waiting import eventually
 
 _WAYS: Final = 2
 """To see: list and watch are refused each in its words, and each is logged once."""

@@ -12,7 +12,7 @@ from tests.cluster.harness.commands import Command, CommandError
 from tests.cluster.harness.control_plane import ControlPlane
 from tests.cluster.harness.places import CHART, OPERATOR, ROOT, SYSTEM
 from tests.cluster.install.running import installed
-from tests.waiting import eventually
+from tests.shared.waiting import eventually
 
 # Everything that asks for a right of its own: replicated pickers, a route, Istio's rule, monitoring.
 RESOURCE = {

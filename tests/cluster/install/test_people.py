@@ -4,7 +4,7 @@ import pytest
 from kubernetes import client
 from tests.cluster.harness.commands import Command
 from tests.cluster.harness.places import CHART
-from tests.waiting import eventually
+from tests.shared.waiting import eventually
 
 
 @pytest.mark.parametrize(

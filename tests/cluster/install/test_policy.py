@@ -9,7 +9,7 @@ from tests.cluster.harness.commands import Command
 from tests.cluster.harness.control_plane import ControlPlane
 from tests.cluster.harness.places import CHART, SYSTEM
 from tests.cluster.install.running import installed
-from tests.waiting import eventually
+from tests.shared.waiting import eventually
 
 POLICY = {
     "hostPath": ["/mnt/nvme0"],

@@ -12,7 +12,7 @@ from tests.cluster.harness.node.processes import pod_processes
 from tests.cluster.node.engines import OURS, Engines
 from tests.picker.harness.client import Answer, post
 from tests.picker.harness.envoy import Envoy
-from tests.waiting import eventually
+from tests.shared.waiting import eventually
 
 # About 1,700 tokens, of 2,048 that the engines take.
 WORDS = random.Random(7).choices(  # noqa: S311 - words

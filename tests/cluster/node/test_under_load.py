@@ -11,7 +11,7 @@ from tests.cluster.harness.engines import SMALL_MODEL
 from tests.cluster.harness.streams import Streams, streaming
 from tests.cluster.node.engines import OURS, UPSTREAMS, Engines
 from tests.picker.harness.envoy import Envoy
-from tests.waiting import eventually
+from tests.shared.waiting import eventually
 
 CLIENTS = 3
 # What an answer takes with nothing beside it; beside others it takes twice as long, and more. A pod's preStop

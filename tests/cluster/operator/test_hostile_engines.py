@@ -10,7 +10,7 @@ from threading import Event, Thread
 
 from tests.cluster.harness.operator import Operator
 from tests.cluster.operator.world import Document, World, condition, resource
-from tests.waiting import eventually
+from tests.shared.waiting import eventually
 
 LIMIT_BYTES = 256 << 20
 """The operator's memory as the chart has it."""

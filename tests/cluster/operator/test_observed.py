@@ -8,7 +8,7 @@ from threading import Event, Thread
 
 import pytest
 from tests.cluster.operator.world import Document, World, condition, resource
-from tests.waiting import eventually
+from tests.shared.waiting import eventually
 
 PLANNED_TOKENS = 409_600
 ENTRIES = 6_400

@@ -6,7 +6,7 @@ from tests.cluster.harness.account import Account
 from tests.cluster.harness.operator import running_operator
 from tests.cluster.harness.providers.provider import Cluster
 from tests.cluster.operator.world import World, create_namespace, resource
-from tests.waiting import eventually
+from tests.shared.waiting import eventually
 
 
 def test_a_restart_writes_nothing(quiet_server: Cluster, own_account: Account, tmp_path: Path) -> None:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from tests.cluster.operator.world import World, condition, resource
-from tests.waiting import eventually
+from tests.shared.waiting import eventually
 
 _GIB = 1 << 30
 

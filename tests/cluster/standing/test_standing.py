@@ -16,7 +16,7 @@ from tests.cluster.harness import standing
 from tests.cluster.harness.node.leftovers import remove_leftovers
 from tests.cluster.harness.providers.fixtures import need
 from tests.cluster.harness.providers.provider import Ability, Provider
-from tests.waiting import eventually
+from tests.shared.waiting import eventually
 
 POOL = Path("/proc/sys/vm/nr_hugepages")
 

@@ -8,7 +8,7 @@ import pytest
 from tests.engine.connector.disk_engine import DiskEngine, tier
 from tests.engine.connector.memory_tier import TOGETHER
 from tests.engine.connector.prompts import PROMPTS, SMALL_DEVICE, answers, prompt, tokens_of
-from tests.hugepages import hugepage_pool
+from tests.shared.hugepages import hugepage_pool
 
 from kvtier_connector.config import kv_transfer_config
 from kvtier_connector.core.disk.tier import DiskTier

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from tests.cases.planning import resource
-from tests.newer_vllm import engines_environment
+from tests.shared.newer_vllm import engines_environment
 
 from kvtier_operator.api.engine import KVCacheDtype
 from kvtier_operator.planning.kv_cache.attention_backend import BACKENDS, Attention

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 from tests.engine.runtime.endings import SHM, TIMEOUT_S, Announcement, Watched, present, waits
-from tests.waiting import eventually
+from tests.shared.waiting import eventually
 
 from kvtier_operator.runtime.process.shm import descendants
 from kvtier_operator.runtime.process.supervised import Command, SupervisedProcess

@@ -10,7 +10,7 @@ from tests.picker.harness.client import Answer, get, post
 from tests.picker.harness.envoy import Envoy
 from tests.picker.harness.fleet import Fleet
 from tests.picker.harness.own import Own
-from tests.waiting import eventually
+from tests.shared.waiting import eventually
 
 LONG = "a prompt that several requests share " * 400
 CHAT = "/v1/chat/completions"

@@ -1,3 +1,3 @@
-from tests.hugepages import hugepage_pool
+from tests.shared.hugepages import hugepage_pool
 
 __all__ = ["hugepage_pool"]

@@ -6,7 +6,7 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
-from tests.waiting import eventually
+from tests.shared.waiting import eventually
 
 _ROOT: Final = Path("/sys/fs/cgroup")
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final
 
-from tests.hugepages import POOL, until_nobody_ends
+from tests.shared.hugepages import POOL, until_nobody_ends
 
 PAGE_BYTES: Final = 2 * 1024 * 1024
 

@@ -21,7 +21,7 @@ from tests.cluster.harness.node.network import connect, free_network
 from tests.cluster.harness.node.packages import install_packages
 from tests.cluster.harness.node.sandbox import Sandbox, running_sandbox
 from tests.cluster.harness.tools import Say, programs
-from tests.waiting import eventually
+from tests.shared.waiting import eventually
 
 PROGRAMS: Final = (*clusters.PROGRAMS, "kubelet", "kube-proxy", "pause")
 

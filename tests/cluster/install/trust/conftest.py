@@ -5,7 +5,7 @@ from kubernetes import client
 from tests.cluster.harness.commands import Command, CommandError
 from tests.cluster.harness.places import CHART, CRD, OPERATOR
 from tests.cluster.install.trust.tenants import Person, may, role, tier
-from tests.waiting import eventually
+from tests.shared.waiting import eventually
 
 
 @pytest.fixture

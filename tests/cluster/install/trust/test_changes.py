@@ -7,7 +7,7 @@ import pytest
 from tests.cluster.harness.commands import Command, CommandError
 from tests.cluster.harness.places import ROOT
 from tests.cluster.install.trust.tenants import DISK, Person, make, refusal, role, tier, write
-from tests.waiting import eventually
+from tests.shared.waiting import eventually
 
 PAGE = ROOT / "docs" / "operations" / "rbac.md"
 ROUTE = {"router": {"gateway": {"parentRef": {"name": "public"}, "hostnames": ["bank.example"]}}}

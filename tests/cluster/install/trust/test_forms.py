@@ -7,7 +7,7 @@ import pytest
 from tests.cluster.harness.commands import Command, CommandError
 from tests.cluster.harness.places import CRD
 from tests.cluster.install.trust.tenants import CPU, DISK, HOST_PATH, Person, refusal, tier, write
-from tests.waiting import eventually
+from tests.shared.waiting import eventually
 
 ROWS = {"apply", "two-steps", "list-item", "other-volume", "generate-name", "status", "long", "older"}
 DENIED = r"denied request: spec\.tiers\.disk\.volume\.hostPath: "

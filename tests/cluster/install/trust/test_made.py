@@ -10,7 +10,7 @@ from tests.cluster.harness.commands import Command
 from tests.cluster.harness.control_plane import ControlPlane
 from tests.cluster.install.running import installed as running
 from tests.cluster.install.trust.tenants import Person, may, tier, write
-from tests.waiting import eventually
+from tests.shared.waiting import eventually
 
 ROWS = {"objects", "pool", "picker-role", "enter", "name-taken"}
 _RBAC = "rbac.authorization.k8s.io/v1"

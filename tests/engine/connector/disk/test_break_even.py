@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from tests.engine.connector.disk_engine import DiskEngine, tier
 from tests.engine.connector.prompts import SMALL_DEVICE, answers, prompt
-from tests.waiting import eventually
+from tests.shared.waiting import eventually
 
 from kvtier_connector.config import kv_transfer_config
 from kvtier_connector.core.disk.worth.admission import BreakEven

@@ -14,9 +14,9 @@ from typing import Any
 
 import psutil
 import pytest
-from tests.disk_usage import taken_bytes
 from tests.engine.connector.disk_engine import tier
 from tests.engine.connector.prompts import SMALL_DEVICE, answers, metric, prompt, tokens_of
+from tests.shared.disk_usage import taken_bytes
 
 from kvtier_connector.config import MIB, kv_transfer_config
 

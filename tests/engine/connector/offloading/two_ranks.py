@@ -6,7 +6,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from tests.engine.connector.prompts import SMALL_DEVICE, answers, metric, overwrite, prompt
-from tests.waiting import eventually
+from tests.shared.waiting import eventually
 
 from kvtier_connector.config import MIB, ConnectorConfig, Policy, kv_transfer_config
 

@@ -13,7 +13,7 @@ from typing import Any, Final
 from tests.cluster.harness.locked import locked
 from tests.cluster.harness.tools import cache_folder
 from tests.engine.planning.oracle.cases import cases
-from tests.newer_vllm import newer_vllm_as_well, older_vllm
+from tests.shared.newer_vllm import newer_vllm_as_well, older_vllm
 
 MINORS: Final = ("0.32", "0.33")
 _ASKING: Final = ("answer", "ask", "build", "cases", "combinations", "like_cuda")

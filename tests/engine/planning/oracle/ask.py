@@ -19,7 +19,7 @@ from typing import Any
 from tests.engine.planning.oracle.cases import Case, cases, vllm_arguments, write_for_vllm
 from tests.engine.planning.oracle.combinations import Combination, combinations
 from tests.engine.planning.oracle.like_cuda import look_like_cuda
-from tests.newer_vllm import use_newer_vllm
+from tests.shared.newer_vllm import use_newer_vllm
 
 
 def main() -> None:

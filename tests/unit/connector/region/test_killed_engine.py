@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from tests.hugepages import free_pages
+from tests.shared.hugepages import free_pages
 
 from kvtier_connector.config import MIB, Policy
 

@@ -7,8 +7,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from tests.hugepages import POOL, free_pages
-from tests.waiting import eventually
+from tests.shared.hugepages import POOL, free_pages
+from tests.shared.waiting import eventually
 
 pytestmark = pytest.mark.engine
 

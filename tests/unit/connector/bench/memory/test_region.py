@@ -4,7 +4,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from tests.hugepages import POOL, free_pages
+from tests.shared.hugepages import POOL, free_pages
 
 from kvtier_connector.bench.memory import hugepages
 from kvtier_connector.bench.memory import region as bench_region

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tests.disk_usage import taken_bytes
+from tests.shared.disk_usage import taken_bytes
 from tests.unit.connector.disk.blocks import (
     BLOCK,
     KEY_BYTES,

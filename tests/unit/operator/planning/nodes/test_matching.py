@@ -2,7 +2,7 @@ from typing import Any
 
 import pytest
 from tests.cases.nodes import node
-from tests.steps import steps
+from tests.shared.steps import steps
 
 from kvtier_operator.planning.nodes.matching import Cause, Mismatch, mismatch
 from kvtier_operator.planning.nodes.node import Node, Taint

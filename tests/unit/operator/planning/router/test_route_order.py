@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.cases.routes import covers
-from tests.steps import steps
+from tests.shared.steps import steps
 
 from kvtier_operator.planning.router.route_claims import EVERY_HOST, EVERY_PATH, Claim, Listeners
 from kvtier_operator.planning.router.route_order import RouteOrder

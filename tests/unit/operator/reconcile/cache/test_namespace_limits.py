@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING, Any
 
-from tests.steps import steps
+from tests.shared.steps import steps
 
 from kvtier_operator.reconcile.cache.namespace_limits import (
     MOST_OF_A_NAMESPACE,

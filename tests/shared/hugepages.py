@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from tests.waiting import eventually
+from tests.shared.waiting import eventually
 
 POOL = Path("/proc/sys/vm/nr_hugepages")
 """What it is set to. Who puts it back takes this: the next file counts pages, too, that the kernel is just
