@@ -4,7 +4,7 @@ import sys
 
 import pytest
 from hypothesis import HealthCheck, settings
-from tests.cluster.harness.tools import Say
+from tests.cluster.harness.programs.tools import Say
 from tests.workers import TogetherByFile, place
 
 # On a machine that others use, how long an example took says nothing.

@@ -15,7 +15,7 @@ _OF_THE_MACHINE: Final = (
     "tests/engine/connector/bench/memory/test_region.py",
     "tests/node/",
     "tests/cluster/node/",
-    "tests/cluster/standing/",
+    "tests/cluster/harness/test_standing.py",
 )
 """Tests that reserve or take huge pages, of which the machine has one pool, that start nodes, or look for
 what is left of processes: one worker runs these, in this order. Those that collect garbage many times come

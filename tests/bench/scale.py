@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from rich.console import Console
 from rich.table import Table
-from tests.cluster.harness.operator import start_operator
+from tests.cluster.harness.operator.operator import start_operator
 from tests.cluster.harness.providers.chosen import chosen_provider
 from tests.cluster.harness.providers.provider import Ability, lacking
 from tests.cluster.scale import fleet

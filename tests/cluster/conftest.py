@@ -7,12 +7,12 @@ from collections.abc import Iterator
 
 import pytest
 from kubernetes import client
-from tests.cluster.harness.custom_resources import install
-from tests.cluster.harness.kvcachetiers import KVCacheTiers
+from tests.cluster.harness.api.custom_resources import install
+from tests.cluster.harness.api.kvcachetiers import KVCacheTiers
+from tests.cluster.harness.programs.tools import Say
 from tests.cluster.harness.providers.chosen import chosen_provider
 from tests.cluster.harness.providers.fixtures import made, need
 from tests.cluster.harness.providers.provider import Ability, Cluster, Provider
-from tests.cluster.harness.tools import Say
 
 from kvtier_operator.api.schema.crd import crd
 

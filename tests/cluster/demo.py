@@ -16,14 +16,14 @@ from typing import Any, Final
 import click
 from rich.console import Console
 from rich.table import Table
-from tests.cluster.harness.engines import DEMO_MODEL, model_environment, model_folder, model_geometry
-from tests.cluster.harness.installed import Site, running_site
-from tests.cluster.harness.places import SYSTEM
+from tests.cluster.harness.api.settled import settle
+from tests.cluster.harness.images.engines import DEMO_MODEL, model_environment, model_folder, model_geometry
+from tests.cluster.harness.operator.installed import Site, running_site
+from tests.cluster.harness.operator.places import SYSTEM
+from tests.cluster.harness.programs.tools import MissingToolError
 from tests.cluster.harness.providers.chosen import chosen_provider
 from tests.cluster.harness.providers.provider import Ability, lacking
-from tests.cluster.harness.settled import settle
 from tests.cluster.harness.streams import Streams, streaming
-from tests.cluster.harness.tools import MissingToolError
 
 from kvtier_operator.cli.inputs.load import load_resources
 from kvtier_operator.errors import RuntimeFailedError

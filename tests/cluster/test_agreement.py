@@ -6,7 +6,7 @@ from tests.cases.refused import REFUSED
 from tests.cases.refused_case import Refused
 from tests.cases.rule_case import RuleCase
 from tests.cases.rules import RULES
-from tests.cluster.harness.kvcachetiers import KVCacheTiers, RefusedError
+from tests.cluster.harness.api.kvcachetiers import KVCacheTiers, RefusedError
 
 from kvtier_operator.api.parse import parse_resource
 

@@ -4,7 +4,7 @@ from typing import Any
 
 from hypothesis import HealthCheck, given, settings
 from tests.cases.generated import resources
-from tests.cluster.harness.kvcachetiers import KVCacheTiers, RefusedError
+from tests.cluster.harness.api.kvcachetiers import KVCacheTiers, RefusedError
 
 from kvtier_operator.api.parse import parse_resource
 from kvtier_operator.errors import InvalidInputError

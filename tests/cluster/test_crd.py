@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import pytest
 from kubernetes import client
 from tests.cases.kvcachetier import document
-from tests.cluster.harness.kvcachetiers import KVCacheTiers, RefusedError
+from tests.cluster.harness.api.kvcachetiers import KVCacheTiers, RefusedError
 
 from kvtier_operator.api.schema.crd import CRD_NAME
 

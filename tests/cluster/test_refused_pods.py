@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 from kubernetes import client
-from tests.cluster.harness.custom_resources import install
-from tests.cluster.harness.kwok import Shape, add_nodes
-from tests.cluster.harness.modules import published_crds
-from tests.cluster.harness.operator import running_operator
+from tests.cluster.harness.api.custom_resources import install
+from tests.cluster.harness.operator.operator import running_operator
+from tests.cluster.harness.programs.modules import published_crds
 from tests.cluster.harness.providers.provider import Cluster
+from tests.cluster.harness.stand_ins.kwok import Shape, add_nodes
 from tests.cluster.operator.world import World, condition, create_namespace, resource
 
 from kvtier_operator.api.schema.crd import crd

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 from kubernetes import client, dynamic
-from tests.cluster.harness.custom_resources import install
-from tests.cluster.harness.kvcachetiers import KVCacheTiers
-from tests.cluster.harness.modules import published_crds
+from tests.cluster.harness.api.custom_resources import install
+from tests.cluster.harness.api.kvcachetiers import KVCacheTiers
+from tests.cluster.harness.programs.modules import published_crds
 
 from kvtier_operator.cli.inputs.yaml_documents import read_documents
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from kubernetes import client
-from tests.cluster.harness.shipped import RESTRICTED
+from tests.cluster.harness.operator.shipped import RESTRICTED
 
 from kvtier_operator.cli.inputs.yaml_documents import read_documents
 from kvtier_operator.reconcile.apply.matching import matches

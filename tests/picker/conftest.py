@@ -3,10 +3,10 @@
 from collections.abc import Iterator
 
 import pytest
+from tests.cluster.harness.programs.tools import Say
 from tests.cluster.harness.providers.chosen import chosen_provider
 from tests.cluster.harness.providers.fixtures import made, need
 from tests.cluster.harness.providers.provider import Ability, Cluster
-from tests.cluster.harness.tools import Say
 from tests.picker.harness.fleet import Fleet, running_fleet
 from tests.picker.harness.pool import install_picker_crds
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.cluster.harness.ports import free_ports
+from tests.cluster.harness.programs.ports import free_ports
 from tests.picker.harness.bootstrap import DESTINATION, Gateway, Routing
 from tests.picker.harness.client import post
 from tests.picker.harness.envoy import Envoy, running_envoy

@@ -10,8 +10,8 @@ from tempfile import TemporaryDirectory
 from typing import Final
 from zipfile import ZipFile
 
-from tests.cluster.harness.locked import locked
-from tests.cluster.harness.tools import Say, cache_folder
+from tests.cluster.harness.programs.locked import locked
+from tests.cluster.harness.programs.tools import Say, cache_folder
 
 _PINNED: Final = Path(__file__).with_name("vllm-0.33.txt")
 _NEWER: Final = "0.33.0"

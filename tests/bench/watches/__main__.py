@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from rich.console import Console
-from tests.cluster.harness.connection import Connection
+from tests.cluster.harness.api.connection import Connection
 from tests.cluster.harness.providers.chosen import chosen_provider
 from tests.cluster.scale import fleet
 from tests.cluster.scale.operated import fleet_cluster

@@ -4,14 +4,14 @@ from collections.abc import Iterator
 
 import pytest
 from tests.cluster.chaos.stage import Stage
-from tests.cluster.harness.account import Account
-from tests.cluster.harness.custom_resources import install
-from tests.cluster.harness.kwok import Shape, add_nodes, running_kwok
-from tests.cluster.harness.modules import published_crds
+from tests.cluster.harness.api.account import Account
+from tests.cluster.harness.api.custom_resources import install
+from tests.cluster.harness.operator.shipped import shipped_account
+from tests.cluster.harness.programs.modules import published_crds
+from tests.cluster.harness.programs.tools import Say
 from tests.cluster.harness.providers.fixtures import made, need
 from tests.cluster.harness.providers.provider import Ability, Cluster, Provider
-from tests.cluster.harness.shipped import shipped_account
-from tests.cluster.harness.tools import Say
+from tests.cluster.harness.stand_ins.kwok import Shape, add_nodes, running_kwok
 
 from kvtier_operator.api.schema.crd import crd
 

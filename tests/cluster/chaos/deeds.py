@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import aiohttp
 from tests.cluster.chaos.snapshot import CHILDREN
-from tests.cluster.harness.connection import Connection, collection
+from tests.cluster.harness.api.connection import Connection, collection
 
 from kvtier_operator.planning.objects.names import MANAGED_BY_LABEL
 

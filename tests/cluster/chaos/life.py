@@ -8,9 +8,9 @@ from collections.abc import Awaitable, Callable
 from typing import Any, Final, TypeVar
 
 from tests.cluster.chaos.snapshot import snapshot
-from tests.cluster.harness.conditions import is_ready
-from tests.cluster.harness.connection import Connection, collection
-from tests.cluster.harness.shipped import RESTRICTED
+from tests.cluster.harness.api.conditions import is_ready
+from tests.cluster.harness.api.connection import Connection, collection
+from tests.cluster.harness.operator.shipped import RESTRICTED
 
 _DEADLINE_S: Final = 60.0
 _POLL_S: Final = 0.1

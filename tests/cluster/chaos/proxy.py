@@ -13,8 +13,8 @@ import aiohttp
 import yaml
 from aiohttp import web
 from kubernetes.client import Configuration
-from tests.cluster.harness.connection import tls
-from tests.cluster.harness.operator import Operator, start_operator
+from tests.cluster.harness.api.connection import tls
+from tests.cluster.harness.operator.operator import Operator, start_operator
 
 _READS: Final = {"GET", "HEAD", "OPTIONS"}
 _OF_ONE_CONNECTION: Final = {"host", "connection", "transfer-encoding", "content-length", "content-encoding"}

@@ -4,7 +4,7 @@ import json
 import re
 from typing import Any, Final
 
-from tests.cluster.harness.connection import Connection, collection
+from tests.cluster.harness.api.connection import Connection, collection
 
 CHILDREN: Final = (
     "ServiceAccount",

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 from kubernetes import client
 from tests.cluster.chaos.proxy import Proxy, running_proxy
-from tests.cluster.harness.connection import Connection, connected
-from tests.cluster.harness.gateway_controller import running_gateway_controller
+from tests.cluster.harness.api.connection import Connection, connected
+from tests.cluster.harness.stand_ins.gateway_controller import running_gateway_controller
 
 
 @dataclass(frozen=True, slots=True)

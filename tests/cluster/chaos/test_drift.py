@@ -12,8 +12,8 @@ from tests.cluster.chaos.deeds import DEEDS, FieldPath, Others, objects, own_fie
 from tests.cluster.chaos.life import Life
 from tests.cluster.chaos.proxy import NONE, Fault, operator_through
 from tests.cluster.chaos.stage import Stage
-from tests.cluster.harness.connection import AT_A_TIME
-from tests.cluster.harness.tools import Say
+from tests.cluster.harness.api.connection import AT_A_TIME
+from tests.cluster.harness.programs.tools import Say
 
 from kvtier_operator.planning.observed import Observed
 from kvtier_operator.reconcile.api_server.kinds import BY_NAME, KVCACHETIER, Ref

@@ -10,7 +10,7 @@ import pytest
 from tests.cluster.chaos.life import Life
 from tests.cluster.chaos.proxy import NONE, Call, Fault, operator_through
 from tests.cluster.chaos.stage import Stage
-from tests.cluster.harness.tools import Say
+from tests.cluster.harness.programs.tools import Say
 
 _SHARE_OF_FAULTS: Final = 0.3
 _FAULTS: Final = (*(Fault(status=code) for code in (409, 410, 429, 500)), Fault(reset=True))

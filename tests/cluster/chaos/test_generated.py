@@ -8,9 +8,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from kubernetes import client
 from tests.cases.generated import resources
-from tests.cluster.harness.account import Account
-from tests.cluster.harness.kvcachetiers import KVCacheTiers, RefusedError
-from tests.cluster.harness.operator import Operator, running_operator
+from tests.cluster.harness.api.account import Account
+from tests.cluster.harness.api.kvcachetiers import KVCacheTiers, RefusedError
+from tests.cluster.harness.operator.operator import Operator, running_operator
 from tests.cluster.harness.providers.provider import Cluster
 from tests.shared.waiting import eventually
 

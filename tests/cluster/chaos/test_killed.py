@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 from tests.cluster.chaos.life import Life
 from tests.cluster.chaos.proxy import NONE, Call, Fault, Proxy, running_proxy
-from tests.cluster.harness.account import Account
-from tests.cluster.harness.connection import Connection, connected
-from tests.cluster.harness.gateway_controller import running_gateway_controller
-from tests.cluster.harness.operator import Operator, start_operator
+from tests.cluster.harness.api.account import Account
+from tests.cluster.harness.api.connection import Connection, connected
+from tests.cluster.harness.operator.operator import Operator, start_operator
+from tests.cluster.harness.programs.tools import Say
 from tests.cluster.harness.providers.provider import Cluster
-from tests.cluster.harness.tools import Say
+from tests.cluster.harness.stand_ins.gateway_controller import running_gateway_controller
 
 _AT_A_TIME = 3
 

@@ -7,12 +7,12 @@ import sys
 from concurrent.futures import ThreadPoolExecutor
 
 import click
-from tests.cluster.harness.engines import engine_mounts
+from tests.cluster.harness.images.engines import engine_mounts
 from tests.cluster.harness.images.kvtier import ARCHIVES
-from tests.cluster.harness.modules import published_crds
+from tests.cluster.harness.programs.modules import published_crds
+from tests.cluster.harness.programs.tools import MODULES, MissingToolError, Say, programs
 from tests.cluster.harness.providers.chosen import chosen_provider
 from tests.cluster.harness.providers.provider import Ability, lacking
-from tests.cluster.harness.tools import MODULES, MissingToolError, Say, programs
 
 
 def prepare(say: Say, *, long: bool) -> None:

@@ -18,11 +18,11 @@ from pathlib import Path
 from typing import Final
 
 import click
-from tests.cluster.harness.engines import engine_mounts
+from tests.cluster.harness.images.engines import engine_mounts
 from tests.cluster.harness.images.kvtier import ARCHIVES
+from tests.cluster.harness.programs.tools import MissingToolError
 from tests.cluster.harness.providers.chosen import chosen_provider
 from tests.cluster.harness.providers.provider import Ability, Cluster, lacking
-from tests.cluster.harness.tools import MissingToolError
 from tests.shared.waiting import eventually
 
 FOLDER: Final = Path(__file__).resolve().parents[3] / "build" / "cluster"

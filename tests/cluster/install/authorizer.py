@@ -4,7 +4,7 @@ from typing import Final
 
 from kubernetes import client
 from tests.cases.rights import Right
-from tests.cluster.harness.places import OPERATOR, SYSTEM
+from tests.cluster.harness.operator.places import OPERATOR, SYSTEM
 
 _SUBJECT: Final = f"system:serviceaccount:{SYSTEM}:{OPERATOR}"
 _GROUPS: Final = ("system:serviceaccounts", f"system:serviceaccounts:{SYSTEM}", "system:authenticated")

@@ -5,14 +5,14 @@ from collections.abc import Iterator
 
 import pytest
 from kubernetes import client
-from tests.cluster.harness.cluster import running_cluster
-from tests.cluster.harness.commands import Command, command
-from tests.cluster.harness.control_plane import ControlPlane
-from tests.cluster.harness.custom_resources import install
-from tests.cluster.harness.modules import published_crds
-from tests.cluster.harness.places import CRD, SYSTEM
-from tests.cluster.harness.shipped import SYSTEM_NAMESPACE
-from tests.cluster.harness.tools import MissingToolError, Say, programs
+from tests.cluster.harness.api.commands import Command, command
+from tests.cluster.harness.api.custom_resources import install
+from tests.cluster.harness.control_plane.cluster import running_cluster
+from tests.cluster.harness.control_plane.control_plane import ControlPlane
+from tests.cluster.harness.operator.places import CRD, SYSTEM
+from tests.cluster.harness.operator.shipped import SYSTEM_NAMESPACE
+from tests.cluster.harness.programs.modules import published_crds
+from tests.cluster.harness.programs.tools import MissingToolError, Say, programs
 
 
 @pytest.fixture(scope="package")

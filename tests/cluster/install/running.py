@@ -6,9 +6,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
-from tests.cluster.harness.commands import Command
-from tests.cluster.harness.operator import Operator, running_operator
-from tests.cluster.harness.places import OPERATOR, SYSTEM
+from tests.cluster.harness.api.commands import Command
+from tests.cluster.harness.operator.operator import Operator, running_operator
+from tests.cluster.harness.operator.places import OPERATOR, SYSTEM
 from tests.cluster.harness.providers.provider import Cluster
 
 _LOG_CHARACTERS: Final = 4000

@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 from kubernetes import client
 from tests.cases.rights import Right, rights
-from tests.cluster.harness.audit import Asked, asked
-from tests.cluster.harness.commands import Command
-from tests.cluster.harness.control_plane import ControlPlane
-from tests.cluster.harness.custom_resources import install
-from tests.cluster.harness.places import CHART, OPERATOR, SYSTEM
+from tests.cluster.harness.api.commands import Command
+from tests.cluster.harness.api.custom_resources import install
+from tests.cluster.harness.control_plane.audit import Asked, asked
+from tests.cluster.harness.control_plane.control_plane import ControlPlane
+from tests.cluster.harness.operator.places import CHART, OPERATOR, SYSTEM
 from tests.cluster.install.running import installed
 from tests.shared.waiting import eventually
 

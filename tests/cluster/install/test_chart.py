@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 import yaml
-from tests.cluster.harness.commands import Command, CommandError
-from tests.cluster.harness.places import CHART, CI_VALUES, CRD, MANIFESTS, OPERATOR, SYSTEM
+from tests.cluster.harness.api.commands import Command, CommandError
+from tests.cluster.harness.operator.places import CHART, CI_VALUES, CRD, MANIFESTS, OPERATOR, SYSTEM
 
 from kvtier_operator.planning.pod.image_source import image_source
 from kvtier_operator.planning.pod.images import ImageName

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 import yaml
-from tests.cluster.harness.commands import Command, CommandError
-from tests.cluster.harness.places import CRD, MANIFESTS, OPERATOR, SYSTEM
+from tests.cluster.harness.api.commands import Command, CommandError
+from tests.cluster.harness.operator.places import CRD, MANIFESTS, OPERATOR, SYSTEM
 
 from kvtier_operator.api.parse import parse_resource
 from kvtier_operator.planning.observed import Observed

@@ -13,12 +13,12 @@ from typing import Any, Final
 
 import pytest
 from tests.cluster.chaos.proxy import Proxy, running_proxy
-from tests.cluster.harness.account import Account
-from tests.cluster.harness.commands import Command
-from tests.cluster.harness.control_plane import ControlPlane
-from tests.cluster.harness.healthz import answers_ok
-from tests.cluster.harness.operator import Operator, running_operator
-from tests.cluster.harness.places import CHART, OPERATOR, SYSTEM
+from tests.cluster.harness.api.account import Account
+from tests.cluster.harness.api.commands import Command
+from tests.cluster.harness.control_plane.control_plane import ControlPlane
+from tests.cluster.harness.operator.operator import Operator, running_operator
+from tests.cluster.harness.operator.places import CHART, OPERATOR, SYSTEM
+from tests.cluster.harness.programs.healthz import answers_ok
 from tests.cluster.install.told import RESOURCE, observed, ready
 from tests.shared.waiting import eventually
 

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.cluster.harness.commands import Command, CommandError
-from tests.cluster.harness.control_plane import ControlPlane
-from tests.cluster.harness.places import CHART, OPERATOR, ROOT, SYSTEM
+from tests.cluster.harness.api.commands import Command, CommandError
+from tests.cluster.harness.control_plane.control_plane import ControlPlane
+from tests.cluster.harness.operator.places import CHART, OPERATOR, ROOT, SYSTEM
 from tests.cluster.install.running import installed
 from tests.shared.waiting import eventually
 

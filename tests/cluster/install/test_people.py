@@ -2,8 +2,8 @@
 
 import pytest
 from kubernetes import client
-from tests.cluster.harness.commands import Command
-from tests.cluster.harness.places import CHART
+from tests.cluster.harness.api.commands import Command
+from tests.cluster.harness.operator.places import CHART
 from tests.shared.waiting import eventually
 
 

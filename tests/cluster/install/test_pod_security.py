@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 import yaml
 from kubernetes import client
-from tests.cluster.harness.commands import Command
-from tests.cluster.harness.places import CHART, MANIFESTS, ROOT, SYSTEM
+from tests.cluster.harness.api.commands import Command
+from tests.cluster.harness.operator.places import CHART, MANIFESTS, ROOT, SYSTEM
 
 GOLDEN = ROOT / "tests" / "unit" / "operator" / "golden" / "output"
 NAMESPACE = "restricted"

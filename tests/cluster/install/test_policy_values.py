@@ -4,8 +4,8 @@ import json
 from pathlib import Path
 
 import pytest
-from tests.cluster.harness.commands import Command, CommandError
-from tests.cluster.harness.places import CHART
+from tests.cluster.harness.api.commands import Command, CommandError
+from tests.cluster.harness.operator.places import CHART
 
 from kvtier_operator.planning.policy.limits import OwnerPolicy, policy_document
 

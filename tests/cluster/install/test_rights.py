@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 from kubernetes import client
 from tests.cases.rights import Right, rights
-from tests.cluster.harness.commands import Command, CommandError
-from tests.cluster.harness.control_plane import ControlPlane
-from tests.cluster.harness.places import CHART, OPERATOR, ROOT, SYSTEM
+from tests.cluster.harness.api.commands import Command, CommandError
+from tests.cluster.harness.control_plane.control_plane import ControlPlane
+from tests.cluster.harness.operator.places import CHART, OPERATOR, ROOT, SYSTEM
 from tests.cluster.install.authorizer import may
 
 from kvtier_operator.cli.inputs.yaml_documents import read_documents

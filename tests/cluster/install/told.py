@@ -2,7 +2,7 @@
 
 from typing import Any, Final
 
-from tests.cluster.harness.commands import Command
+from tests.cluster.harness.api.commands import Command
 
 NAME: Final = "qwen"
 RESOURCE: Final = {

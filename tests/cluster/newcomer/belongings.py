@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
-from tests.cluster.harness.places import ROOT
-from tests.cluster.harness.tools import Say, programs
+from tests.cluster.harness.operator.places import ROOT
+from tests.cluster.harness.programs.tools import Say, programs
 
 _LEFT_OUT: Final = (".git", ".venv", "build", "dist", "__pycache__", ".*_cache", ".hypothesis", "*.egg-info")
 # Of the tests' own environment; the rest says how to reach a package index.

@@ -6,13 +6,13 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
-from tests.cluster.harness.commands import command
-from tests.cluster.harness.kwok import Shape, add_nodes, running_kwok
-from tests.cluster.harness.modules import module_folder
-from tests.cluster.harness.places import ROOT
+from tests.cluster.harness.api.commands import command
+from tests.cluster.harness.operator.places import ROOT
+from tests.cluster.harness.programs.modules import module_folder
+from tests.cluster.harness.programs.tools import Say
 from tests.cluster.harness.providers.fixtures import made, need
 from tests.cluster.harness.providers.provider import Ability, Cluster, Provider
-from tests.cluster.harness.tools import Say
+from tests.cluster.harness.stand_ins.kwok import Shape, add_nodes, running_kwok
 from tests.cluster.install.running import installed
 from tests.cluster.newcomer.belongings import checkout, variables
 from tests.cluster.newcomer.shell import open_shell

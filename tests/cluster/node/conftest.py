@@ -3,10 +3,10 @@
 from collections.abc import Iterator
 
 import pytest
-from tests.cluster.harness.installed import Site, running_site
+from tests.cluster.harness.operator.installed import Site, running_site
+from tests.cluster.harness.programs.tools import Say
 from tests.cluster.harness.providers.fixtures import made, need
 from tests.cluster.harness.providers.provider import Ability, Provider
-from tests.cluster.harness.tools import Say
 from tests.cluster.node.engines import KINDS, Engines
 from tests.picker.harness.bootstrap import Gateway
 from tests.picker.harness.envoy import Envoy, running_envoy

@@ -5,9 +5,9 @@ from pathlib import Path
 from typing import Any, Final
 
 import yaml
-from tests.cluster.harness.installed import Site
+from tests.cluster.harness.api.settled import settle
 from tests.cluster.harness.node.processes import PodProcess, pod_processes
-from tests.cluster.harness.settled import settle
+from tests.cluster.harness.operator.installed import Site
 from tests.picker.harness.client import get
 
 from kvtier_operator.api.parse import parse_resource

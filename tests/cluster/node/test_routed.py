@@ -7,7 +7,7 @@ import time
 from typing import Any
 
 import pytest
-from tests.cluster.harness.engines import SMALL_MODEL
+from tests.cluster.harness.images.engines import SMALL_MODEL
 from tests.cluster.harness.node.processes import pod_processes
 from tests.cluster.node.engines import OURS, Engines
 from tests.picker.harness.client import Answer, post

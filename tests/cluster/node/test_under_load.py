@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from tests.cluster.harness.engines import SMALL_MODEL
+from tests.cluster.harness.images.engines import SMALL_MODEL
 from tests.cluster.harness.streams import Streams, streaming
 from tests.cluster.node.engines import OURS, UPSTREAMS, Engines
 from tests.picker.harness.envoy import Envoy

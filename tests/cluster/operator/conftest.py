@@ -6,13 +6,13 @@ from itertools import count
 from pathlib import Path
 
 import pytest
-from tests.cluster.harness.account import Account
-from tests.cluster.harness.custom_resources import install
-from tests.cluster.harness.operator import Operator, running_operator
+from tests.cluster.harness.api.account import Account
+from tests.cluster.harness.api.custom_resources import install
+from tests.cluster.harness.operator.operator import Operator, running_operator
+from tests.cluster.harness.operator.shipped import shipped_account
+from tests.cluster.harness.programs.tools import Say
 from tests.cluster.harness.providers.fixtures import made, need
 from tests.cluster.harness.providers.provider import Ability, Cluster, Provider
-from tests.cluster.harness.shipped import shipped_account
-from tests.cluster.harness.tools import Say
 from tests.cluster.operator.world import World, create_namespace
 
 from kvtier_operator.api.schema.crd import crd

@@ -8,7 +8,7 @@ from functools import partial
 from itertools import repeat
 from threading import Event, Thread
 
-from tests.cluster.harness.operator import Operator
+from tests.cluster.harness.operator.operator import Operator
 from tests.cluster.operator.world import Document, World, condition, resource
 from tests.shared.waiting import eventually
 

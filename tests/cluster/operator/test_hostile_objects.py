@@ -4,8 +4,8 @@ from base64 import b64encode
 from pathlib import Path
 from random import Random
 
-from tests.cluster.harness.account import Account
-from tests.cluster.harness.operator import running_operator
+from tests.cluster.harness.api.account import Account
+from tests.cluster.harness.operator.operator import running_operator
 from tests.cluster.harness.providers.provider import Cluster
 from tests.cluster.operator.test_hostile_engines import LIMIT_BYTES
 from tests.cluster.operator.world import World, create_namespace, resource

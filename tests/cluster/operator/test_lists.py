@@ -9,7 +9,7 @@ import pytest
 from kubernetes import client
 from kubernetes.aio.client import Configuration
 from kubernetes.aio.config import load_kube_config
-from tests.cluster.harness.account import Account
+from tests.cluster.harness.api.account import Account
 from tests.cluster.harness.providers.provider import Cluster
 from tests.cluster.operator.world import DEADLINE_S, create_namespace
 

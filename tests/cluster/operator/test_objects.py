@@ -1,7 +1,7 @@
 """What the operator makes of a resource, and what it does when somebody touches it."""
 
 import pytest
-from tests.cluster.harness.kvcachetiers import Document
+from tests.cluster.harness.api.kvcachetiers import Document
 from tests.cluster.operator.world import World, resource
 
 from kvtier_operator.api.parse import parse_resource

@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from tests.cluster.harness.account import Account
-from tests.cluster.harness.operator import running_operator
+from tests.cluster.harness.api.account import Account
+from tests.cluster.harness.operator.operator import running_operator
 from tests.cluster.harness.providers.provider import Cluster
 from tests.cluster.operator.world import World, create_namespace, resource
 from tests.shared.waiting import eventually

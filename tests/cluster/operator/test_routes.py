@@ -4,9 +4,9 @@ from collections.abc import Iterator
 
 import pytest
 from tests.cases.routes import condition, route
-from tests.cluster.harness.custom_resources import installed
-from tests.cluster.harness.modules import published_crds
-from tests.cluster.harness.operator import Operator
+from tests.cluster.harness.api.custom_resources import installed
+from tests.cluster.harness.operator.operator import Operator
+from tests.cluster.harness.programs.modules import published_crds
 from tests.cluster.harness.providers.provider import Cluster
 from tests.cluster.operator.world import POOL, ROUTE, World, create_namespace, resource
 

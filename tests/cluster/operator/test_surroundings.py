@@ -3,9 +3,9 @@
 import pytest
 from kubernetes import client
 from tests.cases.routes import condition
-from tests.cluster.harness.custom_resources import installed
-from tests.cluster.harness.modules import published_crds
-from tests.cluster.harness.operator import Operator
+from tests.cluster.harness.api.custom_resources import installed
+from tests.cluster.harness.operator.operator import Operator
+from tests.cluster.harness.programs.modules import published_crds
 from tests.cluster.operator.world import POOL, ROUTE, Document, World, create_namespace, resource
 
 _ROUTES = {"inferencepools.inference.networking.k8s.io", "httproutes.gateway.networking.k8s.io"}

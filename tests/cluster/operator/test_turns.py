@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Mapping
 from typing import Any, Final
 
-from tests.cluster.harness.connection import Connection, collection, connected
+from tests.cluster.harness.api.connection import Connection, collection, connected
 from tests.cluster.operator.world import World, create_namespace, resource
 
 _CROWD: Final = 100

@@ -7,7 +7,7 @@ import pytest
 from kubernetes import client, dynamic, watch
 from kubernetes.dynamic.exceptions import NotFoundError
 from tests.cases.routes import parent_status
-from tests.cluster.harness.shipped import RESTRICTED
+from tests.cluster.harness.operator.shipped import RESTRICTED
 
 from kvtier_operator.api.resource import GROUP, VERSION
 from kvtier_operator.api.schema.crd import PLURAL

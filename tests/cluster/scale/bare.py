@@ -5,7 +5,7 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
-from tests.cluster.harness.connection import Connection, collection
+from tests.cluster.harness.api.connection import Connection, collection
 from tests.cluster.scale import fleet
 from tests.cluster.scale.following import follow_until
 

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Any
 
-from tests.cluster.harness.connection import Connection, WatchEndedError
+from tests.cluster.harness.api.connection import Connection, WatchEndedError
 
 
 async def follow_until(

@@ -4,7 +4,7 @@ import asyncio
 import time
 from collections import Counter
 
-from tests.cluster.harness.connection import Connection, WatchEndedError, collection
+from tests.cluster.harness.api.connection import Connection, WatchEndedError, collection
 from tests.cluster.scale import fleet
 
 from kvtier_operator.planning.objects.names import INSTANCE_LABEL

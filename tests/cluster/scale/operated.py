@@ -7,16 +7,16 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, Final
 
-from tests.cluster.harness.conditions import is_ready
-from tests.cluster.harness.connection import Connection, collection, connected
-from tests.cluster.harness.custom_resources import install
-from tests.cluster.harness.gateway_controller import running_gateway_controller
-from tests.cluster.harness.kwok import Shape, add_nodes, running_kwok
-from tests.cluster.harness.modules import published_crds
-from tests.cluster.harness.operator import Operator
+from tests.cluster.harness.api.conditions import is_ready
+from tests.cluster.harness.api.connection import Connection, collection, connected
+from tests.cluster.harness.api.custom_resources import install
+from tests.cluster.harness.operator.operator import Operator
+from tests.cluster.harness.operator.shipped import RESTRICTED, shipped_account
+from tests.cluster.harness.programs.modules import published_crds
+from tests.cluster.harness.programs.tools import Say
 from tests.cluster.harness.providers.provider import Provider
-from tests.cluster.harness.shipped import RESTRICTED, shipped_account
-from tests.cluster.harness.tools import Say
+from tests.cluster.harness.stand_ins.gateway_controller import running_gateway_controller
+from tests.cluster.harness.stand_ins.kwok import Shape, add_nodes, running_kwok
 from tests.cluster.scale import fleet
 from tests.cluster.scale.following import follow_until
 

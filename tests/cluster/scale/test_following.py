@@ -4,11 +4,11 @@ import asyncio
 from collections.abc import AsyncIterator
 from typing import TYPE_CHECKING, Any, cast
 
-from tests.cluster.harness.connection import WatchEndedError
+from tests.cluster.harness.api.connection import WatchEndedError
 from tests.cluster.scale.following import follow_until
 
 if TYPE_CHECKING:
-    from tests.cluster.harness.connection import Connection
+    from tests.cluster.harness.api.connection import Connection
 
 _Event = tuple[str, dict[str, Any]]
 

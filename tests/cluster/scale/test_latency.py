@@ -5,12 +5,12 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mappin
 from typing import TYPE_CHECKING, Any, cast
 
 import pytest
-from tests.cluster.harness.connection import WatchEndedError, collection
+from tests.cluster.harness.api.connection import WatchEndedError, collection
 from tests.cluster.scale import fleet
 from tests.cluster.scale.latency import creation_to_last_object_ms
 
 if TYPE_CHECKING:
-    from tests.cluster.harness.connection import Connection
+    from tests.cluster.harness.api.connection import Connection
 
 _PATIENCE_S = 30.0
 

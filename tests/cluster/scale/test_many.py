@@ -5,10 +5,10 @@ from pathlib import Path
 from typing import Final
 
 import pytest
-from tests.cluster.harness.operator import start_operator
+from tests.cluster.harness.operator.operator import start_operator
+from tests.cluster.harness.programs.tools import Say
 from tests.cluster.harness.providers.fixtures import need
 from tests.cluster.harness.providers.provider import Ability, Provider
-from tests.cluster.harness.tools import Say
 from tests.cluster.scale.operated import changed, fleet_cluster, settled_writes, until_ready, until_resynced
 from tests.cluster.scale.versions import resource_versions
 

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from tests.cluster.harness.connection import Connection, collection
+from tests.cluster.harness.api.connection import Connection, collection
 from tests.cluster.scale import fleet
 
 _KINDS: Final = (*dict.fromkeys(each["kind"] for each in fleet.objects(0)), "KVCacheTier")

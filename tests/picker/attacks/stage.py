@@ -13,7 +13,7 @@ from pathlib import Path
 from time import sleep
 from typing import Final
 
-from tests.cluster.harness.ports import free_ports
+from tests.cluster.harness.programs.ports import free_ports
 from tests.picker.attacks import neighbour
 from tests.picker.attacks.attackers.tally import Tally
 from tests.picker.attacks.attackers.target import Target

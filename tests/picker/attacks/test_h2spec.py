@@ -8,7 +8,7 @@ from typing import Final
 from xml.etree import ElementTree as ET
 
 import pytest
-from tests.cluster.harness.tools import Say, program
+from tests.cluster.harness.programs.tools import Say, program
 from tests.picker.attacks.rendered import rendered
 from tests.picker.attacks.stage import bare_server
 from tests.picker.harness.fleet import Fleet

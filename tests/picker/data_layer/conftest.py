@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 
 import pytest
 from aiohttp import web
-from tests.cluster.harness.ports import free_ports
+from tests.cluster.harness.programs.ports import free_ports
 from tests.picker.data_layer.followed_pod import IP, FollowedPod, followed_pod
 from tests.picker.data_layer.publisher import Publisher, running_publisher
 

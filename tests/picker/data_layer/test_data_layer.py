@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
-from tests.cluster.harness.ports import free_ports
+from tests.cluster.harness.programs.ports import free_ports
 from tests.picker.data_layer.polling import until
 from tests.picker.data_layer.publisher import running_publisher
 from tests.picker.flavours.inputs import EXAMPLE

@@ -1,7 +1,7 @@
 """KV events over real ZeroMQ reach the index: tiers, removals, gaps, replays, publishers that begin anew."""
 
 import pytest
-from tests.cluster.harness.ports import free_ports
+from tests.cluster.harness.programs.ports import free_ports
 from tests.picker.data_layer.followed_pod import FOUR, HASHES, IP, POD, STORED, FollowedPod, followed_pod
 from tests.picker.data_layer.polling import until
 from tests.picker.data_layer.publisher import Publisher, running_publisher

@@ -6,7 +6,7 @@ from collections.abc import Generator
 
 import pytest
 import zmq.asyncio
-from tests.cluster.harness.ports import free_ports
+from tests.cluster.harness.programs.ports import free_ports
 from tests.picker.data_layer.followed_pod import IP, POD, STORED, FollowedPod, followed_pod
 from tests.picker.data_layer.polling import until
 from tests.picker.data_layer.publisher import Publisher, running_publisher

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from subprocess import PIPE
 
 import pytest
-from tests.cluster.harness.ports import free_ports
+from tests.cluster.harness.programs.ports import free_ports
 from tests.picker.data_layer.followed_pod import IP, followed_pod
 from tests.picker.data_layer.polling import until
 

@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 import yaml
+from tests.cluster.harness.programs.tools import Say
 from tests.cluster.harness.providers.provider import Cluster
-from tests.cluster.harness.tools import Say
 from tests.picker.flavours.inputs import EXAMPLE, INPUTS
 from tests.picker.harness.fleet import Fleet
 from tests.picker.harness.gaie import PROGRAMS, Start, running_gaie

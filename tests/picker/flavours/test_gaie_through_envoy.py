@@ -5,8 +5,8 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
+from tests.cluster.harness.programs.tools import Say
 from tests.cluster.harness.providers.provider import Cluster
-from tests.cluster.harness.tools import Say
 from tests.picker.flavours.inputs import EXAMPLE
 from tests.picker.harness.bootstrap import DESTINATION, Gateway, Routing
 from tests.picker.harness.client import Answer, post

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.cluster.harness.process import Process
+from tests.cluster.harness.programs.process import Process
 from tests.picker.harness.bootstrap import Gateway, bootstrap
 
 

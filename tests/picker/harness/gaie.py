@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from tests.cluster.harness.ports import free_ports
-from tests.cluster.harness.process import Process
-from tests.cluster.harness.tools import Say, program
+from tests.cluster.harness.programs.ports import free_ports
+from tests.cluster.harness.programs.process import Process
+from tests.cluster.harness.programs.tools import Say, program
 from tests.picker.harness.health import is_serving
 from tests.picker.harness.pool import Pool
 

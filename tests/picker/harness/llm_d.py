@@ -18,9 +18,9 @@ import grpc
 import pytest
 from envoy.service.ext_proc.v3.external_processor_pb2 import ProcessingRequest
 from tests.cases.planning import resource
-from tests.cluster.harness.ports import free_ports
-from tests.cluster.harness.process import Process
-from tests.cluster.harness.tools import given
+from tests.cluster.harness.programs.ports import free_ports
+from tests.cluster.harness.programs.process import Process
+from tests.cluster.harness.programs.tools import given
 from tests.picker.harness.client import get
 from tests.picker.harness.gaie import listens
 from tests.picker.harness.health import is_serving

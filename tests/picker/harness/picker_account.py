@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from kubernetes import utils
-from tests.cluster.harness.account import Account
+from tests.cluster.harness.api.account import Account
 from tests.cluster.harness.providers.provider import Cluster
 
 from kvtier_operator.api.parse import parse_resource

@@ -11,10 +11,10 @@ from typing import Any, Final
 
 import yaml
 from kubernetes import client
-from tests.cluster.harness.account import Account, nothing_refused
-from tests.cluster.harness.connection import Connection, connected
-from tests.cluster.harness.custom_resources import install
-from tests.cluster.harness.modules import module_folder
+from tests.cluster.harness.api.account import Account, nothing_refused
+from tests.cluster.harness.api.connection import Connection, connected
+from tests.cluster.harness.api.custom_resources import install
+from tests.cluster.harness.programs.modules import module_folder
 from tests.cluster.harness.providers.provider import Cluster
 from tests.picker.harness.picker_account import made_accounts
 

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, TypeVar
 
+from tests.cluster.harness.programs.tools import Say
 from tests.cluster.harness.providers.provider import Cluster
-from tests.cluster.harness.tools import Say
 from tests.picker.harness.cores import started_on
 from tests.picker.harness.fleet import FleetProcess
 from tests.picker.harness.gaie import Start, running_gaie

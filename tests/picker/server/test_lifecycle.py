@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 from cryptography import x509
-from tests.cluster.harness.ports import free_ports
+from tests.cluster.harness.programs.ports import free_ports
 from tests.picker.harness.bootstrap import Gateway
 from tests.picker.harness.client import Answer, post
 from tests.picker.harness.envoy import Envoy, running_envoy

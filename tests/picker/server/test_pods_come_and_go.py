@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
+from tests.cluster.harness.programs.tools import Say
 from tests.cluster.harness.providers.provider import Cluster
-from tests.cluster.harness.tools import Say
 from tests.picker.harness.bootstrap import Gateway
 from tests.picker.harness.client import get
 from tests.picker.harness.engine import ENGINE

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from tests.cluster.harness.tools import MissingToolError, Say, cache_folder
+from tests.cluster.harness.programs.tools import MissingToolError, Say, cache_folder
 
 # A build trusts the authorities that this machine trusts, as far as they are there.
 _AUTHORITIES: Final = ("/etc/ssl/certs", "/usr/share/ca-certificates", "/usr/local/share/ca-certificates")

@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Final
 
 from tests.cluster.harness.images.buildah import Containerfile, build, is_built
-from tests.cluster.harness.locked import locked
 from tests.cluster.harness.node.packages import install_packages
-from tests.cluster.harness.tools import MissingToolError, Say, cache_folder
+from tests.cluster.harness.programs.locked import locked
+from tests.cluster.harness.programs.tools import MissingToolError, Say, cache_folder
 
 # Debian's releases by the Python that they have: engines run with this machine's packages for it.
 _RELEASES: Final = {(3, 11): "bookworm", (3, 13): "trixie"}

@@ -6,13 +6,13 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Final
 
-from tests.cluster.harness.engines import VLLM_PACKAGES
 from tests.cluster.harness.images.buildah import Containerfile, build, export
 from tests.cluster.harness.images.debian import debian_base
+from tests.cluster.harness.images.engines import VLLM_PACKAGES
 from tests.cluster.harness.images.single_layer import write_image
-from tests.cluster.harness.locked import locked
-from tests.cluster.harness.tools import Say, cache_folder, program
-from tests.cluster.harness.vllm_packages import vllm_packages
+from tests.cluster.harness.images.vllm_packages import vllm_packages
+from tests.cluster.harness.programs.locked import locked
+from tests.cluster.harness.programs.tools import Say, cache_folder, program
 
 from kvtier_operator.api.router import Flavor
 from kvtier_operator.planning.pod import images

@@ -10,7 +10,7 @@ from tests.cluster.harness.node.cni import PLUGINS, write_network
 from tests.cluster.harness.node.image_store import copy_root, image_store
 from tests.cluster.harness.node.network import Network
 from tests.cluster.harness.node.sandbox import Sandbox
-from tests.cluster.harness.process import Process
+from tests.cluster.harness.programs.process import Process
 
 SOCKET: Final = "/run/kvtier/containerd.sock"
 _NAMESPACE: Final = "k8s.io"  # of containerd: where the kubelet's images and containers are

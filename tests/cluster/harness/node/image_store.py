@@ -8,8 +8,8 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Final
 
-from tests.cluster.harness.locked import locked
-from tests.cluster.harness.tools import cache_folder
+from tests.cluster.harness.programs.locked import locked
+from tests.cluster.harness.programs.tools import cache_folder
 
 _DATABASES: Final = "io.containerd.*/*.db"
 """What containerd changes in place; all other files it writes once, under names of their own."""

@@ -2,10 +2,10 @@
 
 from pathlib import Path
 
-from tests.cluster.harness.control_plane import ControlPlane
+from tests.cluster.harness.control_plane.control_plane import ControlPlane
 from tests.cluster.harness.node.kubelet import Identity
 from tests.cluster.harness.node.sandbox import Sandbox
-from tests.cluster.harness.process import Process
+from tests.cluster.harness.programs.process import Process
 
 
 def start_kube_proxy(

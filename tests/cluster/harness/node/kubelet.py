@@ -5,11 +5,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from tests.cluster.harness.control_plane import ControlPlane
+from tests.cluster.harness.control_plane.control_plane import ControlPlane
 from tests.cluster.harness.node.containerd import SOCKET
 from tests.cluster.harness.node.network import Network
 from tests.cluster.harness.node.sandbox import Sandbox
-from tests.cluster.harness.process import Process
+from tests.cluster.harness.programs.process import Process
 
 _HEALTH: Final = "http://127.0.0.1:10248/healthz"
 

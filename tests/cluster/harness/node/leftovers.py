@@ -11,9 +11,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
-from tests.cluster.harness.locked import locked
 from tests.cluster.harness.node.cgroups import remove_cgroup
 from tests.cluster.harness.node.hugepages import return_hugepages
+from tests.cluster.harness.programs.locked import locked
 
 _LEDGER: Final = Path("/run/kvtier-nodes")
 _STARTED: Final = 18  # of what follows the state in /proc/PID/stat: starttime, in ticks since boot (proc(5))

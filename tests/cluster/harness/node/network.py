@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from tests.cluster.harness.apiserver import Addresses
+from tests.cluster.harness.control_plane.apiserver import Addresses
 
 # 10.208.0.0/12, of which each node has a /16.
 _FIRST_OCTET: Final = 208

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any, Final
 
 from kubernetes import client
-from tests.cluster.harness import cluster as clusters
-from tests.cluster.harness.cluster import running_cluster
-from tests.cluster.harness.control_plane import ControlPlane
+from tests.cluster.harness.control_plane import cluster as clusters
+from tests.cluster.harness.control_plane.cluster import running_cluster
+from tests.cluster.harness.control_plane.control_plane import ControlPlane
 from tests.cluster.harness.node.cgroups import own_cgroup
 from tests.cluster.harness.node.containerd import start_containerd
 from tests.cluster.harness.node.hugepages import reserved_hugepages
@@ -20,7 +20,7 @@ from tests.cluster.harness.node.leftovers import entered, one_at_a_time, remove_
 from tests.cluster.harness.node.network import connect, free_network
 from tests.cluster.harness.node.packages import install_packages
 from tests.cluster.harness.node.sandbox import Sandbox, running_sandbox
-from tests.cluster.harness.tools import Say, programs
+from tests.cluster.harness.programs.tools import Say, programs
 from tests.shared.waiting import eventually
 
 PROGRAMS: Final = (*clusters.PROGRAMS, "kubelet", "kube-proxy", "pause")

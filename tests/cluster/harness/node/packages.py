@@ -6,7 +6,7 @@ import subprocess
 from pathlib import Path
 from typing import Final
 
-from tests.cluster.harness.tools import MissingToolError, Say
+from tests.cluster.harness.programs.tools import MissingToolError, Say
 
 # What shows that a package is there: a command, or a file.
 _PACKAGES: Final = {

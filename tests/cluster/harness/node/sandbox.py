@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tests.cluster.harness.node import sandbox_init
-from tests.cluster.harness.process import Process
+from tests.cluster.harness.programs.process import Process
 
 
 @dataclass(frozen=True, slots=True)

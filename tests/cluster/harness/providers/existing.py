@@ -7,9 +7,9 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from tests.cluster.harness.programs.tools import Say
 from tests.cluster.harness.providers.from_kubeconfig import KubeconfigCluster
 from tests.cluster.harness.providers.provider import Ability, Node
-from tests.cluster.harness.tools import Say
 
 
 @dataclass(frozen=True, slots=True)

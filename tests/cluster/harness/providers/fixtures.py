@@ -5,8 +5,8 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager
 from typing import TypeVar
 
 import pytest
+from tests.cluster.harness.programs.tools import MissingToolError
 from tests.cluster.harness.providers.provider import Ability, Provider, lacking
-from tests.cluster.harness.tools import MissingToolError
 
 Made = TypeVar("Made")
 

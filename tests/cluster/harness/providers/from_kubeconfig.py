@@ -6,7 +6,7 @@ from pathlib import Path
 
 import yaml
 from kubernetes import client, config
-from tests.cluster.harness.kubeconfig import service_account_token
+from tests.cluster.harness.control_plane.kubeconfig import service_account_token
 
 
 @dataclass(frozen=True, slots=True)

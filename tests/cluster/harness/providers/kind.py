@@ -9,9 +9,9 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from tests.cluster.harness.programs.tools import Say, kubernetes_version
 from tests.cluster.harness.providers.from_kubeconfig import KubeconfigCluster
 from tests.cluster.harness.providers.provider import Ability, Node
-from tests.cluster.harness.tools import Say, kubernetes_version
 
 # kind removes the taint of an only node; with one of our own no pod lands there.
 _TAINT = "kvtier.dev/not-for-tests=:NoSchedule"

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Protocol
 
 from kubernetes import client
-from tests.cluster.harness.tools import Say
+from tests.cluster.harness.programs.tools import Say
 
 
 class Ability(Enum):

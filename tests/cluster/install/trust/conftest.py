@@ -2,8 +2,8 @@
 
 import pytest
 from kubernetes import client
-from tests.cluster.harness.commands import Command, CommandError
-from tests.cluster.harness.places import CHART, CRD, OPERATOR
+from tests.cluster.harness.api.commands import Command, CommandError
+from tests.cluster.harness.operator.places import CHART, CRD, OPERATOR
 from tests.cluster.install.trust.tenants import Person, may, role, tier
 from tests.shared.waiting import eventually
 

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 import pytest
 from kubernetes import client
-from tests.cluster.harness.commands import Command, CommandError
+from tests.cluster.harness.api.commands import Command, CommandError
 
 CPU: Final = {"capacity": "1Gi"}
 HOST_PATH: Final = {"hostPath": {"path": "/mnt"}}

@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from tests.cluster.harness.commands import Command
+from tests.cluster.harness.api.commands import Command
 from tests.cluster.install.trust.tenants import CPU, DISK, HOST_PATH, Person, make, refusal, tier
 
 from kvtier_operator.install.admission.privileges import PRIVILEGES

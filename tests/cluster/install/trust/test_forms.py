@@ -4,8 +4,8 @@ import json
 from typing import Any
 
 import pytest
-from tests.cluster.harness.commands import Command, CommandError
-from tests.cluster.harness.places import CRD
+from tests.cluster.harness.api.commands import Command, CommandError
+from tests.cluster.harness.operator.places import CRD
 from tests.cluster.install.trust.tenants import CPU, DISK, HOST_PATH, Person, refusal, tier, write
 from tests.shared.waiting import eventually
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 from kubernetes import client
-from tests.cluster.harness.commands import Command
-from tests.cluster.harness.control_plane import ControlPlane
+from tests.cluster.harness.api.commands import Command
+from tests.cluster.harness.control_plane.control_plane import ControlPlane
 from tests.cluster.install.running import installed as running
 from tests.cluster.install.trust.tenants import Person, may, tier, write
 from tests.shared.waiting import eventually

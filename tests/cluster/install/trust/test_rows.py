@@ -2,7 +2,7 @@
 
 import re
 
-from tests.cluster.harness.places import ROOT
+from tests.cluster.harness.operator.places import ROOT
 from tests.cluster.install.trust import test_asks, test_changes, test_forms, test_made
 
 from kvtier_operator.install.admission.privileges import PRIVILEGES

@@ -10,8 +10,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
-from tests.cluster.harness.locked import locked
-from tests.cluster.harness.tools import cache_folder
+from tests.cluster.harness.programs.locked import locked
+from tests.cluster.harness.programs.tools import cache_folder
 from tests.engine.planning.oracle.cases import cases
 from tests.shared.newer_vllm import newer_vllm_as_well, older_vllm
 

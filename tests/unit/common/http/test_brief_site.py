@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 import pytest
 import uvloop
 from aiohttp import web
-from tests.cluster.harness.ports import free_ports
+from tests.cluster.harness.programs.ports import free_ports
 
 from kvtier_common.http.brief_site import HEADERS, BriefSite, brief_runner
 

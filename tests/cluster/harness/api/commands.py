@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tests.cluster.harness.process import Process
-from tests.cluster.harness.tools import Say, program
+from tests.cluster.harness.programs.process import Process
+from tests.cluster.harness.programs.tools import Say, program
 
 
 class CommandError(Exception):

@@ -3,9 +3,9 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.cluster.harness.healthz import answers_ok
-from tests.cluster.harness.ports import free_ports
-from tests.cluster.harness.process import Process
+from tests.cluster.harness.programs.healthz import answers_ok
+from tests.cluster.harness.programs.ports import free_ports
+from tests.cluster.harness.programs.process import Process
 
 
 @dataclass(frozen=True, slots=True)

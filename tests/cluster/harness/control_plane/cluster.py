@@ -6,12 +6,12 @@ from pathlib import Path
 from typing import Final
 
 from kubernetes import client
-from tests.cluster.harness import control_plane as control_planes
-from tests.cluster.harness.apiserver import Addresses
-from tests.cluster.harness.control_plane import ControlPlane, running_control_plane
-from tests.cluster.harness.controller_manager import start_controller_manager
-from tests.cluster.harness.scheduler import start_scheduler
-from tests.cluster.harness.tools import Say, programs
+from tests.cluster.harness.control_plane import control_plane as control_planes
+from tests.cluster.harness.control_plane.apiserver import Addresses
+from tests.cluster.harness.control_plane.control_plane import ControlPlane, running_control_plane
+from tests.cluster.harness.control_plane.controller_manager import start_controller_manager
+from tests.cluster.harness.control_plane.scheduler import start_scheduler
+from tests.cluster.harness.programs.tools import Say, programs
 from tests.shared.waiting import eventually
 
 PROGRAMS: Final = (*control_planes.PROGRAMS, "kube-controller-manager", "kube-scheduler")

@@ -9,14 +9,14 @@ from typing import Any, Final
 
 import yaml
 from kubernetes import client
-from tests.cluster.harness.healthz import answers_ok
-from tests.cluster.harness.modules import module_folder
-from tests.cluster.harness.ports import free_ports
-from tests.cluster.harness.process import Process
+from tests.cluster.harness.programs.healthz import answers_ok
+from tests.cluster.harness.programs.modules import module_folder
+from tests.cluster.harness.programs.ports import free_ports
+from tests.cluster.harness.programs.process import Process
+from tests.cluster.harness.programs.tools import Say, program
 from tests.cluster.harness.providers.provider import Cluster
-from tests.cluster.harness.tools import Say, program
 
-_TOOLS: Final = Path(__file__).resolve().parents[2] / "tools" / "kwok"
+_TOOLS: Final = Path(__file__).resolve().parents[3] / "tools" / "kwok"
 # kwok's own annotation for nodes that are its to play.
 _ANNOTATION: Final = "kwok.x-k8s.io/node"
 

@@ -12,7 +12,7 @@ from importlib.metadata import Distribution, PackageNotFoundError, distribution
 from pathlib import Path
 
 from packaging.requirements import Requirement
-from tests.cluster.harness.tools import Say, cache_folder
+from tests.cluster.harness.programs.tools import Say, cache_folder
 from tests.shared.newer_vllm import newer_vllm, newer_vllm_says
 
 

@@ -5,7 +5,7 @@ import urllib.error
 import urllib.request
 from pathlib import Path
 
-from tests.cluster.harness.certificates import KeyPair
+from tests.cluster.harness.control_plane.certificates import KeyPair
 
 
 def answers_ok(url: str, authority: Path | None = None, user: KeyPair | None = None) -> bool:

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from tests.cluster.harness.commands import Command
+from tests.cluster.harness.api.commands import Command
 from tests.shared.waiting import eventually
 
 _READY_S: Final = 900

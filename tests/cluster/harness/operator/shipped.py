@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any, Final
 
 import yaml
-from tests.cluster.harness.account import Account, nothing_refused
-from tests.cluster.harness.commands import Command, command
-from tests.cluster.harness.places import CHART, OPERATOR, SYSTEM
+from tests.cluster.harness.api.account import Account, nothing_refused
+from tests.cluster.harness.api.commands import Command, command
+from tests.cluster.harness.operator.places import CHART, OPERATOR, SYSTEM
+from tests.cluster.harness.programs.tools import Say
 from tests.cluster.harness.providers.provider import Cluster
-from tests.cluster.harness.tools import Say
 
 RESTRICTED: Final = {"pod-security.kubernetes.io/enforce": "restricted"}
 """Labels of a namespace that admits the least."""

@@ -7,15 +7,15 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.cluster.harness.commands import Command, command
-from tests.cluster.harness.custom_resources import install
-from tests.cluster.harness.engines import engine_mounts
+from tests.cluster.harness.api.commands import Command, command
+from tests.cluster.harness.api.custom_resources import install
+from tests.cluster.harness.images.engines import engine_mounts
 from tests.cluster.harness.images.kvtier import ARCHIVES
-from tests.cluster.harness.modules import published_crds
-from tests.cluster.harness.places import CHART, SYSTEM
+from tests.cluster.harness.operator.places import CHART, SYSTEM
+from tests.cluster.harness.operator.shipped import SYSTEM_NAMESPACE
+from tests.cluster.harness.programs.modules import published_crds
+from tests.cluster.harness.programs.tools import Say
 from tests.cluster.harness.providers.provider import Node, Provider
-from tests.cluster.harness.shipped import SYSTEM_NAMESPACE
-from tests.cluster.harness.tools import Say
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,11 +3,11 @@
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tests.cluster.harness.controller import start_controller
-from tests.cluster.harness.process import Process
+from tests.cluster.harness.control_plane.controller import start_controller
+from tests.cluster.harness.programs.process import Process
 
 if TYPE_CHECKING:
-    from tests.cluster.harness.control_plane import ControlPlane
+    from tests.cluster.harness.control_plane.control_plane import ControlPlane
 
 
 def start_controller_manager(program: Path, control_plane: "ControlPlane") -> Process:

@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 from kubernetes import client, config
-from tests.cluster.harness.kwok import Shape, add_nodes, running_kwok
+from tests.cluster.harness.programs.tools import Say
 from tests.cluster.harness.providers.fixtures import need
 from tests.cluster.harness.providers.provider import Ability, Cluster, Provider
-from tests.cluster.harness.tools import Say
+from tests.cluster.harness.stand_ins.kwok import Shape, add_nodes, running_kwok
 from tests.shared.waiting import eventually
 
 LABELS = {"app": "harness"}

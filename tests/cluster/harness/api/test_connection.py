@@ -9,7 +9,7 @@ import aiohttp
 import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestServer
-from tests.cluster.harness.connection import Connection, WatchEndedError
+from tests.cluster.harness.api.connection import Connection, WatchEndedError
 
 pytestmark = pytest.mark.timeout(60)
 

@@ -4,12 +4,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tests.cluster.harness.healthz import answers_ok
-from tests.cluster.harness.ports import free_ports
-from tests.cluster.harness.process import Process
+from tests.cluster.harness.programs.healthz import answers_ok
+from tests.cluster.harness.programs.ports import free_ports
+from tests.cluster.harness.programs.process import Process
 
 if TYPE_CHECKING:
-    from tests.cluster.harness.control_plane import ControlPlane
+    from tests.cluster.harness.control_plane.control_plane import ControlPlane
 
 
 def start_controller(

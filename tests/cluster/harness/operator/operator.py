@@ -10,9 +10,9 @@ from pathlib import Path
 
 from prometheus_client.parser import text_string_to_metric_families
 from prometheus_client.samples import Sample
-from tests.cluster.harness.healthz import answers_ok
-from tests.cluster.harness.ports import free_ports
-from tests.cluster.harness.process import Process
+from tests.cluster.harness.programs.healthz import answers_ok
+from tests.cluster.harness.programs.ports import free_ports
+from tests.cluster.harness.programs.process import Process
 
 _KIB = 1024
 

@@ -12,9 +12,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
-from tests.cluster.harness.locked import locked
-from tests.cluster.harness.tools import Say, cache_folder
-from tests.cluster.harness.vllm_packages import vllm_packages
+from tests.cluster.harness.images.vllm_packages import vllm_packages
+from tests.cluster.harness.programs.locked import locked
+from tests.cluster.harness.programs.tools import Say, cache_folder
 
 from kvtier_operator.runtime.demo.workload.corpus import corpus
 from kvtier_operator.runtime.demo.workload.model import ModelShape, random_model

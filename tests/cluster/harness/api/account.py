@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from kubernetes import client, config
-from tests.cluster.harness.audit import Asked, asked
+from tests.cluster.harness.control_plane.audit import Asked, asked
 from tests.cluster.harness.providers.provider import Cluster
 
 

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from tests.cluster.harness.locked import locked
+from tests.cluster.harness.programs.locked import locked
 
-_TOOLS: Final = Path(__file__).resolve().parents[2] / "tools"
+_TOOLS: Final = Path(__file__).resolve().parents[3] / "tools"
 # How often to say that a build goes on.
 _PROGRESS_S: Final = 15.0
 

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import aiohttp
 from tests.cases.routes import condition
-from tests.cluster.harness.connection import Connection, WatchEndedError, collection
+from tests.cluster.harness.api.connection import Connection, WatchEndedError, collection
 
 _NAME: Final = "kvtier.dev/stand-in"
 

@@ -8,16 +8,16 @@ from pathlib import Path
 from typing import Final
 
 from kubernetes import client
-from tests.cluster.harness.apiserver import LOOPBACK, Addresses, start_api_server
-from tests.cluster.harness.audit import AUDIT_LOG
-from tests.cluster.harness.certificates import Certificates, KeyPair, make_certificates
-from tests.cluster.harness.etcd import start_etcd
-from tests.cluster.harness.kubeconfig import (
+from tests.cluster.harness.control_plane.apiserver import LOOPBACK, Addresses, start_api_server
+from tests.cluster.harness.control_plane.audit import AUDIT_LOG
+from tests.cluster.harness.control_plane.certificates import Certificates, KeyPair, make_certificates
+from tests.cluster.harness.control_plane.etcd import start_etcd
+from tests.cluster.harness.control_plane.kubeconfig import (
     kubeconfig_for_certificate,
     kubeconfig_for_token,
     service_account_token,
 )
-from tests.cluster.harness.tools import Say, programs
+from tests.cluster.harness.programs.tools import Say, programs
 
 PROGRAMS: Final = ("etcd", "kube-apiserver")
 

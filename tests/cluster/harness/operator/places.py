@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Final
 
-ROOT: Final = Path(__file__).parents[3]
+ROOT: Final = Path(__file__).parents[4]
 CHART: Final = ROOT / "charts" / "tiered-prefix-cache"
 MANIFESTS: Final = ROOT / "manifests"
 CI_VALUES: Final = sorted((CHART / "ci").glob("*-values.yaml"))

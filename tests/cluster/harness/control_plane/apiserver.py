@@ -4,11 +4,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from tests.cluster.harness.audit import AUDIT_LOG, write_policy
-from tests.cluster.harness.certificates import Certificates
-from tests.cluster.harness.healthz import answers_ok
-from tests.cluster.harness.ports import free_ports
-from tests.cluster.harness.process import Process
+from tests.cluster.harness.control_plane.audit import AUDIT_LOG, write_policy
+from tests.cluster.harness.control_plane.certificates import Certificates
+from tests.cluster.harness.programs.healthz import answers_ok
+from tests.cluster.harness.programs.ports import free_ports
+from tests.cluster.harness.programs.process import Process
 
 LOOPBACK: Final = "127.0.0.1"
 

@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any, Final
 
 import yaml
-from tests.cluster.harness.tools import MissingToolError, go
+from tests.cluster.harness.programs.tools import MissingToolError, go
 
-_FOLDER: Final = Path(__file__).resolve().parents[2] / "tools" / "crds"
+_FOLDER: Final = Path(__file__).resolve().parents[3] / "tools" / "crds"
 # Where each project keeps the CRDs of objects that kvtier renders. GKE's own are in no Go module.
 _FILES: Final = {
     "sigs.k8s.io/gateway-api": ("config/crd/standard/gateway.networking.k8s.io_httproutes.yaml",),

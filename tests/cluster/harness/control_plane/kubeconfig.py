@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Final
 
 from kubernetes import client
-from tests.cluster.harness.certificates import KeyPair
+from tests.cluster.harness.control_plane.certificates import KeyPair
 
 # A test's service account never needs a new token while it runs.
 _TOKEN_S: Final = 6 * 3600
