@@ -13,7 +13,7 @@ from typing import NamedTuple
 import pytest
 from kubernetes import client, config
 from tests.cluster.harness import standing
-from tests.cluster.harness.node.leftovers import remove_leftovers
+from tests.cluster.harness.node.machine.leftovers import remove_leftovers
 from tests.cluster.harness.providers.fixtures import need
 from tests.cluster.harness.providers.provider import Ability, Provider
 from tests.shared.waiting import eventually

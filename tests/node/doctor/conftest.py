@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Protocol
 
 import pytest
-from tests.cluster.harness.node.hugepages import reserved_hugepages
+from tests.cluster.harness.node.machine.hugepages import reserved_hugepages
 
 from kvtier_operator.planning.pod.demands import Demands
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Final
 
 from tests.cluster.harness.images.buildah import Containerfile, build, is_built
-from tests.cluster.harness.node.packages import install_packages
+from tests.cluster.harness.node.machine.packages import install_packages
 from tests.cluster.harness.programs.locked import locked
 from tests.cluster.harness.programs.tools import MissingToolError, Say, cache_folder
 

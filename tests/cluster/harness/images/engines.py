@@ -1,8 +1,8 @@
 """A real vLLM and models for pods without an image of 6 GB: the node shows containers this checkout's.
 
-containerd begins each container's specification with these mounts (see `node.containerd`), so a pod is what
-its Plan says, and its image has what kvtier's Containerfile puts there. What is mounted has no more than
-vLLM's image.
+containerd begins each container's specification with these mounts (see `node.containers.containerd`), so a
+pod is what its Plan says, and its image has what kvtier's Containerfile puts there. What is mounted has no
+more than vLLM's image.
 """
 
 import os

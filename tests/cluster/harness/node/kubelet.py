@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Final
 
 from tests.cluster.harness.control_plane.control_plane import ControlPlane
-from tests.cluster.harness.node.containerd import SOCKET
-from tests.cluster.harness.node.network import Network
+from tests.cluster.harness.node.containers.containerd import SOCKET
+from tests.cluster.harness.node.network.network import Network
 from tests.cluster.harness.node.sandbox import Sandbox
 from tests.cluster.harness.programs.process import Process
 

@@ -11,14 +11,14 @@ from kubernetes import client
 from tests.cluster.harness.control_plane import cluster as clusters
 from tests.cluster.harness.control_plane.cluster import running_cluster
 from tests.cluster.harness.control_plane.control_plane import ControlPlane
-from tests.cluster.harness.node.cgroups import own_cgroup
-from tests.cluster.harness.node.containerd import start_containerd
-from tests.cluster.harness.node.hugepages import reserved_hugepages
-from tests.cluster.harness.node.kube_proxy import start_kube_proxy
+from tests.cluster.harness.node.containers.containerd import start_containerd
 from tests.cluster.harness.node.kubelet import Identity, start_kubelet
-from tests.cluster.harness.node.leftovers import entered, one_at_a_time, remove_leftovers
-from tests.cluster.harness.node.network import connect, free_network
-from tests.cluster.harness.node.packages import install_packages
+from tests.cluster.harness.node.machine.cgroups import own_cgroup
+from tests.cluster.harness.node.machine.hugepages import reserved_hugepages
+from tests.cluster.harness.node.machine.leftovers import entered, one_at_a_time, remove_leftovers
+from tests.cluster.harness.node.machine.packages import install_packages
+from tests.cluster.harness.node.network.kube_proxy import start_kube_proxy
+from tests.cluster.harness.node.network.network import connect, free_network
 from tests.cluster.harness.node.sandbox import Sandbox, running_sandbox
 from tests.cluster.harness.programs.tools import Say, programs
 from tests.shared.waiting import eventually

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from tests.cluster.harness.control_plane.cluster import running_cluster
 from tests.cluster.harness.control_plane.control_plane import ControlPlane, running_control_plane
-from tests.cluster.harness.node.abilities import why_no_node
+from tests.cluster.harness.node.machine.abilities import why_no_node
 from tests.cluster.harness.node.node import RealNode, running_node
 from tests.cluster.harness.programs.tools import Say
 from tests.cluster.harness.providers.provider import Ability

@@ -4,7 +4,7 @@ import os
 import shutil
 import subprocess
 
-from tests.cluster.harness.node.packages import missing_packages
+from tests.cluster.harness.node.machine.packages import missing_packages
 
 
 def why_no_node() -> str:

@@ -11,8 +11,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
-from tests.cluster.harness.node.cgroups import remove_cgroup
-from tests.cluster.harness.node.hugepages import return_hugepages
+from tests.cluster.harness.node.machine.cgroups import remove_cgroup
+from tests.cluster.harness.node.machine.hugepages import return_hugepages
 from tests.cluster.harness.programs.locked import locked
 
 _LEDGER: Final = Path("/run/kvtier-nodes")

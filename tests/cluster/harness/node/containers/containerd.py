@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Final
 
 from tests.cluster.harness.images.single_layer import write_image
-from tests.cluster.harness.node.cni import PLUGINS, write_network
-from tests.cluster.harness.node.image_store import copy_root, image_store
-from tests.cluster.harness.node.network import Network
+from tests.cluster.harness.node.containers.image_store import copy_root, image_store
+from tests.cluster.harness.node.network.cni import PLUGINS, write_network
+from tests.cluster.harness.node.network.network import Network
 from tests.cluster.harness.node.sandbox import Sandbox
 from tests.cluster.harness.programs.process import Process
 

@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 from typing import Final
 
-from tests.cluster.harness.node.network import Network
+from tests.cluster.harness.node.network.network import Network
 
 PLUGINS: Final = Path("/usr/lib/cni")  # where Debian has containernetworking-plugins
 
