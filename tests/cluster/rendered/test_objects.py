@@ -11,7 +11,7 @@ from tests.cluster.harness.programs.modules import published_crds
 
 from kvtier_operator.cli.inputs.yaml_documents import read_documents
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 GOLDEN = ROOT / "tests" / "unit" / "operator" / "golden"
 EXAMPLES = sorted((ROOT / "docs" / "user-guide" / "examples").glob("*.yaml"))
 INPUTS = sorted((GOLDEN / "input").glob("*.yaml"))

@@ -11,7 +11,7 @@ from tests.cluster.harness.operator.shipped import RESTRICTED
 from kvtier_operator.cli.inputs.yaml_documents import read_documents
 from kvtier_operator.reconcile.apply.matching import matches
 
-OUTPUT = Path(__file__).parents[1] / "unit" / "operator" / "golden" / "output"
+OUTPUT = Path(__file__).parents[2] / "unit" / "operator" / "golden" / "output"
 NAMESPACE = "rendered-pods"
 GOLDEN = ("devices-claimed", "devices-mig", "model-fetched", "model-source-claim", "model-source-image")
 """Golden resources whose pods have what no other has."""
