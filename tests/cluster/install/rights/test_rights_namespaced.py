@@ -7,7 +7,7 @@ from kubernetes import client
 from tests.cases.rights import rights
 from tests.cluster.harness.api.commands import Command
 from tests.cluster.harness.operator.places import CHART, OPERATOR
-from tests.cluster.install.authorizer import may
+from tests.cluster.install.rights.authorizer import may
 
 from kvtier_operator.install.rbac.rules import CLUSTER, NAMESPACED, PICKER_LEADER_ELECTION, PICKERS
 

@@ -19,7 +19,7 @@ from tests.cluster.harness.control_plane.control_plane import ControlPlane
 from tests.cluster.harness.operator.operator import Operator, running_operator
 from tests.cluster.harness.operator.places import CHART, OPERATOR, SYSTEM
 from tests.cluster.harness.programs.healthz import answers_ok
-from tests.cluster.install.told import RESOURCE, observed, ready
+from tests.cluster.install.rights.told import RESOURCE, observed, ready
 from tests.shared.waiting import eventually
 
 _WAYS: Final = 2

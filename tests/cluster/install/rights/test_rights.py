@@ -10,7 +10,7 @@ from tests.cases.rights import Right, rights
 from tests.cluster.harness.api.commands import Command, CommandError
 from tests.cluster.harness.control_plane.control_plane import ControlPlane
 from tests.cluster.harness.operator.places import CHART, OPERATOR, ROOT, SYSTEM
-from tests.cluster.install.authorizer import may
+from tests.cluster.install.rights.authorizer import may
 
 from kvtier_operator.cli.inputs.yaml_documents import read_documents
 from kvtier_operator.install.rbac.rules import CLUSTER, NAMESPACED, PICKER_LEADER_ELECTION, PICKERS

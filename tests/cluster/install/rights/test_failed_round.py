@@ -8,8 +8,8 @@ import pytest
 from tests.cluster.harness.api.commands import Command
 from tests.cluster.harness.control_plane.control_plane import ControlPlane
 from tests.cluster.harness.operator.places import CHART, OPERATOR, SYSTEM
+from tests.cluster.install.rights.told import RESOURCE, observed, ready
 from tests.cluster.install.running import installed
-from tests.cluster.install.told import RESOURCE, observed, ready
 from tests.shared.waiting import eventually
 
 
