@@ -7,7 +7,7 @@ from random import Random
 from tests.cluster.harness.api.account import Account
 from tests.cluster.harness.operator.operator import running_operator
 from tests.cluster.harness.providers.provider import Cluster
-from tests.cluster.operator.test_hostile_engines import LIMIT_BYTES
+from tests.cluster.operator.hostile.test_engines import LIMIT_BYTES
 from tests.cluster.operator.world import World, create_namespace, resource
 
 from kvtier_operator.planning.objects.names import MANAGED_BY, MANAGED_BY_LABEL

@@ -1,4 +1,4 @@
-"""What whoever may make objects in one namespace cannot do to the operator of all."""
+"""A spec as large as an API server takes: the operator of all refuses it and serves the others."""
 
 from tests.cluster.operator.world import World, resource
 
