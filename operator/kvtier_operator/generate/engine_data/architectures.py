@@ -26,7 +26,7 @@ ADDED_IN_33: Final = (
     *("MuseSparkDSparkModel", "MuseSparkForConditionalGeneration", "ParseAuxMTPModel", "Qwen3XPressModel"),
     *("RadioMBartPrefixForCausalLM", "Step5ForCausalLM", "Step5ForConditionalGeneration", "Step5MTP"),
 )
-"""Of vLLM 0.33, of which no package is for a CPU (tests/engine/planning/test_architectures.py compares)."""
+"""Of vLLM 0.33, which has no package for a CPU (tests/engine/planning/model_shape/test_architectures.py)."""
 ADDED_TO_LIBRARY_IN_33: Final = ("Kolibri1ForCausalLM", "TransformersForMTP", "TransformersMoEForMTP")
 _COLUMNS: Final = 110
 

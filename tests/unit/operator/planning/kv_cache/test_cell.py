@@ -1,4 +1,4 @@
-"""Bytes of one cell, by hand; tests/engine/planning/test_cache_dtypes.py compares them with vLLM's own."""
+"""Bytes of a cell, by hand; beside vLLM's own: tests/engine/planning/kv_cache/test_cache_dtypes.py."""
 
 import pytest
 

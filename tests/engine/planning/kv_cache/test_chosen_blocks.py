@@ -35,7 +35,7 @@ _DTYPES = {False: KVCacheDtype.AUTO, True: KVCacheDtype.FP8}
 @pytest.fixture(scope="module")
 def answers() -> dict[tuple[str, bool, int], dict[str, Any]]:
     done = subprocess.run(
-        [sys.executable, "-m", "tests.engine.planning.chosen_blocks"],
+        [sys.executable, "-m", "tests.engine.planning.kv_cache.chosen_blocks"],
         env=os.environ | engines_environment(),
         capture_output=True,
         text=True,

@@ -31,8 +31,8 @@ from kvtier_operator.planning.planner import make_plan
 from kvtier_operator.planning.report.shown import SECRETS
 
 pytestmark = [pytest.mark.engine, pytest.mark.filterwarnings("ignore")]
-INPUTS = sorted((Path(__file__).parents[2] / "unit/operator/golden/input").glob("*.yaml"))
-JOBS = sorted((Path(__file__).parents[2] / "unit/operator/golden/output").glob("*/bench-job.yaml"))
+INPUTS = sorted((Path(__file__).parents[3] / "unit/operator/golden/input").glob("*.yaml"))
+JOBS = sorted((Path(__file__).parents[3] / "unit/operator/golden/output").glob("*/bench-job.yaml"))
 CONNECTORS = {
     "KVTier": "KVTierConnector",
     "Native": "OffloadingConnector",
