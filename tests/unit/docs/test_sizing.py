@@ -1,17 +1,17 @@
-"""The reference page says what the code does."""
+"""The page of sizes says what the planner does."""
 
 import re
-from pathlib import Path
 
 import pytest
 from tests.cases.planning import check_input, resource
+from tests.unit.docs.pages import DOCS
 
 from kvtier_operator.planning.checks import run_checks
 from kvtier_operator.planning.namespace.namespace import Namespace, refusals
 from kvtier_operator.planning.observed import Observed
 from kvtier_operator.planning.planner import make_plan
 
-PAGE = (Path(__file__).parents[4] / "docs" / "reference" / "sizing.md").read_text(encoding="utf-8")
+PAGE = (DOCS / "reference" / "sizing.md").read_text(encoding="utf-8")
 EXAMPLES = re.findall(r"^\| ([\w.-]+) \| [^|]+ \| ([\d,]+) \| ([\d,]+)", PAGE, re.MULTILINE)
 REPOSITORIES = {
     "Qwen3-32B": "Qwen/Qwen3-32B",
