@@ -9,9 +9,9 @@ import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
-from tests.unit.operator.reconcile.model_api import Call, Stream
-from tests.unit.operator.reconcile.model_cluster import RESOURCE, Cluster
-from tests.unit.operator.reconcile.model_deeds import DEEDS, content_leaves, do
+from tests.unit.operator.reconcile.model_cluster.api import Call, Stream
+from tests.unit.operator.reconcile.model_cluster.cluster import RESOURCE, Cluster
+from tests.unit.operator.reconcile.model_cluster.deeds import DEEDS, content_leaves, do
 
 from kvtier_common.kubernetes.errors import ConflictError, ServerError
 from kvtier_operator.planning.objects.names import MANAGED_BY_LABEL

@@ -5,7 +5,7 @@ from collections.abc import AsyncGenerator, Mapping
 from typing import Any
 
 import orjson
-from tests.unit.operator.reconcile.model_api import ModelApi
+from tests.unit.operator.reconcile.model_cluster.api import ModelApi
 
 from kvtier_common.kubernetes.documents import Place
 from kvtier_common.kubernetes.errors import ForbiddenError

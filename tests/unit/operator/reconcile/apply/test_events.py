@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from tests.unit.operator.reconcile.statuses import FULL, READY
+from tests.unit.operator.reconcile.status.statuses import FULL, READY
 
 from kvtier_operator.reconcile.apply.events import transitions
 from kvtier_operator.reconcile.status.build import StatusInput, build_status

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 from tests.unit.operator.reconcile.objects import planned
-from tests.unit.operator.reconcile.statuses import FULL, READY, conditions
+from tests.unit.operator.reconcile.status.statuses import FULL, READY, conditions
 
 from kvtier_operator.planning.objects.names import Component
 from kvtier_operator.reconcile.apply.failure import ApplyFailure

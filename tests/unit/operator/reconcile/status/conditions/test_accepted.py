@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from tests.unit.operator.reconcile.objects import planned
-from tests.unit.operator.reconcile.statuses import FULL, conditions
+from tests.unit.operator.reconcile.status.statuses import FULL, conditions
 
 
 def test_a_default_of_before_that_is_stored_is_kept_and_the_remedy_told() -> None:

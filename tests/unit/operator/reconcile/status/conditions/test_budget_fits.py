@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 from tests.cases.namespaces import limit_range, quota
 from tests.unit.operator.reconcile.objects import planned
-from tests.unit.operator.reconcile.statuses import FULL, READY, conditions
+from tests.unit.operator.reconcile.status.statuses import FULL, READY, conditions
 
 from kvtier_operator.planning.namespace.namespace import Namespace
 from kvtier_operator.reconcile.status.condition import false_condition

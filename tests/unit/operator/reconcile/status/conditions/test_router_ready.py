@@ -4,7 +4,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from tests.unit.operator.reconcile.statuses import FULL, READY, conditions
+from tests.unit.operator.reconcile.status.statuses import FULL, READY, conditions
 
 from kvtier_operator.planning.objects.names import Component
 from kvtier_operator.reconcile.api_server.kinds import BY_NAME

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 import orjson
-from tests.unit.operator.reconcile.model_server import Server, event_line
+from tests.unit.operator.reconcile.model_cluster.server import Server, event_line
 
 from kvtier_common.errors import KvtierError, UnreachableError
 from kvtier_common.kubernetes.client import MOST_BYTES, Request

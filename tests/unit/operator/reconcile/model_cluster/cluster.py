@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from tests.cases.kvcachetier import document
-from tests.unit.operator.reconcile.model_api import Call, ModelApi, Stream
-from tests.unit.operator.reconcile.model_loop import ModelLoop
-from tests.unit.operator.reconcile.model_server import OURS, Document, Server, matches
+from tests.unit.operator.reconcile.model_cluster.api import Call, ModelApi, Stream
+from tests.unit.operator.reconcile.model_cluster.event_loop import ModelLoop
+from tests.unit.operator.reconcile.model_cluster.server import OURS, Document, Server, matches
 from tests.unit.operator.reconcile.objects import VIEW
 
 from kvtier_operator.reconcile.api_server.kinds import KVCACHETIER, Ref

@@ -4,8 +4,8 @@ import copy
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
-from tests.unit.operator.reconcile.model_cluster import Cluster
-from tests.unit.operator.reconcile.model_server import Document
+from tests.unit.operator.reconcile.model_cluster.cluster import Cluster
+from tests.unit.operator.reconcile.model_cluster.server import Document
 
 from kvtier_operator.planning.objects.names import MANAGED_BY_LABEL
 from kvtier_operator.reconcile.api_server.kinds import Ref
