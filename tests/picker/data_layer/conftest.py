@@ -1,15 +1,11 @@
-"""A stand-in pod whose answers a test decides, and one whose KV events are followed."""
+"""A stand-in pod whose answers a test decides."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable
 
 import pytest
 from aiohttp import web
-from tests.cluster.harness.programs.ports import free_ports
-from tests.picker.data_layer.followed_pod import IP, FollowedPod, followed_pod
-from tests.picker.data_layer.publisher import Publisher, running_publisher
 
 from kvtier_scorer.index.prefix_index import load_kernels
-from kvtier_scorer.picker.engines.kv_events.publisher.endpoints import EventPorts
 
 Answer = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
@@ -58,23 +54,3 @@ async def pod() -> AsyncIterator[Pod]:
     pod.address = f"{host}:{port}"
     yield pod
     await runner.cleanup()
-
-
-@pytest.fixture
-def ports() -> EventPorts:
-    port, replay_port = free_ports(2)
-    return EventPorts(port, replay_port)
-
-
-@pytest.fixture
-async def publisher(ports: EventPorts) -> AsyncIterator[Publisher]:
-    """What a pod's engine publishes on these ports."""
-    async with running_publisher(IP, ports.port, ports.replay_port) as publisher:
-        yield publisher
-
-
-@pytest.fixture
-async def followed(ports: EventPorts) -> AsyncIterator[FollowedPod]:
-    """The pod whose events come from these ports."""
-    async with followed_pod(ports) as followed:
-        yield followed

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 from tests.cluster.harness.programs.ports import free_ports
+from tests.picker.data_layer.kv_events.publisher import running_publisher
 from tests.picker.data_layer.polling import until
-from tests.picker.data_layer.publisher import running_publisher
 from tests.picker.flavours.inputs import EXAMPLE
 from tests.picker.harness.fleet import Fleet, running_fleet
 from tests.unit.scorer.picker.engines.kv_events.wire import batch, name, stored

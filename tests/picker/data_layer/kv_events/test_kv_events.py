@@ -2,9 +2,17 @@
 
 import pytest
 from tests.cluster.harness.programs.ports import free_ports
-from tests.picker.data_layer.followed_pod import FOUR, HASHES, IP, POD, STORED, FollowedPod, followed_pod
+from tests.picker.data_layer.kv_events.followed_pod import (
+    FOUR,
+    HASHES,
+    IP,
+    POD,
+    STORED,
+    FollowedPod,
+    followed_pod,
+)
+from tests.picker.data_layer.kv_events.publisher import Publisher, running_publisher
 from tests.picker.data_layer.polling import until
-from tests.picker.data_layer.publisher import Publisher, running_publisher
 from tests.unit.scorer.picker.engines.kv_events.wire import CLEARED, batch, removed, stored
 
 from kvtier_common.tier import Tier

@@ -11,7 +11,7 @@ from typing import Final
 import pytest
 import zmq
 import zmq.asyncio
-from tests.picker.data_layer.followed_pod import IP, followed_pod
+from tests.picker.data_layer.kv_events.followed_pod import IP, followed_pod
 from tests.picker.data_layer.polling import until
 
 from kvtier_scorer.picker.engines.kv_events.publisher.endpoints import EventPorts

@@ -7,9 +7,9 @@ from collections.abc import Generator
 import pytest
 import zmq.asyncio
 from tests.cluster.harness.programs.ports import free_ports
-from tests.picker.data_layer.followed_pod import IP, POD, STORED, FollowedPod, followed_pod
+from tests.picker.data_layer.kv_events.followed_pod import IP, POD, STORED, FollowedPod, followed_pod
+from tests.picker.data_layer.kv_events.publisher import Publisher, running_publisher
 from tests.picker.data_layer.polling import until
-from tests.picker.data_layer.publisher import Publisher, running_publisher
 from tests.unit.scorer.picker.engines.kv_events.wire import batch, stored
 
 from kvtier_scorer.picker.engines.kv_events.payload.split import PART_BLOCKS

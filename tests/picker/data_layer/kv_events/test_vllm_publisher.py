@@ -8,7 +8,7 @@ from subprocess import PIPE
 
 import pytest
 from tests.cluster.harness.programs.ports import free_ports
-from tests.picker.data_layer.followed_pod import IP, followed_pod
+from tests.picker.data_layer.kv_events.followed_pod import IP, followed_pod
 from tests.picker.data_layer.polling import until
 
 from kvtier_scorer.picker.engines.kv_events.publisher.endpoints import EventPorts
@@ -51,7 +51,7 @@ def publish(
     ports: EventPorts, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Callable[[object], None]]:
     """Lets a publisher in a process of its own publish events."""
-    command = [sys.executable, "-m", "tests.picker.data_layer.vllm_publisher"]
+    command = [sys.executable, "-m", "tests.picker.data_layer.kv_events.vllm_publisher"]
     command += [f"tcp://{IP}:{port}" for port in (ports.port, ports.replay_port)]
     log = tmp_path_factory.mktemp("vllm") / "log"
     with (
