@@ -24,7 +24,7 @@ from tests.picker.attacks.neighbour import Report
 from tests.picker.attacks.rendered import rendered
 from tests.picker.harness.fleet import running_fleet_process
 from tests.picker.harness.health import is_serving
-from tests.picker.harness.own import Own, OwnStart, running_own
+from tests.picker.harness.pickers.own import Own, OwnStart, running_own
 
 USUALLY_S: Final = 2.0
 _PROBE_S: Final = 1.0

@@ -9,7 +9,7 @@ import pytest
 from tests.picker.attacks.rendered import rendered
 from tests.picker.harness.client import Answer, get, post
 from tests.picker.harness.fleet import Fleet
-from tests.picker.harness.own import Own, OwnStart, running_own
+from tests.picker.harness.pickers.own import Own, OwnStart, running_own
 
 BODY = b'{"model": "fake", "prompt": "once upon a time"}'
 

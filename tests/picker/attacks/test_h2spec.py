@@ -12,7 +12,7 @@ from tests.cluster.harness.programs.tools import Say, program
 from tests.picker.attacks.rendered import rendered
 from tests.picker.attacks.stage import bare_server
 from tests.picker.harness.fleet import Fleet
-from tests.picker.harness.own import OwnStart, running_own
+from tests.picker.harness.pickers.own import OwnStart, running_own
 
 pytestmark = pytest.mark.long
 _CASES: Final = 140

@@ -20,7 +20,7 @@ from tests.picker.attacks.attackers.wire import (
 from tests.picker.attacks.neighbour import PROCESS
 from tests.picker.attacks.rendered import rendered
 from tests.picker.harness.fleet import Fleet
-from tests.picker.harness.own import Own, OwnStart, running_own
+from tests.picker.harness.pickers.own import Own, OwnStart, running_own
 from tests.unit.scorer.picker.gateway.protocol.gateway import answer, request_body, request_headers
 
 _SIZE: Final = 6 << 20

@@ -6,7 +6,7 @@ from tests.picker.flavours.inputs import EXAMPLE
 from tests.picker.fuzz.conftest import Target
 from tests.picker.harness.client import get
 from tests.picker.harness.fleet import Fleet
-from tests.picker.harness.own import OwnStart, running_own
+from tests.picker.harness.pickers.own import OwnStart, running_own
 
 from kvtier_scorer.config.flavors import picker_config
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Final
 
 from tests.picker.flavours.inputs import EXAMPLE
-from tests.picker.harness.llm_d import LlmD, LlmDStart, rendered
+from tests.picker.harness.pickers.llm_d import LlmD, LlmDStart, rendered
 
 from kvtier_scorer.config.flavors import picker_config
 from kvtier_scorer.config.flavors.llm_d import MIN_BLOCK_TOKENS

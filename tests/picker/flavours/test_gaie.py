@@ -17,7 +17,7 @@ from tests.cluster.harness.programs.tools import Say
 from tests.cluster.harness.providers.provider import Cluster
 from tests.picker.flavours.inputs import EXAMPLE, INPUTS
 from tests.picker.harness.fleet import Fleet
-from tests.picker.harness.gaie import PROGRAMS, Start, running_gaie
+from tests.picker.harness.pickers.gaie import PROGRAMS, Start, running_gaie
 from tests.picker.harness.pool import Pool, made_pool
 
 from kvtier_scorer.config.flavors import picker_config

@@ -12,7 +12,7 @@ from tests.picker.harness.bootstrap import DESTINATION, Gateway, Routing
 from tests.picker.harness.client import Answer, post
 from tests.picker.harness.envoy import Envoy, running_envoy
 from tests.picker.harness.fleet import Fleet
-from tests.picker.harness.gaie import Gaie, Start, running_gaie
+from tests.picker.harness.pickers.gaie import Gaie, Start, running_gaie
 from tests.picker.harness.pool import made_pool
 
 from kvtier_scorer.config.flavors import picker_config

@@ -9,7 +9,7 @@ from tests.cluster.harness.providers.provider import Cluster
 from tests.picker.flavours.inputs import EXAMPLE
 from tests.picker.flavours.llm_d_itself import ENGINES, blocks, entries_are, start_of, until
 from tests.picker.harness.fleet import Fleet
-from tests.picker.harness.llm_d import EACH_VERSION, LlmDStart, needs, rendered, running_llm_d
+from tests.picker.harness.pickers.llm_d import EACH_VERSION, LlmDStart, needs, rendered, running_llm_d
 from tests.picker.harness.pool import Pool, made_pool
 
 

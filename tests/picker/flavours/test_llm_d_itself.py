@@ -1,6 +1,6 @@
 """llm-d-router itself, with the arguments, configurations and rights that kvtier renders.
 
-Skipped for the versions whose program is not given (`tests.picker.harness.llm_d`).
+Skipped for the versions whose program is not given (`tests.picker.harness.pickers.llm_d`).
 """
 
 import json
@@ -18,7 +18,7 @@ from tests.picker.harness.client import post
 from tests.picker.harness.engine import Engine
 from tests.picker.harness.envoy import running_envoy
 from tests.picker.harness.fleet import Fleet
-from tests.picker.harness.llm_d import EACH_VERSION, LlmDStart, needs, rendered, running_llm_d
+from tests.picker.harness.pickers.llm_d import EACH_VERSION, LlmDStart, needs, rendered, running_llm_d
 from tests.picker.harness.pool import Pool, made_pool
 
 from kvtier_common.tier import Tier

@@ -11,7 +11,7 @@ from tests.picker.flavours.inputs import EXAMPLE
 from tests.picker.fuzz.inputs import GOOD
 from tests.picker.harness.client import get
 from tests.picker.harness.fleet import Fleet
-from tests.picker.harness.own import Own, OwnStart, running_own
+from tests.picker.harness.pickers.own import Own, OwnStart, running_own
 from tests.unit.scorer.picker.gateway.protocol.gateway import destination_of, kinds
 
 from kvtier_scorer.config.flavors import picker_config

@@ -16,7 +16,7 @@ from tests.cluster.harness.api.connection import Connection, connected
 from tests.cluster.harness.api.custom_resources import install
 from tests.cluster.harness.programs.modules import module_folder
 from tests.cluster.harness.providers.provider import Cluster
-from tests.picker.harness.picker_account import made_accounts
+from tests.picker.harness.pickers.accounts import made_accounts
 
 from kvtier_operator.api.router import Flavor
 

@@ -8,7 +8,7 @@ from tests.picker.flavours.inputs import EXAMPLE
 from tests.picker.harness.bootstrap import Gateway, Routing
 from tests.picker.harness.envoy import Envoy, running_envoy
 from tests.picker.harness.fleet import Fleet
-from tests.picker.harness.own import Own, OwnStart, running_own
+from tests.picker.harness.pickers.own import Own, OwnStart, running_own
 
 from kvtier_scorer.config.flavors import picker_config
 

@@ -9,7 +9,7 @@ import grpc
 import pytest
 from tests.cases.planning import resource
 from tests.picker.harness.fleet import Fleet
-from tests.picker.harness.own import Own, OwnStart, running_own
+from tests.picker.harness.pickers.own import Own, OwnStart, running_own
 from tests.unit.scorer.picker.gateway.protocol import gateway
 from tests.unit.scorer.picker.gateway.protocol.gateway import answer, kinds
 

@@ -4,7 +4,7 @@ import json
 
 import pytest
 from tests.picker.harness.client import get, post
-from tests.picker.harness.own import Own
+from tests.picker.harness.pickers.own import Own
 
 BODY = b'{"model": "fake", "prompt": "once upon a time"}'
 

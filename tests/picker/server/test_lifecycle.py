@@ -19,7 +19,7 @@ from tests.picker.harness.client import Answer, post
 from tests.picker.harness.envoy import Envoy, running_envoy
 from tests.picker.harness.fleet import Fleet
 from tests.picker.harness.health import is_serving
-from tests.picker.harness.own import Own, OwnStart, running_own
+from tests.picker.harness.pickers.own import Own, OwnStart, running_own
 from tests.picker.server.conftest import CONFIG
 
 from kvtier_scorer.picker.gateway.transport.certificates import make_certificate

@@ -19,7 +19,7 @@ from tests.picker.harness.client import get
 from tests.picker.harness.engine import ENGINE
 from tests.picker.harness.envoy import running_envoy
 from tests.picker.harness.fleet import Fleet, running_fleet
-from tests.picker.harness.own import Own, OwnStart, running_own
+from tests.picker.harness.pickers.own import Own, OwnStart, running_own
 from tests.picker.harness.pool import Pool, made_pool
 from tests.picker.server.conftest import CONFIG
 

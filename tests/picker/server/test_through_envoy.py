@@ -9,7 +9,7 @@ from tests.picker.harness.bootstrap import DESTINATION, Routing
 from tests.picker.harness.client import Answer, get, post
 from tests.picker.harness.envoy import Envoy
 from tests.picker.harness.fleet import Fleet
-from tests.picker.harness.own import Own
+from tests.picker.harness.pickers.own import Own
 from tests.shared.waiting import eventually
 
 LONG = "a prompt that several requests share " * 400

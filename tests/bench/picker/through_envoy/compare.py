@@ -27,8 +27,8 @@ from tests.picker.harness.bootstrap import Gateway
 from tests.picker.harness.cores import Cores, split_cores, started_on
 from tests.picker.harness.envoy import running_envoy
 from tests.picker.harness.fleet import running_fleet_process
+from tests.picker.harness.pickers.sides import SIDES, Setting
 from tests.picker.harness.pool import install_picker_crds
-from tests.picker.harness.sides import SIDES, Setting
 
 _ENVOY: Final = "envoy"
 _KEY: Final = "through_envoy"

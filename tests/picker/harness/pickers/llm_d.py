@@ -22,8 +22,8 @@ from tests.cluster.harness.programs.ports import free_ports
 from tests.cluster.harness.programs.process import Process
 from tests.cluster.harness.programs.tools import given
 from tests.picker.harness.client import get
-from tests.picker.harness.gaie import listens
 from tests.picker.harness.health import is_serving
+from tests.picker.harness.pickers.gaie import listens
 from tests.picker.harness.pool import Pool
 from tests.unit.scorer.picker.gateway.protocol.gateway import answer, request_body, request_headers
 

@@ -10,8 +10,8 @@ from tests.cluster.harness.programs.tools import Say
 from tests.cluster.harness.providers.provider import Cluster
 from tests.picker.harness.cores import started_on
 from tests.picker.harness.fleet import FleetProcess
-from tests.picker.harness.gaie import Start, running_gaie
-from tests.picker.harness.own import OwnStart, running_own
+from tests.picker.harness.pickers.gaie import Start, running_gaie
+from tests.picker.harness.pickers.own import OwnStart, running_own
 from tests.picker.harness.pool import made_pool
 
 from kvtier_common.tier import Tier
