@@ -2,10 +2,10 @@
 
 import pytest
 from tests.cases.kvcachetier import ACCEPTED, Document, document
-from tests.cases.refused import REFUSED
-from tests.cases.refused_case import Refused
-from tests.cases.rule_case import RuleCase
-from tests.cases.rules import RULES
+from tests.cases.refused.refused import REFUSED
+from tests.cases.refused.refused_case import Refused
+from tests.cases.rules.rule_case import RuleCase
+from tests.cases.rules.rules import RULES
 from tests.cluster.harness.api.kvcachetiers import KVCacheTiers, RefusedError
 
 from kvtier_operator.api.parse import parse_resource

@@ -3,8 +3,8 @@
 from typing import Final
 
 from tests.cases.kvcachetier import DISK
-from tests.cases.model_rules import MODEL_RULES
-from tests.cases.rule_case import RuleCase
+from tests.cases.rules.model_rules import MODEL_RULES
+from tests.cases.rules.rule_case import RuleCase
 
 RULES: Final = (
     RuleCase(

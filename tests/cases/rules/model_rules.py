@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from tests.cases.rule_case import RuleCase
+from tests.cases.rules.rule_case import RuleCase
 
 _GEOMETRY: Final = "spec.model.geometry"
 MODEL_RULES: Final = (

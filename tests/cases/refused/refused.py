@@ -3,8 +3,8 @@
 from typing import Final
 
 from tests.cases.kvcachetier import DISK
-from tests.cases.refused_case import Refused
-from tests.cases.refused_fields import REFUSED_FIELDS
+from tests.cases.refused.refused_case import Refused
+from tests.cases.refused.refused_fields import REFUSED_FIELDS
 
 # Wrong resources beyond those that the rules refuse. The API server refuses them too, in its own words.
 REFUSED: Final = {

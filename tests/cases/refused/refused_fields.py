@@ -3,7 +3,7 @@
 from typing import Final
 
 from tests.cases.kvcachetier import ABSENT, DISK
-from tests.cases.refused_case import Refused
+from tests.cases.refused.refused_case import Refused
 
 REFUSED_FIELDS: Final = {
     "unknown field, misspelt": Refused(
