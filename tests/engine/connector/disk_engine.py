@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tests.engine.connector.prompts import PROMPTS, answers, overwrite
-from tests.unit.connector.disk.faulty_engine import FaultyEngine
+from tests.unit.connector.disk.rig.faulty_engine import FaultyEngine
 
 from kvtier_connector.config import MIB, ConnectorConfig, Policy
 

@@ -8,7 +8,7 @@ from typing import Final
 
 import numpy as np
 import pytest
-from tests.unit.connector.disk.faulty_engine import SOON_S
+from tests.unit.connector.disk.rig.faulty_engine import SOON_S
 
 from kvtier_connector.core.copies.arrivals import DOUBTED, FAILED, ROW_BYTES, WHOLE, Arrivals
 from kvtier_connector.core.copies.copyplan import Layout, Page

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import pytest
 from tests.engine.connector.disk_engine import CHUNK_BYTES, DiskEngine, with_faults
 from tests.engine.connector.prompts import CACHED, PROMPTS, answers, metric, tokens_of
-from tests.unit.connector.disk.faulty_engine import SOON_S, Fail, Fault, FaultyEngine, Keep
+from tests.unit.connector.disk.rig.faulty_engine import SOON_S, Fail, Fault, FaultyEngine, Keep
 
 from kvtier_connector.core.disk.io.engine import BlockIO
 

@@ -11,7 +11,14 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
-from tests.unit.connector.disk.blocks import BLOCK, capacity_for, content_of, key_of, number_of, request_for
+from tests.unit.connector.disk.rig.blocks import (
+    BLOCK,
+    capacity_for,
+    content_of,
+    key_of,
+    number_of,
+    request_for,
+)
 
 from kvtier_connector import config as config_module
 from kvtier_connector.core.disk.files import store as store_module

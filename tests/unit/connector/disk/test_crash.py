@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 from tests.unit.connector.disk import crash_child
-from tests.unit.connector.disk.blocks import MEANING, content_of, number_of
-from tests.unit.connector.disk.rig import rig_in
+from tests.unit.connector.disk.rig.blocks import MEANING, content_of, number_of
+from tests.unit.connector.disk.rig.rig import rig_in
 
 import kvtier_connector
 from kvtier_connector import config as config_module

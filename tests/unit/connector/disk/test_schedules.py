@@ -11,10 +11,10 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from tests.unit.connector.disk.blocks import content_of, key_of
-from tests.unit.connector.disk.faulty_engine import Fail, Fault, Keep, Short
-from tests.unit.connector.disk.rig import Rig, found_by_the_next, rig_in
-from tests.unit.connector.disk.tier_files import segment
+from tests.unit.connector.disk.rig.blocks import content_of, key_of
+from tests.unit.connector.disk.rig.faulty_engine import Fail, Fault, Keep, Short
+from tests.unit.connector.disk.rig.rig import Rig, found_by_the_next, rig_in
+from tests.unit.connector.disk.rig.tier_files import segment
 
 from kvtier_connector.core.disk.files.journal import Journal
 from kvtier_connector.errors import DiskError

@@ -4,10 +4,10 @@ import errno
 from pathlib import Path
 
 import pytest
-from tests.unit.connector.disk.blocks import BLOCK, content_of, key_of, number_of
-from tests.unit.connector.disk.faulty_engine import Fail, Keep, Short
-from tests.unit.connector.disk.rig import found_by_the_next, rig_in
-from tests.unit.connector.disk.tier_files import segment
+from tests.unit.connector.disk.rig.blocks import BLOCK, content_of, key_of, number_of
+from tests.unit.connector.disk.rig.faulty_engine import Fail, Keep, Short
+from tests.unit.connector.disk.rig.rig import found_by_the_next, rig_in
+from tests.unit.connector.disk.rig.tier_files import segment
 
 
 def contents(*numbers: int, epoch: int = 0) -> dict[int, bytes]:

@@ -7,9 +7,9 @@ import errno
 from pathlib import Path
 
 import pytest
-from tests.unit.connector.disk.blocks import content_of, key_of
-from tests.unit.connector.disk.faulty_engine import Fail, Keep
-from tests.unit.connector.disk.rig import Rig, found_by_the_next, rig_in
+from tests.unit.connector.disk.rig.blocks import content_of, key_of
+from tests.unit.connector.disk.rig.faulty_engine import Fail, Keep
+from tests.unit.connector.disk.rig.rig import Rig, found_by_the_next, rig_in
 
 from kvtier_connector.core.disk.files.store import Store
 from kvtier_connector.core.disk.work.orders import Up

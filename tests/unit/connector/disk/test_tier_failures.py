@@ -6,10 +6,10 @@ import threading
 from pathlib import Path
 
 import pytest
-from tests.unit.connector.disk.blocks import content_of, key_of, number_of
-from tests.unit.connector.disk.faulty_engine import Fail, Keep
-from tests.unit.connector.disk.rig import found_by_the_next, rig_in
-from tests.unit.connector.disk.tier_files import journal, segment
+from tests.unit.connector.disk.rig.blocks import content_of, key_of, number_of
+from tests.unit.connector.disk.rig.faulty_engine import Fail, Keep
+from tests.unit.connector.disk.rig.rig import found_by_the_next, rig_in
+from tests.unit.connector.disk.rig.tier_files import journal, segment
 
 from kvtier_connector.core.disk.files.locked_folder import LockedFolder
 from kvtier_connector.core.disk.files.store import Store

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tests.unit.connector.disk.blocks import (
+from tests.unit.connector.disk.rig.blocks import (
     BLOCK,
     KEY_BYTES,
     MEANING,
@@ -21,9 +21,9 @@ from tests.unit.connector.disk.blocks import (
     number_of,
     request_for,
 )
-from tests.unit.connector.disk.faulty_engine import SOON_S
-from tests.unit.connector.disk.rig import found_by_the_next, rig_in
-from tests.unit.connector.disk.tier_files import copied, journal, segment, write_journal
+from tests.unit.connector.disk.rig.faulty_engine import SOON_S
+from tests.unit.connector.disk.rig.rig import found_by_the_next, rig_in
+from tests.unit.connector.disk.rig.tier_files import copied, journal, segment, write_journal
 
 from kvtier_connector.core.disk.files.checksum import bound_checksum
 from kvtier_connector.core.disk.files.fingerprint import Fingerprint, fingerprint

@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from tests.unit.connector.disk.blocks import MEANING, capacity_for, request_for
-from tests.unit.connector.disk.tier_files import directory
+from tests.unit.connector.disk.rig.blocks import MEANING, capacity_for, request_for
+from tests.unit.connector.disk.rig.tier_files import directory
 
 from kvtier_connector.core.disk.files.locked_folder import LockedFolder
 from kvtier_connector.core.disk.files.store import Store

@@ -13,7 +13,7 @@ import pytest
 import xxhash
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.unit.connector.disk.tier_files import open_journal, write_journal
+from tests.unit.connector.disk.rig.tier_files import open_journal, write_journal
 
 from kvtier_connector.core.disk.files.journal import Entries, Recovered, Shape
 from kvtier_connector.errors import DiskError, UnsafeFolderError
@@ -252,7 +252,7 @@ WRITER = """
 import sys
 from pathlib import Path
 from tests.unit.connector.disk.files.test_journal import SHAPE, entries, slots
-from tests.unit.connector.disk.tier_files import open_journal
+from tests.unit.connector.disk.rig.tier_files import open_journal
 journal, _ = open_journal(Path(sys.argv[1]), SHAPE)
 number = 0
 while True:

@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 
 import pytest
-from tests.unit.connector.disk.tier_files import directory
+from tests.unit.connector.disk.rig.tier_files import directory
 
 from kvtier_connector.config import DISK_ALIGNMENT_BYTES
 from kvtier_connector.core.disk.files.segments import Segments

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from tests.shared.disk_usage import taken_bytes
-from tests.unit.connector.disk.blocks import (
+from tests.unit.connector.disk.rig.blocks import (
     BLOCK,
     KEY_BYTES,
     MEANING,
@@ -19,8 +19,8 @@ from tests.unit.connector.disk.blocks import (
     number_of,
     request_for,
 )
-from tests.unit.connector.disk.rig import IMPATIENT, found_by_the_next, rig_in
-from tests.unit.connector.disk.tier_files import journal, segment
+from tests.unit.connector.disk.rig.rig import IMPATIENT, found_by_the_next, rig_in
+from tests.unit.connector.disk.rig.tier_files import journal, segment
 
 from kvtier_connector import config as config_module
 from kvtier_connector.config import DISK_INDEX_SIZES

@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from tests.unit.connector.disk.blocks import BLOCK, content_of, key_of
-from tests.unit.connector.disk.faulty_engine import Fail, Short
-from tests.unit.connector.disk.rig import Rig, rig_in
-from tests.unit.connector.disk.tier_files import segment
+from tests.unit.connector.disk.rig.blocks import BLOCK, content_of, key_of
+from tests.unit.connector.disk.rig.faulty_engine import Fail, Short
+from tests.unit.connector.disk.rig.rig import Rig, rig_in
+from tests.unit.connector.disk.rig.tier_files import segment
 
 from kvtier_connector.core.disk.io.engine import BlockIO
 

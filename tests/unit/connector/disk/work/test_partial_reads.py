@@ -6,10 +6,17 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
-from tests.unit.connector.disk.blocks import BLOCK, capacity_for, content_of, key_of, number_of, request_for
-from tests.unit.connector.disk.faulty_engine import SOON_S, Fail, Fault, Keep, Short
-from tests.unit.connector.disk.rig import Coming, Rig, rig_in
-from tests.unit.connector.disk.tier_files import segment
+from tests.unit.connector.disk.rig.blocks import (
+    BLOCK,
+    capacity_for,
+    content_of,
+    key_of,
+    number_of,
+    request_for,
+)
+from tests.unit.connector.disk.rig.faulty_engine import SOON_S, Fail, Fault, Keep, Short
+from tests.unit.connector.disk.rig.rig import Coming, Rig, rig_in
+from tests.unit.connector.disk.rig.tier_files import segment
 
 from kvtier_connector.core.copies.arrivals import WHOLE
 from kvtier_connector.core.disk.io.engine import BlockIO

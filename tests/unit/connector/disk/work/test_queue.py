@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.unit.connector.disk.tier_files import directory
+from tests.unit.connector.disk.rig.tier_files import directory
 
 from kvtier_connector.core.disk.files.segments import Segments
 from kvtier_connector.core.disk.work.orders import Order

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from tests.unit.connector.disk.blocks import capacity_for, request_for
+from tests.unit.connector.disk.rig.blocks import capacity_for, request_for
 
 from kvtier_connector.core.disk.files.store import Store
 from kvtier_connector.core.disk.timings import DEFAULT_TIMINGS

@@ -7,9 +7,9 @@ from itertools import islice
 from pathlib import Path
 
 import pytest
-from tests.unit.connector.disk.blocks import BLOCK, capacity_for, content_of, key_of, request_for
-from tests.unit.connector.disk.faulty_engine import Keep
-from tests.unit.connector.disk.rig import Rig, rig_in
+from tests.unit.connector.disk.rig.blocks import BLOCK, capacity_for, content_of, key_of, request_for
+from tests.unit.connector.disk.rig.faulty_engine import Keep
+from tests.unit.connector.disk.rig.rig import Rig, rig_in
 from typing_extensions import Buffer
 
 from kvtier_connector.core.disk import tier

@@ -7,10 +7,17 @@ from pathlib import Path
 
 import pytest
 from tests.shared.waiting import eventually
-from tests.unit.connector.disk.blocks import BLOCK, capacity_for, content_of, key_of, number_of, request_for
-from tests.unit.connector.disk.faulty_engine import SOON_S, Fail, Keep
-from tests.unit.connector.disk.rig import IMPATIENT, Rig, found_by_the_next, rig_in
-from tests.unit.connector.disk.tier_files import journal, open_journal
+from tests.unit.connector.disk.rig.blocks import (
+    BLOCK,
+    capacity_for,
+    content_of,
+    key_of,
+    number_of,
+    request_for,
+)
+from tests.unit.connector.disk.rig.faulty_engine import SOON_S, Fail, Keep
+from tests.unit.connector.disk.rig.rig import IMPATIENT, Rig, found_by_the_next, rig_in
+from tests.unit.connector.disk.rig.tier_files import journal, open_journal
 
 from kvtier_connector.core.disk.files.journal import Entries, Journal
 from kvtier_connector.core.disk.files.store import Store

@@ -5,10 +5,10 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from tests.unit.connector.disk.blocks import BLOCK, MEANING, content_of, key_of, number_of
-from tests.unit.connector.disk.faulty_engine import SOON_S
-from tests.unit.connector.disk.rig import IMPATIENT, Coming, Rig, rig_in
-from tests.unit.connector.disk.tier_files import segment
+from tests.unit.connector.disk.rig.blocks import BLOCK, MEANING, content_of, key_of, number_of
+from tests.unit.connector.disk.rig.faulty_engine import SOON_S
+from tests.unit.connector.disk.rig.rig import IMPATIENT, Coming, Rig, rig_in
+from tests.unit.connector.disk.rig.tier_files import segment
 
 from kvtier_connector.core.copies.arrivals import DOUBTED, FAILED, WHOLE
 from kvtier_connector.core.disk.files.checksum import bound_checksum, seeded_checksum

@@ -5,9 +5,9 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from tests.unit.connector.disk.blocks import MEANING, content_of
-from tests.unit.connector.disk.faulty_engine import Fail, Keep
-from tests.unit.connector.disk.rig import IMPATIENT, Rig, found_by_the_next, rig_in
+from tests.unit.connector.disk.rig.blocks import MEANING, content_of
+from tests.unit.connector.disk.rig.faulty_engine import Fail, Keep
+from tests.unit.connector.disk.rig.rig import IMPATIENT, Rig, found_by_the_next, rig_in
 
 from kvtier_connector.core.disk.files.store import Store
 from kvtier_connector.core.disk.timings import DEFAULT_TIMINGS

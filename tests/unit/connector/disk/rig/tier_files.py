@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from tests.unit.connector.disk.blocks import MEANING
+from tests.unit.connector.disk.rig.blocks import MEANING
 
 from kvtier_connector.core.disk.files.directory import Directory
 from kvtier_connector.core.disk.files.journal import Entries, Journal, Recovered, Shape

@@ -9,8 +9,15 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
-from tests.unit.connector.disk.blocks import BLOCK, capacity_for, content_of, key_of, number_of, request_for
-from tests.unit.connector.disk.faulty_engine import SOON_S, FaultyEngine
+from tests.unit.connector.disk.rig.blocks import (
+    BLOCK,
+    capacity_for,
+    content_of,
+    key_of,
+    number_of,
+    request_for,
+)
+from tests.unit.connector.disk.rig.faulty_engine import SOON_S, FaultyEngine
 
 from kvtier_connector.core.copies.arrivals import ROW_BYTES, Arrivals, Tickets
 from kvtier_connector.core.disk.files.store import Store, StoreRequest
