@@ -10,7 +10,7 @@ from tests.cluster.harness.api.commands import Command, CommandError
 from tests.cluster.harness.operator.places import CHART, CI_VALUES, CRD, MANIFESTS, OPERATOR, SYSTEM
 
 from kvtier_operator.planning.pod.image_source import image_source
-from kvtier_operator.planning.pod.images import ImageName
+from kvtier_operator.planning.pod.images import IMAGE_NAMES
 from kvtier_operator.planning.policy.limits import OwnerPolicy, policy_of_text
 
 MIRROR = CHART / "ci" / "mirror-values.yaml"
@@ -90,7 +90,7 @@ def test_images_from_elsewhere_reach_the_operator_s_pod_and_its_process(helm: Co
     )
     assert source.registry == "registry.example:5000/mirror"
     assert source.references == yaml.safe_load(MIRROR.read_text())["images"]
-    assert set(source.references) == set(ImageName)
+    assert set(source.references) == set(IMAGE_NAMES)
     assert source.pull_secrets == ("mirror", "more")
 
 

@@ -16,13 +16,15 @@ from tests.picker.harness.pickers.llm_d import EACH_VERSION, LlmD, running_llm_d
 from tests.picker.harness.pool import Pool, made_pool
 
 from kvtier_common.tier import Tier
-from kvtier_operator.planning.router.picker_resources import BYTES_PER_ENTRY, IN_FLIGHT_BYTES
+from kvtier_operator.api.router import Flavor
+from kvtier_operator.planning.flavors import flavor_traits
 from kvtier_scorer.config.flavors.llm_d import MIN_BLOCK_TOKENS
 from kvtier_scorer.config.model import TierTokens
 
 ENTRIES: Final = 40_000
 """As many in either index."""
 ENGINES_WORTH: Final = 12
+PLANNED: Final = flavor_traits(Flavor.LLM_D).memory
 LONG: Final = "x" * 400_000
 """100,000 tokens."""
 COLLECTED: Final = re.compile(rb"^go_gc_duration_seconds_count (\S+)$", re.MULTILINE)
@@ -62,7 +64,7 @@ def test_an_entry(version: str, pool: Pool, tmp_path: Path) -> None:
             picker.pick(blocks(2_000, f"{each}"), [first])
         entries_are(picker, ENTRIES, ENTRIES)
         full = heap_bytes(picker)
-        assert full - empty <= 2 * ENTRIES * BYTES_PER_ENTRY
+        assert full - empty <= 2 * ENTRIES * PLANNED.bytes_per_entry
 
 
 @EACH_VERSION
@@ -72,4 +74,4 @@ def test_requests_under_way(version: str, pool: Pool, tmp_path: Path) -> None:
         none = heap_bytes(picker)
         for _ in range(10 * ENGINES_WORTH):
             under_way.enter_context(picker.asked(LONG))
-        assert heap_bytes(picker) - none <= ENGINES_WORTH * IN_FLIGHT_BYTES
+        assert heap_bytes(picker) - none <= ENGINES_WORTH * PLANNED.in_flight_bytes

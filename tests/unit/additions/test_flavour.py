@@ -1,17 +1,24 @@
-"""A new picker flavour is a file, its line in the list of flavours, its member of the enum and its image."""
+"""A new picker flavour is its member of the enum and two files: its configuration, and what is true of it."""
 
 from typing import Final
 
 from tests.unit.additions.copied import Copied
 
-PACKAGE: Final = "kvtier_scorer.config.flavors"
-_FLAVOUR: Final = """
+_CONFIGURATION: Final = """
 from kvtier_scorer.config.flavors.per_tier import per_tier_config
 from kvtier_scorer.config.model import PickerConfig, PickerInput
+from kvtier_scorer.config.scorer_names import UPSTREAM_SCORERS
+
+SCORERS = UPSTREAM_SCORERS
 
 
-def toy_config(given: PickerInput) -> PickerConfig:
+def config(given: PickerInput) -> PickerConfig:
     return per_tier_config(given, given.version or "7.0.0", "toys/v1", lambda tier: {"tier": tier.name})
+"""
+_TRAITS: Final = """
+from kvtier_operator.planning.flavors.traits import FlavorTraits
+
+TRAITS = FlavorTraits(title="the toy", image="toys/picker:{version}")
 """
 _ROUTER: Final = """
   router: {flavor: toy, replicas: 2}
@@ -19,18 +26,13 @@ _ROUTER: Final = """
 """
 
 
-def test_four_files(copy: Copied) -> None:
-    flavors = "scorer/kvtier_scorer/config/flavors"
-    copy.write(f"{flavors}/toy.py", _FLAVOUR)
-    registry = f"{flavors}/__init__.py"
-    copy.insert(registry, f"from {PACKAGE}.llm_d import", f"from {PACKAGE}.toy import toy_config\n")
-    copy.insert(registry, '    "builtin": ', '    "toy": toy_config,\n')
+def test_three_files(copy: Copied) -> None:
+    configuration = "scorer/kvtier_scorer/config/flavors/toy.py"
+    copy.write(configuration, _CONFIGURATION)
+    traits = "operator/kvtier_operator/planning/flavors/toy.py"
+    copy.write(traits, _TRAITS)
     api = "operator/kvtier_operator/api/router.py"
     copy.insert(api, '    BUILTIN = "builtin"', '    TOY = "toy"\n')
-    images = "operator/kvtier_operator/planning/pod/images.py"
-    copy.insert(images, "    PICKER_BUILTIN = ", '    PICKER_TOY = "pickerToy"\n')
-    copy.insert(images, "    Flavor.BUILTIN: ImageName", "    Flavor.TOY: ImageName.PICKER_TOY,\n")
-    copy.insert(images, '        Flavor.BUILTIN: f"', '        Flavor.TOY: f"toys/picker:{full}",\n')
     changed = copy.changed()
 
     several_engines = copy.root / "tests/unit/operator/golden/input/data-parallel.yaml"
@@ -38,4 +40,6 @@ def test_four_files(copy: Copied) -> None:
     rendered = copy.kvtier("render", "--no-hub", "-f", "cr.yaml")
     assert "image: toys/picker:7.0.0" in rendered
     assert "apiVersion: toys/v1" in rendered
-    assert changed == {f"{flavors}/toy.py", registry, api, images}
+    named = copy.kvtier("render", "--no-hub", "--image", "pickerToy=mine/toy:1", "-f", "cr.yaml")
+    assert "image: mine/toy:1" in named
+    assert changed == {configuration, traits, api}

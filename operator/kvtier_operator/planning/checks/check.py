@@ -9,6 +9,8 @@ from kvtier_operator.planning.backends import traits_of
 from kvtier_operator.planning.backends.backend_plan import BackendPlan
 from kvtier_operator.planning.backends.traits import BackendTraits
 from kvtier_operator.planning.budget_plan import Budget
+from kvtier_operator.planning.flavors import flavor_traits
+from kvtier_operator.planning.flavors.traits import FlavorTraits
 from kvtier_operator.planning.geometry import Geometry
 from kvtier_operator.planning.nodes.pod_needs import keeps_away_its_like
 from kvtier_operator.planning.objects.names import Component, Names
@@ -40,6 +42,11 @@ class CheckInput:
     def traits(self) -> BackendTraits:
         """What is true of the backend whatever the resource says."""
         return traits_of(self.spec.backend)
+
+    @property
+    def picker(self) -> FlavorTraits:
+        """What is true of the picker's flavour whatever the resource says."""
+        return flavor_traits(self.spec.router.flavor)
 
     @property
     def policy(self) -> OwnerPolicy:

@@ -8,8 +8,9 @@ from typing import Final
 from kvtier_operator.api.resource import Spec
 from kvtier_operator.api.router import Flavor
 from kvtier_operator.errors import InvalidInputError, Problem
+from kvtier_operator.planning.flavors import picker_image
 from kvtier_operator.planning.pod import images
-from kvtier_operator.planning.pod.images import PICKERS, PUBLISHED, ImageName
+from kvtier_operator.planning.pod.images import IMAGE_NAMES, PUBLISHED, ImageName, picker_image_name
 
 REGISTRY_PATTERN: Final = r"[A-Za-z0-9][A-Za-z0-9.-]*(:[0-9]+)?(/[a-z0-9][a-z0-9._-]*)*"
 """A host, a port and the start of a path."""
@@ -31,13 +32,13 @@ class ImageSource:
         registry: Takes the place of every published image's own registry, such as `registry.example/mirror`;
             empty for those.
         repository: kvtier's own image without its tag.
-        references: Whole references by name, taken as they are.
+        references: Whole references by name, of `IMAGE_NAMES`, taken as they are.
         pull_secrets: Names of Secrets that pods pull with beside those of the resource.
     """
 
     registry: str = ""
     repository: str = images.KVTIER_REPOSITORY
-    references: Mapping[ImageName, str] = field(default_factory=dict)
+    references: Mapping[str, str] = field(default_factory=dict)
     pull_secrets: tuple[str, ...] = ()
 
     def engine(self, name: ImageName) -> str:
@@ -58,8 +59,8 @@ class ImageSource:
             version: Its version.
             tested: Whether that is the one kvtier was tested with, as an installation's own reference is.
         """
-        reference = self.references.get(PICKERS[flavor]) if tested else None
-        return reference or self._rehosted(images.picker(flavor, version))
+        reference = self.references.get(picker_image_name(flavor)) if tested else None
+        return reference or self._rehosted(picker_image(flavor, version))
 
     def secrets(self, spec: Spec) -> tuple[str, ...]:
         """Names of the Secrets that a resource's pods pull with, its own first, the others in one order."""
@@ -115,15 +116,15 @@ def image_source(
     )
 
 
-def _reference(text: str) -> tuple[ImageName, str]:
+def _reference(text: str) -> tuple[str, str]:
     name, _, reference = text.partition("=")
-    if name not in tuple(ImageName):
-        raise _wrong("image", f"{name!r} is none of {', '.join(ImageName)}: write NAME=REFERENCE")
+    if name not in IMAGE_NAMES:
+        raise _wrong("image", f"{name!r} is none of {', '.join(IMAGE_NAMES)}: write NAME=REFERENCE")
     if not re.fullmatch(REFERENCE_PATTERN, reference):
         raise _wrong(
             "image", f"{reference!r} for {name} is not a reference: write REPOSITORY:TAG or @sha256:..."
         )
-    return ImageName(name), reference
+    return name, reference
 
 
 def _wrong(option: str, message: str) -> InvalidInputError:

@@ -19,7 +19,7 @@ _VLLM_VERSION: Final = "v0.33.0"
 
 
 class ImageName(StrEnum):
-    """What an installation calls an image that it gives a reference of its own."""
+    """What an installation calls an image that it gives a reference of its own: all but those of pickers."""
 
     DOCTOR = "doctor"
     ENGINE = "engine"
@@ -27,9 +27,6 @@ class ImageName(StrEnum):
     VLLM = "vllm"
     VLLM_CPU = "vllmCpu"
     LMCACHE = "lmcache"
-    PICKER_LLM_D = "pickerLlmD"
-    PICKER_GAIE = "pickerGaie"
-    PICKER_BUILTIN = "pickerBuiltin"
 
 
 PUBLISHED: Final = {
@@ -42,25 +39,16 @@ PUBLISHED: Final = {
 }
 """Those of engines: the doctor's and the pickers' are put together."""
 
-PICKERS: Final = {
-    Flavor.LLM_D: ImageName.PICKER_LLM_D,
-    Flavor.GAIE: ImageName.PICKER_GAIE,
-    Flavor.BUILTIN: ImageName.PICKER_BUILTIN,
-}
-"""Name of each flavour's picker."""
+
+def picker_image_name(flavor: Flavor) -> str:
+    """What an installation calls the image of a flavour's picker, such as `pickerLlmD`."""
+    return f"picker{''.join(word.capitalize() for word in flavor.split('-'))}"
+
+
+IMAGE_NAMES: Final = (*ImageName, *map(picker_image_name, Flavor))
+"""Of all images."""
 
 
 def doctor(repository: str = KVTIER_REPOSITORY) -> str:
     """The image with the doctor."""
     return f"{repository}:{DOCTOR_VERSION}"
-
-
-def picker(flavor: Flavor, version: str) -> str:
-    """The image of a flavour's picker; a version without a patch is that minor's first release."""
-    number = version.removeprefix("v")
-    full = number if number.count(".") > 1 else f"{number}.0"
-    return {
-        Flavor.LLM_D: f"ghcr.io/llm-d/llm-d-router-endpoint-picker:v{full}",
-        Flavor.GAIE: f"registry.k8s.io/gateway-api-inference-extension/epp:v{full}",
-        Flavor.BUILTIN: f"kvtier/picker:{full}",
-    }[flavor]

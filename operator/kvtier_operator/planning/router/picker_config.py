@@ -1,6 +1,7 @@
 """The endpoint picker: its configuration, whose LRU capacities follow from the tiers."""
 
 import hashlib
+from typing import Final
 
 from kvtier_common.tier import Tier
 from kvtier_operator.api.resource import KVCacheTier
@@ -17,6 +18,9 @@ from kvtier_operator.planning.tier_plan import TiersPlan
 from kvtier_scorer.config.errors import PickerConfigError, UnsupportedVersionError
 from kvtier_scorer.config.flavors import picker_config
 from kvtier_scorer.config.model import PickerConfig, PickerInput, ScorerWeights, TierTokens
+
+LOCAL_FLAVOR: Final = Flavor.BUILTIN
+"""The picker of a run on one machine."""
 
 
 def plan_router(
@@ -58,20 +62,20 @@ def router_warnings(resource: KVCacheTier, geometry: Geometry, tiers: TiersPlan)
     return _config(resource, _given(resource, geometry, tiers)).warnings
 
 
-def builtin_picker(plan: Plan) -> PickerConfig:
-    """Configuration of kvtier's own picker with the plan's weights and tiers, whatever flavour it names.
+def local_picker(plan: Plan) -> PickerConfig:
+    """Configuration of a local run's picker with the plan's weights and tiers, whatever flavour it names.
 
     Raises:
         InvalidInputError: The weights leave no scorer.
     """
     given = _given(plan.resource, plan.geometry, plan.tiers, alone=True)
-    return _config(plan.resource, given, Flavor.BUILTIN)
+    return _config(plan.resource, given, LOCAL_FLAVOR)
 
 
 def _given(
     resource: KVCacheTier, geometry: Geometry, tiers: TiersPlan, *, alone: bool = False
 ) -> PickerInput:
-    """What decides the configuration; `alone` of kvtier's own picker beside engines on one machine."""
+    """What decides the configuration; `alone` of a local run's picker."""
     spec = resource.spec
     return PickerInput(
         weights=ScorerWeights(spec.router.weights.by_scorer()),

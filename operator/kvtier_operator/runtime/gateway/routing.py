@@ -1,20 +1,19 @@
 """How a local run finds an engine: with kvtier's own picker, whichever flavour the resource names."""
 
-from kvtier_operator.api.router import Flavor
 from kvtier_operator.planning.plan import Plan
-from kvtier_operator.planning.router.picker_config import builtin_picker
+from kvtier_operator.planning.router.picker_config import LOCAL_FLAVOR, local_picker
 from kvtier_operator.runtime.gateway.running import Routing
 
 
 def local_routing(plan: Plan) -> Routing:
     """The picker's configuration and the failure mode of a run on this machine."""
-    return Routing(builtin_picker(plan).text, plan.resource.spec.router.failure_mode)
+    return Routing(local_picker(plan).text, plan.resource.spec.router.failure_mode)
 
 
 def routing_note(plan: Plan) -> str | None:
     """What differs from a cluster, in one line; None where nothing does."""
     router = plan.resource.spec.router
-    if router.flavor is Flavor.BUILTIN or plan.resource.spec.replicas == 1:
+    if router.flavor is LOCAL_FLAVOR or plan.resource.spec.replicas == 1:
         return None
     return (
         f"spec.router.flavor: {router.flavor} runs on clusters only; here kvtier's own picker takes its "

@@ -1,20 +1,31 @@
-"""Renders the configuration of endpoint pickers: one flavour or version a file, registered here."""
+"""Renders the configuration of endpoint pickers, one flavour a file.
 
-from collections.abc import Callable, Mapping
+A flavour is a module of this package named after it, with `SCORERS` and `config`; nothing else names it.
+"""
+
+from collections.abc import Container
+from dataclasses import replace
 from functools import lru_cache
-from typing import Final
+from importlib import import_module
+from importlib.util import find_spec
+from typing import Protocol, cast
 
 from kvtier_scorer.config.errors import PickerConfigError
-from kvtier_scorer.config.flavors.builtin import builtin_config
-from kvtier_scorer.config.flavors.gaie import gaie_config
-from kvtier_scorer.config.flavors.llm_d import llm_d_config
 from kvtier_scorer.config.model import PickerConfig, PickerInput
+from kvtier_scorer.config.scorer_names import PLUGINS
 
-_FLAVORS: Final[Mapping[str, Callable[[PickerInput], PickerConfig]]] = {
-    "llm-d": llm_d_config,
-    "gaie": gaie_config,
-    "builtin": builtin_config,
-}
+
+class FlavorModule(Protocol):
+    """What a flavour's module has.
+
+    Attributes:
+        SCORERS: Those that the picker has, beside the tiers'.
+    """
+
+    SCORERS: Container[str]
+
+    def config(self, given: PickerInput) -> PickerConfig:
+        """The configuration, of weights that all have a scorer."""
 
 
 @lru_cache(maxsize=256)
@@ -33,8 +44,13 @@ def picker_config(flavor: str, given: PickerInput) -> PickerConfig:
         NoScorerError: No scorer has a weight and a tier.
         PickerConfigError: The flavour is not known.
     """
-    try:
-        render = _FLAVORS[flavor]
-    except KeyError:
-        raise PickerConfigError(f"unknown flavour {flavor!r}; known are {', '.join(_FLAVORS)}") from None
-    return render(given)
+    module = _module(flavor)
+    unread = [name for name in PLUGINS if name not in module.SCORERS]
+    return module.config(replace(given, weights=given.weights | dict.fromkeys(unread, 0)))
+
+
+def _module(flavor: str) -> FlavorModule:
+    name = f"{__name__}.{flavor.replace('-', '_')}"
+    if find_spec(name) is None:
+        raise PickerConfigError(f"unknown flavour {flavor!r}")
+    return cast("FlavorModule", import_module(name))

@@ -17,6 +17,7 @@ from kvtier_scorer.config.scorer_names import PLUGINS
 API_VERSION: Final = "kvtier.dev/v1alpha1"
 TESTED_VERSION: Final = "0.1.0"
 """This distribution's (pyproject.toml); a unit test holds the two together."""
+SCORERS: Final = PLUGINS
 
 _FOLLOWING_EVENTS: Final = {
     # events name blocks by their tokens, which only an engine knows for certain
@@ -25,7 +26,7 @@ _FOLLOWING_EVENTS: Final = {
 }
 
 
-def builtin_config(given: PickerInput) -> PickerConfig:
+def config(given: PickerInput) -> PickerConfig:
     """The configuration for kvtier's own picker.
 
     Raises:
@@ -45,7 +46,7 @@ def builtin_config(given: PickerInput) -> PickerConfig:
         return {**settings, "maxPrefixTokensToMatch": given.max_prefix_tokens}
 
     sections = {**(_FOLLOWING_EVENTS if given.kv_events else {}), **_limits(given.bodies)}
-    return per_tier_config(given, version, API_VERSION, parameters, sections, scorers=PLUGINS)
+    return per_tier_config(given, version, API_VERSION, parameters, sections)
 
 
 def _limits(bodies: BodyLimits) -> dict[str, Any]:

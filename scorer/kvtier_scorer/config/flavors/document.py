@@ -8,7 +8,7 @@ from typing import Any, Final
 import yaml
 
 from kvtier_scorer.config.errors import NoScorerError
-from kvtier_scorer.config.scorer_names import PLUGINS, UPSTREAM_SCORERS
+from kvtier_scorer.config.scorer_names import PLUGINS
 
 KIND: Final = "EndpointPickerConfig"
 PREFIX: Final = "prefix-cache-scorer"
@@ -84,7 +84,7 @@ def _entry(plugin: Plugin) -> dict[str, Any]:
     return entry
 
 
-def load_plugins(weights: Mapping[str, int], scorers: Iterable[str] = UPSTREAM_SCORERS) -> tuple[Plugin, ...]:
+def load_plugins(weights: Mapping[str, int]) -> tuple[Plugin, ...]:
     """The plugins of a picker's scorers that are not a tier's, without those of weight 0."""
-    weighted = ((PLUGINS[name], weights.get(name, 0)) for name in scorers)
+    weighted = ((kind, weights.get(name, 0)) for name, kind in PLUGINS.items())
     return tuple(Plugin(kind, weight=weight) for kind, weight in weighted if weight)

@@ -14,9 +14,11 @@ from kvtier_scorer.config.flavors.per_tier import per_tier_config
 from kvtier_scorer.config.flavors.tiers import PrefixTier
 from kvtier_scorer.config.flavors.version import minor_version
 from kvtier_scorer.config.model import PickerConfig, PickerInput
+from kvtier_scorer.config.scorer_names import UPSTREAM_SCORERS
 
 API_VERSION: Final = "inference.networking.x-k8s.io/v1alpha1"
 TESTED_VERSION: Final = "1.4.0"
+SCORERS: Final = UPSTREAM_SCORERS
 _BLOCK_SIZE_IN_CHARACTERS: Final = ((1, 2), (1, 3))
 _BLOCK_SIZE_IN_TOKENS: Final = (1, 4)
 _SINGLE_PREFIX_SCORER: Final = (1, 5)
@@ -29,7 +31,7 @@ DEFAULT_MAX_PREFIX_TOKENS: Final = 131072
 first 4,096 tokens of a prompt; llm-d-router's default is this figure (defaultMaxPrefixTokens)."""
 
 
-def gaie_config(given: PickerInput) -> PickerConfig:
+def config(given: PickerInput) -> PickerConfig:
     """The configuration for the extension's own picker.
 
     Raises:

@@ -12,9 +12,11 @@ from kvtier_scorer.config.flavors.document import APPROX_PREFIX_PRODUCER, PREFIX
 from kvtier_scorer.config.flavors.tiers import PrefixTier, entries_of, prefix_tiers, unknown_gpu
 from kvtier_scorer.config.flavors.version import minor_version
 from kvtier_scorer.config.model import PickerConfig, PickerInput
+from kvtier_scorer.config.scorer_names import UPSTREAM_SCORERS
 
 API_VERSION: Final = "llm-d.ai/v1alpha1"
 TESTED_VERSION: Final = "0.10.0"
+SCORERS: Final = UPSTREAM_SCORERS
 _FIRST: Final = (0, 9)
 _LAST_TESTED: Final = (0, 10)
 _AFTER_LAST: Final = (1, 0)
@@ -24,7 +26,7 @@ MIN_BLOCK_TOKENS: Final = 64
 """approximateprefix/plugin.go, minBlockSizeTokens: smaller block sizes are raised to it."""
 
 
-def llm_d_config(given: PickerInput) -> PickerConfig:
+def config(given: PickerInput) -> PickerConfig:
     """The configuration for llm-d-router.
 
     Raises:

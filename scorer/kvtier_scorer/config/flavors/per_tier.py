@@ -1,23 +1,20 @@
 """A prefix scorer a tier, each with an index of its own: what most pickers take."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any
 
 from kvtier_scorer.config.flavors.document import PREFIX, Plugin, load_plugins, render
 from kvtier_scorer.config.flavors.tiers import PrefixTier, entries_of, prefix_tiers, unknown_gpu
 from kvtier_scorer.config.model import PickerConfig, PickerInput
-from kvtier_scorer.config.scorer_names import UPSTREAM_SCORERS
 
 
-def per_tier_config(  # noqa: PLR0913 - what a configuration is made of
+def per_tier_config(
     given: PickerInput,
     version: str,
     api_version: str,
     parameters: Callable[[PrefixTier], Mapping[str, Any]],
     sections: Mapping[str, Any] = MappingProxyType({}),
-    *,
-    scorers: Iterable[str] = UPSTREAM_SCORERS,
 ) -> PickerConfig:
     """The configuration, in entries of the engine's own blocks.
 
@@ -27,13 +24,12 @@ def per_tier_config(  # noqa: PLR0913 - what a configuration is made of
         api_version: Of its configuration.
         parameters: Of a tier's scorer, beside its capacity.
         sections: What else the document has.
-        scorers: Those that the picker has, beside the tiers'.
 
     Raises:
         NoScorerError: No scorer has a weight and a tier.
     """
     tiers = prefix_tiers(given, given.engine_block_tokens)
-    plugins = [*load_plugins(given.weights, scorers)]
+    plugins = [*load_plugins(given.weights)]
     for tier in tiers:
         capacity = {} if tier.entries is None else {"lruCapacityPerServer": tier.entries}
         name = f"{tier.name}-prefix-cache-scorer"

@@ -6,7 +6,7 @@ from typing import Final
 import numpy as np
 
 from kvtier_scorer.config.errors import NoScorerError
-from kvtier_scorer.config.flavors.builtin import builtin_config
+from kvtier_scorer.config.flavors import picker_config
 from kvtier_scorer.config.model import PickerInput, TierTokens
 from kvtier_scorer.config.settings.model import PickerSettings
 from kvtier_scorer.config.settings.parse import parse_settings
@@ -86,7 +86,7 @@ def settings_for(situation: Situation) -> PickerSettings:
         PoolError: No weight belongs to a scorer that these pods have.
     """
     try:
-        settings = parse_settings(builtin_config(_input(situation)).text)
+        settings = parse_settings(picker_config("builtin", _input(situation)).text)
     except NoScorerError as error:
         raise PoolError(f"--weights: {error}") from None
     # of the same age at which its operator would call them stale

@@ -15,6 +15,7 @@ from tests.cluster.harness.programs.locked import locked
 from tests.cluster.harness.programs.tools import Say, cache_folder, program
 
 from kvtier_operator.api.router import Flavor
+from kvtier_operator.planning.flavors import picker_image
 from kvtier_operator.planning.pod import images
 
 _ROOT: Final = Path(__file__).resolve().parents[4]
@@ -59,7 +60,7 @@ def engine_archive(say: Say) -> Path:
 def picker_archive(say: Say) -> Path:
     """An archive with kvtier's own picker's image, built from scorer/Containerfile on Debian."""
     base = debian_base(say)
-    reference = images.picker(Flavor.BUILTIN, images.KVTIER_VERSION)
+    reference = picker_image(Flavor.BUILTIN, images.KVTIER_VERSION)
 
     def make(archive: Path) -> None:
         _build(reference, "scorer/Containerfile", {"BASE_IMAGE": base}, archive, say)
@@ -70,7 +71,7 @@ def picker_archive(say: Say) -> Path:
 def gaie_archive(say: Say) -> Path:
     """An archive with the Gateway API Inference Extension's picker, under its project's name for it."""
     epp = program("epp", say)
-    reference = images.picker(Flavor.GAIE, _GAIE_VERSION)
+    reference = picker_image(Flavor.GAIE, _GAIE_VERSION)
 
     def make(archive: Path) -> None:
         write_image(archive, reference, epp)

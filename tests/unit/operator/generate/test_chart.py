@@ -11,7 +11,7 @@ import yaml
 
 from kvtier_operator.generate.chart.values import Values
 from kvtier_operator.install.settings import Installation
-from kvtier_operator.planning.pod.images import ImageName
+from kvtier_operator.planning.pod.images import IMAGE_NAMES
 
 ROOT = Path(__file__).parents[4]
 CHART = ROOT / "charts" / "tiered-prefix-cache"
@@ -76,4 +76,4 @@ def test_a_tier_s_schema_is_the_crd_s() -> None:
 
 
 def test_every_image_has_a_value() -> None:
-    assert set(SCHEMA["$defs"]["Images"]["properties"]) == set(ImageName)
+    assert set(SCHEMA["$defs"]["Images"]["properties"]) == set(IMAGE_NAMES)

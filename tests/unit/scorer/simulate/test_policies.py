@@ -7,8 +7,7 @@ from numpy.typing import NDArray
 from tests.unit.scorer.simulate.pools import asked, loads_of, picker, pool, situation, trace
 
 from kvtier_common.tier import Tier
-from kvtier_scorer.config.flavors.gaie import gaie_config
-from kvtier_scorer.config.flavors.llm_d import llm_d_config
+from kvtier_scorer.config.flavors import picker_config
 from kvtier_scorer.config.model import PickerInput, TierTokens
 from kvtier_scorer.simulate.engine.loads import Loads
 from kvtier_scorer.simulate.engine.settings import QWEN3_32B_2X_H100, PodSettings, PoolSettings
@@ -55,8 +54,8 @@ def test_others_have_their_own_entries(name: str, scorers: list[tuple[object, ..
 @pytest.mark.parametrize("name", ["gaie-1.4-sized", "gaie-1.5-sized", "llm-d-0.10-sized"])
 def test_sized_others_have_what_the_operator_writes(name: str) -> None:
     version = name.split("-")[-2]
-    render = llm_d_config if name.startswith("llm-d") else gaie_config
-    written = render(PickerInput(DEFAULT_WEIGHTS, TIERS, 16, version=version))
+    flavor = name.removesuffix(f"-{version}-sized")
+    written = picker_config(flavor, PickerInput(DEFAULT_WEIGHTS, TIERS, 16, version=version))
     built = picker(name, generate("high-cache", HIGH_CACHE, 0), GUIDE)
     entries = [each.entries for each, _, _ in built._scorers]
     assert {each.block_tokens for each, _, _ in built._scorers} == {written.tokens_per_entry}

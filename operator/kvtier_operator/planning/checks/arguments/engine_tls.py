@@ -2,10 +2,12 @@
 
 from typing import Final
 
+from kvtier_operator.api.backend import one_of
 from kvtier_operator.api.router import Flavor
 from kvtier_operator.planning.arguments.engine_tls import CERTIFICATE, serves_tls
 from kvtier_operator.planning.arguments.extra_args import FIELD, field_path_of, value_of
 from kvtier_operator.planning.checks.check import CheckInput, Verdicts
+from kvtier_operator.planning.flavors import flavor_traits
 from kvtier_operator.planning.verdict import CheckResult
 
 _VERDICTS: Final = Verdicts("engine-tls", FIELD)
@@ -39,11 +41,12 @@ def engine_tls(given: CheckInput) -> CheckResult:
             f"{CERTIFICATE}: a local run asks its engines over HTTP; remove it",
             field=place,
         )
-    if given.spec.router.flavor is Flavor.BUILTIN:
+    if given.picker.tls_args is None:
+        others = one_of(each for each in Flavor if flavor_traits(each).tls_args is not None)
         return _VERDICTS.reject(
             "EngineServesTLS",
-            f"{CERTIFICATE}: kvtier's own picker reads the engines' load over HTTP; remove it, or set "
-            "spec.router.flavor to llm-d or gaie",
+            f"{CERTIFICATE}: {given.picker.title} reads the engines' load over HTTP; remove it, or set "
+            f"spec.router.flavor to {others}",
             field=place,
         )
     gateway = "; a BackendTLSPolicy of yours must tell the Gateway" if given.spec.router.gateway else ""

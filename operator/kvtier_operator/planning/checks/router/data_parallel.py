@@ -2,15 +2,13 @@
 
 from typing import Final
 
-from kvtier_operator.api.router import Flavor
 from kvtier_operator.planning.checks.check import CheckInput, Verdicts
 from kvtier_operator.planning.units import count
 from kvtier_operator.planning.verdict import CheckResult
 
 _VERDICTS: Final = Verdicts("data-parallel", "spec.engine.dataParallelSize")
-_OURS_READS: Final = "it adds up their queues and caches"
-"""kvtier_scorer.picker.engines.metrics_scrape."""
-_OTHERS_READ: Final = "of their metrics it reads the first series alone, one engine's queue and cache"
+_ADDS_UP: Final = "it adds up their queues and caches"
+_READS_ONE: Final = "of their metrics it reads the first series alone, one engine's queue and cache"
 """Upstream's extractors (pkg/epp/datalayer, metrics/spec.go)."""
 
 
@@ -24,10 +22,10 @@ def data_parallel(given: CheckInput) -> CheckResult:
         return _VERDICTS.passed("one engine a pod, which the picker knows by its address")
     flavor = given.spec.router.flavor
     tokens = given.tiers.cpu.tokens
-    reads = _OURS_READS if flavor is Flavor.BUILTIN else _OTHERS_READ
+    reads = _ADDS_UP if given.picker.adds_up_engines else _READS_ONE
     return _VERDICTS.warn(
         "EnginesBehindOnePort",
-        f"{engines} engines of a pod serve at one port: picker {flavor.value} tells pods apart, not engines. "
+        f"{engines} engines of a pod serve at one port: picker {flavor} tells pods apart, not engines. "
         f"It counts the {count(tokens)} tokens of their CPU tiers as one, while vLLM hands a request to the "
         f"idlest engine, so about 1 in {engines} prefixes that it knows is found there, among "
         f"{count(tokens // engines)} tokens; {reads}. Where the model fits one engine's "

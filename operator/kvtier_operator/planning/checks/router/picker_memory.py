@@ -3,7 +3,6 @@
 from typing import Final
 
 from kvtier_operator.api.formats.quantity import parse_quantity
-from kvtier_operator.api.router import Flavor
 from kvtier_operator.planning.checks.check import CheckInput, Verdicts
 from kvtier_operator.planning.units import GIB, size
 from kvtier_operator.planning.verdict import CheckResult
@@ -23,7 +22,7 @@ def picker_memory(given: CheckInput) -> CheckResult:
         return _VERDICTS.warn(
             "PickerMemoryShort",
             f"{limit} is less than the {size(needed_bytes)} that the picker may come to with a full index "
-            f"and {_BODIES[given.router.flavor is Flavor.BUILTIN]}: it is killed then and forgets where "
+            f"and {_BODIES[given.picker.memory.bounds_bodies]}: it is killed then and forgets where "
             "prefixes are; raise it",
             by_itself="keeps to the limit, and a picker that was killed starts anew",
         )

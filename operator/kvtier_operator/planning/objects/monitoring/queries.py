@@ -6,20 +6,13 @@ counters.
 """
 
 from dataclasses import dataclass
-from typing import Final, Self
+from typing import Self
 
 from kvtier_operator.api.backend import TELLING_OF_TIERS
-from kvtier_operator.api.router import Flavor
 from kvtier_operator.planning.backends import traits_of
+from kvtier_operator.planning.flavors import flavor_traits
 from kvtier_operator.planning.objects.names import Names
 from kvtier_operator.planning.plan import Plan
-
-_PICKER_HIT_RATIO: Final = {
-    # llm-d-router v0.10.0, pkg/epp/framework/plugins/requestcontrol/dataproducer/approximateprefix/metrics.go
-    Flavor.LLM_D.value: "llm_d_epp_prefix_indexer_hit_ratio",
-    # gateway-api-inference-extension v1.2.0 to v1.5.0, pkg/epp/metrics/metrics.go
-    Flavor.GAIE.value: "inference_extension_prefix_indexer_hit_ratio",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +45,7 @@ class Queries:
             moves_by_vllm=traits_of(backend).offloading,
             kvtier=backend in TELLING_OF_TIERS,
             kvtier_disk=backend in TELLING_OF_TIERS and plan.tiers.disk is not None,
-            picker_hit_ratio=_PICKER_HIT_RATIO.get(plan.router.flavor),
+            picker_hit_ratio=flavor_traits(plan.resource.spec.router.flavor).hit_ratio,
         )
 
     def rate(self, counter: str, window: str, *, by: str = "") -> str:

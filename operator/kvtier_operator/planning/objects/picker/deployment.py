@@ -2,12 +2,13 @@
 
 from typing import Any, Final
 
-from kvtier_operator.api.router import Flavor
 from kvtier_operator.planning.arguments.engine_tls import serves_tls
+from kvtier_operator.planning.flavors import flavor_traits
+from kvtier_operator.planning.flavors.ending import EndingInput, PickerEnding
+from kvtier_operator.planning.flavors.traits import FlavorTraits
 from kvtier_operator.planning.objects.inference_pool import GROUP as POOL_GROUP
 from kvtier_operator.planning.objects.names import CONFIG_HASH, Component, Names
 from kvtier_operator.planning.objects.picker.config_map import FILE_NAME
-from kvtier_operator.planning.objects.picker.ending import picker_ending, picker_strategy
 from kvtier_operator.planning.objects.picker.ports import EXT_PROC_PORT, HEALTH_PORT, METRICS_PORT
 from kvtier_operator.planning.objects.placement import placement
 from kvtier_operator.planning.objects.rollout import ROLLOUT
@@ -19,8 +20,8 @@ _USER: Final = 65532
 _PROGRESS_DEADLINE_S: Final = 600
 """Kubernetes' default."""
 _SCRATCH: Final = {"name": "scratch", "emptyDir": {"sizeLimit": "64Mi"}}
-"""Where kvtier's own picker may write: its image copies the compiled kernels there, for numba takes no cache
-that it cannot write to. The root file system stays read-only."""
+"""Where a picker that compiles may write: the image of kvtier's own copies its kernels there, for numba takes
+no cache that it cannot write to. The root file system stays read-only."""
 
 
 def picker_deployment(plan: Plan) -> dict[str, Any]:
@@ -41,7 +42,7 @@ def picker_deployment(plan: Plan) -> dict[str, Any]:
         "containers": [_container(plan)],
         "volumes": [
             {"name": "config", "configMap": {"name": names.picker}},
-            *([_SCRATCH] if _builtin(plan) else []),
+            *([_SCRATCH] if _traits(plan).compiles else []),
         ],
     }
     metadata = {
@@ -55,12 +56,23 @@ def picker_deployment(plan: Plan) -> dict[str, Any]:
         "spec": {
             "replicas": plan.resource.spec.router.replicas,
             "selector": {"matchLabels": names.selector(Component.PICKER)},
-            "strategy": picker_strategy(plan),
+            "strategy": _strategy(plan),
             "progressDeadlineSeconds": _PROGRESS_DEADLINE_S,
             **ROLLOUT,
             "template": {"metadata": metadata, "spec": pod},
         },
     }
+
+
+def _strategy(plan: Plan) -> dict[str, Any]:
+    """The old one goes when the new one is ready; for some seconds each knows of its own requests only.
+
+    Of pickers that elect a leader one alone is ever ready, and stays it until it goes: all new ones start
+    beside the old ones and the first to find the leader gone takes over.
+    """
+    all_at_once = {"maxSurge": "100%", "maxUnavailable": "100%"}
+    bounds = all_at_once if _several(plan) else {"maxSurge": 1, "maxUnavailable": 0}
+    return {"type": "RollingUpdate", "rollingUpdate": bounds}
 
 
 def _container(plan: Plan) -> dict[str, Any]:
@@ -87,35 +99,44 @@ def _container(plan: Plan) -> dict[str, Any]:
         },
         "volumeMounts": [
             {"name": "config", "mountPath": _CONFIG_FOLDER, "readOnly": True},
-            *([{"name": _SCRATCH["name"], "mountPath": "/tmp"}] if _builtin(plan) else []),  # noqa: S108 - a mount
+            *([{"name": _SCRATCH["name"], "mountPath": "/tmp"}] if _traits(plan).compiles else []),  # noqa: S108 - a mount
         ],
     }
 
 
 def _pre_stop(plan: Plan) -> dict[str, Any]:
     """Kubernetes before 1.33 refuses to sleep for no time."""
-    seconds = picker_ending(plan).pre_stop_s
+    seconds = _ending(plan).pre_stop_s
     return {"lifecycle": {"preStop": {"sleep": {"seconds": seconds}}}} if seconds else {}
 
 
-def _builtin(plan: Plan) -> bool:
-    return plan.resource.spec.router.flavor is Flavor.BUILTIN
+def _traits(plan: Plan) -> FlavorTraits:
+    return flavor_traits(plan.resource.spec.router.flavor)
+
+
+def _ending(plan: Plan) -> PickerEnding:
+    return _traits(plan).ending(
+        EndingInput(plan.ending, plan.router.version, plan.resource.spec.router.replicas)
+    )
+
+
+def _several(plan: Plan) -> bool:
+    return plan.resource.spec.router.replicas > 1
 
 
 def _probes(plan: Plan) -> dict[str, Any]:
     """By the health service's own names for what is asked.
 
     Source: the charts of llm-d-router v0.10.0 and the inference extension v1.2.0 to v1.5.0. kvtier's own
-    picker answers to `liveness` and `readiness` always, and compiles its kernels at start where the image's
-    do not suit the node.
+    picker compiles its kernels at start where the image's do not suit the node.
     """
-    split = _builtin(plan) or plan.resource.spec.router.replicas > 1
+    split = _traits(plan).knows_probes or _several(plan)
     live, ready = ("liveness", "readiness") if split else ("inference-extension", "inference-extension")
     probes = {
         "livenessProbe": _probe(live) | {"initialDelaySeconds": 5, "periodSeconds": 10},
         "readinessProbe": _probe(ready) | {"periodSeconds": 2},
     }
-    if not _builtin(plan):
+    if not _traits(plan).compiles:
         return probes
     probes["livenessProbe"].pop("initialDelaySeconds")
     return {"startupProbe": _probe(live) | {"periodSeconds": 2, "failureThreshold": 60}} | probes
@@ -126,16 +147,14 @@ def _probe(service: str) -> dict[str, Any]:
 
 
 def _args(plan: Plan) -> list[str]:
-    """The same for every flavour, but for what kvtier's own picker has no use for.
-
-    Booleans of upstream's need the form with `=`.
+    """The same for every flavour, and its own. Booleans of upstream's need the form with `=`.
 
     Pickers serve TLS with a certificate of their own (`--secure-serving`, on by default), as every gateway
     expects of an InferencePool's picker: see `gateway_providers`.
     """
     names = Names.of(plan)
-    router = plan.resource.spec.router
-    args = [
+    traits = _traits(plan)
+    return [
         *("--pool-name", names.resource),
         *("--pool-namespace", names.namespace),
         *("--pool-group", POOL_GROUP),
@@ -143,14 +162,8 @@ def _args(plan: Plan) -> list[str]:
         *("--grpc-port", str(EXT_PROC_PORT)),
         *("--grpc-health-port", str(HEALTH_PORT)),
         *("--metrics-port", str(METRICS_PORT)),
-        *picker_ending(plan).args,
+        *_ending(plan).args,
+        *traits.args,
+        *((traits.tls_args or ()) if serves_tls(plan.resource.spec.engine) else ()),
+        *(("--ha-enable-leader-election",) if _several(plan) else ()),
     ]
-    if _builtin(plan):
-        return args
-    # profiles, on the metrics port and on by default: memory's has parts of prompts
-    args += ["--metrics-endpoint-auth=false", "--tracing=false", "--enable-pprof=false"]
-    if router.flavor is Flavor.GAIE and serves_tls(plan.resource.spec.engine):
-        args.append("--model-server-metrics-scheme=https")  # llm-d-router has it in its configuration
-    if router.replicas > 1:
-        args.append("--ha-enable-leader-election")
-    return args

@@ -2,7 +2,7 @@
 
 from typing import Any, Final
 
-from kvtier_operator.api.router import Flavor
+from kvtier_operator.planning.flavors import flavor_traits
 from kvtier_operator.planning.objects.names import Component, Names
 from kvtier_operator.planning.plan import Plan
 
@@ -25,12 +25,8 @@ def picker_role(plan: Plan) -> dict[str, Any]:
         # the pool it picks for: selector and ports
         _rule("inference.networking.k8s.io", ["inferencepools"], _READ),
     ]
-    if router.flavor in (Flavor.LLM_D, Flavor.GAIE):
-        # priorities and model rewrites, which upstream's pickers watch whether or not there are any
-        rules.append(_rule("inference.networking.x-k8s.io", _OBJECTIVES, _READ))
-    if router.flavor is Flavor.LLM_D:
-        # the same under llm-d's own group, from 0.9
-        rules.append(_rule("llm-d.ai", _OBJECTIVES, _READ))
+    # priorities and model rewrites, which upstream's pickers watch whether or not there are any
+    rules += [_rule(group, _OBJECTIVES, _READ) for group in flavor_traits(router.flavor).objectives]
     if router.replicas > 1:
         # leader election: the lease that decides which picker answers
         rules.append(
