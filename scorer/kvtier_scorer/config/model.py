@@ -57,6 +57,7 @@ class PickerConfig:
         text: The EndpointPickerConfig, as YAML.
         warnings: What does not work as the resource asks in this version, one line each.
         gpu_from_metrics: Whether the picker asks the engine for the size of its device cache.
+        unread: Scorers with a weight that the picker does not have.
     """
 
     version: str
@@ -65,6 +66,7 @@ class PickerConfig:
     text: str
     warnings: tuple[str, ...] = ()
     gpu_from_metrics: bool = False
+    unread: tuple[str, ...] = ()
 
 
 def entries_for(tokens: int | None, tokens_per_entry: int) -> int | None:

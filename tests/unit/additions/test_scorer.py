@@ -61,5 +61,10 @@ def test_four_files(copy: Copied) -> None:
     config = planned["router"]["config"]
     assert "- pluginRef: toy-scorer\n    weight: 7\n" in config
     assert "toy-scorer" in copy.kvtier("render", "--no-hub", "-f", "cr.yaml")
+    copy.write("other.yaml", (copy.root / "cr.yaml").read_text(encoding="utf-8").replace("builtin", "llm-d"))
+    others = json.loads(copy.kvtier("plan", "--no-hub", "-o", "json", "-f", "other.yaml"))
+    assert "toy-scorer" not in others["router"]["config"]
+    [unread] = [each for each in others["checks"] if each["reason"] == "WeightUnread"]
+    assert (unread["outcome"], unread["field"]) == ("Warn", "spec.router.weights.toy")
     assert copy.python("-c", _PICK, config).split() == ["c", "8.0", "1.0"]
     assert changed == {f"{package}/scorers/toy.py", registry, names, api}

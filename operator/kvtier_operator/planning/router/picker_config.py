@@ -50,6 +50,7 @@ def plan_router(
         config=config.text,
         config_hash=hashlib.sha256(config.text.encode()).hexdigest()[:16],
         resources=plan_picker_resources(resource.spec, config.entries, given.bodies),
+        unread=config.unread,
     )
 
 

@@ -35,6 +35,7 @@ class RouterPlan:
         config: EndpointPickerConfig, as YAML.
         config_hash: Hash of `config`; the picker restarts when it changes.
         resources: Its requests and limits.
+        unread: Scorers with a weight that this picker does not have.
     """
 
     flavor: str
@@ -46,3 +47,4 @@ class RouterPlan:
     config: str
     config_hash: str
     resources: PickerResources
+    unread: tuple[str, ...]

@@ -45,8 +45,9 @@ def picker_config(flavor: str, given: PickerInput) -> PickerConfig:
         PickerConfigError: The flavour is not known.
     """
     module = _module(flavor)
-    unread = [name for name in PLUGINS if name not in module.SCORERS]
-    return module.config(replace(given, weights=given.weights | dict.fromkeys(unread, 0)))
+    unread = tuple(name for name in PLUGINS if given.weights.get(name) and name not in module.SCORERS)
+    read = replace(given, weights=given.weights | dict.fromkeys(unread, 0))
+    return replace(module.config(read), unread=unread)
 
 
 def _module(flavor: str) -> FlavorModule:

@@ -72,7 +72,9 @@ def test_other_pickers_are_not_told_of_a_scorer_that_only_ours_has(
 ) -> None:
     monkeypatch.setitem(PLUGINS, "toy", "toy-scorer")
     asked = replace(EXAMPLE, version=version, weights=EXAMPLE.weights | {"toy": 7})
-    assert ("toy-scorer" in picker_config(flavor, asked).text) == (flavor == "builtin")
+    config = picker_config(flavor, asked)
+    assert ("toy-scorer" in config.text) == (flavor == "builtin")
+    assert config.unread == (() if flavor == "builtin" else ("toy",))
 
 
 @pytest.mark.parametrize(("flavor", "version"), TELLS_TIERS_APART)

@@ -1,10 +1,11 @@
 """Checks of the picker: picker-entries, picker-gpu-entries, picker-memory, picker-replicas."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from tests.cases.checks import PASS, WARN, says, verdict
-from tests.cases.planning import resource
+from tests.cases.planning import check_input, resource
 
 from kvtier_operator.planning.checks.router.picker_entries import picker_entries
 from kvtier_operator.planning.checks.router.picker_gpu_entries import picker_gpu_entries
@@ -20,6 +21,24 @@ def test_llm_d_honours_the_capacities() -> None:
 def test_gaie_1_5_ignores_them() -> None:
     one = resource(router={"flavor": "gaie", "version": "1.5"})
     says(verdict(picker_entries, one), WARN, "PickerLimits", "lruCapacityPerServer")
+
+
+def test_a_weight_that_no_scorer_reads_is_said_by_its_field() -> None:
+    given = check_input(resource(router={"weights": {"kvCacheUtilization": 7}}))
+    result = picker_entries(replace(given, router=replace(given.router, unread=("kv_cache_utilization",))))
+    says(
+        result,
+        WARN,
+        "WeightUnread",
+        "spec.router.weights.kvCacheUtilization weighs nothing, for llm-d-router",
+    )
+    assert result.field == "spec.router.weights.kvCacheUtilization"
+
+
+def test_a_weight_that_nobody_gave_is_not_missed() -> None:
+    given = check_input(resource(engine={"kvCacheMemory": "20Gi"}))
+    result = picker_entries(replace(given, router=replace(given.router, unread=("kv_cache_utilization",))))
+    assert result.outcome == PASS
 
 
 def test_the_devices_cache_is_not_known() -> None:
