@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from kvtier_operator.cli.inputs import options
+from kvtier_common import options
 from kvtier_operator.errors import RuntimeFailedError
 
 if TYPE_CHECKING:

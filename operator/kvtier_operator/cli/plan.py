@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from kvtier_common import options as common
 from kvtier_operator.cli.inputs import options
 from kvtier_operator.cli.main import EXIT_REJECTED
 
@@ -30,9 +31,7 @@ if TYPE_CHECKING:
 @options.hub
 @options.images
 @options.policy
-@click.option(
-    "-o", "--output", type=click.Choice(["text", "json"]), default="text", help="For a reader or a program."
-)
+@common.output
 def plan(  # noqa: PLR0913 - one parameter an option
     paths: tuple[str, ...],
     model_config: str | None,

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, TextIO
 
 import click
 
-from kvtier_operator.cli.inputs import options
+from kvtier_common import options
 
 if TYPE_CHECKING:
     from kvtier_operator.runtime.measure.query_twice import QueryTwice

@@ -7,14 +7,13 @@ from typing import Any
 
 import click
 
+from kvtier_common import options as common
 from kvtier_common.tier import BEYOND_DEVICE, Tier
-from kvtier_scorer import options as common
 
 _COUNT = click.IntRange(min=1)
 _TOKENS = click.IntRange(min=1, max=10_000_000)
 _PODS = click.IntRange(min=1, max=1_000)
 _ABOUT_SIZES = {Tier.CPU: "CPU tier of a pod, such as 100Gi; 0 for none; the preset's by default."}
-_FILE = click.Path(dir_okay=False, path_type=Path)
 
 
 class _Finite(click.FloatRange):
@@ -91,8 +90,12 @@ def _sizes(command: Callable[..., None]) -> Callable[..., None]:
     help="Sweep: traces of other seeds, or parts of a file, for the search and again for the comparison.",
 )  # fmt: skip
 @common.output
-@click.option("--write", type=_FILE, help="Also write JSON to this file.")
-@click.option("--plot", type=_FILE, help="Also write a picture (SVG); not with --sweep.")
+@common.write
+@click.option(
+    "--plot",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Also write a picture (SVG); not with --sweep.",
+)
 def simulate(**options: object) -> None:
     """Replay a request trace against simulated pods, once for each way to pick a pod.
 

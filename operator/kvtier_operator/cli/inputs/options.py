@@ -1,4 +1,4 @@
-"""Options that several commands take alike."""
+"""Options that several commands of the planner take alike."""
 
 import functools
 from collections.abc import Callable
@@ -31,18 +31,6 @@ policy: Final = click.option(
     "--policy",
     type=click.Path(dir_okay=False, exists=True, path_type=Path),
     help="What the cluster's owner lets resources ask for: operator.policy as YAML, or the chart's values.",
-)
-
-output: Final = click.option(
-    "-o",
-    "--output",
-    type=click.Choice(["text", "json"]),
-    default="text",
-    show_default=True,
-    help="For a reader or a program.",
-)
-write: Final = click.option(
-    "--write", type=click.Path(dir_okay=False, path_type=Path), help="Also write JSON to this file."
 )
 
 

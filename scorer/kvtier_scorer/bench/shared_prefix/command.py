@@ -4,7 +4,7 @@ from pathlib import Path
 
 import click
 
-from kvtier_scorer import options as common
+from kvtier_common import options as common
 from kvtier_scorer.bench.shared_prefix.workload import WORKLOADS
 
 _COUNT = click.IntRange(min=1)
@@ -37,9 +37,7 @@ _COUNT = click.IntRange(min=1)
 )
 @click.option("--api-key", envvar="OPENAI_API_KEY", help="Bearer token; $OPENAI_API_KEY by default.")
 @common.output
-@click.option(
-    "--write", type=click.Path(dir_okay=False, path_type=Path), help="Also write JSON to this file."
-)
+@common.write
 @click.option("--plot", type=click.Path(dir_okay=False, path_type=Path), help="Also write a picture (SVG).")
 def shared_prefix(**options: object) -> None:
     """Ask questions about shared system prompts, a constant number at a time.
