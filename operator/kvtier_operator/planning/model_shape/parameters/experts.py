@@ -4,12 +4,11 @@ Source: vLLM 0.32 and 0.33, layers/fused_moe/config.py, FusedMoEParallelConfig.m
 attention, shared experts and embeddings, is on every data-parallel engine.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
-from kvtier_operator.planning.model_shape.config.checkpoint import quantization_of
 from kvtier_operator.planning.model_shape.config.fields import ConfigFields
+from kvtier_operator.planning.model_shape.parameters.parameter_bits import expert_bits
 
 _COUNTS: Final = ("n_routed_experts", "num_local_experts", "num_experts", "moe_num_experts")
 _WIDTHS: Final = ("moe_intermediate_size", "expert_ffn_hidden_size", "intermediate_size")
@@ -41,11 +40,6 @@ _ALWAYS: Final = (
 _WITHOUT_GATE: Final = "nemotron_h"
 _GATED_MATRICES, _PLAIN_MATRICES = 3, 2
 _SHARES: Final = 10_000
-_PUBLISHED_BITS: Final = 16.0
-_BITS: Final = {"fp8": 8.0, "mxfp4": 4.25, "FP8": 8.0, "NVFP4": 4.5}
-"""Bits of an element with its part of a scale, by method, or by ModelOpt's algorithm."""
-_BY_GROUPS: Final = ("awq", "gptq", "compressed-tensors", "auto-round")
-_SCALE_BITS, _FLOAT_SCALE_BITS = 16, 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +81,7 @@ def experts_of(fields: ConfigFields, weights_bytes: int | None) -> Experts | Non
     if count is None:
         return None if _may_have(fields) else Experts()
     width, hidden, layers = _number(fields, _WIDTHS), _number(fields, _HIDDEN), _layers(fields)
-    bits = _bits(quantization_of(fields))
+    bits = expert_bits(fields)
     if not (width and hidden and layers and bits):
         return None
     plain = fields.text("model_type").startswith(_WITHOUT_GATE)
@@ -122,24 +116,3 @@ def _layers(fields: ConfigFields) -> int | None:
         return sum(fields.numbers(_FREQUENCY)) + predictors
     dense = _number(fields, _DENSE_FIRST) or len(fields.numbers("mlp_only_layers"))
     return (layers - dense) // (_number(fields, _PERIODS) or 1) + predictors
-
-
-def _bits(quantization: Mapping[str, Any]) -> float | None:
-    """Bits of an element of an expert, with its part of the scales; None where not known."""
-    if not quantization:
-        return _PUBLISHED_BITS
-    inner = quantization.get("quantization")
-    algorithm = (inner if isinstance(inner, Mapping) else quantization).get("quant_algo")
-    method = str(quantization.get("quant_method", "")).lower().replace("_", "-")
-    if (known := _BITS.get(str(algorithm or method))) is not None:
-        return known
-    groups = quantization.get("config_groups")
-    group = next(iter(groups.values()), {}) if isinstance(groups, Mapping) else quantization
-    weights = group.get("weights", group) if isinstance(group, Mapping) else {}
-    if method not in _BY_GROUPS or not isinstance(weights, Mapping):
-        return None
-    bits, together = weights.get("num_bits", weights.get("bits", 4)), weights.get("group_size", 128)
-    if type(bits) is not int or not (together is None or type(together) is int):
-        return None
-    scale = _FLOAT_SCALE_BITS if weights.get("type") == "float" else _SCALE_BITS
-    return bits + (scale / together if together and together > 0 else 0)
