@@ -1,4 +1,9 @@
-"""The connector's one place that knows numba: loops over flat arrays, compiled to machine code."""
+"""The connector's one place that knows numba: loops over flat arrays, compiled to machine code.
+
+The scorer has its own, kvtier_scorer.index.compiled, with one call in common: its kernels are compiled at
+their first call and come with its image, these at import on the engine's machine, and what both packages
+share knows no numba.
+"""
 
 from collections.abc import Callable
 from typing import ParamSpec, TypeVar, cast

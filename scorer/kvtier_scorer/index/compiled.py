@@ -1,4 +1,7 @@
-"""The one place that knows numba: a typed decorator for the kernels, and where they are cached."""
+"""The scorer's one place that knows numba: a typed decorator for the kernels, and where they are cached.
+
+Why it is not one with the connector's stands in kvtier_connector.core.compiled.
+"""
 
 import functools
 import hashlib
