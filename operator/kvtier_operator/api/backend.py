@@ -1,4 +1,4 @@
-"""The backends, and what the API's own rules and descriptions have to know of them."""
+"""The backends, and what the API itself has to know of them, which a test holds to what they do."""
 
 from collections.abc import Iterable
 from enum import StrEnum
