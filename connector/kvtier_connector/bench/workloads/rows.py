@@ -33,11 +33,7 @@ def _on_a_cpu(report: dict[str, Any]) -> list[Row]:
         section = report.get(name)
         if not section:
             continue
-        shape = section["shape"]
-        what = f"{title}, {shape['groups']} x {shape['system_tokens']} tokens, {section['rounds']} rounds"
-        equal = f"outputs equal: {section['outputs_equal']}"
-        over = f"system prompts {shape['system_prompts_over_device']:.2f} of the device cache"
-        found.append((what, equal, over, ""))
+        found.append(_heading(title, section, f"outputs equal: {section['outputs_equal']}"))
         for figure, label in _FIGURES.items():
             beside = [f"vLLM's own on H100 {section['guide_percent']['vllm_offloading'][figure]:+.1f} %"]
             beside.append(f"LMCache {section['guide_percent']['lmcache'][figure]:+.1f} %")
@@ -68,15 +64,8 @@ def _on_a_gpu(report: dict[str, Any]) -> list[Row]:
         section = report.get(name)
         if not section:
             continue
-        shape = section["shape"]
-        found.append(
-            (
-                f"{title}, {shape['groups']} x {shape['system_tokens']} tokens, {section['rounds']} rounds",
-                f"answers that differ: {section['requests_differing']} of {section['requests']}",
-                f"system prompts {shape['system_prompts_over_device']:.2f} of the device cache",
-                "",
-            )
-        )
+        differing = f"answers that differ: {section['requests_differing']} of {section['requests']}"
+        found.append(_heading(title, section, differing))
         for figure, label in _FIGURES.items():
             for side in section["sides"]:
                 guide = section["guide_percent"]["vllm_offloading"][figure]
@@ -87,6 +76,16 @@ def _on_a_gpu(report: dict[str, Any]) -> list[Row]:
         )
         found.append(("  share of prompt tokens cached", ", ".join(cached), "", ""))
     return found
+
+
+def _heading(title: str, section: dict[str, Any], answers: str) -> Row:
+    shape = section["shape"]
+    return (
+        f"{title}, {shape['groups']} x {shape['system_tokens']} tokens, {section['rounds']} rounds",
+        answers,
+        f"system prompts {shape['system_prompts_over_device']:.2f} of the device cache",
+        "",
+    )
 
 
 def _figure(section: dict[str, Any], side: str, figure: str) -> str:
