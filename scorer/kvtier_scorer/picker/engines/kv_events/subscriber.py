@@ -15,6 +15,7 @@ from kvtier_scorer.picker.engines.kv_events.publisher.rate_limit import BLOCK_BY
 from kvtier_scorer.picker.engines.kv_events.publisher.replay import ReplayError, replay
 from kvtier_scorer.picker.engines.kv_events.publisher.steps import in_steps
 from kvtier_scorer.picker.engines.kv_events.publisher.zmtp import ZmtpError, connected
+from kvtier_scorer.picker.engines.pod_task import pod_task
 
 _LOG: Final = logging.getLogger(__name__)
 _REPLAYS: Final = 4
@@ -82,12 +83,10 @@ class Subscriber:
             return
         chains = PodChains(self._block_tokens, model)
         view = self._views[address] = PodView(pod, address, self._index, chains, self._blocks)
-        task = asyncio.create_task(
-            self._run(address, rank, view, self._limits_by_address.follow(address)),
-            name=f"KV events of {address}",
+        limits = self._limits_by_address.follow(address)
+        self._tasks[address] = pod_task(
+            self._run(address, rank, view, limits), name=f"KV events of {address}"
         )
-        task.add_done_callback(_ended)
-        self._tasks[address] = task
 
     def forget(self, address: str) -> None:
         """Ends the subscription to a pod; the index is not called for it any more."""
@@ -167,9 +166,3 @@ def _count(limits: PodLimits, size_bytes: int) -> None:
     limits.rate_limiter.consume(size_bytes)
     if limits.rate_limiter.exceeded:
         raise _EnoughError("it sends more KV events than any engine")
-
-
-def _ended(task: asyncio.Task[None]) -> None:
-    """A subscription ends by being cancelled, or by a fault of ours that must not go unseen."""
-    if not task.cancelled() and (error := task.exception()):
-        _LOG.error("%s ended: %r", task.get_name(), error, exc_info=error)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final, Protocol, Self
 from kvtier_scorer.picker.engines.metrics_scrape.engine_metrics import EngineMetrics
 from kvtier_scorer.picker.engines.metrics_scrape.fetch import ScrapeError, fetch, scrape_session
 from kvtier_scorer.picker.engines.metrics_scrape.scrape_interval import after_failures_s, interval_s
+from kvtier_scorer.picker.engines.pod_task import pod_task
 
 if TYPE_CHECKING:
     import aiohttp
@@ -89,9 +90,7 @@ class Scraper:
     def follow(self, address: str) -> None:
         """Scrapes a pod from now on. Needs a running loop."""
         if address not in self._tasks:
-            task = asyncio.create_task(self._run(address), name=f"scrape {address}")
-            task.add_done_callback(_ended)
-            self._tasks[address] = task
+            self._tasks[address] = pod_task(self._run(address), name=f"scrape {address}")
 
     def forget(self, address: str) -> None:
         """No longer scrapes a pod; nothing of it reaches the sink any more."""
@@ -138,9 +137,3 @@ class Scraper:
         if kind:
             _LOG.info("pod %s: its metrics can be read again", address)
             self._told[address] = ("", told_s)
-
-
-def _ended(task: asyncio.Task[None]) -> None:
-    """A scrape's task ends by being cancelled, or by a fault of ours that must not go unseen."""
-    if not task.cancelled() and (error := task.exception()):
-        _LOG.error("%s ended: %r", task.get_name(), error, exc_info=error)

@@ -1,0 +1,20 @@
+"""A task that runs for as long as a pod is followed."""
+
+import asyncio
+import logging
+from collections.abc import Coroutine
+from typing import Any, Final
+
+_LOG: Final = logging.getLogger(__name__)
+
+
+def pod_task(running: Coroutine[Any, Any, None], name: str) -> asyncio.Task[None]:
+    """Starts it. It ends by being cancelled, or by a fault of ours, which is logged."""
+    task = asyncio.create_task(running, name=name)
+    task.add_done_callback(_ended)
+    return task
+
+
+def _ended(task: asyncio.Task[None]) -> None:
+    if not task.cancelled() and (error := task.exception()):
+        _LOG.error("%s ended: %r", task.get_name(), error, exc_info=error)
