@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any, Final
 
-from kvtier_operator.planning.objects.monitoring.alerts.alert import Alert
+from kvtier_operator.planning.objects.monitoring.alerts.alert import Alert, rules_object
 from kvtier_operator.planning.objects.monitoring.alerts.disk_corrupt import disk_corrupt
 from kvtier_operator.planning.objects.monitoring.alerts.disk_degraded import disk_degraded
 from kvtier_operator.planning.objects.monitoring.alerts.disk_does_not_pay import disk_does_not_pay
@@ -36,31 +36,14 @@ _ALERTS: Final[tuple[Callable[[Plan, Queries], Alert | None], ...]] = (
 
 
 def prometheus_rule(plan: Plan) -> dict[str, Any] | None:
-    """One group of alerts; each says what was seen and where to look (docs/operations/monitoring.md).
-
-    Source of the form: prometheus-operator, pkg/apis/monitoring/v1/prometheusrule_types.go.
-    """
+    """One group of alerts; each says what was seen and where to look (docs/operations/monitoring.md)."""
     if not plan.resource.spec.observability.prometheus_rule:
         return None
     names, queries = Names.of(plan), Queries.of(plan)
-    alerts = [alert for each in _ALERTS if (alert := each(plan, queries))]
-    rules = [_rule(alert, names) for alert in alerts]
-    return {
-        "apiVersion": "monitoring.coreos.com/v1",
-        "kind": "PrometheusRule",
-        "metadata": names.metadata(names.resource, Component.MONITORING),
-        "spec": {"groups": [{"name": f"kvtier.{names.namespace}.{names.resource}", "rules": rules}]},
-    }
-
-
-def _rule(alert: Alert, names: Names) -> dict[str, Any]:
-    return {
-        "alert": alert.name,
-        "expr": alert.expr,
-        "for": f"{alert.minutes}m",
-        "labels": {"severity": alert.severity, "namespace": names.namespace, "kvcachetier": names.resource},
-        "annotations": {
-            "summary": f"KVCacheTier {names.namespace}/{names.resource}: {alert.summary}",
-            "description": alert.description,
-        },
-    }
+    labels = {"namespace": names.namespace, "kvcachetier": names.resource}
+    about = f"KVCacheTier {names.namespace}/{names.resource}: "
+    return rules_object(
+        names.metadata(names.resource, Component.MONITORING),
+        f"kvtier.{names.namespace}.{names.resource}",
+        (alert.rule(labels, about) for each in _ALERTS if (alert := each(plan, queries))),
+    )

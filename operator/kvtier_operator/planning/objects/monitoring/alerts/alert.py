@@ -1,6 +1,8 @@
 """What an alert is made of."""
 
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 
 @dataclass(frozen=True, slots=True)
@@ -12,7 +14,7 @@ class Alert:
         expr: PromQL; each series of its result is one alert.
         minutes: How long it must hold.
         severity: `warning` or `critical`.
-        summary: What is wrong, after the resource's name.
+        summary: What is wrong, after the resource's name where it is about one.
         description: What was seen, and where to look.
     """
 
@@ -22,3 +24,33 @@ class Alert:
     severity: str
     summary: str
     description: str
+
+    def rule(self, labels: Mapping[str, str], about: str = "") -> dict[str, Any]:
+        """As a rule of Prometheus.
+
+        Args:
+            labels: What the alert has beside its severity.
+            about: Whose it is, in front of the summary.
+        """
+        return {
+            "alert": self.name,
+            "expr": self.expr,
+            "for": f"{self.minutes}m",
+            "labels": {"severity": self.severity, **labels},
+            "annotations": {"summary": f"{about}{self.summary}", "description": self.description},
+        }
+
+
+def rules_object(
+    metadata: Mapping[str, Any], group: str, rules: Iterable[Mapping[str, Any]]
+) -> dict[str, Any]:
+    """A PrometheusRule with one group of rules.
+
+    Source of the form: prometheus-operator, pkg/apis/monitoring/v1/prometheusrule_types.go.
+    """
+    return {
+        "apiVersion": "monitoring.coreos.com/v1",
+        "kind": "PrometheusRule",
+        "metadata": metadata,
+        "spec": {"groups": [{"name": group, "rules": [*rules]}]},
+    }
