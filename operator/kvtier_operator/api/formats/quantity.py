@@ -153,10 +153,12 @@ class ByteQuantity(Quantity):
         ),
     )
 
+    _zero: ClassVar = "is not a size; it must be more than 0 bytes"
+
     def _check(self) -> None:
         self.bytes = parse_bytes(self)
         if self.bytes <= 0:
-            raise ValueError(f"'{self}' is not a size; it must be more than 0 bytes")
+            raise ValueError(f"'{self}' {self._zero}")
 
 
 class ByteBound(ByteQuantity):
@@ -171,7 +173,4 @@ class ByteBound(ByteQuantity):
         ),
     )
 
-    def _check(self) -> None:
-        self.bytes = parse_bytes(self)
-        if self.bytes <= 0:
-            raise ValueError(f"'{self}' is not a bound; give more than 0 bytes, or leave it out for no bound")
+    _zero: ClassVar = "is not a bound; give more than 0 bytes, or leave it out for no bound"
