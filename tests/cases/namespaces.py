@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from typing import Any
 
-from kvtier_operator.planning.namespace.limit_range import LimitRange, limit_range_from_object
-from kvtier_operator.planning.namespace.quota import Quota, quota_from_object
+from kvtier_operator.planning.cluster.namespace.limit_range import LimitRange, limit_range_from_object
+from kvtier_operator.planning.cluster.namespace.quota import Quota, quota_from_object
 
 
 def limit_range(type_: str = "Container", /, **item: Mapping[str, str]) -> LimitRange:

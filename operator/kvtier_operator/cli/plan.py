@@ -52,8 +52,8 @@ def plan(  # noqa: PLR0913 - one parameter an option
     from kvtier_operator.cli.inputs.naming import naming  # noqa: PLC0415 - as above
     from kvtier_operator.cli.inputs.observe import observe  # noqa: PLC0415 - as above
     from kvtier_operator.cli.inputs.policy_file import policy_file  # noqa: PLC0415 - as above
+    from kvtier_operator.planning.cluster.policy.limits import OwnerPolicy  # noqa: PLC0415 - as above
     from kvtier_operator.planning.planner import make_plan  # noqa: PLC0415 - as above
-    from kvtier_operator.planning.policy.limits import OwnerPolicy  # noqa: PLC0415 - as above
 
     limits = policy_file(policy) if policy else OwnerPolicy()
     loaded, plans, sources = load(paths), [], []

@@ -5,9 +5,9 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from kvtier_common.tier import Tier
-from kvtier_operator.planning.nodes.node import Node
+from kvtier_operator.planning.cluster.nodes.node import Node
+from kvtier_operator.planning.cluster.policy.limits import OwnerPolicy
 from kvtier_operator.planning.pod.image_source import ImageSource
-from kvtier_operator.planning.policy.limits import OwnerPolicy
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass, field
 
+from kvtier_operator.planning.cluster.policy.limits import OwnerPolicy
 from kvtier_operator.planning.pod.image_source import ImageSource
-from kvtier_operator.planning.policy.limits import OwnerPolicy
 
 
 @dataclass(frozen=True, slots=True)

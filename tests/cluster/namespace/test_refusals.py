@@ -11,10 +11,10 @@ from hypothesis import HealthCheck, example, given, settings
 from kubernetes import client
 from tests.cases.planning import resource
 
-from kvtier_operator.planning.namespace.limit_range import limit_range_from_object
-from kvtier_operator.planning.namespace.namespace import Namespace, demand, refusals
-from kvtier_operator.planning.namespace.quota import quota_from_object
-from kvtier_operator.planning.namespace.workload import workload
+from kvtier_operator.planning.cluster.namespace.limit_range import limit_range_from_object
+from kvtier_operator.planning.cluster.namespace.namespace import Namespace, demand, refusals
+from kvtier_operator.planning.cluster.namespace.quota import quota_from_object
+from kvtier_operator.planning.cluster.namespace.workload import workload
 from kvtier_operator.planning.objects import build_objects
 from kvtier_operator.planning.observed import Observed
 from kvtier_operator.planning.plan import Plan

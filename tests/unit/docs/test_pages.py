@@ -10,8 +10,8 @@ from tests.cases.monitoring import alerts, read_metrics
 from tests.unit.docs.pages import DOCS, PAGES, ROOT, documents, fenced, name, quoted, rows, typed
 
 from kvtier_operator.api.parse import parse_resource
-from kvtier_operator.planning.nodes.fit import nodes_fit
-from kvtier_operator.planning.nodes.node import Node
+from kvtier_operator.planning.cluster.nodes.fit import nodes_fit
+from kvtier_operator.planning.cluster.nodes.node import Node
 from kvtier_operator.planning.objects import build_objects
 from kvtier_operator.planning.observed import Observed
 from kvtier_operator.planning.plan import Plan

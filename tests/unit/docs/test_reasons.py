@@ -17,8 +17,8 @@ _SOURCES = (
     "reconcile/status/**/*.py",
     "reconcile/facts/*.py",
     "reconcile/apply/apply.py",
-    "planning/nodes/*.py",
-    "planning/namespace/*.py",
+    "planning/cluster/nodes/*.py",
+    "planning/cluster/namespace/*.py",
     "planning/checks/policy/allowed_*.py",
 )
 """Whatever gives a condition a reason; those of a plan's other checks are in their messages."""

@@ -7,7 +7,7 @@ from tests.cases.planning import check_input, resource
 from tests.unit.docs.pages import DOCS
 
 from kvtier_operator.planning.checks import run_checks
-from kvtier_operator.planning.namespace.namespace import Namespace, refusals
+from kvtier_operator.planning.cluster.namespace.namespace import Namespace, refusals
 from kvtier_operator.planning.observed import Observed
 from kvtier_operator.planning.planner import make_plan
 

@@ -23,7 +23,7 @@ from kvtier_operator.install.rbac.service_account import service_account
 from kvtier_operator.install.rbac.user_roles import AGGREGATE, edit_role, view_role
 from kvtier_operator.install.service import service
 from kvtier_operator.install.settings import Installation
-from kvtier_operator.planning.policy.limits import OwnerPolicy, policy_document
+from kvtier_operator.planning.cluster.policy.limits import OwnerPolicy, policy_document
 
 # What stands in the objects of install/ and what in its place in the chart.
 _INSTALL: Final = Installation(name="KVTIERNAME", namespace="KVTIERNAMESPACE", image="KVTIERIMAGE")

@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final, Generic, TypeVar
 
 from kvtier_common.kubernetes.documents import Place
-from kvtier_operator.planning.namespace.limit_range import LimitRange, limit_range_from_object
-from kvtier_operator.planning.namespace.namespace import Namespace
-from kvtier_operator.planning.namespace.quota import Quota, quota_from_object
-from kvtier_operator.planning.namespace.storage import StorageClass, storage_class_from_object
+from kvtier_operator.planning.cluster.namespace.limit_range import LimitRange, limit_range_from_object
+from kvtier_operator.planning.cluster.namespace.namespace import Namespace
+from kvtier_operator.planning.cluster.namespace.quota import Quota, quota_from_object
+from kvtier_operator.planning.cluster.namespace.storage import StorageClass, storage_class_from_object
 from kvtier_operator.reconcile.api_server.kinds import LIMIT_RANGE, RESOURCE_QUOTA, Kind
 
 _LOG: Final = logging.getLogger(__name__)

@@ -8,8 +8,8 @@ from kvtier_operator.api.parse import parse_resource
 from kvtier_operator.api.status import RouterEntries, RouterStatus, Source, TierStatus
 from kvtier_operator.api.tiers import Policy
 from kvtier_operator.errors import InvalidInputError, Problem
-from kvtier_operator.planning.namespace.namespace import refusals
-from kvtier_operator.planning.nodes.fit import nodes_fit
+from kvtier_operator.planning.cluster.namespace.namespace import refusals
+from kvtier_operator.planning.cluster.nodes.fit import nodes_fit
 from kvtier_operator.planning.objects import build_objects
 from kvtier_operator.planning.objects.names import Component, Names
 from kvtier_operator.planning.observed import EngineFindings

@@ -6,7 +6,7 @@ from typing import Any
 
 from tests.cases.kvcachetier import document
 
-from kvtier_operator.planning.namespace.namespace import UNBOUNDED, Namespace
+from kvtier_operator.planning.cluster.namespace.namespace import UNBOUNDED, Namespace
 from kvtier_operator.planning.observed import Observed
 from kvtier_operator.reconcile.apply.desired import DesiredObject
 from kvtier_operator.reconcile.cache.live_objects import LiveObjectCache

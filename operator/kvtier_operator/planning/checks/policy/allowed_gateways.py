@@ -4,7 +4,7 @@ from typing import Final
 
 from kvtier_operator.planning.checks.check import CheckInput, Verdicts
 from kvtier_operator.planning.checks.policy.denial import Denial
-from kvtier_operator.planning.policy.limits import permits
+from kvtier_operator.planning.cluster.policy.limits import permits
 from kvtier_operator.planning.verdict import CheckResult
 
 _VERDICTS: Final = Verdicts("allowed-gateways", "spec.router.gateway.parentRef.namespace")

@@ -4,8 +4,8 @@ from typing import Final
 
 from kvtier_operator.planning.checks.check import CheckInput, Verdicts
 from kvtier_operator.planning.checks.policy.denial import Denial
+from kvtier_operator.planning.cluster.policy.limits import ALLOW, Limit
 from kvtier_operator.planning.pod.host_folders import host_folders
-from kvtier_operator.planning.policy.limits import ALLOW, Limit
 from kvtier_operator.planning.verdict import CheckResult
 
 _VERDICTS: Final = Verdicts("allowed-host-path", "spec.tiers.disk.volume.hostPath")

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from kvtier_operator.planning.checks.check import Verdicts
-from kvtier_operator.planning.policy.limits import Limit, said
+from kvtier_operator.planning.cluster.policy.limits import Limit, said
 from kvtier_operator.planning.verdict import CheckResult
 
 

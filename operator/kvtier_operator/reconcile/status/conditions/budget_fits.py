@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Final
 
-from kvtier_operator.planning.namespace.storage import CLASS_MISSING
+from kvtier_operator.planning.cluster.namespace.storage import CLASS_MISSING
 from kvtier_operator.planning.plan import Plan
 from kvtier_operator.planning.units import size
 from kvtier_operator.planning.verdict import CheckResult, Outcome

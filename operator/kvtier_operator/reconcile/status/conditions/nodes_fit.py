@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from kvtier_operator.planning.nodes.fit import NodesFit
+from kvtier_operator.planning.cluster.nodes.fit import NodesFit
 from kvtier_operator.reconcile.status.condition import (
     UntimedCondition,
     false_condition,

@@ -12,8 +12,8 @@ from kvtier_operator.planning.checks.policy.allowed_host_path import allowed_hos
 from kvtier_operator.planning.checks.policy.allowed_images import allowed_images
 from kvtier_operator.planning.checks.policy.allowed_ipc_lock import allowed_ipc_lock
 from kvtier_operator.planning.checks.policy.allowed_root import allowed_root
+from kvtier_operator.planning.cluster.policy.limits import OwnerPolicy
 from kvtier_operator.planning.observed import Observed
-from kvtier_operator.planning.policy.limits import OwnerPolicy
 from kvtier_operator.planning.verdict import CheckResult
 
 DENIED = OwnerPolicy(*("deny",) * 6)

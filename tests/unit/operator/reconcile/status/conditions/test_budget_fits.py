@@ -7,7 +7,7 @@ from tests.cases.namespaces import limit_range, quota
 from tests.unit.operator.reconcile.objects import planned
 from tests.unit.operator.reconcile.status.statuses import FULL, READY, conditions
 
-from kvtier_operator.planning.namespace.namespace import Namespace
+from kvtier_operator.planning.cluster.namespace.namespace import Namespace
 from kvtier_operator.reconcile.status.condition import false_condition
 
 

@@ -3,13 +3,13 @@ from typing import Any
 
 import pytest
 from tests.cases.namespaces import limit_range, quota
-from tests.unit.operator.planning.namespace.refused import plan, said
+from tests.unit.operator.planning.cluster.namespace.refused import plan, said
 
-from kvtier_operator.planning.namespace.demand import Demand
-from kvtier_operator.planning.namespace.namespace import Namespace, demand, refusals
-from kvtier_operator.planning.namespace.quota import Quota
-from kvtier_operator.planning.namespace.storage import StorageClass
-from kvtier_operator.planning.namespace.workload import workload
+from kvtier_operator.planning.cluster.namespace.demand import Demand
+from kvtier_operator.planning.cluster.namespace.namespace import Namespace, demand, refusals
+from kvtier_operator.planning.cluster.namespace.quota import Quota
+from kvtier_operator.planning.cluster.namespace.storage import StorageClass
+from kvtier_operator.planning.cluster.namespace.workload import workload
 from kvtier_operator.planning.objects.engine.deployment import engine_deployment
 from kvtier_operator.planning.objects.picker.deployment import picker_deployment
 from kvtier_operator.planning.verdict import CheckResult, Outcome

@@ -6,13 +6,13 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from kvtier_operator.planning.checks.check import Verdicts
-from kvtier_operator.planning.namespace.demand import Demand
-from kvtier_operator.planning.namespace.limit_range import LimitRange, admitted
-from kvtier_operator.planning.namespace.limit_ranges import limit_ranges
-from kvtier_operator.planning.namespace.quota import Quota, claim_usage, object_usage, pod_usage
-from kvtier_operator.planning.namespace.quotas import NO_QUOTA, quotas
-from kvtier_operator.planning.namespace.storage import StorageClass, storage
-from kvtier_operator.planning.namespace.workload import DEPLOYMENT, Workload, workload
+from kvtier_operator.planning.cluster.namespace.demand import Demand
+from kvtier_operator.planning.cluster.namespace.limit_range import LimitRange, admitted
+from kvtier_operator.planning.cluster.namespace.limit_ranges import limit_ranges
+from kvtier_operator.planning.cluster.namespace.quota import Quota, claim_usage, object_usage, pod_usage
+from kvtier_operator.planning.cluster.namespace.quotas import NO_QUOTA, quotas
+from kvtier_operator.planning.cluster.namespace.storage import StorageClass, storage
+from kvtier_operator.planning.cluster.namespace.workload import DEPLOYMENT, Workload, workload
 from kvtier_operator.planning.objects import build_objects
 from kvtier_operator.planning.plan import Plan
 from kvtier_operator.planning.verdict import CheckResult

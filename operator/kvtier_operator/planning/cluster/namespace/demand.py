@@ -5,10 +5,10 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final, Self
 
-from kvtier_operator.planning.namespace.fields import shares
-from kvtier_operator.planning.namespace.names import plain
-from kvtier_operator.planning.namespace.workload import Workload
-from kvtier_operator.planning.nodes.shortage import amount
+from kvtier_operator.planning.cluster.namespace.fields import shares
+from kvtier_operator.planning.cluster.namespace.names import plain
+from kvtier_operator.planning.cluster.namespace.workload import Workload
+from kvtier_operator.planning.cluster.nodes.shortage import amount
 from kvtier_operator.planning.objects.names import Component
 from kvtier_operator.planning.plan import Plan
 from kvtier_operator.planning.pod.devices import is_device

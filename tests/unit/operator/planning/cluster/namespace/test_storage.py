@@ -1,10 +1,10 @@
 from typing import Any
 
 import pytest
-from tests.unit.operator.planning.namespace.refused import said
+from tests.unit.operator.planning.cluster.namespace.refused import said
 
-from kvtier_operator.planning.namespace.namespace import Namespace
-from kvtier_operator.planning.namespace.storage import StorageClass, storage_class_from_object
+from kvtier_operator.planning.cluster.namespace.namespace import Namespace
+from kvtier_operator.planning.cluster.namespace.storage import StorageClass, storage_class_from_object
 from kvtier_operator.planning.verdict import Outcome
 
 _FAST, _SLOW = StorageClass("fast", default=False), StorageClass("slow", default=True)

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from kvtier_operator.planning.checks.check import Verdicts
-from kvtier_operator.planning.namespace.fields import SOURCE, WEIGHTS, claim_field, field, less
-from kvtier_operator.planning.namespace.limit_range import (
+from kvtier_operator.planning.cluster.namespace.fields import SOURCE, WEIGHTS, claim_field, field, less
+from kvtier_operator.planning.cluster.namespace.limit_range import (
     CLAIM,
     CONTAINER,
     POD,
@@ -16,10 +16,10 @@ from kvtier_operator.planning.namespace.limit_range import (
     container_faults,
     faults,
 )
-from kvtier_operator.planning.namespace.names import STORAGE
-from kvtier_operator.planning.namespace.workload import Workload
-from kvtier_operator.planning.nodes.pod_needs import container_limits, container_requests, pod_total
-from kvtier_operator.planning.nodes.shortage import amount
+from kvtier_operator.planning.cluster.namespace.names import STORAGE
+from kvtier_operator.planning.cluster.namespace.workload import Workload
+from kvtier_operator.planning.cluster.nodes.pod_needs import container_limits, container_requests, pod_total
+from kvtier_operator.planning.cluster.nodes.shortage import amount
 from kvtier_operator.planning.plan import Plan
 from kvtier_operator.planning.units import many
 from kvtier_operator.planning.verdict import CheckResult

@@ -9,7 +9,7 @@ from pydantic.alias_generators import to_camel
 
 from kvtier_operator.api.schema.complaints import shown
 from kvtier_operator.errors import InvalidInputError, Problem
-from kvtier_operator.planning.policy.entries import ENTRIES
+from kvtier_operator.planning.cluster.policy.entries import ENTRIES
 
 ALLOW: Final = "allow"
 DENY: Final = "deny"

@@ -9,9 +9,9 @@ from decimal import Decimal
 from typing import Any, Final
 
 from kvtier_operator.api.formats.quantity import parse_quantity
-from kvtier_operator.planning.nodes.node import whole
-from kvtier_operator.planning.nodes.pod_needs import container_limits, container_requests
-from kvtier_operator.planning.nodes.shortage import amount
+from kvtier_operator.planning.cluster.nodes.node import whole
+from kvtier_operator.planning.cluster.nodes.pod_needs import container_limits, container_requests
+from kvtier_operator.planning.cluster.nodes.shortage import amount
 
 CONTAINER, POD, CLAIM = "Container", "Pod", "PersistentVolumeClaim"
 _SIDES: Final = (("requests", "defaultRequest"), ("limits", "default"))

@@ -1,9 +1,9 @@
 import pytest
 from tests.cases.namespaces import limit_range
-from tests.unit.operator.planning.namespace.refused import plan, said
+from tests.unit.operator.planning.cluster.namespace.refused import plan, said
 
-from kvtier_operator.planning.namespace.limit_range import LimitRange, admitted
-from kvtier_operator.planning.namespace.namespace import Namespace, refusals
+from kvtier_operator.planning.cluster.namespace.limit_range import LimitRange, admitted
+from kvtier_operator.planning.cluster.namespace.namespace import Namespace, refusals
 from kvtier_operator.planning.verdict import Outcome
 
 _HALF = {"cpu": "500m"}

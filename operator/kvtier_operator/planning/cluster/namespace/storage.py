@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from kvtier_operator.planning.checks.check import Verdicts
-from kvtier_operator.planning.namespace.fields import SOURCE, WEIGHTS, volume_field
-from kvtier_operator.planning.namespace.workload import Workload
+from kvtier_operator.planning.cluster.namespace.fields import SOURCE, WEIGHTS, volume_field
+from kvtier_operator.planning.cluster.namespace.workload import Workload
 from kvtier_operator.planning.verdict import CheckResult
 
 _VERDICTS: Final = Verdicts("storage", "spec.tiers.disk.volume")

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from kvtier_operator.api.formats.quantity import parse_bytes
-from kvtier_operator.planning.nodes.node import CPU
-from kvtier_operator.planning.nodes.pod_needs import ONE_PER_NODE, PODS
+from kvtier_operator.planning.cluster.nodes.node import CPU
+from kvtier_operator.planning.cluster.nodes.pod_needs import ONE_PER_NODE, PODS
 from kvtier_operator.planning.plan import Plan
 from kvtier_operator.planning.pod.devices import named_devices
 from kvtier_operator.planning.pod.storage import EPHEMERAL_STORAGE, without_weights

@@ -9,10 +9,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from kvtier_operator.planning.namespace.names import CPU, MEMORY, plain
-from kvtier_operator.planning.namespace.workload import Claim
-from kvtier_operator.planning.nodes.node import whole
-from kvtier_operator.planning.nodes.pod_needs import container_limits, container_requests, pod_total
+from kvtier_operator.planning.cluster.namespace.names import CPU, MEMORY, plain
+from kvtier_operator.planning.cluster.namespace.workload import Claim
+from kvtier_operator.planning.cluster.nodes.node import whole
+from kvtier_operator.planning.cluster.nodes.pod_needs import container_limits, container_requests, pod_total
 
 _EPHEMERAL: Final = "ephemeral-storage"
 _PLAIN: Final = (CPU, MEMORY, _EPHEMERAL)

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Final
 
-from kvtier_operator.planning.nodes.label_selector import requirement_holds
-from kvtier_operator.planning.nodes.node import Node, Taint
-from kvtier_operator.planning.nodes.pod_needs import NodeTerm, PodNeeds
+from kvtier_operator.planning.cluster.nodes.label_selector import requirement_holds
+from kvtier_operator.planning.cluster.nodes.node import Node, Taint
+from kvtier_operator.planning.cluster.nodes.pod_needs import NodeTerm, PodNeeds
 
 UNSCHEDULABLE: Final = Taint("node.kubernetes.io/unschedulable", "", "NoSchedule")
 """What cordoning a node means to a pod (Kubernetes, scheduler plugin NodeUnschedulable)."""

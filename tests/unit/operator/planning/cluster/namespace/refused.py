@@ -4,7 +4,7 @@ from typing import Any
 
 from tests.cases.planning import resource
 
-from kvtier_operator.planning.namespace.namespace import Namespace, refusals
+from kvtier_operator.planning.cluster.namespace.namespace import Namespace, refusals
 from kvtier_operator.planning.observed import Observed
 from kvtier_operator.planning.plan import Plan
 from kvtier_operator.planning.planner import make_plan

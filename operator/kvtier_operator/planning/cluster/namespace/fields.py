@@ -4,8 +4,8 @@ import re
 from collections.abc import Mapping
 from typing import Final
 
-from kvtier_operator.planning.namespace.names import MEMORY, STORAGE, plain, storage_class_of
-from kvtier_operator.planning.namespace.workload import Workload
+from kvtier_operator.planning.cluster.namespace.names import MEMORY, STORAGE, plain, storage_class_of
+from kvtier_operator.planning.cluster.namespace.workload import Workload
 from kvtier_operator.planning.objects.names import Component
 from kvtier_operator.planning.plan import Plan
 from kvtier_operator.planning.pod.devices import GPU, named_devices
