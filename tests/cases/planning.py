@@ -13,8 +13,8 @@ from kvtier_operator.planning.checks.check import CheckInput
 from kvtier_operator.planning.kv_cache.resolve import resolve_geometry
 from kvtier_operator.planning.observed import Machine, Observed
 from kvtier_operator.planning.router.picker_config import plan_router
-from kvtier_operator.planning.tier_plan import TiersPlan
-from kvtier_operator.planning.tiers import plan_tiers
+from kvtier_operator.planning.tiers.capacity import plan_tiers
+from kvtier_operator.planning.tiers.tier_plan import TiersPlan
 
 MODEL = "Qwen/Qwen3-32B"
 

@@ -11,8 +11,8 @@ from kvtier_operator.planning.budget_plan import Budget, BudgetLine
 from kvtier_operator.planning.geometry import Geometry
 from kvtier_operator.planning.pod.devices import engine_devices, without_cuda
 from kvtier_operator.planning.pod.storage import EPHEMERAL_STORAGE, plan_storage, storage_bytes, tier_bytes
-from kvtier_operator.planning.tier_plan import TiersPlan
-from kvtier_operator.planning.tiers import CPU_DEVICE_KV_CACHE_BYTES
+from kvtier_operator.planning.tiers.capacity import CPU_DEVICE_KV_CACHE_BYTES
+from kvtier_operator.planning.tiers.tier_plan import TiersPlan
 from kvtier_operator.planning.units import GIB, MIB, ceil_div, many, quantity, round_up, size
 from kvtier_operator.planning.weights.pod_weights import is_brought, moved_weights_bytes, plan_weights
 

@@ -14,7 +14,7 @@ from kvtier_operator.planning.kv_cache.block_tokens import engine_block_tokens
 from kvtier_operator.planning.observed import Machine, Observed
 from kvtier_operator.planning.plan import EnginePlan
 from kvtier_operator.planning.pod.ending import Ending
-from kvtier_operator.planning.tiers import CPU_DEVICE_KV_CACHE_BYTES
+from kvtier_operator.planning.tiers.capacity import CPU_DEVICE_KV_CACHE_BYTES
 from kvtier_operator.planning.weights.model_source import SourceKind, model_source
 from kvtier_scorer.config.kv_events import EVENTS_PORT, REPLAY_PORT
 

@@ -12,7 +12,7 @@ from kvtier_operator.planning.pod.container_parts import ConfigFile, Mount, Side
 from kvtier_operator.planning.pod.demands import Demands
 from kvtier_operator.planning.pod.ending import Ending
 from kvtier_operator.planning.router.router_plan import RouterPlan
-from kvtier_operator.planning.tier_plan import TiersPlan
+from kvtier_operator.planning.tiers.tier_plan import TiersPlan
 from kvtier_operator.planning.verdict import CheckResult, Outcome
 
 

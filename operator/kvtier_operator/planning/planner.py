@@ -8,13 +8,13 @@ from kvtier_operator.planning.checks.check import CheckInput
 from kvtier_operator.planning.engine import plan_engine
 from kvtier_operator.planning.kv_cache.resolve import resolve_geometry
 from kvtier_operator.planning.observed import Observed
-from kvtier_operator.planning.observed_tiers import correct_tiers, most_tokens
 from kvtier_operator.planning.plan import Plan
 from kvtier_operator.planning.pod.doctor import plan_doctor
 from kvtier_operator.planning.pod.ending import plan_ending
 from kvtier_operator.planning.report.figures import plan_figures
 from kvtier_operator.planning.router.picker_config import plan_router
-from kvtier_operator.planning.tiers import plan_tiers, tier_notes
+from kvtier_operator.planning.tiers.capacity import plan_tiers, tier_notes
+from kvtier_operator.planning.tiers.observed_tiers import correct_tiers, most_tokens
 from kvtier_operator.planning.weights.pod_weights import plan_weights
 
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from kvtier_common.tier import Tier
 from kvtier_operator.planning.pod.container_parts import ConfigFile, Mount, Sidecar
-from kvtier_operator.planning.tier_plan import HugepagesPlan
+from kvtier_operator.planning.tiers.tier_plan import HugepagesPlan
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,7 @@ from kvtier_operator.planning.geometry import Geometry
 from kvtier_operator.planning.objects.names import Component, Names
 from kvtier_operator.planning.observed import Machine, Observed
 from kvtier_operator.planning.router.router_plan import RouterPlan
-from kvtier_operator.planning.tier_plan import TiersPlan
+from kvtier_operator.planning.tiers.tier_plan import TiersPlan
 from kvtier_operator.planning.verdict import CheckResult, Outcome
 
 

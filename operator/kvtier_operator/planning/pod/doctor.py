@@ -8,7 +8,7 @@ from kvtier_operator.planning.budget_plan import Budget
 from kvtier_operator.planning.observed import Observed
 from kvtier_operator.planning.plan import DoctorPlan, EnginePlan
 from kvtier_operator.planning.pod.demands import Demands, HugepagesDemand, MemlockDemand, VolumeDemand
-from kvtier_operator.planning.tier_plan import TiersPlan
+from kvtier_operator.planning.tiers.tier_plan import TiersPlan
 from kvtier_operator.planning.units import ceil_div
 
 

@@ -14,7 +14,7 @@ from kvtier_operator.planning.plan import Plan
 from kvtier_operator.planning.pod.storage import EPHEMERAL_STORAGE, storage_bytes
 from kvtier_operator.planning.report.check_order import most_important_first
 from kvtier_operator.planning.report.shown import shown_args, shown_env
-from kvtier_operator.planning.tier_plan import TierPlan
+from kvtier_operator.planning.tiers.tier_plan import TierPlan
 from kvtier_operator.planning.units import ceil_div, count, size
 from kvtier_operator.planning.verdict import CheckResult, Outcome
 

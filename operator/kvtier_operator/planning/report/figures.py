@@ -10,13 +10,13 @@ from kvtier_operator.planning.kv_cache.kept_states import kept_bytes, retention_
 from kvtier_operator.planning.model_shape.shape import CATALOGUE
 from kvtier_operator.planning.plan import Figure
 from kvtier_operator.planning.pod.ending import plan_ending
-from kvtier_operator.planning.tier_plan import TierPlan, TiersPlan
-from kvtier_operator.planning.tiers import (
+from kvtier_operator.planning.tiers.capacity import (
     ACTIVATION_RESERVE_BYTES,
     GPU_MEMORY_UTILIZATION,
     chunk_bytes,
     prefix_tokens,
 )
+from kvtier_operator.planning.tiers.tier_plan import TierPlan, TiersPlan
 from kvtier_operator.planning.units import count, many, size
 from kvtier_operator.planning.weights.active_parameters import active_parameters
 from kvtier_operator.planning.weights.device_weights import rank_weights

@@ -9,12 +9,12 @@ from kvtier_operator.api.router import Flavor
 from kvtier_operator.errors import InvalidInputError, Problem
 from kvtier_operator.planning.arguments.engine_tls import serves_tls
 from kvtier_operator.planning.geometry import Geometry
-from kvtier_operator.planning.observed_tiers import picker_tokens
 from kvtier_operator.planning.plan import Plan
 from kvtier_operator.planning.pod.image_source import ImageSource
 from kvtier_operator.planning.router.picker_resources import plan_picker_resources
 from kvtier_operator.planning.router.router_plan import RouterPlan
-from kvtier_operator.planning.tier_plan import TiersPlan
+from kvtier_operator.planning.tiers.observed_tiers import picker_tokens
+from kvtier_operator.planning.tiers.tier_plan import TiersPlan
 from kvtier_scorer.config.errors import PickerConfigError, UnsupportedVersionError
 from kvtier_scorer.config.flavors import picker_config
 from kvtier_scorer.config.model import PickerConfig, PickerInput, ScorerWeights, TierTokens

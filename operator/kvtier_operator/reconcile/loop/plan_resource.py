@@ -13,10 +13,10 @@ from kvtier_operator.planning.cluster.nodes.fit import nodes_fit
 from kvtier_operator.planning.objects import build_objects
 from kvtier_operator.planning.objects.names import Component, Names
 from kvtier_operator.planning.observed import EngineFindings
-from kvtier_operator.planning.observed_tiers import most_pinned_bytes
 from kvtier_operator.planning.plan import Plan
 from kvtier_operator.planning.planner import make_plan
-from kvtier_operator.planning.tier_plan import TierPlan
+from kvtier_operator.planning.tiers.observed_tiers import most_pinned_bytes
+from kvtier_operator.planning.tiers.tier_plan import TierPlan
 from kvtier_operator.reconcile.apply.desired import DesiredObject, desired_objects
 from kvtier_operator.reconcile.cache.resources import CachedResource, Key
 from kvtier_operator.reconcile.loop.cached_plan import CachedPlan

@@ -10,7 +10,7 @@ import orjson
 from kvtier_common.tier import Tier
 from kvtier_operator.api.status import Source
 from kvtier_operator.planning.observed import NOTHING_FOUND, EngineFindings, EngineTokens
-from kvtier_operator.planning.observed_tiers import differs
+from kvtier_operator.planning.tiers.observed_tiers import differs
 
 _NOT_THE_ENGINES: Final = ("replicas", "router", "observability")
 """Parts of the spec that engines are not started with."""

@@ -13,7 +13,7 @@ from kvtier_common.errors import KvtierError, TooLargeError
 from kvtier_common.kubernetes.client import METADATA_ONLY, Api
 from kvtier_common.kubernetes.errors import NotFoundError
 from kvtier_common.metrics.answer import NoMetricsError, metrics_session, read_metrics
-from kvtier_operator.planning.observed_tiers import why_not_believed
+from kvtier_operator.planning.tiers.observed_tiers import why_not_believed
 from kvtier_operator.reconcile.api_server.kinds import REPLICA_SET
 from kvtier_operator.reconcile.cache.live_object import LiveObject, owner_of
 from kvtier_operator.reconcile.cache.pods import PodCache

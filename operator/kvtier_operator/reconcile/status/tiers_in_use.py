@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from kvtier_operator.api.status import Source
-from kvtier_operator.planning.observed_tiers import differs
+from kvtier_operator.planning.tiers.observed_tiers import differs
 from kvtier_operator.planning.units import size
 
 

@@ -8,7 +8,7 @@ from kvtier_operator.planning.checks.cache.hybrid_manager import OFF
 from kvtier_operator.planning.checks.check import CheckInput, Verdicts
 from kvtier_operator.planning.geometry import LayerKind
 from kvtier_operator.planning.kv_cache.kept_states import EVERYWHERE, RETENTION, kept_bytes, retention_tokens
-from kvtier_operator.planning.tiers import prefix_tokens
+from kvtier_operator.planning.tiers.capacity import prefix_tokens
 from kvtier_operator.planning.units import count, round_up, size
 from kvtier_operator.planning.verdict import CheckResult
 

@@ -4,7 +4,7 @@ from typing import Final
 
 from kvtier_operator.planning.backends import any_backend_that
 from kvtier_operator.planning.checks.check import CheckInput, Verdicts
-from kvtier_operator.planning.tiers import chunk_bytes
+from kvtier_operator.planning.tiers.capacity import chunk_bytes
 from kvtier_operator.planning.units import count, many, size
 from kvtier_operator.planning.verdict import CheckResult
 

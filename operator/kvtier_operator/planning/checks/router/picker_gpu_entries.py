@@ -11,7 +11,7 @@ _VERDICTS: Final = Verdicts("picker-gpu-entries", "spec.engine.gpuMemory")
 
 
 def picker_gpu_entries(given: CheckInput) -> CheckResult:
-    """Nothing to look at: the operator asks the first engine (planning/observed_tiers.py).
+    """Nothing to look at: the operator asks the first engine (planning/tiers/observed_tiers.py).
 
     Until then the picker takes num_gpu_blocks from metrics, in blocks of its own size, and has no engine to
     send anything to.

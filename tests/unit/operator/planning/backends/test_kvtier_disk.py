@@ -12,7 +12,7 @@ from kvtier_connector.core.disk.files.store import StoreRequest
 from kvtier_connector.core.index.slots import TierGeometry, tier_geometry
 from kvtier_operator.planning.kv_cache.resolve import resolve_geometry
 from kvtier_operator.planning.observed import Observed
-from kvtier_operator.planning.tiers import chunk_bytes
+from kvtier_operator.planning.tiers.capacity import chunk_bytes
 
 MIB, TIB = 1 << 20, 1 << 40
 DISK: dict[str, object] = {"spec.tiers.disk": {"capacity": "1Ti", "volume": {"emptyDir": {}}}}

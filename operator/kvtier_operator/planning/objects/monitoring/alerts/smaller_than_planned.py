@@ -3,8 +3,8 @@
 from kvtier_common.metrics import cpu_tier
 from kvtier_operator.planning.objects.monitoring.alerts.alert import Alert
 from kvtier_operator.planning.objects.monitoring.queries import Queries
-from kvtier_operator.planning.observed_tiers import TOLERANCE
 from kvtier_operator.planning.plan import Plan
+from kvtier_operator.planning.tiers.observed_tiers import TOLERANCE
 
 
 def smaller_than_planned(plan: Plan, queries: Queries) -> Alert | None:

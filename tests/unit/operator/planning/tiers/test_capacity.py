@@ -7,7 +7,7 @@ from kvtier_common.tier import Tier
 from kvtier_operator.planning.observed import Observed
 from kvtier_operator.planning.plan import Plan
 from kvtier_operator.planning.planner import make_plan
-from kvtier_operator.planning.tiers import chunk_bytes
+from kvtier_operator.planning.tiers.capacity import chunk_bytes
 
 GIB = 1024**3
 

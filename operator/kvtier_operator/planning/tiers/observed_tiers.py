@@ -7,8 +7,8 @@ from kvtier_common.tier import Tier
 from kvtier_operator.api.resource import Spec
 from kvtier_operator.planning.geometry import Geometry
 from kvtier_operator.planning.observed import EngineTokens
-from kvtier_operator.planning.tier_plan import TierPlan, TiersPlan
-from kvtier_operator.planning.tiers import without_states
+from kvtier_operator.planning.tiers.capacity import without_states
+from kvtier_operator.planning.tiers.tier_plan import TierPlan, TiersPlan
 from kvtier_operator.planning.units import GIB
 
 TOLERANCE: Final = 0.05
