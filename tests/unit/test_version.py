@@ -5,7 +5,7 @@ from pathlib import Path
 
 import yaml
 
-from kvtier_operator.planning.pod import images
+from kvtier_operator.planning.pod.images import published
 from kvtier_scorer.config.flavors import builtin
 
 ROOT = Path(__file__).parents[2]
@@ -13,11 +13,11 @@ VERSION = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["versi
 
 
 def test_images_are_those_of_this_version() -> None:
-    assert images.KVTIER_VERSION == VERSION
+    assert published.KVTIER_VERSION == VERSION
 
 
 def test_the_doctor_is_no_newer_than_this_version() -> None:
-    doctor = images.doctor().rpartition(":")[2]
+    doctor = published.doctor().rpartition(":")[2]
     assert [int(part) for part in doctor.split(".")] <= [int(part) for part in VERSION.split(".")]
 
 

@@ -6,7 +6,7 @@
 {{ $.Values.serviceAccount.name | default (include "kvtier.name" $) }}
 {{- end }}
 
-{{- /* A repository without a host is under global.imageRegistry, as in kvtier_operator/planning/pod/image_source.py. */ -}}
+{{- /* A repository without a host is under global.imageRegistry, as in kvtier_operator/planning/pod/images/image_source.py. */ -}}
 {{- define "kvtier.image" -}}
 {{- $first := regexFind "^[^/]+/" $.Values.image.repository -}}
 {{- $registry := ternary "" ($.Values.global).imageRegistry (regexMatch "[.:]|^localhost/" $first) -}}

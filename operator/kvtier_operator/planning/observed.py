@@ -7,7 +7,7 @@ from typing import Any, Final
 from kvtier_common.tier import Tier
 from kvtier_operator.planning.cluster.nodes.node import Node
 from kvtier_operator.planning.cluster.policy.limits import OwnerPolicy
-from kvtier_operator.planning.pod.image_source import ImageSource
+from kvtier_operator.planning.pod.images.image_source import ImageSource
 
 
 @dataclass(frozen=True, slots=True)

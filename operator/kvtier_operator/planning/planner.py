@@ -2,13 +2,13 @@
 
 from kvtier_operator.api.resource import KVCacheTier
 from kvtier_operator.planning.backends import plan_backend
-from kvtier_operator.planning.budget import plan_budget
 from kvtier_operator.planning.checks import run_checks
 from kvtier_operator.planning.checks.check import CheckInput
 from kvtier_operator.planning.engine import plan_engine
 from kvtier_operator.planning.kv_cache.resolve import resolve_geometry
 from kvtier_operator.planning.observed import Observed
 from kvtier_operator.planning.plan import Plan
+from kvtier_operator.planning.pod.budget import plan_budget
 from kvtier_operator.planning.pod.doctor import plan_doctor
 from kvtier_operator.planning.pod.ending import plan_ending
 from kvtier_operator.planning.report.figures import plan_figures

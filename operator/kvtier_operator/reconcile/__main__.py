@@ -89,7 +89,7 @@ def main(  # noqa: PLR0913, PLR0917 - one parameter an option
     """
     try:
         from kvtier_operator.planning.cluster.policy.limits import policy_of_text  # noqa: PLC0415 - as above
-        from kvtier_operator.planning.pod.image_source import image_source  # noqa: PLC0415 - see the module
+        from kvtier_operator.planning.pod.images.image_source import image_source  # noqa: PLC0415 - see the module
         from kvtier_operator.reconcile.options import Options  # noqa: PLC0415 - as above
         from kvtier_operator.reconcile.serve import serve  # noqa: PLC0415 - as above
     except ModuleNotFoundError as error:

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 
 from kvtier_operator.planning.cluster.policy.limits import OwnerPolicy
-from kvtier_operator.planning.pod.image_source import ImageSource
+from kvtier_operator.planning.pod.images.image_source import ImageSource
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,8 +10,8 @@ from tests.cluster.harness.api.commands import Command, CommandError
 from tests.cluster.harness.operator.places import CHART, CI_VALUES, CRD, MANIFESTS, OPERATOR, SYSTEM
 
 from kvtier_operator.planning.cluster.policy.limits import OwnerPolicy, policy_of_text
-from kvtier_operator.planning.pod.image_source import image_source
-from kvtier_operator.planning.pod.images import IMAGE_NAMES
+from kvtier_operator.planning.pod.images.image_source import image_source
+from kvtier_operator.planning.pod.images.published import IMAGE_NAMES
 
 MIRROR = CHART / "ci" / "mirror-values.yaml"
 EVERYTHING = CHART / "ci" / "everything-values.yaml"

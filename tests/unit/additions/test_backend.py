@@ -13,7 +13,7 @@ from kvtier_operator.planning.backends.backend_plan import BackendPlan
 from kvtier_operator.planning.backends.traits import BackendTraits, CpuTraits, DiskTraits, Folder, TierPlace
 from kvtier_operator.planning.backends.transfer import transfer_args
 from kvtier_operator.planning.geometry import Geometry
-from kvtier_operator.planning.pod.images import ImageName
+from kvtier_operator.planning.pod.images.published import ImageName
 
 TRAITS = BackendTraits(
     title="the toy",

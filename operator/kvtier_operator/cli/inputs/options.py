@@ -51,7 +51,7 @@ def images(command: Callable[..., None]) -> Callable[..., None]:
     )
     @functools.wraps(command)
     def with_images(*, image_registry: str | None, references: tuple[str, ...], **values: Any) -> None:  # noqa: ANN401 - the command's own
-        from kvtier_operator.planning.pod.image_source import image_source  # noqa: PLC0415 - help needs none of it
+        from kvtier_operator.planning.pod.images.image_source import image_source  # noqa: PLC0415 - help needs none of it
 
         command(images=image_source(registry=image_registry, references=references), **values)
 

@@ -8,14 +8,14 @@ from kvtier_operator.api.backend import Backend
 from kvtier_operator.generate.chart.model import ChartModel
 from kvtier_operator.install.settings import IMAGE_REPOSITORY
 from kvtier_operator.planning.backends import traits_of
-from kvtier_operator.planning.pod.image_source import (
+from kvtier_operator.planning.pod.images.image_source import (
     REFERENCE_PATTERN,
     REGISTRY_PATTERN,
     REPOSITORY_PATTERN,
     SECRET_PATTERN,
     TAG_PATTERN,
 )
-from kvtier_operator.planning.pod.images import DOCTOR_VERSION, ImageName
+from kvtier_operator.planning.pod.images.published import DOCTOR_VERSION, ImageName
 
 _SecretName = Annotated[str, Field(pattern=f"^{SECRET_PATTERN}$", max_length=253)]
 

@@ -23,7 +23,7 @@ from kvtier_operator.planning.backends.traits import BackendTraits, CpuTraits, D
 from kvtier_operator.planning.backends.transfer import transfer_args
 from kvtier_operator.planning.geometry import Geometry
 from kvtier_operator.planning.pod.devices import not_tested
-from kvtier_operator.planning.pod.images import ImageName
+from kvtier_operator.planning.pod.images.published import ImageName
 from kvtier_operator.planning.units import ceil_div, round_up
 
 _INDEX_BYTES_PER_ENTRY: Final = 100

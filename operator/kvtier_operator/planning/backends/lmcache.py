@@ -31,7 +31,7 @@ from kvtier_operator.planning.backends.traits import (
 )
 from kvtier_operator.planning.backends.transfer import transfer_args
 from kvtier_operator.planning.geometry import Geometry
-from kvtier_operator.planning.pod.images import ImageName
+from kvtier_operator.planning.pod.images.published import ImageName
 from kvtier_operator.planning.units import MIB, round_up
 
 _OVERHEAD_BYTES_PER_RANK: Final = 512 * MIB

@@ -6,7 +6,7 @@ from enum import StrEnum
 
 from kvtier_operator.api.engine import Device
 from kvtier_operator.api.tiers import HugepageSize
-from kvtier_operator.planning.pod.images import ImageName
+from kvtier_operator.planning.pod.images.published import ImageName
 
 
 class TierPlace(StrEnum):

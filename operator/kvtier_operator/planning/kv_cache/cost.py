@@ -38,7 +38,7 @@ from kvtier_operator.planning.kv_cache.explanations import (
 )
 from kvtier_operator.planning.kv_cache.sizing import KVCost, Sizing
 from kvtier_operator.planning.kv_cache.split import Split, boundaries_apart, split_on
-from kvtier_operator.planning.pod.vllm_minor import vllm_minor
+from kvtier_operator.planning.pod.images.vllm_minor import vllm_minor
 from kvtier_operator.planning.units import ceil_div, count, size
 
 _EXPORTS_STATES: Final = 33

@@ -9,8 +9,8 @@ from typing import Any, Final
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from kvtier_common.tier import Tier
-from kvtier_operator.planning.budget_plan import BudgetLine
 from kvtier_operator.planning.plan import Plan
+from kvtier_operator.planning.pod.budget_plan import BudgetLine
 from kvtier_operator.planning.pod.storage import EPHEMERAL_STORAGE, storage_bytes
 from kvtier_operator.planning.report.check_order import most_important_first
 from kvtier_operator.planning.report.shown import shown_args, shown_env

@@ -3,12 +3,12 @@
 from kvtier_operator.api.engine import Device
 from kvtier_operator.api.resource import Spec
 from kvtier_operator.planning.backends.backend_plan import BackendPlan
-from kvtier_operator.planning.budget import START_S, load_s, pin_s, read_s
-from kvtier_operator.planning.budget_plan import Budget
 from kvtier_operator.planning.geometry import Geometry
 from kvtier_operator.planning.kv_cache.kept_states import kept_bytes, retention_tokens
 from kvtier_operator.planning.model_shape.shape import CATALOGUE
 from kvtier_operator.planning.plan import Figure
+from kvtier_operator.planning.pod.budget import START_S, load_s, pin_s, read_s
+from kvtier_operator.planning.pod.budget_plan import Budget
 from kvtier_operator.planning.pod.ending import plan_ending
 from kvtier_operator.planning.tiers.capacity import (
     ACTIVATION_RESERVE_BYTES,

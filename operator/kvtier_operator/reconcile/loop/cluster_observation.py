@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from kvtier_operator.planning.cluster.namespace.namespace import UNBOUNDED, Namespace
 from kvtier_operator.planning.cluster.policy.limits import OwnerPolicy
 from kvtier_operator.planning.observed import NOTHING_FOUND, EngineFindings, Observed
-from kvtier_operator.planning.pod.image_source import ImageSource
+from kvtier_operator.planning.pod.images.image_source import ImageSource
 from kvtier_operator.reconcile.cache.resources import CachedResource, Key
 from kvtier_operator.reconcile.cache.watches import Watches
 from kvtier_operator.reconcile.loop.cached_plan import CachedPlan

@@ -12,7 +12,7 @@ from kvtier_common.kubernetes.client import METADATA_ONLY, Api
 from kvtier_common.kubernetes.errors import NotFoundError
 from kvtier_operator.planning.cluster.policy.limits import OwnerPolicy
 from kvtier_operator.planning.objects.names import Component
-from kvtier_operator.planning.pod.image_source import ImageSource
+from kvtier_operator.planning.pod.images.image_source import ImageSource
 from kvtier_operator.reconcile.api_server.kinds import BY_NAME, KVCACHETIER, Ref
 from kvtier_operator.reconcile.apply.apply import NAMESPACE_TERMINATING, Applier, ApplyResult
 from kvtier_operator.reconcile.apply.desired import DesiredObject

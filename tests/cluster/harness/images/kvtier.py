@@ -16,7 +16,7 @@ from tests.cluster.harness.programs.tools import Say, cache_folder, program
 
 from kvtier_operator.api.router import Flavor
 from kvtier_operator.planning.flavors import picker_image
-from kvtier_operator.planning.pod import images
+from kvtier_operator.planning.pod.images import published
 
 _ROOT: Final = Path(__file__).resolve().parents[4]
 _ENGINE_BASE: Final = Path(__file__).with_name("engine_base")
@@ -31,7 +31,7 @@ def operator_archive(say: Say) -> Path:
 
     def make(archive: Path) -> None:
         arguments = {"BASE_IMAGE": base}
-        _build(images.doctor(), "operator/Containerfile", arguments, archive, say)
+        _build(published.doctor(), "operator/Containerfile", arguments, archive, say)
 
     return _cached("operator", [base, *_sources("operator/Containerfile")], make)
 
@@ -48,7 +48,7 @@ def engine_archive(say: Say) -> Path:
     def make(archive: Path) -> None:
         build(thin, Containerfile(_ENGINE_BASE / "Containerfile", _ENGINE_BASE, {"BASE_IMAGE": base}), say)
         arguments = {"BASE_IMAGE": thin, "BUILD_IMAGE": base}
-        image = images.PUBLISHED[images.ImageName.ENGINE_CPU]
+        image = published.PUBLISHED[published.ImageName.ENGINE_CPU]
         mounts = {packages: VLLM_PACKAGES}
         build(image, Containerfile(_ROOT / "connector" / "Containerfile", _ROOT, arguments, mounts), say)
         export(image, archive)
@@ -60,7 +60,7 @@ def engine_archive(say: Say) -> Path:
 def picker_archive(say: Say) -> Path:
     """An archive with kvtier's own picker's image, built from scorer/Containerfile on Debian."""
     base = debian_base(say)
-    reference = picker_image(Flavor.BUILTIN, images.KVTIER_VERSION)
+    reference = picker_image(Flavor.BUILTIN, published.KVTIER_VERSION)
 
     def make(archive: Path) -> None:
         _build(reference, "scorer/Containerfile", {"BASE_IMAGE": base}, archive, say)

@@ -11,7 +11,7 @@ import yaml
 
 from kvtier_operator.generate.chart.values import Values
 from kvtier_operator.install.settings import Installation
-from kvtier_operator.planning.pod.images import IMAGE_NAMES
+from kvtier_operator.planning.pod.images.published import IMAGE_NAMES
 
 ROOT = Path(__file__).parents[4]
 CHART = ROOT / "charts" / "tiered-prefix-cache"

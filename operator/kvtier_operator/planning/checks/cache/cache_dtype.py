@@ -9,7 +9,7 @@ from kvtier_operator.planning.checks.check import CheckInput, Verdicts
 from kvtier_operator.planning.geometry import LayerKind
 from kvtier_operator.planning.kv_cache.cell import packs_keys_and_values
 from kvtier_operator.planning.kv_cache.dtype_support import KEPT, kind_of, maker_of
-from kvtier_operator.planning.pod.vllm_minor import vllm_minor
+from kvtier_operator.planning.pod.images.vllm_minor import vllm_minor
 from kvtier_operator.planning.verdict import CheckResult
 
 _VERDICTS: Final = Verdicts("cache-dtype", "spec.engine.kvCacheDtype")

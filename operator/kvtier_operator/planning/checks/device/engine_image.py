@@ -4,9 +4,9 @@ from typing import Final
 
 from kvtier_operator.planning.backends import backends_that, traits_of
 from kvtier_operator.planning.checks.check import CheckInput, Verdicts
-from kvtier_operator.planning.pod.image_source import repository_of
-from kvtier_operator.planning.pod.images import PUBLISHED
-from kvtier_operator.planning.pod.vllm_minor import KNOWN_MINORS, vllm_minor
+from kvtier_operator.planning.pod.images.image_source import repository_of
+from kvtier_operator.planning.pod.images.published import PUBLISHED
+from kvtier_operator.planning.pod.images.vllm_minor import KNOWN_MINORS, vllm_minor
 from kvtier_operator.planning.verdict import CheckResult
 
 _VERDICTS: Final = Verdicts("engine-image", "spec.engine.image")

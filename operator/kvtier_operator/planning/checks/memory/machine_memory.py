@@ -2,8 +2,8 @@
 
 from typing import Final
 
-from kvtier_operator.planning.budget import DEVICE_CACHE_LINE
 from kvtier_operator.planning.checks.check import CheckInput, Verdicts
+from kvtier_operator.planning.pod.budget import DEVICE_CACHE_LINE
 from kvtier_operator.planning.tiers.capacity import CPU_DEVICE_KV_CACHE_BYTES
 from kvtier_operator.planning.units import size, size_exact
 from kvtier_operator.planning.verdict import CheckResult

@@ -6,7 +6,7 @@ from kvtier_operator.api.model import ModelSpec
 from kvtier_operator.planning.checks.check import CheckInput, Verdicts
 from kvtier_operator.planning.checks.policy.denial import Denial
 from kvtier_operator.planning.cluster.policy.limits import ALLOW, Limit
-from kvtier_operator.planning.pod.image_source import repository_of
+from kvtier_operator.planning.pod.images.image_source import repository_of
 from kvtier_operator.planning.verdict import CheckResult
 from kvtier_operator.planning.weights.model_source import SourceKind, model_source
 

@@ -11,7 +11,7 @@ from kvtier_operator.planning.observed import Observed
 from kvtier_operator.planning.plan import Plan
 from kvtier_operator.planning.planner import make_plan
 from kvtier_operator.planning.pod.demands import Demands, HugepagesDemand, MemlockDemand, VolumeDemand
-from kvtier_operator.planning.pod.image_source import ImageSource
+from kvtier_operator.planning.pod.images.image_source import ImageSource
 
 MIB, GIB, TIB = 1 << 20, 1 << 30, 1 << 40
 DISK = {"capacity": "1Ti", "volume": {"hostPath": {"path": "/mnt/nvme"}}}

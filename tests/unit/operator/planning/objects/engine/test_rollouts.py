@@ -9,7 +9,7 @@ from tests.cases.planning import resource
 from kvtier_operator.planning.objects import build_objects
 from kvtier_operator.planning.observed import Observed
 from kvtier_operator.planning.planner import make_plan
-from kvtier_operator.planning.pod.image_source import ImageSource, image_source
+from kvtier_operator.planning.pod.images.image_source import ImageSource, image_source
 
 ENGINE, PICKER = "case-engine", "case-picker"
 BASE: Mapping[str, Any] = {"engine": {"tensorParallelSize": 2, "gpuMemory": "80Gi"}}

@@ -9,8 +9,8 @@ from kvtier_operator.errors import InvalidInputError
 from kvtier_operator.planning.objects import build_objects
 from kvtier_operator.planning.observed import Observed
 from kvtier_operator.planning.planner import make_plan
-from kvtier_operator.planning.pod.image_source import ImageSource, image_source
-from kvtier_operator.planning.pod.images import IMAGE_NAMES, PUBLISHED, ImageName, picker_image_name
+from kvtier_operator.planning.pod.images.image_source import ImageSource, image_source
+from kvtier_operator.planning.pod.images.published import IMAGE_NAMES, PUBLISHED, ImageName, picker_image_name
 
 BACKENDS = ("KVTier", "Native", "LMCache", "LMCacheMP")
 REGISTRY = "registry.example:5000/mirror"

@@ -9,8 +9,8 @@ from kvtier_operator.api.resource import Spec
 from kvtier_operator.api.router import Flavor
 from kvtier_operator.errors import InvalidInputError, Problem
 from kvtier_operator.planning.flavors import picker_image
-from kvtier_operator.planning.pod import images
-from kvtier_operator.planning.pod.images import IMAGE_NAMES, PUBLISHED, ImageName, picker_image_name
+from kvtier_operator.planning.pod.images import published
+from kvtier_operator.planning.pod.images.published import IMAGE_NAMES, PUBLISHED, ImageName, picker_image_name
 
 REGISTRY_PATTERN: Final = r"[A-Za-z0-9][A-Za-z0-9.-]*(:[0-9]+)?(/[a-z0-9][a-z0-9._-]*)*"
 """A host, a port and the start of a path."""
@@ -37,7 +37,7 @@ class ImageSource:
     """
 
     registry: str = ""
-    repository: str = images.KVTIER_REPOSITORY
+    repository: str = published.KVTIER_REPOSITORY
     references: Mapping[str, str] = field(default_factory=dict)
     pull_secrets: tuple[str, ...] = ()
 
@@ -47,9 +47,9 @@ class ImageSource:
 
     def doctor(self) -> str:
         """The image with the doctor. A repository that names a registry is where this cluster's copy is."""
-        image = images.doctor(self.repository)
-        published = image if _has_registry(image) else self._rehosted(image)
-        return self.references.get(ImageName.DOCTOR) or published
+        image = published.doctor(self.repository)
+        copy = image if _has_registry(image) else self._rehosted(image)
+        return self.references.get(ImageName.DOCTOR) or copy
 
     def picker(self, flavor: Flavor, version: str, *, tested: bool) -> str:
         """A picker's image.
@@ -110,7 +110,7 @@ def image_source(
             raise _wrong("image-pull-secret", f"{secret!r} is not the name of a Secret")
     return ImageSource(
         registry=registry or "",
-        repository=repository or images.KVTIER_REPOSITORY,
+        repository=repository or published.KVTIER_REPOSITORY,
         references=dict(_reference(each) for each in references),
         pull_secrets=tuple(pull_secrets),
     )
