@@ -10,7 +10,7 @@ from kvtier_operator.api.resource import KVCacheTier, Spec
 from kvtier_operator.api.router import RouterSpec
 from kvtier_operator.planning.backends import traits_of
 from kvtier_operator.planning.backends.backend_plan import BackendPlan
-from kvtier_operator.planning.kv_cache.block_tokens import engine_block_tokens
+from kvtier_operator.planning.kv_cache.blocks.block_tokens import engine_block_tokens
 from kvtier_operator.planning.observed import Machine, Observed
 from kvtier_operator.planning.plan import EnginePlan
 from kvtier_operator.planning.pod.ending import Ending

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from kvtier_operator.api.resource import KVCacheTier
-from kvtier_operator.planning.geometry import Geometry
+from kvtier_operator.planning.kv_cache.geometry import Geometry
 from kvtier_operator.planning.observed import EngineTokens
 from kvtier_operator.planning.pod.budget_plan import Budget
 from kvtier_operator.planning.pod.container_parts import ConfigFile, Mount, Sidecar

@@ -21,7 +21,7 @@ from kvtier_operator.planning.backends.pages import PREFER_NOTE, page_bytes, req
 from kvtier_operator.planning.backends.share import Share, index_bytes_per_rank
 from kvtier_operator.planning.backends.traits import BackendTraits, CpuTraits, DiskTraits, Folder, TierPlace
 from kvtier_operator.planning.backends.transfer import transfer_args
-from kvtier_operator.planning.geometry import Geometry
+from kvtier_operator.planning.kv_cache.geometry import Geometry
 from kvtier_operator.planning.pod.devices import not_tested
 from kvtier_operator.planning.pod.images.published import ImageName
 from kvtier_operator.planning.units import ceil_div, round_up

@@ -30,7 +30,7 @@ from kvtier_operator.planning.backends.traits import (
     TierPlace,
 )
 from kvtier_operator.planning.backends.transfer import transfer_args
-from kvtier_operator.planning.geometry import Geometry
+from kvtier_operator.planning.kv_cache.geometry import Geometry
 from kvtier_operator.planning.pod.images.published import ImageName
 from kvtier_operator.planning.units import MIB, round_up
 

@@ -27,7 +27,7 @@ from kvtier_operator.planning.backends.traits import (
     TierPlace,
 )
 from kvtier_operator.planning.backends.transfer import transfer_args
-from kvtier_operator.planning.geometry import Geometry
+from kvtier_operator.planning.kv_cache.geometry import Geometry
 from kvtier_operator.planning.pod.container_parts import Mount, Sidecar
 from kvtier_operator.planning.pod.images.published import ImageName
 from kvtier_operator.planning.units import GIB, MIB, round_up

@@ -20,8 +20,8 @@ from kvtier_operator.planning.backends.traits import (
     TierPlace,
 )
 from kvtier_operator.planning.backends.transfer import transfer_args
-from kvtier_operator.planning.geometry import Geometry
-from kvtier_operator.planning.kv_cache.block_tokens import engine_block_tokens
+from kvtier_operator.planning.kv_cache.blocks.block_tokens import engine_block_tokens
+from kvtier_operator.planning.kv_cache.geometry import Geometry
 from kvtier_operator.planning.pod.images.published import ImageName
 from kvtier_operator.planning.units import ceil_div
 

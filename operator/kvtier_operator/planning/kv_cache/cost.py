@@ -21,9 +21,8 @@ from kvtier_operator.api.resource import Spec
 from kvtier_operator.errors import InvalidInputError, Problem
 from kvtier_operator.planning.arguments.extra_args import is_on
 from kvtier_operator.planning.backends import traits_of
-from kvtier_operator.planning.geometry import Geometry, LayerGroup, LayerKind, ModelShape
 from kvtier_operator.planning.kv_cache.attention_backend import Attention
-from kvtier_operator.planning.kv_cache.block_tokens import (
+from kvtier_operator.planning.kv_cache.blocks.block_tokens import (
     Architecture,
     BlockChoice,
     attention_of,
@@ -36,6 +35,7 @@ from kvtier_operator.planning.kv_cache.explanations import (
     turns_off_for_chunks,
     why_full,
 )
+from kvtier_operator.planning.kv_cache.geometry import Geometry, LayerGroup, LayerKind, ModelShape
 from kvtier_operator.planning.kv_cache.sizing import KVCost, Sizing
 from kvtier_operator.planning.kv_cache.split import Split, boundaries_apart, split_on
 from kvtier_operator.planning.pod.images.vllm_minor import vllm_minor

@@ -6,7 +6,7 @@ from kvtier_operator.api.engine import Device, EngineSpec
 from kvtier_operator.api.resource import Spec
 from kvtier_operator.planning.arguments.extra_args import value_of
 from kvtier_operator.planning.backends.backend_plan import BackendPlan
-from kvtier_operator.planning.geometry import Geometry
+from kvtier_operator.planning.kv_cache.geometry import Geometry
 from kvtier_operator.planning.units import GIB, ceil_div
 
 RETENTION: Final = "--prefix-cache-retention-interval"

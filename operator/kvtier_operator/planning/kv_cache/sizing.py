@@ -8,10 +8,14 @@ from kvtier_operator.api.engine import Device, KVCacheDtype
 from kvtier_operator.api.resource import Spec
 from kvtier_operator.errors import InvalidInputError, Problem
 from kvtier_operator.planning.backends import any_backend_that, traits_of
+from kvtier_operator.planning.kv_cache.blocks.groups import KVGroup, KVGroups, LayerPages, get_kv_cache_groups
+from kvtier_operator.planning.kv_cache.blocks.state_block import (
+    StatePage,
+    boundary_block_tokens,
+    state_block_tokens,
+)
 from kvtier_operator.planning.kv_cache.cell import packs_keys_and_values
-from kvtier_operator.planning.kv_cache.groups import KVGroup, KVGroups, LayerPages, get_kv_cache_groups
 from kvtier_operator.planning.kv_cache.split import Split
-from kvtier_operator.planning.kv_cache.state_block import StatePage, boundary_block_tokens, state_block_tokens
 from kvtier_operator.planning.model_shape.shape import LayerGroup, LayerKind, ModelShape
 from kvtier_operator.planning.units import ceil_div
 

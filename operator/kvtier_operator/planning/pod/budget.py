@@ -7,7 +7,7 @@ from kvtier_operator.api.engine import Device
 from kvtier_operator.api.formats.quantity import parse_bytes
 from kvtier_operator.api.resource import Spec
 from kvtier_operator.planning.backends.backend_plan import BackendPlan
-from kvtier_operator.planning.geometry import Geometry
+from kvtier_operator.planning.kv_cache.geometry import Geometry
 from kvtier_operator.planning.pod.budget_plan import Budget, BudgetLine
 from kvtier_operator.planning.pod.devices import engine_devices, without_cuda
 from kvtier_operator.planning.pod.storage import EPHEMERAL_STORAGE, plan_storage, storage_bytes, tier_bytes

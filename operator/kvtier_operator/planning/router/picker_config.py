@@ -8,7 +8,7 @@ from kvtier_operator.api.resource import KVCacheTier
 from kvtier_operator.api.router import Flavor
 from kvtier_operator.errors import InvalidInputError, Problem
 from kvtier_operator.planning.arguments.engine_tls import serves_tls
-from kvtier_operator.planning.geometry import Geometry
+from kvtier_operator.planning.kv_cache.geometry import Geometry
 from kvtier_operator.planning.plan import Plan
 from kvtier_operator.planning.pod.images.image_source import ImageSource
 from kvtier_operator.planning.router.picker_resources import plan_picker_resources

@@ -7,7 +7,7 @@ from kvtier_common.tier import Tier
 from kvtier_operator.api.engine import Device, EngineSpec
 from kvtier_operator.api.resource import Spec
 from kvtier_operator.planning.backends.backend_plan import BackendPlan
-from kvtier_operator.planning.geometry import Geometry
+from kvtier_operator.planning.kv_cache.geometry import Geometry
 from kvtier_operator.planning.kv_cache.kept_states import kept_bytes
 from kvtier_operator.planning.tiers.tier_plan import TierPlan, TiersPlan
 from kvtier_operator.planning.units import GIB, round_down, round_up

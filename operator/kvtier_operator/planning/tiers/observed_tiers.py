@@ -5,7 +5,7 @@ from typing import Final
 
 from kvtier_common.tier import Tier
 from kvtier_operator.api.resource import Spec
-from kvtier_operator.planning.geometry import Geometry
+from kvtier_operator.planning.kv_cache.geometry import Geometry
 from kvtier_operator.planning.observed import EngineTokens
 from kvtier_operator.planning.tiers.capacity import without_states
 from kvtier_operator.planning.tiers.tier_plan import TierPlan, TiersPlan

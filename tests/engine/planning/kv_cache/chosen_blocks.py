@@ -35,7 +35,7 @@ _CASES: Final = {
     "MLA": (True, False, 576),
     "sparse MLA": (True, True, 576),
 }
-"""As kvtier_operator.planning.kv_cache.block_tokens.Attention names them: MLA, sparse, width of a head."""
+"""As planning.kv_cache.attention_backend.Attention names them: MLA, sparse, width of a head."""
 _HEADS: Final = 128
 _HOPPER: Final = 9
 _BLOCKS: Final = (16, 32, 48, 64, 96, 128, 256)

@@ -7,7 +7,7 @@ from typing import Final
 from kvtier_operator.planning.arguments.extra_args import FIELD, means_option, value_of
 from kvtier_operator.planning.arguments.extra_objects import object_of
 from kvtier_operator.planning.checks.check import CheckInput, Verdicts
-from kvtier_operator.planning.geometry import LayerKind
+from kvtier_operator.planning.kv_cache.geometry import LayerKind
 from kvtier_operator.planning.verdict import CheckResult
 
 _VERDICTS: Final = Verdicts("unplanned-arguments", FIELD)

@@ -4,7 +4,7 @@ from typing import Final
 
 from kvtier_operator.planning.arguments.extra_args import FIELD, field_path_of, switch_value
 from kvtier_operator.planning.checks.check import CheckInput, Verdicts
-from kvtier_operator.planning.geometry import LayerKind
+from kvtier_operator.planning.kv_cache.geometry import LayerKind
 from kvtier_operator.planning.verdict import CheckResult
 
 _VERDICTS: Final = Verdicts("hybrid-manager", FIELD)

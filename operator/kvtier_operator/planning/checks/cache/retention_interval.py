@@ -6,7 +6,7 @@ from typing import Final
 from kvtier_operator.planning.arguments.extra_args import FIELD, field_path_of, is_on, value_of
 from kvtier_operator.planning.checks.cache.hybrid_manager import OFF
 from kvtier_operator.planning.checks.check import CheckInput, Verdicts
-from kvtier_operator.planning.geometry import LayerKind
+from kvtier_operator.planning.kv_cache.geometry import LayerKind
 from kvtier_operator.planning.kv_cache.kept_states import EVERYWHERE, RETENTION, kept_bytes, retention_tokens
 from kvtier_operator.planning.tiers.capacity import prefix_tokens
 from kvtier_operator.planning.units import count, round_up, size

@@ -3,7 +3,7 @@
 from typing import Final
 
 from kvtier_operator.planning.checks.check import CheckInput, Verdicts
-from kvtier_operator.planning.geometry import LayerKind
+from kvtier_operator.planning.kv_cache.geometry import LayerKind
 from kvtier_operator.planning.units import many
 from kvtier_operator.planning.verdict import CheckResult
 

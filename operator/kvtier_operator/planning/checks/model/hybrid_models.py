@@ -5,7 +5,7 @@ from typing import Final
 from kvtier_operator.planning.arguments.extra_args import field_path_of, value_of
 from kvtier_operator.planning.backends.traits import NoHybridManager
 from kvtier_operator.planning.checks.check import CheckInput, Verdicts
-from kvtier_operator.planning.geometry import LayerKind
+from kvtier_operator.planning.kv_cache.geometry import LayerKind
 from kvtier_operator.planning.kv_cache.kept_states import STEP
 from kvtier_operator.planning.units import count
 from kvtier_operator.planning.verdict import CheckResult
