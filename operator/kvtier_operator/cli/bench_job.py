@@ -59,7 +59,7 @@ def job(**options: object) -> None:
     weights. The table is in its log, the figures as JSON in its termination message.
     """
     from kvtier_operator.cli.bench_jobs import BenchJobOptions, jobs_of  # noqa: PLC0415 - loads the planner
-    from kvtier_operator.planning.manifest import to_yaml  # noqa: PLC0415 - as above
+    from kvtier_operator.planning.objects.manifest import to_yaml  # noqa: PLC0415 - as above
 
     made = jobs_of(BenchJobOptions(**options))  # type: ignore[arg-type]
     for line in (*made.remarks, *made.refusals):

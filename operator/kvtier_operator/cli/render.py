@@ -28,8 +28,8 @@ def render(paths: tuple[str, ...], model_config: str | None, *, hub: bool, image
     from kvtier_operator.cli.inputs.naming import naming  # noqa: PLC0415 - as above
     from kvtier_operator.cli.inputs.observe import observe  # noqa: PLC0415 - as above
     from kvtier_operator.cli.text.verdicts import refusals  # noqa: PLC0415 - as above
-    from kvtier_operator.planning.manifest import to_yaml  # noqa: PLC0415 - as above
     from kvtier_operator.planning.objects import build_objects  # noqa: PLC0415 - as above
+    from kvtier_operator.planning.objects.manifest import to_yaml  # noqa: PLC0415 - as above
     from kvtier_operator.planning.planner import make_plan  # noqa: PLC0415 - as above
 
     loaded, plans = load(paths), []

@@ -13,8 +13,8 @@ from kvtier_operator.install.monitoring.prometheus_rule import prometheus_rule
 from kvtier_operator.install.monitoring.service_monitor import service_monitor
 from kvtier_operator.install.rbac.rules import CLUSTER, NAMESPACED, PICKER_LEADER_ELECTION, PICKERS
 from kvtier_operator.install.settings import Installation
-from kvtier_operator.planning.manifest import to_yaml
 from kvtier_operator.planning.objects import build_objects
+from kvtier_operator.planning.objects.manifest import to_yaml
 from kvtier_operator.planning.observed import Observed
 from kvtier_operator.planning.planner import make_plan
 

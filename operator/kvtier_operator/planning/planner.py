@@ -1,10 +1,10 @@
 """From a resource and what is known of the world to the Plan: the one way for all who need one."""
 
 from kvtier_operator.api.resource import KVCacheTier
+from kvtier_operator.planning.arguments.engine import plan_engine
 from kvtier_operator.planning.backends import plan_backend
 from kvtier_operator.planning.checks import run_checks
 from kvtier_operator.planning.checks.check import CheckInput
-from kvtier_operator.planning.engine import plan_engine
 from kvtier_operator.planning.kv_cache.resolve import resolve_geometry
 from kvtier_operator.planning.observed import Observed
 from kvtier_operator.planning.plan import Plan

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from kvtier_operator.planning.objects.http_route import http_route
+from kvtier_operator.planning.objects.gateway.http_route import http_route
 from kvtier_operator.planning.plan import Plan
 from kvtier_operator.planning.router.route_claims import Hidden, claim_of
 from kvtier_operator.planning.router.route_order import RouteOrder

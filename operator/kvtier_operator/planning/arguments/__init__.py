@@ -1,1 +1,1 @@
-"""How vLLM reads the words of `vllm serve` that a resource gives it."""
+"""vLLM's arguments: those that a plan gives it, and how it reads the words that a resource gives."""

@@ -8,7 +8,7 @@ from typing import Any
 
 from kvtier_operator.errors import InvalidInputError, Problem
 from kvtier_operator.planning.arguments.extra_args import FIELD, means_option
-from kvtier_operator.planning.json_text import DEEPEST, is_shallow, parsed
+from kvtier_operator.planning.arguments.json_text import DEEPEST, is_shallow, parsed
 
 
 def object_of(extra_args: list[str], option: str) -> Mapping[str, Any]:

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from kvtier_operator.errors import InvalidInputError, Problem
 from kvtier_operator.planning.arguments.extra_args import FIELD, means_option
-from kvtier_operator.planning.json_text import parsed
+from kvtier_operator.planning.arguments.json_text import parsed
 
 _CONFIG: Final = ("--speculative-config", "-sc")
 _SHORT_FORMS: Final = {

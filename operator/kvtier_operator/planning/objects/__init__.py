@@ -8,9 +8,9 @@ from kvtier_operator.planning.objects.engine.network_policy import engine_networ
 from kvtier_operator.planning.objects.engine.pod_disruption_budget import engine_pdb
 from kvtier_operator.planning.objects.engine.service import engine_service
 from kvtier_operator.planning.objects.engine.service_account import engine_service_account
-from kvtier_operator.planning.objects.gateway_providers import gateway_provider_objects
-from kvtier_operator.planning.objects.http_route import http_route
-from kvtier_operator.planning.objects.inference_pool import inference_pool
+from kvtier_operator.planning.objects.gateway.http_route import http_route
+from kvtier_operator.planning.objects.gateway.inference_pool import inference_pool
+from kvtier_operator.planning.objects.gateway.providers import gateway_provider_objects
 from kvtier_operator.planning.objects.monitoring import monitoring_objects
 from kvtier_operator.planning.objects.picker.config_map import picker_config_map
 from kvtier_operator.planning.objects.picker.deployment import picker_deployment

@@ -10,8 +10,8 @@ from tests.unit.operator.golden.written import must_be_written
 
 from kvtier_operator.api.backend import Backend
 from kvtier_operator.cli.inputs.load import load_resources
-from kvtier_operator.planning.manifest import to_yaml
 from kvtier_operator.planning.objects import build_objects
+from kvtier_operator.planning.objects.manifest import to_yaml
 from kvtier_operator.planning.observed import Observed
 from kvtier_operator.planning.plan import Plan
 from kvtier_operator.planning.planner import make_plan

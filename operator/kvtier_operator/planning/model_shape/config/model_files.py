@@ -5,7 +5,7 @@ from collections.abc import Collection, Mapping
 from typing import Any, Final
 
 from kvtier_operator.errors import InvalidInputError, Problem
-from kvtier_operator.planning.json_text import DEEPEST, is_shallow
+from kvtier_operator.planning.arguments.json_text import DEEPEST, is_shallow
 from kvtier_operator.planning.model_shape.config.mistral_params import from_mistral_params
 
 CONFIG: Final = "config.json"

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from kvtier_operator.planning.objects.gateway_providers import gateway_provider
+from kvtier_operator.planning.objects.gateway.providers import gateway_provider
 from kvtier_operator.planning.objects.monitoring.scrape import monitors
 from kvtier_operator.planning.plan import Plan
 

@@ -6,7 +6,7 @@ from kvtier_operator.planning.arguments.engine_tls import serves_tls
 from kvtier_operator.planning.flavors import flavor_traits
 from kvtier_operator.planning.flavors.ending import EndingInput, PickerEnding
 from kvtier_operator.planning.flavors.traits import FlavorTraits
-from kvtier_operator.planning.objects.inference_pool import GROUP as POOL_GROUP
+from kvtier_operator.planning.objects.gateway.inference_pool import GROUP as POOL_GROUP
 from kvtier_operator.planning.objects.names import CONFIG_HASH, Component, Names
 from kvtier_operator.planning.objects.picker.config_map import FILE_NAME
 from kvtier_operator.planning.objects.picker.ports import EXT_PROC_PORT, HEALTH_PORT, METRICS_PORT
@@ -150,7 +150,7 @@ def _args(plan: Plan) -> list[str]:
     """The same for every flavour, and its own. Booleans of upstream's need the form with `=`.
 
     Pickers serve TLS with a certificate of their own (`--secure-serving`, on by default), as every gateway
-    expects of an InferencePool's picker: see `gateway_providers`.
+    expects of an InferencePool's picker: see `objects/gateway/providers`.
     """
     names = Names.of(plan)
     traits = _traits(plan)

@@ -8,7 +8,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.unit.operator.planning.objects.built import Object, identity, objects, one, pages
 
-from kvtier_operator.planning.manifest import to_yaml
+from kvtier_operator.planning.objects.manifest import to_yaml
 
 LABELS = {f"app.kubernetes.io/{key}" for key in ("name", "instance", "component", "part-of", "managed-by")}
 PORT_NAME = re.compile(r"[a-z]([-a-z0-9]{0,13}[a-z0-9])?")

@@ -2,9 +2,9 @@
 
 from typing import Any, Final
 
-from kvtier_operator.planning.objects.gateway_providers import gateway_provider
-from kvtier_operator.planning.objects.inference_pool import GROUP as POOL_GROUP
-from kvtier_operator.planning.objects.inference_pool import KIND as POOL_KIND
+from kvtier_operator.planning.objects.gateway.inference_pool import GROUP as POOL_GROUP
+from kvtier_operator.planning.objects.gateway.inference_pool import KIND as POOL_KIND
+from kvtier_operator.planning.objects.gateway.providers import gateway_provider
 from kvtier_operator.planning.objects.names import Component, Names
 from kvtier_operator.planning.plan import Plan
 

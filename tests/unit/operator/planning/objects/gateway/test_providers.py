@@ -4,7 +4,7 @@ import pytest
 from tests.unit.operator.planning.backends.planned import resource
 
 from kvtier_operator.api.router import GatewayProvider
-from kvtier_operator.planning.objects.gateway_providers import PROVIDERS, gateway_provider_objects
+from kvtier_operator.planning.objects.gateway.providers import PROVIDERS, gateway_provider_objects
 from kvtier_operator.planning.observed import Observed
 from kvtier_operator.planning.planner import make_plan
 

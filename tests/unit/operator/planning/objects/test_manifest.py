@@ -3,7 +3,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kvtier_operator.planning.manifest import to_yaml
+from kvtier_operator.planning.objects.manifest import to_yaml
 
 
 def test_keys_are_sorted_whatever_order_they_came_in() -> None:

@@ -7,6 +7,6 @@ request 12437), which the check `gateway-provider` says.
 
 from typing import Final
 
-from kvtier_operator.planning.objects.gateway_providers.provider import Provider
+from kvtier_operator.planning.objects.gateway.providers.provider import Provider
 
 KGATEWAY: Final = Provider(proxies_beside_gateway=True)

@@ -8,12 +8,12 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from kvtier_operator.api.router import GatewayProvider, RouterSpec
-from kvtier_operator.planning.objects.gateway_providers.agentgateway import AGENTGATEWAY
-from kvtier_operator.planning.objects.gateway_providers.gke import GKE
-from kvtier_operator.planning.objects.gateway_providers.istio import ISTIO
-from kvtier_operator.planning.objects.gateway_providers.kgateway import KGATEWAY
-from kvtier_operator.planning.objects.gateway_providers.none import NONE
-from kvtier_operator.planning.objects.gateway_providers.provider import Provider
+from kvtier_operator.planning.objects.gateway.providers.agentgateway import AGENTGATEWAY
+from kvtier_operator.planning.objects.gateway.providers.gke import GKE
+from kvtier_operator.planning.objects.gateway.providers.istio import ISTIO
+from kvtier_operator.planning.objects.gateway.providers.kgateway import KGATEWAY
+from kvtier_operator.planning.objects.gateway.providers.none import NONE
+from kvtier_operator.planning.objects.gateway.providers.provider import Provider
 from kvtier_operator.planning.plan import Plan
 
 PROVIDERS: Final[Mapping[GatewayProvider, Provider]] = MappingProxyType(

@@ -2,6 +2,6 @@
 
 from typing import Final
 
-from kvtier_operator.planning.objects.gateway_providers.provider import Provider
+from kvtier_operator.planning.objects.gateway.providers.provider import Provider
 
 NONE: Final = Provider()

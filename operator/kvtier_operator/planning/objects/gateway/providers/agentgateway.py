@@ -7,6 +7,6 @@ keeps serving TLS. Source: agentgateway/agentgateway, controller/pkg/agentgatewa
 
 from typing import Final
 
-from kvtier_operator.planning.objects.gateway_providers.provider import Provider
+from kvtier_operator.planning.objects.gateway.providers.provider import Provider
 
 AGENTGATEWAY: Final = Provider(proxies_beside_gateway=True)
