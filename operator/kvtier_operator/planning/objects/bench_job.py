@@ -3,9 +3,9 @@
 from typing import Any, Final
 
 from kvtier_operator.planning.bench import BenchRun
-from kvtier_operator.planning.objects.engine.container import engine_container
-from kvtier_operator.planning.objects.engine.pod import engine_pod
-from kvtier_operator.planning.objects.engine.volumes import HOME
+from kvtier_operator.planning.objects.engine.pod.container import engine_container
+from kvtier_operator.planning.objects.engine.pod.pod_spec import engine_pod
+from kvtier_operator.planning.objects.engine.pod.volumes import HOME
 from kvtier_operator.planning.objects.names import Component, Names
 from kvtier_operator.planning.plan import Plan
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from kvtier_operator.api.formats.dns_names import SUBDOMAIN
-from kvtier_operator.planning.objects.engine.doctor import NAME as DOCTOR_NAME
+from kvtier_operator.planning.objects.engine.pod.doctor import NAME as DOCTOR_NAME
 
 _IDLE: Final = frozenset({"ContainerCreating", "PodInitializing", ""})
 _MAX_CHARACTERS: Final = 600

@@ -4,7 +4,7 @@ from typing import Final
 
 from kvtier_operator.planning.checks.check import CheckInput, Verdicts
 from kvtier_operator.planning.cluster.policy.limits import ALLOW
-from kvtier_operator.planning.objects.engine.security import wants_ipc_lock
+from kvtier_operator.planning.objects.engine.pod.security import wants_ipc_lock
 from kvtier_operator.planning.verdict import CheckResult
 
 _VERDICTS: Final = Verdicts("allowed-ipc-lock", "spec.tiers.cpu.memlock.policy")

@@ -4,7 +4,7 @@ from typing import Final
 
 from kvtier_operator.planning.checks.check import CheckInput, Verdicts
 from kvtier_operator.planning.cluster.policy.limits import ALLOW
-from kvtier_operator.planning.objects.engine.security import runs_as_root, wants_ipc_lock
+from kvtier_operator.planning.objects.engine.pod.security import runs_as_root, wants_ipc_lock
 from kvtier_operator.planning.pod.host_folders import written_host_folders
 from kvtier_operator.planning.verdict import CheckResult
 

@@ -3,11 +3,11 @@
 from collections.abc import Mapping
 from typing import Any
 
-from kvtier_operator.planning.objects.engine.doctor import engine_doctor
-from kvtier_operator.planning.objects.engine.fetcher import engine_fetcher
-from kvtier_operator.planning.objects.engine.security import engine_pod_security
-from kvtier_operator.planning.objects.engine.sidecar import engine_sidecars
-from kvtier_operator.planning.objects.engine.volumes import engine_volumes
+from kvtier_operator.planning.objects.engine.pod.doctor import engine_doctor
+from kvtier_operator.planning.objects.engine.pod.fetcher import engine_fetcher
+from kvtier_operator.planning.objects.engine.pod.security import engine_pod_security
+from kvtier_operator.planning.objects.engine.pod.sidecar import engine_sidecars
+from kvtier_operator.planning.objects.engine.pod.volumes import engine_volumes
 from kvtier_operator.planning.objects.placement import placement
 from kvtier_operator.planning.plan import Plan
 

@@ -4,9 +4,9 @@ import shlex
 from typing import Any, Final
 
 from kvtier_operator.planning.arguments.engine_tls import serves_tls
-from kvtier_operator.planning.objects.engine.security import engine_container_security
-from kvtier_operator.planning.objects.engine.volumes import HOME, engine_volume_mounts
-from kvtier_operator.planning.objects.resources import engine_resources
+from kvtier_operator.planning.objects.engine.pod.resources import engine_resources
+from kvtier_operator.planning.objects.engine.pod.security import engine_container_security
+from kvtier_operator.planning.objects.engine.pod.volumes import HOME, engine_volume_mounts
 from kvtier_operator.planning.plan import Plan
 from kvtier_operator.planning.units import ceil_div
 from kvtier_operator.planning.weights.pod_weights import HF_HOME

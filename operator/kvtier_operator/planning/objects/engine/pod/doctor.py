@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from typing import Any, Final
 
-from kvtier_operator.planning.objects.engine.security import engine_container_security
-from kvtier_operator.planning.objects.engine.volumes import disk_volume_mounts, shared_memory_mount
+from kvtier_operator.planning.objects.engine.pod.security import engine_container_security
+from kvtier_operator.planning.objects.engine.pod.volumes import disk_volume_mounts, shared_memory_mount
 from kvtier_operator.planning.plan import Plan
 from kvtier_operator.planning.pod.demands import DEMANDS_VARIABLE, NODE_VARIABLE
 

@@ -3,8 +3,8 @@
 from typing import Any, Final
 
 from kvtier_operator.api.env import EnvVar
-from kvtier_operator.planning.objects.engine.doctor import bounds
-from kvtier_operator.planning.objects.engine.security import fetcher_container_security
+from kvtier_operator.planning.objects.engine.pod.doctor import bounds
+from kvtier_operator.planning.objects.engine.pod.security import fetcher_container_security
 from kvtier_operator.planning.plan import Plan
 from kvtier_operator.planning.weights.model_source import MODEL_DIR, SourceKind, model_source
 

@@ -1,0 +1,1 @@
+"""The pod of an engine: its containers, its volumes, and who it runs as."""
