@@ -11,7 +11,7 @@ from kvtier_operator.api.engine import Device
 from kvtier_operator.api.resource import Spec
 from kvtier_operator.planning.backends.backend_plan import BackendPlan
 from kvtier_operator.planning.backends.traits import BackendTraits, CpuTraits, DiskTraits, Folder, TierPlace
-from kvtier_operator.planning.backends.transfer import transfer_args
+from kvtier_operator.planning.backends.parts.transfer import transfer_args
 from kvtier_operator.planning.kv_cache.geometry import Geometry
 from kvtier_operator.planning.pod.images.published import ImageName
 

@@ -15,12 +15,12 @@ from kvtier_operator.api.engine import Device
 from kvtier_operator.api.resource import Spec
 from kvtier_operator.api.tiers import HugepageSize, Policy
 from kvtier_operator.planning.backends.backend_plan import BackendPlan
-from kvtier_operator.planning.backends.disk import disk_mounts
 from kvtier_operator.planning.backends.kvtier_disk import disk_chunks, disk_settings
-from kvtier_operator.planning.backends.pages import PREFER_NOTE, page_bytes, required_pages
-from kvtier_operator.planning.backends.share import Share, index_bytes_per_rank
+from kvtier_operator.planning.backends.parts.disk import disk_mounts
+from kvtier_operator.planning.backends.parts.pages import PREFER_NOTE, page_bytes, required_pages
+from kvtier_operator.planning.backends.parts.share import Share, index_bytes_per_rank
+from kvtier_operator.planning.backends.parts.transfer import transfer_args
 from kvtier_operator.planning.backends.traits import BackendTraits, CpuTraits, DiskTraits, Folder, TierPlace
-from kvtier_operator.planning.backends.transfer import transfer_args
 from kvtier_operator.planning.kv_cache.geometry import Geometry
 from kvtier_operator.planning.pod.devices import not_tested
 from kvtier_operator.planning.pod.images.published import ImageName

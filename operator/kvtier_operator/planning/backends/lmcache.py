@@ -9,7 +9,6 @@ from kvtier_operator.api.engine import Device
 from kvtier_operator.api.resource import Spec
 from kvtier_operator.api.tiers import HugepageSize, Policy
 from kvtier_operator.planning.backends.backend_plan import BackendPlan
-from kvtier_operator.planning.backends.disk import disk_mounts, disk_volumes, shared_volume_notes
 from kvtier_operator.planning.backends.lmcache_settings import (
     CHUNK_TOKENS,
     CONFIG_PATH,
@@ -17,8 +16,10 @@ from kvtier_operator.planning.backends.lmcache_settings import (
     RESERVED_ENV,
     LMCacheSettings,
 )
-from kvtier_operator.planning.backends.pages import page_bytes, required_pages
-from kvtier_operator.planning.backends.share import Share, round_down
+from kvtier_operator.planning.backends.parts.disk import disk_mounts, disk_volumes, shared_volume_notes
+from kvtier_operator.planning.backends.parts.pages import page_bytes, required_pages
+from kvtier_operator.planning.backends.parts.share import Share, round_down
+from kvtier_operator.planning.backends.parts.transfer import transfer_args
 from kvtier_operator.planning.backends.traits import (
     BackendTraits,
     Caveat,
@@ -29,7 +30,6 @@ from kvtier_operator.planning.backends.traits import (
     NoHybridManager,
     TierPlace,
 )
-from kvtier_operator.planning.backends.transfer import transfer_args
 from kvtier_operator.planning.kv_cache.geometry import Geometry
 from kvtier_operator.planning.pod.images.published import ImageName
 from kvtier_operator.planning.units import MIB, round_up

@@ -8,15 +8,16 @@ from kvtier_operator.api.engine import Device
 from kvtier_operator.api.resource import Spec
 from kvtier_operator.api.tiers import HugepageSize, Policy
 from kvtier_operator.planning.backends.backend_plan import BackendPlan
-from kvtier_operator.planning.backends.disk import disk_mounts, shared_volume_notes
 from kvtier_operator.planning.backends.lmcache_mp_chunks import (
     bytes_per_chunk,
     chunk_notes,
     chunk_tokens,
     states_every_tokens,
 )
-from kvtier_operator.planning.backends.pages import required_pages
-from kvtier_operator.planning.backends.share import Share, gib, gib_text, round_down
+from kvtier_operator.planning.backends.parts.disk import disk_mounts, shared_volume_notes
+from kvtier_operator.planning.backends.parts.pages import required_pages
+from kvtier_operator.planning.backends.parts.share import Share, gib, gib_text, round_down
+from kvtier_operator.planning.backends.parts.transfer import transfer_args
 from kvtier_operator.planning.backends.traits import (
     BackendTraits,
     Caveat,
@@ -26,7 +27,6 @@ from kvtier_operator.planning.backends.traits import (
     NeedsGPU,
     TierPlace,
 )
-from kvtier_operator.planning.backends.transfer import transfer_args
 from kvtier_operator.planning.kv_cache.geometry import Geometry
 from kvtier_operator.planning.pod.container_parts import Mount, Sidecar
 from kvtier_operator.planning.pod.images.published import ImageName

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import yaml
 
-from kvtier_operator.planning.backends.share import gib, gib_text
+from kvtier_operator.planning.backends.parts.share import gib, gib_text
 from kvtier_operator.planning.pod.container_parts import ConfigFile
 
 CONFIG_PATH: Final = "/etc/kvtier/lmcache.yaml"

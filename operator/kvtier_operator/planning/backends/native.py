@@ -8,8 +8,9 @@ from kvtier_connector.bench.sides.names import VLLM
 from kvtier_operator.api.engine import Device
 from kvtier_operator.api.resource import Spec
 from kvtier_operator.planning.backends.backend_plan import BackendPlan
-from kvtier_operator.planning.backends.disk import disk_mounts
-from kvtier_operator.planning.backends.share import Share, index_bytes_per_rank
+from kvtier_operator.planning.backends.parts.disk import disk_mounts
+from kvtier_operator.planning.backends.parts.share import Share, index_bytes_per_rank
+from kvtier_operator.planning.backends.parts.transfer import transfer_args
 from kvtier_operator.planning.backends.traits import (
     BackendTraits,
     Caveat,
@@ -19,7 +20,6 @@ from kvtier_operator.planning.backends.traits import (
     NeedsGPU,
     TierPlace,
 )
-from kvtier_operator.planning.backends.transfer import transfer_args
 from kvtier_operator.planning.kv_cache.blocks.block_tokens import engine_block_tokens
 from kvtier_operator.planning.kv_cache.geometry import Geometry
 from kvtier_operator.planning.pod.images.published import ImageName

@@ -3,7 +3,7 @@
 from kvtier_operator.api.resource import Spec
 from kvtier_operator.api.tiers import Policy
 from kvtier_operator.planning.backends import traits_of
-from kvtier_operator.planning.backends.pages import preferred_pages
+from kvtier_operator.planning.backends.parts.pages import preferred_pages
 from kvtier_operator.planning.observed import Observed
 from kvtier_operator.planning.plan import DoctorPlan, EnginePlan
 from kvtier_operator.planning.pod.budget_plan import Budget

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from kvtier_operator.planning.backends.disk import disk_volumes
+from kvtier_operator.planning.backends.parts.disk import disk_volumes
 from kvtier_operator.planning.backends.traits import Folder
 from kvtier_operator.planning.checks.check import CheckInput, Verdicts
 from kvtier_operator.planning.units import size

@@ -3,7 +3,7 @@
 from typing import Final
 
 from kvtier_operator.api.tiers import Policy
-from kvtier_operator.planning.backends.pages import preferred_pages
+from kvtier_operator.planning.backends.parts.pages import preferred_pages
 from kvtier_operator.planning.checks.check import CheckInput, Verdicts
 from kvtier_operator.planning.tiers.tier_plan import HugepagesPlan
 from kvtier_operator.planning.units import count, size

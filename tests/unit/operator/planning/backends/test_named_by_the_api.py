@@ -9,7 +9,7 @@ from kvtier_operator.api.backend import BOUNDING_WRITES, SPREADING_DISK, TELLING
 from kvtier_operator.api.resource import KVCacheTier
 from kvtier_operator.planning.backends import backends_that, plan_backend
 from kvtier_operator.planning.backends.backend_plan import BackendPlan
-from kvtier_operator.planning.backends.disk import MOUNT_ROOT
+from kvtier_operator.planning.backends.parts.disk import MOUNT_ROOT
 from kvtier_operator.planning.kv_cache.resolve import resolve_geometry
 from kvtier_operator.planning.observed import Observed
 
