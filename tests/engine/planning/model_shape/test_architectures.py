@@ -34,6 +34,6 @@ def test_the_file_is_up_to_date() -> None:
 def test_ends_of_names() -> None:
     from vllm.config.model import iter_architecture_defaults  # noqa: PLC0415 - takes seconds
 
-    from kvtier_operator.planning.model_shape.config.architectures import SUFFIXES  # noqa: PLC0415 - beside it
+    from kvtier_operator.planning.model_shape.config.engine_data.architectures import SUFFIXES  # noqa: PLC0415 - beside it
 
     assert tuple(suffix for suffix, _ in iter_architecture_defaults()) == SUFFIXES

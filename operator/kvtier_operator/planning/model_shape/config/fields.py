@@ -6,9 +6,16 @@ from typing import Any, Final, TypeVar
 
 from kvtier_operator.api.schema.complaints import shown
 from kvtier_operator.errors import InvalidInputError, Problem
-from kvtier_operator.planning.model_shape.config.defaults import MOST_LAYERS, TypeDefaults, defaults_of
-from kvtier_operator.planning.model_shape.config.mistral_params import from_mistral_params, is_mistral_params
-from kvtier_operator.planning.model_shape.config.moondream3 import from_moondream3, is_moondream3
+from kvtier_operator.planning.model_shape.config.dialects.mistral_params import (
+    from_mistral_params,
+    is_mistral_params,
+)
+from kvtier_operator.planning.model_shape.config.dialects.moondream3 import from_moondream3, is_moondream3
+from kvtier_operator.planning.model_shape.config.engine_data.defaults import (
+    MOST_LAYERS,
+    TypeDefaults,
+    defaults_of,
+)
 
 # Names that multimodal configurations nest the language model under (transformers, configuration_utils.py,
 # get_text_config; vLLM's and Qwen-Omni's own).

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from kvtier_operator.errors import InvalidInputError, Problem
 from kvtier_operator.planning.arguments.json_text import DEEPEST, is_shallow
-from kvtier_operator.planning.model_shape.config.mistral_params import from_mistral_params
+from kvtier_operator.planning.model_shape.config.dialects.mistral_params import from_mistral_params
 
 CONFIG: Final = "config.json"
 PARAMS: Final = "params.json"

@@ -2,7 +2,10 @@
 
 from typing import Final
 
-from kvtier_operator.planning.model_shape.config.architectures import architectures_of, without_own_class
+from kvtier_operator.planning.model_shape.config.engine_data.architectures import (
+    architectures_of,
+    without_own_class,
+)
 from kvtier_operator.planning.model_shape.config.fields import ConfigFields
 
 LATENT_TYPES: Final = frozenset(

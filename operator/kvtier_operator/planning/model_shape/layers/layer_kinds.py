@@ -2,8 +2,8 @@
 
 from typing import Final
 
-from kvtier_operator.planning.model_shape.config.architectures import architectures_of
-from kvtier_operator.planning.model_shape.config.defaults import MOST_LAYERS
+from kvtier_operator.planning.model_shape.config.engine_data.architectures import architectures_of
+from kvtier_operator.planning.model_shape.config.engine_data.defaults import MOST_LAYERS
 from kvtier_operator.planning.model_shape.config.fields import ConfigFields
 from kvtier_operator.planning.model_shape.layers.interleaved_windows import interleaved_windows
 from kvtier_operator.planning.model_shape.shape import LayerKind

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Final
 
-from kvtier_operator.planning.model_shape.config.defaults import MOST_LAYERS
+from kvtier_operator.planning.model_shape.config.engine_data.defaults import MOST_LAYERS
 from kvtier_operator.planning.model_shape.config.fields import ConfigFields
 from kvtier_operator.planning.model_shape.shape import LayerGroup, LayerKind, ModelShape
 

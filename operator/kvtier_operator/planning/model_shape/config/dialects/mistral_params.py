@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, Final
 
-from kvtier_operator.planning.model_shape.config.defaults import MOST_LAYERS
+from kvtier_operator.planning.model_shape.config.engine_data.defaults import MOST_LAYERS
 
 _NAMES: Final = {
     "dim": "hidden_size",

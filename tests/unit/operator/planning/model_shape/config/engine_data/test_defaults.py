@@ -1,12 +1,13 @@
 """Fields that a published config.json leaves out are what the engine's classes fill in."""
 
 import json
-from pathlib import Path
+from importlib.resources import files
 from typing import Any
 
 import pytest
 
 from kvtier_operator.errors import InvalidInputError
+from kvtier_operator.planning.model_shape.config import engine_data
 from kvtier_operator.planning.model_shape.from_config import shape_from_config
 from kvtier_operator.planning.model_shape.shape import LayerKind
 
@@ -70,6 +71,6 @@ def test_a_type_that_nobody_has_a_class_of() -> None:
 
 
 def test_the_file_is_read_once_a_process() -> None:
-    path = Path(__file__).parents[6] / "operator/kvtier_operator/planning/model_shape/config/defaults.json"
-    table = json.loads(path.read_text(encoding="utf-8"))
+    text = files(engine_data).joinpath("defaults.json").read_text(encoding="utf-8")
+    table = json.loads(text)
     assert {"generated_from", "fields", "other_names"} <= set(table)

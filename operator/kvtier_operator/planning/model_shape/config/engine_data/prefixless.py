@@ -6,7 +6,10 @@ from functools import cache
 from importlib.resources import files
 from typing import Any, Final
 
-from kvtier_operator.planning.model_shape.config.architectures import architectures_of, without_own_class
+from kvtier_operator.planning.model_shape.config.engine_data.architectures import (
+    architectures_of,
+    without_own_class,
+)
 from kvtier_operator.planning.model_shape.config.fields import ConfigFields
 
 _MASKED: Final = "ForMaskedLM"
