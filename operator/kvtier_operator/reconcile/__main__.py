@@ -14,8 +14,8 @@ import click
 from kvtier_common.errors import KvtierError
 from kvtier_operator.errors import InvalidInputError
 from kvtier_operator.extras import missing_package
-from kvtier_operator.reconcile.logs import set_up_logs
-from kvtier_operator.reconcile.option_source import name_option_as_set
+from kvtier_operator.reconcile.observability.logs import set_up_logs
+from kvtier_operator.reconcile.settings.option_source import name_option_as_set
 
 _LOG: Final = logging.getLogger(__name__)
 _PORT: Final = click.IntRange(1, 65535)
@@ -88,10 +88,10 @@ def main(  # noqa: PLR0913, PLR0917 - one parameter an option
     The cluster is that of the pod's service account, else that of KUBECONFIG.
     """
     try:
-        from kvtier_operator.planning.cluster.policy.limits import policy_of_text  # noqa: PLC0415 - as above
-        from kvtier_operator.planning.pod.images.image_source import image_source  # noqa: PLC0415 - see the module
-        from kvtier_operator.reconcile.options import Options  # noqa: PLC0415 - as above
+        from kvtier_operator.planning.cluster.policy.limits import policy_of_text  # noqa: PLC0415 - see the module
+        from kvtier_operator.planning.pod.images.image_source import image_source  # noqa: PLC0415 - as above
         from kvtier_operator.reconcile.serve import serve  # noqa: PLC0415 - as above
+        from kvtier_operator.reconcile.settings.options import Options  # noqa: PLC0415 - as above
     except ModuleNotFoundError as error:
         if (line := missing_package(error, "operator")) is None:
             raise

@@ -6,11 +6,11 @@ import signal
 from kvtier_common.kubernetes.client import Api
 from kvtier_common.kubernetes.connect import connection
 from kvtier_operator.reconcile.api_server.access import Access
-from kvtier_operator.reconcile.endpoints import endpoints
 from kvtier_operator.reconcile.handlers import ResourceWatch
 from kvtier_operator.reconcile.loop.controller import Controller
-from kvtier_operator.reconcile.options import Options
-from kvtier_operator.reconcile.timings import Timings
+from kvtier_operator.reconcile.observability.endpoints import endpoints
+from kvtier_operator.reconcile.settings.options import Options
+from kvtier_operator.reconcile.settings.timings import Timings
 
 
 async def serve(options: Options, metrics_port: int, health_port: int) -> None:

@@ -10,7 +10,7 @@ from kvtier_common.errors import KvtierError
 from kvtier_common.kubernetes.client import Api
 from kvtier_common.kubernetes.errors import ForbiddenError, NotFoundError
 from kvtier_operator.reconcile.api_server.kinds import KVCACHETIER
-from kvtier_operator.reconcile.timings import AccessTimings
+from kvtier_operator.reconcile.settings.timings import AccessTimings
 
 _LOG: Final = logging.getLogger(__name__)
 

@@ -17,7 +17,7 @@ from kvtier_operator.reconcile.apply.failure import ApplyFailure
 from kvtier_operator.reconcile.apply.ownership import OwnershipLookup
 from kvtier_operator.reconcile.apply.writer import Writer
 from kvtier_operator.reconcile.cache.live_objects import LiveObjectCache
-from kvtier_operator.reconcile.metrics import API_ERRORS
+from kvtier_operator.reconcile.observability.metrics import API_ERRORS
 
 _IMMUTABLE: Final = "field is immutable when `immutable` is set"
 """Said of a ConfigMap that somebody set so (k8s.io/kubernetes, pkg/apis/core/validation/validation.go)."""

@@ -7,7 +7,7 @@ import orjson
 from kvtier_common.kubernetes.client import APPLY, JSON_PATCH, MERGE_PATCH, Api, Request
 from kvtier_operator.reconcile.api_server.kinds import BY_NAME, EVENT, KVCACHETIER, Ref
 from kvtier_operator.reconcile.apply.desired import DesiredObject
-from kvtier_operator.reconcile.metrics import API_WRITES
+from kvtier_operator.reconcile.observability.metrics import API_WRITES
 
 FIELD_MANAGER: Final = "kvtier"
 

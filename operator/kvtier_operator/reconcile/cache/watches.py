@@ -20,8 +20,8 @@ from kvtier_operator.reconcile.cache.namespace_limits import NamespaceLimitCache
 from kvtier_operator.reconcile.cache.nodes import NodeCache
 from kvtier_operator.reconcile.cache.pods import PodCache, PodSink
 from kvtier_operator.reconcile.cache.routes import RouteCache, RouteSink
-from kvtier_operator.reconcile.metrics import WATCH_RESTARTS
-from kvtier_operator.reconcile.timings import RETRY, WatchTimings
+from kvtier_operator.reconcile.observability.metrics import WATCH_RESTARTS
+from kvtier_operator.reconcile.settings.timings import RETRY, WatchTimings
 
 _LOG: Final = logging.getLogger(__name__)
 _OURS: Final = f"{MANAGED_BY_LABEL}={MANAGED_BY}"

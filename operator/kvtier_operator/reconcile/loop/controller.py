@@ -21,12 +21,12 @@ from kvtier_operator.reconcile.loop.clock import Clock
 from kvtier_operator.reconcile.loop.dispatch import Dispatcher
 from kvtier_operator.reconcile.loop.failure_reporter import FailureReporter
 from kvtier_operator.reconcile.loop.reconciler import Reconciler
-from kvtier_operator.reconcile.metrics import RESOURCES
+from kvtier_operator.reconcile.observability.metrics import RESOURCES
 from kvtier_operator.reconcile.observe.engine_observer import EngineObserver
 from kvtier_operator.reconcile.observe.huggingface import HubClient
 from kvtier_operator.reconcile.observe.model_config_lookup import ModelConfigLookup
-from kvtier_operator.reconcile.options import Options
-from kvtier_operator.reconcile.timings import Timings
+from kvtier_operator.reconcile.settings.options import Options
+from kvtier_operator.reconcile.settings.timings import Timings
 
 _LOG: Final = logging.getLogger(__name__)
 

@@ -11,9 +11,9 @@ from typing import Final
 from kvtier_common.errors import KvtierError
 from kvtier_common.kubernetes.errors import ServerError
 from kvtier_operator.reconcile.cache.resources import Key
-from kvtier_operator.reconcile.errors import LostWatchError
+from kvtier_operator.reconcile.loop.errors import LostWatchError
 from kvtier_operator.reconcile.loop.work_queue import WorkQueue
-from kvtier_operator.reconcile.metrics import QUEUE_DEPTH, RECONCILE_SECONDS, RECONCILES
+from kvtier_operator.reconcile.observability.metrics import QUEUE_DEPTH, RECONCILE_SECONDS, RECONCILES
 
 _LOG: Final = logging.getLogger(__name__)
 

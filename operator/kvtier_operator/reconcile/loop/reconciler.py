@@ -25,7 +25,6 @@ from kvtier_operator.reconcile.cache.pods import PodCache
 from kvtier_operator.reconcile.cache.resources import CachedResource, Key, ResourceCache
 from kvtier_operator.reconcile.cache.routes import RouteCache
 from kvtier_operator.reconcile.cache.watches import Watches
-from kvtier_operator.reconcile.errors import LostWatchError
 from kvtier_operator.reconcile.facts.deployment import DeploymentFacts
 from kvtier_operator.reconcile.loop.cached_plan import CachedPlan
 from kvtier_operator.reconcile.loop.clock import Clock
@@ -35,6 +34,7 @@ from kvtier_operator.reconcile.loop.cluster_observation import (
     observe_cluster,
 )
 from kvtier_operator.reconcile.loop.dispatch import ReconcileResult
+from kvtier_operator.reconcile.loop.errors import LostWatchError
 from kvtier_operator.reconcile.loop.plan_resource import plan_resource
 from kvtier_operator.reconcile.observe.engine_observation import observation_from_status
 from kvtier_operator.reconcile.observe.engine_observer import EngineObserver

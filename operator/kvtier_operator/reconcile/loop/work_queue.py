@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Final, Generic, TypeVar
 
 from kvtier_common.backoff import Backoff
-from kvtier_operator.reconcile.timings import RETRY
+from kvtier_operator.reconcile.settings.timings import RETRY
 
 KeyT = TypeVar("KeyT", bound=Hashable)
 _SPARE: Final = 64

@@ -22,7 +22,7 @@ from kvtier_operator.reconcile.facts.pod import ServingPod
 from kvtier_operator.reconcile.loop.cached_plan import CachedPlan
 from kvtier_operator.reconcile.observe.engine_metrics import READ, read_tiers
 from kvtier_operator.reconcile.observe.engine_observation import EngineObservation, merge_observations
-from kvtier_operator.reconcile.timings import EngineTimings
+from kvtier_operator.reconcile.settings.timings import EngineTimings
 
 _LOG: Final = logging.getLogger(__name__)
 _AT_A_TIME: Final = 8

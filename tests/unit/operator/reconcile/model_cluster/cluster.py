@@ -17,8 +17,8 @@ from kvtier_operator.reconcile.apply.desired import DesiredObject
 from kvtier_operator.reconcile.cache.resources import Key, ResourceCache
 from kvtier_operator.reconcile.loop.controller import Controller
 from kvtier_operator.reconcile.loop.plan_resource import plan_resource
-from kvtier_operator.reconcile.options import Options
-from kvtier_operator.reconcile.timings import Timings
+from kvtier_operator.reconcile.settings.options import Options
+from kvtier_operator.reconcile.settings.timings import Timings
 
 KEY: Final = Key("default", "qwen3-32b")
 RESOURCE: Final = Ref(KVCACHETIER.kind, *KEY)

@@ -9,7 +9,7 @@ from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 from kvtier_common.http.brief_site import BriefSite, brief_runner
 from kvtier_operator.reconcile.api_server.access import Access
 from kvtier_operator.reconcile.loop.controller import Controller
-from kvtier_operator.reconcile.metrics import REGISTRY
+from kvtier_operator.reconcile.observability.metrics import REGISTRY
 
 _Handler = Callable[[web.Request], Awaitable[web.Response]]
 

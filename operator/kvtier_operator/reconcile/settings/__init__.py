@@ -1,0 +1,1 @@
+"""What the operator is given when it starts, and how long it waits."""
