@@ -15,8 +15,8 @@ from kvtier_operator.runtime.folders import engine_name
 from kvtier_operator.runtime.gateway.bootstrap import Address
 from kvtier_operator.runtime.gateway.running import LocalGateway, Routing
 from kvtier_operator.runtime.process.ports import LOOPBACK, free_ports, numeric, require_free
+from kvtier_operator.runtime.process.readiness import death, wait_ready
 from kvtier_operator.runtime.process.supervised import Command, SupervisedProcess
-from kvtier_operator.runtime.readiness import death, wait_ready
 from kvtier_operator.runtime.translate import DEFAULT_PROGRAM, LocalEngine, Placement, to_local
 
 # A machine without a GPU compiles and loads slowly whatever the model: below this, no start-up is too slow.

@@ -10,9 +10,9 @@ from tests.picker.failure_modes.conftest import Client, StartGateway, StartRelay
 
 from kvtier_operator.api.router import FailureMode
 from kvtier_operator.runtime.gateway.running import LocalGateway
+from kvtier_operator.runtime.process.readiness import wait_until
 from kvtier_operator.runtime.process.shm import descendants
 from kvtier_operator.runtime.process.supervised import SupervisedProcess
-from kvtier_operator.runtime.readiness import wait_until
 
 OPEN, CLOSE = FailureMode.FAIL_OPEN, FailureMode.FAIL_CLOSE
 

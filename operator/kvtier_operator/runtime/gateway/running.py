@@ -18,10 +18,10 @@ from kvtier_operator.runtime.gateway.program import (
     envoy_program,
     picker_command,
 )
-from kvtier_operator.runtime.health import envoy_is_ready, picker_is_ready
+from kvtier_operator.runtime.process.health import envoy_is_ready, picker_is_ready
 from kvtier_operator.runtime.process.ports import LOOPBACK, free_ports
+from kvtier_operator.runtime.process.readiness import death, wait_until
 from kvtier_operator.runtime.process.supervised import Command, SupervisedProcess
-from kvtier_operator.runtime.readiness import death, wait_until
 
 # The picker compiles its kernels the first time.
 _PICKER_START_S: Final = 180.0

@@ -9,8 +9,8 @@ from typing import Any, Final
 
 from kvtier_operator.errors import RuntimeFailedError
 from kvtier_operator.planning.plan import EnginePlan
+from kvtier_operator.runtime.process.readiness import death
 from kvtier_operator.runtime.process.supervised import Command, SupervisedProcess
-from kvtier_operator.runtime.readiness import death
 from kvtier_operator.runtime.session import materialise
 from kvtier_operator.runtime.translate import Placement, to_local
 

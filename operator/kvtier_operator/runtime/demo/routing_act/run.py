@@ -25,8 +25,8 @@ from kvtier_operator.runtime.gateway.running import LocalGateway, Routing
 from kvtier_operator.runtime.measure.client import OpenAIClient, Query
 from kvtier_operator.runtime.metrics import parse_metrics
 from kvtier_operator.runtime.process.ports import LOOPBACK, free_ports
+from kvtier_operator.runtime.process.readiness import death
 from kvtier_operator.runtime.process.supervised import Command, SupervisedProcess
-from kvtier_operator.runtime.readiness import death
 from kvtier_operator.runtime.session import RunningEngine, RunOptions, Session
 from kvtier_operator.runtime.translate import without_tier
 

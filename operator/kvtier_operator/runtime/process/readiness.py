@@ -5,8 +5,8 @@ from collections.abc import Awaitable, Callable
 from functools import partial
 
 from kvtier_operator.errors import RuntimeFailedError
-from kvtier_operator.runtime.health import answers_ok
 from kvtier_operator.runtime.process.excerpt import relevant_lines
+from kvtier_operator.runtime.process.health import answers_ok
 from kvtier_operator.runtime.process.supervised import SupervisedProcess
 
 _POLL_INTERVAL_S = 0.25
