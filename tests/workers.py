@@ -6,7 +6,7 @@ from xdist.scheduler import LoadScopeScheduling
 
 _OF_THE_MACHINE: Final = (
     "tests/unit/bench/connector/test_disk.py",
-    "tests/unit/connector/bench/memory/test_region.py",
+    "tests/unit/connector/bench/parts/memory/test_region.py",
     "tests/unit/connector/machine/test_numa.py",
     "tests/unit/connector/region/test_pin.py",
     "tests/unit/connector/region/test_region.py",

@@ -8,8 +8,8 @@ from typing import Any, Final, NamedTuple
 from kvtier_connector.bench.confidence import confidence_95
 from kvtier_connector.bench.engines.engine import SWITCH, Ask, BenchEngine, bench_engine
 from kvtier_connector.bench.parts import Row
+from kvtier_connector.bench.parts.ttft.on_cpu import TIER
 from kvtier_connector.bench.run import Run
-from kvtier_connector.bench.ttft.on_cpu import TIER
 from kvtier_connector.config import kv_transfer_config
 
 _PROMPT_TOKENS: Final = (512, 4096)

@@ -14,7 +14,7 @@ from kvtier_connector.supported import TESTED_RELEASES
 _PACKAGE: Final = Path(kvtier_connector.__file__).parent
 _UPSTREAM: Final = _PACKAGE / "vllm" / "upstream"
 _LISTS_MINORS: Final = {"supported.py"}
-_COMPARED_WITH: Final = {"bench/memory/index.py"}
+_COMPARED_WITH: Final = {"bench/parts/memory/index.py"}
 """Drives vLLM's own index, beside which a benchmark sets ours."""
 
 _V1: Final = "vllm.distributed.kv_transfer.kv_connector.v1"

@@ -9,9 +9,9 @@ from typing import Any, Final, Self
 
 from kvtier_connector.bench.engines.given import NOTHING_GIVEN, Given
 from kvtier_connector.bench.engines.model import write_bench_config
+from kvtier_connector.bench.parts.workloads.shape import kv_bytes_per_token
 from kvtier_connector.bench.run import Run
 from kvtier_connector.bench.sides.names import KVTIER, NONE, SIDES, TURNS, VLLM
-from kvtier_connector.bench.workloads.shape import kv_bytes_per_token
 from kvtier_connector.config import MIB, ConnectorConfig, kv_transfer_config
 
 _BLOCK_TOKENS: Final = 16

@@ -13,7 +13,7 @@ TOKENS = 4096
 def test_what_an_earlier_engine_left_is_read_where_that_is_sooner(
     tmp_path: Path, gbps: float, tokens_per_s: float, from_disk: float
 ) -> None:
-    from kvtier_connector.bench.never_slower.compare import (  # noqa: PLC0415 - takes seconds
+    from kvtier_connector.bench.parts.never_slower.compare import (  # noqa: PLC0415 - takes seconds
         Device,
         never_slower_row,
     )

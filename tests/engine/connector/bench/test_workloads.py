@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from kvtier_connector.bench.workloads import on_cpu
-from kvtier_connector.bench.workloads.rows import rows
+from kvtier_connector.bench.parts.workloads import on_cpu
+from kvtier_connector.bench.parts.workloads.rows import rows
 from kvtier_connector.config import ConnectorConfig, Policy
 
 pytestmark = [pytest.mark.engine, pytest.mark.long, pytest.mark.filterwarnings("ignore")]

@@ -9,8 +9,8 @@ from click.testing import CliRunner, Result
 
 from kvtier_connector.bench import command, measure
 from kvtier_connector.bench.parts import Part
+from kvtier_connector.bench.parts.ttft.rows import rows
 from kvtier_connector.bench.run import Run
-from kvtier_connector.bench.ttft.rows import rows
 from kvtier_connector.errors import ConnectorError
 
 TTFT = {

@@ -5,14 +5,14 @@ from pathlib import Path
 import pytest
 
 from kvtier_connector.bench import shapes
+from kvtier_connector.bench.parts.workloads.shape import kv_bytes_per_token
 from kvtier_connector.bench.shapes import DEMO, SHAPES, shape_of
-from kvtier_connector.bench.workloads.shape import kv_bytes_per_token
 from kvtier_operator.planning.model_shape.catalogue import entries
 from kvtier_operator.planning.model_shape.from_catalogue import shape_from_catalogue
 
 TABLE = Path(shapes.__file__).with_name("shapes.json")
 LAST_TOKEN = 16_010
-"""That prompts are made of (bench/engines/engine.py, bench/workloads/shape.py)."""
+"""That prompts are made of (bench/engines/engine.py, bench/parts/workloads/shape.py)."""
 
 
 @pytest.mark.parametrize(

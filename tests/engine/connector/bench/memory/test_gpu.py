@@ -9,7 +9,7 @@ import torch
 from click.testing import CliRunner
 
 from kvtier_connector.bench.command import connector
-from kvtier_connector.bench.memory.gpu import Direction, bench_gpu, rows
+from kvtier_connector.bench.parts.memory.gpu import Direction, bench_gpu, rows
 from kvtier_connector.config import MIB
 from kvtier_connector.core.region.region import Slice
 from kvtier_connector.errors import ConnectorError

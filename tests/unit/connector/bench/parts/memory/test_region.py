@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 from tests.shared.hugepages import POOL, free_pages
 
-from kvtier_connector.bench.memory import hugepages
-from kvtier_connector.bench.memory import region as bench_region
+from kvtier_connector.bench.parts.memory import hugepages
+from kvtier_connector.bench.parts.memory import region as bench_region
 from kvtier_connector.bench.run import Run
 from kvtier_connector.config import GIB, MIB
 

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from statistics import median
 from typing import Any, Final
 
-from kvtier_connector.bench.memory.hugepages import PAGE_BYTES, reserved
 from kvtier_connector.bench.parts import Row
+from kvtier_connector.bench.parts.memory.hugepages import PAGE_BYTES, reserved
 from kvtier_connector.bench.run import Run
 from kvtier_connector.config import GIB, HUGEPAGE_BYTES, Policy
 from kvtier_connector.core.region import pin, region

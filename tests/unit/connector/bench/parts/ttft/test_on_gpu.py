@@ -7,9 +7,9 @@ import pytest
 from tests.unit.connector.bench.fake_life import fake_life
 
 from kvtier_connector.bench.engines.engine import Answer, Ask
+from kvtier_connector.bench.parts.ttft import on_gpu
+from kvtier_connector.bench.parts.ttft.rows import rows
 from kvtier_connector.bench.sides.comparison import Comparison
-from kvtier_connector.bench.ttft import on_gpu
-from kvtier_connector.bench.ttft.rows import rows
 
 
 class FakeEngine:

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from kvtier_connector.bench.memory import hugepages
-from kvtier_connector.bench.memory.hugepages import PAGE_BYTES, reserved
+from kvtier_connector.bench.parts.memory import hugepages
+from kvtier_connector.bench.parts.memory.hugepages import PAGE_BYTES, reserved
 
 
 @pytest.fixture

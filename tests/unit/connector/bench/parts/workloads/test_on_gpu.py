@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 from tests.unit.connector.bench.fake_life import fake_life
 
+from kvtier_connector.bench.parts.workloads import on_gpu
+from kvtier_connector.bench.parts.workloads.load import Round, RoundServed, Served
+from kvtier_connector.bench.parts.workloads.rows import rows
+from kvtier_connector.bench.parts.workloads.shape import Scaling
 from kvtier_connector.bench.sides.comparison import Comparison
-from kvtier_connector.bench.workloads import on_gpu
-from kvtier_connector.bench.workloads.load import Round, RoundServed, Served
-from kvtier_connector.bench.workloads.rows import rows
-from kvtier_connector.bench.workloads.shape import Scaling
 
 SMALL = Scaling(device_cache_tokens=148_336, tier_cache_tokens=656_000, divisor=100)
 

@@ -8,7 +8,7 @@ import pytest
 
 from kvtier_common.percentile import p90
 from kvtier_common.shared_prefixes import Workload
-from kvtier_connector.bench.workloads.figures import (
+from kvtier_connector.bench.parts.workloads.figures import (
     Figures,
     compare,
     compare_requests,
@@ -16,10 +16,16 @@ from kvtier_connector.bench.workloads.figures import (
     guide_percent,
     side,
 )
-from kvtier_connector.bench.workloads.load import Piece, RoundServed, Served, constant_concurrency
-from kvtier_connector.bench.workloads.on_cpu import requests_differing
-from kvtier_connector.bench.workloads.rows import rows
-from kvtier_connector.bench.workloads.shape import IN_BLOCKS, IN_GB, Scaling, kv_bytes_per_token, prompts
+from kvtier_connector.bench.parts.workloads.load import Piece, RoundServed, Served, constant_concurrency
+from kvtier_connector.bench.parts.workloads.on_cpu import requests_differing
+from kvtier_connector.bench.parts.workloads.rows import rows
+from kvtier_connector.bench.parts.workloads.shape import (
+    IN_BLOCKS,
+    IN_GB,
+    Scaling,
+    kv_bytes_per_token,
+    prompts,
+)
 
 SMALL = Workload(
     groups=3, prompts_per_group=4, system_tokens=20, question_tokens=5, output_tokens=2, concurrency=3

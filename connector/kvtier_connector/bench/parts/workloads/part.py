@@ -2,11 +2,11 @@
 
 from typing import Any
 
+from kvtier_connector.bench.parts.workloads.on_cpu import bench_workloads
+from kvtier_connector.bench.parts.workloads.on_gpu import compare_workloads
+from kvtier_connector.bench.parts.workloads.rows import rows
 from kvtier_connector.bench.run import Run
 from kvtier_connector.bench.sides.comparison import Comparison
-from kvtier_connector.bench.workloads.on_cpu import bench_workloads
-from kvtier_connector.bench.workloads.on_gpu import compare_workloads
-from kvtier_connector.bench.workloads.rows import rows
 
 __all__ = ["measure", "rows"]
 

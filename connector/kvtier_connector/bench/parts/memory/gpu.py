@@ -13,8 +13,8 @@ from typing import Any, Final, Literal, Protocol
 import numpy as np
 import torch
 
-from kvtier_connector.bench.memory.hugepages import reserved
 from kvtier_connector.bench.parts import Row
+from kvtier_connector.bench.parts.memory.hugepages import reserved
 from kvtier_connector.bench.run import Run
 from kvtier_connector.config import GIB, Policy
 from kvtier_connector.core.copies.copyplan import CopyPlan, Layout, Page, plan_copies

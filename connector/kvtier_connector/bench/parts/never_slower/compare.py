@@ -10,8 +10,8 @@ from typing import Any, Final
 
 import numpy as np
 
-from kvtier_connector.bench.never_slower.engine import TOKEN_BYTES, StandIn, stand_in
 from kvtier_connector.bench.parts import Row
+from kvtier_connector.bench.parts.never_slower.engine import TOKEN_BYTES, StandIn, stand_in
 from kvtier_connector.bench.run import Run
 from kvtier_connector.core.disk.worth.prefill_model import Pace, TokenSpan
 

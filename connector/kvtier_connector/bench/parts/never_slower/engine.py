@@ -11,7 +11,7 @@ from typing import Final
 
 from vllm.v1.kv_offload.base import LookupResult, OffloadKey, ReqContext
 
-from kvtier_connector.bench.never_slower.throttled import ThrottledEngine
+from kvtier_connector.bench.parts.never_slower.throttled import ThrottledEngine
 from kvtier_connector.config import KEY_BYTES
 from kvtier_connector.core.disk.files.fingerprint import fingerprint
 from kvtier_connector.core.disk.files.store import Store, StoreRequest

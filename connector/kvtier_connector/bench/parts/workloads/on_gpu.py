@@ -12,19 +12,19 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from kvtier_common.shared_prefixes import Workload
-from kvtier_connector.bench.sides.comparison import Comparison
-from kvtier_connector.bench.sides.life import PINNING_TIMEOUT_S, life, log_of
-from kvtier_connector.bench.sides.names import NONE
-from kvtier_connector.bench.workloads.figures import (
+from kvtier_connector.bench.parts.workloads.figures import (
     compare,
     compare_requests,
     figures,
     guide_percent,
 )
-from kvtier_connector.bench.workloads.figures import side as side_figures
-from kvtier_connector.bench.workloads.load import Round, RoundServed
-from kvtier_connector.bench.workloads.on_cpu import LOAD, requests_differing, served
-from kvtier_connector.bench.workloads.shape import IN_BLOCKS, Scaling
+from kvtier_connector.bench.parts.workloads.figures import side as side_figures
+from kvtier_connector.bench.parts.workloads.load import Round, RoundServed
+from kvtier_connector.bench.parts.workloads.on_cpu import LOAD, requests_differing, served
+from kvtier_connector.bench.parts.workloads.shape import IN_BLOCKS, Scaling
+from kvtier_connector.bench.sides.comparison import Comparison
+from kvtier_connector.bench.sides.life import PINNING_TIMEOUT_S, life, log_of
+from kvtier_connector.bench.sides.names import NONE
 
 ROUNDS: Final = MappingProxyType({"high_cache": 2, "low_cache": 2})
 """Of each workload, in each life."""

@@ -23,15 +23,15 @@ from typing import Any, Final
 from kvtier_common.shared_prefixes import Workload
 from kvtier_connector.bench.engines.engine import SWITCH, BenchEngine, bench_engine
 from kvtier_connector.bench.engines.given import NOTHING_GIVEN, Given
-from kvtier_connector.bench.workloads.figures import (
+from kvtier_connector.bench.parts.workloads.figures import (
     compare,
     compare_requests,
     figures,
     guide_percent,
     side,
 )
-from kvtier_connector.bench.workloads.load import Round, RoundServed, Served
-from kvtier_connector.bench.workloads.shape import IN_BLOCKS, IN_GB, Scaling, kv_bytes_per_token
+from kvtier_connector.bench.parts.workloads.load import Round, RoundServed, Served
+from kvtier_connector.bench.parts.workloads.shape import IN_BLOCKS, IN_GB, Scaling, kv_bytes_per_token
 from kvtier_connector.config import MIB, ConnectorConfig, kv_transfer_config
 
 ROUNDS: Final = MappingProxyType({"high_cache": 4, "high_cache_in_gb": 3, "low_cache": 6})
@@ -46,7 +46,7 @@ _EMPTY: Final = {
     "kv_role": "kv_both",
     "kv_connector_module_path": "kvtier_connector.bench.engines.switch",
 }
-LOAD: Final = "kvtier_connector.bench.workloads.load"
+LOAD: Final = "kvtier_connector.bench.parts.workloads.load"
 _WARM_UP: Final = Workload(
     groups=1,
     prompts_per_group=2,

@@ -2,11 +2,11 @@
 
 from typing import Any
 
+from kvtier_connector.bench.parts.ttft.on_cpu import bench_ttft
+from kvtier_connector.bench.parts.ttft.on_gpu import compare_ttft
+from kvtier_connector.bench.parts.ttft.rows import rows
 from kvtier_connector.bench.run import Run
 from kvtier_connector.bench.sides.comparison import Comparison
-from kvtier_connector.bench.ttft.on_cpu import bench_ttft
-from kvtier_connector.bench.ttft.on_gpu import compare_ttft
-from kvtier_connector.bench.ttft.rows import rows
 
 __all__ = ["measure", "rows"]
 

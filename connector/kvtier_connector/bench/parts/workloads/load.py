@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 from kvtier_common.shared_prefixes import Workload
 from kvtier_connector.bench.engines.llm import make_llm
 from kvtier_connector.bench.engines.process import serve
-from kvtier_connector.bench.workloads.shape import prompts
+from kvtier_connector.bench.parts.workloads.shape import prompts
 from kvtier_connector.errors import ConnectorError
 
 if TYPE_CHECKING:

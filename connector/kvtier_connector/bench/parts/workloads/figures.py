@@ -8,7 +8,7 @@ from typing import Any, Final
 from kvtier_common.percentile import p90
 from kvtier_common.shared_prefixes import Workload
 from kvtier_connector.bench.confidence import confidence_95
-from kvtier_connector.bench.workloads.load import RoundServed
+from kvtier_connector.bench.parts.workloads.load import RoundServed
 
 
 @dataclass(frozen=True, slots=True)

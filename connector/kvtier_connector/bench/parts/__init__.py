@@ -13,13 +13,13 @@ if TYPE_CHECKING:
     from kvtier_connector.bench.run import Run
 
 PARTS: Final[Mapping[str, str]] = {
-    "index": "kvtier_connector.bench.memory.index",
-    "region": "kvtier_connector.bench.memory.region",
-    "ttft": "kvtier_connector.bench.ttft.part",
-    "workloads": "kvtier_connector.bench.workloads.part",
-    "never_slower": "kvtier_connector.bench.never_slower.compare",
-    "growth": "kvtier_connector.bench.memory.growth",
-    "gpu": "kvtier_connector.bench.memory.gpu",
+    "index": "kvtier_connector.bench.parts.memory.index",
+    "region": "kvtier_connector.bench.parts.memory.region",
+    "ttft": "kvtier_connector.bench.parts.ttft.part",
+    "workloads": "kvtier_connector.bench.parts.workloads.part",
+    "never_slower": "kvtier_connector.bench.parts.never_slower.compare",
+    "growth": "kvtier_connector.bench.parts.memory.growth",
+    "gpu": "kvtier_connector.bench.parts.memory.gpu",
 }
 """Modules by the names that users type."""
 ONLY_WHEN_ASKED: Final = ("gpu",)
