@@ -4,6 +4,6 @@ from kvtier_connector.complete import require_all
 
 require_all()
 
-from kvtier_connector.vllm.compat import require_supported_vllm  # noqa: E402 - what is missing is said first
+from kvtier_connector.vllm.upstream.compat import require_supported_vllm  # noqa: E402 - what is missing is said first
 
 require_supported_vllm()

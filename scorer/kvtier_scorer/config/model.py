@@ -3,9 +3,9 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from kvtier_common.frozen_map import FrozenMap
 from kvtier_common.tier import Tier
 from kvtier_scorer.config.body_limits import BodyLimits, body_limits
+from kvtier_scorer.config.frozen_map import FrozenMap
 
 ScorerWeights = FrozenMap[str, int]
 """Weights by the scorers' names; only their ratios matter. A scorer of weight 0, or of none, is left out."""

@@ -48,7 +48,7 @@ def test_the_policy_that_would_fail_requests() -> None:
 
 @pytest.mark.parametrize("version", ["0.32.0", "0.32.1rc2", "0.33.0+cpu"])
 def test_supported_versions(version: str) -> None:
-    from kvtier_connector.vllm.compat import require_supported_vllm  # noqa: PLC0415 - takes seconds
+    from kvtier_connector.vllm.upstream.compat import require_supported_vllm  # noqa: PLC0415 - takes seconds
 
     require_supported_vllm(version)
 
@@ -63,7 +63,7 @@ def test_the_release_that_runs_here_is_the_one_that_is_said_to_be_tested() -> No
 
 @pytest.mark.parametrize("version", ["0.31.2", "0.34.0", "0.3.2", "1.0.0", "dev"])
 def test_other_versions(version: str) -> None:
-    from kvtier_connector.vllm.compat import require_supported_vllm  # noqa: PLC0415 - takes seconds
+    from kvtier_connector.vllm.upstream.compat import require_supported_vllm  # noqa: PLC0415 - takes seconds
 
     with pytest.raises(
         UnsupportedEngineError, match=rf"^vLLM {version} is not supported .* 0\.32\.x, 0\.33\.x$"

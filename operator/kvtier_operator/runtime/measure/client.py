@@ -13,7 +13,7 @@ from types import TracebackType
 from typing import Any, Final, Self
 from urllib.parse import urlsplit
 
-from kvtier_common.openai_stream import StreamedError, error_message, event_of, text_of
+from kvtier_common.benchmarks.openai_stream import StreamedError, error_message, event_of, text_of
 from kvtier_operator.errors import RuntimeFailedError
 
 _HTTP_OK: Final = 200

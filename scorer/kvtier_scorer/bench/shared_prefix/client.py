@@ -9,7 +9,7 @@ from typing import Any, Final, Self
 
 import aiohttp
 
-from kvtier_common.openai_stream import StreamedError, error_message, event_of, text_of
+from kvtier_common.benchmarks.openai_stream import StreamedError, error_message, event_of, text_of
 from kvtier_scorer.bench.shared_prefix.errors import ServerError
 from kvtier_scorer.bench.shared_prefix.workload import Question
 

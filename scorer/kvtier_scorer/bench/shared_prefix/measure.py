@@ -12,7 +12,7 @@ import click
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from kvtier_common.shared_prefixes import Workload
+from kvtier_common.benchmarks.shared_prefixes import Workload
 from kvtier_scorer.bench.shared_prefix.client import Answer, Server
 from kvtier_scorer.bench.shared_prefix.engines import read_engines
 from kvtier_scorer.bench.shared_prefix.errors import ServerError
