@@ -5,7 +5,9 @@ from typing import Any, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from kvtier_operator.api.backend import (
+from kvtier_operator.api.base import ApiModel, rule
+from kvtier_operator.api.formats.dns_names import LABEL_PATTERN, DnsSubdomain
+from kvtier_operator.api.spec.backend import (
     BOUNDING_WRITES,
     DEFAULT_BACKEND,
     SPREADING_DISK,
@@ -13,13 +15,11 @@ from kvtier_operator.api.backend import (
     cel_one_of,
     one_of,
 )
-from kvtier_operator.api.base import ApiModel, rule
-from kvtier_operator.api.engine import EngineSpec
-from kvtier_operator.api.formats.dns_names import LABEL_PATTERN, DnsSubdomain
-from kvtier_operator.api.model import ModelSpec
-from kvtier_operator.api.router import RouterSpec
+from kvtier_operator.api.spec.engine import EngineSpec
+from kvtier_operator.api.spec.model import ModelSpec
+from kvtier_operator.api.spec.router import RouterSpec
+from kvtier_operator.api.spec.tiers import TiersSpec
 from kvtier_operator.api.status import Status
-from kvtier_operator.api.tiers import TiersSpec
 
 GROUP: Final = "kvtier.dev"
 VERSION: Final = "v1alpha1"

@@ -4,8 +4,8 @@ from enum import StrEnum
 
 from pydantic import ConfigDict, Field
 
-from kvtier_operator.api.backend import TELLING_OF_TIERS, one_of
 from kvtier_operator.api.base import ApiModel
+from kvtier_operator.api.spec.backend import TELLING_OF_TIERS, one_of
 
 
 class StatusModel(ApiModel):

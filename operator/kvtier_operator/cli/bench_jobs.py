@@ -5,8 +5,8 @@ from typing import Any
 
 from kvtier_connector.bench.shapes import DEMO, SHAPES, shape_of
 from kvtier_connector.bench.sides.names import COMPARED_PARTS, KVTIER, SIDES, VLLM
-from kvtier_operator.api.engine import Device
 from kvtier_operator.api.resource import KVCacheTier, Spec
+from kvtier_operator.api.spec.engine import Device
 from kvtier_operator.cli.inputs.load import load
 from kvtier_operator.cli.inputs.naming import naming
 from kvtier_operator.cli.inputs.observe import observe

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
-from kvtier_operator.api.backend import Backend
+from kvtier_operator.api.spec.backend import Backend
 from kvtier_operator.planning.backends import traits_of
 from kvtier_operator.planning.plan import EnginePlan
 from kvtier_operator.runtime.folders import volume_folder

@@ -8,7 +8,7 @@ from functools import partial
 import pytest
 from tests.picker.failure_modes.conftest import Client, StartGateway, StartRelayed
 
-from kvtier_operator.api.router import FailureMode
+from kvtier_operator.api.spec.router import FailureMode
 from kvtier_operator.runtime.gateway.running import LocalGateway
 from kvtier_operator.runtime.process.readiness import wait_until
 from kvtier_operator.runtime.process.shm import descendants

@@ -16,7 +16,7 @@ from tests.picker.harness.pickers.llm_d import EACH_VERSION, LlmD, running_llm_d
 from tests.picker.harness.pool import Pool, made_pool
 
 from kvtier_common.tier import Tier
-from kvtier_operator.api.router import Flavor
+from kvtier_operator.api.spec.router import Flavor
 from kvtier_operator.planning.flavors import flavor_traits
 from kvtier_scorer.config.flavors.llm_d import MIN_BLOCK_TOKENS
 from kvtier_scorer.config.model import TierTokens

@@ -18,7 +18,7 @@ from tests.cluster.harness.programs.modules import module_folder
 from tests.cluster.harness.providers.provider import Cluster
 from tests.picker.harness.pickers.accounts import made_accounts
 
-from kvtier_operator.api.router import Flavor
+from kvtier_operator.api.spec.router import Flavor
 
 _GAIE: Final = "sigs.k8s.io/gateway-api-inference-extension"
 # What pickers of all versions watch; 1.2 ends where one is missing.

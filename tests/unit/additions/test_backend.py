@@ -7,7 +7,7 @@ from tests.unit.additions.copied import Copied
 
 _BACKEND: Final = """
 from kvtier_common.tier import Tier
-from kvtier_operator.api.engine import Device
+from kvtier_operator.api.spec.engine import Device
 from kvtier_operator.api.resource import Spec
 from kvtier_operator.planning.backends.backend_plan import BackendPlan
 from kvtier_operator.planning.backends.traits import BackendTraits, CpuTraits, DiskTraits, Folder, TierPlace
@@ -51,7 +51,7 @@ spec:
 def test_three_files(copy: Copied) -> None:
     golden = "tests/unit/operator/golden/input/toy.yaml"
     copy.write("operator/kvtier_operator/planning/backends/toy.py", _BACKEND)
-    enum = "operator/kvtier_operator/api/backend.py"
+    enum = "operator/kvtier_operator/api/spec/backend.py"
     copy.insert(enum, '    KVTIER = "KVTier"', '    TOY = "Toy", "for children"\n')
     copy.write(golden, _RESOURCE)
     report = json.loads(copy.kvtier("plan", "--no-hub", "-o", "json", "-f", golden))

@@ -31,7 +31,7 @@ def test_three_files(copy: Copied) -> None:
     copy.write(configuration, _CONFIGURATION)
     traits = "operator/kvtier_operator/planning/flavors/toy.py"
     copy.write(traits, _TRAITS)
-    api = "operator/kvtier_operator/api/router.py"
+    api = "operator/kvtier_operator/api/spec/router.py"
     copy.insert(api, '    BUILTIN = "builtin"', '    TOY = "toy"\n')
     changed = copy.changed()
 

@@ -49,7 +49,7 @@ def test_four_files(copy: Copied) -> None:
     copy.insert(registry, "    QUEUE: score_queue,\n", '    "toy": score_toy,\n')
     names = f"{package}/config/scorer_names.py"
     copy.insert(names, '    QUEUE: "queue-scorer",\n', '    "toy": "toy-scorer",\n')
-    api = "operator/kvtier_operator/api/router.py"
+    api = "operator/kvtier_operator/api/spec/router.py"
     copy.insert(
         api, "    gpu_prefix: int", '    toy: int = Field(0, description="Weight of the toy scorer.")\n'
     )

@@ -3,14 +3,14 @@
 from collections.abc import Mapping
 from typing import Final
 
-from kvtier_operator.api.env import VARIABLE_PATTERN
 from kvtier_operator.api.formats.dns_names import LABEL_PATTERN, SUBDOMAIN_PATTERN
 from kvtier_operator.api.formats.image_name import IMAGE_NAME_PATTERN
-from kvtier_operator.api.model import KEY_PATTERN
-from kvtier_operator.api.model_source import SOURCE_PATTERN
-from kvtier_operator.api.router import HOST_PATTERN, VERSION_PATTERN
-from kvtier_operator.api.scheduling import REQUEST_PATTERN
-from kvtier_operator.api.volume import PATH_PATTERN
+from kvtier_operator.api.spec.env import VARIABLE_PATTERN
+from kvtier_operator.api.spec.model import KEY_PATTERN
+from kvtier_operator.api.spec.model_source import SOURCE_PATTERN
+from kvtier_operator.api.spec.router import HOST_PATTERN, VERSION_PATTERN
+from kvtier_operator.api.spec.scheduling import REQUEST_PATTERN
+from kvtier_operator.api.spec.volume import PATH_PATTERN
 
 _ENDS: Final = "with a letter or a digit at both ends"
 FORMS: Final[Mapping[str, str]] = {

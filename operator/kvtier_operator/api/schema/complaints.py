@@ -6,8 +6,8 @@ from typing import Any, Final
 from pydantic_core import ErrorDetails
 
 from kvtier_operator.api.formats.forms import FORMS
-from kvtier_operator.api.router import SUPPORTED_VERSIONS
 from kvtier_operator.api.schema.fields import Location, field_at, names_at, path_of, paths_named
+from kvtier_operator.api.spec.router import SUPPORTED_VERSIONS
 from kvtier_operator.errors import Problem
 
 # How close a name must be to be suggested (difflib's ratio): `capacty` is, `disk` for `cpu` is not.

@@ -6,7 +6,7 @@ from os.path import lexists
 from pathlib import Path
 from typing import Any, Final
 
-from kvtier_operator.api.model import ModelSpec
+from kvtier_operator.api.spec.model import ModelSpec
 from kvtier_operator.cli.inputs.whole_file import read_regular
 from kvtier_operator.errors import InvalidInputError, Problem
 from kvtier_operator.planning.model_shape.config.model_files import (

@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from kvtier_operator.api.model import ModelSpec
 from kvtier_operator.api.resource import KVCacheTier
+from kvtier_operator.api.spec.model import ModelSpec
 from kvtier_operator.cli.inputs.machine import this_machine
 from kvtier_operator.cli.inputs.model_files import (
     ConfigMaps,

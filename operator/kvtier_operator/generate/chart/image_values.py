@@ -4,7 +4,7 @@ from typing import Annotated, Any
 
 from pydantic import ConfigDict, Field
 
-from kvtier_operator.api.backend import Backend
+from kvtier_operator.api.spec.backend import Backend
 from kvtier_operator.generate.chart.model import ChartModel
 from kvtier_operator.install.settings import IMAGE_REPOSITORY
 from kvtier_operator.planning.backends import traits_of

@@ -4,10 +4,10 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from kvtier_operator.api.engine import Device, EngineSpec, KVCacheDtype
-from kvtier_operator.api.model import ModelSpec
 from kvtier_operator.api.resource import KVCacheTier, Spec
-from kvtier_operator.api.router import RouterSpec
+from kvtier_operator.api.spec.engine import Device, EngineSpec, KVCacheDtype
+from kvtier_operator.api.spec.model import ModelSpec
+from kvtier_operator.api.spec.router import RouterSpec
 from kvtier_operator.planning.backends import traits_of
 from kvtier_operator.planning.backends.backend_plan import BackendPlan
 from kvtier_operator.planning.kv_cache.blocks.block_tokens import engine_block_tokens

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from kvtier_operator.api.engine import EngineSpec
+from kvtier_operator.api.spec.engine import EngineSpec
 from kvtier_operator.planning.arguments.extra_args import value_of
 
 CERTIFICATE: Final = "--ssl-certfile"

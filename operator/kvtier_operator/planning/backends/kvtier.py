@@ -11,9 +11,9 @@ from kvtier_connector.config import (
     kv_transfer_config,
 )
 from kvtier_connector.config import Policy as ConnectorPolicy
-from kvtier_operator.api.engine import Device
 from kvtier_operator.api.resource import Spec
-from kvtier_operator.api.tiers import HugepageSize, Policy
+from kvtier_operator.api.spec.engine import Device
+from kvtier_operator.api.spec.tiers import HugepageSize, Policy
 from kvtier_operator.planning.backends.backend_plan import BackendPlan
 from kvtier_operator.planning.backends.kvtier_disk import disk_chunks, disk_settings
 from kvtier_operator.planning.backends.parts.disk import disk_mounts

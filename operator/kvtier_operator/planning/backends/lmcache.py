@@ -5,9 +5,9 @@ from collections.abc import Iterable
 from typing import Final
 
 from kvtier_common.tier import Tier
-from kvtier_operator.api.engine import Device
 from kvtier_operator.api.resource import Spec
-from kvtier_operator.api.tiers import HugepageSize, Policy
+from kvtier_operator.api.spec.engine import Device
+from kvtier_operator.api.spec.tiers import HugepageSize, Policy
 from kvtier_operator.planning.backends.backend_plan import BackendPlan
 from kvtier_operator.planning.backends.lmcache_settings import (
     CHUNK_TOKENS,

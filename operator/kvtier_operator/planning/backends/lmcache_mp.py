@@ -4,9 +4,9 @@ import json
 from typing import Any, Final
 
 from kvtier_common.tier import Tier
-from kvtier_operator.api.engine import Device
 from kvtier_operator.api.resource import Spec
-from kvtier_operator.api.tiers import HugepageSize, Policy
+from kvtier_operator.api.spec.engine import Device
+from kvtier_operator.api.spec.tiers import HugepageSize, Policy
 from kvtier_operator.planning.backends.backend_plan import BackendPlan
 from kvtier_operator.planning.backends.lmcache_mp_chunks import (
     bytes_per_chunk,

@@ -5,8 +5,8 @@ from typing import Any, Final
 
 from kvtier_common.tier import Tier
 from kvtier_connector.bench.sides.names import VLLM
-from kvtier_operator.api.engine import Device
 from kvtier_operator.api.resource import Spec
+from kvtier_operator.api.spec.engine import Device
 from kvtier_operator.planning.backends.backend_plan import BackendPlan
 from kvtier_operator.planning.backends.parts.disk import disk_mounts
 from kvtier_operator.planning.backends.parts.share import Share, index_bytes_per_rank

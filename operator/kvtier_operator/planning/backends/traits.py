@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from kvtier_operator.api.engine import Device
-from kvtier_operator.api.tiers import HugepageSize
+from kvtier_operator.api.spec.engine import Device
+from kvtier_operator.api.spec.tiers import HugepageSize
 from kvtier_operator.planning.pod.images.published import ImageName
 
 

@@ -7,7 +7,7 @@ configuration is rendered by kvtier_scorer.config.flavors.
 from importlib import import_module
 from typing import Protocol, cast
 
-from kvtier_operator.api.router import Flavor
+from kvtier_operator.api.spec.router import Flavor
 from kvtier_operator.planning.flavors.traits import FlavorTraits
 
 

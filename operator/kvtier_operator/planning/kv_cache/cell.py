@@ -6,7 +6,7 @@ attention backends' customize_spec makes it); scales of a whole layer are one nu
 
 from typing import Final
 
-from kvtier_operator.api.engine import KVCacheDtype
+from kvtier_operator.api.spec.engine import KVCacheDtype
 from kvtier_operator.planning.units import ceil_div
 
 _ELEMENT_BYTES: Final = {

@@ -16,8 +16,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Final
 
-from kvtier_operator.api.engine import Device
 from kvtier_operator.api.resource import Spec
+from kvtier_operator.api.spec.engine import Device
 from kvtier_operator.errors import InvalidInputError, Problem
 from kvtier_operator.planning.arguments.extra_args import is_on
 from kvtier_operator.planning.backends import traits_of

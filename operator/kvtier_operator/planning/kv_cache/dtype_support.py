@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from enum import StrEnum
 from typing import Final
 
-from kvtier_operator.api.engine import Device, EngineSpec, KVCacheDtype
+from kvtier_operator.api.spec.engine import Device, EngineSpec, KVCacheDtype
 from kvtier_operator.planning.kv_cache.geometry import Geometry, LayerKind
 
 

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from kvtier_operator.api.engine import KVCacheDtype
+from kvtier_operator.api.spec.engine import KVCacheDtype
 from kvtier_operator.planning.kv_cache.attention_backend import Attention
 from kvtier_operator.planning.model_shape.shape import LayerGroup, LayerKind, ModelShape
 

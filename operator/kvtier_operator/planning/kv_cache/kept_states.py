@@ -2,8 +2,8 @@
 
 from typing import Final
 
-from kvtier_operator.api.engine import Device, EngineSpec
 from kvtier_operator.api.resource import Spec
+from kvtier_operator.api.spec.engine import Device, EngineSpec
 from kvtier_operator.planning.arguments.extra_args import value_of
 from kvtier_operator.planning.backends.backend_plan import BackendPlan
 from kvtier_operator.planning.kv_cache.geometry import Geometry

@@ -4,8 +4,8 @@ import math
 from dataclasses import dataclass
 from typing import Final
 
-from kvtier_operator.api.engine import Device, KVCacheDtype
 from kvtier_operator.api.resource import Spec
+from kvtier_operator.api.spec.engine import Device, KVCacheDtype
 from kvtier_operator.errors import InvalidInputError, Problem
 from kvtier_operator.planning.backends import any_backend_that, traits_of
 from kvtier_operator.planning.kv_cache.blocks.groups import KVGroup, KVGroups, LayerPages, get_kv_cache_groups

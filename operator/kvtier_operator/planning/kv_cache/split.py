@@ -8,7 +8,7 @@ get_num_kv_heads). An MLA page is one latent, on every rank in full (MLAAttentio
 from dataclasses import dataclass, replace
 from typing import Final
 
-from kvtier_operator.api.engine import EngineSpec, KVCacheDtype
+from kvtier_operator.api.spec.engine import EngineSpec, KVCacheDtype
 from kvtier_operator.planning.arguments.extra_args import value_of
 from kvtier_operator.planning.kv_cache.blocks.block_tokens import Architecture, Elements
 from kvtier_operator.planning.kv_cache.cell import BOUNDARY_LAYERS, cell_bytes, packs_keys_and_values

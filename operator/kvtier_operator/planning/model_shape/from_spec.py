@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from kvtier_operator.api.model import GeometrySpec
+from kvtier_operator.api.spec.model import GeometrySpec
 from kvtier_operator.planning.model_shape.shape import LayerGroup, LayerKind, ModelShape
 from kvtier_operator.planning.model_shape.state import Recurrence, State
 

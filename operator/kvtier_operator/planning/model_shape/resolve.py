@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from kvtier_operator.api.model import ModelSpec
+from kvtier_operator.api.spec.model import ModelSpec
 from kvtier_operator.errors import InvalidInputError, Problem
 from kvtier_operator.planning.model_shape.from_config import shape_from_config
 from kvtier_operator.planning.model_shape.from_spec import shape_from_spec

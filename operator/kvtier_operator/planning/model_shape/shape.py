@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Final
 
-from kvtier_operator.api.engine import KVCacheDtype
+from kvtier_operator.api.spec.engine import KVCacheDtype
 from kvtier_operator.planning.model_shape.parameters.experts import Experts
 from kvtier_operator.planning.model_shape.state import State
 

@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from kvtier_operator.api.engine import EngineSpec
-from kvtier_operator.api.router import RouterSpec
+from kvtier_operator.api.spec.engine import EngineSpec
+from kvtier_operator.api.spec.router import RouterSpec
 from kvtier_operator.planning.plan import Plan
 
 

@@ -3,9 +3,9 @@
 from collections.abc import Mapping
 from typing import Final
 
-from kvtier_operator.api.engine import Device
 from kvtier_operator.api.formats.quantity import parse_bytes
 from kvtier_operator.api.resource import Spec
+from kvtier_operator.api.spec.engine import Device
 from kvtier_operator.planning.backends.backend_plan import BackendPlan
 from kvtier_operator.planning.kv_cache.geometry import Geometry
 from kvtier_operator.planning.pod.budget_plan import Budget, BudgetLine

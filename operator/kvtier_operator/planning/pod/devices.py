@@ -3,8 +3,8 @@
 import re
 from typing import Final
 
-from kvtier_operator.api.engine import Device
 from kvtier_operator.api.resource import Spec
+from kvtier_operator.api.spec.engine import Device
 
 GPU: Final = "nvidia.com/gpu"
 _KUBERNETES_OWN: Final = "kubernetes.io/"

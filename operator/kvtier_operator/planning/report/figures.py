@@ -1,7 +1,7 @@
 """The numbers of the sizing report, each with how it came about."""
 
-from kvtier_operator.api.engine import Device
 from kvtier_operator.api.resource import Spec
+from kvtier_operator.api.spec.engine import Device
 from kvtier_operator.planning.backends.backend_plan import BackendPlan
 from kvtier_operator.planning.kv_cache.geometry import Geometry
 from kvtier_operator.planning.kv_cache.kept_states import kept_bytes, retention_tokens

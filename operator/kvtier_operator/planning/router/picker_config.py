@@ -5,7 +5,7 @@ from typing import Final
 
 from kvtier_common.tier import Tier
 from kvtier_operator.api.resource import KVCacheTier
-from kvtier_operator.api.router import Flavor
+from kvtier_operator.api.spec.router import Flavor
 from kvtier_operator.errors import InvalidInputError, Problem
 from kvtier_operator.planning.arguments.engine_tls import serves_tls
 from kvtier_operator.planning.kv_cache.geometry import Geometry

@@ -4,8 +4,8 @@ from dataclasses import replace
 from typing import Final
 
 from kvtier_common.tier import Tier
-from kvtier_operator.api.engine import Device, EngineSpec
 from kvtier_operator.api.resource import Spec
+from kvtier_operator.api.spec.engine import Device, EngineSpec
 from kvtier_operator.planning.backends.backend_plan import BackendPlan
 from kvtier_operator.planning.kv_cache.geometry import Geometry
 from kvtier_operator.planning.kv_cache.kept_states import kept_bytes

@@ -6,7 +6,7 @@ from fractions import Fraction
 from math import ceil
 from typing import Final
 
-from kvtier_operator.api.engine import EngineSpec
+from kvtier_operator.api.spec.engine import EngineSpec
 from kvtier_operator.planning.arguments.extra_args import means_option, value_of
 from kvtier_operator.planning.kv_cache.geometry import Geometry
 

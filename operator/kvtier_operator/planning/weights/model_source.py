@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Final
 
-from kvtier_operator.api.model import ModelSpec
-from kvtier_operator.api.model_source import CLAIM, IMAGE, NODE
+from kvtier_operator.api.spec.model import ModelSpec
+from kvtier_operator.api.spec.model_source import CLAIM, IMAGE, NODE
 
 MODEL_DIR: Final = "/var/lib/kvtier/model"
 """Where the containers see the model's volume."""

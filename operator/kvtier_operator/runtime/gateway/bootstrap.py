@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from kvtier_operator.api.router import FailureMode
+from kvtier_operator.api.spec.router import FailureMode
 
 DESTINATION: Final = "x-gateway-destination-endpoint"
 """Header, and key of the metadata `envoy.lb`, in which a picker names the engine."""

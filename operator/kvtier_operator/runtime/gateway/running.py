@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import Final, Self
 
-from kvtier_operator.api.router import FailureMode
+from kvtier_operator.api.spec.router import FailureMode
 from kvtier_operator.errors import RuntimeFailedError
 from kvtier_operator.runtime.gateway.bootstrap import Address, Gateway, bootstrap
 from kvtier_operator.runtime.gateway.program import (

@@ -14,7 +14,7 @@ from tests.cluster.harness.images.vllm_packages import vllm_packages
 from tests.cluster.harness.programs.locked import locked
 from tests.cluster.harness.programs.tools import Say, cache_folder, program
 
-from kvtier_operator.api.router import Flavor
+from kvtier_operator.api.spec.router import Flavor
 from kvtier_operator.planning.flavors import picker_image
 from kvtier_operator.planning.pod.images import published
 

@@ -12,8 +12,8 @@ from tests.cases.planning import resource
 
 from kvtier_connector.bench.engines.given import Given
 from kvtier_connector.bench.engines.llm import read_arguments, serve_parser
-from kvtier_operator.api.engine import Device
 from kvtier_operator.api.resource import KVCacheTier
+from kvtier_operator.api.spec.engine import Device
 from kvtier_operator.cli.inputs.load import load_resources
 from kvtier_operator.planning.arguments.extra_args import WHOLE
 from kvtier_operator.planning.checks.arguments.expandable_segments import expandable_segments

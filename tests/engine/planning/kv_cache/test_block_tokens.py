@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from kvtier_operator.api.engine import Device
+from kvtier_operator.api.spec.engine import Device
 from kvtier_operator.planning.kv_cache.blocks.block_tokens import DEFAULT_BLOCK_TOKENS
 
 pytestmark = [pytest.mark.engine, pytest.mark.filterwarnings("ignore")]

@@ -7,7 +7,7 @@ from typing import Any, Final, get_args
 
 import pytest
 
-from kvtier_operator.api.engine import KVCacheDtype
+from kvtier_operator.api.spec.engine import KVCacheDtype
 from kvtier_operator.planning.kv_cache.cell import cell_bytes
 from kvtier_operator.planning.kv_cache.dtype_support import KEPT, CacheKind, Maker
 

@@ -11,7 +11,7 @@ import pytest
 from tests.cases.planning import resource
 from tests.shared.newer_vllm import engines_environment
 
-from kvtier_operator.api.engine import KVCacheDtype
+from kvtier_operator.api.spec.engine import KVCacheDtype
 from kvtier_operator.planning.kv_cache.attention_backend import BACKENDS, Attention
 from kvtier_operator.planning.kv_cache.blocks.block_tokens import Architecture, choose_block
 

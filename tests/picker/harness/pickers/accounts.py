@@ -8,7 +8,7 @@ from tests.cluster.harness.api.account import Account
 from tests.cluster.harness.providers.provider import Cluster
 
 from kvtier_operator.api.parse import parse_resource
-from kvtier_operator.api.router import Flavor
+from kvtier_operator.api.spec.router import Flavor
 from kvtier_operator.planning.objects import build_objects
 from kvtier_operator.planning.observed import Observed
 from kvtier_operator.planning.planner import make_plan

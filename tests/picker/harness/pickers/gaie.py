@@ -16,7 +16,7 @@ from tests.cluster.harness.programs.tools import Say, program
 from tests.picker.harness.health import is_serving
 from tests.picker.harness.pool import Pool
 
-from kvtier_operator.api.router import Flavor
+from kvtier_operator.api.spec.router import Flavor
 
 PROGRAMS: Final[Mapping[str, str]] = {"1.2": "epp-1.2", "1.4": "epp-1.4", "1.5": "epp"}
 """Minor version to the program of `tools.MODULES`."""

@@ -13,7 +13,7 @@ from tests.picker.harness.descriptors import with_files
 from tests.picker.harness.health import is_serving
 from tests.picker.harness.pool import Pool
 
-from kvtier_operator.api.router import Flavor
+from kvtier_operator.api.spec.router import Flavor
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from typing import Final
 
-from kvtier_operator.api.tiers import CpuTierSpec, HugepageSize, Policy
+from kvtier_operator.api.spec.tiers import CpuTierSpec, HugepageSize, Policy
 from kvtier_operator.planning.tiers.tier_plan import HugepagesPlan
 from kvtier_operator.planning.units import ceil_div
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Final
 
-from kvtier_operator.api.engine import Device, KVCacheDtype
+from kvtier_operator.api.spec.engine import Device, KVCacheDtype
 from kvtier_operator.planning.arguments.extra_args import value_of
 from kvtier_operator.planning.checks.check import CheckInput, Verdicts
 from kvtier_operator.planning.kv_cache.cell import packs_keys_and_values

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from kvtier_operator.api.engine import Device
+from kvtier_operator.api.spec.engine import Device
 from kvtier_operator.planning.checks.check import CheckInput, Verdicts
 from kvtier_operator.planning.kv_cache.cell import packs_keys_and_values
 from kvtier_operator.planning.kv_cache.geometry import LayerKind

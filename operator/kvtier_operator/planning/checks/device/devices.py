@@ -6,7 +6,7 @@ from typing import Final
 
 from kvtier_operator.api.formats.dns_names import SUBDOMAIN
 from kvtier_operator.api.formats.quantity import parse_quantity
-from kvtier_operator.api.scheduling import PodClaim
+from kvtier_operator.api.spec.scheduling import PodClaim
 from kvtier_operator.planning.checks.check import CheckInput, Verdicts
 from kvtier_operator.planning.pod.devices import (
     engine_devices,

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from kvtier_operator.api.tiers import Policy
+from kvtier_operator.api.spec.tiers import Policy
 from kvtier_operator.planning.backends.parts.pages import preferred_pages
 from kvtier_operator.planning.checks.check import CheckInput, Verdicts
 from kvtier_operator.planning.tiers.tier_plan import HugepagesPlan

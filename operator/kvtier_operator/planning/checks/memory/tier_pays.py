@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from kvtier_operator.api.engine import Device
+from kvtier_operator.api.spec.engine import Device
 from kvtier_operator.planning.checks.check import CheckInput, Verdicts
 from kvtier_operator.planning.units import count
 from kvtier_operator.planning.verdict import CheckResult

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from kvtier_operator.api.model import ModelSpec
+from kvtier_operator.api.spec.model import ModelSpec
 from kvtier_operator.planning.checks.check import CheckInput, Verdicts
 from kvtier_operator.planning.checks.policy.denial import Denial
 from kvtier_operator.planning.cluster.policy.limits import ALLOW, Limit

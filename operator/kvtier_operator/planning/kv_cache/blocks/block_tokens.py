@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
-from kvtier_operator.api.engine import Device, EngineSpec, KVCacheDtype
+from kvtier_operator.api.spec.engine import Device, EngineSpec, KVCacheDtype
 from kvtier_operator.planning.kv_cache.attention_backend import BACKENDS, Attention, named_backend
 from kvtier_operator.planning.model_shape.shape import LayerGroup, LayerKind
 

@@ -4,7 +4,7 @@ import math
 from dataclasses import dataclass
 from typing import Final
 
-from kvtier_operator.api.engine import Device
+from kvtier_operator.api.spec.engine import Device
 from kvtier_operator.planning.units import ceil_div, round_up
 
 # Smallest block of a kernel that computes such models' attention (vLLM, v1/attention/backends: flash_attn.py,

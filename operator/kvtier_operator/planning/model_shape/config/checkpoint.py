@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from kvtier_operator.api.engine import KVCacheDtype
 from kvtier_operator.api.schema.complaints import shown
+from kvtier_operator.api.spec.engine import KVCacheDtype
 from kvtier_operator.planning.model_shape.config.fields import ConfigFields
 
 _FIELD: Final = "quantization_config"

@@ -3,7 +3,7 @@
 from typing import Any
 
 from kvtier_operator.api.resource import KVCacheTier
-from kvtier_operator.api.router import RouterSpec
+from kvtier_operator.api.spec.router import RouterSpec
 from kvtier_operator.planning.objects.gateway.providers import provider_of
 from kvtier_operator.planning.objects.ingress import ingress_policy, namespace, ports
 from kvtier_operator.planning.objects.names import Component, Names

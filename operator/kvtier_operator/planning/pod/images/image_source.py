@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from kvtier_operator.api.resource import Spec
-from kvtier_operator.api.router import Flavor
+from kvtier_operator.api.spec.router import Flavor
 from kvtier_operator.errors import InvalidInputError, Problem
 from kvtier_operator.planning.flavors import picker_image
 from kvtier_operator.planning.pod.images import published

@@ -3,7 +3,7 @@
 from enum import StrEnum
 from typing import Final
 
-from kvtier_operator.api.router import Flavor
+from kvtier_operator.api.spec.router import Flavor
 
 KVTIER_VERSION: Final = "0.1.0"
 """Of kvtier's own images; the distribution's version (pyproject.toml), to which a unit test holds it."""

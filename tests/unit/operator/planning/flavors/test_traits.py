@@ -6,12 +6,12 @@ from pathlib import Path
 import pytest
 
 import kvtier_operator
-from kvtier_operator.api.router import Flavor
+from kvtier_operator.api.spec.router import Flavor
 from kvtier_operator.planning.flavors import flavor_traits
 from kvtier_operator.planning.flavors.traits import FlavorTraits
 
 PACKAGE = Path(*kvtier_operator.__path__)
-TOLD = {"api/router.py", "planning/router/picker_config.py"}
+TOLD = {"api/spec/router.py", "planning/router/picker_config.py"}
 """Files that name flavours, beside their own: the API's rules, and which picker a local run has."""
 
 

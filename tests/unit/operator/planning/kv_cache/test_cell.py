@@ -2,7 +2,7 @@
 
 import pytest
 
-from kvtier_operator.api.engine import KVCacheDtype
+from kvtier_operator.api.spec.engine import KVCacheDtype
 from kvtier_operator.planning.kv_cache.cell import cell_bytes
 
 

@@ -5,7 +5,7 @@ import yaml
 from tests.unit.operator.planning.backends.planned import resource
 
 from kvtier_common.tier import Tier
-from kvtier_operator.api.router import SUPPORTED_VERSIONS
+from kvtier_operator.api.spec.router import SUPPORTED_VERSIONS
 from kvtier_operator.errors import InvalidInputError
 from kvtier_operator.planning.observed import Observed
 from kvtier_operator.planning.planner import make_plan

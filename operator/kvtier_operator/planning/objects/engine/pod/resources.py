@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from typing import Any, Final
 
-from kvtier_operator.api.engine import EngineSpec
-from kvtier_operator.api.scheduling import ContainerClaim
+from kvtier_operator.api.spec.engine import EngineSpec
+from kvtier_operator.api.spec.scheduling import ContainerClaim
 from kvtier_operator.planning.plan import Plan
 from kvtier_operator.planning.pod.container_parts import Sidecar
 from kvtier_operator.planning.units import quantity

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from kvtier_operator.api.engine import KVCacheDtype
+from kvtier_operator.api.spec.engine import KVCacheDtype
 from kvtier_operator.errors import InvalidInputError
 from kvtier_operator.planning.model_shape.from_config import shape_from_config
 

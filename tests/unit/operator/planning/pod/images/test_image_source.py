@@ -4,7 +4,7 @@ import pytest
 from tests.cases.planning import resource
 
 from kvtier_operator.api.resource import KVCacheTier
-from kvtier_operator.api.router import Flavor
+from kvtier_operator.api.spec.router import Flavor
 from kvtier_operator.errors import InvalidInputError
 from kvtier_operator.planning.objects import build_objects
 from kvtier_operator.planning.observed import Observed

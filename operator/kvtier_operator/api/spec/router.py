@@ -11,7 +11,7 @@ from kvtier_operator.api.formats.dns_names import SUBDOMAIN, DnsLabel, DnsSubdom
 from kvtier_operator.api.formats.image_name import IMAGE_NAME_PATTERN
 from kvtier_operator.api.formats.ip_block import IPBlock
 from kvtier_operator.api.formats.quantity import ByteQuantity, parse_bytes
-from kvtier_operator.api.scheduling import (
+from kvtier_operator.api.spec.scheduling import (
     Affinity,
     NodeSelector,
     PriorityClassName,

@@ -6,10 +6,10 @@ from typing import Annotated
 from pydantic import Field
 
 from kvtier_operator.api.base import ApiModel, rule
-from kvtier_operator.api.env import EnvVar
 from kvtier_operator.api.formats.image_name import IMAGE_NAME_PATTERN
 from kvtier_operator.api.formats.quantity import ByteQuantity
-from kvtier_operator.api.scheduling import (
+from kvtier_operator.api.spec.env import EnvVar
+from kvtier_operator.api.spec.scheduling import (
     Affinity,
     EngineResources,
     NodeSelector,

@@ -7,10 +7,10 @@ from typing import Annotated
 from pydantic import BeforeValidator, Field
 
 from kvtier_common.tier import BEYOND_DEVICE, Tier
-from kvtier_operator.api.backend import BOUNDING_WRITES, SPREADING_DISK, one_of
 from kvtier_operator.api.base import ApiModel, rule
 from kvtier_operator.api.formats.quantity import ByteBound, ByteQuantity
-from kvtier_operator.api.volume import Volume
+from kvtier_operator.api.spec.backend import BOUNDING_WRITES, SPREADING_DISK, one_of
+from kvtier_operator.api.spec.volume import Volume
 
 
 class Policy(StrEnum):

@@ -6,10 +6,10 @@ from typing import Annotated, Final
 from pydantic import Field
 
 from kvtier_operator.api.base import VALIDATIONS, ApiModel, cel_validation, rule
-from kvtier_operator.api.env import EnvVar
 from kvtier_operator.api.formats.dns_names import SUBDOMAIN
 from kvtier_operator.api.formats.image_name import IMAGE_NAME_PATTERN
-from kvtier_operator.api.volume import Volume
+from kvtier_operator.api.spec.env import EnvVar
+from kvtier_operator.api.spec.volume import Volume
 
 CLAIM: Final = "pvc://"
 IMAGE: Final = "oci://"

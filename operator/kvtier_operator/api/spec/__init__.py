@@ -1,0 +1,1 @@
+"""The parts of `spec`, one a file."""
