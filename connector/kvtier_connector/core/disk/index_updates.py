@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from kvtier_connector.core.disk.work.orders import Order
+from kvtier_connector.core.disk.transfers.messages import Order
 from kvtier_connector.core.index.index import BlockIndex
 from kvtier_connector.core.index.keytable import Slots
 from kvtier_connector.errors import DiskError

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from kvtier_connector.core.disk.report import Progress
-from kvtier_connector.core.disk.work.orders import Ended, Order
+from kvtier_connector.core.disk.transfers.messages import Ended, Order
 from kvtier_connector.core.index.keytable import Slots
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from kvtier_connector.core.disk.work.orders import Ended, Event, KeepRates, Probe
+from kvtier_connector.core.disk.transfers.messages import Ended, Event, KeepRates, Probe
 from kvtier_connector.core.disk.worth.admission import BreakEven
 from kvtier_connector.core.disk.worth.rates import Rates
 

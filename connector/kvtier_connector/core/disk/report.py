@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 
-from kvtier_connector.core.disk.work.orders import Ended
+from kvtier_connector.core.disk.transfers.messages import Ended
 from kvtier_connector.errors import CorruptBlockError
 
 

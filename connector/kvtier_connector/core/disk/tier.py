@@ -14,7 +14,7 @@ from kvtier_connector.core.disk.pending import PendingOrders
 from kvtier_connector.core.disk.rate_learner import RateLearner
 from kvtier_connector.core.disk.report import Counts, Progress
 from kvtier_connector.core.disk.timings import DEFAULT_TIMINGS, Timings
-from kvtier_connector.core.disk.work.orders import (
+from kvtier_connector.core.disk.transfers.messages import (
     Clear,
     Cleared,
     Disk,

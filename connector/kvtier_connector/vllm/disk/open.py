@@ -14,8 +14,8 @@ from kvtier_connector.core.disk.files.store import Store, StoreRequest
 from kvtier_connector.core.disk.io.choose import depth_for, open_engine
 from kvtier_connector.core.disk.io.staged import StagedEngine
 from kvtier_connector.core.disk.tier import DiskTier
-from kvtier_connector.core.disk.work.orders import MemoryOf
-from kvtier_connector.core.disk.work.thread import DiskThread
+from kvtier_connector.core.disk.transfers.messages import MemoryOf
+from kvtier_connector.core.disk.transfers.thread import DiskThread
 from kvtier_connector.core.disk.worth.admission import WriteBudget
 from kvtier_connector.core.index.slots import TierGeometry
 from kvtier_connector.core.machine.memory import format_bytes

@@ -12,7 +12,7 @@ from kvtier_connector.core.disk.files.store import Store, StoreRequest
 from kvtier_connector.core.disk.io.choose import open_engine
 from kvtier_connector.core.disk.report import Progress
 from kvtier_connector.core.disk.tier import DiskTier
-from kvtier_connector.core.disk.work.thread import DiskThread
+from kvtier_connector.core.disk.transfers.thread import DiskThread
 from kvtier_connector.core.disk.worth.admission import WriteBudget
 
 

@@ -27,8 +27,8 @@ from kvtier_connector.core.disk.io.choose import open_engine
 from kvtier_connector.core.disk.report import Progress
 from kvtier_connector.core.disk.tier import DiskTier
 from kvtier_connector.core.disk.timings import Timings
-from kvtier_connector.core.disk.work.orders import Ended, Event, Message, Order
-from kvtier_connector.core.disk.work.thread import DiskThread
+from kvtier_connector.core.disk.transfers.messages import Ended, Event, Message, Order
+from kvtier_connector.core.disk.transfers.thread import DiskThread
 from kvtier_connector.core.disk.worth.admission import WriteBudget
 
 SLOTS = 96

@@ -12,7 +12,7 @@ from tests.unit.connector.disk.rig.faulty_engine import Fail, Keep
 from tests.unit.connector.disk.rig.rig import Rig, found_by_the_next, rig_in
 
 from kvtier_connector.core.disk.files.store import Store
-from kvtier_connector.core.disk.work.orders import Up
+from kvtier_connector.core.disk.transfers.messages import Up
 from kvtier_connector.errors import DiskError
 
 

@@ -17,7 +17,7 @@ from kvtier_connector.core.disk.files.fingerprint import fingerprint
 from kvtier_connector.core.disk.files.store import Store, StoreRequest
 from kvtier_connector.core.disk.io.choose import depth_for, open_engine
 from kvtier_connector.core.disk.tier import DiskTier
-from kvtier_connector.core.disk.work.thread import DiskThread
+from kvtier_connector.core.disk.transfers.thread import DiskThread
 from kvtier_connector.core.disk.worth.admission import WriteBudget
 from kvtier_connector.core.disk.worth.prefill_model import Pace, TokenSpan
 from kvtier_connector.core.index.slots import TierGeometry

@@ -30,8 +30,8 @@ from kvtier_connector.core.disk.files.fingerprint import Fingerprint, fingerprin
 from kvtier_connector.core.disk.files.journal import Entries
 from kvtier_connector.core.disk.files.store import Store
 from kvtier_connector.core.disk.io.choose import open_engine
-from kvtier_connector.core.disk.work.orders import Ended, Order
-from kvtier_connector.core.disk.work.thread import DiskThread
+from kvtier_connector.core.disk.transfers.messages import Ended, Order
+from kvtier_connector.core.disk.transfers.thread import DiskThread
 from kvtier_connector.errors import CorruptBlockError
 
 SLOTS = 4

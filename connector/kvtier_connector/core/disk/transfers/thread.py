@@ -12,8 +12,8 @@ from kvtier_connector.core.copies.arrivals import Arrivals
 from kvtier_connector.core.disk.files.store import Store
 from kvtier_connector.core.disk.io.engine import IOEngine
 from kvtier_connector.core.disk.timings import DEFAULT_TIMINGS, Timings
-from kvtier_connector.core.disk.work.loop import DiskLoop
-from kvtier_connector.core.disk.work.orders import Event, Message
+from kvtier_connector.core.disk.transfers.loop import DiskLoop
+from kvtier_connector.core.disk.transfers.messages import Event, Message
 from kvtier_connector.errors import DiskError
 
 

@@ -10,10 +10,10 @@ from kvtier_connector.core.copies.arrivals import Arrivals
 from kvtier_connector.core.disk.files.store import Store
 from kvtier_connector.core.disk.io.engine import IOEngine
 from kvtier_connector.core.disk.timings import Timings
-from kvtier_connector.core.disk.work.compaction import compact, compact_if_full
-from kvtier_connector.core.disk.work.completion import Completer
-from kvtier_connector.core.disk.work.flights import Flights
-from kvtier_connector.core.disk.work.orders import (
+from kvtier_connector.core.disk.transfers.compaction import compact, compact_if_full
+from kvtier_connector.core.disk.transfers.completion import Completer
+from kvtier_connector.core.disk.transfers.flights import Flights
+from kvtier_connector.core.disk.transfers.messages import (
     Clear,
     Cleared,
     Down,
@@ -25,11 +25,11 @@ from kvtier_connector.core.disk.work.orders import (
     Probed,
     Up,
 )
-from kvtier_connector.core.disk.work.outbox import Outbox
-from kvtier_connector.core.disk.work.partial_reads import EndedTransfer, PartialReads
-from kvtier_connector.core.disk.work.queue import OrderQueue
-from kvtier_connector.core.disk.work.reopening_store import ReopeningStore
-from kvtier_connector.core.disk.work.submission import Submitter
+from kvtier_connector.core.disk.transfers.order_queue import OrderQueue
+from kvtier_connector.core.disk.transfers.outbox import Outbox
+from kvtier_connector.core.disk.transfers.partial_reads import EndedTransfer, PartialReads
+from kvtier_connector.core.disk.transfers.reopening_store import ReopeningStore
+from kvtier_connector.core.disk.transfers.submission import Submitter
 from kvtier_connector.core.disk.worth.probe import probe
 from kvtier_connector.errors import DiskError
 
@@ -39,7 +39,7 @@ lock from this thread."""
 
 
 class DiskLoop:
-    """Serves orders. An order waits (queue.py), is under way (submission.py), and ends (completion.py).
+    """Serves orders. An order waits (order_queue.py), is under way (submission.py), and ends (completion.py).
 
     Args:
         store: opened.

@@ -6,8 +6,8 @@ from contextlib import suppress
 
 from kvtier_connector.core.disk.files.store import Store
 from kvtier_connector.core.disk.timings import Timings
-from kvtier_connector.core.disk.work.health import Health
-from kvtier_connector.core.disk.work.orders import Order
+from kvtier_connector.core.disk.transfers.health import Health
+from kvtier_connector.core.disk.transfers.messages import Order
 from kvtier_connector.errors import ConnectorError, DiskError
 
 

@@ -4,8 +4,8 @@ from collections.abc import Iterable
 
 from kvtier_connector.core.disk.files.journal import Entries, entries_of
 from kvtier_connector.core.disk.files.store import Store
-from kvtier_connector.core.disk.work.orders import Ended, Event
-from kvtier_connector.core.disk.work.outbox import Outbox
+from kvtier_connector.core.disk.transfers.messages import Ended, Event
+from kvtier_connector.core.disk.transfers.outbox import Outbox
 
 
 def compact(store: Store, generation: int, outbox: Outbox) -> None:

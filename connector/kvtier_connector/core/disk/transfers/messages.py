@@ -1,4 +1,4 @@
-"""What the index's owner and the thread that reads and writes tell each other."""
+"""What the index's owner sends the thread that reads and writes, and the events that it gets back."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass

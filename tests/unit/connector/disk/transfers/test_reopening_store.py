@@ -6,7 +6,7 @@ from tests.unit.connector.disk.rig.blocks import capacity_for, request_for
 
 from kvtier_connector.core.disk.files.store import Store
 from kvtier_connector.core.disk.timings import DEFAULT_TIMINGS
-from kvtier_connector.core.disk.work.reopening_store import ReopeningStore
+from kvtier_connector.core.disk.transfers.reopening_store import ReopeningStore
 from kvtier_connector.errors import DiskError
 
 

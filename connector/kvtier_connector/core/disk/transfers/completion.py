@@ -7,13 +7,13 @@ from enum import Enum
 from kvtier_connector.core.disk.files.journal import entries_of
 from kvtier_connector.core.disk.files.store import Store
 from kvtier_connector.core.disk.io.engine import Completion
-from kvtier_connector.core.disk.work.compaction import compact_if_full
-from kvtier_connector.core.disk.work.flights import Flight, Flights
-from kvtier_connector.core.disk.work.orders import Order
-from kvtier_connector.core.disk.work.outbox import Outbox
-from kvtier_connector.core.disk.work.partial_reads import EndedTransfer, PartialReads
-from kvtier_connector.core.disk.work.queue import OrderQueue
-from kvtier_connector.core.disk.work.reopening_store import ReopeningStore
+from kvtier_connector.core.disk.transfers.compaction import compact_if_full
+from kvtier_connector.core.disk.transfers.flights import Flight, Flights
+from kvtier_connector.core.disk.transfers.messages import Order
+from kvtier_connector.core.disk.transfers.order_queue import OrderQueue
+from kvtier_connector.core.disk.transfers.outbox import Outbox
+from kvtier_connector.core.disk.transfers.partial_reads import EndedTransfer, PartialReads
+from kvtier_connector.core.disk.transfers.reopening_store import ReopeningStore
 from kvtier_connector.core.disk.worth.probe import is_probe
 from kvtier_connector.errors import CorruptBlockError, DiskError
 

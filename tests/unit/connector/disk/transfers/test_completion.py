@@ -4,9 +4,9 @@ from itertools import product
 
 import pytest
 
-from kvtier_connector.core.disk.work.completion import AfterTransfer, after_transfer
-from kvtier_connector.core.disk.work.flights import Flight
-from kvtier_connector.core.disk.work.orders import Order
+from kvtier_connector.core.disk.transfers.completion import AfterTransfer, after_transfer
+from kvtier_connector.core.disk.transfers.flights import Flight
+from kvtier_connector.core.disk.transfers.messages import Order
 
 BOOLS = (False, True)
 

@@ -18,8 +18,8 @@ from kvtier_connector.core.disk.files.checksum import bound_checksum
 from kvtier_connector.core.disk.files.journal import Entries
 from kvtier_connector.core.disk.files.store import Store
 from kvtier_connector.core.disk.io.engine import BlockIO, Completion
-from kvtier_connector.core.disk.work.orders import Message
-from kvtier_connector.core.disk.work.submission import lots, room_for_writes
+from kvtier_connector.core.disk.transfers.messages import Message
+from kvtier_connector.core.disk.transfers.submission import lots, room_for_writes
 from kvtier_connector.core.index.keytable import Slots
 
 

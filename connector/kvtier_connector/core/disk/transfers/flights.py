@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from kvtier_connector.core.disk.files.store import Store
 from kvtier_connector.core.disk.io.engine import BlockIO
-from kvtier_connector.core.disk.work.orders import Order
+from kvtier_connector.core.disk.transfers.messages import Order
 
 
 class Flight(NamedTuple):

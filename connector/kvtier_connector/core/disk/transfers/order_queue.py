@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from typing import Final
 
 from kvtier_connector.core.disk.files.segments import Segments
-from kvtier_connector.core.disk.work.flights import Flight
-from kvtier_connector.core.disk.work.orders import Order
+from kvtier_connector.core.disk.transfers.flights import Flight
+from kvtier_connector.core.disk.transfers.messages import Order
 
 _MOST_PIECES: Final = 1024
 """Of a transfer's memory: IOV_MAX of readv(2)."""

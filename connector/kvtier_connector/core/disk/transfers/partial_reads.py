@@ -11,8 +11,8 @@ from typing import NamedTuple
 from kvtier_connector.core.copies.arrivals import DOUBTED, FAILED, WHOLE, Arrivals
 from kvtier_connector.core.disk.files.checksum import bound_seed
 from kvtier_connector.core.disk.io.engine import Completion
-from kvtier_connector.core.disk.work.flights import Flight
-from kvtier_connector.core.disk.work.orders import Order
+from kvtier_connector.core.disk.transfers.flights import Flight
+from kvtier_connector.core.disk.transfers.messages import Order
 
 
 class EndedTransfer(NamedTuple):

@@ -4,8 +4,8 @@ import threading
 import time
 from collections import deque
 
-from kvtier_connector.core.disk.work.orders import Ended, Event, Order, Overdue
-from kvtier_connector.core.disk.work.partial_reads import EndedTransfer, PartialReads
+from kvtier_connector.core.disk.transfers.messages import Ended, Event, Order, Overdue
+from kvtier_connector.core.disk.transfers.partial_reads import EndedTransfer, PartialReads
 
 
 class Outbox:

@@ -6,10 +6,10 @@ from typing import Final, TypeGuard
 
 from kvtier_connector.core.disk.files.store import Store
 from kvtier_connector.core.disk.io.engine import BlockIO, IOEngine
-from kvtier_connector.core.disk.work.flights import Flights
-from kvtier_connector.core.disk.work.orders import Order
-from kvtier_connector.core.disk.work.outbox import Outbox
-from kvtier_connector.core.disk.work.queue import OrderQueue, take_run
+from kvtier_connector.core.disk.transfers.flights import Flights
+from kvtier_connector.core.disk.transfers.messages import Order
+from kvtier_connector.core.disk.transfers.order_queue import OrderQueue, take_run
+from kvtier_connector.core.disk.transfers.outbox import Outbox
 from kvtier_connector.errors import CorruptBlockError, DiskError
 
 FIRST_BYTES: Final = 1 << 20
