@@ -38,16 +38,16 @@ _LASTED_S: Final = 5.0
 
 
 class Sink(Protocol):
-    """Who keeps what is seen."""
+    """Who keeps the objects that a reflector reads."""
 
-    def seen(self, document: dict[str, Any]) -> None:
+    def upsert(self, document: dict[str, Any]) -> None:
         """An object is there, new or changed or as before."""
 
-    def gone(self, document: dict[str, Any]) -> None:
+    def delete(self, document: dict[str, Any]) -> None:
         """An object was deleted, or is no longer one of those that were asked for."""
 
-    def only(self, places: set[Place], version: int) -> None:
-        """A list is complete: at its resource version there were these and no others."""
+    def replace(self, places: set[Place], version: int) -> None:
+        """A list is complete: at its resource version there were these and no others. They were upserted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +83,7 @@ class Reflector:
         name: For logs and metrics.
         path: Path of the collection.
         query: Which of its objects, by label or field.
-        sink: Who keeps what is seen.
+        sink: Who keeps the objects.
         policy: What is done when something is wrong.
         turns: How many lists may be read at a time; the peak of a restart's memory.
         restarted: Called with the name and the reason each time the watch has to start anew for trouble.
@@ -165,10 +165,10 @@ class Reflector:
                 self._touch()
                 documents = items_of(page)
                 documents.reverse()
-                while documents:  # each is let go when it was seen
+                while documents:  # each is let go of once the sink has it
                     document = as_object(documents.pop())
                     places.add(place_of(document))
-                    self.sink.seen(document)
+                    self.sink.upsert(document)
             following = as_object(page.get("metadata")).get("continue")
             if not following:
                 break
@@ -178,7 +178,7 @@ class Reflector:
             raise UnreachableError(f"the API server sends a list of no version: {version!r:.60}")
         self._tell_left_out(left_out - self._left_out)
         self._left_out = left_out
-        self.sink.only(places, int(version))
+        self.sink.replace(places, int(version))
         self._better()
         return version
 
@@ -208,10 +208,10 @@ class Reflector:
         match event.get("type"):
             case "ADDED" | "MODIFIED":
                 place_of(document)
-                self.sink.seen(document)
+                self.sink.upsert(document)
             case "DELETED":
                 place_of(document)
-                self.sink.gone(document)
+                self.sink.delete(document)
             case "ERROR":
                 raise api_error(document.get("code", 500), document, f"watch {self.path} failed")
         version = version_of(document)
@@ -228,7 +228,7 @@ class Reflector:
         name = found.group(1).decode(errors="replace")
         self._tell_left_out({name} - self._left_out)
         self._left_out.add(name)
-        self.sink.gone({"metadata": {"name": name}})
+        self.sink.delete({"metadata": {"name": name}})
 
     def _tell_left_out(self, names: AbstractSet[str]) -> None:
         if names:

@@ -52,13 +52,13 @@ class _KindSink:
     plural: str
     all_seen: Seen
 
-    def seen(self, document: dict[str, Any]) -> None:
+    def upsert(self, document: dict[str, Any]) -> None:
         self.all_seen.add(self.plural, document)
 
-    def gone(self, document: dict[str, Any]) -> None:
+    def delete(self, document: dict[str, Any]) -> None:
         pass
 
-    def only(self, places: set[Place], version: int) -> None:
+    def replace(self, places: set[Place], version: int) -> None:
         pass
 
 

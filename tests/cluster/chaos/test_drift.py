@@ -74,7 +74,7 @@ async def _see_all(stage: Stage, folder: Path) -> None:
             await life.create()
             await life.settled()
         resources, key = ResourceCache(lambda _: None), Key("seen", "life")
-        resources.seen(await connection.request("GET", KVCACHETIER.path(*key)))
+        resources.upsert(await connection.request("GET", KVCACHETIER.path(*key)))
         resource = resources.get(key)
         assert resource
         wanted = {
@@ -109,7 +109,7 @@ def _would_be_repaired(
     kind: str, changed: dict[str, Any], wanted: Mapping[Ref, DesiredObject], owner_uid: str
 ) -> bool:
     live_objects = LiveObjectCache(lambda *_: None)
-    live_objects.seen(BY_NAME[kind], changed)
+    live_objects.upsert(BY_NAME[kind], changed)
     live_object = live_objects.get(live_ref(BY_NAME[kind], changed))
     assert live_object
     work = diff([wanted[live_object.ref]], [live_object], live_objects.get, lambda _: True, owner_uid)

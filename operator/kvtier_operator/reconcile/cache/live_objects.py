@@ -30,7 +30,7 @@ class LiveObjectCache:
         self.manifests = ManifestStore()
         self._by_ref: dict[Ref, LiveObject] = {}
         self._by_owner: dict[str, set[Ref]] = {}
-        self._gone: dict[str, int] = {}
+        self._deletions_known_until: dict[str, int] = {}
         """By kind: the resource version up to which deletions are known."""
 
     def __len__(self) -> int:
@@ -44,7 +44,7 @@ class LiveObjectCache:
         """The objects that one resource owns."""
         return (self._by_ref[ref] for ref in self._by_owner.get(owner_uid, ()))
 
-    def seen(self, kind: Kind, document: Mapping[str, Any]) -> None:
+    def upsert(self, kind: Kind, document: Mapping[str, Any]) -> None:
         """Takes an object from a list, a watch or the answer to a write; an older version is ignored.
 
         Where one object takes another's name, the later one has the higher resource versions.
@@ -75,21 +75,21 @@ class LiveObjectCache:
         with watches of several namespaces, the object's own watch will show it.
         """
         ref, version = live_ref(kind, document), version_of(document)
-        if self.get(ref) is None and version < self._gone.get(kind.kind, 0):
+        if self.get(ref) is None and version < self._deletions_known_until.get(kind.kind, 0):
             return
-        self.seen(kind, document)
+        self.upsert(kind, document)
         live_object = self._by_ref[ref]
         if live_object.version == version:
             live_object.mark_synced(digest)
 
-    def gone(self, kind: Kind, document: Mapping[str, Any]) -> None:
+    def delete(self, kind: Kind, document: Mapping[str, Any]) -> None:
         """An object was deleted or lost its label; one that was written since stays."""
         known, version = self._by_ref.get(live_ref(kind, document)), version_of(document)
         self._note_deletions_until(kind, version)
         if known is not None and known.uid == document["metadata"]["uid"] and known.version <= version:
             self._drop(known)
 
-    def only(self, kind: Kind, namespace: str | None, places: set[Place], version: int) -> None:
+    def replace(self, kind: Kind, namespace: str | None, places: set[Place], version: int) -> None:
         """A list of a kind (in a namespace, or in all) is complete: other objects, unless newer, are gone."""
         self._note_deletions_until(kind, version)
         for live_object in [*self._of_kind(kind)]:
@@ -110,7 +110,7 @@ class LiveObjectCache:
         return (live_object for live_object in self._by_ref.values() if live_object.ref.kind == kind.kind)
 
     def _note_deletions_until(self, kind: Kind, version: int) -> None:
-        self._gone[kind.kind] = max(version, self._gone.get(kind.kind, 0))
+        self._deletions_known_until[kind.kind] = max(version, self._deletions_known_until.get(kind.kind, 0))
 
     def _put(self, new: LiveObject, known: LiveObject | None) -> None:
         if known is not None and known.owner_uid != new.owner_uid:
@@ -148,14 +148,14 @@ class KindSink:
     kind: Kind
     namespace: str | None
 
-    def seen(self, document: dict[str, Any]) -> None:
+    def upsert(self, document: dict[str, Any]) -> None:
         """As reflector.Sink."""
-        self.live_objects.seen(self.kind, document)
+        self.live_objects.upsert(self.kind, document)
 
-    def gone(self, document: dict[str, Any]) -> None:
+    def delete(self, document: dict[str, Any]) -> None:
         """As reflector.Sink."""
-        self.live_objects.gone(self.kind, document)
+        self.live_objects.delete(self.kind, document)
 
-    def only(self, places: set[Place], version: int) -> None:
+    def replace(self, places: set[Place], version: int) -> None:
         """As reflector.Sink."""
-        self.live_objects.only(self.kind, self.namespace, places, version)
+        self.live_objects.replace(self.kind, self.namespace, places, version)

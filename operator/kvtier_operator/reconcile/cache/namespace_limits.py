@@ -43,20 +43,20 @@ class LimitStore(Generic[LimitT]):
         """How many a namespace has."""
         return len(self._found.get(namespace, ()))
 
-    def put(self, place: Place, document: Mapping[str, Any]) -> None:
+    def upsert(self, place: Place, document: Mapping[str, Any]) -> None:
         """Takes an object; one that cannot be read limits nothing."""
         try:
             limit = self._read(document)
         except (ValueError, KeyError, TypeError, AttributeError, ArithmeticError) as error:
             _LOG.warning("%s/%s is left out: %r", *place, error)
-            self.drop(place)
+            self.delete(place)
             return
         namespace, name = place
         if self._found.get(namespace, {}).get(name) != limit:
             self._found.setdefault(namespace, {})[name] = limit
             self._changed(namespace)
 
-    def drop(self, place: Place) -> None:
+    def delete(self, place: Place) -> None:
         """An object is gone."""
         namespace, name = place
         found = self._found.get(namespace, {})
@@ -65,19 +65,19 @@ class LimitStore(Generic[LimitT]):
                 del self._found[namespace]
             self._changed(namespace)
 
-    def only(self, namespace: str | None, places: set[Place]) -> None:
+    def replace(self, namespace: str | None, places: set[Place]) -> None:
         """A list (of a namespace, or of all) is complete: others are gone."""
         there = [(where, name) for where, found in self._found.items() for name in found]
         for place in there:
             if namespace in (None, place[0]) and place not in places:
-                self.drop(place)
+                self.delete(place)
         if not self.listed:
             self.listed = True
             self._changed(namespace or "")
 
     def forget(self, namespace: str | None) -> None:
         """Forgets what can no longer be listed: it may be wrong by now."""
-        self.only(namespace, set())
+        self.replace(namespace, set())
         self.listed = False
         self._changed(namespace or "")
 
@@ -130,18 +130,18 @@ class NamespaceLimitSink(Generic[LimitT]):
         self._store = store
         self._namespace = namespace
 
-    def seen(self, document: dict[str, Any]) -> None:
+    def upsert(self, document: dict[str, Any]) -> None:
         """As reflector.Sink."""
-        self._store.put(_place(document), document)
+        self._store.upsert(_place(document), document)
 
-    def gone(self, document: dict[str, Any]) -> None:
+    def delete(self, document: dict[str, Any]) -> None:
         """As reflector.Sink."""
-        self._store.drop(_place(document))
+        self._store.delete(_place(document))
 
-    def only(self, places: set[Place], version: int) -> None:
+    def replace(self, places: set[Place], version: int) -> None:
         """As reflector.Sink."""
         del version
-        self._store.only(self._namespace, places)
+        self._store.replace(self._namespace, places)
 
     def set_access_problem(self, why: str) -> None:
         """Notes why the kind cannot be listed; an empty text where it can."""

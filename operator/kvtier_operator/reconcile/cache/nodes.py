@@ -23,19 +23,19 @@ class NodeCache:
         """Every node, by name."""
         return tuple(self._by_name[name] for name in sorted(self._by_name))
 
-    def seen(self, document: dict[str, Any]) -> None:
+    def upsert(self, document: dict[str, Any]) -> None:
         """As reflector.Sink."""
         node = node_from_object(document)
         if self._by_name.get(node.name) != node:
             self._by_name[node.name] = node
             self._bump()
 
-    def gone(self, document: dict[str, Any]) -> None:
+    def delete(self, document: dict[str, Any]) -> None:
         """As reflector.Sink."""
         if self._by_name.pop(document["metadata"]["name"], None) is not None:
             self._bump()
 
-    def only(self, places: set[Place], version: int) -> None:
+    def replace(self, places: set[Place], version: int) -> None:
         """As reflector.Sink."""
         del version  # nobody else tells of nodes
         names = {name for _, name in places}

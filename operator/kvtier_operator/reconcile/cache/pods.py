@@ -52,17 +52,17 @@ class PodCache:
                 by_owner.setdefault(pod.replica_set_uid, pod)
         return tuple(by_owner.values())[:_CANDIDATES]
 
-    def seen(self, document: Mapping[str, Any]) -> None:
+    def upsert(self, document: Mapping[str, Any]) -> None:
         """Takes a pod from a list or a watch."""
         group = _group(document)
         ready = serving_pod(document) if group[2] == Component.ENGINE.value else None
         self._keep(group, document["metadata"]["name"], _Pod(not_ready_pod(document), ready))
 
-    def gone(self, document: Mapping[str, Any]) -> None:
+    def delete(self, document: Mapping[str, Any]) -> None:
         """A pod is no longer there."""
         self._keep(_group(document), document["metadata"]["name"], _NOTHING)
 
-    def only(self, namespace: str | None, places: set[Place]) -> None:
+    def replace(self, namespace: str | None, places: set[Place]) -> None:
         """A list (of a namespace, or of all) is complete: other pods are gone."""
         for group, pods in [*self._groups.items()]:
             if namespace in (None, group[0]):
@@ -87,18 +87,18 @@ class PodSink:
     pods: PodCache
     namespace: str | None
 
-    def seen(self, document: dict[str, Any]) -> None:
+    def upsert(self, document: dict[str, Any]) -> None:
         """As reflector.Sink."""
-        self.pods.seen(document)
+        self.pods.upsert(document)
 
-    def gone(self, document: dict[str, Any]) -> None:
+    def delete(self, document: dict[str, Any]) -> None:
         """As reflector.Sink."""
-        self.pods.gone(document)
+        self.pods.delete(document)
 
-    def only(self, places: set[Place], version: int) -> None:
+    def replace(self, places: set[Place], version: int) -> None:
         """As reflector.Sink."""
         del version  # nobody else tells of pods
-        self.pods.only(self.namespace, places)
+        self.pods.replace(self.namespace, places)
 
 
 def _group(document: Mapping[str, Any]) -> _Group:

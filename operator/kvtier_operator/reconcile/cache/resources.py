@@ -106,7 +106,7 @@ class ResourceCache:
         """The resource of a key; None where there is none."""
         return self._by_key.get(key)
 
-    def seen(self, document: Mapping[str, Any]) -> None:
+    def upsert(self, document: Mapping[str, Any]) -> None:
         """Takes a resource from a list or a watch, unless it is known in this version or a newer one.
 
         One that did not fit into the limit is tried again as it is: others may have gone.
@@ -123,7 +123,7 @@ class ResourceCache:
         if known is not None and known.uid == document["metadata"]["uid"]:
             self._store(document)
 
-    def gone(self, key: Key, uid: str) -> None:
+    def delete(self, key: Key, uid: str) -> None:
         """A resource was deleted."""
         known = self._by_key.get(key)
         if known is not None and known.uid == uid:

@@ -28,17 +28,17 @@ class RouteCache:
         """What hides a route of kvtier's; None if nothing does."""
         return self._order.hidden(f"{namespace}/{name}")
 
-    def seen(self, document: Mapping[str, Any], *, ours: bool) -> None:
+    def upsert(self, document: Mapping[str, Any], *, ours: bool) -> None:
         """Takes a route from a list or a watch."""
         refused = frozenset(each.listeners for each in route_parents(document) if not each.attached)
         route = _name(document)
         self._put({route: claim_of(document, refused)}, {route} if ours else frozenset())
 
-    def gone(self, document: Mapping[str, Any]) -> None:
+    def delete(self, document: Mapping[str, Any]) -> None:
         """A route is no longer there."""
         self._put({_name(document): None})
 
-    def only(self, namespace: str | None, places: set[Place]) -> None:
+    def replace(self, namespace: str | None, places: set[Place]) -> None:
         """A list (of a namespace, or of all) is complete: other routes are gone."""
         there = {f"{place[0]}/{place[1]}" for place in places}
         here = (route for route in self._order if namespace in (None, route.partition("/")[0]))
@@ -56,25 +56,25 @@ class RouteSink:
     live_objects: KindSink
     routes: RouteCache
 
-    def seen(self, document: dict[str, Any]) -> None:
+    def upsert(self, document: dict[str, Any]) -> None:
         """As reflector.Sink."""
         labels = document["metadata"].get("labels", {})
         ours = labels.get(MANAGED_BY_LABEL) == MANAGED_BY
         if ours:
-            self.live_objects.seen(document)
+            self.live_objects.upsert(document)
         else:
-            self.live_objects.gone(document)  # as a watch by label would tell of one that lost it
-        self.routes.seen(document, ours=ours)
+            self.live_objects.delete(document)  # as a watch by label would tell of one that lost it
+        self.routes.upsert(document, ours=ours)
 
-    def gone(self, document: dict[str, Any]) -> None:
+    def delete(self, document: dict[str, Any]) -> None:
         """As reflector.Sink."""
-        self.live_objects.gone(document)
-        self.routes.gone(document)
+        self.live_objects.delete(document)
+        self.routes.delete(document)
 
-    def only(self, places: set[Place], version: int) -> None:
+    def replace(self, places: set[Place], version: int) -> None:
         """As reflector.Sink."""
-        self.live_objects.only(places, version)
-        self.routes.only(self.live_objects.namespace, places)
+        self.live_objects.replace(places, version)
+        self.routes.replace(self.live_objects.namespace, places)
 
 
 def _name(document: Mapping[str, Any]) -> str:

@@ -247,7 +247,7 @@ class Watches:
             self._set(kind, place, NOT_INSTALLED)
             self.live_objects.unserved(kind)
             if kind.kind == _ROUTE:
-                self.routes.only(None, set())
+                self.routes.replace(None, set())
 
     async def _why_unserved(self, kind: Kind, place: str | None) -> str:
         try:

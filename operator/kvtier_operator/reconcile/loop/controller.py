@@ -95,9 +95,9 @@ class Controller:
     def resource_event(self, type_: str | None, document: Mapping[str, Any]) -> None:
         """A KVCacheTier was listed (no type), ADDED, MODIFIED or DELETED."""
         if type_ == "DELETED":
-            self.resources.gone(key_of(document), document["metadata"]["uid"])
+            self.resources.delete(key_of(document), document["metadata"]["uid"])
         else:
-            self.resources.seen(document)
+            self.resources.upsert(document)
 
     def troubles(self) -> list[str]:
         """What makes no progress; nothing for a healthy operator."""

@@ -63,7 +63,7 @@ class FailureReporter:
         try:
             self.resources.written(await self.writer.status(*key, resource.uid, status))
         except NotFoundError:
-            self.resources.gone(key, resource.uid)
+            self.resources.delete(key, resource.uid)
         except KvtierError as error:
             _LOG.warning("%s: nor could the status be written: %s", key, error)
 

@@ -144,7 +144,7 @@ class Reconciler:
         for live_object, digest in work.found_in_sync:
             live_object.mark_synced(digest)
         if resource.state.was_complete and work.missing and not await self._is_there(key, resource):
-            self.resources.gone(key, resource.uid)
+            self.resources.delete(key, resource.uid)
             return None
         result = await self.applier.apply(work, resource.uid)
         resource.state.was_complete |= not result.failures
@@ -186,7 +186,7 @@ class Reconciler:
         try:
             document = await Writer(self.api).status(*key, resource.uid, status)
         except NotFoundError:
-            self.resources.gone(key, resource.uid)
+            self.resources.delete(key, resource.uid)
             return False
         self.resources.written(document)
         await self._write_events(key, previous, document)

@@ -89,7 +89,7 @@ class InferencePoolPods:
                 pods.cancel()
                 await asyncio.wait([pods])
             if pool is None:
-                endpoints.retain(frozenset())
+                endpoints.replace(frozenset())
                 pods = None
             else:
                 pods = tasks.create_task(self._reflect(pool, endpoints))
@@ -114,7 +114,7 @@ class _PoolSink:
     changed: Callable[[Pool | None], None]
     pool: Pool | None = None
 
-    def seen(self, document: Document) -> None:
+    def upsert(self, document: Document) -> None:
         try:
             pool = pool_of(document)
         except MalformedObjectError as error:
@@ -123,19 +123,19 @@ class _PoolSink:
         if pool != self.pool:
             self._set(pool)
 
-    def gone(self, document: Document) -> None:
+    def delete(self, document: Document) -> None:
         del document
         if self.pool is not None:
             _LOG.warning("InferencePool %s is gone, and its pods with it", self.name)
             self._set(None)
 
-    def only(self, places: set[Place], version: int) -> None:
+    def replace(self, places: set[Place], version: int) -> None:
         del version
         names = {name for _, name in places}
         if not names and self.pool is None:
             _LOG.warning("there is no InferencePool %s; waiting for it", self.name)
         elif self.name not in names:
-            self.gone({})
+            self.delete({})
 
     def _set(self, pool: Pool | None) -> None:
         self.pool = pool
@@ -150,13 +150,13 @@ class _PodSink:
     endpoints: ReadyEndpoints
     listed: Callable[[], None]
 
-    def seen(self, document: Document) -> None:
-        self.endpoints.update(place_of(document)[1], pod_instance(document, self.pool.ports))
+    def upsert(self, document: Document) -> None:
+        self.endpoints.upsert(place_of(document)[1], pod_instance(document, self.pool.ports))
 
-    def gone(self, document: Document) -> None:
-        self.endpoints.remove(place_of(document)[1])
+    def delete(self, document: Document) -> None:
+        self.endpoints.delete(place_of(document)[1])
 
-    def only(self, places: set[Place], version: int) -> None:
+    def replace(self, places: set[Place], version: int) -> None:
         del version
-        self.endpoints.retain({name for _, name in places})
+        self.endpoints.replace({name for _, name in places})
         self.listed()

@@ -32,7 +32,7 @@ class ReadyEndpoints:
     _owners: dict[str, tuple[str, str]] = field(default_factory=dict)
     _addresses: dict[str, list[str]] = field(default_factory=dict)
 
-    def update(self, name: str, instance: PodInstance) -> None:
+    def upsert(self, name: str, instance: PodInstance) -> None:
         """A pod is there, new or changed or as before."""
         wanted = [each.address for each in instance.endpoints]
         for address in self._addresses.get(name, ()):
@@ -51,14 +51,14 @@ class ReadyEndpoints:
         if not wanted:
             del self._addresses[name]
 
-    def remove(self, name: str) -> None:
+    def delete(self, name: str) -> None:
         """A pod was deleted."""
-        self.update(name, PodInstance("", ()))
+        self.upsert(name, PodInstance("", ()))
 
-    def retain(self, names: AbstractSet[str]) -> None:
+    def replace(self, names: AbstractSet[str]) -> None:
         """There are these pods and no others."""
         for name in self._addresses.keys() - names:
-            self.remove(name)
+            self.delete(name)
 
     def _drop(self, address: str, name: str) -> None:
         owner = self._owners.get(address)

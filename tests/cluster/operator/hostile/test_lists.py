@@ -60,13 +60,13 @@ class _Sink:
         self.names: list[str] = []
         self.complete: set[str] = set()
 
-    def seen(self, document: dict[str, Any]) -> None:
+    def upsert(self, document: dict[str, Any]) -> None:
         self.names.append(document["metadata"]["name"])
 
-    def gone(self, document: dict[str, Any]) -> None:
+    def delete(self, document: dict[str, Any]) -> None:
         self.names.remove(document["metadata"]["name"])
 
-    def only(self, places: set[Place], version: int) -> None:
+    def replace(self, places: set[Place], version: int) -> None:
         assert version > 0
         self.complete = {name for _, name in places}
 

@@ -56,15 +56,15 @@ class Sink:
         self.names: set[str] = set()
         self._changed = asyncio.Event()
 
-    def seen(self, document: Document) -> None:
+    def upsert(self, document: Document) -> None:
         self.names.add(place_of(document)[1])
         self._changed.set()
 
-    def gone(self, document: Document) -> None:
+    def delete(self, document: Document) -> None:
         self.names.discard(place_of(document)[1])
         self._changed.set()
 
-    def only(self, places: set[Place], version: int) -> None:
+    def replace(self, places: set[Place], version: int) -> None:
         assert version > 0
         self.names = {name for _, name in places}
         self._changed.set()

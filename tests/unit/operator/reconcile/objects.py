@@ -38,7 +38,7 @@ def planned(
 ) -> tuple[CachedPlan, tuple[DesiredObject, ...]]:
     """What is made of it in a namespace."""
     resources = ResourceCache(lambda _: None)
-    resources.seen(stored(changes))
+    resources.upsert(stored(changes))
     key = key_of(stored(changes))
     resource = resources.get(key)
     assert resource
@@ -62,5 +62,5 @@ def live_objects_of(*wanted: DesiredObject) -> LiveObjectCache:
     """A store in which these are live."""
     live_objects = LiveObjectCache(lambda *_: None)
     for each in wanted:
-        live_objects.seen(each.kind, live(each))
+        live_objects.upsert(each.kind, live(each))
     return live_objects

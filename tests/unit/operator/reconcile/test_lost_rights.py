@@ -43,13 +43,13 @@ class _Sink:
     def __init__(self) -> None:
         self.lists = 0
 
-    def seen(self, document: dict[str, Any]) -> None:
+    def upsert(self, document: dict[str, Any]) -> None:
         pass
 
-    def gone(self, document: dict[str, Any]) -> None:
+    def delete(self, document: dict[str, Any]) -> None:
         pass
 
-    def only(self, places: set[Place], version: int) -> None:
+    def replace(self, places: set[Place], version: int) -> None:
         del places, version
         self.lists += 1
 
@@ -83,8 +83,8 @@ def test_storage_classes_that_can_no_longer_be_seen_are_not_known() -> None:
     sink = NamespaceLimitSink(bounds.storage_classes, None)
     sink.set_access_problem("the operator may not")
     assert not changed, "nothing was known before"
-    sink.seen(_CLASS)
-    sink.only({("", "fast")}, 1)
+    sink.upsert(_CLASS)
+    sink.replace({("", "fast")}, 1)
     assert [each.name for each in bounds.of("models").storage_classes or ()] == ["fast"]
     before = bounds.version("models")
     sink.set_access_problem("the operator may no longer")

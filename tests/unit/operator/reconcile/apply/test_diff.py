@@ -67,7 +67,7 @@ def test_a_status_does_not_unsettle(wanted: tuple[DesiredObject, ...]) -> None:
     engine = _one(wanted, "Deployment", "-engine")
     changed = live(engine, version=11) | {"status": {"replicas": 1}}
     changed["metadata"]["annotations"]["deployment.kubernetes.io/revision"] = "1"
-    live_objects.seen(engine.kind, changed)
+    live_objects.upsert(engine.kind, changed)
     assert is_in_sync(wanted, live_objects.of(UID), lambda _: True)
 
 
@@ -94,7 +94,7 @@ def test_an_edit_is_seen(wanted: tuple[DesiredObject, ...], edit: Edit) -> None:
     engine = _one(wanted, "Deployment", "-engine")
     edited = live(engine, version=11)
     edit(edited)
-    live_objects.seen(engine.kind, edited)
+    live_objects.upsert(engine.kind, edited)
     assert not is_in_sync(wanted, live_objects.of(UID), lambda _: True)
     assert _diff(wanted, live_objects) == Diff(out_of_sync=(engine.with_uid(f"uid of {engine.ref}"),))
 
@@ -122,7 +122,7 @@ def test_what_others_add_is_theirs(wanted: tuple[DesiredObject, ...], edit: Edit
     engine = _one(wanted, "Deployment", "-engine")
     edited = live(engine, version=11)
     edit(edited)
-    live_objects.seen(engine.kind, edited)
+    live_objects.upsert(engine.kind, edited)
     assert _diff(wanted, live_objects) == Diff()
 
 
@@ -132,7 +132,7 @@ def test_what_is_no_longer_wanted_is_surplus_but_not_twice(wanted: tuple[Desired
     found = _diff(fewer, live_objects)
     assert [live_object.ref.kind for live_object in found.to_prune] == ["PodDisruptionBudget"]
     budget = _one(wanted, "PodDisruptionBudget", "-engine")
-    live_objects.seen(budget.kind, live(budget, version=11, deletionTimestamp="now"))
+    live_objects.upsert(budget.kind, live(budget, version=11, deletionTimestamp="now"))
     assert not _diff(fewer, live_objects).to_prune
 
 
@@ -146,7 +146,7 @@ def test_an_object_of_someone_else_is_foreign(wanted: tuple[DesiredObject, ...],
         theirs["metadata"]["ownerReferences"][0]["uid"] = owner
     else:
         del theirs["metadata"]["ownerReferences"]
-    live_objects.seen(picker.kind, theirs)
+    live_objects.upsert(picker.kind, theirs)
     found = _diff(wanted, live_objects)
     assert found.owned_by_others == (picker,)
     assert picker not in found.missing
@@ -160,7 +160,7 @@ def test_an_own_object_that_nobody_controls_any_more_is_repaired(
 ) -> None:
     live_objects = live_objects_of(*wanted)
     picker = _one(wanted, "ConfigMap", "-picker")
-    live_objects.seen(picker.kind, live(picker, version=11, ownerReferences=left))
+    live_objects.upsert(picker.kind, live(picker, version=11, ownerReferences=left))
     assert not is_in_sync(wanted, live_objects.of(UID), lambda _: True)
     assert [each.ref for each in _diff(wanted, live_objects).out_of_sync] == [picker.ref]
 
@@ -179,7 +179,7 @@ def test_an_object_that_is_going_is_waited_for(wanted: tuple[DesiredObject, ...]
     engine = _one(wanted, "Deployment", "-engine")
     going = live(engine, version=11, deletionTimestamp="now")
     _other_image(going)
-    live_objects.seen(engine.kind, going)
+    live_objects.upsert(engine.kind, going)
     assert _diff(wanted, live_objects) == Diff()
-    live_objects.gone(BY_NAME["Deployment"], going)
+    live_objects.delete(BY_NAME["Deployment"], going)
     assert _diff(wanted, live_objects) == Diff(missing=(engine,))

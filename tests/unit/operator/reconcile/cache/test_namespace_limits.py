@@ -42,9 +42,9 @@ class _Kept:
 def test_of_many_in_one_namespace_the_first_few_bound_its_plans() -> None:
     kept = _Kept()
     for number in range(MOST_OF_A_NAMESPACE + 5):
-        kept.quotas.seen(_quota(f"{number:03}"))
+        kept.quotas.upsert(_quota(f"{number:03}"))
     assert kept.names() == [f"{number:03}" for number in range(MOST_OF_A_NAMESPACE)]
-    kept.quotas.gone(_quota("000"))
+    kept.quotas.delete(_quota("000"))
     assert kept.names()[-1] == f"{MOST_OF_A_NAMESPACE:03}"
 
 
@@ -52,8 +52,8 @@ def test_one_more_costs_no_more_the_more_there_are() -> None:
     def cost(count: int) -> int:
         kept = _Kept()
         for number in range(count):
-            kept.quotas.seen(_quota(f"{number:03}"))
-        return steps(lambda: kept.quotas.seen(_quota("one more")))
+            kept.quotas.upsert(_quota(f"{number:03}"))
+        return steps(lambda: kept.quotas.upsert(_quota("one more")))
 
     assert cost(1000) == cost(10)
 
@@ -61,14 +61,14 @@ def test_one_more_costs_no_more_the_more_there_are() -> None:
 def test_a_quota_that_bounds_more_than_a_plan_can_look_at_bounds_nothing() -> None:
     kept, quota = _Kept(), _quota()
     quota["spec"]["hard"] = {f"count/things{number}.example.com": "1" for number in range(600)}
-    kept.quotas.seen(quota)
+    kept.quotas.upsert(quota)
     assert kept.names() == []
 
 
 def test_a_quota_belongs_to_its_namespace() -> None:
     kept = _Kept()
-    kept.quotas.seen(_quota())
-    kept.quotas.seen(_quota("also"))
+    kept.quotas.upsert(_quota())
+    kept.quotas.upsert(_quota("also"))
     assert kept.names() == ["also", "team"]
     assert kept.names("b") == []
     assert kept.told == ["a", "a"]
@@ -77,40 +77,40 @@ def test_a_quota_belongs_to_its_namespace() -> None:
 
 def test_pods_that_come_and_go_change_nothing() -> None:
     kept = _Kept()
-    kept.quotas.seen(_quota())
-    kept.quotas.seen(_quota(used="3"))
+    kept.quotas.upsert(_quota())
+    kept.quotas.upsert(_quota(used="3"))
     assert kept.told == ["a"]
-    kept.quotas.seen(_quota(pods="5", used="3"))
+    kept.quotas.upsert(_quota(pods="5", used="3"))
     assert kept.told == ["a", "a"]
     assert [each.used for each in kept.namespace_limits.of("a").quotas or ()] == [{}]
 
 
 def test_what_is_gone() -> None:
     kept = _Kept()
-    kept.quotas.seen(_quota())
-    kept.quotas.seen(_quota("also"))
-    kept.quotas.gone(_quota("also"))
-    kept.quotas.gone(_quota("never"))
+    kept.quotas.upsert(_quota())
+    kept.quotas.upsert(_quota("also"))
+    kept.quotas.delete(_quota("also"))
+    kept.quotas.delete(_quota("never"))
     assert kept.names() == ["team"]
-    kept.quotas.only(set(), 9)
+    kept.quotas.replace(set(), 9)
     assert kept.names() == []
 
 
 def test_a_list_of_one_namespace_says_nothing_of_others() -> None:
     kept = _Kept()
-    kept.quotas.seen(_quota())
-    kept.quotas.seen(_quota(namespace="b"))
+    kept.quotas.upsert(_quota())
+    kept.quotas.upsert(_quota(namespace="b"))
     [_, (_, of_b)] = kept.namespace_limits.in_namespaces("b")
-    of_b.only(set(), 9)
+    of_b.replace(set(), 9)
     assert (kept.names("a"), kept.names("b")) == (["team"], [])
 
 
 def test_storage_classes_are_unknown_until_they_were_listed() -> None:
     kept = _Kept()
-    kept.classes.seen(_class("fast"))
+    kept.classes.upsert(_class("fast"))
     assert kept.namespace_limits.of("a").storage_classes is None
     before = kept.namespace_limits.version("a")
-    kept.classes.only({("", "fast")}, 9)
+    kept.classes.replace({("", "fast")}, 9)
     assert [each.name for each in kept.namespace_limits.of("a").storage_classes or ()] == ["fast"]
     assert kept.namespace_limits.version("a") > before
     assert set(kept.told) == {""}
@@ -118,20 +118,20 @@ def test_storage_classes_are_unknown_until_they_were_listed() -> None:
 
 def test_what_cannot_be_read_bounds_nothing() -> None:
     kept = _Kept()
-    kept.quotas.seen(_quota())
-    kept.quotas.seen(_quota(pods="many"))
+    kept.quotas.upsert(_quota())
+    kept.quotas.upsert(_quota(pods="many"))
     assert kept.names() == []
-    kept.limit_ranges.seen({"metadata": {"name": "x", "namespace": "a"}, "spec": {"limits": None}})
+    kept.limit_ranges.upsert({"metadata": {"name": "x", "namespace": "a"}, "spec": {"limits": None}})
     assert kept.namespace_limits.of("a").limit_ranges == ()
 
 
 def test_a_namespace_that_has_nothing_any_more_is_forgotten_and_others_count_on() -> None:
     kept = _Kept()
-    kept.classes.seen(_class("fast"))
+    kept.classes.upsert(_class("fast"))
     before = kept.namespace_limits.version("a")
-    kept.quotas.seen(_quota())
+    kept.quotas.upsert(_quota())
     during = kept.namespace_limits.version("a")
-    kept.quotas.gone(_quota())
+    kept.quotas.delete(_quota())
     assert (kept.namespace_limits.version("a"), kept.namespace_limits._versions) == (before, {"": before})
-    kept.quotas.seen(_quota(pods="5"))
+    kept.quotas.upsert(_quota(pods="5"))
     assert len({before, during, kept.namespace_limits.version("a")}) == 3

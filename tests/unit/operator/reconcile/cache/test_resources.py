@@ -16,8 +16,8 @@ def _ignored(_: Key) -> None:
 
 def test_a_resource_that_went_before_its_statuss_answer_came_does_not_come_back() -> None:
     resources, key = ResourceCache(_ignored), key_of(stored())
-    resources.seen(stored(version=1))
-    resources.gone(key, UID)
+    resources.upsert(stored(version=1))
+    resources.delete(key, UID)
     resources.written(stored(version=2))
     assert resources.get(key) is None
 
@@ -26,9 +26,9 @@ def test_an_answer_about_one_that_was_there_before_is_old() -> None:
     resources, key = ResourceCache(_ignored), key_of(stored())
     new, old = stored(version=5), stored(version=4)
     old["metadata"]["uid"] = "old"
-    resources.seen(new)
+    resources.upsert(new)
     resources.written(old)
-    resources.seen(old)
+    resources.upsert(old)
     resource = resources.get(key)
     assert resource
     assert resource.uid == UID
@@ -36,13 +36,13 @@ def test_an_answer_about_one_that_was_there_before_is_old() -> None:
 
 def test_one_made_anew_remembers_nothing() -> None:
     resources, key = ResourceCache(_ignored), key_of(stored())
-    resources.seen(stored(version=1))
+    resources.upsert(stored(version=1))
     resource = resources.get(key)
     assert resource
     resource.state.was_complete = True
     new = stored(version=3)
     new["metadata"]["uid"] = "new"
-    resources.seen(new)
+    resources.upsert(new)
     resource = resources.get(key)
     assert resource
     assert not resource.state.was_complete
@@ -59,13 +59,13 @@ def _numbered(namespace: str, number: int, *, version: int = 1) -> dict[str, Any
 def test_a_namespace_takes_no_more_than_its_room_and_others_have_theirs() -> None:
     resources = ResourceCache(_ignored)
     for number in range(2000):
-        resources.seen(_numbered("crowd", number))
+        resources.upsert(_numbered("crowd", number))
     kept = [key for key in resources if (resource := resources.get(key)) and not resource.refusal]
     assert 1000 <= len(kept) < 1500
     last = resources.get(Key("crowd", "tier-1999"))
     assert last
     assert "namespace crowd have no room left in the 64 MiB" in last.refusal
-    resources.seen(_numbered("quiet", 0))
+    resources.upsert(_numbered("quiet", 0))
     quiet = resources.get(Key("quiet", "tier-0"))
     assert quiet
     assert not quiet.refusal
@@ -75,7 +75,7 @@ def test_all_together_take_no_more_than_theirs() -> None:
     resources = ResourceCache(_ignored)
     for number in range(1000):
         for namespace in ("a", "b", "c"):
-            resources.seen(_numbered(namespace, number))
+            resources.upsert(_numbered(namespace, number))
     refused = [resource.refusal for key in resources if (resource := resources.get(key)) and resource.refusal]
     assert 200 < len(refused) < 600
     assert all("all KVCacheTiers of the cluster" in each for each in refused)
@@ -85,14 +85,14 @@ def test_one_that_had_no_room_is_taken_when_it_is_listed_again_and_others_went()
     changed: list[Key] = []
     resources, key = ResourceCache(changed.append), Key("crowd", "tier-1999")
     for number in range(2000):
-        resources.seen(_numbered("crowd", number))
+        resources.upsert(_numbered("crowd", number))
     again = _numbered("crowd", 1999)
     changed.clear()
-    resources.seen(again)
+    resources.upsert(again)
     assert not changed
     for number in range(2):
-        resources.gone(Key("crowd", f"tier-{number}"), f"crowd{number}")
-    resources.seen(again)
+        resources.delete(Key("crowd", f"tier-{number}"), f"crowd{number}")
+    resources.upsert(again)
     assert changed == [key]
     resource = resources.get(key)
     assert resource
@@ -104,10 +104,10 @@ def test_one_that_is_kept_stays_kept_when_its_status_grows() -> None:
     changed: list[Key] = []
     resources = ResourceCache(changed.append)
     for number in range(2000):
-        resources.seen(_numbered("crowd", number))
+        resources.upsert(_numbered("crowd", number))
     changed.clear()
     grown = _numbered("crowd", 0, version=2) | {"status": {"selector": "x" * 100_000}}
-    resources.seen(grown)
+    resources.upsert(grown)
     assert changed == [Key("crowd", "tier-0")]
     resource = resources.get(Key("crowd", "tier-0"))
     assert resource
@@ -117,7 +117,7 @@ def test_one_that_is_kept_stays_kept_when_its_status_grows() -> None:
 def test_a_spec_that_is_too_long_is_not_kept_and_told_as_beforehand() -> None:
     changes: dict[str, object] = {"spec.engine.extraArgs": [f"--x={'x' * 4_000}"] * 120}
     resources = ResourceCache(_ignored)
-    resources.seen(stored(changes))
+    resources.upsert(stored(changes))
     resource = resources.get(key_of(stored()))
     assert resource
     assert len(resource.spec) < 1000
@@ -137,11 +137,11 @@ def test_whether_it_is_ready_is_read_once() -> None:
     for version, status in enumerate(("True", "False"), start=1):
         document = stored(version=version)
         document["status"] = {"conditions": [{"type": "Accepted"}, {"type": "Ready", "status": status}]}
-        resources.seen(document)
+        resources.upsert(document)
         resource = resources.get(key)
         assert resource
         assert resource.ready == status
-    resources.seen(stored(version=3))
+    resources.upsert(stored(version=3))
     resource = resources.get(key)
     assert resource
     assert resource.ready == "Unknown"

@@ -14,8 +14,8 @@ class _Told:
         self._calls: list[str] = []
         self.routes = RouteCache(lambda *call: self._calls.append("/".join(call)))
 
-    def seen(self, document: dict[str, Any], *, ours: bool = True) -> None:
-        self.routes.seen(document, ours=ours)
+    def upsert(self, document: dict[str, Any], *, ours: bool = True) -> None:
+        self.routes.upsert(document, ours=ours)
 
     def news(self) -> list[str]:
         calls, self._calls = self._calls, []
@@ -28,47 +28,47 @@ class _Told:
 
 def test_who_is_hidden_is_told_when_it_happens_and_when_it_ends() -> None:
     told = _Told()
-    told.seen(route("a/one"))
-    told.seen(route("b/two"))
+    told.upsert(route("a/one"))
+    told.upsert(route("b/two"))
     assert (told.by("a/one"), told.by("b/two"), told.news()) == ("", "a/one", ["b/two"])
-    told.seen(route("b/two"))
+    told.upsert(route("b/two"))
     assert not told.news()
-    told.seen(route("b/two", hosts=["b.example.com"]))
+    told.upsert(route("b/two", hosts=["b.example.com"]))
     assert (told.by("b/two"), told.news()) == ("", ["b/two"])
-    told.seen(route("b/two"))
+    told.upsert(route("b/two"))
     told.news()
-    told.routes.gone(route("a/one"))
+    told.routes.delete(route("a/one"))
     assert (told.by("b/two"), told.news()) == ("", ["b/two"])
 
 
 def test_a_route_that_comes_late_is_no_news_for_those_before_it() -> None:
     told = _Told()
-    told.seen(route("a/one"))
-    told.seen(route("b/two"))
+    told.upsert(route("a/one"))
+    told.upsert(route("b/two"))
     told.news()
-    told.seen(route("a/three", created="2026-01-02T00:00:00Z"))
+    told.upsert(route("a/three", created="2026-01-02T00:00:00Z"))
     assert told.news() == ["a/three"]
-    told.seen(route("a/early", created="2025-01-01T00:00:00Z"))
+    told.upsert(route("a/early", created="2025-01-01T00:00:00Z"))
     assert told.news() == ["a/one", "a/three", "b/two"]
 
 
 def test_a_route_that_its_gateway_does_not_take_hides_nothing() -> None:
     told = _Told()
     refused = condition("Accepted", "False", "NotAllowedByListeners")
-    told.seen(route("a/one", status={"parents": [parent_status(refused)]}))
-    told.seen(route("b/two"))
+    told.upsert(route("a/one", status={"parents": [parent_status(refused)]}))
+    told.upsert(route("b/two"))
     assert told.by("b/two") == ""
-    told.seen(route("a/one", status={"parents": [parent_status(condition())]}))
+    told.upsert(route("a/one", status={"parents": [parent_status(condition())]}))
     assert (told.by("b/two"), told.news()) == ("a/one", ["b/two"])
 
 
 def test_a_list_drops_what_is_not_in_it_of_its_namespace() -> None:
     told = _Told()
     for name in ("a/one", "b/two", "c/three"):
-        told.seen(route(name))
-    told.routes.only("b", set())
+        told.upsert(route(name))
+    told.routes.replace("b", set())
     assert (told.by("b/two"), told.by("c/three")) == ("", "a/one")
-    told.routes.only(None, {("c", "three")})
+    told.routes.replace(None, {("c", "three")})
     assert told.by("c/three") == ""
 
 
@@ -80,11 +80,11 @@ def test_only_routes_with_kvtiers_label_are_children() -> None:
     for version, labels in enumerate((label, {}, label), start=1):
         document = route()
         document["metadata"] |= {"uid": "u", "resourceVersion": str(version), "labels": labels}
-        sink.seen(document)
+        sink.upsert(document)
         assert (live_objects.get(ref) is not None) == bool(labels)
-    sink.seen(
+    sink.upsert(
         route("b/two") | {"metadata": {**route("b/two")["metadata"], "uid": "v", "resourceVersion": "9"}}
     )
     assert routes.hidden_by("team", "qwen")
-    sink.only({("team", "qwen")}, 9)
+    sink.replace({("team", "qwen")}, 9)
     assert not routes.hidden_by("team", "qwen")

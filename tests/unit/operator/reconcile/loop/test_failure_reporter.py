@@ -47,7 +47,7 @@ class _Writer(Writer):
 
 def _told(refuses: KvtierError | None = None) -> tuple[FailureReporter, _Writer, ResourceCache, Key]:
     resources, writer = ResourceCache(lambda _: None), _Writer(refuses)
-    resources.seen(stored() | {"status": {"observedGeneration": 1, "conditions": [ACCEPTED]}})
+    resources.upsert(stored() | {"status": {"observedGeneration": 1, "conditions": [ACCEPTED]}})
     key = key_of(stored())
     return FailureReporter(writer, resources, Clock()), writer, resources, key
 
@@ -99,7 +99,7 @@ async def test_what_passes_is_told_once_however_it_words_itself() -> None:
 
 async def test_a_resource_that_went_does_not_come_back_by_the_answer() -> None:
     reporter, writer, resources, key = _told()
-    writer.meanwhile = lambda: resources.gone(key, UID)
+    writer.meanwhile = lambda: resources.delete(key, UID)
     await reporter.report(key, WHY, 1)
     assert resources.get(key) is None
 

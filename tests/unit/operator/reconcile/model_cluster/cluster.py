@@ -154,7 +154,7 @@ class Cluster:
     def wanted(self) -> tuple[DesiredObject, ...]:
         """The objects that there should be; those of kinds that are not served left out."""
         resources = ResourceCache(lambda _: None)
-        resources.seen(self.server.objects[RESOURCE])
+        resources.upsert(self.server.objects[RESOURCE])
         resource = resources.get(KEY)
         assert resource
         return tuple(each for each in plan_resource(KEY, resource, VIEW)[1] if not each.kind.optional)

@@ -33,39 +33,39 @@ def instance(identity: str, *addresses: str, name: str = "pod") -> PodInstance:
 def test_only_differences_are_told() -> None:
     sink = Sink()
     endpoints = ReadyEndpoints(sink)
-    endpoints.update("pod", instance("1", "a", "b"))
-    endpoints.update("pod", instance("1", "a", "b"))
+    endpoints.upsert("pod", instance("1", "a", "b"))
+    endpoints.upsert("pod", instance("1", "a", "b"))
     assert sink.calls == ["+a", "+b"]
-    endpoints.update("pod", instance("1", "b", "c"))
+    endpoints.upsert("pod", instance("1", "b", "c"))
     assert sink.calls[2:] == ["-a", "+c"]
-    endpoints.update("pod", PodInstance("", ()))
-    endpoints.remove("pod")
+    endpoints.upsert("pod", PodInstance("", ()))
+    endpoints.delete("pod")
     assert sink.calls[4:] == ["-b", "-c"]
 
 
 def test_a_pod_that_started_anew_is_another_one() -> None:
     sink = Sink()
     endpoints = ReadyEndpoints(sink)
-    endpoints.update("pod", instance("1", "a"))
-    endpoints.update("pod", instance("2", "a"))
+    endpoints.upsert("pod", instance("1", "a"))
+    endpoints.upsert("pod", instance("2", "a"))
     assert sink.calls == ["+a", "-a", "+a"]
 
 
 def test_the_end_of_a_pod_whose_address_another_one_has_changes_nothing() -> None:
     sink = Sink()
     endpoints = ReadyEndpoints(sink)
-    endpoints.update("old", instance("1", "a", name="old"))
-    endpoints.update("new", instance("2", "a", name="new"))
-    endpoints.remove("old")
+    endpoints.upsert("old", instance("1", "a", name="old"))
+    endpoints.upsert("new", instance("2", "a", name="new"))
+    endpoints.delete("old")
     assert sink.here == {"a": Endpoint("new", "a")}
 
 
 def test_a_list_ends_those_that_are_not_in_it() -> None:
     sink = Sink()
     endpoints = ReadyEndpoints(sink)
-    endpoints.update("one", instance("1", "a"))
-    endpoints.update("two", instance("2", "b"))
-    endpoints.retain(frozenset({"two", "three"}))
+    endpoints.upsert("one", instance("1", "a"))
+    endpoints.upsert("two", instance("2", "b"))
+    endpoints.replace(frozenset({"two", "three"}))
     assert sink.calls == ["+a", "+b", "-a"]
 
 
@@ -80,8 +80,8 @@ def test_whatever_is_seen_everybody_who_is_gone_leaves_nothing(
     sink = Sink()
     endpoints = ReadyEndpoints(sink)
     for name, identity, addresses in seen:
-        endpoints.update(name, instance(identity, *addresses, name=name))
+        endpoints.upsert(name, instance(identity, *addresses, name=name))
         assert set(addresses) <= set(sink.here)
-    endpoints.retain(frozenset())
+    endpoints.replace(frozenset())
     assert sink.here == {}
     assert endpoints._owners == {}
