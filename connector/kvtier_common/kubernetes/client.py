@@ -131,7 +131,7 @@ class Api:
             response = await self._send(self._asking, request, _TIMEOUT)
             content = await self._body(response, request)
         except _NO_ANSWER as error:
-            raise UnreachableError(f"no answer to {request}: {_said(error)}") from error
+            raise UnreachableError(f"no answer to {request}: {_reason(error)}") from error
         if response.status >= _FIRST_ERROR:
             raise _error(response, content, str(request))
         return content
@@ -173,7 +173,7 @@ class Api:
             finally:
                 _cut_off(response)
         except _NO_ANSWER as error:
-            raise UnreachableError(f"the watch of {path} broke: {_said(error)}") from error
+            raise UnreachableError(f"the watch of {path} broke: {_reason(error)}") from error
 
     async def _body(self, response: aiohttp.ClientResponse, request: Request) -> bytes:
         try:
@@ -211,8 +211,8 @@ def _cut_off(response: aiohttp.ClientResponse) -> None:
 
 def _error(response: aiohttp.ClientResponse, content: bytes, request: str) -> KvtierError:
     """The error for an answer of 300 and more (k8s.io/apimachinery, metav1.Status)."""
-    said = f"{request}: {response.status} {response.reason}"
-    return api_error(response.status, _status(content), said, response.headers.get("Retry-After"))
+    summary = f"{request}: {response.status} {response.reason}"
+    return api_error(response.status, _status(content), summary, response.headers.get("Retry-After"))
 
 
 def api_error(
@@ -246,5 +246,5 @@ def _status(content: bytes) -> Document:
         return {}
 
 
-def _said(error: BaseException) -> str:
+def _reason(error: BaseException) -> str:
     return str(error) or type(error).__name__

@@ -14,5 +14,5 @@ _MOST: Final = 2000
 
 def without_values(message: str) -> str:
     """What is wrong and where, which the path before the value says, and no more than a person reads."""
-    said = _DUMPED.sub(_LEFT_OUT, _QUOTED.sub(_LEFT_OUT, message[:_MOST_READ]))
-    return said if len(said) <= _MOST else f"{said[:_MOST]} ..."
+    text = _DUMPED.sub(_LEFT_OUT, _QUOTED.sub(_LEFT_OUT, message[:_MOST_READ]))
+    return text if len(text) <= _MOST else f"{text[:_MOST]} ..."

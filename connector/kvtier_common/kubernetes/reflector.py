@@ -136,7 +136,7 @@ class Reflector:
             failures = failures_after(
                 failures,
                 failed=error is not None,
-                heard=self.alive_at > started_s,
+                answered=self.alive_at > started_s,
                 lasted_s=asyncio.get_running_loop().time() - started_s,
             )
             if self.policy.relists(error, failures):
@@ -261,14 +261,14 @@ class Reflector:
         self.alive_at = asyncio.get_running_loop().time()
 
 
-def failures_after(before: int, *, failed: bool, heard: bool, lasted_s: float) -> int:
+def failures_after(before: int, *, failed: bool, answered: bool, lasted_s: float) -> int:
     """Failures in a row after one more list+watch; one that was too short counts as one.
 
     Args:
         before: Those before it.
         failed: Whether it ended with an error.
-        heard: Whether anything came from the server.
+        answered: Whether anything came from the server.
         lasted_s: How long it lasted.
     """
-    worked = lasted_s >= _LASTED_S and (heard or not failed)
+    worked = lasted_s >= _LASTED_S and (answered or not failed)
     return (0 if worked else before) + (failed or not worked)

@@ -78,9 +78,9 @@ class KVTierDisk(SecondaryTierManager):  # type: ignore[misc] # vLLM has no type
         self._memory = LentMemory(primary_kv_view)
         self._keys = DiskKeys()
         self._jobs = Jobs(self._memory.take_back)
-        self._heard_s = time.monotonic()
+        self._answered_at_s = time.monotonic()
         self._silent = self._broken = False
-        self._told_degraded = False
+        self._reported_degraded = False
         events = offloading_spec.kv_events_config.enable_kv_cache_events
         self._events: list[OffloadingEvent] | None = [] if events else None
 
@@ -180,8 +180,8 @@ class KVTierDisk(SecondaryTierManager):  # type: ignore[misc] # vLLM has no type
         """Return what changed since the last call, or None."""
         stats = self._metrics.add_to(None)
         degraded = self._is_off
-        if degraded or self._told_degraded:
-            self._told_degraded = degraded
+        if degraded or self._reported_degraded:
+            self._reported_degraded = degraded
             stats = stats or OffloadingConnectorStats()
             stats.set_gauge(DEGRADED, int(degraded))
         return stats
@@ -228,13 +228,13 @@ class KVTierDisk(SecondaryTierManager):  # type: ignore[misc] # vLLM has no type
         with self._quietly():
             progress = self._disk.poll()
             if progress is not None:
-                self._heard_s, self._silent = now_s, False
+                self._answered_at_s, self._silent = now_s, False
                 self._apply(progress)
         if not self._is_off:
             late = self._jobs.began_before(now_s - _PATIENCE * self._timeout_s)
             for job in late:
                 self._jobs.give_up(job)
-            if any(self._heard_s < job.began_s for job in late):
+            if any(self._answered_at_s < job.began_s for job in late):
                 self._silent = True
                 log.warning("kvtier: the disk tier is off: it does not answer; serving from memory")
         if self._is_off:

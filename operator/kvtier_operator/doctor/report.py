@@ -24,11 +24,11 @@ def lines(verdicts: Iterable[Verdict]) -> list[str]:
 def termination_message(verdicts: Sequence[Verdict]) -> str:
     """What a pod's status says: one line with all failures, or the severity with its warnings as JSON."""
     severity = worst(verdicts)
-    told = [str(verdict) for verdict in verdicts if verdict.severity is severity]
+    lines = [str(verdict) for verdict in verdicts if verdict.severity is severity]
     if severity is Severity.FAIL:
-        text = ". ".join(told)
+        text = ". ".join(lines)
     elif severity is Severity.WARN:
-        text = json.dumps({"outcome": severity, "warnings": told}, ensure_ascii=False)
+        text = json.dumps({"outcome": severity, "warnings": lines}, ensure_ascii=False)
     else:
         text = json.dumps({"outcome": severity})
     return text.encode()[:_MAX_MESSAGE_BYTES].decode(errors="ignore")

@@ -27,11 +27,11 @@ async def serve(plan: Plan, options: RunOptions) -> None:
         say(note)
     console.print(f"starting {replicas} x vLLM for {name}; logs in {options.folder}")
 
-    def said(engine: RunningEngine) -> None:
+    def print_state(engine: RunningEngine) -> None:
         console.print(f"{engine.name} is {engine.state} at {engine.url}")
 
     async with session:
-        await session.ready(said)
+        await session.ready(print_state)
         if (picker := session.picker_url) and (explain := session.explain_url):
             say(picker_note(picker, explain))
         console.print(f"ready: OpenAI-compatible at {session.url}/v1 (Ctrl-C stops)")

@@ -79,7 +79,7 @@ class DataLayer:
     most_pods: int = _MOST_PODS
     _pods: dict[str, _Pod] = field(default_factory=dict)
     _waiting: dict[str, Endpoint] = field(default_factory=dict)
-    _told_s: float = -inf
+    _logged_at_s: float = -inf
 
     def put(self, endpoint: Endpoint) -> None:
         """A pod is ready."""
@@ -138,12 +138,12 @@ class DataLayer:
 
     def _wait(self, endpoint: Endpoint) -> None:
         self._waiting[endpoint.address] = endpoint
-        if self.clock() - self._told_s >= _LOG_INTERVAL_S:
+        if self.clock() - self._logged_at_s >= _LOG_INTERVAL_S:
             _LOG.error(
                 "there are more than %d pods; %d are not picked until others go, such as %s",
                 self.most_pods, len(self._waiting), endpoint.name,
             )  # fmt: skip
-            self._told_s = self.clock()
+            self._logged_at_s = self.clock()
 
     def _restarted(self, pod: _Pod) -> _Pod:
         """The server at an address is another process: its cache is empty, whatever the source noticed."""
@@ -228,11 +228,11 @@ async def data_layer(
             )
         try:
             async with asyncio.TaskGroup() as tasks:
-                told = tasks.create_task(source.run(layer), name="pods")
+                pods = tasks.create_task(source.run(layer), name="pods")
                 try:
                     yield layer
                 finally:
-                    told.cancel()
+                    pods.cancel()
         except BaseExceptionGroup as group:
             # there is one: of the source, or of who is inside
             raise group.exceptions[0] from None

@@ -27,10 +27,10 @@ def score_queue(columns: Columns) -> NDArray[np.float64]:
     """Scores of the candidates, 0 to 1."""
     if columns.stale is None:
         return _scores(columns.queue_depth, columns.picked, columns.full_queue)
-    told = np.flatnonzero(~columns.stale)
+    fresh = np.flatnonzero(~columns.stale)
     scores = np.zeros(len(columns.queue_depth))
-    if len(told):
-        scores[told] = _scores(columns.queue_depth[told], columns.picked[told], columns.full_queue)
+    if len(fresh):
+        scores[fresh] = _scores(columns.queue_depth[fresh], columns.picked[fresh], columns.full_queue)
     return scores
 
 

@@ -153,9 +153,9 @@ def call_back(state: EvictionState, marks: Marks, clock: int) -> Spans:
     """Count blocks that come back and are ghosts no more; returns the spans of all that come."""
     spans = np.empty(len(marks), np.uint32)
     for place, mark in enumerate(marks):
-        at, told_by = _place(state, mark)
+        at, mark_print = _place(state, mark)
         spans[place] = ONCE
-        if state.ghosts[at, PRINT] == told_by:
+        if state.ghosts[at, PRINT] == mark_print:
             spans[place] = _count_use(state, state.ghosts, at, clock)
             state.ghosts[at, PRINT] = EMPTY
     return spans
@@ -208,7 +208,7 @@ def bury(state: EvictionState, slots: Slots, marks: Marks, clock: int) -> None:
     """Make ghosts of blocks. Where one stands already, that is lost sight of which is worth less."""
     rows, ghosts, per_unit = state.slots, state.ghosts, state.per_unit
     for place, slot in enumerate(slots):
-        at, told_by = _place(state, marks[place])
+        at, mark_print = _place(state, marks[place])
         if ghosts[at, PRINT] != EMPTY:
             new, old = _kind(rows, slot, clock, per_unit), _kind(ghosts, at, clock, per_unit)
             if state.ranks[new] < state.ranks[old]:
@@ -217,4 +217,4 @@ def bury(state: EvictionState, slots: Slots, marks: Marks, clock: int) -> None:
             state.lost[old] += 1
         ghosts[at, USED_AT] = rows[slot, USED_AT]
         ghosts[at, SPAN] = rows[slot, SPAN]
-        ghosts[at, PRINT] = told_by
+        ghosts[at, PRINT] = mark_print

@@ -51,15 +51,15 @@ class ReadDecision:
         if self.can_pay == self._is_warned:
             self._is_warned = not self._is_warned
             whole = TokenSpan.of(0, self._most_tokens)
-            told = self._disk.break_even.describe(whole, self._most_tokens * self._bytes_per_token)
+            figures = self._disk.break_even.describe(whole, self._most_tokens * self._bytes_per_token)
             if self._is_warned:
                 log.warning(
                     "kvtier: the disk tier does not pay, so it is neither read nor written: %s; a faster "
                     "disk, or none, serves better",
-                    told,
+                    figures,
                 )
             else:
-                log.info("kvtier: the disk tier pays again: %s", told)
+                log.info("kvtier: the disk tier pays again: %s", figures)
 
     def _reading_pays(self, first: int, last: int) -> ReadingPays:
         size_bytes = (last - first) * self._bytes_per_token

@@ -154,11 +154,11 @@ def _few_requirements(affinity: dict[str, Any] | None) -> dict[str, Any] | None:
         found = found.get(name) if isinstance(found, dict) else None
     count = sum(_requirements(term) for term in found) if isinstance(found, list) else 0
     if count > MOST_NODE_REQUIREMENTS:
-        said = (
+        message = (
             f"nodeAffinity requires {count} things of nodes in all its terms, {MOST_NODE_REQUIREMENTS} at "
             "most: put several names into the values of one, or label the nodes"
         )
-        raise PydanticCustomError("node_requirements", "{reason}", {"reason": said})
+        raise PydanticCustomError("node_requirements", "{reason}", {"reason": message})
     return affinity
 
 

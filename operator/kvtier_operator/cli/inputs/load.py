@@ -94,9 +94,9 @@ def _load(
 
 
 def _key(document: Mapping[str, Any]) -> tuple[str, str]:
-    metadata = document.get("metadata")
-    said = metadata if isinstance(metadata, Mapping) else {}
-    return str(said.get("namespace") or "default"), str(said.get("name"))
+    found = document.get("metadata")
+    metadata = found if isinstance(found, Mapping) else {}
+    return str(metadata.get("namespace") or "default"), str(metadata.get("name"))
 
 
 def _documents(path: str) -> Iterator[tuple[str, object]]:

@@ -75,8 +75,8 @@ def read_namespace(name: str, plan: Plan) -> Namespace:
         try:
             return _NamespaceReader(api, name).at(plan)
         except (client.ApiException, HTTPError, OSError, ValueError) as error:
-            said = getattr(error, "reason", None) or error
-            raise ClusterFailedError(f"{_OPTION}: the cluster does not answer: {said}") from error
+            reason = getattr(error, "reason", None) or error
+            raise ClusterFailedError(f"{_OPTION}: the cluster does not answer: {reason}") from error
 
 
 @dataclass(slots=True)

@@ -24,6 +24,6 @@ def policy_file(path: Path) -> OwnerPolicy:
         return owner_policy(document, source)
     values = document["operator"]
     if not isinstance(values, Mapping) or "policy" not in values:
-        said = "no policy in it; a file of limits has them at its root or at operator.policy"
-        raise InvalidInputError(source, Problem("operator", said))
+        message = "no policy in it; a file of limits has them at its root or at operator.policy"
+        raise InvalidInputError(source, Problem("operator", message))
     return owner_policy(values["policy"], source, "operator.policy")

@@ -16,10 +16,10 @@ def read_whole(file: BinaryIO, source: str, field: str = "") -> bytes:
     """
     content = file.read(_MOST_BYTES + 1)
     if len(content) > _MOST_BYTES:
-        said = (
+        message = (
             f"has more than {_MOST_BYTES >> 20} MiB, which nothing that kvtier reads has; name another file"
         )
-        raise InvalidInputError(source, Problem(field, said))
+        raise InvalidInputError(source, Problem(field, message))
     return content
 
 

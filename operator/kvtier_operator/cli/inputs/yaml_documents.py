@@ -104,8 +104,8 @@ def read_documents(text: str | bytes, source: str) -> Iterator[object]:
     except MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         at = f"line {mark.line + 1}, column {mark.column + 1}: " if mark else ""
-        said = " ".join(str(error.problem or error.context or "").split())
-        raise InvalidInputError(source, Problem("", f"not YAML: {at}{said}")) from error
+        problem = " ".join(str(error.problem or error.context or "").split())
+        raise InvalidInputError(source, Problem("", f"not YAML: {at}{problem}")) from error
     except yaml.YAMLError as error:
         raise InvalidInputError(source, Problem("", f"not YAML: {' '.join(str(error).split())}")) from error
     except (KeyError, ValueError) as error:

@@ -208,12 +208,12 @@ def _rules() -> str:
 def _policy() -> str:
     """Helm drops a value that is null, and what is not there the operator allows."""
     limits = " ".join(f'"{limit}"' for limit in policy_document(OwnerPolicy()))
-    said = (
+    message = (
         "operator.policy.%s: it has no value, which would allow all: write allow or deny "
         "(where helm upgrade --reuse-values kept older values: --reset-then-reuse-values)"
     )
     missing = 'or (not (hasKey $policy .)) (kindIs "invalid" (get $policy .))'
-    check = f"{{{{- if {missing} }}}}{{{{ fail (printf {json.dumps(said)} .) }}}}{{{{ end }}}}\n"
+    check = f"{{{{- if {missing} }}}}{{{{ fail (printf {json.dumps(message)} .) }}}}{{{{ end }}}}\n"
     body = "{{- $policy := $.Values.operator.policy | default dict }}\n" + _block(
         f"range list {limits}", check
     )

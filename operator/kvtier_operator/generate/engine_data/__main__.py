@@ -48,8 +48,8 @@ def main() -> int:
 
 def _names_other_versions(written: str) -> bool:
     pins = dict(_PIN.findall((ROOT / "requirements.lock").read_text(encoding="utf-8")))
-    said: Mapping[str, str] = json.loads(written)["generated_from"]
-    return any(pins.get(package) != version for package, version in said.items())
+    versions: Mapping[str, str] = json.loads(written)["generated_from"]
+    return any(pins.get(package) != version for package, version in versions.items())
 
 
 if __name__ == "__main__":

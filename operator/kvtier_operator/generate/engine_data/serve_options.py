@@ -57,8 +57,8 @@ def serve_options() -> str | None:
 
 def this_minor() -> str:
     """The minor of the vLLM that this process imports, such as 32."""
-    said: str = importlib.import_module("vllm").__version__
-    return said.split(".")[1]
+    version: str = importlib.import_module("vllm").__version__
+    return version.split(".")[1]
 
 
 def options_of(parser: Any) -> dict[str, dict[str, object]]:  # noqa: ANN401 - vLLM has no types
@@ -72,17 +72,17 @@ def _described(action: Any) -> dict[str, object]:  # noqa: ANN401 - as above
     if action.nargs == 0:
         return {}
     converter, or_none = converter_of(action.type)
-    said: dict[str, object] = {"takes": _TAKES.get(converter, "text")}
+    option: dict[str, object] = {"takes": _TAKES.get(converter, "text")}
     if or_none:
-        said["or_none"] = True
+        option["or_none"] = True
     if action.nargs:
-        said["values"] = action.nargs
+        option["values"] = action.nargs
     if action.choices:
-        said["choices"] = [str(choice) for choice in action.choices if choice is not None]
-    return said
+        option["choices"] = [str(choice) for choice in action.choices if choice is not None]
+    return option
 
 
 def _lines(table: Table) -> str:
     """One option a line: a difference is read by its line."""
-    lines = ",\n".join(f"  {json.dumps(name)}: {json.dumps(said)}" for name, said in table.items())
+    lines = ",\n".join(f"  {json.dumps(name)}: {json.dumps(option)}" for name, option in table.items())
     return f"{{\n{lines}\n}}"

@@ -38,8 +38,13 @@ def admission_policy(install: Installation) -> dict[str, Any]:
 
 def _validation(privilege: Privilege) -> dict[str, str]:
     """The API server falls back to the message where its expression fails."""
-    told = {"messageExpression": said} if (said := privilege.message_expression) else {}
-    return {"expression": privilege.expression, "message": privilege.message, **told, "reason": "Forbidden"}
+    by_expression = {"messageExpression": expression} if (expression := privilege.message_expression) else {}
+    return {
+        "expression": privilege.expression,
+        "message": privilege.message,
+        **by_expression,
+        "reason": "Forbidden",
+    }
 
 
 def admission_policy_binding(install: Installation) -> dict[str, Any]:

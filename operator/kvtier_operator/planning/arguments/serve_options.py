@@ -56,7 +56,7 @@ class Option:
 def serve_options(minor: int) -> Mapping[str, Option]:
     """Every name of every option of this minor, with its dashes."""
     tables = _tables()
-    return {name: _option(said) for name, said in {**tables[_BOTH], **tables[str(minor)]}.items()}
+    return {name: _option(entry) for name, entry in {**tables[_BOTH], **tables[str(minor)]}.items()}
 
 
 @cache
@@ -67,10 +67,10 @@ def _tables() -> Mapping[str, Mapping[str, Mapping[str, Any]]]:
     return tables
 
 
-def _option(said: Mapping[str, Any]) -> Option:
+def _option(entry: Mapping[str, Any]) -> Option:
     return Option(
-        takes=Takes(said.get("takes", Takes.NOTHING)),
-        or_none=said.get("or_none", False),
-        count=Count(said.get("values", Count.ONE)),
-        choices=tuple(said.get("choices", ())),
+        takes=Takes(entry.get("takes", Takes.NOTHING)),
+        or_none=entry.get("or_none", False),
+        count=Count(entry.get("values", Count.ONE)),
+        choices=tuple(entry.get("choices", ())),
     )

@@ -102,8 +102,8 @@ class Verdicts:
             by_itself: What becomes of it if that is nothing, after "by itself kvtier".
             field: Path of the field that it is about, in place of the check's.
         """
-        said = f"{message}; by itself kvtier {by_itself}"
-        return CheckResult(self.name, Outcome.WARN, reason, said, field or self.field)
+        full_message = f"{message}; by itself kvtier {by_itself}"
+        return CheckResult(self.name, Outcome.WARN, reason, full_message, field or self.field)
 
     def reject(self, reason: str, message: str, *, field: str = "") -> CheckResult:
         """It cannot run."""
@@ -117,5 +117,5 @@ class Verdicts:
             faults: Field and message of each; at least one.
         """
         (field, first), *others = faults
-        message = "; ".join((first, *(f"{place}: {said}" for place, said in others)))
+        message = "; ".join((first, *(f"{place}: {text}" for place, text in others)))
         return self.reject(reason, message, field=field)

@@ -60,7 +60,7 @@ def named_backend(extra_args: list[str]) -> str:
     Raises:
         InvalidInputError: vLLM would refuse what says it.
     """
-    said: object = value_of(extra_args, _OPTION)
+    name: object = value_of(extra_args, _OPTION)
     for option in _CONFIG:
-        said = said or object_of(extra_args, option).get("backend")
-    return str(said or "").upper()
+        name = name or object_of(extra_args, option).get("backend")
+    return str(name or "").upper()

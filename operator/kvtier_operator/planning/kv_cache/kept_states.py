@@ -42,19 +42,19 @@ def kept_bytes(tokens: int, spec: Spec, geometry: Geometry, backend: BackendPlan
 
 def retention_tokens(spec: Spec, geometry: Geometry) -> int | None:
     """Tokens after which vLLM keeps windows and states again; None where it does so at a prompt's end."""
-    said = value_of(spec.engine.extra_args, RETENTION)
-    if said is None or not geometry.bytes_per_prefix:
+    interval = value_of(spec.engine.extra_args, RETENTION)
+    if interval is None or not geometry.bytes_per_prefix:
         return None
-    if said in EVERYWHERE:
+    if interval in EVERYWHERE:
         return geometry.block_tokens
-    return int(said) or None if said.isascii() and said.isdigit() else None
+    return int(interval) or None if interval.isascii() and interval.isdigit() else None
 
 
 def step_tokens(engine: EngineSpec) -> int:
     """Tokens that one step of a prefill computes; vLLM's default, on Hopper if need be, where not said."""
-    said = value_of(engine.extra_args, STEP)
-    if said is not None and said.isascii() and said.isdigit() and int(said):
-        return int(said)
+    step = value_of(engine.extra_args, STEP)
+    if step is not None and step.isascii() and step.isdigit() and int(step):
+        return int(step)
     if engine.device is Device.CPU:
         return _CPU_STEP_TOKENS * engine.tensor_parallel_size
     if engine.gpu_memory is None:

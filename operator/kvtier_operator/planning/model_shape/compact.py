@@ -20,9 +20,11 @@ def compact(config: Mapping[str, Any], source: str) -> str:
     """
     text = json.dumps(_without_long(config), separators=(",", ":"))
     if len(text) > MOST_BYTES:
-        said = f"has {len(text) >> 10} KiB beside its lists, more than the {MOST_BYTES >> 10} KiB kept of one"
+        problem = (
+            f"has {len(text) >> 10} KiB beside its lists, more than the {MOST_BYTES >> 10} KiB kept of one"
+        )
         raise InvalidInputError(
-            source, Problem("spec.model.configRef", f"{said}: leave out what does not describe layers")
+            source, Problem("spec.model.configRef", f"{problem}: leave out what does not describe layers")
         )
     return text
 

@@ -107,8 +107,8 @@ def _computes_in(config: Mapping[str, Any], fields: ConfigFields) -> str:
     """The dtype of the published weights, which stands beside a nested language model or in it."""
     parts = (config.get(name) for name in TEXT_CONFIGS)
     found = (config, *(part for part in parts if isinstance(part, Mapping)))
-    said = ((name, each.get(name)) for each in found for name in ("torch_dtype", "dtype"))
-    name, dtype = next(((name, dtype) for name, dtype in said if isinstance(dtype, str)), ("", ""))
+    dtypes = ((name, each.get(name)) for each in found for name in ("torch_dtype", "dtype"))
+    name, dtype = next(((name, dtype) for name, dtype in dtypes if isinstance(dtype, str)), ("", ""))
     if dtype and _DTYPE.fullmatch(dtype) is None:
         raise fields.wrong(name, f"got {shown(dtype)}, must be a dtype of PyTorch's, such as bfloat16")
     return dtype

@@ -57,5 +57,7 @@ class State:
         channels = ceil_div(self.channels + groups * self.group_channels, ranks)
         tokens = self.tokens + (draft_tokens if self.draft_tokens else 0)
         recurrent = ceil_div(self.recurrent_elements, ranks)
-        told = 0 if self.recurrence is Recurrence.OWN else recurrent_bytes
-        return channels * tokens * dtype_bytes + recurrent * (told or self.recurrent_bytes or dtype_bytes)
+        configured_bytes = 0 if self.recurrence is Recurrence.OWN else recurrent_bytes
+        return channels * tokens * dtype_bytes + recurrent * (
+            configured_bytes or self.recurrent_bytes or dtype_bytes
+        )

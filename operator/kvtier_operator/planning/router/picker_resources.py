@@ -57,8 +57,9 @@ def _index_bytes(spec: Spec, entries: Mapping[Tier, int | None]) -> int:
     per_pod = sum(filter(None, entries.values()))
     if entries.get(Tier.GPU) is None:
         per_pod += _DEFAULT_ENTRIES
-    told = BYTES_PER_HELD_BLOCK if spec.router.kv_events else 0
-    return per_pod * _engines(spec) * (flavor_traits(spec.router.flavor).memory.bytes_per_entry + told)
+    entry_bytes = flavor_traits(spec.router.flavor).memory.bytes_per_entry
+    entry_bytes += BYTES_PER_HELD_BLOCK if spec.router.kv_events else 0
+    return per_pod * _engines(spec) * entry_bytes
 
 
 def _engines(spec: Spec) -> int:

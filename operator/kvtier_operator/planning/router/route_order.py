@@ -104,10 +104,10 @@ class RouteOrder:
             self._remove(route)
             if claim is not None:
                 self._add(claim, asks=route in asks)
-        told = {route for route, what in before.items() if self.hidden(route) != what}
+        changed = {route for route, what in before.items() if self.hidden(route) != what}
         for each, first in touched.items():
-            told.update(claim.route for claim in _behind(each, first))
-        return told
+            changed.update(claim.route for claim in _behind(each, first))
+        return changed
 
     def _taken_by(self, claim: Claim | None) -> Iterator[_Asked]:
         """All for which somebody asks of what a claim takes."""

@@ -51,15 +51,15 @@ def most_pinned_bytes(tiers: TiersPlan, ranks: int) -> int:
     return _ROOM * tiers.cpu.capacity_bytes + ranks * GIB
 
 
-def why_not_believed(said: EngineTokens, most: EngineTokens) -> str:
+def why_not_believed(reported: EngineTokens, most: EngineTokens) -> str:
     """What an engine says of its tiers and no plan can justify, in words; empty where there is nothing."""
     sizes = [
-        ("tokens", tier, said.by_tier[tier], most.by_tier.get(tier, 0))
+        ("tokens", tier, reported.by_tier[tier], most.by_tier.get(tier, 0))
         for tier in Tier
-        if tier in said.by_tier
+        if tier in reported.by_tier
     ]
-    if said.gpu_blocks is not None:
-        sizes.append(("blocks", Tier.GPU, said.gpu_blocks, most.gpu_blocks or 0))
+    if reported.gpu_blocks is not None:
+        sizes.append(("blocks", Tier.GPU, reported.gpu_blocks, most.gpu_blocks or 0))
     return ", ".join(
         f"{number} {what} in tier {tier.label}, {limit} at most"
         for what, tier, number, limit in sorted(sizes, key=lambda size: size[1])
@@ -67,8 +67,8 @@ def why_not_believed(said: EngineTokens, most: EngineTokens) -> str:
     )
 
 
-def _justified(said: EngineTokens | None, most: EngineTokens) -> EngineTokens | None:
-    return None if said is None or why_not_believed(said, most) else said
+def _justified(reported: EngineTokens | None, most: EngineTokens) -> EngineTokens | None:
+    return None if reported is None or why_not_believed(reported, most) else reported
 
 
 def correct_tiers(

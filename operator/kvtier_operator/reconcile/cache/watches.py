@@ -89,10 +89,10 @@ class Watches:
         """Why a kind is not served: NOT_INSTALLED, or what the server said."""
         if not BY_NAME[kind].optional:
             return ""
-        said = (self._unserved.get(kind) or {None: NOT_INSTALLED}).values()
-        if NOT_INSTALLED in said:
+        reasons = (self._unserved.get(kind) or {None: NOT_INSTALLED}).values()
+        if NOT_INSTALLED in reasons:
             return NOT_INSTALLED
-        return "" if "" in said else next(iter(said))
+        return "" if "" in reasons else next(iter(reasons))
 
     def start(self, group: asyncio.TaskGroup) -> None:
         """Starts every watch as a task, those of a scope once it can be read."""
@@ -108,8 +108,8 @@ class Watches:
 
     def lost_watch(self, namespace: str) -> str:
         """A required watch of a namespace that was lost, and what the server said; empty where none was."""
-        said = (*self._lost_watches[None].values(), *self._lost_watches.get(namespace, {}).values())
-        return next(iter(said), "")
+        reasons = (*self._lost_watches[None].values(), *self._lost_watches.get(namespace, {}).values())
+        return next(iter(reasons), "")
 
     def unsynced(self) -> Iterator[str]:
         """Scopes that can be read and have not been listed yet, one line each."""

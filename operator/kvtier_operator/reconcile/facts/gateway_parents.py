@@ -115,12 +115,12 @@ def _report(
     lines = "; ".join(
         f"{each['type']}={each['status']}, {each['reason']}: {each['message']}" for each in conditions
     )
-    said = " ".join(lines.split())[:_MOST_CHARACTERS]
-    speaker = entry.get("controllerName", "")
+    text = " ".join(lines.split())[:_MOST_CHARACTERS]
+    controller = entry.get("controllerName", "")
     return ParentFacts(
         listeners=listeners,
         answer=answer,
         reason=conditions[0]["reason"] if conditions else "",
-        message=f"{said} ({speaker})" if said and speaker else said,
+        message=f"{text} ({controller})" if text and controller else text,
         attached=attached,
     )

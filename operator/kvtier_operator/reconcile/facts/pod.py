@@ -121,8 +121,11 @@ def _container_findings(container: Mapping[str, Any]) -> Iterator[tuple[int, str
 
 def _death(name: str, ended: Mapping[str, Any], restarts: int) -> tuple[str, str]:
     reason = "OOMKilled" if ended.get("reason") == "OOMKilled" else "ContainerCrashed"
-    said = f": {ended['message']}" if ended.get("message") else ""
-    return reason, f"container {name} ended with exit code {ended.get('exitCode')}, {restarts} restarts{said}"
+    message = f": {ended['message']}" if ended.get("message") else ""
+    return (
+        reason,
+        f"container {name} ended with exit code {ended.get('exitCode')}, {restarts} restarts{message}",
+    )
 
 
 def _one_line(message: str) -> str:

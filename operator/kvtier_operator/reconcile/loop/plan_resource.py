@@ -36,8 +36,8 @@ def plan_resource(
         What to keep of the plan, and the desired objects with their bodies; none where the spec is rejected.
     """
     if resource.refusal:
-        said = InvalidInputError(str(key), Problem("spec", resource.refusal))
-        return _not_valid(said, resource.generation, cluster), ()
+        refused = InvalidInputError(str(key), Problem("spec", resource.refusal))
+        return _not_valid(refused, resource.generation, cluster), ()
     try:
         parsed = parse_resource(orjson.loads(resource.spec), str(key))
         plan = make_plan(parsed, cluster.observed)

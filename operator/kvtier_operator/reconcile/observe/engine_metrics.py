@@ -41,14 +41,14 @@ def read_tiers(found: Families) -> tuple[EngineTokens, EngineFindings]:
 
 
 def _tokens(found: Families) -> EngineTokens:
-    told = {Tier.GPU: _device(found.of(DEVICE))}
-    told |= {tier: _total(found, name) for tier, name in CAPACITY_TOKENS.items()}
+    by_tier = {Tier.GPU: _device(found.of(DEVICE))}
+    by_tier |= {tier: _total(found, name) for tier, name in CAPACITY_TOKENS.items()}
     if not found.of(CAPACITY_TOKENS[Tier.CPU]):
-        told[Tier.CPU] = _sum(labels.get(OFFLOADED_TOKENS) for labels in _labels(found.of(OFFLOADED)))
+        by_tier[Tier.CPU] = _sum(labels.get(OFFLOADED_TOKENS) for labels in _labels(found.of(OFFLOADED)))
     if _is_growing(found):
-        told[Tier.CPU] = None
+        by_tier[Tier.CPU] = None
     return EngineTokens(
-        {tier: tokens for tier, tokens in told.items() if tokens},
+        {tier: tokens for tier, tokens in by_tier.items() if tokens},
         block=_block(found.of(DEVICE)),
         gpu_blocks=_blocks(found.of(DEVICE)),
     )

@@ -28,7 +28,7 @@ _LOG: Final = logging.getLogger(__name__)
 _AT_A_TIME: Final = 8
 _METADATA_BYTES: Final = 1 << 20
 """Of a ReplicaSet's metadata: four times what all its annotations may have."""
-_MOST_SAID: Final = 300
+_MOST_CHARACTERS: Final = 300
 """Characters of an engine's answer that a log line or a condition quotes."""
 
 
@@ -36,7 +36,9 @@ class _ImplausibleReportError(ValueError):
     """A pod reported sizes that no engine of the plan can have."""
 
     def __init__(self, pod: str, why: str) -> None:
-        shown = "".join(each if each.isprintable() else "?" for each in " ".join(why.split())[:_MOST_SAID])
+        shown = "".join(
+            each if each.isprintable() else "?" for each in " ".join(why.split())[:_MOST_CHARACTERS]
+        )
         super().__init__(f"what pod {pod} says of its tiers is not taken: {shown}")
 
 
@@ -123,7 +125,7 @@ class EngineObserver:
                 state.rejected_report = str(error)
                 self._reconcile_in(key, 0.0)
         except (aiohttp.ClientError, KvtierError, TimeoutError, ValueError, OSError) as error:
-            _LOG.debug("%s: no engine was asked for its tiers: %s", key, str(error)[:_MOST_SAID])
+            _LOG.debug("%s: no engine was asked for its tiers: %s", key, str(error)[:_MOST_CHARACTERS])
         except Exception as error:  # noqa: BLE001 - nothing that a pod answers may end the looks
             _LOG.error("%s: asking an engine: this is a bug in kvtier", key, exc_info=error)
         else:
@@ -158,17 +160,17 @@ class EngineObserver:
             try:
                 address = f"[{pod.address}]" if ":" in pod.address else pod.address
                 address = f"{address}:{plan.engine_port}"
-                said = read_tiers(await read_metrics(self._session, address, READ))
+                report = read_tiers(await read_metrics(self._session, address, READ))
             except NoMetricsError:
                 raise  # an answer without metrics is no report
             except ValueError as error:
                 raise _ImplausibleReportError(pod.name, str(error)) from error
-            wrong = [why_not_believed(said[0], plan.most_tokens)]
-            if (pinned := said[1].pinned_bytes or 0) > plan.most_pinned_bytes:
+            wrong = [why_not_believed(report[0], plan.most_tokens)]
+            if (pinned := report[1].pinned_bytes or 0) > plan.most_pinned_bytes:
                 wrong.append(f"{pinned} bytes locked in memory, {plan.most_pinned_bytes} at most")
             if why := ", ".join(filter(None, wrong)):
                 raise _ImplausibleReportError(pod.name, why)
-            return EngineObservation(plan.engine_hash, *said)
+            return EngineObservation(plan.engine_hash, *report)
         raise ValueError("no pod that is ready belongs to the Deployment")
 
     async def _is_ours(self, namespace: str, pod: ServingPod, deployment_uid: str) -> bool:

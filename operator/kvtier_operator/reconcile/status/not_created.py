@@ -21,22 +21,24 @@ def not_created(type_: str, what: str) -> UntimedCondition:
 
 
 def with_cause(
-    said: UntimedCondition, held_up_by: Sequence[ApplyFailure], *, rejected: bool
+    condition: UntimedCondition, held_up_by: Sequence[ApplyFailure], *, rejected: bool
 ) -> UntimedCondition:
     """Adds why a Deployment is not created: nothing is, before objects of both components can be.
 
     Args:
-        said: The condition without a look at the other component.
+        condition: The condition without a look at the other component.
         held_up_by: Objects of the other component that could not be applied.
         rejected: Whether the spec is rejected, so that nothing is created.
     """
-    if said.reason != _REASON:
-        return said
+    if condition.reason != _REASON:
+        return condition
     if rejected:
-        return replace(said, message=f"{said.message}, and is not made while Accepted is False")
+        return replace(condition, message=f"{condition.message}, and is not made while Accepted is False")
     if held_up_by:
         causes = "; ".join(each.message for each in held_up_by)
         return false_condition(
-            said.type, held_up_by[0].reason, f"{said.message}, and is not made before all can be: {causes}"
+            condition.type,
+            held_up_by[0].reason,
+            f"{condition.message}, and is not made before all can be: {causes}",
         )
-    return replace(said, message=f"{said.message} yet")
+    return replace(condition, message=f"{condition.message} yet")

@@ -56,15 +56,15 @@ def blocking_reason(facts: DeploymentFacts, not_ready: Sequence[NotReadyPod]) ->
         quota = "exceeded quota" in facts.failed_message
         reason = "QuotaExceeded" if quota else facts.failed_reason
         return reason, _advised(reason, f"a pod cannot be made: {facts.failed_message}")
-    telling = [each for each in not_ready if each.reason]
+    with_reason = [each for each in not_ready if each.reason]
     terminating = sum(each.terminating for each in not_ready)
-    if telling and telling[0].reason == "Unschedulable" and terminating:
+    if with_reason and with_reason[0].reason == "Unschedulable" and terminating:
         return (
             "Progressing",
-            f"pod {telling[0].name} waits for the room of {many(terminating, 'pod')} still draining",
+            f"pod {with_reason[0].name} waits for the room of {many(terminating, 'pod')} still draining",
         )
-    if telling:
-        return telling[0].reason, _advised(telling[0].reason, _tell(telling))
+    if with_reason:
+        return with_reason[0].reason, _advised(with_reason[0].reason, _tell(with_reason))
     if facts.stalled:
         return "ProgressDeadlineExceeded", "the rollout ran out of time: read the pods' logs"
     return (
@@ -81,6 +81,6 @@ def _tell(not_ready: Sequence[NotReadyPod]) -> str:
     return f"pod {first.name}{where}{others}: {first.reason}: {first.message or 'nothing more was said'}"
 
 
-def _advised(reason: str, said: str) -> str:
+def _advised(reason: str, message: str) -> str:
     advice = _ADVICE.get(reason, "")
-    return f"{said}; {advice}" if advice else said
+    return f"{message}; {advice}" if advice else message

@@ -57,13 +57,13 @@ def route_problem(route: Route) -> tuple[str, str] | None:
 
 
 def _trouble(refused: str, name: str, parent: ParentFacts) -> tuple[str, str] | None:
-    gateway, said = parent.listeners.gateway, parent.message
+    gateway, message = parent.listeners.gateway, parent.message
     if parent.answer is ParentAnswer.PENDING:
         waits = f"Gateway {gateway} has yet to look at {name} as it is now"
-        return "Progressing", f"{waits}: {said}" if said else waits
+        return "Progressing", f"{waits}: {message}" if message else waits
     if parent.answer is ParentAnswer.REJECTED:
         advice = _ADVICE.get(parent.reason, "")
-        return refused, f"Gateway {gateway} on {name}: {said}" + (f"; {advice}" if advice else "")
+        return refused, f"Gateway {gateway} on {name}: {message}" + (f"; {advice}" if advice else "")
     return None
 
 

@@ -122,10 +122,10 @@ class MetricsSnapshot:
         hits = CounterMetricFamily(
             _PREFIX + "confirmed_hit_tokens", "Tokens that they found there.", labels=["cache"]
         )
-        told = self.counters.confirmed
+        confirmed = self.counters.confirmed
         for cache, asked, found in (
-            ("device", told.queries, told.hits),
-            ("external", told.external_queries, told.external_hits),
+            ("device", confirmed.queries, confirmed.hits),
+            ("external", confirmed.external_queries, confirmed.external_hits),
         ):
             queries.add_metric([cache], asked)
             hits.add_metric([cache], found)

@@ -17,8 +17,8 @@ class LogRateLimiter:
         self._log = log
         self._every_s = every_s
         self._clock = clock
-        self._told_s: dict[type[BaseException], float] = {}
-        self._untold: dict[type[BaseException], int] = {}
+        self._logged_at_s: dict[type[BaseException], float] = {}
+        self._suppressed: dict[type[BaseException], int] = {}
 
     def log(self, level: int, kind: type[BaseException], message: str, *args: object) -> None:
         """Writes one line, unless one of this kind was written a moment ago.
@@ -30,12 +30,12 @@ class LogRateLimiter:
             args: Values; pass what a client chose through `printable` first.
         """
         now_s = self._clock()
-        if now_s - self._told_s.get(kind, float("-inf")) < self._every_s:
-            self._untold[kind] = self._untold.get(kind, 0) + 1
+        if now_s - self._logged_at_s.get(kind, float("-inf")) < self._every_s:
+            self._suppressed[kind] = self._suppressed.get(kind, 0) + 1
             return
-        self._told_s[kind] = now_s
-        untold = self._untold.pop(kind, 0)
-        if untold:
+        self._logged_at_s[kind] = now_s
+        suppressed = self._suppressed.pop(kind, 0)
+        if suppressed:
             message += " (and %d times more since this was last told)"
-            args = (*args, untold)
+            args = (*args, suppressed)
         self._log.log(level, message, *args)

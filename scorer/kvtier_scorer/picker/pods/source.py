@@ -34,7 +34,7 @@ class PodSource(Protocol):
 
     @property
     def synced(self) -> bool:
-        """Whether all pods that there are have been told; before that, none is no news."""
+        """Whether all pods that there are have been passed on; before that, having none means nothing."""
 
     async def run(self, sink: PodSink) -> None:
-        """Tells of pods until it is cancelled."""
+        """Passes pods on until it is cancelled."""

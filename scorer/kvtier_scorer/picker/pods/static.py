@@ -29,18 +29,18 @@ class StaticPods:
         for address in known:
             if known.count(address) > 1:
                 raise PickerConfigError(f"pod {address} is in the list more than once")
-        self._told = False
+        self._passed_on = False
 
     @property
     def synced(self) -> bool:
-        """Whether the list has been told."""
-        return self._told
+        """Whether the list has been passed on."""
+        return self._passed_on
 
     async def run(self, sink: PodSink) -> None:
-        """Tells the list, then waits to be cancelled."""
+        """Passes the list on, then waits to be cancelled."""
         for endpoint in self._endpoints:
             sink.put(endpoint)
-        self._told = True
+        self._passed_on = True
         await asyncio.Event().wait()
 
 

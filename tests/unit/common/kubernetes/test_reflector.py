@@ -6,7 +6,7 @@ from kvtier_common.kubernetes.reflector import failures_after
 
 
 @pytest.mark.parametrize(
-    ("failed", "heard", "lasted_s", "failures"),
+    ("failed", "answered", "lasted_s", "failures"),
     [
         (False, True, 290.0, 0),
         (False, False, 290.0, 0),
@@ -17,5 +17,5 @@ from kvtier_common.kubernetes.reflector import failures_after
     ],
     ids=["ended", "ended without news", "ended at once", "broke", "never said a word", "broke at once"],
 )
-def test_failures_in_a_row(failed: bool, heard: bool, lasted_s: float, failures: int) -> None:
-    assert failures_after(3, failed=failed, heard=heard, lasted_s=lasted_s) == failures
+def test_failures_in_a_row(failed: bool, answered: bool, lasted_s: float, failures: int) -> None:
+    assert failures_after(3, failed=failed, answered=answered, lasted_s=lasted_s) == failures

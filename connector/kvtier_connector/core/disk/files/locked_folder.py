@@ -37,7 +37,7 @@ class LockedFolder:
             DiskError: the disk is full, read-only or failing.
         """
         with disk_errors(path), ExitStack() as undo:
-            with _said(path):
+            with _setting_errors(path):
                 directory = Directory.open(path)
                 undo.callback(directory.close)
                 descriptor = directory.file(_LOCK)
@@ -45,8 +45,8 @@ class LockedFolder:
             try:
                 fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
-                said = os.pread(descriptor, _LONGEST_HOLDER_BYTES, 0).decode(errors="replace").strip()
-                other = "".join(letter if letter.isprintable() else "?" for letter in said)
+                line = os.pread(descriptor, _LONGEST_HOLDER_BYTES, 0).decode(errors="replace").strip()
+                other = "".join(letter if letter.isprintable() else "?" for letter in line)
                 raise FolderInUseError(
                     f"disk_path: {path} is in use by {other or 'another engine'}; "
                     "give every engine a folder of its own"
@@ -76,7 +76,7 @@ class LockedFolder:
 
 
 @contextmanager
-def _said(path: Path) -> Iterator[None]:
+def _setting_errors(path: Path) -> Iterator[None]:
     try:
         yield
     except (FileExistsError, NotADirectoryError) as error:

@@ -33,7 +33,7 @@ from kvtier_connector.core.disk.transfers.submission import Submitter
 from kvtier_connector.core.disk.worth.probe import probe
 from kvtier_connector.errors import DiskError
 
-_TOLD_AT_ONCE: Final = 16
+_WAKE_AFTER_BLOCKS: Final = 16
 """Blocks after which who waits is woken while others are still being read: each time takes the interpreter's
 lock from this thread."""
 
@@ -220,7 +220,7 @@ class DiskLoop:
     def _wake_waiting(self) -> None:
         """Wake who waits for events, when there is nothing more to read or enough has been read."""
         is_reading = self._queue.has_reads or self._flights.reads
-        if self.outbox and (not is_reading or len(self.outbox) >= _TOLD_AT_ONCE):
+        if self.outbox and (not is_reading or len(self.outbox) >= _WAKE_AFTER_BLOCKS):
             self.outbox.wake()
 
     # ---- the end ----

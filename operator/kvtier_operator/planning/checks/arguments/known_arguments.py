@@ -30,9 +30,9 @@ def known_arguments(given: CheckInput) -> CheckResult:
     if len(refusing) == len(found):
         refusing = _common(refusing) or refusing
         if image is None or minor is not None:
-            return _VERDICTS.reject_each(_REASON, [*_told(refusing).items()])
-    (field, said), *others = _told(refusing).items()
-    message = "; ".join((said, *(f"{place}: {each}" for place, each in others)))
+            return _VERDICTS.reject_each(_REASON, [*_messages(refusing).items()])
+    (field, first), *others = _messages(refusing).items()
+    message = "; ".join((first, *(f"{place}: {each}" for place, each in others)))
     return _VERDICTS.warn(_REASON, message, field=field, by_itself="passes them on as they are written")
 
 
@@ -44,7 +44,7 @@ def _common(refusing: dict[int, list[Fault]]) -> dict[int, list[Fault]]:
     return {0: common} if common else {}
 
 
-def _told(refusing: dict[int, list[Fault]]) -> dict[str, str]:
+def _messages(refusing: dict[int, list[Fault]]) -> dict[str, str]:
     """Path and message of each, with the minor where it is one's alone."""
     return {
         f"{FIELD}[{fault.position}]": f"in vLLM 0.{minor}, {fault.message}" if minor else fault.message

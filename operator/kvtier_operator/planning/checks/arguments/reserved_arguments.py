@@ -80,8 +80,8 @@ def reserved_arguments(given: CheckInput) -> CheckResult:
             name = argument.partition("=")[0].partition(".")[0]
             short = "" if name.replace("_", "-") == meant else f" (vLLM reads it as {meant})"
             planned = "" if reserved[meant] is _OTHER_PARALLELISM else " is kvtier's to set"
-            said = f"{name}{short}{planned}: {reserved[meant]}; remove it"
-            faults.append((f"{FIELD}[{position}]", said))
+            message = f"{name}{short}{planned}: {reserved[meant]}; remove it"
+            faults.append((f"{FIELD}[{position}]", message))
     if faults:
         return _VERDICTS.reject_each(reason, faults)
     return _VERDICTS.passed("no argument that kvtier computes")

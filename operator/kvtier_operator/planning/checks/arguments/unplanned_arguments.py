@@ -30,8 +30,8 @@ def _has(*kinds: LayerKind) -> Callable[[CheckInput], bool]:
 def _pools_all_tokens(given: CheckInput) -> bool:
     """Whether vLLM caches no prefixes for it (config/model.py, is_prefix_caching_supported)."""
     arguments = given.spec.engine.extra_args
-    said = {str(object_of(arguments, _POOLER).get(name)) for name in _POOLINGS}
-    return value_of(arguments, "--runner") != "generate" and not said.isdisjoint(_OVER_ALL_TOKENS)
+    poolings = {str(object_of(arguments, _POOLER).get(name)) for name in _POOLINGS}
+    return value_of(arguments, "--runner") != "generate" and not poolings.isdisjoint(_OVER_ALL_TOKENS)
 
 
 def _has_no_geometry(given: CheckInput) -> bool:

@@ -28,17 +28,17 @@ _KEEPS_ITS_OWN: Final = 33
 
 def cache_dtype(given: CheckInput) -> CheckResult:
     """A dtype that no backend keeps ends vLLM at its start, or worse: on a CPU it is written over its end."""
-    field, dtype = _said_by(given)
+    field, dtype = _field_and_dtype(given)
     if reason := next(_refusals(given, dtype), None):
         return _VERDICTS.reject(_NOT_SUPPORTED, reason, field=field)
     if unlike := _unlike_the_model(given, dtype):
-        said = (
+        message = (
             f"the model computes in {unlike}, and vLLM 0.33 starts with a cache of {dtype} only where "
             "that is the same: set kvCacheDtype to auto"
         )
         if (vllm_minor(given.spec.engine.image) or 0) >= _KEEPS_ITS_OWN:
-            return _VERDICTS.reject(_NOT_SUPPORTED, said, field=field)
-        return _VERDICTS.warn("CacheDtypeNotModels", said, field=field)
+            return _VERDICTS.reject(_NOT_SUPPORTED, message, field=field)
+        return _VERDICTS.warn("CacheDtypeNotModels", message, field=field)
     if (of := _on_blackwell_alone(given, dtype)) is not None:
         return _VERDICTS.warn(
             "CacheDtypeNeedsGPU",
@@ -65,12 +65,12 @@ def _on_blackwell_alone(given: CheckInput, dtype: KVCacheDtype) -> str | None:
 
 def _unlike_the_model(given: CheckInput, dtype: KVCacheDtype) -> str:
     """What the model computes in, where the cache is to have another of these (0.33, config/vllm.py)."""
-    said = value_of(given.spec.engine.extra_args, "--dtype") or given.geometry.computes_in
-    computed = {"half": "float16"}.get(said, said)
+    model_dtype = value_of(given.spec.engine.extra_args, "--dtype") or given.geometry.computes_in
+    computed = {"half": "float16"}.get(model_dtype, model_dtype)
     return computed if dtype in _OWN and computed in _OWN and computed != dtype else ""
 
 
-def _said_by(given: CheckInput) -> tuple[str, KVCacheDtype]:
+def _field_and_dtype(given: CheckInput) -> tuple[str, KVCacheDtype]:
     """Field that the dtype comes from, and the dtype: the resource's, or the checkpoint's own."""
     asked, dtype = given.spec.engine.kv_cache_dtype, given.geometry.cache_dtype
     return (_VERDICTS.field if asked is dtype else "spec.model.name"), dtype

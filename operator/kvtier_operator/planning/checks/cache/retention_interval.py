@@ -21,30 +21,30 @@ def retention_interval(given: CheckInput) -> CheckResult:
     Source: vllm/v1/core/kv_cache_coordinator.py (_validate_prefix_cache_retention_interval) and
     .../kv_connector/v1/offloading/scheduler.py (SchedulerOffloadConfig.from_spec), 0.32 and 0.33.
     """
-    said = value_of(given.spec.engine.extra_args, RETENTION)
-    if said is None or said == "0":
+    interval = value_of(given.spec.engine.extra_args, RETENTION)
+    if interval is None or interval == "0":
         return _VERDICTS.passed("windows and states are kept where prompts end or part")
     step, place = _step(given), field_path_of(given.spec.engine.extra_args, RETENTION)
-    if said in EVERYWHERE:
+    if interval in EVERYWHERE:
         return _more(given) if _is_sparse(given) else _VERDICTS.passed("every layer keeps every token")
-    if not said.isascii() or not said.isdigit():
+    if not interval.isascii() or not interval.isdigit():
         return _VERDICTS.reject(
             "RetentionIntervalNotSupported",
-            f"{RETENTION} {said}: vLLM takes a number of tokens, or None",
+            f"{RETENTION} {interval}: vLLM takes a number of tokens, or None",
             field=place,
         )
     if not _is_sparse(given):
         return _VERDICTS.reject(
             "RetentionIntervalNotSupported",
-            f"{RETENTION} {said}: every layer of this model keeps every token, and vLLM then takes 0 only; "
-            "remove it",
+            f"{RETENTION} {interval}: every layer of this model keeps every token, and vLLM then takes 0 "
+            "only; remove it",
             field=place,
         )
-    if int(said) % step:
+    if int(interval) % step:
         return _VERDICTS.reject(
             "RetentionIntervalNotSupported",
-            f"{RETENTION} {said}: vLLM takes multiples of {step} tokens only, a block and a chunk of the "
-            f"tier; set it to {round_up(int(said), step)}, or remove it",
+            f"{RETENTION} {interval}: vLLM takes multiples of {step} tokens only, a block and a chunk of the "
+            f"tier; set it to {round_up(int(interval), step)}, or remove it",
             field=place,
         )
     return _more(given)

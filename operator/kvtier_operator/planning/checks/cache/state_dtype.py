@@ -25,7 +25,7 @@ def _faults(given: CheckInput) -> Iterator[str]:
     states = (group.state for group in given.geometry.groups)
     kda = any(state is not None and state.recurrence is Recurrence.KDA for state in states)
     for option, choices in ((STATE_DTYPE, _CHOICES), (RECURRENT_DTYPE, _OF_KDA if kda else _CHOICES)):
-        said = value_of(given.spec.engine.extra_args, option)
-        if said is not None and said not in choices:
+        dtype = value_of(given.spec.engine.extra_args, option)
+        if dtype is not None and dtype not in choices:
             of_model = " for the states of this model" if choices is _OF_KDA else ""
-            yield f"vLLM takes no {option} {said}{of_model}: give {', '.join(choices[:-1])} or {choices[-1]}"
+            yield f"vLLM takes no {option} {dtype}{of_model}: give {', '.join(choices[:-1])} or {choices[-1]}"

@@ -75,10 +75,10 @@ def _faults(given: CheckInput) -> list[tuple[str, str]]:
     """What Kubernetes would refuse of a pod (pkg/apis/core/validation, ValidateContainerResourceName)."""
     resources = given.spec.engine.resources
     return [
-        (f"spec.engine.resources.{where}.{name}", said)
+        (f"spec.engine.resources.{where}.{name}", fault)
         for where, amounts in (("requests", resources.requests), ("limits", resources.limits))
         for name, amount in amounts.items()
-        if (said := _fault(name, str(amount)))
+        if (fault := _fault(name, str(amount)))
     ]
 
 

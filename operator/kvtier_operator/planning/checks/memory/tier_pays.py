@@ -81,8 +81,8 @@ def tier_pays(given: CheckInput) -> CheckResult:
     slow = [each for each in tiers if each.token_s >= prefill_s]
     if slow:
         return _does_not_pay(given, slow, prefill)
-    said = "; ".join(each.pays(prefill_s) for each in tiers)
-    return _VERDICTS.passed(f"{prefill}; {said}", reason="Pays")
+    per_tier = "; ".join(each.pays(prefill_s) for each in tiers)
+    return _VERDICTS.passed(f"{prefill}; {per_tier}", reason="Pays")
 
 
 def _loading(given: CheckInput, speed: _Speed) -> tuple[_Loading, ...]:

@@ -47,15 +47,15 @@ def _without_manager(given: CheckInput, without: NoHybridManager) -> CheckResult
 def _step_of_blocks(given: CheckInput) -> CheckResult:
     """A step must compute a whole block."""
     block = given.geometry.block_tokens
-    said = value_of(given.spec.engine.extra_args, STEP)
-    if said is not None and said.isdigit() and int(said) < block:
+    step = value_of(given.spec.engine.extra_args, STEP)
+    if step is not None and step.isdigit() and int(step) < block:
         return _VERDICTS.reject(
             "StepBelowBlock",
-            f"{STEP} {said} is less than a block of this model, {count(block)} tokens, and "
+            f"{STEP} {step} is less than a block of this model, {count(block)} tokens, and "
             f"{given.traits.project}'s connector refuses to start: give {count(block)} or more",
             field=field_path_of(given.spec.engine.extra_args, STEP),
         )
-    if said is None and block > _SMALLEST_STEP_TOKENS:
+    if step is None and block > _SMALLEST_STEP_TOKENS:
         return _VERDICTS.warn(
             "StepMayBeBelowBlock",
             f"a block of this model has {count(block)} tokens, and {given.traits.project}'s connector does "

@@ -32,7 +32,8 @@ def model_length(given: CheckInput) -> CheckResult:
 
 def _is_allowed(given: CheckInput) -> bool:
     """Whether the engine's environment has vLLM take any length, or may: what a source holds is not known."""
-    said = [variable for variable in given.spec.engine.env if variable.name == _ALLOWED_BY]
+    variables = [variable for variable in given.spec.engine.env if variable.name == _ALLOWED_BY]
     return any(
-        variable.value_from is not None or (variable.value or "").strip().lower() in _ON for variable in said
+        variable.value_from is not None or (variable.value or "").strip().lower() in _ON
+        for variable in variables
     )

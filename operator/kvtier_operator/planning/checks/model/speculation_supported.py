@@ -32,10 +32,10 @@ def speculation_supported(given: CheckInput) -> CheckResult:
     minor = vllm_minor(given.spec.engine.image)
     if method in GONE_FROM_NEWER and (minor is None or minor >= _REMOVED_IN):
         field = draft.speculation.place("method", "model")
-        said = f"vLLM 0.{_REMOVED_IN} has no method {method} any more: take another"
+        message = f"vLLM 0.{_REMOVED_IN} has no method {method} any more: take another"
         if minor is not None:
-            return _VERDICTS.reject("MethodRemoved", said, field=field)
-        return _VERDICTS.warn("MethodRemoved", said, field=field)
+            return _VERDICTS.reject("MethodRemoved", message, field=field)
+        return _VERDICTS.warn("MethodRemoved", message, field=field)
     return _VERDICTS.passed(f"method {method}")
 
 

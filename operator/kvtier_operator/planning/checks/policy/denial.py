@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from kvtier_operator.planning.checks.check import Verdicts
-from kvtier_operator.planning.cluster.policy.limits import Limit, said
+from kvtier_operator.planning.cluster.policy.limits import Limit, limit_text
 from kvtier_operator.planning.verdict import CheckResult
 
 
@@ -38,5 +38,7 @@ class Denial:
             message = f"{self.nothing}{also}: {instead}"
         else:
             also = "".join(f", nor is {value} at {place}" for place, value in others)
-            message = f"{self.these}: {said(limit)}; {first} is none of them{also}: take one, or {instead}"
+            message = (
+                f"{self.these}: {limit_text(limit)}; {first} is none of them{also}: take one, or {instead}"
+            )
         return self.verdicts.reject(self.reason, f"the cluster's owner lets {message}", field=field)

@@ -114,9 +114,12 @@ def faults(limit: Limit, requests: Amounts, limits: Amounts) -> Iterator[tuple[s
 def _too_little(least: Amounts, requests: Amounts, limits: Amounts) -> Iterator[tuple[str, str]]:
     for name, bound in least.items():
         if (value := requests.get(name)) is None or value < bound:
-            yield name, f"requests {_said(name, value)}, at least {amount(name, bound)} wanted"
+            yield name, f"requests {_in_words(name, value)}, at least {amount(name, bound)} wanted"
         elif name in limits and limits[name] < bound:
-            yield name, f"has a limit of {_said(name, limits[name])}, at least {amount(name, bound)} wanted"
+            yield (
+                name,
+                f"has a limit of {_in_words(name, limits[name])}, at least {amount(name, bound)} wanted",
+            )
 
 
 def _too_much(limit: Limit, requests: Amounts, limits: Amounts) -> Iterator[tuple[str, str]]:
@@ -124,9 +127,12 @@ def _too_much(limit: Limit, requests: Amounts, limits: Amounts) -> Iterator[tupl
         if limit.type != CLAIM and name not in limits:
             yield name, f"has no limit of {name}, at most {amount(name, bound)} allowed"
         elif limits.get(name, 0) > bound:
-            yield name, f"has a limit of {_said(name, limits[name])}, at most {amount(name, bound)} allowed"
+            yield (
+                name,
+                f"has a limit of {_in_words(name, limits[name])}, at most {amount(name, bound)} allowed",
+            )
         elif requests.get(name, 0) > bound:
-            yield name, f"requests {_said(name, requests[name])}, at most {amount(name, bound)} allowed"
+            yield name, f"requests {_in_words(name, requests[name])}, at most {amount(name, bound)} allowed"
 
 
 def _too_far_apart(
@@ -138,11 +144,11 @@ def _too_far_apart(
             side = "limit" if request else "request"
             yield name, f"has no {side} of {name}, and its limit may be {ratio} times its request"
         elif most > request * ratio:
-            both = f"a limit of {_said(name, most)} over a request of {_said(name, request)}"
+            both = f"a limit of {_in_words(name, most)} over a request of {_in_words(name, request)}"
             yield name, f"has {both}, at most {ratio} times allowed"
 
 
-def _said(name: str, value: int | None) -> str:
+def _in_words(name: str, value: int | None) -> str:
     return f"no {name}" if value is None else f"{amount(name, value)} {name}"
 
 

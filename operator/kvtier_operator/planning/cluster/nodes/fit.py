@@ -160,9 +160,9 @@ def _summary(needs: PodNeeds) -> str:
     """The requests that tiers and devices make, such as `2 nvidia.com/gpu, 131 GiB memory`."""
     return ", ".join(
         f"{amount(name, needed)} {name}"
-        for is_told in _IN_SUMMARY
+        for is_shown in _IN_SUMMARY
         for name, needed in needs.requests.items()
-        if is_told(name)
+        if is_shown(name)
     )
 
 

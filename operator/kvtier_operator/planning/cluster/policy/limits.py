@@ -56,10 +56,10 @@ def owner_policy(document: object, source: str, within: str = "") -> OwnerPolicy
     """
     names = {to_camel(each.name): each.name for each in fields(OwnerPolicy)}
     if not isinstance(document, Mapping):
-        said = (
+        message = (
             f"not a mapping with any of {', '.join(names)}; write {{}} for no limit; it is {shown(document)}"
         )
-        raise InvalidInputError(source, Problem(within, said))
+        raise InvalidInputError(source, Problem(within, message))
     start = f"{within}." if within else ""
     problems = [
         Problem(f"{start}{key}{where}", problem)
@@ -83,8 +83,8 @@ def policy_of_text(text: str, source: str) -> OwnerPolicy:
     try:
         document = json.loads(text, object_pairs_hook=_once)
     except (ValueError, RecursionError) as error:
-        said = f"cannot be read as JSON: {error}; it is {shown(text)}"
-        raise InvalidInputError(source, Problem("", said)) from error
+        message = f"cannot be read as JSON: {error}; it is {shown(text)}"
+        raise InvalidInputError(source, Problem("", message)) from error
     return owner_policy(document, source)
 
 
@@ -112,8 +112,8 @@ def _problems(name: str | None, value: object, names: Mapping[str, str]) -> Iter
         wrong = [position for position, each in enumerate(value) if not entries.fits(each)]
         for position in wrong:
             yield f"[{position}]", f"write {entries.form}; it is {shown(value[position])}"
-        if name == "host_path" and not wrong and (said := _nested(value)):
-            yield "", said
+        if name == "host_path" and not wrong and (fault := _nested(value)):
+            yield "", fault
 
 
 def _nested(folders: list[str]) -> str:
@@ -131,6 +131,6 @@ def permits(limit: Limit, given: str) -> bool:
     return any(given == each or given.startswith(f"{each}/") for each in limit)
 
 
-def said(limit: Limit) -> str:
+def limit_text(limit: Limit) -> str:
     """What a refusal says of a limit."""
     return "none" if isinstance(limit, str) else ", ".join(limit) or "none"

@@ -103,7 +103,7 @@ class ConfigFields:
         """
         return self._whole(*self._found(names), MOST_LAYERS)
 
-    def said(self, *names: str) -> builtins.int | None:
+    def int_in_file(self, *names: str) -> builtins.int | None:
         """First of these fields that is a whole number in the file itself; the defaults do not count."""
         values = (self._text.get(name) for name in names)
         return next((value for value in values if type(value) is builtins.int), None)
@@ -278,8 +278,8 @@ def _language_model(config: Mapping[str, Any]) -> tuple[Mapping[str, Any], TypeD
     """The innermost configuration of a language model, and the defaults of its type."""
     part, model_type = config, ""
     while True:
-        said = part.get("model_type")
-        model_type = said if isinstance(said, str) and said else model_type
+        own_type = part.get("model_type")
+        model_type = own_type if isinstance(own_type, str) and own_type else model_type
         defaults = defaults_of(model_type)
         name = next((name for name in TEXT_CONFIGS if isinstance(part.get(name), Mapping)), None)
         if name is None:

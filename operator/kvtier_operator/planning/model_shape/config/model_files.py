@@ -37,8 +37,8 @@ def parse_file(text: str, source: str, field: str) -> Mapping[str, Any]:
             Problem(field, "not the file of a model: it holds no JSON object; give the model's own file"),
         )
     if not is_shallow(found):
-        said = f"not the file of a model: more than {DEEPEST} objects and lists within one another"
-        raise InvalidInputError(source, Problem(field, said))
+        message = f"not the file of a model: more than {DEEPEST} objects and lists within one another"
+        raise InvalidInputError(source, Problem(field, message))
     return found
 
 
@@ -53,8 +53,8 @@ def one_config(files: Mapping[str, Mapping[str, Any]], *, mistral: bool = False)
     params = files.get(PARAMS)
     if params is not None and (mistral or not config):
         longest = config.get("max_position_embeddings")
-        said = params if longest is None else {"max_position_embeddings": longest, **params}
-        config |= from_mistral_params(said)
+        with_length = params if longest is None else {"max_position_embeddings": longest, **params}
+        config |= from_mistral_params(with_length)
     if config.get("quantization_config") is None and QUANTIZATION in files:
         config["quantization_config"] = files[QUANTIZATION]
     return config

@@ -60,8 +60,8 @@ def blamed(error: InvalidInputError, spec: Spec) -> InvalidInputError:
     names = {*overrides, *(name for each in within for name in each)}
     if not all(re.split(r"[.\[]", problem.field)[0] in names for problem in error.problems):
         return error
-    said = (f"{OPTION}: {problem}" for problem in error.problems)
-    return InvalidInputError("planning", *(Problem(field_path_of(args, OPTION), each) for each in said))
+    messages = (f"{OPTION}: {problem}" for problem in error.problems)
+    return InvalidInputError("planning", *(Problem(field_path_of(args, OPTION), each) for each in messages))
 
 
 def _merged(config: Mapping[str, Any], overrides: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -17,6 +17,6 @@ def has_sinks(fields: ConfigFields) -> bool:
     """Tell it of a model."""
     model_type = fields.text("model_type")
     if model_type in _TYPES_OF_WINDOWS:
-        said = fields.get("attention_sinks")
-        return fields.has("layer_types") if said is None else bool(said)
+        flag = fields.get("attention_sinks")
+        return fields.has("layer_types") if flag is None else bool(flag)
     return model_type in _TYPES or any(bool(fields.get(name)) for name in _FIELDS)

@@ -202,8 +202,8 @@ def _shape_of_draft(asked: Speculation, observed: Observed) -> ModelShape | Draf
     try:
         shape = shape_from_config(config, source, weights_bytes=observed.draft_weights_bytes)
     except InvalidInputError as error:  # which advises what to do about a model
-        said = (Problem(each.field, each.message.replace(_OF_MODEL, _FIELD)) for each in error.problems)
-        raise InvalidInputError(source, *said) from error
+        problems = (Problem(each.field, each.message.replace(_OF_MODEL, _FIELD)) for each in error.problems)
+        raise InvalidInputError(source, *problems) from error
     if asked.method is Method.MTP:  # a checkpoint of the predictors alone, described as the whole model is
         layers = mtp_layers(config, source) or 1
         return replace(shape, groups=mtp_groups(config, source, shape, layers))

@@ -19,8 +19,8 @@ def images_both_ways(config: Mapping[str, Any], fields: ConfigFields) -> bool:
         config: Its whole config.json.
         fields: The same as it is read.
     """
-    if (said := config.get("is_mm_prefix_lm")) is not None:
-        return bool(said)
+    if (flag := config.get("is_mm_prefix_lm")) is not None:
+        return bool(flag)
     model_type = str(config.get("model_type"))
     if model_type.startswith(_TYPES_THAT_SAY):
         return fields.word("use_bidirectional_attention") == "vision"

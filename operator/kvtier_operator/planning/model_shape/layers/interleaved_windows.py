@@ -18,13 +18,13 @@ def interleaved_windows(config: ConfigFields, layers: int) -> tuple[int, ...]:
     Raises:
         InvalidInputError: A window is no number.
     """
-    said = config.get(_FIELD)
-    if isinstance(said, Sequence) and not isinstance(said, str) and said:
-        windows = tuple(0 if window is None else window for window in said)
+    found = config.get(_FIELD)
+    if isinstance(found, Sequence) and not isinstance(found, str) and found:
+        windows = tuple(0 if window is None else window for window in found)
         if not all(type(window) is int and window >= 0 for window in windows):
             raise config.wrong(_FIELD, "must be a whole number, or a list of whole numbers and nulls")
         return tuple(windows[i % len(windows)] for i in range(layers))
-    if said is not None:
+    if found is not None:
         return (config.int(_FIELD),) * layers
     if config.text("model_type") != _PLAMO3 or not config.has("window_size"):
         return ()
@@ -39,8 +39,8 @@ def interleaved_window(config: ConfigFields) -> int:
     Raises:
         InvalidInputError: The windows are of several sizes, which kvtier does not size.
     """
-    said = config.get(_FIELD)
-    longest = len(said) if isinstance(said, Sequence) else 1
+    found = config.get(_FIELD)
+    longest = len(found) if isinstance(found, Sequence) else 1
     sizes = set(interleaved_windows(config, max(longest, 2))) - {0}
     if len(sizes) > 1:
         raise config.wrong(

@@ -37,7 +37,9 @@ def layer_parts(config: ConfigFields) -> LayerParts | None:
     """From a config.json whose layers can be sized; None where layers differ in more than these parts."""
     if config.has("block_configs"):
         return None
-    experts = config.said("num_experts", "num_local_experts", "n_routed_experts", "moe_num_experts") or 0
+    experts = (
+        config.int_in_file("num_experts", "num_local_experts", "n_routed_experts", "moe_num_experts") or 0
+    )
     names = config.strings("layers_block_type") or tuple(
         _LETTERS.get(letter, letter) for letter in config.text("hybrid_override_pattern")
     )
@@ -63,8 +65,8 @@ def layer_parts(config: ConfigFields) -> LayerParts | None:
 
 def _sparse(config: ConfigFields, layers: int) -> int:
     """Layers with experts: after the first ones all, or one of so many, but those that are named."""
-    first = config.said("first_k_dense_replace") or 0
-    step = config.said(
+    first = config.int_in_file("first_k_dense_replace") or 0
+    step = config.int_in_file(
         *("decoder_sparse_step", "interleave_moe_layer_step", "moe_layer_freq", "expert_layer_period")
     )
     named = config.get("mlp_only_layers")

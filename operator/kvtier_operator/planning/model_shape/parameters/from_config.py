@@ -76,16 +76,20 @@ def _latent(config: ConfigFields, hidden: int) -> int | None:
 
 def _state(config: ConfigFields, hidden: int) -> int:
     """Of one layer: Gated DeltaNet, Kimi's delta attention and Mamba 2 by their heads."""
-    keys = (config.said("linear_num_key_heads") or 0) * (config.said("linear_key_head_dim") or 0)
-    values = (config.said("linear_num_value_heads") or 0) * (config.said("linear_value_head_dim") or 0)
+    keys = (config.int_in_file("linear_num_key_heads") or 0) * (
+        config.int_in_file("linear_key_head_dim") or 0
+    )
+    values = (config.int_in_file("linear_num_value_heads") or 0) * (
+        config.int_in_file("linear_value_head_dim") or 0
+    )
     if values:  # queries and keys; values, gate and output
         return hidden * (2 * keys + 3 * values)
     kimi = config.mapping("linear_attn_config")
     heads, dim = kimi.get("num_heads"), kimi.get("head_dim")
     if isinstance(heads, int) and isinstance(dim, int):  # queries, keys, values, gate, output
         return 5 * hidden * heads * dim
-    mamba = (config.said("mamba_num_heads", "mamba_n_heads") or 0) * (
-        config.said("mamba_head_dim", "mamba_d_head") or 0
+    mamba = (config.int_in_file("mamba_num_heads", "mamba_n_heads") or 0) * (
+        config.int_in_file("mamba_head_dim", "mamba_d_head") or 0
     )
     return 3 * hidden * mamba or _STATE_SQUARES * hidden * hidden  # input, gate, output
 
@@ -94,14 +98,14 @@ def _mlps(config: ConfigFields, hidden: int, parts: LayerParts) -> int | None:
     """Of all layers' MLPs and experts together."""
     gated = config.text("model_type") not in _NO_GATE
     matrices = 3 if gated and config.text("mlp_hidden_act") != _NO_GATE_ACTIVATION else 2
-    dense = config.said(
+    dense = config.int_in_file(
         *("intermediate_size_mlp", "dense_intermediate_size", "intermediate_size", "ffn_dim", "n_inner")
     )
-    one = config.said("moe_intermediate_size", "expert_ffn_hidden_size", "intermediate_size")
+    one = config.int_in_file("moe_intermediate_size", "expert_ffn_hidden_size", "intermediate_size")
     routed = _routed(config)
     if (parts.dense and not (dense or one)) or (parts.sparse and not (one and routed)):
         return None
-    within = config.said("routed_expert_hidden_size", "moe_latent_size") or hidden
+    within = config.int_in_file("routed_expert_hidden_size", "moe_latent_size") or hidden
     apart = 2 * hidden * within if within != hidden else 0  # down to the experts' own width, and up again
     experts = matrices * (routed or 0) * (one or 0) * within + apart
     shared = matrices * hidden * _shared(config, one or 0, dense or 0)
@@ -110,17 +114,17 @@ def _mlps(config: ConfigFields, hidden: int, parts: LayerParts) -> int | None:
 
 def _shared(config: ConfigFields, one: int, dense: int) -> int:
     """Inner size of the experts that every token goes through."""
-    said = config.said("shared_expert_intermediate_size", "moe_shared_expert_intermediate_size")
-    if said is None:
+    inner_size = config.int_in_file("shared_expert_intermediate_size", "moe_shared_expert_intermediate_size")
+    if inner_size is None:
         number = 1 if config.text("model_type").startswith(_LLAMA4) else 0
-        said = one * (config.said("n_shared_experts", "num_shared_experts") or number)
+        inner_size = one * (config.int_in_file("n_shared_experts", "num_shared_experts") or number)
     beside = dense if config.get("enable_moe_block") is True else 0  # Gemma 4
-    return said + beside
+    return inner_size + beside
 
 
 def _routed(config: ConfigFields) -> int | None:
     """Experts that each token is sent to."""
-    return config.said(
+    return config.int_in_file(
         *("num_experts_per_tok", "num_experts_per_token", "experts_per_token", "top_k_experts", "moe_topk"),
         "moe_k",
     )

@@ -29,7 +29,7 @@ def parameter_bits(config: ConfigFields, computes_in: str) -> int:
     quantization = quantization_of(config)
     if not quantization:
         return _FLOAT32_BITS if computes_in == "float32" else PLAIN_BITS
-    return _said(quantization) or _named(quantization) or PLAIN_BITS
+    return _explicit(quantization) or _named(quantization) or PLAIN_BITS
 
 
 def expert_bits(config: ConfigFields) -> float | None:
@@ -44,22 +44,22 @@ def expert_bits(config: ConfigFields) -> float | None:
     scale_bits = _scale_bits(quantization)
     if scale_bits is None:
         return None
-    return (_said(quantization) or _named(quantization) or _GROUP_BITS) + scale_bits
+    return (_explicit(quantization) or _named(quantization) or _GROUP_BITS) + scale_bits
 
 
-def _said(quantization: Mapping[str, Any]) -> int | None:
+def _explicit(quantization: Mapping[str, Any]) -> int | None:
     """A number of bits, beside the method or of a group of layers' weights."""
     parts = (quantization, *_groups(quantization))
-    said = (part.get(name) for part in parts for name in _BITS_FIELDS)
-    return next((bits for bits in said if type(bits) is int and bits > 0), None)
+    numbers = (part.get(name) for part in parts for name in _BITS_FIELDS)
+    return next((bits for bits in numbers if type(bits) is int and bits > 0), None)
 
 
 def _named(quantization: Mapping[str, Any]) -> int | None:
     if quantization.get("load_in_4bit") is True:
         return 4
     parts = (_inner(quantization), quantization)
-    said = [str(part.get(name)).lower() for part in parts for name in ("quant_algo", "quant_method")]
-    return next((bits for text in said for word, bits in _BY_NAME if word in text), None)
+    methods = [str(part.get(name)).lower() for part in parts for name in ("quant_algo", "quant_method")]
+    return next((bits for text in methods for word, bits in _BY_NAME if word in text), None)
 
 
 def _scale_bits(quantization: Mapping[str, Any]) -> float | None:

@@ -20,21 +20,21 @@ def engine_network_policy(plan: Plan) -> dict[str, Any] | None:
     if not spec.router.kv_events or spec.router.network_policy.enabled is False:
         return None
     names, ranks = Names.of(plan), spec.engine.data_parallel_size
-    heard = [(EVENTS_PORT, EVENTS_PORT + ranks - 1), (REPLAY_PORT, REPLAY_PORT + ranks - 1)]
+    event_ports = [(EVENTS_PORT, EVENTS_PORT + ranks - 1), (REPLAY_PORT, REPLAY_PORT + ranks - 1)]
     picker = {"podSelector": {"matchLabels": names.selector(Component.PICKER)}}
     return ingress_policy(
         names,
         names.engine,
         Component.ENGINE,
         (
-            {"ports": [ports(*each) for each in heard], "from": [picker]},
-            {"ports": [ports(plan.engine.port), *_all_but(heard)]},
+            {"ports": [ports(*each) for each in event_ports], "from": [picker]},
+            {"ports": [ports(plan.engine.port), *_all_but(event_ports)]},
         ),
     )
 
 
-def _all_but(heard: list[tuple[int, int]]) -> list[dict[str, Any]]:
-    begins = [1, *(last + 1 for _, last in heard)]
-    ends = [*(first - 1 for first, _ in heard), _LAST]
+def _all_but(ranges: list[tuple[int, int]]) -> list[dict[str, Any]]:
+    begins = [1, *(last + 1 for _, last in ranges)]
+    ends = [*(first - 1 for first, _ in ranges), _LAST]
     rest = [ports(first, last) for first, last in zip(begins, ends, strict=True) if first <= last]
     return [*rest, ports(1, _LAST, "UDP"), ports(1, _LAST, "SCTP")]

@@ -31,8 +31,8 @@ def accepted(plan: Plan) -> UntimedCondition:
 
 def not_valid(problems: Sequence[Problem]) -> UntimedCondition:
     """The condition of a spec that the API's models refuse although the API server took it."""
-    said = "; ".join(str(problem) for problem in problems)
-    return false_condition(TYPE, "Invalid", f"{said}; {_KEPT}")
+    text = "; ".join(str(problem) for problem in problems)
+    return false_condition(TYPE, "Invalid", f"{text}; {_KEPT}")
 
 
 def _lines(checks: Sequence[CheckResult]) -> str:

@@ -39,8 +39,8 @@ def budget_fits(plan: Plan, namespace: Sequence[CheckResult] = ()) -> UntimedCon
     checks = (*(check for check in plan.checks if check.name in _CHECKS), *namespace)
     refused = [check for check in checks if check.outcome is Outcome.REJECT]
     if refused:
-        said = "; ".join(f"{check.field}: {check.message}" for check in refused)
-        return false_condition(TYPE, refused[0].reason, said)
+        message = "; ".join(f"{check.field}: {check.message}" for check in refused)
+        return false_condition(TYPE, refused[0].reason, message)
     lines = ", ".join(f"{line.what} {size(line.bytes)}" for line in plan.budget.memory if line.bytes)
     total = size(sum(line.bytes for line in plan.budget.memory))
     # a request is all that most pods have of their node's disk
@@ -55,16 +55,20 @@ def budget_fits(plan: Plan, namespace: Sequence[CheckResult] = ()) -> UntimedCon
     )
 
 
-def with_engines(said: UntimedCondition, engine: DeploymentFacts | None) -> UntimedCondition:
+def with_engines(condition: UntimedCondition, engine: DeploymentFacts | None) -> UntimedCondition:
     """The condition without a missing storage class where engines have volumes that were made by hand.
 
     Args:
-        said: The condition without a look at the engines.
+        condition: The condition without a look at the engines.
         engine: Their Deployment; None where there is none yet.
     """
-    if said.reason != CLASS_MISSING or engine is None or not (engine.complete and engine.desired_replicas):
-        return said
-    return true_condition(TYPE, "Fits", f"the engines are ready all the same; {said.message}")
+    if (
+        condition.reason != CLASS_MISSING
+        or engine is None
+        or not (engine.complete and engine.desired_replicas)
+    ):
+        return condition
+    return true_condition(TYPE, "Fits", f"the engines are ready all the same; {condition.message}")
 
 
 def no_budget() -> UntimedCondition:

@@ -45,7 +45,7 @@ def engines_ready(
         )
     if engine.lacks_model_volume:
         return false_condition(TYPE, "ImageVolumesOff", f"{count}; {_NO_IMAGE_VOLUME}")
-    reason, said = blocking_reason(engine, not_ready)
-    if not said and startup_s:
-        said = f"one has {startup_s} s to start"
-    return false_condition(TYPE, reason, f"{count}; {said}" if said else count)
+    reason, message = blocking_reason(engine, not_ready)
+    if not message and startup_s:
+        message = f"one has {startup_s} s to start"
+    return false_condition(TYPE, reason, f"{count}; {message}" if message else count)

@@ -43,12 +43,12 @@ def router_ready(
         picker = replace(picker, stalled=False)  # as the standbys are, from ten minutes on, always
     count = replica_counts(picker, "picker pods")
     if not _serves(picker):
-        reason, said = blocking_reason(picker, not_ready)
-        return false_condition(TYPE, reason, f"{count}; {said}" if said else count)
+        reason, message = blocking_reason(picker, not_ready)
+        return false_condition(TYPE, reason, f"{count}; {message}" if message else count)
     count += _standbys(picker, not_ready)
     if route and (trouble := route_problem(route)):
-        reason, said = trouble
-        return false_condition(TYPE, reason, f"{count}; {said}")
+        reason, message = trouble
+        return false_condition(TYPE, reason, f"{count}; {message}")
     through = f"; its route is taken by Gateway {route.gateways}" if route else ""
     if route and route.hidden:
         through += f", but {hidden_by_text(route.name, route.hidden)}"
@@ -65,14 +65,16 @@ def _standbys(picker: DeploymentFacts, not_ready: Sequence[NotReadyPod]) -> str:
     """What the pods that are not ready do: stand by for the leader, or fail to."""
     if picker.ready_replicas >= picker.desired_replicas:
         return ""
-    telling = any(each.reason for each in not_ready)
-    return f"; {blocking_reason(picker, not_ready)[1]}" if telling else ", which leads; the others stand by"
+    is_failing = any(each.reason for each in not_ready)
+    return (
+        f"; {blocking_reason(picker, not_ready)[1]}" if is_failing else ", which leads; the others stand by"
+    )
 
 
 def _beside(picker: DeploymentFacts | None, not_ready: Sequence[NotReadyPod]) -> str:
     """What else keeps picker pods from being ready, so that whoever installs the CRD sees both at once."""
-    said = "" if picker is None or _serves(picker) else blocking_reason(picker, not_ready)[1]
-    return f"; picker pods: {said}" if said else ""
+    message = "" if picker is None or _serves(picker) else blocking_reason(picker, not_ready)[1]
+    return f"; picker pods: {message}" if message else ""
 
 
 def _missing(names: Sequence[str]) -> str:

@@ -191,9 +191,9 @@ def _runs(tier: Tier, groups: Iterable[Sequence[Chain | None]]) -> tuple[Run, ..
     """Each group of chains as one run; those that say nothing are left out."""
     runs = []
     for group in groups:
-        told = [chain for chain in group if chain]
-        if told:
-            parent = told[0][:_HASH_BYTES]
-            hashes = np.frombuffer(b"".join(chain[_HASH_BYTES:] for chain in told), "<u8")
+        known = [chain for chain in group if chain]
+        if known:
+            parent = known[0][:_HASH_BYTES]
+            hashes = np.frombuffer(b"".join(chain[_HASH_BYTES:] for chain in known), "<u8")
             runs.append(Run(tier, hashes, None if parent == _NO_PARENT else int.from_bytes(parent, "little")))
     return tuple(runs)

@@ -84,7 +84,7 @@ class PodView:
         self._whole = True
         self._given_up = False
         self._taken_in: Counter[Tier] = Counter()
-        self._said: set[str] = set()
+        self._logged: set[str] = set()
 
     @property
     def given_up(self) -> bool:
@@ -262,6 +262,6 @@ class PodView:
 
     def _once(self, what: str) -> None:
         """One line for each thing that a pod does, however often it does it."""
-        if what not in self._said and len(self._said) < _LINES:
-            self._said.add(what)
+        if what not in self._logged and len(self._logged) < _LINES:
+            self._logged.add(what)
             _LOG.warning("pod %s: %s", self._name, what)

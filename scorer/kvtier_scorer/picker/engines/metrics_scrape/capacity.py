@@ -32,7 +32,7 @@ def new_entries(
 
     Args:
         entries: What the index has now; a tier that is not in it has no index and gets none.
-        capacity_tokens: What the pod told; what it did not tell stays.
+        capacity_tokens: What the pod reported; what it did not report stays.
         block_tokens: Tokens of an entry.
         most: The most entries of each tier, see `most_entries`.
 
@@ -40,11 +40,13 @@ def new_entries(
         ceil(tokens / block_tokens), within `most`, for the tiers in which that differs by more than
         5 percent.
     """
-    told = {
+    reported = {
         tier: min(-(-tokens // block_tokens), most[tier])
         for tier, tokens in capacity_tokens.items()
         if tier in entries
     }
     return {
-        tier: true for tier, true in told.items() if abs(true - entries[tier]) > _TOLERANCE * entries[tier]
+        tier: true
+        for tier, true in reported.items()
+        if abs(true - entries[tier]) > _TOLERANCE * entries[tier]
     }

@@ -75,11 +75,11 @@ class EngineMetrics:
         running: Requests being computed.
         kv_cache_utilization: Used share of the device's KV cache, 0 to 1; the mean of several engines.
         loras: Adapters that are loaded or waited for.
-        capacity_tokens: Tokens that each tier can hold, for the tiers that told it.
+        capacity_tokens: Tokens that each tier can hold, for the tiers that reported it.
         hits: Counters since the engine's start.
-        model: Name under which the engine reports; empty where it is not told.
+        model: Name under which the engine reports; empty where it is not reported.
         engines: Data-parallel engines behind the pod's one address.
-        started_s: When the pod's server started, in seconds since 1970; 0 where it is not told.
+        started_s: When the pod's server started, in seconds since 1970; 0 where it is not reported.
     """
 
     waiting: int
@@ -133,22 +133,22 @@ def _loras(samples: Sequence[Sample]) -> frozenset[str]:
         return frozenset()
     labels = _labels(max(samples, key=lambda sample: sample[1])[0])
     names = ",".join(labels.get(f"{state}_lora_adapters", "") for state in ("running", "waiting"))
-    told = (name.strip() for name in names.split(","))
-    return frozenset(islice(filter(None, told), _MOST_LORAS))
+    loras = (name.strip() for name in names.split(","))
+    return frozenset(islice(filter(None, loras), _MOST_LORAS))
 
 
 def _capacities(found: Families) -> Mapping[Tier, int]:
-    told = {Tier.GPU: _device_tokens(found.of(DEVICE))}
-    told |= {tier: int(found.total(name)) for tier, name in CAPACITY_TOKENS.items()}
+    by_tier = {Tier.GPU: _device_tokens(found.of(DEVICE))}
+    by_tier |= {tier: int(found.total(name)) for tier, name in CAPACITY_TOKENS.items()}
     if not found.of(CAPACITY_TOKENS[Tier.CPU]):
-        told[Tier.CPU] = _sum_of_label(found.of(OFFLOADED), OFFLOADED_TOKENS)
-    return {tier: tokens for tier, tokens in told.items() if tokens}
+        by_tier[Tier.CPU] = _sum_of_label(found.of(OFFLOADED), OFFLOADED_TOKENS)
+    return {tier: tokens for tier, tokens in by_tier.items() if tokens}
 
 
 def _device_tokens(samples: Sequence[Sample]) -> int:
-    told = _sum_of_label(samples, DEVICE_TOKENS)
-    if told or not samples:
-        return told
+    tokens = _sum_of_label(samples, DEVICE_TOKENS)
+    if tokens or not samples:
+        return tokens
     first = _labels(samples[0][0])
     return prod(_whole(first.get(name)) for name in DEVICE_BLOCKS)
 

@@ -14,7 +14,7 @@ from kvtier_scorer.picker.engines.metrics_scrape.engine_metrics import (
 )
 
 _KEPT_S: Final = 60.0
-_MOST_SAID: Final = 80
+_MOST_CHARACTERS: Final = 80
 
 
 class ScrapeError(Exception):
@@ -68,5 +68,5 @@ async def fetch(
             raise NotListeningError("refused", reason) from error
         raise ScrapeError("unreachable", reason) from error
     except (aiohttp.ClientError, OSError, ValueError) as error:
-        said = str(error)[:_MOST_SAID] or type(error).__name__
-        raise ScrapeError("unreadable", f"/metrics cannot be read: {said!a}", is_answer=True) from error
+        text = str(error)[:_MOST_CHARACTERS] or type(error).__name__
+        raise ScrapeError("unreadable", f"/metrics cannot be read: {text!a}", is_answer=True) from error

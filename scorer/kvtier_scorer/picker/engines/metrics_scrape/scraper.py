@@ -61,7 +61,7 @@ class Scraper:
         self._spread = spread
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._troubles: dict[str, str] = {}
-        self._told: dict[str, tuple[str, float]] = {}
+        self._logged: dict[str, tuple[str, float]] = {}
         self._turns = asyncio.Semaphore(_LONG_ANSWERS)
         self._session: aiohttp.ClientSession | None = None
 
@@ -97,7 +97,7 @@ class Scraper:
         if task := self._tasks.pop(address, None):
             task.cancel()
         self._troubles.pop(address, None)
-        self._told.pop(address, None)
+        self._logged.pop(address, None)
 
     async def _run(self, address: str) -> None:
         loop = asyncio.get_running_loop()
@@ -127,13 +127,13 @@ class Scraper:
         """One line when a pod's trouble begins or becomes another; not for each scrape, whatever it says."""
         self._troubles[address] = error.kind
         now_s = asyncio.get_running_loop().time()
-        kind, told_s = self._told.get(address, ("", -inf))
-        if kind != error.kind and now_s - told_s >= _LOG_INTERVAL_S:
+        kind, logged_at_s = self._logged.get(address, ("", -inf))
+        if kind != error.kind and now_s - logged_at_s >= _LOG_INTERVAL_S:
             _LOG.warning("pod %s: %s; what is known of its load grows old", address, error)
-            self._told[address] = (error.kind, now_s)
+            self._logged[address] = (error.kind, now_s)
 
     def _better(self, address: str) -> None:
-        kind, told_s = self._told.get(address, ("", -inf))
+        kind, logged_at_s = self._logged.get(address, ("", -inf))
         if kind:
             _LOG.info("pod %s: its metrics can be read again", address)
-            self._told[address] = ("", told_s)
+            self._logged[address] = ("", logged_at_s)

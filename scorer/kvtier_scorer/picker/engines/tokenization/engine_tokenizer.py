@@ -81,7 +81,7 @@ class EngineTokenizer:
         self._session: aiohttp.ClientSession | None = None
         self._held_bytes = 0
         self._trouble = ""
-        self._told_s = float("-inf")
+        self._logged_at_s = float("-inf")
 
     @property
     def skipped_pods(self) -> int:
@@ -164,12 +164,12 @@ class EngineTokenizer:
     def _tell(self, trouble: str) -> None:
         """One line when it begins to fail, and not for each of several pods that take turns."""
         now_s = self._clock()
-        if trouble and not self._trouble and now_s - self._told_s >= _LOG_INTERVAL_S:
+        if trouble and not self._trouble and now_s - self._logged_at_s >= _LOG_INTERVAL_S:
             _LOG.warning(
                 "/tokenize of the engines fails (%s); tokens are estimated, %d pods are not asked for now",
                 trouble, self._circuit_breaker.open_count,
             )  # fmt: skip
-            self._told_s = now_s
+            self._logged_at_s = now_s
         self._trouble = trouble
 
 

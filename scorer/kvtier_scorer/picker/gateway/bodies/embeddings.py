@@ -19,10 +19,10 @@ def embeddings(body: Body) -> Prompt:
         messages = required_list(body, field)
         first = messages[0] if messages else None
         # an engine runs the conversations of a list beside one another; they go to one pod
-        told = (
+        parts = (
             conversation(first, f"{field}[0]") if isinstance(first, list) else conversation(messages, field)
         )
-        return text_prompt(body, b"".join(told))
+        return text_prompt(body, b"".join(parts))
     return text_or_tokens(body, field)
 
 

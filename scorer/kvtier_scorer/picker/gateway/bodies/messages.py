@@ -60,8 +60,8 @@ def _message(message: object, field: str, parts: list[bytes]) -> None:
     if isinstance(content, str):
         parts.append(content.encode())
     elif isinstance(content, list):
-        told = (_content_part(part, f"{field}.content[{place}]") for place, part in enumerate(content))
-        parts.append(NEXT.join(told))
+        contents = (_content_part(part, f"{field}.content[{place}]") for place, part in enumerate(content))
+        parts.append(NEXT.join(contents))
     elif content is not None:
         # twice, for a list of this one part is another content
         parts.append(DIGEST + digest(content, f"{field}.content"))

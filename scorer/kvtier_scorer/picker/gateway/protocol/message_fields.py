@@ -33,9 +33,9 @@ def response_received(request: ProcessingRequest) -> ResponseReceived:
     """Which endpoint the response came from: by metadata, else by header."""
     headers = _headers(request.response_headers, _RESPONSE_HEADERS)
     endpoint = headers.get(SERVED)
-    told = _metadata(request, METADATA_NAMESPACE, SERVED)
-    if told is not None and told.WhichOneof("kind") == "string_value":
-        endpoint = told.string_value
+    served = _metadata(request, METADATA_NAMESPACE, SERVED)
+    if served is not None and served.WhichOneof("kind") == "string_value":
+        endpoint = served.string_value
     status = headers.get(":status", "")
     return ResponseReceived(endpoint or None, _whole_number(status) if len(status) == _STATUS_DIGITS else 0)
 

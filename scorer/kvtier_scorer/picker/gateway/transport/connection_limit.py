@@ -9,7 +9,7 @@ from kvtier_scorer.picker.gateway.transport.descriptors import open_descriptors
 
 _LOG: Final = logging.getLogger(__name__)
 _CHECK_INTERVAL_S: Final = 1.0
-_TOLD_EVERY: Final = 60
+_LOGGED_EVERY: Final = 60
 """Looks between two tellings, while it lasts."""
 
 
@@ -33,7 +33,7 @@ async def warn_when_full(
         await asyncio.sleep(check_interval_s)
         quiet -= 1
         if quiet <= 0 and count_descriptors() - before >= connections:
-            quiet = _TOLD_EVERY
+            quiet = _LOGGED_EVERY
             _LOG.warning(
                 "%d connections are open, as many as are taken: further ones are refused; "
                 "raise the limit of open files, or find out who opens them",

@@ -89,12 +89,12 @@ class Health:
 
     async def _watch(self, message: bytes, context: Context) -> None:
         service = await _service(message, context)
-        told = None
+        reported = None
         while not self._ended:
             changed = self._changed
             serving = self.serving(service)
-            if serving is not told:
-                told = serving
+            if serving is not reported:
+                reported = serving
                 await context.write(_answer(serving))
             else:
                 await changed.wait()

@@ -23,6 +23,6 @@ def from_moondream3(config: Mapping[str, Any]) -> dict[str, Any]:
     """The same file with its language model where others have it."""
     parts = config.get("config")
     text = (parts.get("text") if isinstance(parts, Mapping) else None) or config.get("text_config")
-    said = text if isinstance(text, Mapping) else {}
-    fields = {name: said.get(name, said.get(own, default)) for name, own, default in _FIELDS}
+    part = text if isinstance(text, Mapping) else {}
+    fields = {name: part.get(name, part.get(own, default)) for name, own, default in _FIELDS}
     return {**config, "text_config": fields}

@@ -32,5 +32,5 @@ def with_text_model(config: Mapping[str, Any], source: str) -> Mapping[str, Any]
         return {**config, _PART: found}
     if config.get(_PART):
         return config
-    said = f"{shown(name)} is not in the catalogue: write its config.json's fields as {_PART} beside it"
-    raise InvalidInputError(source, Problem(_FIELD, f"{said}, or set spec.model.geometry"))
+    message = f"{shown(name)} is not in the catalogue: write its config.json's fields as {_PART} beside it"
+    raise InvalidInputError(source, Problem(_FIELD, f"{message}, or set spec.model.geometry"))

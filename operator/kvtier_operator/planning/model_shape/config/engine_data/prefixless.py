@@ -38,7 +38,7 @@ def refuse_prefixless(config: ConfigFields) -> None:
             f"{architectures[0]} is an encoder, which sees all tokens of a text at once, so vLLM caches no "
             f"prefixes of it and a tier has nothing to keep; {_USELESS}",
         )
-    if _SMALL_OR_ENCODER in architectures and _says(config, "is_decoder", value=False):
+    if _SMALL_OR_ENCODER in architectures and _has_value(config, "is_decoder", value=False):
         raise config.wrong(
             "is_decoder",
             f"false makes {_SMALL_OR_ENCODER} an encoder, so vLLM caches no prefixes of it and a tier has "
@@ -46,20 +46,20 @@ def refuse_prefixless(config: ConfigFields) -> None:
         )
     for field, bidirectional in (("is_causal", False), ("use_bidirectional_attention", True)):
         # Of a language model that generates, Gemma's second one is about images alone ("vision").
-        if _says(config, field, value=bidirectional) and not _generates(architectures):
+        if _has_value(config, field, value=bidirectional) and not _generates(architectures):
             raise config.wrong(
                 field,
                 f"{str(bidirectional).lower()} lets a token see those after it, so vLLM caches no prefixes "
                 f"of this model and a tier has nothing to keep; {_USELESS}",
             )
-    if _says(config, "is_encoder_decoder", value=True):
+    if _has_value(config, "is_encoder_decoder", value=True):
         raise config.wrong(
             "is_encoder_decoder",
             "vLLM caches no prefixes of an encoder-decoder model, so a tier has nothing to keep; " + _USELESS,
         )
 
 
-def _says(config: ConfigFields, field: str, *, value: object) -> bool:
+def _has_value(config: ConfigFields, field: str, *, value: object) -> bool:
     """Whether the language model's part says it, or the root."""
     return config.get(field) is value or config.root(field) is value
 
@@ -71,7 +71,7 @@ def _generates(architectures: Sequence[str]) -> bool:
 def _is_encoder(config: ConfigFields) -> bool:
     """Whether the Transformers library fills masks with this type, and the file makes no decoder of it."""
     named = config.text("model_type") in _encoders()["model_types"]
-    return named and not _says(config, "is_decoder", value=True)
+    return named and not _has_value(config, "is_decoder", value=True)
 
 
 @cache

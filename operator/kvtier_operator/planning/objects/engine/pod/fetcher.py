@@ -23,10 +23,10 @@ def engine_fetcher(plan: Plan) -> list[dict[str, Any]]:
     source, fetcher = model_source(model), model.fetcher
     if plan.weights is None or fetcher is None or source is None or source.kind is not SourceKind.FETCHED:
         return []
-    said = {_SOURCE: source.place, _FOLDER: source.folder}
-    arguments = fetcher.args or ([] if fetcher.command else [f"$({name})" for name in said])
+    source_variables = {_SOURCE: source.place, _FOLDER: source.folder}
+    arguments = fetcher.args or ([] if fetcher.command else [f"$({name})" for name in source_variables])
     # the user has no home in the image
-    own = {"HOME": _HOME, **said}
+    own = {"HOME": _HOME, **source_variables}
     given = {each.name for each in fetcher.env}
     container = {
         "name": NAME,
