@@ -109,7 +109,7 @@ class DiskEngine:
 
 def with_faults(engine: DiskEngine) -> FaultyEngine:
     """Put faults between the disk tier's thread and the kernel."""
-    thread: Any = engine.disk._disk
-    faulty = FaultyEngine(thread._engine)
-    thread._engine = thread._loop._engine = thread._loop._submitter._engine = faulty
+    loop: Any = engine.disk._disk._loop  # type: ignore[attr-defined]
+    faulty = FaultyEngine(loop.engine)
+    loop.engine = loop._submitter._engine = faulty
     return faulty

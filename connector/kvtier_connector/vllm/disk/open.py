@@ -14,6 +14,7 @@ from kvtier_connector.core.disk.files.store import Store, StoreRequest
 from kvtier_connector.core.disk.io.choose import depth_for, open_engine
 from kvtier_connector.core.disk.io.staged import StagedEngine
 from kvtier_connector.core.disk.tier import DiskTier
+from kvtier_connector.core.disk.transfers.loop import DiskLoop
 from kvtier_connector.core.disk.transfers.messages import MemoryOf
 from kvtier_connector.core.disk.transfers.thread import DiskThread
 from kvtier_connector.core.disk.worth.admission import WriteBudget
@@ -137,7 +138,7 @@ def open_tier(  # noqa: PLR0913 - what a disk tier is made of
     if staged:
         engine = StagedEngine(engine, request.block_bytes)
     return DiskTier(
-        DiskThread(store, lambda: Store.open(request), engine, timeout_s, arrivals),
+        DiskThread(DiskLoop(store, lambda: Store.open(request), engine, timeout_s, arrivals)),
         store,
         block_bytes=request.block_bytes,
         memory_of=memory_of,

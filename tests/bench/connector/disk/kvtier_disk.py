@@ -16,6 +16,7 @@ from kvtier_connector.core.disk.files.store import Store, StoreRequest
 from kvtier_connector.core.disk.io.choose import depth_for, open_engine
 from kvtier_connector.core.disk.report import Progress
 from kvtier_connector.core.disk.tier import DiskTier
+from kvtier_connector.core.disk.transfers.loop import DiskLoop
 from kvtier_connector.core.disk.transfers.thread import DiskThread
 from kvtier_connector.core.disk.worth.admission import WriteBudget
 from kvtier_connector.core.region import region
@@ -53,7 +54,7 @@ class KVTierDisk:
         self._store = Store.open(request)
         engine, _ = open_engine(depth_for(size), folder=request.path)
         self._tier = DiskTier(
-            DiskThread(self._store, lambda: Store.open(request), engine, _TIMEOUT_S),
+            DiskThread(DiskLoop(self._store, lambda: Store.open(request), engine, _TIMEOUT_S)),
             self._store,
             block_bytes=size,
             memory_of=lambda place: (self._memories[place],),

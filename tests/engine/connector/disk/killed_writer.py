@@ -12,6 +12,7 @@ from kvtier_connector.core.disk.files.store import Store, StoreRequest
 from kvtier_connector.core.disk.io.choose import open_engine
 from kvtier_connector.core.disk.report import Progress
 from kvtier_connector.core.disk.tier import DiskTier
+from kvtier_connector.core.disk.transfers.loop import DiskLoop
 from kvtier_connector.core.disk.transfers.thread import DiskThread
 from kvtier_connector.core.disk.worth.admission import WriteBudget
 
@@ -28,7 +29,7 @@ def main(chunks_file: str, seed: int) -> None:
         memory[slot_of[key] * size : (slot_of[key] + 1) * size] = payload
 
     store = Store.open(request)
-    thread = DiskThread(store, lambda: Store.open(request), open_engine(32)[0], 5.0)
+    thread = DiskThread(DiskLoop(store, lambda: Store.open(request), open_engine(32)[0], 5.0))
     tier = DiskTier(
         thread,
         store,

@@ -178,7 +178,7 @@ class Unsure:
 
     @classmethod
     def under(cls, tier: "KVTierDisk") -> "Unsure":
-        staged = tier._disk._disk._engine  # type: ignore[attr-defined]
+        staged = tier._disk._disk._loop.engine  # type: ignore[attr-defined]
         staged._engine = unsure = cls(staged._engine)
         return unsure
 

@@ -27,6 +27,7 @@ from kvtier_connector.core.disk.io.choose import open_engine
 from kvtier_connector.core.disk.report import Progress
 from kvtier_connector.core.disk.tier import DiskTier
 from kvtier_connector.core.disk.timings import Timings
+from kvtier_connector.core.disk.transfers.loop import DiskLoop
 from kvtier_connector.core.disk.transfers.messages import Ended, Event, Message, Order
 from kvtier_connector.core.disk.transfers.thread import DiskThread
 from kvtier_connector.core.disk.worth.admission import WriteBudget
@@ -81,7 +82,7 @@ def store_for_ever(path: Path, log: int, seed: int) -> None:
 
     request = request_for(path, capacity_for(SLOTS))
     store = Store.open(request)
-    disk = DiskThread(store, lambda: Store.open(request), open_engine(16)[0], 60.0, timings=TIMINGS)
+    disk = DiskThread(DiskLoop(store, lambda: Store.open(request), open_engine(16)[0], 60.0, timings=TIMINGS))
     tier = DiskTier(
         LoggedDisk(disk, log),
         store,

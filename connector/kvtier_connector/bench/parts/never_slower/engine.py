@@ -17,6 +17,7 @@ from kvtier_connector.core.disk.files.fingerprint import fingerprint
 from kvtier_connector.core.disk.files.store import Store, StoreRequest
 from kvtier_connector.core.disk.io.choose import depth_for, open_engine
 from kvtier_connector.core.disk.tier import DiskTier
+from kvtier_connector.core.disk.transfers.loop import DiskLoop
 from kvtier_connector.core.disk.transfers.thread import DiskThread
 from kvtier_connector.core.disk.worth.admission import WriteBudget
 from kvtier_connector.core.disk.worth.prefill_model import Pace, TokenSpan
@@ -115,7 +116,7 @@ def stand_in(folder: Path, disk_bytes_per_s: float, pace: Pace) -> Iterator[Stan
     within, _ = open_engine(depth_for(_BLOCK_BYTES), folder=folder)
     engine = ThrottledEngine(within, disk_bytes_per_s / SCALE)
     disk = DiskTier(
-        DiskThread(store, lambda: Store.open(request), engine, _TIMEOUT_S),
+        DiskThread(DiskLoop(store, lambda: Store.open(request), engine, _TIMEOUT_S)),
         store,
         block_bytes=_BLOCK_BYTES,
         memory_of=lambda slot: (views[slot],),

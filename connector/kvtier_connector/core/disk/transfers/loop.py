@@ -9,7 +9,7 @@ from typing import Final
 from kvtier_connector.core.copies.arrivals import Arrivals
 from kvtier_connector.core.disk.files.store import Store
 from kvtier_connector.core.disk.io.engine import IOEngine
-from kvtier_connector.core.disk.timings import Timings
+from kvtier_connector.core.disk.timings import DEFAULT_TIMINGS, Timings
 from kvtier_connector.core.disk.transfers.compaction import compact, compact_if_full
 from kvtier_connector.core.disk.transfers.completion import Completer
 from kvtier_connector.core.disk.transfers.flights import Flights
@@ -50,29 +50,33 @@ class DiskLoop:
         timings: how long to wait for everything else.
 
     Attributes:
-        inbox: what the owner of the index has sent.
-        outbox: what it is told.
+        engine: what talks to the kernel.
+        timeout_s: how long the disk may have one block.
+        timings: how long to wait for everything else.
+        inbox: the messages of the owner of the index.
+        outbox: the events for it.
         turned_at_s: when the last turn began, by time.monotonic().
         is_closing: whether nobody waits for reads any more.
     """
 
-    def __init__(  # noqa: PLR0913, PLR0917 - its parts
+    def __init__(  # noqa: PLR0913 - its parts
         self,
         store: Store,
         reopen: Callable[[], Store],
         engine: IOEngine,
         timeout_s: float,
-        arrivals: Arrivals | None,
-        timings: Timings,
+        arrivals: Arrivals | None = None,
+        *,
+        timings: Timings = DEFAULT_TIMINGS,
     ) -> None:
+        self.engine = engine
+        self.timeout_s = timeout_s
+        self.timings = timings
         self.inbox = deque[Message]()
         self.partial_reads = PartialReads(arrivals, store.shape.namespace, timings.worker_patience_s)
         self.outbox = Outbox(self.partial_reads)
         self.turned_at_s = time.monotonic()
         self.is_closing = False
-        self._engine = engine
-        self._timeout_s = timeout_s
-        self._timings = timings
         self._queue = OrderQueue()
         self._flights = Flights()
         self._served = ReopeningStore(store, reopen, timings)
@@ -84,7 +88,7 @@ class DiskLoop:
     @property
     def has_begun(self) -> bool:
         """Whether the disk has as much of what was ordered as it takes at a time."""
-        return not self.inbox and (not self._queue.reads or len(self._flights) >= self._engine.depth)
+        return not self.inbox and (not self._queue.reads or len(self._flights) >= self.engine.depth)
 
     def turn(self) -> None:
         """Do what is to be done now, after waiting for something to do.
@@ -95,7 +99,7 @@ class DiskLoop:
         self.turned_at_s = time.monotonic()
         ended = [*self._land(self._patience_s()), *self.partial_reads.take_checked()]
         # Now, when all that has ended is known: what follows may take as long as the file system likes.
-        is_late = bool(self._engine.overdue(self._timeout_s))
+        is_late = bool(self.engine.overdue(self.timeout_s))
         try:
             self._take_messages()
             self._submit_or_reopen()  # before looking at what has come: meanwhile the disk is not idle
@@ -131,12 +135,12 @@ class DiskLoop:
                 self._take_messages()
         self._write_out(write_until_s)
         self._refuse_waiting(DiskError("the disk tier is closed"))
-        until_s = time.monotonic() + self._timings.check_s
+        until_s = time.monotonic() + self.timings.check_s
         while self._flights and time.monotonic() < until_s:
             with suppress(DiskError):
-                self._end(self._land(self._timings.look_s))
+                self._end(self._land(self.timings.look_s))
         self.outbox.wake()
-        self._engine.close()
+        self.engine.close()
         if not self._flights:
             self._served.close()
 
@@ -146,12 +150,12 @@ class DiskLoop:
         if self.inbox:
             return 0.0
         if self.partial_reads:
-            return self._timings.verdict_s
+            return self.timings.verdict_s
         is_busy = self._flights or self._served.store is None
-        return self._timings.look_s if is_busy else self._timings.check_s
+        return self.timings.look_s if is_busy else self.timings.check_s
 
     def _land(self, patience_s: float) -> list[EndedTransfer]:
-        return self._completer.land(self._engine.take_completions(patience_s), is_closing=self.is_closing)
+        return self._completer.land(self.engine.take_completions(patience_s), is_closing=self.is_closing)
 
     def _take_messages(self) -> None:
         while self.inbox:
@@ -197,23 +201,23 @@ class DiskLoop:
         now_s = time.monotonic()
         store = self._served.store
         if store is not None and is_late:
-            self.go_down(f"a block has taken longer than {self._timeout_s:g} s")
+            self.go_down(f"a block has taken longer than {self.timeout_s:g} s")
         elif store is not None and now_s >= self._check_at_s:
-            self._check_at_s = now_s + self._timings.check_s
+            self._check_at_s = now_s + self.timings.check_s
             store.check()
             if store.wants_compaction and not self._queue.has_reads:
                 compact(store, self._served.generation, self.outbox)
-        if not self._engine.in_flight:
+        if not self.engine.in_flight:
             self._served.close_old()
 
     def _probe_if_idle(self) -> None:
         store = self._served.store
-        is_busy = self._engine.in_flight or self.partial_reads or self._queue.has_reads
+        is_busy = self.engine.in_flight or self.partial_reads or self._queue.has_reads
         if not self._probe_due or store is None or is_busy:
             return
         self._probe_due = False
-        held, free = store.slots_for_probing(self._engine.depth)
-        found = probe(store.segments, self._engine, held, free, self._timings.probe_patience_s)
+        held, free = store.slots_for_probing(self.engine.depth)
+        found = probe(store.segments, self.engine, held, free, self.timings.probe_patience_s)
         if found is not None:
             self.outbox.tell(Probed(*found))
 
@@ -233,4 +237,4 @@ class DiskLoop:
         with suppress(DiskError, OSError):
             while self._served.store is not None and self._queue.writes and time.monotonic() < until_s:
                 self._submitter.submit(self._served.store, self._served.generation)
-                self._end(self._land(self._timings.look_s))
+                self._end(self._land(self.timings.look_s))

@@ -6,43 +6,23 @@ can be used again. The thread that owns the index orders and is told; neither wa
 
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 
-from kvtier_connector.core.copies.arrivals import Arrivals
-from kvtier_connector.core.disk.files.store import Store
-from kvtier_connector.core.disk.io.engine import IOEngine
-from kvtier_connector.core.disk.timings import DEFAULT_TIMINGS, Timings
 from kvtier_connector.core.disk.transfers.loop import DiskLoop
 from kvtier_connector.core.disk.transfers.messages import Event, Message
 from kvtier_connector.errors import DiskError
 
 
 class DiskThread:
-    """Serves the orders for one store, and for those that come after it.
+    """Serves orders, beginning now.
 
     Args:
-        store: opened.
-        reopen: opens it again.
-        engine: what talks to the kernel.
-        timeout_s: how long the disk may have one block.
-        arrivals: where the workers are told of reads in parts; None if there are none.
-        timings: how long to wait for everything else.
+        loop: what it does; nobody else may take a turn of it.
     """
 
-    def __init__(  # noqa: PLR0913 - its parts
-        self,
-        store: Store,
-        reopen: Callable[[], Store],
-        engine: IOEngine,
-        timeout_s: float,
-        arrivals: Arrivals | None = None,
-        *,
-        timings: Timings = DEFAULT_TIMINGS,
-    ) -> None:
-        self._engine = engine
-        self._timeout_s = timeout_s
-        self._check_s = timings.check_s
-        self._loop = DiskLoop(store, reopen, engine, timeout_s, arrivals, timings)
+    def __init__(self, loop: DiskLoop) -> None:
+        self._loop = loop
+        self._check_s = loop.timings.check_s
         self._write_until_s = 0.0
         self._thread = threading.Thread(target=self._run, name="kvtier-disk", daemon=True)
         self._thread.start()
@@ -50,7 +30,7 @@ class DiskThread:
     def send(self, messages: Iterable[Message]) -> None:
         """Take messages on and return at once."""
         self._loop.inbox.extend(messages)
-        self._engine.wake()
+        self._loop.engine.wake()
 
     def take_events(self) -> list[Event]:
         """Return what has happened since the last call; all of that call's has been taken note of."""
@@ -66,13 +46,13 @@ class DiskThread:
 
     def is_stuck(self) -> bool:
         """Tell whether the operating system has not let go of the thread for longer than a block may take."""
-        return time.monotonic() - self._loop.turned_at_s > self._timeout_s + self._check_s
+        return time.monotonic() - self._loop.turned_at_s > self._loop.timeout_s + self._check_s
 
     def close(self, timeout_s: float) -> None:
         """End the thread once it has written what waits to be; a disk that takes longer is not waited for."""
         self._write_until_s = time.monotonic() + timeout_s - 2 * self._check_s
         self._loop.is_closing = True
-        self._engine.wake()
+        self._loop.engine.wake()
         self._thread.join(timeout_s)
         self._loop.outbox.acknowledge()
 

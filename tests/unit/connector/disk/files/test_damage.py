@@ -30,6 +30,7 @@ from kvtier_connector.core.disk.files.fingerprint import Fingerprint, fingerprin
 from kvtier_connector.core.disk.files.journal import Entries
 from kvtier_connector.core.disk.files.store import Store
 from kvtier_connector.core.disk.io.choose import open_engine
+from kvtier_connector.core.disk.transfers.loop import DiskLoop
 from kvtier_connector.core.disk.transfers.messages import Ended, Order
 from kvtier_connector.core.disk.transfers.thread import DiskThread
 from kvtier_connector.errors import CorruptBlockError
@@ -71,7 +72,7 @@ class Reader:
 @contextmanager
 def reader_of(path: Path, meaning: Fingerprint = MEANING) -> Iterator[Reader]:
     store = Store.open(request_for(path, capacity_for(SLOTS), meaning=meaning))
-    disk = DiskThread(store, lambda: pytest.fail("it went down"), open_engine(SLOTS)[0], SOON_S)
+    disk = DiskThread(DiskLoop(store, lambda: pytest.fail("it went down"), open_engine(SLOTS)[0], SOON_S))
     try:
         yield Reader(store, disk)
     finally:

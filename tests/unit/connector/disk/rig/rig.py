@@ -25,6 +25,7 @@ from kvtier_connector.core.disk.io.choose import open_engine
 from kvtier_connector.core.disk.report import Progress
 from kvtier_connector.core.disk.tier import DiskTier
 from kvtier_connector.core.disk.timings import Timings
+from kvtier_connector.core.disk.transfers.loop import DiskLoop
 from kvtier_connector.core.disk.transfers.messages import Ended, Event, Message, Order
 from kvtier_connector.core.disk.transfers.thread import DiskThread
 from kvtier_connector.core.disk.worth.admission import WriteBudget
@@ -92,9 +93,8 @@ class Rig:
         self.store = Store.open(request)
         self.engine = FaultyEngine(open_engine(depth)[0], joined_bytes=joined_blocks * BLOCK)
         self.arrivals = Arrivals(mmap.mmap(-1, memory_slots * ROW_BYTES))
-        self.disk = WatchedDisk(
-            DiskThread(self.store, self._reopened, self.engine, SOON_S, self.arrivals, timings=timings)
-        )
+        loop = DiskLoop(self.store, self._reopened, self.engine, SOON_S, self.arrivals, timings=timings)
+        self.disk = WatchedDisk(DiskThread(loop))
         self._memory = mmap.mmap(-1, memory_slots * BLOCK)
         self.free = list(range(memory_slots))
         self.slot_of = dict[bytes, int]()
