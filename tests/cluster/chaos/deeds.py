@@ -32,10 +32,10 @@ class Others:
         self._random = random.Random(seed)  # noqa: S311 - not for secrets
         self.done = 0
 
-    async def do_something(self) -> None:
-        """To some object, somewhere."""
-        if place := await self.pick():
-            await self.do(self._random.choices(DEEDS, (3, 4, 4, 12))[0], *place)
+    async def do_something(self) -> bool:
+        """Does one thing to some object; tells whether that changed anything."""
+        place = await self.pick()
+        return place is not None and await self.do(self._random.choices(DEEDS, (3, 4, 4, 12))[0], *place)
 
     async def pick(self) -> tuple[str, str] | None:
         """Kind and name of an object of kvtier's; None where there is none of a kind."""
@@ -44,21 +44,27 @@ class Others:
         owned = [each["metadata"]["name"] for each in items if "managedFields" in each["metadata"]]
         return (kind, self._random.choice(owned)) if owned else None
 
-    async def do(self, deed: str, kind: str, name: str) -> None:
-        """Does one thing to one object; what validation or a conflict refuses was not done."""
+    async def do(self, deed: str, kind: str, name: str) -> bool:
+        """Does one thing to one object; tells whether that changed anything.
+
+        What validation or a conflict refuses was not done.
+        """
         path = f"{collection(kind, self._namespace)}/{name}"
         try:
             if deed == "delete":
                 await self._connection.request("DELETE", path)
+                is_changed = True
             else:
                 one = await self._connection.request("GET", path)
+                before = _content(one)
                 self._edit(deed, one)
-                await self._connection.request("PUT", path, one)
+                is_changed = _content(await self._connection.request("PUT", path, one)) != before
         except aiohttp.ClientResponseError as error:
             if error.status not in _REFUSED:
                 raise
-            return
+            return False
         self.done += 1
+        return is_changed
 
     def _edit(self, deed: str, one: dict[str, Any]) -> None:
         metadata = one["metadata"]

@@ -48,14 +48,14 @@ class Fault:
         after: Called when the server has acted and its answer is not yet on its way back.
         reset: The connection breaks instead of that answer.
         silent: A watch that is open and says nothing, whatever happens.
-        late_s: How long that answer takes; not of watches.
+        held: That answer waits until this is set; not of watches.
     """
 
     status: int = 0
     after: Callable[[], None] | None = None
     reset: bool = False
     silent: bool = False
-    late_s: float = 0.0
+    held: asyncio.Event | None = None
 
 
 NONE: Final = Fault()
@@ -67,11 +67,15 @@ class Proxy:
     Attributes:
         choose: Picks the fault of each call.
         calls: Every call so far.
+        next_write: Set when the next write arrives; from then on it is that of the write after it.
+        next_answer: Likewise, when the next answer to a write is on its way back.
     """
 
     def __init__(self, configuration: Configuration) -> None:
         self.choose: Callable[[Call], Fault] = lambda _: NONE
         self.calls: list[Call] = []
+        self.next_write = asyncio.Event()
+        self.next_answer = asyncio.Event()
         self.url = ""
         self._upstream = configuration.host
         self._token = configuration.get_api_key_with_prefix("BearerToken")
@@ -104,7 +108,10 @@ class Proxy:
 
     def _call(self, request: web.Request) -> Call:
         is_write = request.method not in _READS
-        self._writes += is_write
+        if is_write:
+            self._writes += 1
+            self.next_write.set()
+            self.next_write = asyncio.Event()
         call = Call(
             request.method, request.path, request.query.get("watch") in {"1", "true"}, self._writes * is_write
         )
@@ -141,7 +148,11 @@ class Proxy:
             body = await answer.read()
             if fault.after is not None:
                 fault.after()
-            await asyncio.sleep(fault.late_s)
+            if fault.held is not None:
+                await fault.held.wait()
+            if call.write:
+                self.next_answer.set()
+                self.next_answer = asyncio.Event()
             if fault.reset and request.transport is not None:
                 request.transport.abort()
             kept = {k: v for k, v in answer.headers.items() if k.lower() not in _OF_ONE_CONNECTION}

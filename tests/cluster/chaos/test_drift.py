@@ -3,6 +3,7 @@
 import asyncio
 import random
 from collections.abc import Mapping
+from contextlib import suppress
 from itertools import chain, product
 from pathlib import Path
 from typing import Any, Final
@@ -10,7 +11,7 @@ from typing import Any, Final
 import pytest
 from tests.cluster.chaos.deeds import DEEDS, FieldPath, Others, objects, own_fields, tried
 from tests.cluster.chaos.life import Life
-from tests.cluster.chaos.proxy import NONE, Fault, operator_through
+from tests.cluster.chaos.proxy import NONE, Fault, Proxy, operator_through
 from tests.cluster.chaos.stage import Stage
 from tests.cluster.harness.api.connection import AT_A_TIME
 from tests.cluster.harness.programs.tools import Say
@@ -25,10 +26,11 @@ from kvtier_operator.reconcile.cache.resources import Key, ResourceCache
 from kvtier_operator.reconcile.loop.cluster_observation import ClusterObservation
 from kvtier_operator.reconcile.loop.plan_resource import plan_resource
 
-_LATE_S: Final = 0.1
 _PATIENCE_S: Final = 45.0
 _WRITES_A_DEED: Final = 6
 """A deed may meet several rounds, and a round all objects; a status and an Event follow."""
+_QUIET_S: Final = 1.0
+"""After this long without a write a deed needs none: a repair that was under way undid it as well."""
 
 
 async def _drift(stage: Stage, folder: Path, say: Say, deeds: int) -> None:
@@ -44,27 +46,36 @@ async def _drift(stage: Stage, folder: Path, say: Say, deeds: int) -> None:
             life = Life(connection, f"drifted-{deeds}")
             await life.create()
             others = Others(connection, life.namespace, seed=deeds)
-            pause = random.Random(deeds)  # noqa: S311 - not for secrets
+            moments = random.Random(deeds)  # noqa: S311 - not for secrets
             for deed in range(deeds):
                 if deed == deeds // 2:
                     await life.change()
-                await others.do_something()
-                await asyncio.sleep(pause.uniform(0.005, 0.06))
+                # the next deed comes at once, when a repair arrives at the server, or when that is answered
+                moment = moments.choice((None, proxy.next_write, proxy.next_answer))
+                if await others.do_something() and moment is not None:
+                    with suppress(TimeoutError):
+                        await asyncio.wait_for(moment.wait(), _QUIET_S)
             await life.becomes(expected)
             writes = proxy.writes - 2 * undisturbed
             say(f"{others.done} of {deeds} deeds of others were repaired by {writes} writes")
             assert others.done > deeds / 3
             assert writes < _WRITES_A_DEED * others.done
-            # in pairs, the second before the first one's repair is answered; no later deed helps
-            proxy.choose = lambda call: Fault(late_s=_LATE_S) if call.write else NONE
             for first, second in product(("edit", "take owner"), DEEDS):
-                while not (place := await others.pick()):
-                    pass
-                await others.do(first, *place)
-                await asyncio.sleep(_LATE_S / 2)
-                await others.do(second, *place)
-                await life.becomes(expected, _PATIENCE_S)
+                await _two_deeds(proxy, others, first, second)
+                await life.becomes(expected, _PATIENCE_S)  # and no later deed helps
             assert "Traceback" not in operator.process.log.read_text()
+
+
+async def _two_deeds(proxy: Proxy, others: Others, first: str, second: str) -> None:
+    """Both to one object, the second before the first one's repair is answered."""
+    while not (place := await others.pick()):
+        pass
+    is_repaired, second_is_done = asyncio.Event(), asyncio.Event()
+    proxy.choose = lambda call: Fault(after=is_repaired.set, held=second_is_done) if call.write else NONE
+    if await others.do(first, *place):
+        await asyncio.wait_for(is_repaired.wait(), _PATIENCE_S)
+    await others.do(second, *place)
+    second_is_done.set()
 
 
 async def _see_all(stage: Stage, folder: Path) -> None:
