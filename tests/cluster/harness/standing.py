@@ -7,11 +7,11 @@ folder, by default one of the checkout.
 """
 
 import json
+import math
 import os
 import signal
 import subprocess
 import sys
-import time
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -27,7 +27,6 @@ from tests.shared.waiting import eventually
 
 FOLDER: Final = Path(__file__).resolve().parents[3] / "build" / "cluster"
 _HUGEPAGES: Final = 256
-_POLL_S: Final = 0.2
 _DOWN_TIMEOUT_S: Final = 90.0
 
 
@@ -100,15 +99,15 @@ def down(folder: Path = FOLDER) -> int:
 def _watched(holder: subprocess.Popen[bytes], log: Path, folder: Path) -> Standing | None:
     """Prints what the holder says until its cluster stands, or it has ended."""
     with log.open() as lines:
-        while True:
+
+        def is_over() -> bool:
+            has_ended = holder.poll() is not None  # looked at first: all its lines are there then
             sys.stdout.write(lines.read())
             sys.stdout.flush()
-            if found := standing(folder):
-                return found
-            if holder.poll() is not None:
-                sys.stdout.write(lines.read())
-                return None
-            time.sleep(_POLL_S)
+            return has_ended or standing(folder) is not None
+
+        eventually(is_over, f"cluster; what makes it writes to {log}", math.inf)
+    return standing(folder)
 
 
 def _hold(folder: Path) -> None:
