@@ -12,7 +12,7 @@ from kvtier_common.kubernetes.documents import Document, Place, place_of
 from kvtier_common.kubernetes.reflector import Reflector, ReflectorPolicy, Sink
 from kvtier_scorer.picker.pods.pool_objects import MalformedObjectError, Pool, pod_instance, pool_of
 from kvtier_scorer.picker.pods.ready_endpoints import ReadyEndpoints
-from kvtier_scorer.picker.pods.source import PodSink
+from kvtier_scorer.picker.pods.source import EndpointSink
 
 _LOG: Final = logging.getLogger(__name__)
 _POOLS: Final = "/apis/inference.networking.k8s.io/v1/namespaces/{}/inferencepools"
@@ -66,7 +66,7 @@ class InferencePoolPods:
         """Whether the pool and all its pods have been listed once."""
         return self._synced
 
-    async def run(self, sink: PodSink) -> None:
+    async def run(self, sink: EndpointSink) -> None:
         """Tells of pods until cancelled."""
         pools = self._reflector(
             _POOLS,

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 
-from kvtier_scorer.picker.pods.source import Endpoint, PodSink
+from kvtier_scorer.picker.pods.source import Endpoint, EndpointSink
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +28,7 @@ class ReadyEndpoints:
     dead one is deleted. The address then is the newer pod's, and the other one's end changes nothing.
     """
 
-    sink: PodSink
+    sink: EndpointSink
     _owners: dict[str, tuple[str, str]] = field(default_factory=dict)
     _addresses: dict[str, list[str]] = field(default_factory=dict)
 

@@ -19,8 +19,8 @@ class Endpoint:
     rank: int = 0
 
 
-class PodSink(Protocol):
-    """Gets the ready pods. A pod that starts anew is dropped and put again: its cache is empty."""
+class EndpointSink(Protocol):
+    """Gets the ready servers of pods. One that starts anew is dropped and put again: its cache is empty."""
 
     def put(self, endpoint: Endpoint) -> None:
         """A server is ready."""
@@ -36,5 +36,5 @@ class PodSource(Protocol):
     def synced(self) -> bool:
         """Whether all pods that there are have been passed on; before that, having none means nothing."""
 
-    async def run(self, sink: PodSink) -> None:
+    async def run(self, sink: EndpointSink) -> None:
         """Passes pods on until it is cancelled."""

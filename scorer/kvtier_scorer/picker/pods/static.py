@@ -6,7 +6,7 @@ from ipaddress import ip_address
 from typing import Final
 
 from kvtier_scorer.config.errors import PickerConfigError
-from kvtier_scorer.picker.pods.source import Endpoint, PodSink
+from kvtier_scorer.picker.pods.source import Endpoint, EndpointSink
 
 _LAST_PORT: Final = 65535
 
@@ -36,7 +36,7 @@ class StaticPods:
         """Whether the list has been passed on."""
         return self._passed_on
 
-    async def run(self, sink: PodSink) -> None:
+    async def run(self, sink: EndpointSink) -> None:
         """Passes the list on, then waits to be cancelled."""
         for endpoint in self._endpoints:
             sink.put(endpoint)
