@@ -69,8 +69,8 @@ def connector(**options: object) -> None:
     if options["model"] and options["shape"]:
         raise click.UsageError("give --model or --shape: a model has its own sizes")
     require(*NEEDED)
-    from kvtier_connector.bench.measure import Asked, measure  # noqa: PLC0415 - loads vLLM
+    from kvtier_connector.bench.measure import BenchOptions, measure  # noqa: PLC0415 - loads vLLM
 
-    asked = Asked(**options)  # type: ignore[arg-type]
-    measured = asked.only or [name for name in PARTS if name not in ONLY_WHEN_ASKED]
-    measure(asked, {name: load(PARTS[name]) for name in measured})
+    chosen = BenchOptions(**options)  # type: ignore[arg-type]
+    measured = chosen.only or [name for name in PARTS if name not in ONLY_WHEN_ASKED]
+    measure(chosen, {name: load(PARTS[name]) for name in measured})

@@ -23,7 +23,7 @@ from kvtier_connector.errors import ConnectorError
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
+class BenchOptions:
     """The options; None or empty where one was left out.
 
     Attributes are named as the options are.
@@ -42,50 +42,50 @@ class Asked:
     vllm_args: tuple[str, ...]
 
 
-def measure(asked: Asked, parts: Mapping[str, Part]) -> None:
+def measure(options: BenchOptions, parts: Mapping[str, Part]) -> None:
     """Measure part by part: what is done is in the file, whatever becomes of the next.
 
     Args:
-        asked: the options.
+        options: of the command line.
         parts: what is measured, by name.
 
     Raises:
         click.ClickException: Something cannot be measured as asked; the message is one line.
     """
     console = Console()
-    asked.out.parent.mkdir(parents=True, exist_ok=True)
+    options.out.parent.mkdir(parents=True, exist_ok=True)
     done: dict[str, Any] = {}
-    about = {"shape": asked.model.name if asked.model else asked.shape or DEMO}
-    with _left_behind(asked.termination_log, done, about), tempfile.TemporaryDirectory() as scratch:
+    about = {"shape": options.model.name if options.model else options.shape or DEMO}
+    with _left_behind(options.termination_log, done, about), tempfile.TemporaryDirectory() as scratch:
         gpu = _gpu() if {*COMPARED_PARTS} & {*parts} else ""
-        if asked.sides and not gpu:
+        if options.sides and not gpu:
             raise click.UsageError(
                 "--sides needs a GPU: on a CPU one engine has its connector in and out, in turns"
             )
         about["device"] = gpu or "cpu"
-        run = _run(asked, Path(scratch), gpu, console.print)
-        report: dict[str, Any] = json.loads(asked.out.read_text()) if asked.out.exists() else {}
+        run = _run(options, Path(scratch), gpu, console.print)
+        report: dict[str, Any] = json.loads(options.out.read_text()) if options.out.exists() else {}
         for name, part in parts.items():
             with console.status(f"measuring {name}"):
                 report[name] = done[name] = part.measure(run)
-            asked.out.write_text(json.dumps(report, indent=2) + "\n")
+            options.out.write_text(json.dumps(report, indent=2) + "\n")
     console.print(table(done, parts))
-    console.print(f"[dim]{asked.out}[/dim]")
+    console.print(f"[dim]{options.out}[/dim]")
 
 
-def _run(asked: Asked, scratch: Path, gpu: str, say: Callable[[str], None]) -> Run:
+def _run(options: BenchOptions, scratch: Path, gpu: str, say: Callable[[str], None]) -> Run:
     return Run(
-        model=asked.model,
-        shape=asked.shape or DEMO,
+        model=options.model,
+        shape=options.shape or DEMO,
         scratch=scratch,
-        out=asked.out,
-        folder=(asked.folder or asked.out.parent).resolve(),
-        prompt_tokens=asked.prompt_tokens,
-        repeats=asked.repeats,
+        out=options.out,
+        folder=(options.folder or options.out.parent).resolve(),
+        prompt_tokens=options.prompt_tokens,
+        repeats=options.repeats,
         gpu=gpu,
-        sides=asked.sides or SIDES,
-        turns=asked.turns,
-        given=Given.read(asked.vllm_args),
+        sides=options.sides or SIDES,
+        turns=options.turns,
+        given=Given.read(options.vllm_args),
         say=say,
     )
 

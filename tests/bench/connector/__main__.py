@@ -17,7 +17,7 @@ from tests.bench.connector.disk import compare as disk
 from tests.bench.connector.hit_rate import compare as hit_rate
 
 from kvtier_connector.bench.command import connector
-from kvtier_connector.bench.measure import Asked, measure
+from kvtier_connector.bench.measure import BenchOptions, measure
 from kvtier_connector.bench.names import names_of, names_shown
 from kvtier_connector.bench.parts import ONLY_WHEN_ASKED, PARTS, Part, load
 
@@ -58,9 +58,9 @@ def parts(names: tuple[str, ...], *, pairs: int, rounds: int) -> dict[str, Part]
 
 def run(*, pairs: int, rounds: int, **options: object) -> None:
     """Measure the connector, beside others."""
-    asked = Asked(**options)  # type: ignore[arg-type]
-    names = asked.only or tuple(name for name in NAMES if name not in ONLY_WHEN_ASKED)
-    measure(asked, parts(names, pairs=pairs, rounds=rounds))
+    chosen = BenchOptions(**options)  # type: ignore[arg-type]
+    names = chosen.only or tuple(name for name in NAMES if name not in ONLY_WHEN_ASKED)
+    measure(chosen, parts(names, pairs=pairs, rounds=rounds))
 
 
 main = click.Command(

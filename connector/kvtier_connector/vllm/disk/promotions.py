@@ -17,8 +17,8 @@ from kvtier_connector.vllm.disk.read_decision import ReadDecision
 
 
 @dataclass(slots=True)
-class _Asked:
-    """What one request was looked up for in this step."""
+class _Lookups:
+    """Blocks that were looked up for one request in this step."""
 
     ready: dict[bytes, None] = field(default_factory=dict)
     wanted: dict[bytes, int] = field(default_factory=dict)  # and where it ends in the prompt, in tokens
@@ -67,7 +67,7 @@ class Promotions:
         self._memory = memory
         self._disk = disk
         self._decision = decision
-        self._asked = dict[str, _Asked]()
+        self._lookups = dict[str, _Lookups]()
         self._held = dict[str, _Held]()
         self._readers = dict[bytes, str]()
         self._lent = dict[str, list[bytes]]()
@@ -84,11 +84,11 @@ class Promotions:
         """
         state = self._memory.state(key)
         if state is BlockState.READY:
-            self._ask(request_id).ready[key] = None
+            self._lookups_of(request_id).ready[key] = None
         elif state is BlockState.PENDING and request_id == self.ahead:
             return BlockState.READY if self._is_coming(key, request_id) else state
         elif state is BlockState.ABSENT and self._is_wanted(key, request_id, end_tokens):
-            self._ask(request_id).wanted[key] = end_tokens
+            self._lookups_of(request_id).wanted[key] = end_tokens
             return BlockState.PENDING
         return state
 
@@ -106,11 +106,11 @@ class Promotions:
         Returns:
             The memory that was given to it.
         """
-        if not self._asked:
+        if not self._lookups:
             return []
-        asked, self._asked = self._asked, {}
+        lookups, self._lookups = self._lookups, {}
         made = list[Reservation]()
-        for request_id, each in asked.items():
+        for request_id, each in lookups.items():
             # Since it was looked up, it may have left, come, or been asked for by a request before this one.
             ready = [key for key in each.ready if self._memory.state(key) is BlockState.READY]
             wanted = [key for key in each.wanted if self._memory.state(key) is BlockState.ABSENT]
@@ -188,7 +188,7 @@ class Promotions:
     def on_request_finished(self, request_id: str) -> None:
         """Forget a request. What is being read for it stays in memory like anything else."""
         self.unpin(request_id)
-        self._asked.pop(request_id, None)
+        self._lookups.pop(request_id, None)
         for key in self._held.pop(request_id, _Held()).loading:
             del self._readers[key]
 
@@ -197,7 +197,7 @@ class Promotions:
         for held in self._held.values():
             for blocks in (held.pinned, held.loading, held.promoted):
                 blocks.clear()
-        self._asked.clear()
+        self._lookups.clear()
         self._lent.clear()
         self._readers.clear()
 
@@ -239,8 +239,8 @@ class Promotions:
             self._held[request_id].loading.pop(key, None)
         return request_id
 
-    def _ask(self, request_id: str) -> _Asked:
-        return self._asked.setdefault(request_id, _Asked())
+    def _lookups_of(self, request_id: str) -> _Lookups:
+        return self._lookups.setdefault(request_id, _Lookups())
 
     def _hold(self, request_id: str) -> _Held:
         held = self._held.get(request_id)

@@ -128,7 +128,7 @@ class Scene:
         assert self.memory.room == self.memory.capacity
         assert not self.promotions._held
         assert not self.promotions._readers
-        assert not self.promotions._asked
+        assert not self.promotions._lookups
 
     def _gone(self, blocks: Sequence[int]) -> list[bytes]:
         keys = [key_of(block) for block in blocks]
