@@ -24,7 +24,7 @@ _WAKE: Final = 0
 """What the completion of a wake is told by; transfers have the numbers from 1."""
 
 
-class _Flight:
+class _InKernel:
     """A transfer in the kernel's hands."""
 
     __slots__ = ("done_bytes", "handed_s", "io", "kept", "size_bytes", "vectors")
@@ -59,7 +59,7 @@ class UringEngine:
             self._ring.close()
             raise EngineUnavailableError(str(error)) from error
         self._waiting = deque[BlockIO]()
-        self._flights = dict[int, _Flight]()
+        self._in_kernel = dict[int, _InKernel]()
         self._last = _WAKE
         self._ended = list[Completion]()
         self._wake_lock = threading.Lock()  # a closed descriptor may already be another file's
@@ -109,12 +109,12 @@ class UringEngine:
     def overdue(self, limit_s: float) -> list[BlockIO]:
         """Return what was handed over longer ago than this."""
         before = time.monotonic() - limit_s
-        return [flight.io for flight in self._flights.values() if flight.handed_s < before]
+        return [transfer.io for transfer in self._in_kernel.values() if transfer.handed_s < before]
 
     @property
     def in_flight(self) -> int:
         """Number of transfers taken on and not yet reported."""
-        return len(self._waiting) + len(self._flights) + len(self._ended)
+        return len(self._waiting) + len(self._in_kernel) + len(self._ended)
 
     def close(self) -> None:
         """Give the ring back; the memory of what it still has is kept for good."""
@@ -126,7 +126,7 @@ class UringEngine:
         self._ring.close()
         self._ring = None
         self._waiting.clear()
-        _abandoned.append((self._counter, self._flights))
+        _abandoned.append((self._counter, self._in_kernel))
 
     def _open_ring(self) -> Ring:
         if self._ring is None:
@@ -137,16 +137,16 @@ class UringEngine:
         """Prepare what waits, as far as there is room; tells whether there was any."""
         now = time.monotonic()
         prepared = False
-        while self._waiting and len(self._flights) < self.depth:
+        while self._waiting and len(self._in_kernel) < self.depth:
             io = self._waiting.popleft()
             try:
-                flight = _Flight(io, now)
+                transfer = _InKernel(io, now)
             except (TypeError, ValueError, BufferError) as error:
                 self._ended.append(Completion(io, 0.0, unusable(io, error)))
                 continue
             self._last += 1
-            self._flights[self._last] = flight
-            _prepare(ring, self._last, flight)
+            self._in_kernel[self._last] = transfer
+            _prepare(ring, self._last, transfer)
             prepared = True
         return prepared
 
@@ -158,38 +158,38 @@ class UringEngine:
             if number == _WAKE:
                 self._listening, self._woken = False, True
                 continue
-            flight = self._flights[number]
+            transfer = self._in_kernel[number]
             error = None
             if result < 0:
                 error = OSError(-result, os.strerror(-result))
             else:
-                flight.done_bytes += result
-                if flight.done_bytes < flight.size_bytes:
+                transfer.done_bytes += result
+                if transfer.done_bytes < transfer.size_bytes:
                     if result:
-                        _go_on(ring, number, flight)
+                        _go_on(ring, number, transfer)
                         handed = True
                         continue
-                    error = ended_short(flight.io, flight.done_bytes)
-            del self._flights[number]
-            self._ended.append(Completion(flight.io, now - flight.handed_s, error))
+                    error = ended_short(transfer.io, transfer.done_bytes)
+            del self._in_kernel[number]
+            self._ended.append(Completion(transfer.io, now - transfer.handed_s, error))
         return handed
 
 
-def _go_on(ring: Ring, number: int, flight: _Flight) -> None:
+def _go_on(ring: Ring, number: int, transfer: _InKernel) -> None:
     """Ask for what is left of a transfer."""
-    left = tuple(parts_after(flight.io, flight.done_bytes))
-    flight.kept, flight.vectors, _ = _located(left, write=flight.io.write)
-    _prepare(ring, number, flight)
+    left = tuple(parts_after(transfer.io, transfer.done_bytes))
+    transfer.kept, transfer.vectors, _ = _located(left, write=transfer.io.write)
+    _prepare(ring, number, transfer)
 
 
-def _prepare(ring: Ring, number: int, flight: _Flight) -> None:
-    io = flight.io
+def _prepare(ring: Ring, number: int, transfer: _InKernel) -> None:
+    io = transfer.io
     ring.prepare(
         number,
         write=io.write,
         descriptor=io.descriptor,
-        offset=io.offset + flight.done_bytes,
-        vectors=flight.vectors,
+        offset=io.offset + transfer.done_bytes,
+        vectors=transfer.vectors,
     )
 
 

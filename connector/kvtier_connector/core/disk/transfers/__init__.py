@@ -4,7 +4,7 @@ What the thread and the owner of the index send each other is in messages.py. Wh
 module moves it on:
 
     waiting    order_queue.py: the disk has no room, or writes give way to reads
-    under way  submission.py hands it over; flights.py says which transfer is whose
+    under way  submission.py hands it over; in_flight.py says which transfer is whose
     continued  completion.py puts it back: for its block's next part, or alone after a joint transfer failed
     unchecked  partial_reads.py: its block is all there, and a worker checks it
     ended      completion.py has checked its block or put it down; outbox.py reports it

@@ -8,7 +8,7 @@ from kvtier_connector.core.disk.files.journal import entries_of
 from kvtier_connector.core.disk.files.store import Store
 from kvtier_connector.core.disk.io.engine import Completion
 from kvtier_connector.core.disk.transfers.compaction import compact_if_full
-from kvtier_connector.core.disk.transfers.flights import Flight, Flights
+from kvtier_connector.core.disk.transfers.in_flight import InFlight, Transfer
 from kvtier_connector.core.disk.transfers.messages import Order
 from kvtier_connector.core.disk.transfers.order_queue import OrderQueue
 from kvtier_connector.core.disk.transfers.outbox import Outbox
@@ -31,19 +31,19 @@ _APART, _NEXT_PART, _WORKER, _END = AfterTransfer  # looked up in the class they
 
 
 def after_transfer(
-    flight: Flight, *, has_failed: bool, is_wanted: bool, is_checked_by_worker: bool
+    transfer: Transfer, *, has_failed: bool, is_wanted: bool, is_checked_by_worker: bool
 ) -> AfterTransfer:
     """Return what follows a transfer.
 
     Args:
-        flight: the transfer.
+        transfer: that has ended.
         has_failed: whether it failed.
         is_wanted: whether somebody still waits for it.
         is_checked_by_worker: whether a worker checks what it has read.
     """
     if has_failed or not is_wanted:
-        return _APART if is_wanted and len(flight.orders) > 1 else _END
-    if not flight.is_last:
+        return _APART if is_wanted and len(transfer.orders) > 1 else _END
+    if not transfer.is_last:
         return _NEXT_PART
     return _WORKER if is_checked_by_worker else _END
 
@@ -54,7 +54,7 @@ class Completer:
     Args:
         served: the store.
         queue: gets what is left to do for an order.
-        flights: what is under way.
+        in_flight: the transfers under way.
         partial_reads: what workers check.
         outbox: is told of every order that has ended.
     """
@@ -63,13 +63,13 @@ class Completer:
         self,
         served: ReopeningStore,
         queue: OrderQueue,
-        flights: Flights,
+        in_flight: InFlight,
         partial_reads: PartialReads,
         outbox: Outbox,
     ) -> None:
         self._served = served
         self._queue = queue
-        self._flights = flights
+        self._in_flight = in_flight
         self._partial_reads = partial_reads
         self._outbox = outbox
 
@@ -84,11 +84,11 @@ class Completer:
         for completion in completions:
             if is_probe(completion.io):
                 continue  # that was not waited for any longer
-            flight = self._flights.end(completion.io)
-            order = flight.order
-            done = EndedTransfer(completion, flight, now)
+            transfer = self._in_flight.end(completion.io)
+            order = transfer.order
+            done = EndedTransfer(completion, transfer, now)
             follows = after_transfer(
-                flight,
+                transfer,
                 has_failed=completion.error is not None,
                 is_wanted=not is_closing and self._served.serves(order),
                 is_checked_by_worker=self._partial_reads.is_checked_by_worker(order),
@@ -98,10 +98,10 @@ class Completer:
             elif follows is _WORKER:
                 self._partial_reads.leave_to_worker(done)
             elif follows is _NEXT_PART:
-                self._queue.continued.append(flight)
-                self._partial_reads.part_arrived(flight)
+                self._queue.continued.append(transfer)
+                self._partial_reads.part_arrived(transfer)
             else:
-                self._queue.continued += flight.apart()
+                self._queue.continued += transfer.apart()
         return ended
 
     def end(self, ended: Sequence[EndedTransfer]) -> None:
@@ -112,17 +112,17 @@ class Completer:
         """
         written = list[EndedTransfer]()
         for done in ended:
-            flight, failure = done.flight, done.completion.error
-            first = flight.order
+            transfer, failure = done.transfer, done.completion.error
+            first = transfer.order
             if failure or not first.write:  # a write has succeeded when it is put down
                 self._served.transfer_ended(failure)
             error: Exception | None = failure
-            if not flight.is_last or not self._served.serves(first):
+            if not transfer.is_last or not self._served.serves(first):
                 error = error or DiskError("the disk tier has let go of this block")
             if error is None and first.write:
                 written.append(done)
                 continue
-            for order, checksum in flight.blocks():
+            for order, checksum in transfer.blocks():
                 self._outbox.end(order, error or self._mistake(done, order, checksum), done)
         if written and self._served.store is not None:
             self._put_down(self._served.store, written)
@@ -141,7 +141,9 @@ class Completer:
     def _put_down(self, store: Store, written: Sequence[EndedTransfer]) -> None:
         """Have the next start find blocks that were written."""
         blocks = [
-            (order.slot, order.key, checksum) for done in written for order, checksum in done.flight.blocks()
+            (order.slot, order.key, checksum)
+            for done in written
+            for order, checksum in done.transfer.blocks()
         ]
         error: DiskError | None = None
         try:
@@ -150,7 +152,7 @@ class Completer:
         except DiskError as failure:
             error = failure
         for done in written:
-            for order in done.flight.orders:
+            for order in done.transfer.orders:
                 self._outbox.end(order, error, done)
         if error:
             raise error

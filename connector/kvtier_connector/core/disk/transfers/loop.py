@@ -12,7 +12,7 @@ from kvtier_connector.core.disk.io.engine import IOEngine
 from kvtier_connector.core.disk.timings import DEFAULT_TIMINGS, Timings
 from kvtier_connector.core.disk.transfers.compaction import compact, compact_if_full
 from kvtier_connector.core.disk.transfers.completion import Completer
-from kvtier_connector.core.disk.transfers.flights import Flights
+from kvtier_connector.core.disk.transfers.in_flight import InFlight
 from kvtier_connector.core.disk.transfers.messages import (
     Clear,
     Cleared,
@@ -78,17 +78,19 @@ class DiskLoop:
         self.turned_at_s = time.monotonic()
         self.is_closing = False
         self._queue = OrderQueue()
-        self._flights = Flights()
+        self._in_flight = InFlight()
         self._served = ReopeningStore(store, reopen, timings)
-        self._submitter = Submitter(engine, self._queue, self._flights, self.outbox, inbox=self.inbox)
-        self._completer = Completer(self._served, self._queue, self._flights, self.partial_reads, self.outbox)
+        self._submitter = Submitter(engine, self._queue, self._in_flight, self.outbox, inbox=self.inbox)
+        self._completer = Completer(
+            self._served, self._queue, self._in_flight, self.partial_reads, self.outbox
+        )
         self._check_at_s = 0.0
         self._probe_due = False
 
     @property
     def has_begun(self) -> bool:
         """Whether the disk has as much of what was ordered as it takes at a time."""
-        return not self.inbox and (not self._queue.reads or len(self._flights) >= self.engine.depth)
+        return not self.inbox and (not self._queue.reads or len(self._in_flight) >= self.engine.depth)
 
     def turn(self) -> None:
         """Do what is to be done now, after waiting for something to do.
@@ -120,7 +122,7 @@ class DiskLoop:
         self._served.let_go()
         error = DiskError(reason)
         self._refuse_waiting(error)
-        for order in self._flights.orders():
+        for order in self._in_flight.orders():
             self.outbox.overdue(order, error)
         self.outbox.tell(Down(reason))
 
@@ -136,12 +138,12 @@ class DiskLoop:
         self._write_out(write_until_s)
         self._refuse_waiting(DiskError("the disk tier is closed"))
         until_s = time.monotonic() + self.timings.check_s
-        while self._flights and time.monotonic() < until_s:
+        while self._in_flight and time.monotonic() < until_s:
             with suppress(DiskError):
                 self._end(self._land(self.timings.look_s))
         self.outbox.wake()
         self.engine.close()
-        if not self._flights:
+        if not self._in_flight:
             self._served.close()
 
     # ---- the steps of a turn ----
@@ -151,7 +153,7 @@ class DiskLoop:
             return 0.0
         if self.partial_reads:
             return self.timings.verdict_s
-        is_busy = self._flights or self._served.store is None
+        is_busy = self._in_flight or self._served.store is None
         return self.timings.look_s if is_busy else self.timings.check_s
 
     def _land(self, patience_s: float) -> list[EndedTransfer]:
@@ -223,7 +225,7 @@ class DiskLoop:
 
     def _wake_waiting(self) -> None:
         """Wake who waits for events, when there is nothing more to read or enough has been read."""
-        is_reading = self._queue.has_reads or self._flights.reads
+        is_reading = self._queue.has_reads or self._in_flight.reads
         if self.outbox and (not is_reading or len(self.outbox) >= _WAKE_AFTER_BLOCKS):
             self.outbox.wake()
 

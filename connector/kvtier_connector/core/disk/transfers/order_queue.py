@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from kvtier_connector.core.disk.files.segments import Segments
-from kvtier_connector.core.disk.transfers.flights import Flight
+from kvtier_connector.core.disk.transfers.in_flight import Transfer
 from kvtier_connector.core.disk.transfers.messages import Order
 
 _MOST_PIECES: Final = 1024
@@ -24,7 +24,7 @@ class OrderQueue:
     def __init__(self) -> None:
         self.reads = deque[Order]()
         self.writes = deque[Order]()
-        self.continued = deque[Flight]()
+        self.continued = deque[Transfer]()
 
     @property
     def has_reads(self) -> bool:
@@ -42,7 +42,7 @@ class OrderQueue:
 
     def take_all(self) -> list[Order]:
         """Let go of everything; returns its orders."""
-        orders = [*self.reads, *self.writes, *(flight.order for flight in self.continued)]
+        orders = [*self.reads, *self.writes, *(transfer.order for transfer in self.continued)]
         for waiting in (self.reads, self.writes, self.continued):
             waiting.clear()
         return orders

@@ -59,15 +59,15 @@ class Outbox:
         """Wake who waits for news."""
         self._news.set()
 
-    def end(self, order: Order, error: Exception | None, transfer: EndedTransfer | None = None) -> None:
+    def end(self, order: Order, error: Exception | None, ended: EndedTransfer | None = None) -> None:
         """Tell that an order has ended; nobody is woken.
 
         Args:
             order: which.
             error: why it failed, or None.
-            transfer: the transfer with which it ended; None if the disk was not asked.
+            ended: the transfer with which it ended; None if the disk was not asked.
         """
-        seconds, at_s = (transfer.completion.seconds, transfer.at_s) if transfer else (0.0, time.monotonic())
+        seconds, at_s = (ended.completion.seconds, ended.at_s) if ended else (0.0, time.monotonic())
         self._events.append(Ended(order, seconds, at_s, error))
         if order.part_ends:  # last: who waits for it finds that the index's owner knows
             self._partial_reads.end(order, error)

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from kvtier_connector.core.copies.arrivals import DOUBTED, FAILED, WHOLE, Arrivals
 from kvtier_connector.core.disk.files.checksum import bound_seed
 from kvtier_connector.core.disk.io.engine import Completion
-from kvtier_connector.core.disk.transfers.flights import Flight
+from kvtier_connector.core.disk.transfers.in_flight import Transfer
 from kvtier_connector.core.disk.transfers.messages import Order
 
 
@@ -20,13 +20,13 @@ class EndedTransfer(NamedTuple):
 
     Attributes:
         completion: how it ended.
-        flight: what it was.
+        transfer: what it was.
         at_s: when that was seen, by time.monotonic().
         is_right: whether a worker has checked what was read.
     """
 
     completion: Completion
-    flight: Flight
+    transfer: Transfer
     at_s: float
     is_right: bool = False
 
@@ -50,23 +50,23 @@ class PartialReads:
         """Return how many blocks are left to workers."""
         return len(self._unchecked)
 
-    def part_arrived(self, flight: Flight) -> None:
+    def part_arrived(self, transfer: Transfer) -> None:
         """Tell of a part that is there, and is not the last."""
         if self._arrivals is not None:
-            order = flight.order
-            if not flight.part:
+            order = transfer.order
+            if not transfer.part:
                 seed = bound_seed(self._namespace, order.key)
-                self._arrivals.expect(order.memory_slot, seed, flight.checksums[0])
-            self._tell(order, flight.part + 1)
+                self._arrivals.expect(order.memory_slot, seed, transfer.checksums[0])
+            self._tell(order, transfer.part + 1)
 
     def is_checked_by_worker(self, order: Order) -> bool:
         """Tell whether a worker checks a block that was read."""
         return bool(order.part_ends) and self._arrivals is not None
 
-    def leave_to_worker(self, transfer: EndedTransfer) -> None:
+    def leave_to_worker(self, ended: EndedTransfer) -> None:
         """Tell of a block that is all there; `take_checked` returns it when a worker has checked it."""
-        self._unchecked.append(transfer)
-        order = transfer.flight.order
+        self._unchecked.append(ended)
+        order = ended.transfer.order
         self._tell(order, len(order.part_ends))
 
     def take_checked(self) -> list[EndedTransfer]:
@@ -76,21 +76,21 @@ class PartialReads:
         late = time.monotonic() - self.patience_s
         waiting, self._unchecked = self._unchecked, deque()
         done = list[EndedTransfer]()
-        for transfer in waiting:
-            order = transfer.flight.order
+        for ended in waiting:
+            order = ended.transfer.order
             how_far = self._arrivals.how_far(order.memory_slot, order.ticket)
             if how_far == WHOLE:
-                done.append(transfer._replace(is_right=True))
-            elif how_far == DOUBTED or transfer.at_s < late:
-                done.append(transfer)
+                done.append(ended._replace(is_right=True))
+            elif how_far == DOUBTED or ended.at_s < late:
+                done.append(ended)
             else:
-                self._unchecked.append(transfer)
+                self._unchecked.append(ended)
         return done
 
     def drop_unchecked(self) -> list[Order]:
         """Let go of what is not checked; returns its orders."""
         waiting, self._unchecked = self._unchecked, deque()
-        return [transfer.flight.order for transfer in waiting]
+        return [ended.transfer.order for ended in waiting]
 
     def end(self, order: Order, error: Exception | None) -> None:
         """Tell what became of an order that is read in parts."""

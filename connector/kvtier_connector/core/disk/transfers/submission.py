@@ -6,7 +6,7 @@ from typing import Final, TypeGuard
 
 from kvtier_connector.core.disk.files.store import Store
 from kvtier_connector.core.disk.io.engine import BlockIO, IOEngine
-from kvtier_connector.core.disk.transfers.flights import Flights
+from kvtier_connector.core.disk.transfers.in_flight import InFlight
 from kvtier_connector.core.disk.transfers.messages import Order
 from kvtier_connector.core.disk.transfers.order_queue import OrderQueue, take_run
 from kvtier_connector.core.disk.transfers.outbox import Outbox
@@ -25,7 +25,7 @@ class Submitter:
     Args:
         engine: does the transfers.
         queue: what waits.
-        flights: what is under way.
+        in_flight: the transfers under way.
         outbox: is told of orders that cannot be begun.
         inbox: no more writes are prepared while there is something in it.
         first_bytes: of the first lot that the disk is given.
@@ -35,7 +35,7 @@ class Submitter:
         self,
         engine: IOEngine,
         queue: OrderQueue,
-        flights: Flights,
+        in_flight: InFlight,
         outbox: Outbox,
         *,
         inbox: Sized,
@@ -43,7 +43,7 @@ class Submitter:
     ) -> None:
         self._engine = engine
         self._queue = queue
-        self._flights = flights
+        self._in_flight = in_flight
         self._outbox = outbox
         self._inbox = inbox
         self._first_bytes = first_bytes
@@ -55,13 +55,13 @@ class Submitter:
             store: whose slots the orders are for.
             generation: of what is in them.
         """
-        self._hand_over(store, self._reads(store), self._engine.depth - len(self._flights))
+        self._hand_over(store, self._reads(store), self._engine.depth - len(self._in_flight))
         # What was written for an earlier generation could still land in a slot that was given out again.
-        if any(order.generation != generation for order in self._flights.orders()):
+        if any(order.generation != generation for order in self._in_flight.orders()):
             return
-        if self._engine.in_flight > len(self._flights):
+        if self._engine.in_flight > len(self._in_flight):
             return  # and so could what a probe writes that was not waited for any longer
-        room = room_for_writes(self._engine.depth, self._flights.reads, self._flights.writes)
+        room = room_for_writes(self._engine.depth, self._in_flight.reads, self._in_flight.writes)
         self._hand_over(store, self._writes(store), room)
 
     def _hand_over(self, store: Store, ios: Iterator[BlockIO], most: int) -> None:
@@ -75,11 +75,11 @@ class Submitter:
             orders = take_run(self._queue.reads, store.segments, self._engine.joined_bytes)
             expected = [store.checksum(order.slot) for order in orders]
             if _all_known(expected):
-                yield self._flights.begin(store, orders, expected)
+                yield self._in_flight.begin(store, orders, expected)
             else:
                 self._drop(orders, expected, CorruptBlockError("nothing has been written to its slot"))
         while self._queue.continued:
-            yield self._flights.go_on(store, self._queue.continued.popleft())
+            yield self._in_flight.go_on(store, self._queue.continued.popleft())
 
     def _writes(self, store: Store) -> Iterator[BlockIO]:
         while self._queue.writes and not self._inbox:
@@ -88,7 +88,7 @@ class Submitter:
             if _all_known(checksums):
                 for order in orders:
                     store.begin_overwrite(order.slot)
-                yield self._flights.begin(store, orders, checksums)
+                yield self._in_flight.begin(store, orders, checksums)
             else:
                 self._drop(orders, checksums, DiskError("its memory was taken back"))
 

@@ -1,4 +1,4 @@
-"""What the disk tier's thread has handed over: for which orders each transfer is, and which part of one."""
+"""The transfers that the disk has: for which orders each is, and which part of one."""
 
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
@@ -8,8 +8,8 @@ from kvtier_connector.core.disk.io.engine import BlockIO
 from kvtier_connector.core.disk.transfers.messages import Order
 
 
-class Flight(NamedTuple):
-    """A transfer under way.
+class Transfer(NamedTuple):
+    """One transfer: of neighbours on disk, of a block, or of a part of one.
 
     Attributes:
         orders: for which it is: neighbours on disk, or a single one.
@@ -35,12 +35,12 @@ class Flight(NamedTuple):
         """Yield each order and its block's checksum."""
         return zip(self.orders, self.checksums, strict=True)
 
-    def apart(self) -> Iterator["Flight"]:
+    def apart(self) -> Iterator["Transfer"]:
         """Yield what goes on with each order by itself, from the beginning."""
-        return (Flight((order,), (checksum,), -1) for order, checksum in self.blocks())
+        return (Transfer((order,), (checksum,), -1) for order, checksum in self.blocks())
 
 
-class Flights:
+class InFlight:
     """The transfers under way, by their tags. An order has one at a time, which may be others' as well.
 
     Attributes:
@@ -48,49 +48,49 @@ class Flights:
     """
 
     def __init__(self) -> None:
-        self._flying = dict[int, Flight]()
+        self._by_tag = dict[int, Transfer]()
         self._next_tag = 0
         self.reads = 0
 
     def __len__(self) -> int:
         """Return how many there are."""
-        return len(self._flying)
+        return len(self._by_tag)
 
     @property
     def writes(self) -> int:
         """How many of them are writes."""
-        return len(self._flying) - self.reads
+        return len(self._by_tag) - self.reads
 
     def orders(self) -> Iterator[Order]:
         """Yield the orders for which something is under way."""
-        return (order for flight in self._flying.values() for order in flight.orders)
+        return (order for transfer in self._by_tag.values() for order in transfer.orders)
 
     def begin(self, store: Store, orders: Sequence[Order], checksums: Sequence[int]) -> BlockIO:
         """Return the transfer of neighbours, or of a block's first part if its order has parts."""
-        return self._begin(store, Flight(orders, checksums))
+        return self._begin(store, Transfer(orders, checksums))
 
-    def go_on(self, store: Store, before: Flight) -> BlockIO:
+    def go_on(self, store: Store, before: Transfer) -> BlockIO:
         """Return the transfer of the next part of a block."""
         return self._begin(store, before._replace(part=before.part + 1))
 
-    def end(self, io: BlockIO) -> Flight:
+    def end(self, io: BlockIO) -> Transfer:
         """Take a transfer off those under way."""
-        flight = self._flying.pop(io.tag)
-        self.reads -= not flight.order.write
-        return flight
+        transfer = self._by_tag.pop(io.tag)
+        self.reads -= not transfer.order.write
+        return transfer
 
-    def _begin(self, store: Store, flight: Flight) -> BlockIO:
-        order, part = flight.order, flight.part
+    def _begin(self, store: Store, transfer: Transfer) -> BlockIO:
+        order, part = transfer.order, transfer.part
         place = store.segments.place(order.slot)
         memory, start = order.memory, 0
-        if len(flight.orders) > 1:
-            memory = tuple([piece for each in flight.orders for piece in each.memory])
+        if len(transfer.orders) > 1:
+            memory = tuple([piece for each in transfer.orders for piece in each.memory])
         elif order.part_ends:
             (piece,) = memory
             start = order.part_ends[part - 1] if part else 0
-            memory = (piece[start : None if flight.is_last else order.part_ends[part]],)
+            memory = (piece[start : None if transfer.is_last else order.part_ends[part]],)
         tag = self._next_tag
         self._next_tag += 1
-        self._flying[tag] = flight
+        self._by_tag[tag] = transfer
         self.reads += not order.write
         return BlockIO(tag, order.write, place.descriptor, place.offset + start, memory)
