@@ -18,14 +18,16 @@ import kvtier_connector
 from kvtier_connector import config as config_module
 from kvtier_connector.core.disk.files import store as store_module
 
-LONGEST_S = 0.15
+MOST_NOTED_BYTES = 16 << 10
+"""Of what an engine writes down before it is killed: some 1,200 lines."""
+LONGEST_S, LOOK_S = 60.0, 0.0005
 TREES = (Path(__file__).parents[4], Path(kvtier_connector.__file__).parents[1])
 """Where this process has the tests and the connector from: the child's must be the same."""
 
 
 @pytest.fixture
-def killed(tmp_path: Path) -> Iterator[Callable[[Path, int, float], list[tuple[str, int, int]]]]:
-    """Give a function that runs an engine, kills it after a time, and returns what it had written down."""
+def killed(tmp_path: Path) -> Iterator[Callable[[Path, int, int], list[tuple[str, int, int]]]]:
+    """Give a function that runs an engine, kills it once it wrote so much down, and returns what it wrote."""
     with subprocess.Popen(  # noqa: S603 - our own interpreter
         [sys.executable, crash_child.__file__],
         stdin=subprocess.PIPE,
@@ -37,12 +39,12 @@ def killed(tmp_path: Path) -> Iterator[Callable[[Path, int, float], list[tuple[s
         assert maker.stdout
         lines, answers = maker.stdin, maker.stdout
 
-        def run(path: Path, seed: int, after_s: float) -> list[tuple[str, int, int]]:
+        def run(path: Path, seed: int, after_bytes: int) -> list[tuple[str, int, int]]:
             log = tmp_path / "log"
             log.unlink(missing_ok=True)
             print(path, log, seed, file=lines, flush=True)
             child = int(answers.readline())
-            time.sleep(after_s)  # the moment is the test's, not a wait for anything
+            _wait_for(log, after_bytes)
             os.kill(child, signal.SIGKILL)
             print(file=lines, flush=True)
             assert answers.readline() == "ended\n"
@@ -54,11 +56,18 @@ def killed(tmp_path: Path) -> Iterator[Callable[[Path, int, float], list[tuple[s
         lines.close()
 
 
+def _wait_for(log: Path, size_bytes: int) -> None:
+    deadline = time.monotonic() + LONGEST_S
+    while (log.stat().st_size if log.exists() else 0) < size_bytes:
+        assert time.monotonic() < deadline, f"{log} has not grown to {size_bytes} bytes"
+        time.sleep(LOOK_S)
+
+
 @pytest.mark.parametrize("kills", [20, pytest.param(100, marks=pytest.mark.long)])
 def test_an_engine_killed_at_any_moment_loses_nothing_and_finds_nothing_wrong(
     tmp_path: Path,
     kills: int,
-    killed: Callable[[Path, int, float], list[tuple[str, int, int]]],
+    killed: Callable[[Path, int, int], list[tuple[str, int, int]]],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     for module in (store_module, config_module):
@@ -70,7 +79,7 @@ def test_an_engine_killed_at_any_moment_loses_nothing_and_finds_nothing_wrong(
     for kill in range(kills):
         index = path / MEANING.folder / "index"
         before = index.stat().st_ino if index.exists() else 0
-        for what, slot, number in killed(path, kill, chance.random() * LONGEST_S):
+        for what, slot, number in killed(path, kill, chance.randrange(MOST_NOTED_BYTES)):
             there.pop(slot, None)
             if what == crash_child.STORED:
                 there[slot] = number
