@@ -4,10 +4,12 @@ from typing import Final
 
 from xdist.scheduler import LoadScopeScheduling
 
-_OF_THE_MACHINE: Final = (
+OF_THE_MACHINE: Final = (
     "tests/unit/bench/connector/test_disk.py",
     "tests/unit/connector/bench/parts/memory/test_region.py",
     "tests/unit/connector/machine/test_numa.py",
+    "tests/unit/connector/region/test_growth.py",
+    "tests/unit/connector/region/test_killed_engine.py",
     "tests/unit/connector/region/test_pin.py",
     "tests/unit/connector/region/test_region.py",
     "tests/engine/bench/test_disk.py",
@@ -23,7 +25,7 @@ before an engine has filled the heap, those that need a cluster's tools last: th
 still being built."""
 _OF_A_CLUSTER: Final = "tests/cluster/"
 """All others here share clusters that have no nodes of their own, which take a while to start."""
-_ORDER: Final = (*_OF_THE_MACHINE, "tests/engine/", "tests/unit/", _OF_A_CLUSTER, "tests/picker/")
+_ORDER: Final = (*OF_THE_MACHINE, "tests/engine/", "tests/unit/", _OF_A_CLUSTER, "tests/picker/")
 """What takes long in one piece first, what consists of many small files last, for workers to end together."""
 
 
@@ -36,6 +38,6 @@ class TogetherByFile(LoadScopeScheduling):  # type: ignore[misc] # pytest-xdist 
     """Gives a worker all tests of a file at once, or all that are the machine's, or all of a cluster."""
 
     def _split_scope(self, nodeid: str) -> str:
-        if nodeid.startswith(_OF_THE_MACHINE):
+        if nodeid.startswith(OF_THE_MACHINE):
             return "machine"
         return _OF_A_CLUSTER if nodeid.startswith(_OF_A_CLUSTER) else nodeid.partition("::")[0]
