@@ -137,11 +137,12 @@ class Drift(RuleBasedStateMachine):
     def settles(self) -> None:
         cluster = self.cluster
         cluster.calm(_QUIET_S)
-        if someones := cluster.someones():
+        someones = cluster.someones()
+        if in_the_way := {*someones} & {each.ref for each in cluster.wanted()}:
             said = str(cluster.server.objects[RESOURCE]["status"]["conditions"])
-            assert any(f"{ref} is there already" in said for ref in someones), (someones, said)
-            for ref in someones:
-                cluster.server.delete(ref)
+            assert any(f"{ref} is there already" in said for ref in in_the_way), (in_the_way, said)
+        for ref in someones:
+            cluster.server.delete(ref)
         ends_as_wanted(cluster)
 
     def teardown(self) -> None:
