@@ -87,6 +87,8 @@ async def connected(port: int, first: bytes = HELLO) -> AsyncIterator[Peer]:
         writer.write(first)
         yield Peer(reader, writer)
     finally:
+        if reader.at_eof():  # what was not sent yet, nobody reads
+            writer.transport.abort()
         writer.close()
         with suppress(ConnectionError):
             await writer.wait_closed()

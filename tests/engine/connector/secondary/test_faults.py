@@ -27,10 +27,11 @@ __all__ = ["start"]  # a fixture
 
 
 def test_a_disk_that_hangs_holds_nobodys_memory(start: Start) -> None:
-    tiering = start(timeout_s=0.2)
+    tiering = start(timeout_s=QUIET_S)
     keys = stored(tiering)
     disk = Unsure.under(tiering.tier)
     disk.hangs = True
+    tiering.tier._timeout_s = 0.2
     assert tiering.load(keys) == []
     assert tiering.metrics()["degraded"] == 1
 
@@ -39,6 +40,7 @@ def test_a_disk_that_hangs_holds_nobodys_memory(start: Start) -> None:
     tiering.finish()
     disk.hangs = False
     until(tiering, lambda: not tiering.tier._is_off)
+    tiering.tier._timeout_s = QUIET_S
     assert [bytes(tiering.row(slot)) for slot in slots] == [content(key) for key in others]
     assert tiering.load(keys) == keys
     assert tiering.metrics()["degraded"] == 0
@@ -64,7 +66,7 @@ def test_a_disk_that_hangs_when_it_is_to_store(start: Start) -> None:
 def test_a_disk_thread_that_does_not_answer(
     start: Start, monkeypatch: pytest.MonkeyPatch, *, loads: bool
 ) -> None:
-    tiering = start(timeout_s=0.1)
+    tiering = start(timeout_s=QUIET_S)
     keys = stored(tiering)
     stuck, go_on = threading.Event(), threading.Event()
     check = Store.check
@@ -76,6 +78,7 @@ def test_a_disk_thread_that_does_not_answer(
 
     monkeypatch.setattr(Store, "check", hang)
     assert stuck.wait(QUIET_S)
+    tiering.tier._timeout_s = 0.1
     if loads:
         assert tiering.load(keys) == []
     else:
@@ -170,12 +173,13 @@ def test_what_nobody_thought_of_ends_the_tier_and_not_the_engine(
 
 
 def test_a_reset_waits_for_what_is_under_way_and_not_for_a_disk_that_hangs(start: Start) -> None:
-    tiering = start(timeout_s=0.2)
+    tiering = start(timeout_s=QUIET_S)
     keys = stored(tiering)
     tiering.begin_load(keys)
     tiering.reset()
     disk = Unsure.under(tiering.tier)
     disk.hangs = True
+    tiering.tier._timeout_s = 0.2
     tiering.begin_load(keys)
     tiering.reset()
     assert not tiering.manager.has_pending_work()
