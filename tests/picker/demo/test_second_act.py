@@ -3,6 +3,7 @@
 import io
 import sys
 import time
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -16,7 +17,7 @@ from kvtier_operator.planning.observed import Observed
 from kvtier_operator.planning.plan import Plan
 from kvtier_operator.planning.planner import make_plan
 from kvtier_operator.runtime.demo.routing_act import run
-from kvtier_operator.runtime.demo.routing_act.load import RoutingLoad
+from kvtier_operator.runtime.demo.routing_act.load import RoutingLoad, fitting_load
 from kvtier_operator.runtime.demo.routing_act.result import Way
 from kvtier_operator.runtime.demo.routing_act.run import RoutingQuestions, run_routing
 from kvtier_operator.runtime.demo.setup import RESOURCE_PATH, fitted_for_routing
@@ -44,12 +45,14 @@ async def test_three_ways_are_measured_and_the_picker_chose_in_the_last(
     plan: Plan, asked: RoutingQuestions, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(run, "RunOptions", partial(RunOptions, program=PROGRAM))
+    # one question at a time, so that a busy machine does not decide in which order they reach the picker
+    monkeypatch.setattr(run, "fitting_load", lambda *asked: replace(fitting_load(*asked), concurrency=1))
     said = io.StringIO()
     result = await run_routing(plan, tmp_path, asked, tmp_path / "logs", Console(file=said, width=200))
     assert (result.load.groups, result.load.prompts_per_group) == (GROUPS, QUESTIONS)
     off, turns, picker = (result.ways[way] for way in Way)
-    # how much it hits is the machine's: picks between two readings of the engines' queues spread
-    assert 0 < picker.hit_rate <= 1 - 1 / QUESTIONS + 1e-9
+    # 1 - 1 / QUESTIONS at best: of five picks between two readings of the engines' queues one goes elsewhere
+    assert 0.5 <= picker.hit_rate <= 1 - 1 / QUESTIONS + 1e-9
     assert off.tier_hit_rate == 0
     assert turns.tier_hit_rate + picker.tier_hit_rate > 0
     assert all(len(way.ttft_s) == GROUPS * QUESTIONS for way in (off, turns, picker))
