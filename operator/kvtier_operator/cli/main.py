@@ -63,7 +63,11 @@ class EntryPointGroup(click.Group):
             formatter.write_dl([(each.name, summary(each)) for each in commands])
 
 
-@click.group(cls=EntryPointGroup, entry_point_group="kvtier.commands")
+# of all sub-commands too, which inherit them; lines of help that are longer are hard to read
+_HELP: Final = {"help_option_names": ["-h", "--help"], "max_content_width": 120}
+
+
+@click.group(cls=EntryPointGroup, entry_point_group="kvtier.commands", context_settings=_HELP)
 @click.version_option(package_name="kvtier")
 def kvtier() -> None:
     """Prefix cache beyond the GPU for vLLM, from one KVCacheTier."""

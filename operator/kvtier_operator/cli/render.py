@@ -24,25 +24,11 @@ def render(paths: tuple[str, ...], model_config: str | None, *, hub: bool, image
     standard error says why, exit code 1.
     """
     from kvtier_operator.cli.inputs.collisions import collisions  # noqa: PLC0415 - help needs none of it
-    from kvtier_operator.cli.inputs.load import load  # noqa: PLC0415 - as above
-    from kvtier_operator.cli.inputs.naming import naming  # noqa: PLC0415 - as above
-    from kvtier_operator.cli.inputs.observe import observe  # noqa: PLC0415 - as above
-    from kvtier_operator.cli.text.verdicts import refusals  # noqa: PLC0415 - as above
+    from kvtier_operator.cli.inputs.plans import accepted_plans  # noqa: PLC0415 - as above
     from kvtier_operator.planning.objects import build_objects  # noqa: PLC0415 - as above
     from kvtier_operator.planning.objects.manifest import to_yaml  # noqa: PLC0415 - as above
-    from kvtier_operator.planning.planner import make_plan  # noqa: PLC0415 - as above
 
-    loaded, plans = load(paths), []
-    for source, resource in loaded.resources:
-        with naming(source):
-            observed = observe(
-                resource, model_config=model_config, config_maps=loaded.config_maps, hub=hub, images=images
-            )
-            plans.append((source, make_plan(resource, observed)))
-    refused = [line for source, plan in plans for line in refusals(source, plan)]
-    if refused:
-        click.echo("\n".join(refused), err=True)
-        sys.exit(EXIT_REJECTED)
+    plans = accepted_plans(paths, model_config=model_config, hub=hub, images=images)
     hidden = collisions(plans)
     for one in hidden:
         click.echo(one, err=True)

@@ -21,7 +21,7 @@ _LOG: Final = logging.getLogger(__name__)
 _PORT: Final = click.IntRange(1, 65535)
 
 
-@click.command(context_settings={"auto_envvar_prefix": "KVTIER"})
+@click.command(context_settings={"auto_envvar_prefix": "KVTIER", "help_option_names": ["-h", "--help"]})
 @click.option(
     "--namespace",
     "namespaces",

@@ -3,4 +3,4 @@
 from kvtier_scorer.picker.command import picker
 
 if __name__ == "__main__":
-    picker()
+    picker(help_option_names=["-h", "--help"])

@@ -20,7 +20,7 @@ from kvtier_operator.reconcile.__main__ import main as operator
 arguments = sys.argv[1:]
 command = operator if arguments[0] == "kvtier-operator" else kvtier
 try:
-    command([*arguments[1:], "--help"], prog_name=arguments[0])
+    command(arguments[1:], prog_name=arguments[0])
 finally:
     print(*sorted({name.partition(".")[0] for name in {*sys.modules} - before}), file=sys.stderr)
 """
@@ -54,14 +54,27 @@ def test_the_whole_tree_is_walked() -> None:
     } <= {*COMMANDS}
 
 
+@pytest.mark.parametrize("option", ["--help", "-h"])
 @pytest.mark.parametrize("path", COMMANDS, ids=" ".join)
-def test_help_loads_nothing_heavy(path: tuple[str, ...]) -> None:
+def test_help_loads_nothing_heavy(path: tuple[str, ...], option: str) -> None:
     done = subprocess.run(  # noqa: S603 - our own interpreter
-        [sys.executable, "-c", PROGRAM, *path], capture_output=True, text=True, check=False
+        [sys.executable, "-c", PROGRAM, *path, option], capture_output=True, text=True, check=False
     )
     assert done.stdout.startswith(f"Usage: {' '.join(path)} ")
     loaded = {package for module in done.stderr.split() for package in PACKAGES.get(module, ())}
     assert loaded - {"kvtier"} <= LIGHT
+
+
+@pytest.mark.parametrize("columns", [80, 120, 200])
+@pytest.mark.parametrize("path", COMMANDS, ids=" ".join)
+def test_help_fits_the_terminal(path: tuple[str, ...], columns: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", str(columns))
+    context: click.Context | None = None
+    for end in range(len(path)):
+        command = COMMANDS[path[: end + 1]]
+        context = click.Context(command, context, path[end], **command.context_settings)
+    assert context is not None
+    assert max(map(len, context.get_help().splitlines())) <= min(columns, 120)
 
 
 @pytest.mark.parametrize("path", COMMANDS, ids=" ".join)
