@@ -45,11 +45,13 @@ class ImageSource:
         """An engine's image."""
         return self.references.get(name) or self._rehosted(PUBLISHED[name])
 
+    def operator(self) -> str:
+        """The operator's own image, of this release: a chart's `image.tag` and `image.digest` are its own."""
+        return self._own(f"{self.repository}:{published.KVTIER_VERSION}")
+
     def doctor(self) -> str:
-        """The image with the doctor. A repository that names a registry is where this cluster's copy is."""
-        image = published.doctor(self.repository)
-        copy = image if _has_registry(image) else self._rehosted(image)
-        return self.references.get(ImageName.DOCTOR) or copy
+        """The image with the doctor."""
+        return self.references.get(ImageName.DOCTOR) or self._own(published.doctor(self.repository))
 
     def picker(self, flavor: Flavor, version: str, *, tested: bool) -> str:
         """A picker's image.
@@ -67,6 +69,10 @@ class ImageSource:
         return tuple(
             dict.fromkeys([*(each.name for each in spec.image_pull_secrets), *sorted(self.pull_secrets)])
         )
+
+    def _own(self, image: str) -> str:
+        """A repository that names a registry is where this cluster's copy is."""
+        return image if _has_registry(image) else self._rehosted(image)
 
     def _rehosted(self, image: str) -> str:
         if not self.registry:
