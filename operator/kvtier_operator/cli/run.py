@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from kvtier_operator.cli.inputs import options as of_all
 from kvtier_operator.cli.main import EXIT_REJECTED
 from kvtier_operator.errors import InvalidInputError, Problem, RuntimeFailedError
 
@@ -24,7 +25,7 @@ def _words(_context: click.Context, _option: click.Parameter, value: str | None)
 
 
 @click.command(short_help="Serve a KVCacheTier on this machine.")
-@click.option("-f", "--filename", "path", required=True, help="A KVCacheTier file, or - for standard input.")
+@of_all.filename
 @click.option(
     "--model",
     type=click.Path(exists=True, file_okay=False, path_type=Path),

