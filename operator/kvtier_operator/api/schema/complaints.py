@@ -63,7 +63,7 @@ def complaint(error: ErrorDetails) -> Problem:
     if location and location[-1] == "[key]":
         location = location[:-2]
     if kind == "extra_forbidden":
-        return Problem(path_of(location), _unknown(location))
+        return Problem(path_of(location), unknown_field(location))
     if kind in ("enum", "literal_error"):
         choices = context["expected"].replace("'", "").replace(" or ", ", ").split(", ")
         return Problem(path_of(location), _not_one_of(given, choices))
@@ -84,7 +84,7 @@ def complaint(error: ErrorDetails) -> Problem:
     return Problem(path_of(location), message)
 
 
-def _unknown(location: Location) -> str:
+def unknown_field(location: Location) -> str:
     """A field nobody knows: the nearest name here, the places it belongs to, or the names there are."""
     name, known = str(location[-1]), names_at(location[:-1])
     spelled = {alias.lower(): alias for alias in known}

@@ -16,6 +16,7 @@ from kvtier_operator.api.resource import GROUP, KIND, VERSION, KVCacheTier
 Schema = dict[str, Any]
 
 PLURAL: Final = "kvcachetiers"
+SHORT_NAME: Final = "kvct"
 CRD_NAME: Final = f"{PLURAL}.{GROUP}"
 _PRESERVE: Final = "x-kubernetes-preserve-unknown-fields"
 # JSON Schema's own words that OpenAPI v3.0 or a structural schema does not have.
@@ -106,7 +107,7 @@ def crd() -> Schema:
                 "listKind": f"{KIND}List",
                 "plural": PLURAL,
                 "singular": KIND.lower(),
-                "shortNames": ["kvct"],
+                "shortNames": [SHORT_NAME],
                 "categories": ["kvtier"],
             },
             "versions": [

@@ -1,12 +1,13 @@
 """The API reference a person reads, made from the same schema as the CRD."""
 
 import json
-from collections.abc import Iterator
-from typing import Any, Final
+from collections.abc import Iterator, Sequence
+from typing import Final
 
 from kvtier_operator.api.base import VALIDATIONS
 from kvtier_operator.api.resource import API_VERSION, KIND
 from kvtier_operator.api.schema.crd import Schema
+from kvtier_operator.api.schema.field_text import bounds_text, type_text
 
 _INTRODUCTION: Final = f"""\
 # {KIND}
@@ -47,7 +48,14 @@ def _table(path: str, node: Schema) -> str:
     rows = [_row("Field", "Type", "Default", "Description"), _row("---", "---", "---", "---")]
     for below, each, required in _fields(path, node):
         default = "**required**" if required else _default(each)
-        rows.append(_row(f"`{below}`", _type(each), default, _escaped(each["description"]) + _bounds(each)))
+        rows.append(
+            _row(
+                f"`{below}`",
+                type_text(each, _choices),
+                default,
+                _escaped(each["description"]) + _bounds(each),
+            )
+        )
     return "".join(rows)
 
 
@@ -70,20 +78,8 @@ def _rules(node: Schema, path: str) -> Iterator[tuple[str, str, str]]:
         yield from _rules(node["items"], f"{path}[]")
 
 
-def _type(node: Schema) -> str:
-    if "enum" in node:
-        return " \\| ".join(f"`{value}`" for value in node["enum"])
-    if "x-kubernetes-int-or-string" in node:
-        return "quantity"
-    if "items" in node:
-        return f"list of {_plural(_type(node['items']))}"
-    if "additionalProperties" in node:
-        return f"map of {_plural(_type(node['additionalProperties']))}"
-    return str(node["type"])
-
-
-def _plural(name: str) -> str:
-    return f"{name[:-1]}ies" if name.endswith("y") else f"{name}s"
+def _choices(values: Sequence[str]) -> str:
+    return " \\| ".join(f"`{value}`" for value in values)
 
 
 def _default(node: Schema) -> str:
@@ -94,16 +90,7 @@ def _default(node: Schema) -> str:
 
 
 def _bounds(node: Schema) -> str:
-    low, high = node.get("minimum"), node.get("maximum")
-    if node.get("exclusiveMinimum"):
-        return f" More than {_number(low)}, at most {_number(high)}."
-    if low is not None and high is not None:
-        return f" {_number(low)} to {_number(high)}."
-    return f" At least {_number(low)}." if low is not None else ""
-
-
-def _number(value: Any) -> str:  # noqa: ANN401 - JSON's numbers
-    return f"{value:,}" if isinstance(value, int) else f"{value:g}"
+    return f" {said}" if (said := bounds_text(node)) else ""
 
 
 def _row(*cells: str) -> str:

@@ -1,0 +1,31 @@
+"""How wide a terminal is, and text that fits it."""
+
+import os
+import shutil
+import sys
+import textwrap
+from typing import Final
+
+_COLUMNS: Final = 100
+"""Where nothing tells: of a file or a pipe."""
+_LEAST: Final = 40
+"""Narrower than that nothing is laid out."""
+
+
+def terminal_columns() -> int:
+    """Columns of the terminal, or what COLUMNS says."""
+    if not sys.stdout.isatty() and "COLUMNS" not in os.environ:
+        return _COLUMNS
+    return max(shutil.get_terminal_size((_COLUMNS, 0)).columns, _LEAST)
+
+
+def folded(text: str, columns: int, indent: str = "") -> list[str]:
+    """A paragraph as lines of at most so many columns, each with the indent; a longer word is broken."""
+    return textwrap.wrap(
+        text, columns, initial_indent=indent, subsequent_indent=indent, break_on_hyphens=False
+    )
+
+
+def cut(text: str, columns: int) -> str:
+    """What fits so many columns; an ellipsis says that there is more."""
+    return text if len(text) <= columns else f"{text[: max(columns - 1, 0)]}…"

@@ -1,0 +1,72 @@
+from collections.abc import Iterator
+
+import pytest
+
+from kvtier_operator.api.schema.field_explained import FieldExplained, explained
+from kvtier_operator.errors import InvalidInputError
+
+
+def everything(path: str = "") -> Iterator[FieldExplained]:
+    field = explained(path)
+    yield field
+    for each in field.fields:
+        yield from everything(each.path)
+
+
+def test_every_field_is_found_by_its_path_and_described() -> None:
+    found = list(everything())
+    assert len(found) > 100
+    assert [each.path for each in found if not each.description] == []
+    assert {"spec.engine.env[].name", "status.conditions[].reason"} <= {each.path for each in found}
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        *("spec.tiers.cpu", "kvct.spec.tiers.cpu", "KVCacheTier.spec.tiers.cpu"),
+        *("kvcachetiers.spec.tiers.cpu", ".spec.tiers.cpu"),
+    ],
+)
+def test_a_path_as_kubectl_explain_takes_it(path: str) -> None:
+    field = explained(path)
+    assert (field.path, field.type, field.required) == ("spec.tiers.cpu", "object", True)
+    capacity, *_ = field.fields
+    assert (capacity.path, capacity.type, capacity.required) == ("spec.tiers.cpu.capacity", "quantity", True)
+
+
+@pytest.mark.parametrize(
+    "path", ["spec.engine.env.name", "spec.engine.env[].name", "spec.engine.env[0].name"]
+)
+def test_a_field_of_a_list_s_items(path: str) -> None:
+    assert explained(path).path == "spec.engine.env[].name"
+
+
+def test_default_bounds_and_rules() -> None:
+    replicas = explained("spec.replicas")
+    assert (replicas.type, replicas.default, replicas.bounds) == ("integer", 1, "0 to 10,000.")
+    pages = explained("spec.tiers.cpu.hugepages")
+    assert pages.default == {"policy": "Off"}
+    assert pages.rules == ("pageSize needs a policy: set hugepages.policy to Require or Prefer",)
+    assert explained("spec.tiers.cpu.hugepages.policy").type == "Require | Prefer | Off"
+
+
+@pytest.mark.parametrize(
+    ("path", "said"),
+    [
+        ("spec.tiers.cpu.capacty", "spec.tiers.cpu.capacty: unknown field; did you mean capacity?"),
+        ("spec.tiers.gpu", "spec.tiers.gpu: unknown field; did you mean cpu?"),
+        ("spec.hugepages", "spec.hugepages: unknown field here; it belongs at spec.tiers.cpu.hugepages"),
+        (
+            "spec.replicas.most",
+            "spec.replicas.most: unknown field: replicas of type integer has no fields that kvtier knows",
+        ),
+        (
+            "spec.engine.env[].names",
+            "spec.engine.env.names: unknown field; did you mean name?",
+        ),
+    ],
+)
+def test_an_unknown_field_in_one_line(path: str, said: str) -> None:
+    with pytest.raises(InvalidInputError) as error:
+        explained(path)
+    assert str(error.value) == said
