@@ -16,6 +16,8 @@ from kvtier_operator.extras import missing_package
 EXIT_REJECTED: Final = 1
 EXIT_BAD_INPUT: Final = 2
 EXIT_FAILED: Final = 3
+COMPLETE_VARIABLE: Final = "_KVTIER_COMPLETE"
+"""By which a shell asks for completions; click names it after the program, whatever that is called."""
 
 _EXTRAS: Final = {
     "run": "engine-cpu",
@@ -73,14 +75,17 @@ def kvtier() -> None:
     """Prefix cache beyond the GPU for vLLM, from one KVCacheTier."""
 
 
-def main() -> None:
-    """Run the command line: exit 0 fine, 1 rejected by a check, 2 bad input, 3 a local run failed.
+def main(prog_name: str | None = None) -> None:
+    """Run the command line: exit 0 fine, 1 rejected by a check, 2 bad input, 3 a run or a cluster failed.
 
     SIGTERM ends a command as Ctrl-C does: what it has taken, from processes to huge pages, it gives back.
+
+    Args:
+        prog_name: What is typed before a sub-command; by default what was.
     """
     signal.signal(signal.SIGTERM, _end)
     try:
-        kvtier(standalone_mode=True)
+        kvtier(prog_name=prog_name, complete_var=COMPLETE_VARIABLE, standalone_mode=True)
     except InvalidInputError as error:
         click.echo(error, err=True)
         sys.exit(EXIT_BAD_INPUT)
