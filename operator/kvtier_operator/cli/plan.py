@@ -87,11 +87,16 @@ def plan(  # noqa: PLR0913 - one parameter an option
         reports = [report(one) for one in plans]
         click.echo(json.dumps(reports if len(reports) > 1 else reports[0], indent=2, ensure_ascii=False))
     else:
+        from kvtier_operator.cli.text.terminal import terminal_columns  # noqa: PLC0415 - only for a reader
         from kvtier_operator.planning.report.explain import explain  # noqa: PLC0415 - loads Jinja2
 
+        columns = terminal_columns()
         colour = sys.stdout.isatty() and not os.environ.get("NO_COLOR")
         names = sources if len(sources) > 1 else [""]
-        texts = (explain(one, colour=colour, source=name) for one, name in zip(plans, names, strict=True))
+        texts = (
+            explain(one, colour=colour, source=name, columns=columns)
+            for one, name in zip(plans, names, strict=True)
+        )
         click.echo("\n".join(texts), nl=False, color=colour)
     if hidden or any(one.rejected for one in plans):
         sys.exit(EXIT_REJECTED)

@@ -20,8 +20,12 @@ from kvtier_operator.planning.verdict import CheckResult, Outcome
 
 _BAR_CELLS: Final = 16
 _EIGHTHS: Final = " ▏▎▍▌▋▊▉"
-_ARGUMENT_COLUMNS: Final = 94
-_MESSAGE_COLUMNS: Final = 71
+REPORT_COLUMNS: Final = 100
+"""Of the report where nothing else is asked for; with fewer it leaves out exact bytes."""
+_LEAST_COLUMNS: Final = 80
+_MOST_COLUMNS: Final = 120
+_ARGUMENT_MARGIN: Final = 6
+_MESSAGE_INDENT: Final = 29
 _IDLE_REASONS: Final = {"NotLooked", "NotAskedFor", "NoDiskTier", "NoHostPath", "NoModelVolume"}
 # SGR parameters (ECMA-48, 8.3.117).
 _STYLES: Final = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", "cyan": "36"}
@@ -35,13 +39,14 @@ _GEOMETRY_FIGURES: Final = {
 }
 
 
-def explain(plan: Plan, *, colour: bool = False, source: str = "") -> str:
-    """The report of one plan, for a terminal of 100 columns.
+def explain(plan: Plan, *, colour: bool = False, source: str = "", columns: int = REPORT_COLUMNS) -> str:
+    """The report of one plan.
 
     Args:
         plan: The plan.
         colour: Whether to write ANSI colours.
         source: The resource's file, where there are several.
+        columns: Of the terminal; the report has 80 to 120, longer words excepted.
 
     Returns:
         Lines of text with a final newline.
@@ -54,19 +59,22 @@ def explain(plan: Plan, *, colour: bool = False, source: str = "") -> str:
         keep_trailing_newline=True,
         autoescape=False,  # noqa: S701 - text for a terminal, not HTML
     )
+    columns = min(max(columns, _LEAST_COLUMNS), _MOST_COLUMNS)
     paint = _painter(colour=colour)
-    rows = _check_rows(plan, paint)
+    rows = _check_rows(plan, paint, columns - _MESSAGE_INDENT)
     environment.filters |= {style: _styled(paint, style) for style in _STYLES}
     environment.filters |= {
         "size": size,
         "human": _human,
         "fold": _fold,
         "fold_anywhere": textwrap.wrap,
-        "cut": _cut,
+        "cut": lambda text: _cut(text, columns - _ARGUMENT_MARGIN),
         "compact": lambda value: json.dumps(value, separators=(",", ":")),
     }
     text = environment.get_template("report.txt.j2").render(
         plan=plan,
+        columns=columns,
+        exact=columns >= REPORT_COLUMNS,
         summary=_summary(plan),
         file=source,
         geometry=[figure for figure in plan.figures if figure.name in _GEOMETRY_FIGURES],
@@ -78,7 +86,7 @@ def explain(plan: Plan, *, colour: bool = False, source: str = "") -> str:
         storage_bytes=storage_bytes(plan.budget.storage),
         volumes=(*((plan.weights,) if plan.weights else ()), *plan.engine.mounts),
         resources=_resources(plan),
-        arguments=_fold_arguments(shown_args(plan)),
+        arguments=_fold_arguments(shown_args(plan), columns - _ARGUMENT_MARGIN),
         env=shown_env(plan),
         picker=_picker_rows(plan),
         entries=_entry_rows(plan),
@@ -114,9 +122,9 @@ def _fold(text: str, columns: int) -> list[str]:
     return textwrap.wrap(text, columns, break_long_words=False, break_on_hyphens=False) or [""]
 
 
-def _cut(text: str) -> str:
+def _cut(text: str, columns: int) -> str:
     """What fits a line; the whole is in `-o json`."""
-    return text if len(text) <= _ARGUMENT_COLUMNS else f"{text[: _ARGUMENT_COLUMNS - 1]}…"
+    return text if len(text) <= columns else f"{text[: columns - 1]}…"
 
 
 def _human(value: int, name: str) -> str:
@@ -173,7 +181,7 @@ def _resources(plan: Plan) -> list[tuple[str, str]]:
     return counted + claims
 
 
-def _fold_arguments(arguments: tuple[str, ...]) -> list[str]:
+def _fold_arguments(arguments: tuple[str, ...], columns: int) -> list[str]:
     """The command in lines that fit, still one command to a shell; JSON is laid out over several."""
     options: list[str] = []
     for argument in arguments:
@@ -185,7 +193,7 @@ def _fold_arguments(arguments: tuple[str, ...]) -> list[str]:
     lines = ["vllm serve"]
     for option in options:
         last = lines[-1].splitlines()[-1]
-        if len(last) + len(option.splitlines()[0]) + 3 > _ARGUMENT_COLUMNS or "\n" in option:
+        if len(last) + len(option.splitlines()[0]) + 3 > columns or "\n" in option:
             lines[-1] += " \\"
             lines.append(f"  {option}")
         else:
@@ -247,17 +255,17 @@ def _passes(plan: Plan) -> str:
     return f"{passed}, {_verdict(plan)} (at the top)" if loud else passed
 
 
-def _check_rows(plan: Plan, paint: Callable[[str, str], str]) -> list[dict[str, Any]]:
+def _check_rows(plan: Plan, paint: Callable[[str, str], str], columns: int) -> list[dict[str, Any]]:
     return [
-        _check_row(check, paint)
+        _check_row(check, paint, columns)
         for check in most_important_first(plan.checks)
         if check.reason not in _IDLE_REASONS
     ]
 
 
-def _check_row(check: CheckResult, paint: Callable[[str, str], str]) -> dict[str, Any]:
+def _check_row(check: CheckResult, paint: Callable[[str, str], str], columns: int) -> dict[str, Any]:
     mark, style = _MARKS[check.outcome]
     loud = check.outcome is not Outcome.PASS
     text = f"{check.reason} {check.field}: {check.message}" if loud else check.message
-    lines = [paint(line, style if loud else "dim") for line in _fold(text, _MESSAGE_COLUMNS)]
+    lines = [paint(line, style if loud else "dim") for line in _fold(text, columns)]
     return {"mark": paint(mark, style), "name": check.name, "lines": lines, "loud": loud}

@@ -5,6 +5,7 @@ import re
 import shlex
 
 import pytest
+from tests.cases.kvcachetier import DISK
 from tests.cases.planning import resource
 
 from kvtier_operator.api.parse import parse_resource
@@ -33,6 +34,26 @@ def test_each_number_says_how_it_came_about() -> None:
     assert re.search(r"CPU tier bytes per rank +50 GiB +100 GiB / 2 ranks", report)
     assert re.search(r"cpu +100 GiB +107,374,182,400 +50 GiB +409,600", report)
     assert re.search(r"cpu prefix entries +6,400 +ceil\(409,600 tokens / 64 tokens an entry\)", report)
+
+
+@pytest.mark.parametrize("columns", [80, 100, 120])
+@pytest.mark.parametrize("backend", ["KVTier", "Native"])
+def test_as_wide_as_the_terminal(backend: str, columns: int) -> None:
+    plan = make_plan(
+        resource(
+            backend=backend, tiers={"disk": DISK}, engine={"tensorParallelSize": 2, "gpuMemory": "80Gi"}
+        ),
+        Observed(),
+    )
+    report = explain(plan, columns=columns)
+    assert max(map(len, report.splitlines())) <= columns
+    assert ("107,374,182,400" in report.partition("engine:")[0]) == (columns >= 100)
+
+
+@pytest.mark.parametrize(("columns", "width"), [(10, 80), (400, 120)])
+def test_no_narrower_and_no_wider_than_can_be_read(columns: int, width: int) -> None:
+    plan = make_plan(resource(), Observed())
+    assert explain(plan, columns=columns) == explain(plan, columns=width)
 
 
 def test_devices_that_are_claimed_are_told() -> None:
