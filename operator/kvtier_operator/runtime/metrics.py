@@ -4,13 +4,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from kvtier_common.metrics.text import Families, read_families, read_labels
+from kvtier_common.metrics.cached_tokens import CACHED_BY_SOURCE, cached_tokens
+from kvtier_common.metrics.text import Families, read_families
 from kvtier_common.metrics.tier_metrics import CACHED_TOKENS
-from kvtier_common.tier import BEYOND_DEVICE, Tier
+from kvtier_common.tier import Tier
 
-_CACHED_BY_SOURCE: Final = b"vllm:prompt_tokens_cached_by_source_total"
-"""vllm/v1/metrics/loggers.py: the tier that supplied a prompt's cached tokens, counted at admission."""
-_TIER_OF_SOURCE: Final = {"device": "device", "host": "cpu", "external_unspecified": "cpu", "disk": "disk"}
 _RUNNING: Final = b"vllm:num_requests_running"
 _WAITING: Final = b"vllm:num_requests_waiting"
 _PROMPT_TOKENS: Final = b"vllm:prompt_tokens_total"
@@ -18,7 +16,7 @@ _LOADED_BYTES: Final = b"vllm:kv_offload_load_bytes_total"
 _TTFT_S: Final = b"vllm:time_to_first_token_seconds_sum"
 _TTFT_COUNT: Final = b"vllm:time_to_first_token_seconds_count"
 WANTED: Final = (
-    _CACHED_BY_SOURCE,
+    CACHED_BY_SOURCE,
     _RUNNING,
     _WAITING,
     _PROMPT_TOKENS,
@@ -95,16 +93,14 @@ def parse_metrics(text: str) -> EngineMetrics:
 
 def engine_metrics(found: Families) -> EngineMetrics:
     """What the families of WANTED say about an engine."""
-    cached = dict.fromkeys(("device", *(tier.label for tier in BEYOND_DEVICE)), 0)
-    for labels, value in found.of(_CACHED_BY_SOURCE):
-        tier = _TIER_OF_SOURCE.get(read_labels(labels).get("source", ""))
-        if tier:
-            cached[tier] += int(value)
     return EngineMetrics(
         running_requests=int(found.total(_RUNNING)),
         waiting_requests=int(found.total(_WAITING)),
         prompt_tokens=int(found.total(_PROMPT_TOKENS)),
-        cached_tokens=cached,
+        cached_tokens={
+            "device" if tier is Tier.GPU else tier.label: tokens
+            for tier, tokens in cached_tokens(found).items()
+        },
         loaded_bytes=int(found.total(_LOADED_BYTES)),
         ttft_s=found.total(_TTFT_S),
         ttft_count=int(found.total(_TTFT_COUNT)),

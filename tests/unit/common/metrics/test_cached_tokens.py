@@ -1,0 +1,21 @@
+from kvtier_common.metrics.cached_tokens import CACHED_BY_SOURCE, cached_tokens
+from kvtier_common.metrics.text import read_families
+from kvtier_common.tier import Tier
+
+TEXT = b"""
+vllm:prompt_tokens_cached_by_source_total{engine="0",source="device"} 1.0
+vllm:prompt_tokens_cached_by_source_total{engine="1",source="device"} 2.0
+vllm:prompt_tokens_cached_by_source_total{engine="0",source="host"} 4.0
+vllm:prompt_tokens_cached_by_source_total{engine="0",source="external_unspecified"} 8.0
+vllm:prompt_tokens_cached_by_source_total{engine="0",source="disk"} 16.0
+vllm:prompt_tokens_cached_by_source_total{engine="0",source="p2p"} 32.0
+"""
+
+
+def test_tokens_of_all_engines_by_tier() -> None:
+    found = read_families(TEXT, [CACHED_BY_SOURCE])
+    assert cached_tokens(found) == {Tier.GPU: 3, Tier.CPU: 12, Tier.DISK: 16}
+
+
+def test_an_engine_that_says_nothing() -> None:
+    assert cached_tokens(read_families(b"", [CACHED_BY_SOURCE])) == dict.fromkeys(Tier, 0)
