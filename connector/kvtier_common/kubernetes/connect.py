@@ -1,43 +1,87 @@
 """Where the API server is and who we are: the pod's service account, else KUBECONFIG."""
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
 from kubernetes.aio.client import Configuration
-from kubernetes.aio.config import ConfigException, load_incluster_config, load_kube_config
+from kubernetes.aio.config import (
+    ConfigException,
+    list_kube_config_contexts,
+    load_incluster_config,
+    load_kube_config,
+)
 from kubernetes.aio.config.kube_config import KUBE_CONFIG_DEFAULT_LOCATION as _KUBECONFIG
+from yaml import YAMLError
 
 from kvtier_common.errors import PermanentError
 
+_UNUSABLE: Final = (ConfigException, YAMLError, TypeError, AttributeError, OSError)
+"""What the client raises for a kubeconfig; it does not look at the shape of what it reads."""
 _IN_CLUSTER: Final = "KUBERNETES_SERVICE_HOST"
+_POD_NAMESPACE: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
 
 
 class NoClusterError(PermanentError):
     """Neither a service account nor a usable kubeconfig."""
 
 
-async def connection() -> Configuration:
+async def connection(context: str | None = None) -> Configuration:
     """Configuration of the official client, credentials that renew themselves included.
+
+    Args:
+        context: Of KUBECONFIG; by default its current one.
 
     Raises:
         NoClusterError: With what to set.
     """
     configuration = Configuration()
-    try:
-        if os.environ.get(_IN_CLUSTER) and not os.environ.get("KUBECONFIG"):
+    with _no_cluster():
+        if _is_pod(context):
             load_incluster_config(client_configuration=configuration)
         else:
-            _look_for_kubeconfig()
-            await load_kube_config(client_configuration=configuration)
-    except (ConfigException, OSError) as error:
-        raise NoClusterError(
-            f"no cluster to talk to: {error}; run in a pod with a service account, or set KUBECONFIG"
-        ) from error
+            await load_kube_config(_kubeconfig(), context=context, client_configuration=configuration)
     return configuration
 
 
-def _look_for_kubeconfig() -> None:
-    """The client says of one that is not there that it lacks a key."""
-    if not any(Path(each).expanduser().is_file() for each in _KUBECONFIG.split(os.pathsep)):
-        raise ConfigException(f"there is no {_KUBECONFIG}")
+def own_namespace(context: str | None = None) -> str:
+    """The namespace that is meant where none is named: the context's, or the pod's own.
+
+    Args:
+        context: Of KUBECONFIG; by default its current one.
+
+    Raises:
+        NoClusterError: With what to set.
+    """
+    with _no_cluster():
+        if _is_pod(context):
+            return _POD_NAMESPACE.read_text(encoding="utf-8").strip()
+        contexts, current = list_kube_config_contexts(_kubeconfig())
+        wanted = context or current["name"]
+        settings = [each["context"] for each in contexts if each["name"] == wanted]
+    return str((settings[0] if settings else {}).get("namespace") or "default")
+
+
+@contextmanager
+def _no_cluster() -> Iterator[None]:
+    try:
+        yield
+    except _UNUSABLE as error:
+        said = " ".join(str(error).split())
+        raise NoClusterError(
+            f"no cluster to talk to: {said}; run in a pod with a service account, or set KUBECONFIG"
+        ) from error
+
+
+def _is_pod(context: str | None) -> bool:
+    return context is None and bool(os.environ.get(_IN_CLUSTER)) and not os.environ.get("KUBECONFIG")
+
+
+def _kubeconfig() -> str:
+    """Paths of the files, of which one is there: of others the client says that they lack a key."""
+    paths = os.environ.get("KUBECONFIG") or _KUBECONFIG
+    if not any(Path(each).expanduser().is_file() for each in paths.split(os.pathsep)):
+        raise ConfigException(f"there is no {paths}")
+    return paths
