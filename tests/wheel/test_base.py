@@ -43,6 +43,18 @@ def test_objects(base: Environment, command: str) -> None:
     assert kinds[-1] == "Job" if command == "bench job" else "Deployment" in kinds
 
 
+def test_what_is_looked_up(base: Environment) -> None:
+    for typed in (("images", "-f", FIRST), ("connector-args", "-f", FIRST), ("explain", "spec.tiers")):
+        done = base.run("kvtier", *typed)
+        assert (done.returncode, done.stderr) == (0, "")
+        assert done.stdout
+
+
+def test_as_a_plug_in_of_kubectl(base: Environment) -> None:
+    assert base.run("kubectl-kvtier", "plan", "-h").stdout.startswith("Usage: kubectl kvtier plan ")
+    assert base.run("kubectl_complete-kvtier", "expl").stdout.startswith("explain\t")
+
+
 def test_the_doctor(base: Environment) -> None:
     done = base.run("kvtier", "doctor", "-f", FIRST)
     assert done.returncode in {0, 1}
@@ -64,6 +76,8 @@ def test_a_server_that_does_not_answer(base: Environment) -> None:
         ("kvtier bench connector", "pip install 'kvtier[connector]'"),
         ("kvtier bench shared-prefix --url http://127.0.0.1:9", "pip install 'kvtier[scorer]'"),
         ("kvtier picker --config-file FIRST", "pip install 'kvtier[scorer]'"),
+        ("kvtier status any", "pip install 'kvtier[operator]'"),
+        ("kvtier top", "pip install 'kvtier[operator]'"),
         ("kvtier simulate --trace high-cache", "pip install 'kvtier[scorer]'"),
         ("kvtier-operator", "pip install 'kvtier[operator]'"),
     ],

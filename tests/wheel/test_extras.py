@@ -38,6 +38,7 @@ def test_every_module_can_be_imported(with_extra: Callable[[str], Environment], 
     ("extra", "typed", "said"),
     [
         ("operator", "kvtier-operator", "kvtier-operator: no cluster to talk to: there is no "),
+        ("operator", "kvtier status any", "kvtier: no cluster to talk to: there is no "),
         ("scorer", "kvtier picker --config-file nowhere", "kvtier picker: --config-file: nowhere: "),
         ("scorer", "kvtier simulate --trace nowhere", "nowhere: cannot be read: No such file"),
         ("scorer", "kvtier bench shared-prefix --url http://127.0.0.1:9", "the server does not answer"),

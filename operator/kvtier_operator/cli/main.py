@@ -27,6 +27,8 @@ _EXTRAS: Final = {
     "simulate": "scorer",
     "shared-prefix": "scorer",
     "connector": "connector",
+    "status": "operator",
+    "top": "operator",
 }
 """What a command needs as a whole: whoever lacks one of its packages lacks others."""
 

@@ -1,4 +1,4 @@
-"""Alerts, dashboard and operator read metrics that vLLM's offloading and kvtier's connector define.
+"""Alerts, dashboard, operator and `kvtier status` read what vLLM's offloading and kvtier's connector define.
 
 Those that every engine exposes from its start are compared with a running one's in runtime/test_run.py.
 """
@@ -6,6 +6,7 @@ Those that every engine exposes from its start are compared with a running one's
 import pytest
 from tests.cases.monitoring import read_metrics
 
+from kvtier_operator.cli.cluster.view.engines import READ as SHOWN
 from kvtier_operator.reconcile.observe.engine_metrics import READ
 from kvtier_operator.runtime.metrics import WANTED
 
@@ -20,7 +21,8 @@ def test_offloading_defines_what_is_read() -> None:
 
     disk = {"disk": {"capacity": "1Ti", "volume": {"emptyDir": {}}}}
     read = {name for name in read_metrics(tiers=disk) if "kv_offload" in name or "kvtier" in name}
-    read |= {name for name in map(bytes.decode, (*READ, *WANTED)) if name.startswith("vllm:kvtier_")}
+    others = map(bytes.decode, (*READ, *WANTED, *SHOWN))
+    read |= {name for name in others if name.startswith(("vllm:kvtier_", "vllm:kv_offload_load"))}
     defined = {**metrics.get_connector_metric_definitions(), **DEFINITIONS, **disk_tier.DEFINITIONS}
     # Prometheus' client adds the suffix to counters
     counters = {f"{name}_total" for name, each in defined.items() if "Counter" in type(each).__name__}

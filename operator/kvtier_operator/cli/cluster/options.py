@@ -1,0 +1,63 @@
+"""Options of the commands that talk to a cluster, and how they reach it."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from kvtier_operator.cli.inputs.options import namespace_name
+
+if TYPE_CHECKING:
+    from kvtier_operator.cli.cluster.reader import Reader
+
+_COMPLETE_S: Final = 3
+"""A shell that waits for names waits no longer."""
+
+namespace: Final = click.option(
+    "-n", "--namespace", callback=namespace_name, help="By default the kubeconfig's, or the pod's own."
+)
+context: Final = click.option("--context", help="Of the kubeconfig; by default its current one.")
+
+
+def resource_name(_context: click.Context, _argument: click.Parameter, value: str) -> str:
+    """Callback of an argument that names a resource: refuses what none can be called."""
+    from kvtier_operator.api.resource import NAME_MESSAGE, NAME_PATTERN  # noqa: PLC0415 - help has no values
+
+    if not NAME_PATTERN.fullmatch(value):
+        raise click.BadParameter(f"{value!r} is no KVCacheTier's: {NAME_MESSAGE}")
+    return value
+
+
+@asynccontextmanager
+async def reading(context: str | None) -> AsyncIterator["Reader"]:
+    """A reader of KUBECONFIG's cluster, or of the pod's own.
+
+    Raises:
+        NoClusterError: There is none.
+    """
+    from kvtier_common.kubernetes.client import Api  # noqa: PLC0415 - help needs no client
+    from kvtier_common.kubernetes.connect import connection  # noqa: PLC0415 - as above
+    from kvtier_operator.cli.cluster.reader import Reader  # noqa: PLC0415 - as above
+
+    async with Api(await connection(context), "kvtier") as api:
+        yield Reader(api)
+
+
+def resource_names(context: click.Context, _argument: click.Parameter, incomplete: str) -> list[str]:
+    """Names of the namespace's resources, for a shell; none where they cannot be read soon."""
+    from kvtier_common.errors import KvtierError  # noqa: PLC0415 - as above
+
+    try:
+        found = asyncio.run(_names(context.params.get("namespace"), context.params.get("context")))
+    except (KvtierError, TimeoutError, ModuleNotFoundError):
+        return []
+    return [each for each in found if each.startswith(incomplete)]
+
+
+async def _names(namespace: str | None, context: str | None) -> list[str]:
+    from kvtier_common.kubernetes.connect import own_namespace  # noqa: PLC0415 - as above
+
+    async with asyncio.timeout(_COMPLETE_S), reading(context) as reader:
+        return await reader.names(namespace or own_namespace(context))

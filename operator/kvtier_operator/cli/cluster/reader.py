@@ -1,0 +1,160 @@
+"""Reads resources, their pods and what these say of themselves, as far as the rights of the user go."""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from kvtier_common.errors import KvtierError, PermanentError
+from kvtier_common.kubernetes.client import Api
+from kvtier_common.kubernetes.documents import Document, as_object, items_of, parsed
+from kvtier_common.kubernetes.errors import ForbiddenError, NotFoundError
+from kvtier_common.metrics.text import MOST_BYTES, Families, MetricsTextError, read_families
+from kvtier_operator.cli.cluster.seen import Seen
+from kvtier_operator.cli.cluster.view import engines, picker
+from kvtier_operator.cli.cluster.view.pods import component_of, is_ready
+from kvtier_operator.planning.arguments.engine_tls import CERTIFICATE
+from kvtier_operator.planning.arguments.extra_args import value_of
+from kvtier_operator.planning.objects.names import INSTANCE_LABEL, MANAGED_BY, MANAGED_BY_LABEL, Component
+from kvtier_operator.planning.objects.picker.ports import METRICS_PORT
+from kvtier_operator.reconcile.api_server.kinds import KVCACHETIER, POD
+
+_SELECTOR: Final = f"{MANAGED_BY_LABEL}={MANAGED_BY}"
+_READ: Final = (*engines.READ, *picker.READ)
+_PAGE: Final = "50"
+_AT_A_TIME: Final = 8
+"""Pods that are asked: each answer is of some 100 KB."""
+_TEXT: Final = "text/plain;version=0.0.4"
+_MOST_SAID: Final = 200
+_ENGINE_PORT: Final = 8000
+"""Where an API server without the CRD's defaults tells none."""
+
+
+class NoResourceError(PermanentError):
+    """There is no such resource, or its kind is not known."""
+
+
+class Reader:
+    """Reads from one API server; what it may not read becomes a line of `Seen.unread`.
+
+    Args:
+        api: The API server.
+    """
+
+    def __init__(self, api: Api) -> None:
+        self._api = api
+        self._turns = asyncio.Semaphore(_AT_A_TIME)
+
+    async def resource(self, namespace: str, name: str) -> Seen:
+        """One resource.
+
+        Raises:
+            NoResourceError: It is not there.
+            KvtierError: The API server does not answer, or does not let it be read.
+        """
+        try:
+            document = parsed(await self._api.get(KVCACHETIER.path(namespace, name)))
+        except NotFoundError as error:
+            raise _not_there(error, namespace, name) from error
+        pods, unread = await self._pods(namespace, f"{_SELECTOR},{INSTANCE_LABEL}={name}")
+        return await self._seen(document, pods, unread)
+
+    async def resources(self, namespace: str | None) -> list[Seen]:
+        """Those of a namespace, or of all; raises as `resource`."""
+        try:
+            documents = await self._list(KVCACHETIER.path(namespace), {})
+        except NotFoundError as error:
+            raise _not_there(error, namespace or "", "") from error
+        pods, unread = await self._pods(namespace, _SELECTOR)
+        of: dict[tuple[str, str], list[Document]] = {}
+        for pod in pods:
+            place = pod["metadata"]["namespace"], pod["metadata"]["labels"].get(INSTANCE_LABEL, "")
+            of.setdefault(place, []).append(pod)
+        return await asyncio.gather(
+            *(
+                self._seen(
+                    each, of.get((each["metadata"]["namespace"], each["metadata"]["name"]), []), unread
+                )
+                for each in documents
+            )
+        )
+
+    async def names(self, namespace: str) -> list[str]:
+        """Names of a namespace's resources; raises as `resource`."""
+        return [each["metadata"]["name"] for each in await self._list(KVCACHETIER.path(namespace), {})]
+
+    async def _seen(self, resource: Document, pods: Sequence[Document], unread: Sequence[str]) -> Seen:
+        wanted = [(each, port) for each in pods if (port := _port(resource, each)) and is_ready(each)]
+        answers = await asyncio.gather(*(self._metrics(pod, port) for pod, port in wanted))
+        found = {
+            pod["metadata"]["name"]: answer
+            for (pod, _), answer in zip(wanted, answers, strict=True)
+            if isinstance(answer, Families)
+        }
+        said = (each for each in answers if isinstance(each, str))
+        return Seen(resource, tuple(pods), found, tuple(dict.fromkeys((*unread, *said))))
+
+    async def _pods(self, namespace: str | None, selector: str) -> tuple[list[Document], list[str]]:
+        try:
+            return await self._list(POD.path(namespace), {"labelSelector": selector}), []
+        except ForbiddenError:
+            return [], [f"pods: you may not list them in {_where(namespace)}"]
+
+    async def _list(self, path: str, query: Mapping[str, str]) -> list[Document]:
+        """All pages of a collection."""
+        found: list[Document] = []
+        following = ""
+        while True:
+            more = {"continue": following} if following else {}
+            page = parsed(await self._api.get(path, {**query, "limit": _PAGE, **more}))
+            found += map(as_object, items_of(page))
+            following = str(as_object(page.get("metadata")).get("continue") or "")
+            if not following:
+                return found
+
+    async def _metrics(self, pod: Document, port: str) -> Families | str:
+        """What a pod says of itself through the API server's proxy; else why that is not known."""
+        name, namespace = pod["metadata"]["name"], pod["metadata"]["namespace"]
+        scheme, _, number = port.rpartition(":")
+        target = f"{scheme}:{name}:{number}" if scheme else f"{name}:{number}"
+        path = f"{POD.path(namespace)}/{target}/proxy/metrics"
+        try:
+            async with self._turns:
+                text = await self._api.get(path, accept=_TEXT, most_bytes=MOST_BYTES)
+            return read_families(text, _READ)
+        except ForbiddenError as error:
+            if "pods/proxy" in str(error):
+                return (
+                    f"what engines and pickers count: you may not get pods/proxy in {_where(namespace)}; "
+                    "Kubernetes' role edit may"
+                )
+            return _unread(name, error)
+        except (KvtierError, MetricsTextError) as error:
+            return _unread(name, error)
+
+
+def _port(resource: Document, pod: Document) -> str:
+    """Port of a pod's /metrics, with the scheme where it is not HTTP; empty for a pod that has none."""
+    match component_of(pod):
+        case Component.ENGINE:
+            engine = resource["spec"].get("engine") or {}
+            scheme = "https:" if value_of(list(engine.get("extraArgs") or ()), CERTIFICATE) else ""
+            return f"{scheme}{engine.get('port', _ENGINE_PORT)}"
+        case Component.PICKER:
+            return str(METRICS_PORT)
+    return ""
+
+
+def _unread(pod: str, error: Exception) -> str:
+    said = " ".join(str(error).split())
+    return f"{pod}: its /metrics: {said[:_MOST_SAID]}"
+
+
+def _where(namespace: str | None) -> str:
+    return "all namespaces" if namespace is None else f"namespace {namespace}"
+
+
+def _not_there(error: NotFoundError, namespace: str, name: str) -> NoResourceError:
+    """A server that lacks the kind has no object of that name to speak of (k8s.io/apiserver, 404)."""
+    if name and f'"{name}" not found' in str(error):
+        return NoResourceError(f"namespace {namespace} has no KVCacheTier {name}: see kubectl get kvct -A")
+    return NoResourceError("the cluster does not know KVCacheTiers: kvtier is not installed there")

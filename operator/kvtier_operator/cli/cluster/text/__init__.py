@@ -1,0 +1,1 @@
+"""A resource's view for people and for programs."""

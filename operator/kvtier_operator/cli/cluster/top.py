@@ -1,0 +1,95 @@
+"""`kvtier top`: what the tiers of all KVCacheTiers do, again and again."""
+
+import json
+import sys
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from kvtier_common import options as common
+from kvtier_operator.cli.cluster import options
+
+if TYPE_CHECKING:
+    from kvtier_operator.cli.cluster.view.resource import ResourceView
+
+_INTERVAL_S: Final = 5.0
+
+
+@click.command(short_help="Show what the tiers of all KVCacheTiers do, refreshed.")
+@options.namespace
+@click.option("-A", "--all-namespaces", "everywhere", is_flag=True, help="Of all namespaces.")
+@options.context
+@click.option(
+    "--interval",
+    "interval_s",
+    type=click.FloatRange(min=1),
+    default=_INTERVAL_S,
+    show_default=True,
+    help="Seconds from one look to the next.",
+)
+@click.option("--once", is_flag=True, help="Look once; so it does where it writes to no terminal.")
+@common.output
+def top(  # noqa: PLR0913 - one parameter an option
+    *,
+    namespace: str | None,
+    everywhere: bool,
+    context: str | None,
+    interval_s: float,
+    once: bool,
+    output: str,
+) -> None:
+    """Show what the tiers of all KVCacheTiers do: hits, fill, and what each saved since engines started.
+
+    Ends on Ctrl-C. It reads with your own rights; what you may not read is said in a line.
+    """
+    import asyncio  # noqa: PLC0415 - help needs none of it
+    from contextlib import suppress  # noqa: PLC0415 - as above
+
+    is_live = sys.stdout.isatty() and output == "text" and not once
+    wanted = None if everywhere else _namespace(namespace, context)
+    with suppress(KeyboardInterrupt):
+        asyncio.run(_show(wanted, context, interval_s if is_live else None, output))
+
+
+def _namespace(namespace: str | None, context: str | None) -> str:
+    from kvtier_common.kubernetes.connect import own_namespace  # noqa: PLC0415 - as above
+
+    return namespace or own_namespace(context)
+
+
+async def _show(namespace: str | None, context: str | None, interval_s: float | None, output: str) -> None:
+    """Shows once, or for as long as nobody ends it where there is an interval."""
+    import asyncio  # noqa: PLC0415 - as above
+    from datetime import UTC, datetime  # noqa: PLC0415 - as above
+
+    from kvtier_common.errors import MomentaryError  # noqa: PLC0415 - as above
+    from kvtier_operator.cli.cluster.view.resource import resource_view  # noqa: PLC0415 - as above
+
+    async with options.reading(context) as reader:
+        while True:
+            try:
+                seen = await reader.resources(namespace)
+            except MomentaryError as error:
+                if interval_s is None:
+                    raise
+                shown = f"{error}\n"
+            else:
+                shown = _shown([resource_view(each, datetime.now(UTC)) for each in seen], output)
+            if interval_s is None:
+                click.echo(shown, nl=False)
+                return
+            click.clear()
+            click.echo(shown, nl=False)
+            await asyncio.sleep(interval_s)
+
+
+def _shown(views: list["ResourceView"], output: str) -> str:
+    from kvtier_operator.cli.cluster.text.fields import view_fields  # noqa: PLC0415 - as above
+    from kvtier_operator.cli.cluster.text.overview import overview  # noqa: PLC0415 - as above
+    from kvtier_operator.cli.cluster.view.next_step import next_step  # noqa: PLC0415 - as above
+    from kvtier_operator.cli.text.terminal import terminal_columns  # noqa: PLC0415 - as above
+
+    if output == "json":
+        fields = [view_fields(each, next_step(each)) for each in views]
+        return json.dumps(fields, indent=2, ensure_ascii=False) + "\n"
+    return overview(views, terminal_columns())

@@ -1,0 +1,36 @@
+import json
+
+from tests.cases.seen import view_of, well
+
+from kvtier_operator.cli.cluster.text.fields import view_fields
+from kvtier_operator.cli.cluster.view.next_step import next_step
+
+
+def test_names_and_figures_for_programs() -> None:
+    view = view_of(well())
+    found = json.loads(json.dumps(view_fields(view, next_step(view))))
+    assert [*found] == [
+        *(
+            "namespace",
+            "name",
+            "model",
+            "backend",
+            "replicas",
+            "readyReplicas",
+            "conditions",
+            "pods",
+            "engines",
+        ),
+        *("tiers", "picker", "next", "notRead"),
+    ]
+    assert found["tiers"]["cpu"] == {
+        "bytes": 214748364800,
+        "tokens": 819200,
+        "filled": 0.5,
+        "hitTokens": 400000,
+        "hitRate": 0.2,
+        "savedSeconds": 72.0,
+    }
+    assert found["picker"]["believedShare"] == 0.54
+    assert found["pods"][0]["ageSeconds"] == 10800
+    assert found["next"] == {"text": "nothing: it serves", "command": ""}

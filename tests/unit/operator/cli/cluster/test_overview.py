@@ -1,0 +1,48 @@
+from dataclasses import replace
+
+import pytest
+from tests.cases.seen import resource, view_of, well
+
+from kvtier_operator.cli.cluster.seen import Seen
+from kvtier_operator.cli.cluster.text.overview import overview
+from kvtier_operator.cli.cluster.view.resource import ResourceView
+
+AT_80 = """\
+name                 ready  cpu hit  disk hit  cpu filled  cpu saved  disk saved
+llm/qwen3-32b          2/2    20.0%      5.0%       50.0%       72 s        18 s
+team/a-model-with-…    2/2        -         -           -          -           -
+not read: pods: you may not list them in namespace team
+"""
+AT_120 = """\
+name                        ready  gpu hit  cpu hit  disk hit  cpu filled  disk filled  gpu saved  cpu saved  disk saved
+llm/qwen3-32b                 2/2    40.0%    20.0%      5.0%       50.0%        10.0%      160 s       72 s        18 s
+team/a-model-with-a-rathe…    2/2        -        -         -           -            -          -          -           -
+not read: pods: you may not list them in namespace team
+"""  # noqa: E501 - 120 columns
+
+
+def views() -> list[ResourceView]:
+    """One that serves, and one of which nothing is read."""
+    quiet = resource({"tiers": {"cpu": {"bytes": 7, "tokens": 3}}})
+    quiet["metadata"] = {"name": "a-model-with-a-rather-long-name-that-is-quiet", "namespace": "team"}
+    return [view_of(well()), view_of(Seen(quiet, unread=("pods: you may not list them in namespace team",)))]
+
+
+@pytest.mark.parametrize(("columns", "text"), [(80, AT_80), (120, AT_120)])
+def test_a_line_a_resource(columns: int, text: str) -> None:
+    assert overview(views(), columns) == text
+
+
+@pytest.mark.parametrize("columns", [40, 80, 120, 160])
+def test_nothing_is_wider_than_the_terminal(columns: int) -> None:
+    assert max(map(len, overview(views(), columns).splitlines())) <= columns
+
+
+def test_columns_of_a_tier_that_nobody_has_are_left_out() -> None:
+    one = view_of(well())
+    without = replace(one, tiers=tuple(each for each in one.tiers if each.tier.label != "disk"))
+    assert "disk" not in overview([without], 120)
+
+
+def test_none() -> None:
+    assert overview([], 80) == "no KVCacheTiers\n"

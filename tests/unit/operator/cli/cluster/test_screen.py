@@ -1,0 +1,194 @@
+"""What is shown of a resource, at two widths of a terminal."""
+
+import re
+from dataclasses import replace
+
+import pytest
+from tests.cases.seen import (
+    BUILTIN_TEXT,
+    conditions,
+    crashing,
+    picker_metrics,
+    pod,
+    resource,
+    view_of,
+    well,
+)
+
+from kvtier_operator.cli.cluster.seen import Seen
+from kvtier_operator.cli.cluster.text.screen import status_screen
+from kvtier_operator.cli.cluster.view.next_step import next_step
+
+AT_80 = """\
+llm/qwen3-32b  Qwen/Qwen3-32B  KVTier  2 of 2 engines ready
+
+conditions
+  ✓ Accepted      the spec is acted on
+  ✓ BudgetFits    113.10 GiB of memory: 4 GiB engine, 100 GiB CPU tier, 9.10 Gi…
+  ✓ NodesFit      2 nodes hold 2 engines
+  ✓ EnginesReady  2 of 2 engines are ready, of this spec
+  ✓ RouterReady   picker and pool are there
+  ✓ Ready         2 of 2 engines are ready, of this spec; picker and pool are t…
+
+pods
+  name                state  restarts  age  node
+  qwen3-32b-engine-a  ready         0   3h  node-of-qwen3-32b-engine-a
+  qwen3-32b-engine-b  ready         0   3h  node-of-qwen3-32b-engine-b
+  qwen3-32b-picker-c  ready         0   3h  node-of-qwen3-32b-picker-c
+
+tiers of 2 engines, since each started
+  tier      capacity     tokens  filled  hit rate  saved
+  gpu         40 GiB    163,840   25.0%     40.0%  160 s
+  cpu        200 GiB    819,200   50.0%     20.0%   72 s
+  disk         2 TiB  8,388,608   10.0%      5.0%   18 s
+  computed         -          -       -     35.0%      -
+
+picker
+  llm-d; prefix entries an engine: gpu 1,280, cpu 6,400, disk 65,536 of 64
+  tokens each
+  believed the engine it picked to hold 54.0% of a prompt; engines found 65.0%
+
+next
+  nothing: it serves
+"""
+AT_120 = """\
+llm/qwen3-32b  Qwen/Qwen3-32B  KVTier  2 of 2 engines ready
+
+conditions
+  ✓ Accepted      the spec is acted on
+  ✓ BudgetFits    113.10 GiB of memory: 4 GiB engine, 100 GiB CPU tier, 9.10 GiB beside them
+  ✓ NodesFit      2 nodes hold 2 engines
+  ✓ EnginesReady  2 of 2 engines are ready, of this spec
+  ✓ RouterReady   picker and pool are there
+  ✓ Ready         2 of 2 engines are ready, of this spec; picker and pool are there
+
+pods
+  name                state  restarts  age  node
+  qwen3-32b-engine-a  ready         0   3h  node-of-qwen3-32b-engine-a
+  qwen3-32b-engine-b  ready         0   3h  node-of-qwen3-32b-engine-b
+  qwen3-32b-picker-c  ready         0   3h  node-of-qwen3-32b-picker-c
+
+tiers of 2 engines, since each started
+  tier      capacity     tokens  filled  hit rate  saved
+  gpu         40 GiB    163,840   25.0%     40.0%  160 s
+  cpu        200 GiB    819,200   50.0%     20.0%   72 s
+  disk         2 TiB  8,388,608   10.0%      5.0%   18 s
+  computed         -          -       -     35.0%      -
+
+picker
+  llm-d; prefix entries an engine: gpu 1,280, cpu 6,400, disk 65,536 of 64 tokens each
+  believed the engine it picked to hold 54.0% of a prompt; engines found 65.0%
+
+next
+  nothing: it serves
+"""
+TROUBLE_AT_80 = """\
+llm/qwen3-32b  Qwen/Qwen3-32B  KVTier  1 of 2 engines ready
+
+conditions
+  ✓ Accepted      the spec is acted on
+  ✓ BudgetFits    113.10 GiB of memory: 4 GiB engine, 100 GiB CPU tier, 9.10 Gi…
+  ? NodesFit      the operator may not see nodes
+  ✗ EnginesReady  ContainerCrashed: 1 of 2 engines is ready; pod
+                  qwen3-32b-engine-a on node-of-a: container engine ended with
+                  exit code 1, 3 restarts: CUDA out of memory
+  ✓ RouterReady   picker and pool are there
+  ✗ Ready         ContainerCrashed: EnginesReady: 1 of 2 engines is ready; pod
+                  qwen3-32b-engine-a on node-of-a: container engine ended with
+                  exit code 1, 3 restarts: CUDA out of memory
+
+pods
+  name                state             restarts  age  node
+  qwen3-32b-engine-a  ContainerCrashed         3   3h  node-of-qwen3-32b-engine…
+  qwen3-32b-engine-b  ready                    0   3h  node-of-qwen3-32b-engine…
+
+tiers of one engine, as far as its status tells
+  tier  capacity     tokens  filled  hit rate  saved
+  gpu     20 GiB     81,920       -         -      -
+  cpu    100 GiB    409,600       -         -      -
+  disk     1 TiB  4,194,304       -         -      -
+
+picker
+  llm-d; prefix entries an engine: gpu 1,280, cpu 6,400, disk 65,536 of 64
+  tokens each
+
+not read
+  what engines and pickers count: you may not get pods/proxy in namespace llm;
+  Kubernetes' role edit may
+
+next
+  read why qwen3-32b-engine-a ended
+  $ kubectl --namespace llm logs qwen3-32b-engine-a --all-containers \\
+      --previous
+"""
+
+CRASHED = (
+    "1 of 2 engines is ready; pod qwen3-32b-engine-a on node-of-a: container engine ended with exit code 1, "
+    "3 restarts: CUDA out of memory"
+)
+NO_RIGHT = (
+    "what engines and pickers count: you may not get pods/proxy in namespace llm; Kubernetes' role edit may"
+)
+IN_TROUBLE = Seen(
+    resource(
+        {
+            "readyReplicas": 1,
+            "conditions": conditions(
+                EnginesReady=(
+                    "False",
+                    "ContainerCrashed",
+                    CRASHED,
+                ),
+                Ready=("False", "ContainerCrashed", f"EnginesReady: {CRASHED}"),
+                NodesFit=("Unknown", "NodesNotSeen", "the operator may not see nodes"),
+            ),
+        }
+    ),
+    (pod("qwen3-32b-engine-b"), crashing("qwen3-32b-engine-a")),
+    unread=(NO_RIGHT,),
+)
+
+
+def screen(seen: Seen, columns: int, *, colour: bool = False) -> str:
+    view = view_of(seen)
+    return status_screen(view, next_step(view), columns, colour=colour)
+
+
+@pytest.mark.parametrize(("columns", "text"), [(80, AT_80), (120, AT_120)])
+def test_a_resource_that_serves(columns: int, text: str) -> None:
+    assert screen(well(), columns) == text
+
+
+def test_a_resource_in_trouble() -> None:
+    assert screen(IN_TROUBLE, 80) == TROUBLE_AT_80
+
+
+@pytest.mark.parametrize("columns", [40, 60, 80, 100, 120, 200])
+def test_nothing_is_wider_than_the_terminal(columns: int) -> None:
+    for seen in (well(), IN_TROUBLE, well({"disk_degraded": 1.0})):
+        assert max(map(len, screen(seen, columns).splitlines())) <= columns
+
+
+def test_colours_are_the_same_text() -> None:
+    coloured = screen(IN_TROUBLE, 80, colour=True)
+    assert "\x1b[31m✗" in coloured
+    assert re.sub(r"\x1b\[[0-9]+m", "", coloured) == screen(IN_TROUBLE, 80)
+
+
+def test_many_pods_take_a_screen_and_no_more() -> None:
+    pods = (*(pod(f"engine-{each:03}") for each in range(100)), crashing("engine-100"))
+    shown = screen(replace(well(), pods=pods), 80)
+    rows = re.findall(r"^  engine-.*$", shown, re.MULTILINE)
+    assert len(rows) == 12
+    assert rows[0].startswith("  engine-100")
+    assert "  and 89 pods more, 89 of them ready" in shown
+
+
+def test_our_own_picker_s_view() -> None:
+    seen = well()
+    shown = screen(
+        replace(seen, metrics={**seen.metrics, "qwen3-32b-picker-c": picker_metrics(BUILTIN_TEXT)}), 80
+    )
+    assert "  knows 2 engines, 1 of them without a recent reading; 42 requests sent\n" in shown
+    assert "  believed the engine it picked to hold 60.0% of a prompt; engines found 65.0%\n" in shown
+    assert "  its index is full to: cpu 25.0%\n" in shown
