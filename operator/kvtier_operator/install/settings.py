@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Any, Final
 
-from kvtier_operator.planning.pod.images.published import KVTIER_VERSION
+from kvtier_common.version import KVTIER_VERSION
 
 METRICS_PORT: Final = 8080
 HEALTH_PORT: Final = 8081

@@ -3,17 +3,19 @@
 from pathlib import Path
 from typing import Final
 
+from kvtier_operator.generate.chart.about import CHART_NAME, chart_text
 from kvtier_operator.generate.chart.readme import readme
 from kvtier_operator.generate.chart.schema import schema_text
 from kvtier_operator.generate.chart.templates import templates
 from kvtier_operator.generate.chart.values_text import values_text
 
-_CHART: Final = "charts/tiered-prefix-cache"
+_CHART: Final = f"charts/{CHART_NAME}"
 
 
 def chart_files() -> dict[str, str]:
     """Every generated file of the chart."""
     files = {
+        "Chart.yaml": chart_text(),
         "values.yaml": values_text(),
         "values.schema.json": schema_text(),
         "README.md": readme(),

@@ -5,6 +5,7 @@
 
 from typing import Any, Final
 
+from kvtier_common.version import KVTIER_VERSION
 from kvtier_scorer.config.body_limits import BodyLimits, body_limits
 from kvtier_scorer.config.errors import UnsupportedVersionError
 from kvtier_scorer.config.flavors.per_tier import per_tier_config
@@ -15,8 +16,7 @@ from kvtier_scorer.config.model import PickerConfig, PickerInput
 from kvtier_scorer.config.scorer_names import PLUGINS
 
 API_VERSION: Final = "kvtier.dev/v1alpha1"
-TESTED_VERSION: Final = "0.1.0"
-"""This distribution's (pyproject.toml); a unit test holds the two together."""
+TESTED_VERSION: Final = KVTIER_VERSION
 SCORERS: Final = PLUGINS
 
 _FOLLOWING_EVENTS: Final = {

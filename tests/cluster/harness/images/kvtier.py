@@ -14,6 +14,7 @@ from tests.cluster.harness.images.vllm_packages import vllm_packages
 from tests.cluster.harness.programs.locked import locked
 from tests.cluster.harness.programs.tools import Say, cache_folder, program
 
+from kvtier_common.version import KVTIER_VERSION
 from kvtier_operator.api.spec.router import Flavor
 from kvtier_operator.planning.flavors import picker_image
 from kvtier_operator.planning.pod.images import published
@@ -60,7 +61,7 @@ def engine_archive(say: Say) -> Path:
 def picker_archive(say: Say) -> Path:
     """An archive with kvtier's own picker's image, built from scorer/Containerfile on Debian."""
     base = debian_base(say)
-    reference = picker_image(Flavor.BUILTIN, published.KVTIER_VERSION)
+    reference = picker_image(Flavor.BUILTIN, KVTIER_VERSION)
 
     def make(archive: Path) -> None:
         _build(reference, "scorer/Containerfile", {"BASE_IMAGE": base}, archive, say)

@@ -6,8 +6,10 @@ import yaml
 from click.testing import CliRunner, Result
 from tests.cases.kvcachetier import document
 
+from kvtier_common.version import KVTIER_VERSION
 from kvtier_operator.cli.render import render
 from kvtier_operator.errors import InvalidInputError
+from kvtier_operator.planning.pod.images.published import doctor
 
 
 def write(folder: Path, name: str, changes: dict[str, object]) -> str:
@@ -139,8 +141,8 @@ def test_images_from_another_registry_and_one_of_its_own(tmp_path: Path) -> None
     pods = [each["spec"]["template"]["spec"] for each in yaml.safe_load_all(result.stdout) if _is_pods(each)]
     images = [box["image"] for pod in pods for box in [*pod.get("initContainers", ()), *pod["containers"]]]
     assert images == [
-        "mirror.example/kvtier/operator:0.1.0",
-        "mirror.example/kvtier/engine:0.1.0",
+        f"mirror.example/{doctor()}",
+        f"mirror.example/kvtier/engine:{KVTIER_VERSION}",
         "own.example/picker:1",
     ]
 

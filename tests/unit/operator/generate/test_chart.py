@@ -2,13 +2,13 @@
 
 import json
 import re
-import tomllib
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
+from kvtier_common.version import KVTIER_VERSION
 from kvtier_operator.generate.chart.values import Values
 from kvtier_operator.install.settings import Installation
 from kvtier_operator.planning.pod.images.published import IMAGE_NAMES
@@ -29,10 +29,9 @@ def test_values_for_the_tests_are_valid(path: Path) -> None:
 
 
 def test_the_version_is_the_distribution_s() -> None:
-    version = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
     chart = yaml.safe_load((CHART / "Chart.yaml").read_text())
-    assert chart["version"] == chart["appVersion"] == version
-    assert Installation().image.endswith(f":{version}")
+    assert chart["version"] == chart["appVersion"] == KVTIER_VERSION
+    assert Installation().image.endswith(f":{KVTIER_VERSION}")
 
 
 def test_every_value_that_a_template_reads_is_there() -> None:

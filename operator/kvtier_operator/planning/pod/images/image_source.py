@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
+from kvtier_common.version import KVTIER_VERSION
 from kvtier_operator.api.resource import Spec
 from kvtier_operator.api.spec.router import Flavor
 from kvtier_operator.errors import InvalidInputError, Problem
@@ -47,7 +48,7 @@ class ImageSource:
 
     def operator(self) -> str:
         """The operator's own image, of this release: a chart's `image.tag` and `image.digest` are its own."""
-        return self._own(f"{self.repository}:{published.KVTIER_VERSION}")
+        return self._own(f"{self.repository}:{KVTIER_VERSION}")
 
     def doctor(self) -> str:
         """The image with the doctor."""

@@ -3,10 +3,8 @@
 from enum import StrEnum
 from typing import Final
 
+from kvtier_common.version import KVTIER_VERSION
 from kvtier_operator.api.spec.router import Flavor
-
-KVTIER_VERSION: Final = "0.1.0"
-"""Of kvtier's own images; the distribution's version (pyproject.toml), to which a unit test holds it."""
 
 KVTIER_REPOSITORY: Final = "kvtier/operator"
 """kvtier itself: the operator, and the doctor in the engines' pods."""

@@ -5,6 +5,7 @@ import pytest
 from click.testing import CliRunner, Result
 from tests.cases.kvcachetier import document
 
+from kvtier_common.version import KVTIER_VERSION
 from kvtier_operator.cli.lookup.images import images
 
 
@@ -18,8 +19,8 @@ def test_the_operator_and_all_pods(tmp_path: Path) -> None:
     result = listed(tmp_path, {})
     assert (result.exit_code, result.stderr) == (0, "")
     assert result.stdout.splitlines() == [
-        "kvtier/operator:0.1.0",
-        "kvtier/engine:0.1.0",
+        f"kvtier/operator:{KVTIER_VERSION}",
+        f"kvtier/engine:{KVTIER_VERSION}",
         "ghcr.io/llm-d/llm-d-router-endpoint-picker:v0.10.0",
     ]
 
@@ -29,7 +30,7 @@ def test_a_mirror_and_an_image_of_its_own(tmp_path: Path) -> None:
         tmp_path, {}, "--image-registry", "mirror.example/a", "--image", "engine=own.example/engine:1"
     )
     assert result.stdout.splitlines() == [
-        "mirror.example/a/kvtier/operator:0.1.0",
+        f"mirror.example/a/kvtier/operator:{KVTIER_VERSION}",
         "own.example/engine:1",
         "mirror.example/a/llm-d/llm-d-router-endpoint-picker:v0.10.0",
     ]
@@ -38,7 +39,7 @@ def test_a_mirror_and_an_image_of_its_own(tmp_path: Path) -> None:
 def test_what_each_is_for(tmp_path: Path) -> None:
     found = json.loads(listed(tmp_path, {}, "-o", "json").stdout)
     assert found[0] == {
-        "image": "kvtier/operator:0.1.0",
+        "image": f"kvtier/operator:{KVTIER_VERSION}",
         "usedBy": ["kvtier-operator", "default/qwen3-32b-engine doctor"],
     }
     assert found[1]["usedBy"] == ["default/qwen3-32b-engine engine"]
@@ -53,7 +54,7 @@ def test_what_each_is_for(tmp_path: Path) -> None:
             {"spec.model.source": "s3://a/b", "spec.model.fetcher": {"image": "rclone/rclone:1"}},
             "rclone/rclone:1",
         ),
-        ({"spec.router.flavor": "builtin"}, "kvtier/picker:0.1.0"),
+        ({"spec.router.flavor": "builtin"}, f"kvtier/picker:{KVTIER_VERSION}"),
     ],
 )
 def test_whatever_a_pod_pulls(tmp_path: Path, changes: dict[str, object], image: str) -> None:

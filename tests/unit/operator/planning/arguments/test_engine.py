@@ -3,6 +3,7 @@ import json
 import pytest
 from tests.unit.operator.planning.backends.planned import resource
 
+from kvtier_common.version import KVTIER_VERSION
 from kvtier_operator.planning.observed import Machine, Observed
 from kvtier_operator.planning.plan import EnginePlan
 from kvtier_operator.planning.planner import make_plan
@@ -65,8 +66,8 @@ def test_no_option_that_replaces_the_connector(backend: str) -> None:
 @pytest.mark.parametrize(
     ("backend", "device", "image"),
     [
-        ("KVTier", "cuda", "kvtier/engine:0.1.0"),
-        ("KVTier", "cpu", "kvtier/engine-cpu:0.1.0"),
+        ("KVTier", "cuda", f"kvtier/engine:{KVTIER_VERSION}"),
+        ("KVTier", "cpu", f"kvtier/engine-cpu:{KVTIER_VERSION}"),
         ("Native", "cuda", "vllm/vllm-openai:v0.33.0"),
         ("LMCache", "cuda", "lmcache/vllm-openai:v0.5.6"),
         ("LMCacheMP", "cuda", "lmcache/vllm-openai:v0.5.6"),

@@ -5,6 +5,7 @@ import yaml
 from tests.unit.operator.planning.backends.planned import resource
 
 from kvtier_common.tier import Tier
+from kvtier_common.version import KVTIER_VERSION
 from kvtier_operator.api.spec.router import SUPPORTED_VERSIONS
 from kvtier_operator.errors import InvalidInputError
 from kvtier_operator.planning.observed import Observed
@@ -31,7 +32,7 @@ def test_qwen3_32b_with_100_gib_is_6400_entries() -> None:
         ("gaie", None, "registry.k8s.io/gateway-api-inference-extension/epp:v1.4.0"),
         ("gaie", "v1.2.1", "registry.k8s.io/gateway-api-inference-extension/epp:v1.2.1"),
         ("gaie", "1.3", "registry.k8s.io/gateway-api-inference-extension/epp:v1.3.0"),
-        ("builtin", None, "kvtier/picker:0.1.0"),
+        ("builtin", None, f"kvtier/picker:{KVTIER_VERSION}"),
     ],
 )
 def test_image_by_flavour_and_version(flavor: str, version: str | None, image: str) -> None:

@@ -3,6 +3,7 @@
 import pytest
 from tests.cases.planning import resource
 
+from kvtier_common.version import KVTIER_VERSION
 from kvtier_operator.api.resource import KVCacheTier
 from kvtier_operator.api.spec.router import Flavor
 from kvtier_operator.errors import InvalidInputError
@@ -46,7 +47,7 @@ def test_a_registry_takes_the_place_of_every_image_s_own(backend: str, device: s
 
 def test_of_an_image_with_a_host_the_host_alone_goes() -> None:
     found = pulled(resource(), ImageSource(registry="m.example"))
-    assert "m.example/kvtier/engine:0.1.0" in found
+    assert f"m.example/kvtier/engine:{KVTIER_VERSION}" in found
     assert any(each.startswith("m.example/llm-d/llm-d-router-endpoint-picker:v") for each in found)
 
 
