@@ -165,6 +165,20 @@ bench-attacks: setup ## Attacks on the picker and on a bare grpc.aio server besi
 bench-operator: setup ## The operator with 1,000 resources beside a bare client (build/bench/operator.json; about 12 minutes)
 	@$(BIN)/python -m tests.bench.scale --out build/bench/operator.json $(BENCH_ARGS)
 
+##@ A release
+# Where images and chart are: HOST[:PORT][/PATH].
+REGISTRY ?= ghcr.io
+
+.PHONY: release
+release: setup-light ## All of a release into dist/, for REGISTRY; builds the images with buildah (RELEASE_ARGS="--archives DIR": takes them)
+	@$(call say,"release: packages; images; chart; manifests; SBOMs; checksums")
+	@$(BIN)/python -m kvtier_release make --registry $(REGISTRY) $(RELEASE_ARGS)
+
+.PHONY: publish
+publish: setup-light ## Push what is in dist/ to REGISTRY, each by digest; needs oras (PUBLISH_ARGS="--key KEY": signs, with cosign)
+	@$(call say,"publish: images and chart to $(REGISTRY)")
+	@$(BIN)/python -m kvtier_release publish --registry $(REGISTRY) $(PUBLISH_ARGS)
+
 ##@ This file
 .PHONY: clean
 clean: ## Remove what was built here; the caches stay

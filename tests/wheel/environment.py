@@ -9,6 +9,9 @@ from typing import Final, Self
 
 from uv import find_uv_bin
 
+from kvtier_release.packages import build_packages
+
+CREATED_S: Final = 1_790_000_000
 ROOT: Final = Path(__file__).resolve().parents[2]
 _LOCK: Final = ROOT / "requirements-light.lock"
 # Of the tests' own environment: what is imported must be what was installed.
@@ -63,8 +66,8 @@ class Environment:
 
 
 def build_wheel(folder: Path) -> Path:
-    """The wheel of this checkout."""
-    _uv("build", "--wheel", "--out-dir", folder, ROOT)
+    """The wheel of this checkout, as a release has it."""
+    build_packages(ROOT, folder, CREATED_S)
     (wheel,) = folder.glob("*.whl")
     return wheel
 

@@ -6,19 +6,35 @@
 {{ $.Values.serviceAccount.name | default (include "kvtier.name" $) }}
 {{- end }}
 
+{{- /* Of release.json, which a release's chart has (kvtier_release/release.py): its images as this cluster pulls them. */ -}}
+{{- define "kvtier.released" -}}
+{{- $release := $.Files.Get "release.json" | default "{}" | fromJson -}}
+{{- $registry := ($.Values.global).imageRegistry | default $release.registry -}}
+{{- $found := dict -}}
+{{- range $name, $path := $release.images }}{{ $_ := set $found $name (printf "%s/%s" $registry $path) }}{{ end -}}
+{{- if or $.Values.image.tag $.Values.image.digest (ne $.Values.image.repository "kvtier/operator") }}{{ $found = omit $found "operator" }}{{ end -}}
+{{- if ne $.Values.image.repository "kvtier/operator" }}{{ $found = omit $found "doctor" }}{{ end -}}
+{{- toJson $found }}
+{{- end }}
+
 {{- /* A repository without a host is under global.imageRegistry, as in kvtier_operator/planning/pod/images/image_source.py. */ -}}
 {{- define "kvtier.image" -}}
+{{- with (include "kvtier.released" $ | fromJson).operator }}{{ . }}{{ else -}}
 {{- $first := regexFind "^[^/]+/" $.Values.image.repository -}}
-{{- $registry := ternary "" ($.Values.global).imageRegistry (regexMatch "[.:]|^localhost/" $first) -}}
+{{- $release := $.Files.Get "release.json" | default "{}" | fromJson -}}
+{{- $registry := ternary "" (($.Values.global).imageRegistry | default $release.registry) (regexMatch "[.:]|^localhost/" $first) -}}
 {{- with $registry }}{{ . }}/{{ end }}
 {{- with $.Values.image }}
 {{- if .digest }}{{ .repository }}@{{ .digest }}{{ else }}{{ .repository }}:{{ .tag | default $.Chart.AppVersion }}{{ end }}
 {{- end }}
 {{- end }}
+{{- end }}
 
 {{- define "kvtier.images" -}}
+{{- $images := omit (include "kvtier.released" $ | fromJson) "operator" -}}
+{{- range $name, $reference := $.Values.images }}{{ if $reference }}{{ $_ := set $images $name $reference }}{{ end }}{{ end -}}
 {{- $given := list -}}
-{{- range $name, $reference := $.Values.images }}{{ if $reference }}{{ $given = append $given (printf "%s=%s" $name $reference) }}{{ end }}{{ end -}}
+{{- range $name, $reference := $images }}{{ $given = append $given (printf "%s=%s" $name $reference) }}{{ end -}}
 {{- join "," $given }}
 {{- end }}
 
@@ -38,6 +54,11 @@
 app.kubernetes.io/name: kvtier-operator
 app.kubernetes.io/instance: {{ include "kvtier.name" $ }}
 app.kubernetes.io/component: operator
+app.kubernetes.io/part-of: kvtier
+{{- end }}
+
+{{- define "kvtier.testLabels" -}}
+app.kubernetes.io/name: kvtier-test
 app.kubernetes.io/part-of: kvtier
 {{- end }}
 

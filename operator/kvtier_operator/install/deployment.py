@@ -61,7 +61,7 @@ def _container(install: Installation) -> dict[str, Any]:
         "KVTIER_REPOSITORY": IMAGE_REPOSITORY,
         # the rest of them, with commas: NAME=REFERENCE, names of Secrets; empty: where they are published
         "KVTIER_IMAGE_REGISTRY": "",
-        "KVTIER_IMAGES": "",
+        "KVTIER_IMAGES": install.images,
         "KVTIER_IMAGE_PULL_SECRETS": "",
         # where to ask for the configuration of a model that the catalogue lacks: none or hub
         "KVTIER_MODEL_CONFIGS": "none",

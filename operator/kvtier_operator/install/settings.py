@@ -18,11 +18,13 @@ class Installation:
         name: Name of every object of the operator itself.
         namespace: Namespace that it runs in.
         image: The operator's container image.
+        images: References in place of the published ones: NAME=REFERENCE, with commas between them.
     """
 
     name: str = "kvtier-operator"
     namespace: str = "kvtier-system"
     image: str = f"{IMAGE_REPOSITORY}:{KVTIER_VERSION}"
+    images: str = ""
 
     @property
     def selector(self) -> dict[str, str]:

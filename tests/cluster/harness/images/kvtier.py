@@ -98,7 +98,7 @@ def _sources(*more: str) -> Iterable[bytes]:
     for name in (*more, *_SOURCES):
         path = _ROOT / name
         for each in sorted(path.rglob("*")) if path.is_dir() else [path]:
-            if each.is_file() and "__pycache__" not in each.parts:
+            if each.is_file() and not {"__pycache__", "kvtier_release"} & {*each.parts}:
                 yield str(each.relative_to(_ROOT)).encode()
                 yield each.read_bytes()
 

@@ -1,0 +1,49 @@
+"""Programs of others that a release needs, and what is said where one is missing or fails."""
+
+import os
+import shutil
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
+
+from kvtier_release.errors import ReleaseError
+
+_INSTALL: Final = {
+    "buildah": "Debian and Ubuntu have it as a package; or build the images elsewhere and give --archives",
+    "oras": "https://oras.land, or go install oras.land/oras/cmd/oras@v1.3.6",
+    "cosign": "https://docs.sigstore.dev; or publish without a key",
+    "git": "or set SOURCE_DATE_EPOCH",
+}
+_LAST_LINES: Final = 3
+
+
+def run(
+    name: str, *arguments: str | Path, cwd: Path | None = None, env: Mapping[str, str] | None = None
+) -> str:
+    """Runs a program and returns what it wrote to standard output.
+
+    Args:
+        name: A program on the path.
+        arguments: What it is given.
+        cwd: Folder to run in.
+        env: Further environment variables.
+
+    Raises:
+        ReleaseError: It is missing or ended with anything but 0.
+    """
+    if not (program := shutil.which(name)):
+        raise ReleaseError(f"{name} is missing: {_INSTALL[name]}")
+    done = subprocess.run(  # noqa: S603 - our own command
+        [program, *arguments],
+        cwd=cwd,
+        env={**os.environ, **(env or {})},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if done.returncode:
+        said = (done.stderr.strip() or done.stdout.strip() or f"status {done.returncode}").splitlines()
+        raise ReleaseError(f"{name} {arguments[0]}: {' | '.join(said[-_LAST_LINES:])}")
+    return done.stdout

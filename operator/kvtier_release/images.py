@@ -1,0 +1,102 @@
+"""The images of a release, and how each is built."""
+
+import shutil
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from kvtier_common.version import KVTIER_VERSION
+from kvtier_operator.planning.pod.images.published import PUBLISHED, ImageName
+from kvtier_release.commands import run
+from kvtier_release.errors import ReleaseError
+from kvtier_release.oci import image_digest
+
+
+@dataclass(frozen=True, slots=True)
+class ReleasedImage:
+    """One image.
+
+    Attributes:
+        name: Of its archive, and the last part of its repository.
+        containerfile: What it is built from, from the repository's root.
+        arguments: Build arguments.
+    """
+
+    name: str
+    containerfile: str
+    arguments: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def repository(self) -> str:
+        """Its path below the registry."""
+        return f"kvtier/{self.name}"
+
+
+IMAGES: Final = {
+    each.name: each
+    for each in (
+        ReleasedImage("operator", "operator/Containerfile"),
+        ReleasedImage("picker", "scorer/Containerfile"),
+        ReleasedImage("engine", "connector/Containerfile"),
+        ReleasedImage(
+            "engine-cpu",
+            "connector/Containerfile",
+            {"BASE_IMAGE": f"docker.io/{PUBLISHED[ImageName.VLLM_CPU]}"},
+        ),
+    )
+}
+
+
+def archive_of(name: str, dist: Path) -> Path:
+    """Where a release has an OCI archive."""
+    return dist / "oci" / f"{name}.tar"
+
+
+def build_image(image: ReleasedImage, root: Path, archive: Path, seconds: int) -> None:
+    """Builds an image with buildah, with one time for all of its files, and writes its OCI archive.
+
+    Raises:
+        ReleaseError: buildah is missing or failed.
+    """
+    tag = f"{image.repository}:{KVTIER_VERSION}"
+    arguments = [f"--build-arg={name}={value}" for name, value in image.arguments.items()]
+    run(
+        "buildah",
+        "bud",
+        *("--layers", "--timestamp", str(seconds), *arguments),
+        *("--file", root / image.containerfile, "--tag", tag, root),
+    )
+    run("buildah", "push", "--quiet", tag, f"oci-archive:{archive}:{KVTIER_VERSION}")
+
+
+def gather_images(
+    names: Iterable[str], root: Path, dist: Path, seconds: int, given: Path | None
+) -> dict[str, str]:
+    """Puts OCI archives into a release; returns each image's digest.
+
+    Args:
+        names: Which of IMAGES.
+        root: The checkout.
+        dist: The release's folder.
+        seconds: Time of the files of images that are built.
+        given: Folder with archives that were built elsewhere; nothing to build them here.
+
+    Raises:
+        ReleaseError: One cannot be built, or is not there.
+    """
+    digests = {}
+    for name in names:
+        archive = archive_of(name, dist)
+        archive.parent.mkdir(parents=True, exist_ok=True)
+        archive.unlink(missing_ok=True)
+        if given is None:
+            build_image(IMAGES[name], root, archive, seconds)
+        elif (there := given / archive.name).is_file():
+            shutil.copyfile(there, archive)
+        else:
+            raise ReleaseError(
+                f"{given} has no {archive.name}: put the OCI archive of {IMAGES[name].containerfile} there"
+            )
+        digests[name] = image_digest(archive)
+    return digests

@@ -1,0 +1,138 @@
+"""OCI archives: the digest of what is in one, and archives of plain content (image-spec v1.1)."""
+
+import hashlib
+import json
+import tarfile
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import IO, Any, Final
+
+from kvtier_release.archive import tar
+from kvtier_release.created import timestamp
+from kvtier_release.errors import ReleaseError
+
+_MANIFEST: Final = "application/vnd.oci.image.manifest.v1+json"
+_CONFIG: Final = "application/vnd.oci.image.config.v1+json"
+_LAYER: Final = "application/vnd.oci.image.layer.v1.tar"
+
+
+@dataclass(frozen=True, slots=True)
+class Content:
+    """Bytes and what they are.
+
+    Attributes:
+        media_type: Their media type.
+        bytes: The bytes.
+        annotations: What else is said of them.
+    """
+
+    media_type: str
+    bytes: bytes
+    annotations: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def digest(self) -> str:
+        """`sha256:...`."""
+        return f"sha256:{hashlib.sha256(self.bytes).hexdigest()}"
+
+    def descriptor(self) -> dict[str, Any]:
+        """How a manifest names them."""
+        named = {"mediaType": self.media_type, "digest": self.digest, "size": len(self.bytes)}
+        return named | ({"annotations": dict(self.annotations)} if self.annotations else {})
+
+
+def image_digest(archive: Path) -> str:
+    """The digest of an archive's one image, `sha256:...`.
+
+    Raises:
+        ReleaseError: It is no OCI archive, or has several images.
+    """
+    try:
+        with tarfile.open(archive) as opened:
+            index = read_json(opened, "index.json")
+    except (tarfile.TarError, KeyError, ValueError, OSError) as error:
+        raise ReleaseError(f"{archive} is no OCI archive: {error}") from error
+    manifests = index.get("manifests", [])
+    if len(manifests) != 1:
+        raise ReleaseError(f"{archive} has {len(manifests)} images: an archive is to have one")
+    return str(manifests[0]["digest"])
+
+
+def read_json(opened: tarfile.TarFile, name: str) -> dict[str, Any]:
+    """A file of an archive, parsed.
+
+    Raises:
+        KeyError: It is not there.
+        ValueError: It is not JSON.
+    """
+    parsed: dict[str, Any] = json.load(member(opened, name))
+    return parsed
+
+
+def member(opened: tarfile.TarFile, name: str) -> IO[bytes]:
+    """A file of an archive.
+
+    Raises:
+        KeyError: It is not there.
+    """
+    if (content := opened.extractfile(name)) is None:
+        raise KeyError(name)
+    return content
+
+
+def blob(digest: str) -> str:
+    """Where an archive has what has a digest."""
+    return f"blobs/{digest.replace(':', '/')}"
+
+
+def image_of_files(files: Mapping[str, bytes], labels: Mapping[str, str], tag: str, seconds: int) -> bytes:
+    """An archive with an image that has these files and runs nothing, such as an OLM bundle.
+
+    Args:
+        files: Content by path.
+        labels: Of the image.
+        tag: Its name in the archive.
+        seconds: Time of all that is in it, since 1970.
+    """
+    layer = Content(_LAYER, tar(files, seconds))
+    about = {
+        "created": timestamp(seconds),
+        "architecture": "amd64",
+        "os": "linux",
+        "config": {"Labels": dict(labels)},
+        "rootfs": {"type": "layers", "diff_ids": [layer.digest]},
+    }
+    return artifact(Content(_CONFIG, as_json(about)), layer, tag, seconds)
+
+
+def artifact(config: Content, layer: Content, tag: str, seconds: int) -> bytes:
+    """An archive with one artifact of one layer; its bytes follow from what is given.
+
+    Args:
+        config: Whose media type says what it is.
+        layer: What it has.
+        tag: Its name in the archive.
+        seconds: When it was made, since 1970.
+    """
+    document = {
+        "schemaVersion": 2,
+        "mediaType": _MANIFEST,
+        "config": config.descriptor(),
+        "layers": [layer.descriptor()],
+        "annotations": {
+            "org.opencontainers.image.created": timestamp(seconds),
+            "org.opencontainers.image.version": tag,
+        },
+    }
+    manifest = Content(_MANIFEST, as_json(document), {"org.opencontainers.image.ref.name": tag})
+    layout = {
+        "oci-layout": as_json({"imageLayoutVersion": "1.0.0"}),
+        "index.json": as_json({"schemaVersion": 2, "manifests": [manifest.descriptor()]}),
+    }
+    return tar(layout | {blob(each.digest): each.bytes for each in (config, layer, manifest)}, seconds)
+
+
+def as_json(value: object) -> bytes:
+    """The same bytes for the same value."""
+    return json.dumps(value, sort_keys=True, separators=(",", ":")).encode()

@@ -1,0 +1,101 @@
+"""`make publish`: pushes a release's images and chart to a registry, each by its digest, and signs them."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Final
+
+from kvtier_common.version import KVTIER_VERSION
+from kvtier_release.commands import run
+from kvtier_release.created import timestamp
+from kvtier_release.errors import ReleaseError
+from kvtier_release.layout import Pushed, pushed_archives, sbom_of
+from kvtier_release.make import write_for_registry
+from kvtier_release.oci import image_digest
+from kvtier_release.release import Release
+
+_SBOM: Final = "application/vnd.cyclonedx+json"
+_NOT_FOUND: Final = "not found"
+_WITHOUT_TLS: Final = "localhost:"
+"""Where oras goes without TLS unasked, and cosign does not."""
+
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Signing:
+    """How what is published is signed.
+
+    Attributes:
+        key: As `cosign sign --key` takes it.
+        arguments: Further ones of `cosign sign`.
+    """
+
+    key: str
+    arguments: tuple[str, ...] = ()
+
+
+def publish(root: Path, dist: Path, registry: str, signing: Signing | None, say: Say) -> None:
+    """Pushes what `make_release` made; a version that is there already has to be the same.
+
+    Args:
+        root: The checkout that the release was made of.
+        dist: The release. Where it is for another registry, what says so is written anew.
+        registry: `HOST[:PORT][/PATH]`.
+        signing: Nothing to sign nothing.
+        say: Takes a line for each reference that was pushed.
+
+    Raises:
+        ReleaseError: The registry refuses or does not answer, or has another release of this version.
+    """
+    release = Release.read(dist)
+    if release.version != KVTIER_VERSION:
+        raise ReleaseError(
+            f"{dist} has release {release.version}, and this is {KVTIER_VERSION}: run make release"
+        )
+    if release.registry != registry:
+        release = replace(release, registry=registry)
+        write_for_registry(root, dist, release)
+    for each in pushed_archives(dist, release):
+        _push(release, dist, each)
+        if signing:
+            _sign(f"{registry}/{each.repository}@{image_digest(each.archive)}", signing)
+        say(f"{registry}/{each.repository}:{each.tag}@{image_digest(each.archive)}")
+
+
+def _push(release: Release, dist: Path, pushed: Pushed) -> None:
+    repository, digest = f"{release.registry}/{pushed.repository}", image_digest(pushed.archive)
+    start = f"{pushed.repository}@"
+    promised = {path.removeprefix(start) for path in release.images.values() if path.startswith(start)}
+    if promised and digest not in promised:
+        raise ReleaseError(f"{pushed.archive} is not the image that the release names: run make release")
+    target = f"{repository}:{pushed.tag}"
+    if pushed.is_final and (there := _digest_there(target)) not in {digest, ""}:
+        raise ReleaseError(f"{target} is {there} already, and what is published stays: raise the version")
+    run("oras", "cp", "--from-oci-layout", f"{pushed.archive}@{digest}", target)
+    if (sbom := sbom_of(pushed.archive.stem, dist)).is_file():
+        created = f"org.opencontainers.image.created={timestamp(release.created_s)}"
+        what = (
+            "--artifact-type",
+            _SBOM,
+            "--annotation",
+            created,
+            f"{repository}@{digest}",
+            f"{sbom.name}:{_SBOM}",
+        )
+        run("oras", "attach", *what, cwd=sbom.parent)
+
+
+def _digest_there(target: str) -> str:
+    """What a registry has under a tag; empty for nothing."""
+    try:
+        return run("oras", "resolve", target).strip()
+    except ReleaseError as error:
+        if _NOT_FOUND in str(error):
+            return ""
+        raise
+
+
+def _sign(reference: str, signing: Signing) -> None:
+    plain = ("--allow-http-registry",) if reference.startswith(_WITHOUT_TLS) else ()
+    run("cosign", "sign", "--yes", "--key", signing.key, *plain, *signing.arguments, reference)

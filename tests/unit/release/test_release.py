@@ -1,0 +1,47 @@
+from pathlib import Path
+
+import pytest
+from tests.unit.release.checkout import CREATED_S, DIGEST, release
+
+from kvtier_common.version import KVTIER_VERSION
+from kvtier_operator.planning.pod.images.image_source import image_source
+from kvtier_operator.planning.pod.images.published import ImageName
+from kvtier_release import release as module
+from kvtier_release.errors import ReleaseError
+from kvtier_release.release import FILE, Release
+
+
+def test_an_image_that_was_built_is_named_by_its_digest_another_by_its_tag() -> None:
+    assert release().references() == {
+        "operator": f"registry.example/team/kvtier/operator@{DIGEST['operator']}",
+        "doctor": f"registry.example/team/kvtier/operator@{DIGEST['operator']}",
+        "engine": f"registry.example/team/kvtier/engine:{KVTIER_VERSION}",
+        "engineCpu": f"registry.example/team/kvtier/engine-cpu:{KVTIER_VERSION}",
+        "pickerBuiltin": f"registry.example/team/kvtier/picker@{DIGEST['picker']}",
+    }
+
+
+def test_the_operator_takes_what_it_is_told() -> None:
+    source = image_source(references=release().installed_images().split(","))
+    assert source.references[ImageName.DOCTOR] == release().references()["operator"]
+    assert set(source.references) == {*release().images} - {"operator"}
+
+
+def test_it_is_read_as_it_was_written(tmp_path: Path) -> None:
+    (tmp_path / FILE).write_text(release().text())
+    assert Release.read(tmp_path) == release()
+
+
+def test_a_folder_without_one_says_so(tmp_path: Path) -> None:
+    with pytest.raises(ReleaseError, match="has no release: run make release"):
+        Release.read(tmp_path)
+
+
+def test_an_earlier_doctor_is_named_by_the_digest_that_it_had(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else every upgrade would restart all engines."""
+    monkeypatch.setattr(module, "DOCTOR_VERSION", "0.0.9")
+    with pytest.raises(ReleaseError, match=r"the doctor is release 0\.0\.9's: give --doctor-digest"):
+        release()
+    older = Release.of_digests("r", CREATED_S, DIGEST, "sha256:0")
+    assert older.images["doctor"] == "kvtier/operator@sha256:0"
+    assert older.images["operator"] == f"kvtier/operator@{DIGEST['operator']}"
