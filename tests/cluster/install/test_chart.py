@@ -28,7 +28,7 @@ def test_lint(helm: Command, values: Path | None) -> None:
 
 def test_defaults_are_the_manifests(helm: Command) -> None:
     """One source: chart and kustomize differ only in what a chart adds."""
-    rendered = helm("template", "kvtier", CHART, "--namespace", SYSTEM)
+    rendered = helm("template", "kvtier", CHART, "--namespace", SYSTEM, "--skip-tests")
     of_chart = {_key(each): _without_chart(each) for each in yaml.safe_load_all(rendered) if each}
     of_base = {
         _key(each): each
@@ -269,6 +269,7 @@ def _without_chart(document: dict[str, Any]) -> dict[str, Any]:
 def test_an_install_without_rights_beyond_its_namespaces(helm: Command) -> None:
     off = ("crds.enabled", "admissionPolicy.enabled", "rbac.aggregate", "rbac.clusterReads")
     values = ",".join(("watchNamespaces={one}", *(f"{each}=false" for each in off)))
-    rendered = yaml.safe_load_all(helm("template", "kvtier", CHART, "--namespace", SYSTEM, "--set", values))
+    at = ("--namespace", SYSTEM, "--skip-tests")
+    rendered = yaml.safe_load_all(helm("template", "kvtier", CHART, *at, "--set", values))
     kinds = {each["kind"] for each in rendered if each}
     assert kinds == {"Deployment", "Role", "RoleBinding", "Service", "ServiceAccount"}

@@ -10,6 +10,12 @@ from kvtier_operator.generate.rules_text import rules_text
 from kvtier_operator.generate.yaml_text import Below, Inline, Text, With, yaml_text
 from kvtier_operator.install.admission.admission_policy import admission_policy, admission_policy_binding
 from kvtier_operator.install.deployment import deployment
+from kvtier_operator.install.helm_test import (
+    account_of_test,
+    binding_of_test,
+    pod_of_test,
+    role_of_test,
+)
 from kvtier_operator.install.monitoring.prometheus_rule import prometheus_rule
 from kvtier_operator.install.monitoring.service_monitor import service_monitor
 from kvtier_operator.install.network_policy import network_policy
@@ -55,6 +61,7 @@ _NOTICE: Final = _comment("operator/kvtier_operator/install")
 _GUARDED: Final = 'dig "enabled" true ($.Values.admissionPolicy | default dict)'
 _ACCOUNT: Final = Inline('{{ include "kvtier.serviceAccountName" $ }}')
 _SUBJECT: Final[dict[str, Text]] = {"subjects 0 name": _ACCOUNT}
+_PULL_SECRETS: Final = With('include "kvtier.pullSecrets" $ | fromYamlArray')
 _POD: Final = "spec template spec"
 _ENV: Final = f"{_POD} containers 0 env"
 
@@ -137,6 +144,33 @@ def _templates() -> dict[str, _Template]:
             pod_disruption_budget(_INSTALL), "$.Values.podDisruptionBudget.enabled"
         ),
         "network_policy.yaml": _Template(network_policy(_INSTALL), "$.Values.networkPolicy.enabled"),
+        **_of_test(),
+    }
+
+
+def _of_test() -> dict[str, _Template]:
+    """What `helm test` makes, with labels of its own: the operator's Service is to select its pod alone."""
+    place = "spec containers 0 imagePullPolicy"
+    values = {name: With(f"$.Values.operator.{name}") for name in ("nodeSelector", "tolerations")}
+    documents: dict[str, tuple[dict[str, Any], dict[str, Text]]] = {
+        "service_account": (account_of_test(_INSTALL), {}),
+        "role": (role_of_test(_INSTALL), {}),
+        "role_binding": (binding_of_test(_INSTALL), {}),
+        "pod": (
+            pod_of_test(_INSTALL),
+            {
+                place: Inline("{{ $.Values.image.pullPolicy }}"),
+                "spec imagePullSecrets": _PULL_SECRETS,
+                **{f"spec {name}": value for name, value in values.items()},
+            },
+        ),
+    }
+    condition = "and $.Values.rbac.create $.Values.serviceAccount.create"
+    return {
+        f"test_{name}.yaml": _Template(
+            document, condition, {"metadata labels": _labels(of="testLabels"), **texts}
+        )
+        for name, (document, texts) in documents.items()
     }
 
 
@@ -168,7 +202,7 @@ def _deployment_texts() -> dict[str, Text]:
         "spec template metadata labels": _labels("$.Values.operator.podLabels", of="podLabels"),
         "spec template metadata annotations": With("$.Values.operator.podAnnotations"),
         f"{_POD} serviceAccountName": _ACCOUNT,
-        f"{_POD} imagePullSecrets": With('include "kvtier.pullSecrets" $ | fromYamlArray'),
+        f"{_POD} imagePullSecrets": _PULL_SECRETS,
         f"{_POD} priorityClassName": With("$.Values.operator.priorityClassName"),
         f"{_POD} nodeSelector": With("$.Values.operator.nodeSelector"),
         f"{_POD} tolerations": With("$.Values.operator.tolerations"),

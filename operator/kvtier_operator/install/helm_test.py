@@ -1,0 +1,106 @@
+"""What `helm test` makes: a pod that asks whether the installation works, and an account for it."""
+
+from typing import Any, Final
+
+from kvtier_operator.api.resource import GROUP
+from kvtier_operator.api.schema.crd import PLURAL
+from kvtier_operator.install.deployment import USER
+from kvtier_operator.install.rbac.cluster_role_binding import RBAC_GROUP
+from kvtier_operator.install.settings import Installation
+
+_RULES: Final = (
+    # a dry run asks for the rights that it would take
+    {"apiGroups": [GROUP], "resources": [PLURAL], "verbs": ["create"]},
+    {"apiGroups": [GROUP], "resources": [f"{PLURAL}/workloads"], "verbs": ["use"]},
+    {"apiGroups": ["apps"], "resources": ["deployments"], "verbs": ["get"]},
+)
+_MODULE: Final = "kvtier_operator.cli.check_install"
+_BEFORE: Final = "-1"
+
+
+def account_of_test(install: Installation) -> dict[str, Any]:
+    """Nobody but the pod uses it."""
+    return {
+        "apiVersion": "v1",
+        "kind": "ServiceAccount",
+        "metadata": _metadata(install, _BEFORE),
+        "automountServiceAccountToken": False,
+    }
+
+
+def role_of_test(install: Installation) -> dict[str, Any]:
+    """In the operator's own namespace."""
+    return {
+        "apiVersion": f"{RBAC_GROUP}/v1",
+        "kind": "Role",
+        "metadata": _metadata(install, _BEFORE),
+        "rules": list(_RULES),
+    }
+
+
+def binding_of_test(install: Installation) -> dict[str, Any]:
+    """Binds the two."""
+    name = _name(install)
+    return {
+        "apiVersion": f"{RBAC_GROUP}/v1",
+        "kind": "RoleBinding",
+        "metadata": _metadata(install, _BEFORE),
+        "roleRef": {"apiGroup": RBAC_GROUP, "kind": "Role", "name": name},
+        "subjects": [{"kind": "ServiceAccount", "name": name, "namespace": install.namespace}],
+    }
+
+
+def pod_of_test(install: Installation) -> dict[str, Any]:
+    """It ends with a status that says how it went, and stays to be read until the next one."""
+    asked = ["--namespace", install.namespace, "--deployment", install.name]
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": _metadata(install, "0"),
+        "spec": {
+            "restartPolicy": "Never",
+            "serviceAccountName": _name(install),
+            "automountServiceAccountToken": True,
+            "enableServiceLinks": False,
+            "nodeSelector": {"kubernetes.io/os": "linux"},
+            "securityContext": {
+                "runAsNonRoot": True,
+                "runAsUser": USER,
+                "runAsGroup": USER,
+                "seccompProfile": {"type": "RuntimeDefault"},
+            },
+            "containers": [
+                {
+                    "name": "test",
+                    "image": install.image,
+                    "command": ["python", "-m", _MODULE, *asked],
+                    "resources": {
+                        "requests": {"cpu": "100m", "memory": "128Mi"},
+                        "limits": {"memory": "256Mi"},
+                    },
+                    "securityContext": {
+                        "allowPrivilegeEscalation": False,
+                        "capabilities": {"drop": ["ALL"]},
+                        "readOnlyRootFilesystem": True,
+                    },
+                }
+            ],
+        },
+    }
+
+
+def _name(install: Installation) -> str:
+    return f"{install.name}-test"
+
+
+def _metadata(install: Installation, weight: str) -> dict[str, Any]:
+    return {
+        "name": _name(install),
+        "namespace": install.namespace,
+        "annotations": {
+            "helm.sh/hook": "test",
+            "helm.sh/hook-weight": weight,
+            "helm.sh/hook-delete-policy": "before-hook-creation",
+        },
+        "labels": {"app.kubernetes.io/name": "kvtier-test", "app.kubernetes.io/part-of": "kvtier"},
+    }
