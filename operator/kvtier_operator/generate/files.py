@@ -9,6 +9,7 @@ from kvtier_operator.generate.chart import chart_files
 from kvtier_operator.generate.manifests import base_files, static_files
 from kvtier_operator.generate.notice import notice
 from kvtier_operator.generate.rights import rights_page
+from kvtier_operator.generate.support import support_page
 from kvtier_operator.generate.versions import versions_page
 from kvtier_operator.generate.yaml_text import yaml_text
 
@@ -24,6 +25,7 @@ def generated_files() -> dict[str, str]:
         "docs/reference/api.md": f"<!-- {notice(_API)} -->\n{reference(openapi_schema())}",
         "docs/operations/rbac.md": rights_page(),
         "docs/reference/vllm-versions.md": versions_page(),
+        "SUPPORT.md": support_page(ROOT),
         **base_files(),
         **static_files(ROOT),
         **chart_files(),

@@ -11,8 +11,7 @@ import yaml
 ROOT: Final = Path(__file__).resolve().parents[3]
 DOCS: Final = ROOT / "docs"
 PAGES: Final = (
-    ROOT / "README.md",
-    ROOT / "CHANGELOG.md",
+    *sorted(ROOT.glob("*.md")),
     *sorted(DOCS.rglob("*.md")),
     *sorted((ROOT / "charts").rglob("*.md")),
 )
