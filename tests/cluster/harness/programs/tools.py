@@ -70,6 +70,7 @@ class Module:
 
 
 _GAIE: Final = "sigs.k8s.io/gateway-api-inference-extension"
+_DISTRIBUTION: Final = "github.com/distribution/distribution/v3"
 _KUBERNETES: Final = Module(
     "kubernetes",
     "k8s.io/kubernetes",
@@ -105,6 +106,14 @@ MODULES: Final = (
         {"helm.sh/helm/v4/internal/version.version": "{version}"},
     ),
     Module("kwok", "sigs.k8s.io/kwok", {"kwok": "sigs.k8s.io/kwok/cmd/kwok"}, {}),
+    Module("oras", "oras.land/oras", {"oras": "oras.land/oras/cmd/oras"}, {}),
+    Module("registry", _DISTRIBUTION, {"registry": f"{_DISTRIBUTION}/cmd/registry"}, {}),
+    Module(
+        "actionlint",
+        "github.com/rhysd/actionlint",
+        {"actionlint": "github.com/rhysd/actionlint/cmd/actionlint"},
+        {},
+    ),
     Module(
         "h2spec",
         "github.com/summerwind/h2spec",

@@ -1,0 +1,54 @@
+"""A release, and the registry that it is published to."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from tests.cluster.harness.programs.tools import MissingToolError, Say, program
+from tests.cluster.harness.registry import Registry, running_registry
+from tests.release.command import Release
+
+from kvtier_release.images import IMAGES
+from kvtier_release.oci import image_of_files
+
+
+@pytest.fixture(scope="module")
+def registry(tmp_path_factory: pytest.TempPathFactory, say: Say) -> Iterator[Registry]:
+    missing = ""
+    try:
+        program("registry", say)
+    except MissingToolError as error:
+        missing = str(error)
+    if missing:
+        pytest.fail(missing, pytrace=False)
+    with running_registry(tmp_path_factory.mktemp("registry"), say) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def archives(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Images that nobody would run, of the names that a release has."""
+    folder = tmp_path_factory.mktemp("archives")
+    for name in IMAGES:
+        (folder / f"{name}.tar").write_bytes(image_of_files({"name": name.encode()}, {}, "built", 0))
+    return folder
+
+
+@pytest.fixture(scope="module")
+def release(say: Say) -> Release:
+    """`python -m kvtier_release` with what it needs on its path."""
+    tools = os.pathsep.join([str(program("oras", say).parent), os.environ["PATH"]])
+
+    def run(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(  # noqa: S603 - our own command
+            [sys.executable, "-m", "kvtier_release", *arguments],
+            env={**os.environ, "PATH": tools},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+
+    return run
