@@ -17,6 +17,7 @@ OF_THE_MACHINE: Final = (
     "tests/engine/connector/bench/memory/test_region.py",
     "tests/node/",
     "tests/cluster/node/",
+    "tests/cluster/release/",
     "tests/cluster/harness/test_standing.py",
 )
 """Tests that reserve or take huge pages, of which the machine has one pool, that start nodes, or look for

@@ -62,11 +62,19 @@ def export(image: str, archive: Path) -> Path:
     return archive
 
 
-def _buildah(*arguments: str) -> None:
+def as_oci(archive: Path, target: Path, say: Say) -> None:
+    """Writes the image of an archive that `export` made as an OCI archive."""
+    say(f"writing {target.name} as an OCI archive")
+    image = _buildah("pull", "--quiet", f"docker-archive:{archive}").strip()
+    _buildah("push", "--quiet", image, f"oci-archive:{target}")
+
+
+def _buildah(*arguments: str) -> str:
     done = _run(*arguments)
     if done.returncode:
         last = " | ".join((done.stdout + done.stderr).strip().splitlines()[-_LAST_LINES:])
         raise MissingToolError(f"buildah {arguments[0]} failed: {last}")
+    return done.stdout
 
 
 def _run(*arguments: str) -> subprocess.CompletedProcess[str]:

@@ -1,0 +1,147 @@
+"""A stranger: from what `make publish` left in a registry to a served model, on a node that has no image."""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from tests.cluster.harness.api.commands import Command, command
+from tests.cluster.harness.api.custom_resources import install
+from tests.cluster.harness.api.settled import settle
+from tests.cluster.harness.images.buildah import as_oci
+from tests.cluster.harness.images.engines import SMALL_MODEL, engine_mounts, model_environment, model_geometry
+from tests.cluster.harness.images.kvtier import engine_archive, operator_archive, picker_archive
+from tests.cluster.harness.node.node import RealNode
+from tests.cluster.harness.operator.places import ROOT, SYSTEM
+from tests.cluster.harness.programs.modules import published_crds
+from tests.cluster.harness.programs.tools import Say, program
+from tests.cluster.harness.providers.fixtures import made, need
+from tests.cluster.harness.providers.provider import Ability, Provider
+from tests.cluster.harness.registry import Registry, running_registry
+from tests.picker.harness.client import post
+from tests.unit.docs.pages import fenced
+
+from kvtier_common.version import KVTIER_VERSION
+
+# The one of GPUs has no base here; its tag is in the chart all the same.
+IMAGES = {"operator": operator_archive, "picker": picker_archive, "engine-cpu": engine_archive}
+# What a machine without a GPU and a network has to say besides.
+WITHOUT_GPU = {
+    "device": "cpu",
+    "tensorParallelSize": 1,
+    "blockSize": 32,
+    "maxModelLen": 2048,
+    "kvCacheMemory": "32Mi",
+    "extraArgs": ["--enforce-eager", "--dtype", "float32"],
+    "env": [*model_environment(), {"name": "OMP_NUM_THREADS", "value": "1"}],
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Stranger:
+    """Somebody with a cluster, kubectl and helm, and the name of a registry."""
+
+    kubectl: Command
+    helm: Command
+    registry: str
+
+
+@contextmanager
+def published(folder: Path, say: Say) -> Iterator[Registry]:
+    """A registry with a release of this checkout."""
+    archives = folder / "archives"
+    archives.mkdir()
+    for name, archive in IMAGES.items():
+        as_oci(archive(say), archives / f"{name}.tar", say)
+    with running_registry(folder, say) as registry:
+        at = ("--registry", registry.name, "--dist", folder / "dist")
+        chosen = [part for name in IMAGES for part in ("--image", name)]
+        _release(["make", *at, "--archives", archives, *chosen], say)
+        _release(["publish", *at], say)
+        yield registry
+
+
+def _release(arguments: Sequence[str | Path], say: Say) -> None:
+    say(f"kvtier_release {arguments[0]}")
+    path = os.pathsep.join([str(program("oras", say).parent), os.environ["PATH"]])
+    given = {"SOURCE_DATE_EPOCH": "1790000000", **os.environ, "PATH": path}
+    done = subprocess.run(  # noqa: S603 - our own command
+        [sys.executable, "-m", "kvtier_release", *arguments],
+        env=given,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert not done.returncode, done.stderr
+
+
+@pytest.fixture(scope="module")
+def stranger(provider: Provider, say: Say, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stranger]:
+    need(provider, Ability.NODE)
+    folder = tmp_path_factory.mktemp("release")
+    with (
+        published(folder, say) as registry,
+        made(provider.node(say, hugepages=0, images=[], mounts=engine_mounts(say))) as node,
+    ):
+        if not isinstance(node, RealNode):
+            pytest.skip(f"{provider.name}: its nodes have no registry on their loopback")
+        beside = registry.start_in(node.sandbox)
+        kubeconfig = node.cluster.kubeconfig(folder)
+        kubectl, helm = (command(name, kubeconfig, folder, say) for name in ("kubectl", "helm"))
+        with node.cluster.client() as api:
+            for definition in published_crds():
+                install(api, definition)
+        yield Stranger(kubectl, helm, registry.name)
+        beside.kill()
+
+
+def resource() -> dict[str, Any]:
+    """README's, for a model and a machine that are here."""
+    [text] = fenced(ROOT / "README.md", "yaml")
+    document: dict[str, Any] = yaml.safe_load(text)
+    spec = document["spec"]
+    spec["model"] = {"name": SMALL_MODEL.name, "geometry": model_geometry(SMALL_MODEL.shape)}
+    spec["engine"] |= WITHOUT_GPU
+    spec["tiers"]["cpu"] |= {"capacity": "128Mi"}
+    spec["router"] = {"flavor": "builtin"}
+    return document
+
+
+# Images are built and pulled, and an engine starts, beside a cluster on a few cores.
+@pytest.mark.long
+def test_from_the_registry_to_a_served_model(stranger: Stranger) -> None:
+    chart = f"oci://{stranger.registry}/kvtier/charts/tiered-prefix-cache"
+    at = ("--namespace", SYSTEM)
+    which = ("--version", KVTIER_VERSION, "--plain-http")
+    stranger.helm(
+        "install", "kvtier", chart, *which, *at, "--create-namespace", "--wait", "--timeout", "300s"
+    )
+    said = stranger.helm("test", "kvtier", *at, "--logs")
+    assert said.count("ok    ") == 3, said
+
+    document = resource()
+    name = document["metadata"]["name"]
+    stranger.kubectl("apply", "--filename", "-", stdin=json.dumps(document))
+    settle(stranger.kubectl, name, 1)
+    service = stranger.kubectl.json("get", "service", f"{name}-engine")["spec"]
+    body = json.dumps({"model": SMALL_MODEL.name, "prompt": "lorem ipsum", "max_tokens": 4}).encode()
+    answer = post(f"http://{service['clusterIP']}:{service['ports'][0]['port']}/v1/completions", body)
+    assert answer.status == 200, answer.body
+
+    pods = stranger.kubectl.json("get", "pods", "--all-namespaces")["items"]
+    images = {
+        box["image"]
+        for pod in pods
+        for box in [*pod["spec"].get("initContainers", ()), *pod["spec"]["containers"]]
+    }
+    assert len(images) == len(IMAGES)
+    assert {image.partition("@sha256:")[0] for image in images} == {
+        f"{stranger.registry}/kvtier/{each}" for each in IMAGES
+    }
