@@ -11,6 +11,8 @@ from kvtier_operator.planning.plan import Plan
 from kvtier_operator.planning.pod.budget import plan_budget
 from kvtier_operator.planning.pod.doctor import plan_doctor
 from kvtier_operator.planning.pod.ending import plan_ending
+from kvtier_operator.planning.pod_template.asked import template_notes
+from kvtier_operator.planning.pod_template.refuse import refuse_templates
 from kvtier_operator.planning.report.figures import plan_figures
 from kvtier_operator.planning.router.picker_config import plan_router
 from kvtier_operator.planning.tiers.capacity import plan_tiers, tier_notes
@@ -29,7 +31,7 @@ def make_plan(resource: KVCacheTier, observed: Observed) -> Plan:
         observed: What the world looks like, as far as it is known.
 
     Raises:
-        InvalidInputError: The model's KV geometry cannot be had.
+        InvalidInputError: The model's KV geometry cannot be had, or a pod template sets what is not its own.
     """
     spec = resource.spec
     geometry = resolve_geometry(spec, observed)
@@ -54,7 +56,7 @@ def make_plan(resource: KVCacheTier, observed: Observed) -> Plan:
             router=router,
         )
     )
-    return Plan(
+    plan = Plan(
         resource=resource,
         geometry=geometry,
         tiers=corrected,
@@ -68,5 +70,7 @@ def make_plan(resource: KVCacheTier, observed: Observed) -> Plan:
         pull_secrets=observed.images.secrets(spec),
         checks=checks,
         figures=plan_figures(spec, geometry, tiers, backend, budget),
-        notes=(*geometry.notes, *backend.notes, *tier_notes(spec, geometry)),
+        notes=(*geometry.notes, *backend.notes, *tier_notes(spec, geometry), *template_notes(spec)),
     )
+    refuse_templates(plan)
+    return plan

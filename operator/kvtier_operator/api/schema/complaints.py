@@ -17,8 +17,10 @@ _MAX_QUOTED_CHARACTERS: Final = 80
 _MAY_BE_SECRET: Final = (
     ("spec", "engine", "env"),
     ("spec", "engine", "extraArgs"),
+    ("spec", "engine", "podTemplate"),
     ("spec", "model", "fetcher"),
     ("spec", "model", "tokenSecretRef"),
+    ("spec", "router", "podTemplate"),
 )
 """Where somebody may have typed a secret: HF_TOKEN=..., --api-key ..."""
 _PICKER_VERSION: Final = ("spec", "router", "version")

@@ -14,6 +14,7 @@ from kvtier_operator.api.spec.scheduling import (
     EngineResources,
     NodeSelector,
     PodClaim,
+    PodTemplate,
     PriorityClassName,
     Tolerations,
 )
@@ -131,6 +132,7 @@ class EngineSpec(ApiModel):
     shm_size: ByteQuantity | None = Field(
         None, description="Size of /dev/shm; computed from backend and tiers when empty."
     )
+    pod_template: PodTemplate = None
 
     @rule(
         "self.device != 'cpu' || (!has(self.gpuMemoryUtilization) && !has(self.gpuMemory))",

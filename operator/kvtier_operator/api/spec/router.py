@@ -14,6 +14,7 @@ from kvtier_operator.api.formats.quantity import ByteQuantity, parse_bytes
 from kvtier_operator.api.spec.scheduling import (
     Affinity,
     NodeSelector,
+    PodTemplate,
     PriorityClassName,
     ResourceRequirements,
     Tolerations,
@@ -203,6 +204,7 @@ class RouterSpec(ApiModel):
     tolerations: Tolerations = Field(default_factory=list)
     affinity: Affinity = None
     priority_class_name: PriorityClassName = None
+    pod_template: PodTemplate = None
     gateway: Gateway | None = Field(
         None, description="Makes the HTTPRoute; leave out to bring your own route."
     )

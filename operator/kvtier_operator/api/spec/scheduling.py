@@ -181,3 +181,20 @@ PriorityClassName = Annotated[
         pattern=SUBDOMAIN_PATTERN,
     ),
 ]
+
+
+def _template_of_few_requirements(template: dict[str, Any] | None) -> dict[str, Any] | None:
+    spec = template.get("spec") if template else None
+    affinity = spec.get("affinity") if isinstance(spec, dict) else None
+    if isinstance(affinity, dict):
+        _few_requirements(affinity)
+    return template
+
+
+PodTemplate = Annotated[
+    dict[str, Any] | None,
+    Field(
+        description="What to add to these pods or change in them, as in a pod's template (metadata, spec): a strategic-merge patch. What kvtier plans, and what gives a pod power over its node, is refused."
+    ),
+    AfterValidator(_template_of_few_requirements),
+]

@@ -132,12 +132,24 @@ def _host_path(row: str, field: str, requested: str) -> Privilege:
     )
 
 
+def _pod_template(row: str, part: str, what: str, protected: tuple[str, ...]) -> Privilege:
+    # any change of what runs: with another image somebody else would have that service account
+    requested = f"object.spec.?{part}.?podTemplate.hasValue()"
+    return Privilege(
+        *(row, "podtemplates", f"spec.{part}.podTemplate", requested, _differs(*protected)),
+        *(f"{what} of one's choice,", "deployments.apps"),
+        also_protected=protected,
+    )
+
+
 PRIVILEGES: Final = (
     Privilege(
         *("pods", "workloads", "spec", "true", _differs(*_PODS, "router")),
         "pods with images, arguments and Secrets of one's choice",
         "deployments.apps",
     ),
+    _pod_template("engine-template", "engine", "containers, volumes and a service account", _PODS),
+    _pod_template("picker-template", "router", "containers and volumes", ("router",)),
     _host_path(
         "host-path-model",
         "spec.model.volume.hostPath",

@@ -16,6 +16,7 @@ from kvtier_operator.planning.kv_cache.geometry import Geometry
 from kvtier_operator.planning.objects.names import Component, Names
 from kvtier_operator.planning.observed import Machine, Observed
 from kvtier_operator.planning.pod.budget_plan import Budget
+from kvtier_operator.planning.pod_template.asked import engine_affinity
 from kvtier_operator.planning.router.router_plan import RouterPlan
 from kvtier_operator.planning.tiers.tier_plan import TiersPlan
 from kvtier_operator.planning.verdict import CheckResult, Outcome
@@ -62,7 +63,7 @@ class CheckInput:
     def one_engine_a_node(self) -> bool:
         """Whether the resource's own anti-affinity keeps its engines on nodes of their own."""
         labels = Names.of_resource(self.resource).labels(Component.ENGINE)
-        return keeps_away_its_like(self.spec.engine.affinity or {}, labels)
+        return keeps_away_its_like(engine_affinity(self.spec), labels)
 
     @property
     def ranks(self) -> int:

@@ -8,6 +8,7 @@ from kvtier_operator.planning.objects.engine.pod.pod_spec import engine_pod
 from kvtier_operator.planning.objects.engine.pod.volumes import HOME
 from kvtier_operator.planning.objects.names import Component, Names
 from kvtier_operator.planning.plan import Plan
+from kvtier_operator.planning.pod_template.merge import merged, without_containers
 
 KEPT_S: Final = 86_400
 """How long its log can be read."""
@@ -22,8 +23,13 @@ def bench_job(plan: Plan, run: BenchRun) -> dict[str, Any]:
 
     Its labels are not the engines', so no Service and no picker sends it a request. Its service account is
     the namespace's own, without a token: the engines' is there only where the resource has been applied.
+    Of the engines' template it has what is the whole pod's: a container beside it would keep it from ending.
     """
     names = Names.of(plan)
+    planned = {
+        "metadata": {"labels": names.labels(Component.BENCH)},
+        "spec": engine_pod(plan, _container(plan, run)) | {"restartPolicy": "Never"},
+    }
     return {
         "apiVersion": "batch/v1",
         "kind": "Job",
@@ -32,10 +38,7 @@ def bench_job(plan: Plan, run: BenchRun) -> dict[str, Any]:
             "backoffLimit": 0,
             "activeDeadlineSeconds": run.deadline_s,
             "ttlSecondsAfterFinished": KEPT_S,
-            "template": {
-                "metadata": {"labels": names.labels(Component.BENCH)},
-                "spec": engine_pod(plan, _container(plan, run)) | {"restartPolicy": "Never"},
-            },
+            "template": merged(planned, without_containers(plan.resource.spec.engine.pod_template or {})),
         },
     }
 

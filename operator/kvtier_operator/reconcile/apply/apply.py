@@ -40,12 +40,14 @@ class ApplyResult:
     errors: list[KvtierError] = field(default_factory=list)
     namespace_terminating: bool = False
 
-    def add_error(self, desired: DesiredObject, error: KvtierError) -> None:
-        """Adds the error of one object."""
+    def add_error(
+        self, desired: DesiredObject, error: KvtierError, failure: ApplyFailure | None = None
+    ) -> None:
+        """Adds the error of one object, and what a condition says of it where that is not the error alone."""
         API_ERRORS.labels(type(error).__name__.removesuffix("Error")).inc()
         self.errors.append(error)
         if not isinstance(error, NamespaceTerminatingError):
-            self.failures.append(_failure(desired, error))
+            self.failures.append(failure or _failure(desired, error))
         elif not self.namespace_terminating:
             self.namespace_terminating = True
             self.failures.append(_namespace_terminating_failure(desired.ref.namespace))
@@ -68,7 +70,8 @@ class Applier:
     async def apply(self, diff: Diff, owner_uid: str) -> ApplyResult:
         """Applies what is missing or out of sync, then prunes.
 
-        No workload is changed while an object that it refers to cannot be applied: never half a change.
+        No workload is changed while an object that it refers to cannot be applied, and nothing is while the
+        server would not take a workload with its pod template: never half a change.
         """
         result = ApplyResult()
         creatable, taken = await self._look_up(diff.missing, owner_uid, result)
@@ -77,6 +80,9 @@ class Applier:
         if any(each.kind.wave <= RUNNING for each in taken) or result.errors:
             return result
         to_apply = sorted((*creatable, *diff.out_of_sync), key=lambda each: each.kind.wave)
+        await asyncio.gather(*(self._try(each, result) for each in to_apply if each.template))
+        if result.errors:
+            return result
         for wave, members in groupby(to_apply, key=lambda each: each.kind.wave):
             await asyncio.gather(*(self._apply(each, result) for each in members))
             if result.errors and wave <= RUNNING:
@@ -100,6 +106,14 @@ class Applier:
         except KvtierError as error:
             result.add_error(desired, error)
             return None
+
+    async def _try(self, desired: DesiredObject, result: ApplyResult) -> None:
+        try:
+            await self._writer.try_to_apply(desired)
+        except InvalidObjectError as error:
+            result.add_error(desired, error, _template_failure(desired, error))
+        except KvtierError as error:
+            result.add_error(desired, error)
 
     async def _apply(self, desired: DesiredObject, result: ApplyResult) -> None:
         try:
@@ -145,6 +159,16 @@ def _component(desired: DesiredObject) -> Component:
 def _failure(desired: DesiredObject, error: KvtierError) -> ApplyFailure:
     reason = "QuotaExceeded" if "exceeded quota" in str(error) else type(error).__name__.removesuffix("Error")
     return ApplyFailure(_component(desired), reason, f"{desired.ref} cannot be written: {error}")
+
+
+def _template_failure(desired: DesiredObject, error: InvalidObjectError) -> ApplyFailure:
+    said = " ".join(str(error).split())  # several faults are several lines
+    return ApplyFailure(
+        _component(desired),
+        "PodTemplateInvalid",
+        f"{desired.template}: the API server does not take {desired.ref} with it, and nothing was changed: "
+        f"{said}",
+    )
 
 
 def _namespace_terminating_failure(namespace: str) -> ApplyFailure:

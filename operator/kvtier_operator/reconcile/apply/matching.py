@@ -19,6 +19,8 @@ _KEYS: Final[Mapping[str, tuple[str, ...]]] = {
     "claims": ("name",),
     "ports": ("containerPort", "port"),
     "topologySpreadConstraints": ("topologyKey",),
+    "hostAliases": ("ip",),
+    "schedulingGates": ("name",),
     "ownerReferences": ("uid",),
     "groups": ("name",),
 }

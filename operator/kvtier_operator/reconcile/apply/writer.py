@@ -5,11 +5,15 @@ from typing import Any, Final
 import orjson
 
 from kvtier_common.kubernetes.client import APPLY, JSON_PATCH, MERGE_PATCH, Api, Request
+from kvtier_common.kubernetes.errors import InvalidObjectError, ServerError
 from kvtier_operator.reconcile.api_server.kinds import BY_NAME, EVENT, KVCACHETIER, Ref
 from kvtier_operator.reconcile.apply.desired import DesiredObject
 from kvtier_operator.reconcile.observability.metrics import API_WRITES
 
 FIELD_MANAGER: Final = "kvtier"
+_NOT_TYPED: Final = "failed to create typed patch object"
+"""What a server says, as its own failure, of a field that the kind does not have, or of one of another type
+(k8s.io/apimachinery, pkg/util/managedfields/internal/structuredmerge.go)."""
 
 
 class Writer:
@@ -25,9 +29,20 @@ class Writer:
             The object as it is now.
         """
         API_WRITES.labels("apply", desired.ref.kind).inc()
-        query = {"fieldManager": FIELD_MANAGER, "force": "true", "fieldValidation": "Ignore"}
-        path = desired.kind.path(desired.ref.namespace, desired.ref.name)
-        return await self._send(Request("PATCH", path, query, desired.body, APPLY))
+        return await self._send(_apply(desired, {"fieldValidation": "Ignore"}))
+
+    async def try_to_apply(self, desired: DesiredObject) -> None:
+        """Has the server say whether it would take an object, and changes nothing.
+
+        Raises:
+            InvalidObjectError: It would not; also for a field that it does not know.
+        """
+        try:
+            await self._api.request(_apply(desired, {"fieldValidation": "Strict", "dryRun": "All"}))
+        except ServerError as error:
+            if _NOT_TYPED in str(error):
+                raise InvalidObjectError(str(error)) from error
+            raise
 
     async def merge(self, ref: Ref, patch: dict[str, Any]) -> dict[str, Any]:
         """Changes single fields of an object; a value of None removes the field.
@@ -69,3 +84,9 @@ class Writer:
     async def _send(self, request: Request) -> dict[str, Any]:
         document: dict[str, Any] = orjson.loads(await self._api.request(request))
         return document
+
+
+def _apply(desired: DesiredObject, query: dict[str, str]) -> Request:
+    path = desired.kind.path(desired.ref.namespace, desired.ref.name)
+    query = {"fieldManager": FIELD_MANAGER, "force": "true", **query}
+    return Request("PATCH", path, query, desired.body, APPLY)

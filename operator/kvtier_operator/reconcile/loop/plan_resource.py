@@ -15,6 +15,7 @@ from kvtier_operator.planning.objects.names import Component, Names
 from kvtier_operator.planning.observed import EngineFindings
 from kvtier_operator.planning.plan import Plan
 from kvtier_operator.planning.planner import make_plan
+from kvtier_operator.planning.pod_template.asked import pod_templates
 from kvtier_operator.planning.tiers.observed_tiers import most_pinned_bytes
 from kvtier_operator.planning.tiers.tier_plan import TierPlan
 from kvtier_operator.reconcile.apply.desired import DesiredObject, desired_objects
@@ -43,7 +44,12 @@ def plan_resource(
         plan = make_plan(parsed, cluster.observed)
     except InvalidInputError as error:
         return _not_valid(_with_source(error, cluster), resource.generation, cluster), ()
-    desired = () if plan.rejected else desired_objects(build_objects(plan), name=key.name, uid=resource.uid)
+    templates = pod_templates(parsed.spec)
+    desired = (
+        ()
+        if plan.rejected
+        else desired_objects(build_objects(plan), name=key.name, uid=resource.uid, templates=templates)
+    )
     nodes = (
         nodes_not_seen(cluster.nodes_unknown)
         if cluster.nodes_unknown

@@ -34,7 +34,12 @@ ASKED: dict[str, dict[str, Any]] = {
     "prometheus-rule": {"observability": {"prometheusRule": True}},
 }
 """What each row adds to a resource that anybody may make; `pods` is that resource itself."""
-ROWS = {"pods", "first", *ASKED}
+TEMPLATES: dict[str, dict[str, Any]] = {
+    "engine-template": {"engine": {"podTemplate": {"spec": {"serviceAccountName": "theirs"}}}},
+    "picker-template": {"router": {"podTemplate": {"metadata": {"labels": {"a": "b"}}}}},
+}
+"""What `edit` may do by itself, and the right to have pods made alone may not."""
+ROWS = {"pods", "first", *ASKED, *TEMPLATES}
 PRIVILEGE = {each.id: each for each in PRIVILEGES}
 
 
@@ -97,6 +102,20 @@ def test_who_may_make_no_pods_gets_none_made(kubectl: Command, namespace: str, p
     assert "'create' on deployments.apps" in said
     make(kubectl, namespace, person("", write, "create deployments.apps"), tier({}))
     make(kubectl, namespace, person("", write, "use kvcachetiers.kvtier.dev/workloads"), tier({}))
+
+
+@pytest.mark.parametrize("row", TEMPLATES)
+def test_a_template_takes_more_than_the_right_to_pods(
+    kubectl: Command, namespace: str, person: Person, row: str
+) -> None:
+    """Rows engine-template, picker-template."""
+    pods = ("create kvcachetiers.kvtier.dev", "use kvcachetiers.kvtier.dev/workloads")
+    said = refusal(kubectl, namespace, person("", *pods), tier(TEMPLATES[row]))
+    assert f"denied request: {PRIVILEGE[row].field}: " in said
+    assert "'use' on kvcachetiers.kvtier.dev/podtemplates" in said
+    template = "use kvcachetiers.kvtier.dev/podtemplates"
+    make(kubectl, namespace, person("", *pods, template), tier(TEMPLATES[row]))
+    make(kubectl, namespace, person("edit"), tier(TEMPLATES[row]))
 
 
 def test_what_edit_can_do_by_itself_passes(kubectl: Command, namespace: str, person: Person) -> None:

@@ -155,6 +155,22 @@ def test_a_right_given_and_none_taken(kubectl: Command, namespace: str, person: 
         write(kubectl, namespace, person("admin"), role("mine", "use kvcachetiers.kvtier.dev/hostpath"))
 
 
+def test_a_template_that_others_made_is_nobody_elses(
+    kubectl: Command, namespace: str, person: Person
+) -> None:
+    """Another image would run with its service account."""
+    asked = tier({"engine": {"podTemplate": {"spec": {"serviceAccountName": "theirs"}}}})
+    kubectl("create", "--namespace", namespace, "--filename", "-", stdin=asked)
+    rights = tuple(f"{verb} kvcachetiers.kvtier.dev" for verb in ("create", "get", "patch"))
+    pods = person("", *rights, "use kvcachetiers.kvtier.dev/workloads")
+    at = ("--namespace", namespace, "--as", pods, "--type=merge")
+    change = json.dumps({"spec": {"engine": {"image": "evil/x:1"}}})
+    said = r"denied request: spec\.engine: this resource has containers, volumes and a service account "
+    with pytest.raises(CommandError, match=said):
+        kubectl("patch", "kvct", "asks", *at, "--patch", change)
+    kubectl("patch", "kvct", "asks", *at, "--patch", '{"spec": {"replicas": 2}}')
+
+
 @pytest.mark.parametrize(
     ("privilege", "asked"), [("hostpath", DISK), ("routes", ROUTE)], ids=["hostpath", "routes"]
 )

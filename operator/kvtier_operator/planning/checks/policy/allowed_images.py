@@ -7,6 +7,7 @@ from kvtier_operator.planning.checks.check import CheckInput, Verdicts
 from kvtier_operator.planning.checks.policy.denial import Denial
 from kvtier_operator.planning.cluster.policy.limits import ALLOW, Limit
 from kvtier_operator.planning.pod.images.image_source import repository_of
+from kvtier_operator.planning.pod_template.asked import images
 from kvtier_operator.planning.verdict import CheckResult
 from kvtier_operator.planning.weights.model_source import SourceKind, model_source
 
@@ -18,6 +19,7 @@ _DENIAL: Final = Denial(
     these="resources name images of",
 )
 _OWN: Final = "leave it out for the installation's own"
+_ADDED: Final = "leave it out of the template"
 _MODEL: Final = "have the model on a claim: pvc:// in spec.model.source"
 
 
@@ -28,10 +30,13 @@ def allowed_images(given: CheckInput) -> CheckResult:
         "spec.engine.image": given.spec.engine.image,
         "spec.router.image": given.spec.router.image,
         **models,
+        **(of_templates := images(given.spec)),
     }
     denied = [(field, image) for field, image in named.items() if image and not _permits(limit, image)]
     if denied:
-        return _DENIAL.of(limit, denied, _MODEL if denied[0][0] in models else _OWN)
+        first = denied[0][0]
+        instead = _MODEL if first in models else _ADDED if first in of_templates else _OWN
+        return _DENIAL.of(limit, denied, instead)
     return _VERDICTS.passed("no image is named that the cluster's owner denies")
 
 

@@ -6,6 +6,7 @@ from kvtier_operator.planning.checks.check import CheckInput, Verdicts
 from kvtier_operator.planning.cluster.policy.limits import ALLOW
 from kvtier_operator.planning.objects.engine.pod.security import runs_as_root, wants_ipc_lock
 from kvtier_operator.planning.pod.host_folders import written_host_folders
+from kvtier_operator.planning.pod_template.asked import root_fields
 from kvtier_operator.planning.verdict import CheckResult
 
 _VERDICTS: Final = Verdicts("allowed-root", "spec.tiers.disk.volume.hostPath")
@@ -13,12 +14,14 @@ _MEMLOCK: Final = "spec.tiers.cpu.memlock.policy"
 
 
 def allowed_root(given: CheckInput) -> CheckResult:
-    """A folder of the node, or IPC_LOCK, makes them so."""
-    if given.policy.root_engines == ALLOW or not runs_as_root(given.spec):
+    """A folder of the node, IPC_LOCK or a pod template makes them so."""
+    templates = root_fields(given.spec)
+    if given.policy.root_engines == ALLOW or not (runs_as_root(given.spec) or templates):
         return _VERDICTS.passed("no engine is root that the cluster's owner denies")
     makes_root = "the cluster's owner lets no engine be root, which this makes it: "
     faults = [(_MEMLOCK, f"{makes_root}write Prefer")] if wants_ipc_lock(given.spec) else []
     faults += [
         (field, f"{makes_root}take another kind of volume") for field, _ in written_host_folders(given.spec)
     ]
+    faults += [(field, f"{makes_root}have it say runAsNonRoot: true and another user") for field in templates]
     return _VERDICTS.reject_each("RootDenied", faults)

@@ -10,11 +10,13 @@ from kvtier_operator.planning.objects.names import Component
 from kvtier_operator.planning.plan import Plan
 from kvtier_operator.planning.pod.devices import GPU, named_devices
 from kvtier_operator.planning.pod.storage import EPHEMERAL_STORAGE, own_bytes, tier_bytes, weights_bytes
+from kvtier_operator.planning.pod_template.asked import ENGINE, ROUTER
 from kvtier_operator.planning.weights.pod_weights import SOURCE_VOLUME_NAME, VOLUME_NAME
 
 WEIGHTS: Final = "spec.model.volume"
 SOURCE: Final = "spec.model.source"
 _DISK: Final = "spec.tiers.disk.capacity"
+_DISK_TIER: Final = "spec.tiers.disk"
 _DISK_VOLUME: Final = re.compile(r"kv-disk-(\d+)")
 _ENGINE_FIELDS: Final = (
     (MEMORY, "spec.tiers.cpu.capacity"),
@@ -32,12 +34,12 @@ def shares(plan: Plan, workload: Workload, resource: str, amount: int) -> Mappin
         amount: What the pod takes of it.
     """
     name = plain(resource)
+    if name == STORAGE:
+        return _in_claims(workload, storage_class_of(resource)) or {_DISK: amount}
     if workload.component is Component.PICKER:
         return {"spec.router.resources": amount}
     if name == EPHEMERAL_STORAGE:
         return _on_node(plan) or {"spec.engine.resources": amount}
-    if name == STORAGE:
-        return _in_claims(workload, storage_class_of(resource)) or {_DISK: amount}
     if name == GPU and name not in named_devices(plan.resource.spec):
         return {"spec.engine.tensorParallelSize": amount}
     found = (field for start, field in _ENGINE_FIELDS if name.startswith(start))
@@ -49,20 +51,23 @@ def field(plan: Plan, workload: Workload, resource: str) -> str:
     return next(iter(shares(plan, workload, resource, 0)))
 
 
-def claim_field(volume: str) -> str:
-    """Path of the field that decides the size of a volume that is made with an engine's pod."""
-    return WEIGHTS if volume == VOLUME_NAME else _DISK
+def claim_field(component: Component, volume: str) -> str:
+    """Path of the field that decides the size of a volume that is made with a pod."""
+    where = volume_field(component, volume)
+    return _DISK if where.startswith(_DISK_TIER) else where
 
 
-def volume_field(volume: str) -> str:
-    """Path of the field behind a volume of the engines' pods."""
-    if volume == VOLUME_NAME:
-        return WEIGHTS
-    if volume == SOURCE_VOLUME_NAME:
-        return SOURCE
+def volume_field(component: Component, volume: str) -> str:
+    """Path of the field behind a volume of a component's pods."""
+    own = {VOLUME_NAME: WEIGHTS, SOURCE_VOLUME_NAME: SOURCE} if component is Component.ENGINE else {}
+    if volume in own:
+        return own[volume]
     found = _DISK_VOLUME.fullmatch(volume)
-    index = int(found[1]) if found else 0
-    return f"spec.tiers.disk.extraVolumes[{index - 1}]" if index else "spec.tiers.disk.volume"
+    if component is not Component.ENGINE or found is None:
+        template = ENGINE if component is Component.ENGINE else ROUTER
+        return f"{template}.spec.volumes[{volume}]"
+    index = int(found[1])
+    return f"{_DISK_TIER}.extraVolumes[{index - 1}]" if index else f"{_DISK_TIER}.volume"
 
 
 def less(field: str, resource: str) -> str:
@@ -91,6 +96,6 @@ def _in_claims(workload: Workload, storage_class: str) -> dict[str, int]:
     found: dict[str, int] = {}
     for claim in workload.claims:
         if not storage_class or claim.storage_class in (None, storage_class):
-            where = claim_field(claim.volume)
+            where = claim_field(workload.component, claim.volume)
             found[where] = found.get(where, 0) + claim.storage_bytes
     return found

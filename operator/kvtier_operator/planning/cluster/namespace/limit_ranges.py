@@ -78,7 +78,7 @@ def _of_range(
         for claim in workload.claims:
             who = f"volume {claim.volume} of {workload.name}"
             for resource, words in faults(limit, {STORAGE: claim.storage_bytes}, {}):
-                yield who, _fault(one, claim_field(claim.volume), resource, words)
+                yield who, _fault(one, claim_field(workload.component, claim.volume), resource, words)
 
 
 def _pod_faults(
@@ -102,7 +102,8 @@ def _remarks(
 ) -> Iterator[CheckResult]:
     """Limits that the engine's or picker's own container gets: it runs, and slower or with less memory."""
     for workload in workloads:
-        before, after = (_containers(pod)[-1] for pod in (workload.pod, admitted(workload.pod, ranges)))
+        # kvtier's own comes before those that a pod template adds
+        before, after = (pod["containers"][0] for pod in (workload.pod, admitted(workload.pod, ranges)))
         asked, given = container_limits(before), container_limits(after)
         for resource in sorted(given.keys() - asked.keys()):
             where = field(plan, workload, resource)
@@ -117,5 +118,4 @@ def _remarks(
 
 
 def _containers(pod: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """All of them, the main one last."""
     return [*pod.get("initContainers", ()), *pod["containers"]]

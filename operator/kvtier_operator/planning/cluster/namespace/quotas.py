@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 from typing import Final
 
+from kvtier_operator.api.resource import Spec
 from kvtier_operator.planning.checks.check import Verdicts
 from kvtier_operator.planning.cluster.namespace.demand import Demand
 from kvtier_operator.planning.cluster.namespace.fields import less
@@ -10,10 +11,12 @@ from kvtier_operator.planning.cluster.namespace.names import plain
 from kvtier_operator.planning.cluster.namespace.quota import Quota, unset
 from kvtier_operator.planning.cluster.nodes.shortage import amount
 from kvtier_operator.planning.objects.names import Component
+from kvtier_operator.planning.pod_template.asked import ENGINE, ROUTER, added_containers
 from kvtier_operator.planning.units import many
 from kvtier_operator.planning.verdict import CheckResult
 
 _VERDICTS: Final = Verdicts("quota", "metadata.namespace")
+_OWNERS: Final = {Component.ENGINE: "spec.engine", Component.PICKER: "spec.router"}
 NO_QUOTA: Final = _VERDICTS.passed("no ResourceQuota")
 
 
@@ -78,9 +81,12 @@ def _ask(resource: str, missing: int) -> str:
 
 def _unset(quota: Quota, demand: Demand) -> Iterator[CheckResult]:
     for workload, _ in demand.workloads:
-        sidecars = {each["name"] for each in workload.pod["initContainers"] if "restartPolicy" in each}
+        added = _added(demand.plan.resource.spec, workload.component)
+        restarted = {each["name"] for each in workload.pod["initContainers"] if "restartPolicy" in each}
+        sidecars = restarted - added.keys()
         for resource, containers in unset(quota, workload.pod):
-            where = _section(workload.component, resource)
+            first = next((added[each] for each in containers if each in added), "")
+            where = _section(first or _OWNERS[workload.component], resource)
             way = f"set {where}, or ask" if sidecars.isdisjoint(containers) else "ask"
             yield _VERDICTS.reject(
                 "QuotaUnspecified",
@@ -91,11 +97,16 @@ def _unset(quota: Quota, demand: Demand) -> Iterator[CheckResult]:
             )
 
 
-def _section(component: Component, resource: str) -> str:
+def _added(spec: Spec, component: Component) -> dict[str, str]:
+    if component is Component.PICKER:
+        return added_containers(spec.router.pod_template, ROUTER)
+    return added_containers(spec.engine.pod_template, ENGINE)
+
+
+def _section(owner: str, resource: str) -> str:
     """Path of the very field, such as `spec.engine.resources.limits.cpu`."""
-    owner = "router" if component is Component.PICKER else "engine"
     side = "limits" if resource.startswith("limits.") else "requests"
-    return f"spec.{owner}.resources.{side}.{plain(resource)}"
+    return f"{owner}.resources.{side}.{plain(resource)}"
 
 
 def _left_out(quota: Quota) -> CheckResult:

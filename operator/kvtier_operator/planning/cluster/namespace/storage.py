@@ -7,9 +7,12 @@ from typing import Any, Final
 from kvtier_operator.planning.checks.check import Verdicts
 from kvtier_operator.planning.cluster.namespace.fields import SOURCE, WEIGHTS, volume_field
 from kvtier_operator.planning.cluster.namespace.workload import Workload
+from kvtier_operator.planning.pod_template.asked import ENGINE, ROUTER
 from kvtier_operator.planning.verdict import CheckResult
 
 _VERDICTS: Final = Verdicts("storage", "spec.tiers.disk.volume")
+_CLASS: Final = "ephemeral.storageClassName"
+_IN_A_TEMPLATE: Final = {_CLASS: "ephemeral.volumeClaimTemplate.spec.storageClassName"}
 CLASS_MISSING: Final = "StorageClassMissing"
 _DEFAULT: Final = (
     "storageclass.kubernetes.io/is-default-class",
@@ -52,23 +55,25 @@ def _missing(
     for claim in workload.claims if classes is not None else ():
         there = sorted(each.name for each in classes or ())
         choice = f"name one of {', '.join(there)}" if there else "have one made, or volumes by hand"
-        key = "ephemeral.storageClassName"
+        key = _CLASS
         if claim.storage_class is None and not any(each.default for each in classes or ()):
             lacks = "the cluster has no default storage class"
-            yield _reject(CLASS_MISSING, lacks, choice, claim.volume, key)
+            yield _reject(CLASS_MISSING, lacks, choice, volume_field(workload.component, claim.volume), key)
         elif claim.storage_class is not None and claim.storage_class not in there:
             lacks = f"the cluster has no storage class {claim.storage_class}"
-            yield _reject(CLASS_MISSING, lacks, choice, claim.volume, key)
+            yield _reject(CLASS_MISSING, lacks, choice, volume_field(workload.component, claim.volume), key)
     for volume, name in workload.named_claims.items() if claims is not None else ():
         if name not in (claims or ()):
             lacks = f"the namespace has no PersistentVolumeClaim {name}"
-            yield _reject("ClaimMissing", lacks, "make it", volume, "persistentVolumeClaim.claimName")
+            where = volume_field(workload.component, volume)
+            yield _reject("ClaimMissing", lacks, "make it", where, "persistentVolumeClaim.claimName")
 
 
-def _reject(reason: str, lacks: str, choice: str, volume: str, key: str) -> CheckResult:
-    where = volume_field(volume)
+def _reject(reason: str, lacks: str, choice: str, where: str, key: str) -> CheckResult:
     what = "the volume of their weights" if where in (WEIGHTS, SOURCE) else "their disk"
+    whose = "the engines'"
+    if where.startswith((ENGINE, ROUTER)):
+        what, whose = "that volume", "the picker's" if where.startswith(ROUTER) else whose
+        key = _IN_A_TEMPLATE.get(key, key)
     field = where if where == SOURCE else f"{where}.{key}"
-    return _VERDICTS.reject(
-        reason, f"{lacks}, so the engines' pods would wait for {what}: {choice}", field=field
-    )
+    return _VERDICTS.reject(reason, f"{lacks}, so {whose} pods would wait for {what}: {choice}", field=field)

@@ -8,6 +8,7 @@ from kvtier_operator.planning.objects.engine.pod.pod_spec import engine_pod
 from kvtier_operator.planning.objects.names import CONFIG_HASH, Component, Names
 from kvtier_operator.planning.objects.rollout import ROLLOUT
 from kvtier_operator.planning.plan import Plan
+from kvtier_operator.planning.pod_template.merge import merged
 
 
 def engine_deployment(plan: Plan) -> dict[str, Any]:
@@ -28,9 +29,14 @@ def engine_deployment(plan: Plan) -> dict[str, Any]:
             + plan.budget.startup_s
             + 600,
             **ROLLOUT,
-            "template": {"metadata": _template_metadata(plan), "spec": _pod(plan)},
+            "template": merged(planned_engine_template(plan), plan.resource.spec.engine.pod_template or {}),
         },
     }
+
+
+def planned_engine_template(plan: Plan) -> dict[str, Any]:
+    """Template of its pods, without what the resource's own template adds."""
+    return {"metadata": _template_metadata(plan), "spec": _pod(plan)}
 
 
 def _template_metadata(plan: Plan) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from kvtier_operator.planning.objects.picker.ports import EXT_PROC_PORT, HEALTH_
 from kvtier_operator.planning.objects.placement import placement
 from kvtier_operator.planning.objects.rollout import ROLLOUT
 from kvtier_operator.planning.plan import Plan
+from kvtier_operator.planning.pod_template.merge import merged
 
 _CONFIG_FOLDER: Final = "/config"
 _USER: Final = 65532
@@ -26,6 +27,24 @@ no cache that it cannot write to. The root file system stays read-only."""
 
 def picker_deployment(plan: Plan) -> dict[str, Any]:
     """One picker, which a new one follows without a gap."""
+    names = Names.of(plan)
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": names.metadata(names.picker, Component.PICKER),
+        "spec": {
+            "replicas": plan.resource.spec.router.replicas,
+            "selector": {"matchLabels": names.selector(Component.PICKER)},
+            "strategy": _strategy(plan),
+            "progressDeadlineSeconds": _PROGRESS_DEADLINE_S,
+            **ROLLOUT,
+            "template": merged(planned_picker_template(plan), plan.resource.spec.router.pod_template or {}),
+        },
+    }
+
+
+def planned_picker_template(plan: Plan) -> dict[str, Any]:
+    """Template of its pods, without what the resource's own template adds."""
     names = Names.of(plan)
     pod = {
         "serviceAccountName": names.picker,
@@ -49,19 +68,7 @@ def picker_deployment(plan: Plan) -> dict[str, Any]:
         "labels": names.labels(Component.PICKER),
         "annotations": {CONFIG_HASH: plan.router.config_hash},
     }
-    return {
-        "apiVersion": "apps/v1",
-        "kind": "Deployment",
-        "metadata": names.metadata(names.picker, Component.PICKER),
-        "spec": {
-            "replicas": plan.resource.spec.router.replicas,
-            "selector": {"matchLabels": names.selector(Component.PICKER)},
-            "strategy": _strategy(plan),
-            "progressDeadlineSeconds": _PROGRESS_DEADLINE_S,
-            **ROLLOUT,
-            "template": {"metadata": metadata, "spec": pod},
-        },
-    }
+    return {"metadata": metadata, "spec": pod}
 
 
 def _strategy(plan: Plan) -> dict[str, Any]:

@@ -208,6 +208,14 @@ def test_what_no_field_sets() -> None:
     assert "lmcache of case-engine does not: ask the namespace's owner for a LimitRange" in refusal.message
 
 
+def test_what_a_template_leaves_out() -> None:
+    template = {"spec": {"containers": [{"name": "more", "image": "a/b:1"}]}}
+    engine = _CPU | {"podTemplate": template}
+    [refusal, _] = said(_namespace(quota({"limits.cpu": "99"})), engine=engine)
+    assert refusal.field == "spec.engine.podTemplate.spec.containers[more].resources.limits.cpu"
+    assert "which more of case-engine does not: set spec.engine.podTemplate" in refusal.message
+
+
 def test_a_default_sets_it() -> None:
     given = limit_range(default={"cpu": "2"}, defaultRequest={"cpu": "1"})
     namespace = Namespace(limit_ranges=(given,), quotas=(quota({"limits.cpu": "8"}),))

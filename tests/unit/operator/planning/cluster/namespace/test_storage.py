@@ -102,3 +102,21 @@ def test_what_could_not_be_looked_at_is_said() -> None:
         "NamespaceNotSeen",
         "LimitRanges: forbidden; ask with more rights; by itself kvtier plans without",
     )
+
+
+@pytest.mark.parametrize(("part", "whose"), [("engine", "the engines'"), ("router", "the picker's")])
+def test_a_volume_of_a_template(part: str, whose: str) -> None:
+    spec = {"storageClassName": "fast", "resources": {"requests": {"storage": "1Gi"}}}
+    volumes = [
+        {"name": "a", "ephemeral": {"volumeClaimTemplate": {"spec": spec}}},
+        {"name": "b", "persistentVolumeClaim": {"claimName": "data"}},
+    ]
+    namespace = Namespace(storage_classes=(_SLOW,), claims=frozenset())
+    asked: dict[str, Any] = {part: {"podTemplate": {"spec": {"volumes": volumes}}}}
+    found = said(namespace, replicas=1, **asked)
+    at = f"spec.{part}.podTemplate.spec.volumes"
+    assert [each.field for each in found] == [
+        f"{at}[a].ephemeral.volumeClaimTemplate.spec.storageClassName",
+        f"{at}[b].persistentVolumeClaim.claimName",
+    ]
+    assert all(f"so {whose} pods would wait for that volume" in each.message for each in found)

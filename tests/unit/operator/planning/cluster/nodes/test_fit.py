@@ -273,3 +273,14 @@ def test_an_affinity_of_any_shape_is_judged(parts: dict[str, object], *, keyed: 
     affinity = {name: {NAMES[2]: each} if keyed else each for name, each in parts.items()}
     found = fit(node(), replicas=1, engine={"affinity": affinity})
     assert found.fits or found.reason in {"NoMatchingNodes", "AntiAffinity"}
+
+
+def test_what_a_template_adds_to_the_pod_is_counted() -> None:
+    resources = {"requests": {"memory": "40Gi", "cpu": "500m"}, "limits": {"nvidia.com/gpu": "1"}}
+    more = {"name": "more", "image": "a/b:1", "resources": resources}
+    template = {"spec": {"containers": [more], "nodeSelector": {"pool": "x"}}}
+    found = fit(node("a", labels={"pool": "x"}), node("b"), engine={"podTemplate": template})
+    assert found.matching_nodes == 1
+    assert "without label pool=x" in found.message
+    room = fit(node("a", labels={"pool": "x"}), replicas=1, engine={"podTemplate": template})
+    assert "one takes 3 nvidia.com/gpu, 53.10 GiB memory" in room.message

@@ -1,0 +1,81 @@
+"""What pod templates ask for that the owner of a cluster may deny."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+from kvtier_operator.api.resource import Spec
+from kvtier_operator.planning.cluster.nodes.label_selector import mapping, mappings
+from kvtier_operator.planning.pod_template.merge import DIRECTIVE, merged
+
+ENGINE: Final = "spec.engine.podTemplate"
+ROUTER: Final = "spec.router.podTemplate"
+
+
+def pod_templates(spec: Spec) -> dict[str, Mapping[str, Any]]:
+    """Those that a resource has, by their paths."""
+    found = {ENGINE: spec.engine.pod_template, ROUTER: spec.router.pod_template}
+    return {path: template for path, template in found.items() if template is not None}
+
+
+def engine_affinity(spec: Spec) -> Mapping[str, Any]:
+    """Of the engines' pods, the template's included."""
+    pod = mapping((spec.engine.pod_template or {}).get("spec"))
+    return merged(spec.engine.affinity or {}, mapping(pod.get("affinity")))
+
+
+def added_containers(template: Mapping[str, Any] | None, path: str) -> dict[str, str]:
+    """Paths of the containers in a template that bring an image of their own, by their names."""
+    pod = mapping((template or {}).get("spec"))
+    return {
+        str(each["name"]): place
+        for place, each in _containers(f"{path}.spec", pod)
+        if {"name", "image"} <= each.keys()
+    }
+
+
+def template_notes(spec: Spec) -> tuple[str, ...]:
+    """What a reader of the budget should know of containers that are not the planner's."""
+    added = [*added_containers(spec.engine.pod_template, ENGINE)]
+    if not added:
+        return ()
+    return (f"{ENGINE} adds {', '.join(added)}: what they request comes on top of the engine's budget",)
+
+
+def images(spec: Spec) -> dict[str, str]:
+    """Images of containers and volumes, by the paths of their fields."""
+    found: dict[str, object] = {}
+    for path, pod in _pods(spec):
+        for place, container in _containers(path, pod):
+            found[f"{place}.image"] = container.get("image")
+        for volume in mappings(pod.get("volumes")):
+            place = f"{path}.volumes[{volume.get('name')}].image.reference"
+            found[place] = mapping(volume.get("image")).get("reference")
+    return {path: image for path, image in found.items() if isinstance(image, str)}
+
+
+def root_fields(spec: Spec) -> list[str]:
+    """Paths of the fields by which a container may be root: kvtier's pods say that none is."""
+    found: list[str] = []
+    for path, pod in _pods(spec):
+        for place, part in ((path, pod), *_containers(path, pod)):
+            security = mapping(part.get("securityContext"))
+            found += [
+                f"{place}.securityContext.{name}"
+                for name, root in (("runAsUser", 0), ("runAsNonRoot", False))
+                if name in security and security[name] == root
+            ]
+        whole = mapping(pod.get("securityContext"))
+        if DIRECTIVE in whole and "runAsNonRoot" not in whole:
+            found.append(f"{path}.securityContext")
+    return found
+
+
+def _pods(spec: Spec) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    for path, template in pod_templates(spec).items():
+        yield f"{path}.spec", mapping(template.get("spec"))
+
+
+def _containers(path: str, pod: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    for kind in ("initContainers", "containers"):
+        for each in mappings(pod.get(kind)):
+            yield f"{path}.{kind}[{each.get('name')}]", each

@@ -1,0 +1,108 @@
+"""What a pod template may set of its own containers, and of kvtier's."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, Final
+
+from kvtier_operator.planning.pod_template.security import CONTAINER_SECURITY, OF_THE_NODE
+from kvtier_operator.planning.pod_template.shape import (
+    ANYTHING,
+    BOOLEAN,
+    LIST,
+    MAPPING,
+    NUMBER,
+    TEXT,
+    Fields,
+    Items,
+    ListOf,
+    Quantities,
+    Shape,
+)
+
+IN_ROOTS: Final = "spec.tiers.cpu.memlock and a hostPath decide who the engine runs as"
+_NO_HOST: Final = {"host": "the kubelet would ask it, from the node's network"}
+_HTTP: Final = Fields(
+    {"path": TEXT, "port": ANYTHING, "scheme": TEXT, "httpHeaders": ListOf(MAPPING)}, _NO_HOST
+)
+_HANDLERS: Final[Mapping[str, Shape]] = {
+    "exec": MAPPING,
+    "httpGet": _HTTP,
+    "tcpSocket": Fields({"port": ANYTHING}, _NO_HOST),
+    "sleep": MAPPING,
+}
+_HANDLER: Final = Fields(_HANDLERS)
+_PROBE: Final = Fields(
+    {
+        **_HANDLERS,
+        "grpc": MAPPING,
+        **dict.fromkeys(("initialDelaySeconds", "periodSeconds", "timeoutSeconds"), NUMBER),
+        **dict.fromkeys(("failureThreshold", "successThreshold", "terminationGracePeriodSeconds"), NUMBER),
+    },
+    replaceable=True,
+)
+_PROBES: Final = ("startupProbe", "readinessProbe", "livenessProbe")
+_PORT: Final = Fields(
+    {"name": TEXT, "containerPort": NUMBER, "protocol": TEXT},
+    dict.fromkeys(("hostPort", "hostIP"), OF_THE_NODE),
+)
+_MOUNT: Final = Fields(
+    {
+        **dict.fromkeys(("name", "mountPath", "subPath", "subPathExpr", "recursiveReadOnly"), TEXT),
+        "readOnly": BOOLEAN,
+    },
+    {"mountPropagation": OF_THE_NODE},
+    required=("name",),
+)
+_ENV: Final = Items("name", Fields({"name": TEXT, "value": TEXT, "valueFrom": MAPPING}))
+_MOUNTS: Final = Items("mountPath", _MOUNT)
+_PORTS: Final = Items("containerPort", _PORT)
+ADDED_CONTAINER: Final = Fields(
+    {
+        **dict.fromkeys(
+            (
+                *("name", "image", "imagePullPolicy", "workingDir", "restartPolicy"),
+                *("terminationMessagePath", "terminationMessagePolicy"),
+            ),
+            TEXT,
+        ),
+        **dict.fromkeys(("args", "command"), LIST),
+        **dict.fromkeys(_PROBES, _PROBE),
+        "env": _ENV,
+        "envFrom": ListOf(MAPPING),
+        "lifecycle": Fields({"postStart": _HANDLER, "preStop": _HANDLER, "stopSignal": TEXT}),
+        "ports": _PORTS,
+        "resources": Fields(
+            {"requests": Quantities(), "limits": Quantities()},
+            {"claims": "spec.engine.resourceClaims gives claims to the engine"},
+        ),
+        "securityContext": CONTAINER_SECURITY,
+        "volumeMounts": _MOUNTS,
+    },
+    {"volumeDevices": OF_THE_NODE},
+    required=("image",),
+)
+
+
+def own_container(container: Mapping[str, Any], refused: Mapping[str, str], *, root: bool = False) -> Fields:
+    """What may be changed of a container of kvtier's, and added to it.
+
+    Args:
+        container: As it is without the template.
+        refused: Fields that are planned, and where they are decided.
+        root: Whether the plan has it run as root.
+    """
+    taken: dict[str, Shape] = {
+        **dict.fromkeys(("name", "imagePullPolicy"), TEXT),
+        **dict.fromkeys(_PROBES, _PROBE),
+        "env": kept(container, "env", _ENV),
+        "ports": kept(container, "ports", _PORTS),
+        "securityContext": CONTAINER_SECURITY,
+        "volumeMounts": kept(container, "volumeMounts", _MOUNTS),
+    }
+    why = {**refused, **({"securityContext": IN_ROOTS} if root else {})}
+    return Fields({name: shape for name, shape in taken.items() if name not in why}, why)
+
+
+def kept(there: Mapping[str, Any], name: str, items: Items) -> Items:
+    """The list of this name, whose items that are there already stay as they are."""
+    return replace(items, kept=[each[items.key] for each in there.get(name, ())])

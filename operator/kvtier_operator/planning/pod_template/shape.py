@@ -1,0 +1,201 @@
+"""What may stand in a part of a pod template, and what is wrong with one where something else does."""
+
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from posixpath import normpath
+from typing import Any, Final, Protocol
+
+from kvtier_operator.api.formats.quantity import Quantity
+from kvtier_operator.errors import Problem
+from kvtier_operator.planning.pod_template.merge import DIRECTIVE, REPLACE
+
+_WORDS: Final[Mapping[type, str]] = {
+    bool: "true or false",
+    dict: "a mapping",
+    int: "a whole number",
+    list: "a list",
+    str: "text",
+}
+
+
+class Shape(Protocol):
+    """A part's shape."""
+
+    def faults(self, value: object, path: str) -> Iterator[Problem]:
+        """Everything that is wrong with a value, each with its own path; `path` is the value's."""
+
+
+@dataclass(frozen=True, slots=True)
+class Of:
+    """A value of a type, which is the API server's to check otherwise."""
+
+    type: type
+
+    def faults(self, value: object, path: str) -> Iterator[Problem]:
+        """As Shape."""
+        if not isinstance(value, self.type) or (self.type is int and isinstance(value, bool)):
+            yield Problem(path, f"expected {_WORDS[self.type]}, not {_said(value)}")
+
+
+ANYTHING: Final = Of(object)
+BOOLEAN: Final = Of(bool)
+MAPPING: Final = Of(dict)
+NUMBER: Final = Of(int)
+LIST: Final = Of(list)
+TEXT: Final = Of(str)
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """One of some texts; `why` says what is wrong with another one."""
+
+    texts: Collection[str]
+    why: str
+
+    def faults(self, value: object, path: str) -> Iterator[Problem]:
+        """As Shape."""
+        if not isinstance(value, str) or value not in self.texts:
+            yield Problem(path, f"{self.why}; write {' or '.join(filter(None, self.texts))}")
+
+
+@dataclass(frozen=True, slots=True)
+class ListOf:
+    """A list that is replaced as a whole."""
+
+    of: Shape
+
+    def faults(self, value: object, path: str) -> Iterator[Problem]:
+        """As Shape."""
+        yield from LIST.faults(value, path)
+        for index, each in enumerate(value if isinstance(value, list) else ()):
+            yield from self.of.faults(each, f"{path}[{index}]")
+
+
+@dataclass(frozen=True, slots=True)
+class Texts:
+    """A mapping whose values are all text; `refused` has starts of names that may not be there, and why."""
+
+    refused: Mapping[str, str] = field(default_factory=dict)
+
+    def faults(self, value: object, path: str) -> Iterator[Problem]:
+        """As Shape."""
+        yield from MAPPING.faults(value, path)
+        for name, each in value.items() if isinstance(value, dict) else ():
+            if why := next((why for start, why in self.refused.items() if name.startswith(start)), ""):
+                yield _refused(f"{path}[{name}]", why)
+            else:
+                yield from TEXT.faults(each, f"{path}[{name}]")
+
+
+@dataclass(frozen=True, slots=True)
+class Quantities:
+    """Amounts by the names of resources; those in `required` must be there."""
+
+    required: tuple[str, ...] = ()
+
+    def faults(self, value: object, path: str) -> Iterator[Problem]:
+        """As Shape."""
+        yield from MAPPING.faults(value, path)
+        if not isinstance(value, dict):
+            return
+        yield from _missing(value, self.required, path)
+        for name, each in value.items():
+            if not isinstance(each, str | int):
+                yield Problem(
+                    f"{path}[{name}]", f"expected a quantity such as 500m, not {_said(each)}; quote it"
+                )
+                continue
+            try:
+                Quantity(each)
+            except ValueError as error:
+                yield Problem(f"{path}[{name}]", str(error))
+
+
+@dataclass(frozen=True, slots=True)
+class Fields:
+    """A mapping with fields.
+
+    Attributes:
+        taken: What may stand in it.
+        refused: Why other fields may not; what neither has is unknown.
+        replaceable: Whether `$patch: replace` may stand in it.
+        required: Fields that must be there.
+    """
+
+    taken: Mapping[str, Shape]
+    refused: Mapping[str, str] = field(default_factory=dict)
+    replaceable: bool = False
+    required: tuple[str, ...] = ()
+
+    def faults(self, value: object, path: str) -> Iterator[Problem]:
+        """As Shape."""
+        yield from MAPPING.faults(value, path)
+        if not isinstance(value, dict):
+            return
+        yield from _missing(value, self.required, path)
+        for name, each in value.items():
+            below = f"{path}.{name}"
+            if name in self.taken:
+                yield from self.taken[name].faults(each, below)
+            elif name in self.refused:
+                yield _refused(below, self.refused[name])
+            elif not (self.replaceable and (name, each) == (DIRECTIVE, REPLACE)):
+                yield Problem(below, self._unknown(name))
+
+    def _unknown(self, name: str) -> str:
+        if not name.startswith("$"):
+            return f"is not taken here; the fields here are {', '.join(self.taken)}"
+        only = f"but {DIRECTIVE}: {REPLACE}" if self.replaceable else "here"
+        return f"a template adds and changes: it takes no directive {only}; remove it"
+
+
+@dataclass(frozen=True, slots=True)
+class Items:
+    """A list of mappings that are merged by a field.
+
+    Attributes:
+        key: That field.
+        item: Shape of an item.
+        named: Shapes of items of certain names, in its place.
+        kept: Names of items that stay as kvtier has them; paths in their shortest form.
+    """
+
+    key: str
+    item: Fields
+    named: Mapping[object, Fields] = field(default_factory=dict)
+    kept: Collection[object] = ()
+
+    def faults(self, value: object, path: str) -> Iterator[Problem]:
+        """As Shape."""
+        yield from LIST.faults(value, path)
+        seen = set[object]()
+        for index, each in enumerate(value if isinstance(value, list) else ()):
+            name = each.get(self.key) if isinstance(each, dict) else None
+            if not isinstance(name, str | int):
+                yield Problem(f"{path}[{index}]", f"needs a {self.key}, by which it is merged")
+                continue
+            at = f"{path}[{name}]"
+            if name in seen:
+                yield Problem(at, "is there twice; keep one")
+            elif _shortest(name) in self.kept:
+                yield Problem(at, f"is kvtier's own; take another {self.key}")
+            else:
+                yield from self.named.get(name, self.item).faults(each, at)
+            seen.add(name)
+
+
+def _said(value: object) -> str:
+    """Its type alone: a value may be a secret."""
+    return next((words for type_, words in _WORDS.items() if isinstance(value, type_)), "a number")
+
+
+def _refused(path: str, why: str) -> Problem:
+    return Problem(path, f"{why}; remove it")
+
+
+def _missing(value: Mapping[str, Any], required: Iterable[str], path: str) -> Iterator[Problem]:
+    return (Problem(f"{path}.{name}", "is required") for name in required if name not in value)
+
+
+def _shortest(name: str | int) -> str | int:
+    return normpath(name) if isinstance(name, str) and name.startswith("/") else name
