@@ -17,6 +17,7 @@ from kvtier_operator.planning.report.figures import plan_figures
 from kvtier_operator.planning.router.picker_config import plan_router
 from kvtier_operator.planning.tiers.capacity import plan_tiers, tier_notes
 from kvtier_operator.planning.tiers.observed_tiers import correct_tiers, most_tokens
+from kvtier_operator.planning.weights.adapters import adapter_notes
 from kvtier_operator.planning.weights.pod_weights import plan_weights
 
 
@@ -70,7 +71,13 @@ def make_plan(resource: KVCacheTier, observed: Observed) -> Plan:
         pull_secrets=observed.images.secrets(spec),
         checks=checks,
         figures=plan_figures(spec, geometry, tiers, backend, budget),
-        notes=(*geometry.notes, *backend.notes, *tier_notes(spec, geometry), *template_notes(spec)),
+        notes=(
+            *geometry.notes,
+            *backend.notes,
+            *tier_notes(spec, geometry),
+            *adapter_notes(spec, geometry),
+            *template_notes(spec),
+        ),
     )
     refuse_templates(plan)
     return plan

@@ -7,6 +7,15 @@ from tests.cases.rules.rule_case import RuleCase
 _GEOMETRY: Final = "spec.model.geometry"
 MODEL_RULES: Final = (
     RuleCase(
+        "an adapter has the name of the model, so that nobody could ask for one of them; give it another",
+        "spec.model.loraModules",
+        {
+            "spec.model.servedNames": ["chat"],
+            "spec.model.loraModules": [{"name": "Qwen/Qwen3-32B", "source": "org/sql"}],
+        },
+        {"spec.model.loraModules": [{"name": "Qwen/Qwen3-32B", "source": "org/sql"}]},
+    ),
+    RuleCase(
         "geometry says what configRef would tell; give one of them",
         "spec.model",
         {"spec.model.configRef": {"name": "my-model"}},

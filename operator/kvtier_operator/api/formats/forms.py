@@ -6,7 +6,7 @@ from typing import Final
 from kvtier_operator.api.formats.dns_names import LABEL_PATTERN, SUBDOMAIN_PATTERN
 from kvtier_operator.api.formats.image_name import IMAGE_NAME_PATTERN
 from kvtier_operator.api.spec.env import VARIABLE_PATTERN
-from kvtier_operator.api.spec.model import KEY_PATTERN
+from kvtier_operator.api.spec.model import ADAPTER_PATTERN, KEY_PATTERN, SERVED_NAME_PATTERN
 from kvtier_operator.api.spec.model_source import SOURCE_PATTERN
 from kvtier_operator.api.spec.router import HOST_PATTERN, VERSION_PATTERN
 from kvtier_operator.api.spec.scheduling import REQUEST_PATTERN
@@ -26,6 +26,8 @@ FORMS: Final[Mapping[str, str]] = {
     PATH_PATTERN: "is no absolute path; begin it with /",
     VARIABLE_PATTERN: "is no name of a variable; write letters, digits, _, - and ., no digit first, and its "
     "value into value",
+    SERVED_NAME_PATTERN: "is no name of a model; write letters, digits and . _ - : / @ +, a letter or digit first",
+    ADAPTER_PATTERN: "is no adapter; write ORG/ADAPTER of the Hub, or the folder's whole path in the container",
     KEY_PATTERN: "is no key of a Secret; write letters, digits, -, _ and .",
     REQUEST_PATTERN: "is no request of a claim; write REQUEST or REQUEST/SUBREQUEST in a-z, 0-9 and -",
 }

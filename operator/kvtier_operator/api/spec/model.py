@@ -1,6 +1,6 @@
 """`spec.model`: which model is served, and its KV geometry where kvtier does not know it."""
 
-from typing import Final
+from typing import Annotated, Final
 
 from pydantic import Field
 
@@ -10,6 +10,9 @@ from kvtier_operator.api.formats.quantity import ByteQuantity
 from kvtier_operator.api.spec.model_source import SourcedModel
 
 KEY_PATTERN: Final = "^[-._a-zA-Z0-9]+$"
+SERVED_NAME_PATTERN: Final = "^[A-Za-z0-9][A-Za-z0-9._:/@+-]*$"
+ADAPTER_PATTERN: Final = "^[A-Za-z0-9/][A-Za-z0-9._/@+-]*$"
+ServedName = Annotated[str, Field(min_length=1, max_length=256, pattern=SERVED_NAME_PATTERN)]
 
 
 class SecretKeyRef(ApiModel):
@@ -160,8 +163,33 @@ class GeometrySpec(ApiModel):
         return (self.linear_layers is None) == (self.state_bytes_per_layer is None)
 
 
+class LoraModule(ApiModel):
+    """A LoRA adapter that engines load when they start."""
+
+    name: ServedName = Field(description="What clients call it, in place of the model.")
+    source: str = Field(
+        description="Hugging Face id such as ORG/ADAPTER, or the folder's whole path in the engine's container: of its image, or of a volume that engine.podTemplate adds.",
+        min_length=1,
+        max_length=1024,
+        pattern=ADAPTER_PATTERN,
+    )
+
+
 class ModelSpec(SourcedModel):
     """The model that the engines serve."""
+
+    served_names: list[ServedName] = Field(
+        default_factory=list,
+        description="What clients call the model (vLLM's --served-model-name); the first stands in answers and metrics. Empty: its name.",
+        max_length=16,
+        json_schema_extra={"x-kubernetes-list-type": "set"},
+    )
+    lora_modules: list[LoraModule] = Field(
+        default_factory=list,
+        description="LoRA adapters that engines serve beside the model (vLLM's --lora-modules). Their memory is planned by --max-loras, --max-lora-rank and --max-cpu-loras in spec.engine.extraArgs, and vLLM's defaults.",
+        max_length=64,
+        json_schema_extra={"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["name"]},
+    )
 
     token_secret_ref: SecretKeyRef | None = Field(
         None,
@@ -190,3 +218,18 @@ class ModelSpec(SourcedModel):
     def has_one_source(self) -> bool:
         """Two answers to one question can differ."""
         return self.geometry is None or self.config_ref is None
+
+    @rule(
+        "!has(self.loraModules) || self.loraModules.all(each, has(self.servedNames) && size(self.servedNames) > 0 "
+        "? !(each.name in self.servedNames) : each.name != self.name)",
+        "an adapter has the name of the model, so that nobody could ask for one of them; give it another",
+        field=".loraModules",
+    )
+    def adapters_have_names_of_their_own(self) -> bool:
+        """A request says by the name which it is for."""
+        return not {each.name for each in self.lora_modules} & {*self.names}
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """What clients call the model, the name in answers and metrics first."""
+        return (*self.served_names,) or (self.name,)

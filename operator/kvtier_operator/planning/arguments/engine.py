@@ -15,6 +15,7 @@ from kvtier_operator.planning.observed import Machine, Observed
 from kvtier_operator.planning.plan import EnginePlan
 from kvtier_operator.planning.pod.ending import Ending
 from kvtier_operator.planning.tiers.capacity import CPU_DEVICE_KV_CACHE_BYTES
+from kvtier_operator.planning.weights.adapters import adapter_args
 from kvtier_operator.planning.weights.model_source import SourceKind, model_source
 from kvtier_scorer.config.kv_events import EVENTS_PORT, REPLAY_PORT
 
@@ -54,7 +55,8 @@ def _args(
     model, engine = resource.spec.model, resource.spec.engine
     return (
         _model(model, machine),
-        *("--served-model-name", model.name),
+        *("--served-model-name", *model.names),
+        *adapter_args(resource.spec),
         *_option("--revision", model.revision),
         *("--port", str(engine.port)),
         *("--tensor-parallel-size", str(engine.tensor_parallel_size)),

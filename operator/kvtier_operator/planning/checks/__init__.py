@@ -46,6 +46,7 @@ from kvtier_operator.planning.checks.memory.tier_holds_sequence import tier_hold
 from kvtier_operator.planning.checks.memory.tier_larger_than_device import tier_larger_than_device
 from kvtier_operator.planning.checks.memory.tier_pays import tier_pays
 from kvtier_operator.planning.checks.model.adapter_keys import adapter_keys
+from kvtier_operator.planning.checks.model.adapters import adapters
 from kvtier_operator.planning.checks.model.architecture_known import architecture_known
 from kvtier_operator.planning.checks.model.attention_heads import attention_heads
 from kvtier_operator.planning.checks.model.draft_known import draft_known
@@ -54,6 +55,7 @@ from kvtier_operator.planning.checks.model.model_length import model_length
 from kvtier_operator.planning.checks.model.model_source import model_source
 from kvtier_operator.planning.checks.model.model_volume import model_volume
 from kvtier_operator.planning.checks.model.overridden_length import overridden_length
+from kvtier_operator.planning.checks.model.served_names import served_names
 from kvtier_operator.planning.checks.model.speculation_supported import speculation_supported
 from kvtier_operator.planning.checks.model.weights_known import weights_known
 from kvtier_operator.planning.checks.policy.allowed_gateways import allowed_gateways
@@ -79,6 +81,8 @@ CHECKS: Final[tuple[Check, ...]] = (
     hybrid_models,
     whole_chunks,
     adapter_keys,
+    adapters,
+    served_names,
     hybrid_manager,
     retention_interval,
     overridden_length,

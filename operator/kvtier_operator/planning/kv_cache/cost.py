@@ -116,6 +116,8 @@ def kv_geometry(shape: ModelShape, spec: Spec) -> Geometry:
         block_bytes=cost.groups.block_bytes,
         arithmetic=shape.arithmetic,
         parameter_bits=shape.parameter_bits,
+        hidden_size=shape.hidden_size,
+        matrices=shape.matrices,
         hybrid=len({group.kind for group in shape.groups}) > 1,
         group_block_tokens=tuple(group.block_tokens for group in cost.groups.groups),
         stored_once=split.stored_once,

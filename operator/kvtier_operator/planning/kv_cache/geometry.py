@@ -55,6 +55,8 @@ class Geometry:
         has_sinks: Whether attention has learned logits beside those of its tokens.
         arithmetic: What computes one token; None where only the weights tell.
         parameter_bits: Of one parameter in the checkpoint.
+        hidden_size: Width of the model between its layers; None if not known.
+        matrices: Matrices of all its layers, those of every expert; None if not known.
         block_bytes: Bytes of one block of the device's pool on one rank, of whichever group; 0 if not known.
     """
 
@@ -90,6 +92,8 @@ class Geometry:
     block_bytes: int = 0
     arithmetic: "Arithmetic | None" = None
     parameter_bits: int = 16
+    hidden_size: int | None = None
+    matrices: int | None = None
 
     @property
     def keeps_states(self) -> bool:

@@ -40,4 +40,6 @@ def _with_weights(shape: ModelShape, fields: Mapping[str, Any]) -> ModelShape:
         experts=shape.experts if share is None else Experts.by_share(share),
         is_quantised=shape.is_quantised or fields.get("is_quantised", False),
         arithmetic=arithmetic_of_entry(fields),
+        # its config does not say how many experts there are
+        matrices=shape.matrices if share is None else None,
     )

@@ -25,6 +25,7 @@ from kvtier_operator.planning.model_shape.layers.layer_groups import layer_group
 from kvtier_operator.planning.model_shape.layers.layer_kinds import is_chunked
 from kvtier_operator.planning.model_shape.parameters.experts import experts_of
 from kvtier_operator.planning.model_shape.parameters.from_config import arithmetic
+from kvtier_operator.planning.model_shape.parameters.matrices import hidden_size, matrices
 from kvtier_operator.planning.model_shape.parameters.parameter_bits import parameter_bits
 from kvtier_operator.planning.model_shape.shape import LayerKind, ModelShape
 
@@ -98,6 +99,8 @@ def shape_from_config(
         has_sinks=has_sinks(fields),
         unknown_architecture=unknown_architecture(fields),
         arithmetic=arithmetic(fields),
+        hidden_size=hidden_size(fields),
+        matrices=matrices(fields),
         parameter_bits=parameter_bits(fields, _computes_in(config, fields)),
         notes=tuple(notes),
     )

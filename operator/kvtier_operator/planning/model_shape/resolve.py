@@ -49,12 +49,19 @@ def resolve_shape(model: ModelSpec, observed: Observed) -> ModelShape:
 
 
 def _with_arithmetic(shape: ModelShape, name: str) -> ModelShape:
-    """The catalogue's fields, overridden, do not tell what computes one token; its entry does."""
+    """The catalogue's fields, overridden, do not tell what computes one token; its entry does.
+
+    Nor do they say how many experts there are.
+    """
     from kvtier_operator.planning.model_shape.catalogue import (  # noqa: PLC0415 - as above
         arithmetic_in_catalogue,
+        entry_of,
     )
 
-    return replace(shape, arithmetic=arithmetic_in_catalogue(name))
+    dense = "experts_share" not in (entry_of(name) or {})
+    return replace(
+        shape, arithmetic=arithmetic_in_catalogue(name), matrices=shape.matrices if dense else None
+    )
 
 
 def _also(observed: Observed) -> str:

@@ -94,6 +94,8 @@ class ModelShape:
         unknown_architecture: Name of the model's class where vLLM has none of that name.
         arithmetic: What computes one token; None where only the weights tell.
         parameter_bits: Of one parameter in the checkpoint.
+        hidden_size: Width of the model between its layers; None if not known.
+        matrices: Matrices of all its layers, those of every expert; None if not known.
         notes: What a reader of the report should know.
     """
 
@@ -120,4 +122,6 @@ class ModelShape:
     unknown_architecture: str = ""
     arithmetic: "Arithmetic | None" = None
     parameter_bits: int = 16
+    hidden_size: int | None = None
+    matrices: int | None = None
     notes: tuple[str, ...] = ()

@@ -14,6 +14,7 @@ from kvtier_operator.planning.pod.storage import EPHEMERAL_STORAGE, plan_storage
 from kvtier_operator.planning.tiers.capacity import CPU_DEVICE_KV_CACHE_BYTES
 from kvtier_operator.planning.tiers.tier_plan import TiersPlan
 from kvtier_operator.planning.units import GIB, MIB, ceil_div, many, quantity, round_up, size
+from kvtier_operator.planning.weights.adapters import AdapterBytes, adapter_bytes
 from kvtier_operator.planning.weights.pod_weights import is_brought, moved_weights_bytes, plan_weights
 
 API_SERVER_BYTES: Final = GIB
@@ -106,11 +107,12 @@ def _working_set(spec: Spec, geometry: Geometry, ranks: int) -> tuple[BudgetLine
     if given is not None:
         where = "limits" if "memory" in spec.engine.resources.limits else "requests"
         return (BudgetLine("engine working set", parse_bytes(given), f"{given} of resources.{where}.memory"),)
+    adapters = _adapters(spec, geometry, ranks)
     server = BudgetLine("API server", API_SERVER_BYTES, f"{size(API_SERVER_BYTES)}: vLLM and torch, resident")
     if spec.engine.device is Device.CUDA:
         context = "device's" if without_cuda(spec) else "CUDA"
         why = f"{many(ranks, 'rank')} x {size(CUDA_RANK_BYTES)}: {context} context, staging, loading shards"
-        return (server, BudgetLine("engine processes", CUDA_RANK_BYTES * ranks, why))
+        return (server, BudgetLine("engine processes", CUDA_RANK_BYTES * ranks, why), adapters)
     cache = spec.engine.kv_cache_memory.bytes if spec.engine.kv_cache_memory else CPU_DEVICE_KV_CACHE_BYTES
     default = "" if spec.engine.kv_cache_memory else ", its default"
     weights, engines = geometry.weights_bytes or 0, spec.engine.data_parallel_size
@@ -129,6 +131,16 @@ def _working_set(spec: Spec, geometry: Geometry, ranks: int) -> tuple[BudgetLine
             cache * ranks,
             f"{many(ranks, 'rank')} x {size(cache)} of kvCacheMemory{default}, in memory on device cpu",
         ),
+        adapters,
+    )
+
+
+def _adapters(spec: Spec, geometry: Geometry, ranks: int) -> BudgetLine:
+    """Copies of LoRA adapters in each rank; on device cpu the room of those in a batch, too."""
+    taken = adapter_bytes(spec, geometry) or AdapterBytes(0, 0)
+    each = taken.host + (taken.gpu if spec.engine.device is Device.CPU else 0)
+    return BudgetLine(
+        "LoRA adapters", each * ranks, f"{many(ranks, 'rank')} x {size(each)}: copies of each adapter"
     )
 
 

@@ -21,6 +21,7 @@ FIRST: Final = (
     "StepMayBeBelowBlock",
     "ChunkMayNotBeBlocks",
     "WeightsUnknown",
+    "AdaptersNotPlanned",
     "StorageBelowWeights",
     "GatewayWithoutPools",
     "GatewayMayBeShutOut",

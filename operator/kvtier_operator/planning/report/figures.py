@@ -19,6 +19,7 @@ from kvtier_operator.planning.tiers.capacity import (
 from kvtier_operator.planning.tiers.tier_plan import TierPlan, TiersPlan
 from kvtier_operator.planning.units import count, many, size
 from kvtier_operator.planning.weights.active_parameters import active_parameters
+from kvtier_operator.planning.weights.adapters import adapter_bytes
 from kvtier_operator.planning.weights.device_weights import rank_weights
 
 
@@ -92,10 +93,11 @@ def _device_figures(spec: Spec, geometry: Geometry, tiers: TiersPlan) -> tuple[F
     else:
         used = engine.gpu_memory_utilization or GPU_MEMORY_UTILIZATION
         memory = size(engine.gpu_memory.bytes) if engine.gpu_memory else "?"
-        held = rank_weights(engine, geometry)
+        held, adapters = rank_weights(engine, geometry), adapter_bytes(spec, geometry)
         how = (
             f"{memory} x {used:g} - {size(held.least_bytes if held else 0)} weights "
             f"- {size(ACTIVATION_RESERVE_BYTES)} activations"
+            f"{f' - {size(adapters.gpu)} adapters' if adapters and adapters.gpu else ''}"
         )
     per_block = geometry.kv_bytes_per_token_per_rank * geometry.block_tokens
     blocks = gpu.bytes_per_rank // per_block

@@ -11,6 +11,7 @@ from kvtier_operator.planning.kv_cache.geometry import Geometry
 from kvtier_operator.planning.kv_cache.kept_states import kept_bytes
 from kvtier_operator.planning.tiers.tier_plan import TierPlan, TiersPlan
 from kvtier_operator.planning.units import GIB, round_down, round_up
+from kvtier_operator.planning.weights.adapters import adapter_bytes
 from kvtier_operator.planning.weights.device_weights import rank_weights
 
 CPU_DEVICE_KV_CACHE_BYTES: Final = 4 * GIB
@@ -118,7 +119,7 @@ def _less_states(tier: TierPlan, spec: Spec, geometry: Geometry, backend: Backen
 
 def _gpu_tier(spec: Spec, geometry: Geometry) -> TierPlan | None:
     engine = spec.engine
-    rank_bytes = device_cache_bytes(engine, geometry)
+    rank_bytes = device_cache_bytes(spec, geometry)
     if rank_bytes is None:
         return None
     blocks = rank_bytes // (geometry.kv_bytes_per_token_per_rank * geometry.block_tokens)
@@ -130,21 +131,22 @@ def _gpu_tier(spec: Spec, geometry: Geometry) -> TierPlan | None:
     return without_states(tier, spec, geometry, geometry.block_tokens)
 
 
-def device_cache_bytes(engine: EngineSpec, geometry: Geometry) -> int | None:
+def device_cache_bytes(spec: Spec, geometry: Geometry) -> int | None:
     """The device's own KV cache, one rank; None where nothing tells it, 0 where the weights leave nothing.
 
     What is left of an allowance tells nothing either: the engine says how much it needs.
     """
+    engine, adapters = spec.engine, adapter_bytes(spec, geometry)
     if engine.kv_cache_memory:
         return engine.kv_cache_memory.bytes
     if engine.device is Device.CPU:
         return CPU_DEVICE_KV_CACHE_BYTES
     usable, weights = usable_bytes(engine), rank_weights(engine, geometry)
-    if usable is None or weights is None:
+    if usable is None or weights is None or adapters is None:
         return None
     if usable <= weights.least_bytes:
         return 0
-    left = usable - weights.most_bytes - ACTIVATION_RESERVE_BYTES
+    left = usable - weights.most_bytes - adapters.gpu - ACTIVATION_RESERVE_BYTES
     return left if weights.known and left > 0 else None
 
 

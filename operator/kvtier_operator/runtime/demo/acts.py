@@ -73,7 +73,7 @@ async def both_acts(
     Raises:
         RuntimeFailedError: An engine failed or did not do what the demo is about.
     """
-    name = plans.one.resource.spec.model.name
+    name = plans.one.resource.spec.model.names[0]
     first = Questions(name, asked.documents, asked.first_until_s)
     result, facts = await run_demo(plans.one, model, first, logs, console)
     share = asked.lengths.system_tokens / asked.lengths.document_tokens

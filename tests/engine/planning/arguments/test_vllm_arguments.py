@@ -58,12 +58,22 @@ def parse(tmp_path_factory: pytest.TempPathFactory) -> Parse:
     return read
 
 
+def test_the_server_reads_which_adapters_there_are() -> None:
+    [path] = [each for each in INPUTS if each.stem == "names-and-adapters"]
+    [(_, resource)] = load_resources([str(path)])
+    found = serve_parser().parse_args(list(make_plan(resource, Observed()).engine.args))
+    adapters = [(each.name, each.path) for each in found.lora_modules]
+    assert adapters == [(each.name, each.source) for each in resource.spec.model.lora_modules]
+    assert (found.max_loras, found.max_cpu_loras, found.max_lora_rank) == (2, 2, 16)
+
+
 @pytest.mark.parametrize("path", INPUTS, ids=lambda path: path.stem)
 def test_vllm_reads_what_the_resource_says(path: Path, parse: Parse) -> None:
     [(_, resource)] = load_resources([str(path)])
     spec = resource.spec
     args = parse(make_plan(resource, Observed()).engine.args)
-    assert args.served_model_name == [spec.model.name]
+    assert args.served_model_name == [*spec.model.names]
+    assert bool(args.enable_lora) is bool(spec.model.lora_modules)
     assert args.revision == spec.model.revision
     assert args.tensor_parallel_size == spec.engine.tensor_parallel_size
     assert args.data_parallel_size == spec.engine.data_parallel_size

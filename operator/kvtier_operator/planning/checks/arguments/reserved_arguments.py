@@ -53,11 +53,14 @@ _RESERVED: Final = {
     "--shutdown-timeout": "spec.engine.drainSeconds makes it, and the pod's grace period follows",
     "--port": "spec.engine.port makes it",
     "--model": "spec.model.name makes it",
-    "--served-model-name": "the picker and the route know the model as spec.model.name",
+    "--served-model-name": "spec.model.servedNames makes it",
     "--revision": "spec.model.revision makes it",
 }
 _WITH_VOLUME: Final = {"--download-dir": "weights are kept in spec.model.volume"}
 _WITH_EVENTS: Final = {"--kv-events-config": "spec.router.kvEvents makes it"}
+_WITH_ADAPTERS: Final = dict.fromkeys(
+    ("--lora-modules", "--no-enable-lora"), "spec.model.loraModules makes it"
+)
 _FILE: Final = "--config"
 _IN_A_FILE: Final = (
     f"{_FILE} names a file with more arguments, which kvtier cannot check: write each of them into {FIELD}, "
@@ -69,6 +72,7 @@ def reserved_arguments(given: CheckInput) -> CheckResult:
     """The last one on a command line wins, and the plan would no longer be what runs."""
     reserved = _RESERVED | (_WITH_EVENTS if given.spec.router.kv_events else {})
     reserved |= _WITH_VOLUME if given.spec.model.volume else {}
+    reserved |= _WITH_ADAPTERS if given.spec.model.lora_modules else {}
     faults, reason = [], "ReservedArgument"
     for position, argument in enumerate(given.spec.engine.extra_args):
         if means_option(argument, _FILE):

@@ -2,24 +2,23 @@
 
 from typing import Final
 
-from kvtier_operator.planning.arguments.extra_args import is_on
 from kvtier_operator.planning.backends import any_backend_that
 from kvtier_operator.planning.checks.check import CheckInput, Verdicts
 from kvtier_operator.planning.verdict import CheckResult
+from kvtier_operator.planning.weights.adapters import ENABLE, adapters_of
 
 _VERDICTS: Final = Verdicts("adapter-keys", "spec.backend")
-_LORA: Final = "--enable-lora"
 
 
 def adapter_keys(given: CheckInput) -> CheckResult:
     """The adapter is in vLLM's hashes (v1/core/kv_cache_utils.py), and not in every backend's own keys."""
     backend = given.spec.backend
-    if not is_on(given.spec.engine.extra_args, _LORA):
+    if adapters_of(given.spec) is None:
         return _VERDICTS.passed("no adapters")
     if not given.traits.tells_adapters_apart:
         return _VERDICTS.warn(
             "AdaptersShareKeys",
-            f"{_LORA}: the keys of backend {backend} leave the adapter out, so a prompt to one adapter is "
+            f"{ENABLE}: the keys of backend {backend} leave the adapter out, so a prompt to one adapter is "
             "answered from what another has computed of the same tokens, and wrongly; set spec.backend to "
             f"{any_backend_that(lambda traits: traits.tells_adapters_apart)}"
             f"{given.traits.adapters_otherwise}",

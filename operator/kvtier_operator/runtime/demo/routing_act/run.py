@@ -106,7 +106,7 @@ async def run_routing(
             _Entrance(Way.TURNS, f"http://{turns.listen}", on.engines, 2),
             _Entrance(Way.PICKER, on.url, on.engines, 3),
         )
-        asking = _ask_all(entrances, plan.resource.spec.model.name, asked, logs, console)
+        asking = _ask_all(entrances, plan.resource.spec.model.names[0], asked, logs, console)
         load, ways = await unless_an_engine_fails(asking, (on, off))
         measured = time.monotonic()
         result = RoutingResult(load, ways, await _picks(on), ready - started, measured - ready)

@@ -54,6 +54,31 @@ def test_options(changes: dict[str, object], option: str, expected: str | None) 
     assert value(engine(changes), option) == expected
 
 
+def test_the_names_that_clients_ask_for() -> None:
+    plan = engine({"spec.model.servedNames": ["chat", "team/chat"]})
+    at = plan.args.index("--served-model-name")
+    assert plan.args[at + 1 : at + 3] == ("chat", "team/chat")
+    assert plan.args[0] == "Qwen/Qwen3-32B"
+
+
+ADAPTERS = [{"name": "sql", "source": "org/sql-lora"}, {"name": "law", "source": "/adapters/law"}]
+
+
+@pytest.mark.parametrize(
+    ("words", "in_memory"),
+    [([], "2"), (["--max-loras", "3"], "3"), (["--max-cpu-loras", "7"], None)],
+    ids=str,
+)
+def test_adapters_that_all_stay_in_memory(words: list[str], in_memory: str | None) -> None:
+    plan = engine({"spec.model.loraModules": ADAPTERS, "spec.engine.extraArgs": words})
+    assert "--enable-lora" in plan.args
+    at = plan.args.index("--lora-modules")
+    assert plan.args[at + 1 : at + 4] == ("sql=org/sql-lora", "law=/adapters/law", "--port")
+    assert value(plan, "--max-cpu-loras") == (in_memory or "7")
+    assert plan.args.count("--max-cpu-loras") == 1
+    assert "--enable-lora" not in engine({}).args
+
+
 @pytest.mark.parametrize("backend", ["KVTier", "Native", "LMCache", "LMCacheMP"])
 def test_no_option_that_replaces_the_connector(backend: str) -> None:
     plan = engine({"spec.backend": backend})
