@@ -1,5 +1,5 @@
 {{- define "kvtier.name" -}}
-{{ $.Values.nameOverride | default (printf "%s-operator" $.Release.Name) | trunc 63 | trimSuffix "-" }}
+{{ $.Values.fullnameOverride | default $.Values.nameOverride | default (printf "%s-operator" $.Release.Name) | trunc 63 | trimSuffix "-" }}
 {{- end }}
 
 {{- define "kvtier.serviceAccountName" -}}

@@ -14,6 +14,17 @@ RESOURCES: Final = {
     # 150 MiB resident with 1,000 resources, and half as much again
     "limits": {"memory": "256Mi"},
 }
+POD_SECURITY: Final = {
+    "runAsNonRoot": True,
+    "runAsUser": USER,
+    "runAsGroup": USER,
+    "seccompProfile": {"type": "RuntimeDefault"},
+}
+CONTAINER_SECURITY: Final = {
+    "allowPrivilegeEscalation": False,
+    "capabilities": {"drop": ["ALL"]},
+    "readOnlyRootFilesystem": True,
+}
 _HEALTH: Final = {"httpGet": {"path": "/healthz", "port": "health"}, "timeoutSeconds": 5}
 _READY: Final = {"httpGet": {"path": "/readyz", "port": "health"}, "timeoutSeconds": 5}
 
@@ -40,12 +51,7 @@ def _pod(install: Installation) -> dict[str, Any]:
         "automountServiceAccountToken": True,
         "enableServiceLinks": False,
         "nodeSelector": {"kubernetes.io/os": "linux"},
-        "securityContext": {
-            "runAsNonRoot": True,
-            "runAsUser": USER,
-            "runAsGroup": USER,
-            "seccompProfile": {"type": "RuntimeDefault"},
-        },
+        "securityContext": POD_SECURITY,
         "containers": [_container(install)],
     }
 
@@ -82,9 +88,5 @@ def _container(install: Installation) -> dict[str, Any]:
         "readinessProbe": _READY | {"periodSeconds": 10, "failureThreshold": 3},
         "livenessProbe": _HEALTH | {"periodSeconds": 20, "failureThreshold": 6},
         "resources": RESOURCES,
-        "securityContext": {
-            "allowPrivilegeEscalation": False,
-            "capabilities": {"drop": ["ALL"]},
-            "readOnlyRootFilesystem": True,
-        },
+        "securityContext": CONTAINER_SECURITY,
     }

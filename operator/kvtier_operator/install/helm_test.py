@@ -4,7 +4,7 @@ from typing import Any, Final
 
 from kvtier_operator.api.resource import GROUP
 from kvtier_operator.api.schema.crd import PLURAL
-from kvtier_operator.install.deployment import USER
+from kvtier_operator.install.deployment import CONTAINER_SECURITY, POD_SECURITY
 from kvtier_operator.install.rbac.cluster_role_binding import RBAC_GROUP
 from kvtier_operator.install.settings import Installation
 
@@ -63,12 +63,7 @@ def pod_of_test(install: Installation) -> dict[str, Any]:
             "automountServiceAccountToken": True,
             "enableServiceLinks": False,
             "nodeSelector": {"kubernetes.io/os": "linux"},
-            "securityContext": {
-                "runAsNonRoot": True,
-                "runAsUser": USER,
-                "runAsGroup": USER,
-                "seccompProfile": {"type": "RuntimeDefault"},
-            },
+            "securityContext": POD_SECURITY,
             "containers": [
                 {
                     "name": "test",
@@ -78,11 +73,7 @@ def pod_of_test(install: Installation) -> dict[str, Any]:
                         "requests": {"cpu": "100m", "memory": "128Mi"},
                         "limits": {"memory": "256Mi"},
                     },
-                    "securityContext": {
-                        "allowPrivilegeEscalation": False,
-                        "capabilities": {"drop": ["ALL"]},
-                        "readOnlyRootFilesystem": True,
-                    },
+                    "securityContext": CONTAINER_SECURITY,
                 }
             ],
         },

@@ -9,11 +9,6 @@ import yaml
 from tests.cluster.harness.api.commands import Command, CommandError
 from tests.cluster.harness.operator.places import CHART, CI_VALUES, CRD, MANIFESTS, OPERATOR, SYSTEM
 
-from kvtier_operator.planning.cluster.policy.limits import OwnerPolicy, policy_of_text
-from kvtier_operator.planning.pod.images.image_source import image_source
-from kvtier_operator.planning.pod.images.published import IMAGE_NAMES
-
-MIRROR = CHART / "ci" / "mirror-values.yaml"
 EVERYTHING = CHART / "ci" / "everything-values.yaml"
 # What only a chart says of its objects.
 OF_CHARTS = {"app.kubernetes.io/version", "app.kubernetes.io/managed-by", "helm.sh/chart"}
@@ -64,6 +59,10 @@ def test_defaults_are_the_manifests(helm: Command) -> None:
         ({"image": {"tag": "a b"}}, "tag"),
         ({"operator": {"policy": {"hostPath": "never"}}}, "hostPath"),
         ({"operator": {"policy": {"ipcLock": ["a"]}}}, "ipcLock"),
+        ({"operator": {"extraEnv": [{"name": "A", "values": "b"}]}}, "extraEnv"),
+        ({"operator": {"extraEnv": {"A": "b"}}}, "extraEnv"),
+        ({"openshift": "yes"}, "openshift"),
+        ({"extraObjects": {"kind": "ConfigMap"}}, "extraObjects"),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
@@ -76,55 +75,11 @@ def test_wrong_values_are_refused_by_name(
         helm("template", "kvtier", CHART, "--namespace", SYSTEM, "--values", file)
 
 
-def test_images_from_elsewhere_reach_the_operator_s_pod_and_its_process(helm: Command) -> None:
-    pod = _operator_pod(helm, "--values", MIRROR)
-    [container] = pod["containers"]
-    assert container["image"] == f"registry.example:5000/mirror/kvtier/operator@sha256:{'0' * 64}"
-    assert pod["imagePullSecrets"] == [{"name": "mirror"}, {"name": "more"}]
-    environment = {each["name"]: each["value"] for each in container["env"]}
-    source = image_source(
-        registry=environment["KVTIER_IMAGE_REGISTRY"],
-        repository=environment["KVTIER_REPOSITORY"],
-        references=environment["KVTIER_IMAGES"].split(","),
-        pull_secrets=environment["KVTIER_IMAGE_PULL_SECRETS"].split(","),
-    )
-    assert source.registry == "registry.example:5000/mirror"
-    assert source.references == yaml.safe_load(MIRROR.read_text())["images"]
-    assert set(source.references) == set(IMAGE_NAMES)
-    assert source.pull_secrets == ("mirror", "more")
-
-
-@pytest.mark.parametrize(
-    "repository", ["kvtier/operator", "op", "mirror.example/op", "localhost/op", "m:5000/op"]
-)
-def test_operator_and_doctor_agree_on_the_registry(helm: Command, repository: str) -> None:
-    given = ("--set", f"global.imageRegistry=registry.example,image.repository={repository}")
-    image = _operator_pod(helm, *given)["containers"][0]["image"]
-    doctor = image_source(registry="registry.example", repository=repository).doctor()
-    assert image.rpartition(":")[0] == doctor.rpartition(":")[0]
-
-
 def test_values_kept_from_a_release_without_images_are_enough(helm: Command) -> None:
     """What helm upgrade --reuse-values leaves: none of the new chart's defaults."""
     kept = ("--set", f"images=null,image.digest=sha256:{'0' * 64}")
     said = helm("install", "kvtier", CHART, "--namespace", SYSTEM, "--dry-run=client", *kept)
     assert "the first container of engines' pods is pulled by its tag (images.doctor)" in said
-
-
-def test_values_without_what_charts_share(helm: Command) -> None:
-    """An umbrella chart may have `global: null`."""
-    image = _operator_pod(helm, "--set", "global=null")["containers"][0]["image"]
-    assert image == _operator_pod(helm)["containers"][0]["image"]
-
-
-def test_the_owner_s_limits_reach_the_process(helm: Command, tmp_path: Path) -> None:
-    values = tmp_path / "values.yaml"
-    limits = {"hostPath": ["/it's/a\"b"], "hostNames": ["*.example"], "images": []}
-    values.write_text(yaml.safe_dump({"operator": {"policy": limits}}))
-    [container] = _operator_pod(helm, "--values", values)["containers"]
-    environment = {each["name"]: each["value"] for each in container["env"]}
-    told = policy_of_text(environment["KVTIER_POLICY"], "the pod")
-    assert told == OwnerPolicy(host_path=("/it's/a\"b",), images=(), host_names=("*.example",))
 
 
 @pytest.mark.parametrize("enabled", [True, False])
@@ -142,15 +97,12 @@ def test_values_kept_from_a_release_without_the_policy_have_it(helm: Command) ->
     assert "kind: ValidatingAdmissionPolicyBinding" in rendered
 
 
-def _operator_pod(helm: Command, *values: str | Path) -> dict[str, Any]:
-    rendered = helm("template", "kvtier", CHART, "--namespace", SYSTEM, *values)
-    [pod] = [
-        each["spec"]["template"]["spec"]
-        for each in yaml.safe_load_all(rendered)
-        if each and each["kind"] == "Deployment"
-    ]
-    found: dict[str, Any] = pod
-    return found
+def test_the_name_that_charts_have(helm: Command) -> None:
+    for given in ("nameOverride=own", "fullnameOverride=own", "nameOverride=other,fullnameOverride=own"):
+        rendered = yaml.safe_load_all(helm("template", "kvtier", CHART, "--set", given))
+        assert "own" in {
+            each["metadata"]["name"] for each in rendered if each and each["kind"] == "Deployment"
+        }
 
 
 def test_a_namespace_that_is_not_there_is_refused_before_anything_changes(

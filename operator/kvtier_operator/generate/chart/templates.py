@@ -9,7 +9,7 @@ from kvtier_operator.generate.notice import notice
 from kvtier_operator.generate.rules_text import rules_text
 from kvtier_operator.generate.yaml_text import Below, Inline, Text, With, yaml_text
 from kvtier_operator.install.admission.admission_policy import admission_policy, admission_policy_binding
-from kvtier_operator.install.deployment import deployment
+from kvtier_operator.install.deployment import CONTAINER_SECURITY, POD_SECURITY, deployment
 from kvtier_operator.install.helm_test import (
     account_of_test,
     binding_of_test,
@@ -62,8 +62,17 @@ _GUARDED: Final = 'dig "enabled" true ($.Values.admissionPolicy | default dict)'
 _ACCOUNT: Final = Inline('{{ include "kvtier.serviceAccountName" $ }}')
 _SUBJECT: Final[dict[str, Text]] = {"subjects 0 name": _ACCOUNT}
 _PULL_SECRETS: Final = With('include "kvtier.pullSecrets" $ | fromYamlArray')
+_POD_SECURITY: Final = With('include "kvtier.podSecurityContext" $ | fromYaml')
+_CONTAINER_SECURITY: Final = With('include "kvtier.containerSecurityContext" $ | fromYaml')
 _POD: Final = "spec template spec"
 _ENV: Final = f"{_POD} containers 0 env"
+
+
+# behind the last variable of the list, at the column of its items
+_FURTHER_ENV: Final = """
+            {{- with $.Values.operator.extraEnv }}
+            {{- toYaml . | nindent 12 }}
+            {{- end }}"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +95,8 @@ class _Template:
 def templates() -> dict[str, str]:
     """File name below templates/ and text."""
     texts = {name: _text(template) for name, template in _templates().items()}
-    return {"_rules.tpl": _rules(), "_policy.tpl": _policy(), "crd.yaml": _crd(), **texts}
+    definitions = {"_rules.tpl": _rules(), "_policy.tpl": _policy(), "_security.tpl": _security()}
+    return {**definitions, "crd.yaml": _crd(), **texts}
 
 
 def _templates() -> dict[str, _Template]:
@@ -161,6 +171,8 @@ def _of_test() -> dict[str, _Template]:
             {
                 place: Inline("{{ $.Values.image.pullPolicy }}"),
                 "spec imagePullSecrets": _PULL_SECRETS,
+                "spec securityContext": _POD_SECURITY,
+                "spec containers 0 securityContext": _CONTAINER_SECURITY,
                 **{f"spec {name}": value for name, value in values.items()},
             },
         ),
@@ -197,6 +209,7 @@ def _deployment_texts() -> dict[str, Text]:
         "KVTIER_POLICY": '{{ include "kvtier.policy" $ | quote }}',
         "KVTIER_IMAGE_PULL_SECRETS": '{{ include "kvtier.pullSecretNames" $ | quote }}',
     }
+    environment[names[-1]] += _FURTHER_ENV
     return {
         **{f"{_ENV} {names.index(name)} value": Inline(value) for name, value in environment.items()},
         "spec template metadata labels": _labels("$.Values.operator.podLabels", of="podLabels"),
@@ -209,6 +222,8 @@ def _deployment_texts() -> dict[str, Text]:
         f"{_POD} affinity": With("$.Values.operator.affinity"),
         f"{_POD} containers 0 imagePullPolicy": Inline("{{ $.Values.image.pullPolicy }}"),
         f"{_POD} containers 0 resources": With("$.Values.operator.resources"),
+        f"{_POD} securityContext": _POD_SECURITY,
+        f"{_POD} containers 0 securityContext": _CONTAINER_SECURITY,
     }
 
 
@@ -252,6 +267,30 @@ def _policy() -> str:
         f"range list {limits}", check
     )
     return _NOTICE + _block('define "kvtier.policy"', body + "{{- $policy | toJson }}\n")
+
+
+def _security() -> str:
+    """Security contexts, also with values kept from a release that had none."""
+    pod = (
+        _given("podSecurityContext", POD_SECURITY)
+        + '{{- $mode := $.Values.openshift | default "auto" }}\n'
+        + '{{- $there := $.Capabilities.APIVersions.Has "security.openshift.io/v1" }}\n'
+        + _block(
+            'if or (eq $mode "force") (and (eq $mode "auto") $there)',
+            '{{- $context = omit $context "runAsUser" "runAsGroup" "fsGroup" }}\n',
+        )
+    )
+    container = _given("containerSecurityContext", CONTAINER_SECURITY)
+    return (
+        _NOTICE
+        + _block('define "kvtier.podSecurityContext"', f"{pod}{{{{- $context | toYaml }}}}\n")
+        + _block('define "kvtier.containerSecurityContext"', f"{container}{{{{- $context | toYaml }}}}\n")
+    )
+
+
+def _given(name: str, otherwise: dict[str, Any]) -> str:
+    given = f"$.Values.operator.{name} | default (fromJson {json.dumps(json.dumps(otherwise))})"
+    return f"{{{{- $context := {given} }}}}\n"
 
 
 def _crd() -> str:

@@ -5,10 +5,11 @@ from typing import Annotated, Any, Final
 from pydantic import Field
 
 from kvtier_operator.api.formats.dns_names import LABEL
+from kvtier_operator.api.spec.env import VARIABLE_PATTERN
 from kvtier_operator.generate.chart.image_values import Global, Image, Images
 from kvtier_operator.generate.chart.model import ChartModel
 from kvtier_operator.generate.chart.policy_values import OwnerLimits
-from kvtier_operator.install.deployment import RESOURCES
+from kvtier_operator.install.deployment import CONTAINER_SECURITY, POD_SECURITY, RESOURCES
 
 _Namespace = Annotated[str, Field(pattern=f"^{LABEL}$", max_length=63)]
 SOURCE: Final = "operator/kvtier_operator/generate/chart/values.py"
@@ -23,6 +24,14 @@ class Crds(ChartModel):
         description="Keep the CRD, and with it every KVCacheTier, when the chart is uninstalled. With false, "
         "uninstalling deletes all KVCacheTiers of the cluster and what runs for them.",
     )
+
+
+class EnvEntry(ChartModel):
+    """A variable of a container."""
+
+    name: str = Field(description="Its name.", min_length=1, pattern=VARIABLE_PATTERN)
+    value: str | None = Field(None, description="Its value.")
+    value_from: dict[str, Any] | None = Field(None, description="Where its value is, as in a pod.")
 
 
 class Operator(ChartModel):
@@ -48,6 +57,17 @@ class Operator(ChartModel):
     priority_class_name: str = Field("", description="Priority class of its pod.")
     pod_labels: dict[str, str] = Field(default_factory=dict, description="Further labels of its pod.")
     pod_annotations: dict[str, str] = Field(default_factory=dict, description="Annotations of its pod.")
+    extra_env: list[EnvEntry] = Field(
+        default_factory=list,
+        description="Further variables of its container, such as HTTPS_PROXY and NO_PROXY, as in a pod.",
+    )
+    pod_security_context: dict[str, Any] = Field(
+        default_factory=lambda: dict(POD_SECURITY),
+        description="Security context of its pod; null takes a field away. See also `openshift`.",
+    )
+    container_security_context: dict[str, Any] = Field(
+        default_factory=lambda: dict(CONTAINER_SECURITY), description="Security context of its container."
+    )
 
 
 class ServiceAccount(ChartModel):
@@ -135,12 +155,21 @@ class Values(ChartModel):
     name_override: str = Field(
         "", description="Name of the operator's objects; RELEASE-operator when empty.", max_length=63
     )
+    fullname_override: str = Field(
+        "", description="The same, by the name that most charts have it by; it goes first.", max_length=63
+    )
     watch_namespaces: list[_Namespace] = Field(
         default_factory=list,
         json_schema_extra={"uniqueItems": True},
         description="Namespaces to serve, which must exist, with a Role in each. Empty: all of them.",
     )
     global_: Global = Field(default_factory=Global, alias="global", description=Global.__doc__)
+    openshift: str = Field(
+        "auto",
+        description="Leave the operator's user to the platform, as the SCC restricted-v2 demands: no "
+        "runAsUser, runAsGroup, fsGroup. auto: where the cluster has security.openshift.io; force; disabled.",
+        pattern="^(auto|force|disabled)$",
+    )
     crds: Crds = Field(default_factory=Crds, description=Crds.__doc__)
     image: Image = Field(default_factory=Image, description=Image.__doc__)
     images: Images = Field(default_factory=Images, description=Images.__doc__)
@@ -166,4 +195,8 @@ class Values(ChartModel):
         default_factory=list,
         description="KVCacheTiers to make with the chart. Where the cluster lacks the CRD, the first install "
         "leaves them out (Helm cannot make a kind and its first object at once): run helm upgrade once more.",
+    )
+    extra_objects: list[dict[str, Any]] = Field(
+        default_factory=list,
+        description="Further objects to make with the release; expressions of Helm in them are worked out.",
     )
