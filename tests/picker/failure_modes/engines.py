@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from aiohttp import web
 
-from kvtier_operator.runtime.gateway.bootstrap import DESTINATION, Address
+from kvtier_operator.planning.envoy.gateway import DESTINATION, Address
 from kvtier_operator.runtime.process.ports import LOOPBACK
 
 _LARGEST_BODY_BYTES = 1 << 27

@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 
-from kvtier_operator.runtime.gateway.bootstrap import Address
+from kvtier_operator.planning.envoy.gateway import Address
 from kvtier_operator.runtime.process.ports import LOOPBACK
 
 _CHUNK_BYTES = 1 << 16

@@ -7,7 +7,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
 
-from kvtier_operator.runtime.gateway.bootstrap import Address
+from kvtier_operator.planning.envoy.gateway import Address
 from kvtier_operator.runtime.process.supervised import Command
 from kvtier_operator.runtime.translate import engine_variables
 

@@ -11,7 +11,8 @@ from typing import Final, Self
 
 from kvtier_operator.api.spec.router import FailureMode
 from kvtier_operator.errors import RuntimeFailedError
-from kvtier_operator.runtime.gateway.bootstrap import Address, Gateway, bootstrap
+from kvtier_operator.planning.envoy.bootstrap import bootstrap
+from kvtier_operator.planning.envoy.gateway import Address, Gateway, KnownEngines, Picker
 from kvtier_operator.runtime.gateway.program import (
     PickerPorts,
     envoy_command,
@@ -125,7 +126,9 @@ class LocalGateway:
         """
         if self.picker is not None:
             await wait_until(self.picker, partial(picker_is_ready, self._ports.health), _PICKER_START_S)
-        gateway = Gateway(self.listen, self.engines, self.picker_address, self.routing.failure_mode)
+        asked = self.picker_address
+        picker = None if asked is None else Picker(asked, self.routing.failure_mode)
+        gateway = Gateway(self.listen, KnownEngines(self.engines), picker)
         self._file("envoy.json").write_text(json.dumps(bootstrap(gateway), indent=1), encoding="utf-8")
         admin = self._file("envoy.admin")
         admin.unlink(missing_ok=True)  # of an earlier run in the same folder

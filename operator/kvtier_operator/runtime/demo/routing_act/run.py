@@ -14,12 +14,12 @@ from rich.console import Console
 
 from kvtier_common.metrics.text import read_families, read_labels
 from kvtier_operator.errors import RuntimeFailedError
+from kvtier_operator.planning.envoy.gateway import Address
 from kvtier_operator.planning.plan import Plan
 from kvtier_operator.runtime.demo.engines import unless_an_engine_fails
 from kvtier_operator.runtime.demo.plot import seconds
 from kvtier_operator.runtime.demo.routing_act.load import ENGINES, RoutingLoad, fitting_load
 from kvtier_operator.runtime.demo.routing_act.result import RoutingResult, Way, WayFigures
-from kvtier_operator.runtime.gateway.bootstrap import Address
 from kvtier_operator.runtime.gateway.routing import local_routing
 from kvtier_operator.runtime.gateway.running import LocalGateway, Routing
 from kvtier_operator.runtime.measure.client import OpenAIClient, Query

@@ -1,0 +1,121 @@
+"""Envoy's clusters: the engines, the picker and other gateways."""
+
+from collections.abc import Mapping, Sequence
+from ipaddress import ip_address
+from typing import Any, Final
+
+from kvtier_operator.planning.envoy.extensions import any_of, extension, socket_address
+from kvtier_operator.planning.envoy.gateway import (
+    DESTINATION,
+    Address,
+    EngineService,
+    Gateway,
+    KnownEngines,
+    Picker,
+)
+
+ENGINES: Final = "engines"
+PICKED: Final = "picked-engine"
+PICKER: Final = "picker"
+_CONNECT_TIMEOUT: Final = "5s"
+# Envoy's defaults allow 1,024 requests at once; here the engines' queues are the bound.
+_NO_LIMITS: Final = {
+    "thresholds": [dict.fromkeys(("max_connections", "max_pending_requests", "max_requests"), 1_000_000)]
+}
+_TLS: Final = "envoy.transport_sockets.tls"
+
+
+def clusters(gateway: Gateway) -> list[dict[str, Any]]:
+    """All of them."""
+    found = _engines(gateway.engines)
+    if gateway.picker is not None:
+        found.append(_picker(gateway.picker))
+    others = gateway.entrance.models.values() if gateway.entrance else ()
+    return [*found, *(_cluster(name_of(each), [each]) for each in dict.fromkeys(others))]
+
+
+def name_of(other: Address) -> str:
+    """Name of the cluster that is another gateway."""
+    return f"gateway-{other.host}"
+
+
+def _engines(engines: KnownEngines | EngineService) -> list[dict[str, Any]]:
+    if isinstance(engines, KnownEngines):
+        return [_cluster(ENGINES, engines.addresses) | {"load_balancing_policy": _as_picked()}]
+    tls = {"transport_socket": _unverified_tls()} if engines.tls else {}
+    picked = {
+        "name": PICKED,
+        "type": "ORIGINAL_DST",
+        "lb_policy": "CLUSTER_PROVIDED",
+        "connect_timeout": _CONNECT_TIMEOUT,
+        "circuit_breakers": _NO_LIMITS,
+        "original_dst_lb_config": {"use_http_header": True, "http_header_name": DESTINATION},
+    }
+    return [picked | tls, _cluster(ENGINES, [engines.address]) | tls]
+
+
+def _as_picked() -> dict[str, Any]:
+    """The engine that the picker names; where none is named or it is not known, each in turn."""
+    turns = _policy("round_robin", "round_robin.v3.RoundRobin", {})
+    named = [{"header": DESTINATION}, {"metadata": {"key": "envoy.lb", "path": [{"key": DESTINATION}]}}]
+    settings = {"override_host_sources": named, "fallback_policy": {"policies": [turns]}}
+    return {"policies": [_policy("override_host", "override_host.v3.OverrideHost", settings)]}
+
+
+def _picker(picker: Picker) -> dict[str, Any]:
+    options = {
+        **any_of("upstreams.http.v3.HttpProtocolOptions"),
+        "explicit_http_config": {"http2_protocol_options": {}},
+    }
+    cluster = _cluster(PICKER, [picker.address]) | {
+        "typed_extension_protocol_options": {
+            "envoy.extensions.upstreams.http.v3.HttpProtocolOptions": options
+        }
+    }
+    if picker.tls:
+        cluster["transport_socket"] = _unverified_tls(alpn_protocols=["h2"])
+    if picker.check_s is not None:
+        cluster |= _checked(f"{picker.check_s:g}s")
+    return cluster
+
+
+def _checked(often: str) -> dict[str, Any]:
+    """A picker that is gone is then not asked at all: a request that it was sent a part of would be lost."""
+    intervals = dict.fromkeys(("interval", "no_traffic_interval", "unhealthy_interval", "timeout"), often)
+    thresholds = dict.fromkeys(("unhealthy_threshold", "healthy_threshold"), 1)
+    return {
+        "health_checks": [{**intervals, **thresholds, "tcp_health_check": {}}],
+        # one that is alone and unhealthy would be asked all the same
+        "common_lb_config": {"healthy_panic_threshold": {"value": 0}},
+    }
+
+
+def _unverified_tls(**common: Any) -> dict[str, Any]:  # noqa: ANN401 - of Envoy's API
+    """TLS to whoever it is: pickers and engines are asked by address, which no certificate names."""
+    return extension(_TLS, "transport_sockets.tls.v3.UpstreamTlsContext", {"common_tls_context": common})
+
+
+def _cluster(name: str, addresses: Sequence[Address]) -> dict[str, Any]:
+    endpoints = [{"endpoint": {"address": socket_address(address)}} for address in addresses]
+    return {
+        "name": name,
+        **_found(addresses),
+        "connect_timeout": _CONNECT_TIMEOUT,
+        "circuit_breakers": _NO_LIMITS,
+        "load_assignment": {"cluster_name": name, "endpoints": [{"lb_endpoints": endpoints}]},
+    }
+
+
+def _found(addresses: Sequence[Address]) -> dict[str, Any]:
+    """Names are looked up again and again, IPv4 addresses first."""
+    try:
+        for each in addresses:
+            ip_address(each.host)
+    except ValueError:
+        return {"type": "STRICT_DNS", "dns_lookup_family": "V4_PREFERRED"}
+    return {"type": "STATIC"}
+
+
+def _policy(name: str, kind: str, settings: Mapping[str, Any]) -> dict[str, Any]:
+    policy = extension(f"envoy.load_balancing_policies.{name}", f"load_balancing_policies.{kind}", settings)
+    return {"typed_extension_config": policy}

@@ -1,0 +1,134 @@
+"""Envoy's one listener: who may come in, and which way a request goes."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+from kvtier_operator.planning.envoy.clusters import ENGINES, PICKED, name_of
+from kvtier_operator.planning.envoy.extensions import (
+    EXT_PROC,
+    UNLIMITED,
+    any_of,
+    extension,
+    socket_address,
+)
+from kvtier_operator.planning.envoy.filters import LATE_PICK, MODEL, MODEL_READER, http_filters
+from kvtier_operator.planning.envoy.gateway import DESTINATION, Address, EngineService, Entrance, Gateway
+
+READY_PATH: Final = "/gateway/ready"
+"""Answers 200 by itself, to whoever can reach the gateway at all."""
+CERTIFICATE: Final = "server"
+"""Name of the certificate in its file."""
+
+_PASSED_ON: Final = "x-kvtier-passed-on"
+"""Header of a request that comes from another gateway: it is served here, so that none goes in circles."""
+_NOT_PICKED: Final = {EXT_PROC: {**any_of("filters.http.ext_proc.v3.ExtProcPerRoute"), "disabled": True}}
+_FOREIGN_CLIENTS: Final[Mapping[str, Any]] = {
+    "use_remote_address": True,
+    # picker and engine see the same path
+    "normalize_path": True,
+    # of a client that opens a request and does not go on
+    "request_headers_timeout": "10s",
+    # Clients that keep a connection find the gateway that takes this one's place: a Service leads new
+    # connections alone to it. What is under way ends first.
+    "common_http_protocol_options": {"max_connection_duration": "60s"},
+    "http1_safe_max_connection_duration": True,
+    "http2_protocol_options": {
+        "max_concurrent_streams": 100,
+        "initial_stream_window_size": 65536,
+        "initial_connection_window_size": 1048576,
+    },
+}
+"""Source: Envoy's "Configuring Envoy as an edge proxy"."""
+
+
+def listener(gateway: Gateway) -> dict[str, Any]:
+    """The one URL."""
+    manager = {
+        "stat_prefix": "gateway",
+        # what a client writes there must not choose an engine
+        "early_header_mutation_extensions": [
+            extension(
+                "envoy.http.early_header_mutation.header_mutation",
+                "http.early_header_mutation.header_mutation.v3.HeaderMutation",
+                {"mutations": [{"remove": DESTINATION}]},
+            )
+        ],
+        "local_reply_config": {"mappers": [LATE_PICK]},
+        # a generation may be silent for as long as it takes
+        "stream_idle_timeout": UNLIMITED,
+        "route_config": {"virtual_hosts": [{"name": "all", "domains": ["*"], "routes": [*_routes(gateway)]}]},
+        "http_filters": http_filters(gateway),
+        **(_FOREIGN_CLIENTS if gateway.entrance else {}),
+    }
+    kind = "filters.network.http_connection_manager.v3.HttpConnectionManager"
+    chain = {"filters": [extension("envoy.filters.network.http_connection_manager", kind, manager)]}
+    if gateway.entrance and gateway.entrance.certificate:
+        chain["transport_socket"] = _tls(gateway.entrance.certificate)
+    return {
+        "name": "gateway",
+        "address": socket_address(gateway.listen),
+        "per_connection_buffer_limit_bytes": gateway.body_bytes,
+        "filter_chains": [chain],
+    }
+
+
+def certificate_resource(folder: str) -> dict[str, Any]:
+    """The file that says where the certificate is, which Envoy reads again when that changes.
+
+    Args:
+        folder: With tls.crt and tls.key, as a mounted Secret has them.
+    """
+    files = {
+        "certificate_chain": {"filename": f"{folder}/tls.crt"},
+        "private_key": {"filename": f"{folder}/tls.key"},
+        "watched_directory": {"path": folder},
+    }
+    secret = {**any_of("transport_sockets.tls.v3.Secret"), "name": CERTIFICATE, "tls_certificate": files}
+    return {"resources": [secret]}
+
+
+def _tls(certificate: str) -> dict[str, Any]:
+    source = {"path_config_source": {"path": certificate}, "resource_api_version": "V3"}
+    common = {
+        "alpn_protocols": ["h2", "http/1.1"],
+        "tls_certificate_sds_secret_configs": [{"name": CERTIFICATE, "sds_config": source}],
+    }
+    kind = "transport_sockets.tls.v3.DownstreamTlsContext"
+    return extension("envoy.transport_sockets.tls", kind, {"common_tls_context": common})
+
+
+def _routes(gateway: Gateway) -> Iterator[dict[str, Any]]:
+    if gateway.entrance:
+        yield from _entrance_routes(gateway.entrance)
+    everything = {"prefix": "/"}
+    if isinstance(gateway.engines, EngineService):
+        # the picker's answer sets the header and has the route chosen anew
+        named = {"name": DESTINATION, "present_match": True}
+        yield {"match": {**everything, "headers": [named]}, "route": _to(PICKED)}
+    yield {"match": everything, "route": _to(ENGINES)}
+
+
+def _entrance_routes(entrance: Entrance) -> Iterator[dict[str, Any]]:
+    ready = {"match": {"path": READY_PATH}, "direct_response": {"status": 200}}
+    yield {**ready, "typed_per_filter_config": _NOT_PICKED}
+    for model, other in entrance.models.items():
+        yield _passed_on(model, other)
+
+
+def _passed_on(model: str, other: Address) -> dict[str, Any]:
+    asked_for = {
+        "filter": MODEL_READER,
+        "path": [{"key": MODEL}],
+        "value": {"string_match": {"exact": model}},
+    }
+    first_hand = {"name": _PASSED_ON, "present_match": False}
+    return {
+        "match": {"prefix": "/", "headers": [first_hand], "dynamic_metadata": [asked_for]},
+        "route": _to(name_of(other)),
+        "request_headers_to_add": [{"header": {"key": _PASSED_ON, "value": "true"}}],
+        "typed_per_filter_config": _NOT_PICKED,
+    }
+
+
+def _to(cluster: str) -> dict[str, Any]:
+    return {"cluster": cluster, "timeout": UNLIMITED}
