@@ -14,7 +14,7 @@ import click
 
 from kvtier_scorer.config.errors import PickerConfigError
 from kvtier_scorer.picker.observability.explain_access import explain_access
-from kvtier_scorer.picker.options import POOL_GROUP, Options, pods_of
+from kvtier_scorer.picker.options import POOL_GROUP, Options, PodsFlags, pods_of
 
 if TYPE_CHECKING:
     from kvtier_scorer.config.settings.model import PickerSettings
@@ -32,6 +32,10 @@ _PORT = click.IntRange(1, 65535)
     "--pool-namespace", envvar="NAMESPACE", default="default", show_default=True, help="Its namespace."
 )
 @click.option("--pool-group", default=POOL_GROUP, show_default=True, help="Its API group.")
+@click.option(
+    "--endpoint-selector", metavar="LABEL=VALUE,...", help="Labels of the pods, in place of an InferencePool."
+)
+@click.option("--endpoint-target-ports", metavar="PORT,...", help="Ports that those pods serve on.")
 @click.option("--bind-address", default="", help="Listen at this address only.")
 @click.option("--grpc-port", type=_PORT, default=9002, show_default=True, help="ext_proc, for gateways.")
 @click.option(
@@ -72,6 +76,8 @@ def picker(  # noqa: PLR0913, PLR0917 - one parameter an option
     pool_name: str | None,
     pool_namespace: str,
     pool_group: str,
+    endpoint_selector: str | None,
+    endpoint_target_ports: str | None,
     bind_address: str,
     grpc_port: int,
     grpc_health_port: int,
@@ -87,8 +93,8 @@ def picker(  # noqa: PLR0913, PLR0917 - one parameter an option
     """Choose, for each request of a gateway, the engine that holds most of its prompt and has room.
 
     A gateway asks over ext_proc (the Gateway API inference extension's endpoint picker protocol). Without
-    --endpoints the pods are those of an InferencePool, in the cluster of the pod's service account or of
-    KUBECONFIG.
+    --endpoints the pods are those of an InferencePool or those with some labels, in the cluster of the pod's
+    service account or of KUBECONFIG.
     """
     # read when grpcio is loaded; what its C core says is not in our format, and clients can make it say much
     os.environ.setdefault("GRPC_VERBOSITY", "NONE")
@@ -98,10 +104,13 @@ def picker(  # noqa: PLR0913, PLR0917 - one parameter an option
     from kvtier_scorer.picker.observability.logs import LogFormat, set_up_logs  # noqa: PLC0415 - as above
 
     set_up_logs(LogFormat(log_format), log_level)
+    flags = PodsFlags(
+        endpoints, pool_name, pool_namespace, pool_group, endpoint_selector, endpoint_target_ports
+    )
     try:
         options = Options(
             settings=_settings(config_file),
-            pods=pods_of(endpoints, pool_name, pool_namespace, pool_group),
+            pods=pods_of(flags),
             host=bind_address,
             ext_proc_port=grpc_port,
             health_port=grpc_health_port,

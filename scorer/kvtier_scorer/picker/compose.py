@@ -42,7 +42,7 @@ from kvtier_scorer.picker.observability.counters import PickerCounters
 from kvtier_scorer.picker.observability.explain_access import ExplainAccess
 from kvtier_scorer.picker.observability.http import HttpServer
 from kvtier_scorer.picker.observability.log_rate_limiter import LogRateLimiter
-from kvtier_scorer.picker.options import Options, Pool
+from kvtier_scorer.picker.options import Options, PodsOption, Pool
 from kvtier_scorer.picker.pods.source import PodSource
 from kvtier_scorer.picker.pods.static import StaticPods
 from kvtier_scorer.scheduling.pods import PodTable
@@ -154,19 +154,22 @@ async def serve(options: Options) -> None:
     _LOG.info("stopped")
 
 
-async def _source(pods: tuple[str, ...] | Pool) -> PodSource:
-    if not isinstance(pods, Pool):
+async def _source(pods: PodsOption) -> PodSource:
+    if isinstance(pods, tuple):
         return StaticPods(pods)
     # the cluster's client takes most of a second to import
     from kvtier_common.kubernetes.client import Api  # noqa: PLC0415
     from kvtier_common.kubernetes.connect import NoClusterError, connection  # noqa: PLC0415
     from kvtier_scorer.picker.pods.inference_pool import InferencePoolPods  # noqa: PLC0415
+    from kvtier_scorer.picker.pods.selected import SelectedPods  # noqa: PLC0415
 
     try:
         api = Api(await connection(), "kvtier-picker")
     except NoClusterError as error:
         raise PickerConfigError(f"{error}, or give a static list of pods") from error
-    return InferencePoolPods(api, pods.namespace, pods.name)
+    if isinstance(pods, Pool):
+        return InferencePoolPods(api, pods.namespace, pods.name)
+    return SelectedPods(api, pods.namespace, pods.labels, pods.ports)
 
 
 def _tokenizer(settings: PickerSettings, table: PodTable) -> Tokenizer | None:

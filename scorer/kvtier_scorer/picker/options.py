@@ -1,5 +1,7 @@
 """How a picker is started."""
 
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -11,6 +13,8 @@ if TYPE_CHECKING:
     from kvtier_scorer.config.settings.model import PickerSettings
 
 POOL_GROUP: Final = "inference.networking.k8s.io"
+_LABEL: Final = re.compile(r"(?P<name>[A-Za-z0-9][A-Za-z0-9._/-]*)=(?P<value>[A-Za-z0-9._-]*)")
+_LAST_PORT: Final = 65535
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,12 +26,31 @@ class Pool:
 
 
 @dataclass(frozen=True, slots=True)
+class Selection:
+    """Pods of the cluster by their labels.
+
+    Attributes:
+        namespace: Theirs.
+        labels: What they have.
+        ports: What each of them serves on.
+    """
+
+    namespace: str
+    labels: Mapping[str, str]
+    ports: Sequence[int]
+
+
+PodsOption = tuple[str, ...] | Pool | Selection
+"""Where pods come from: addresses `ip:port`, the pool that selects them, or their labels."""
+
+
+@dataclass(frozen=True, slots=True)
 class Options:
     """Everything that a picker is given.
 
     Attributes:
         settings: Of the EndpointPickerConfig.
-        pods: Addresses `ip:port`, or the pool that selects them.
+        pods: Where they come from.
         host: Address to listen at; empty for every one.
         ext_proc_port: Of the service that gateways call.
         health_port: Of grpc.health.v1, always in the clear.
@@ -39,7 +62,7 @@ class Options:
     """
 
     settings: "PickerSettings"
-    pods: tuple[str, ...] | Pool
+    pods: PodsOption
     host: str
     ext_proc_port: int
     health_port: int
@@ -50,16 +73,59 @@ class Options:
     grace_s: float
 
 
-def pods_of(endpoints: str | None, name: str | None, namespace: str, group: str) -> tuple[str, ...] | Pool:
-    """Where pods come from: exactly one of a list and a pool.
+@dataclass(frozen=True, slots=True)
+class PodsFlags:
+    """What the command line says of pods.
+
+    Attributes:
+        endpoints: `--endpoints`.
+        pool: `--pool-name`.
+        namespace: `--pool-namespace`.
+        group: `--pool-group`.
+        selector: `--endpoint-selector`.
+        ports: `--endpoint-target-ports`.
+    """
+
+    endpoints: str | None
+    pool: str | None
+    namespace: str
+    group: str
+    selector: str | None
+    ports: str | None
+
+
+def pods_of(flags: PodsFlags) -> PodsOption:
+    """Where pods come from: exactly one of a list, a pool and labels.
 
     Raises:
-        PickerConfigError: Both, or neither, or a pool that this picker does not know.
+        PickerConfigError: Several, or none, or one that this picker does not know.
     """
-    if (endpoints is None) == (name is None):
-        raise PickerConfigError("give either --endpoints or --pool-name: where the pods come from")
-    if name is None:
-        return tuple(filter(None, map(str.strip, (endpoints or "").split(","))))
-    if group != POOL_GROUP:
-        raise PickerConfigError(f"--pool-group: {group!r} is not known, InferencePools are of {POOL_GROUP}")
-    return Pool(name, namespace)
+    given = [each for each in (flags.endpoints, flags.pool, flags.selector) if each is not None]
+    if len(given) != 1:
+        raise PickerConfigError(
+            "give one of --endpoints, --pool-name and --endpoint-selector: where the pods come from"
+        )
+    if flags.selector is not None:
+        return Selection(flags.namespace, _labels(flags.selector), _ports(flags.ports or ""))
+    if flags.pool is None:
+        return tuple(filter(None, map(str.strip, (flags.endpoints or "").split(","))))
+    if flags.group != POOL_GROUP:
+        raise PickerConfigError(
+            f"--pool-group: {flags.group!r} is not known, InferencePools are of {POOL_GROUP}"
+        )
+    return Pool(flags.pool, flags.namespace)
+
+
+def _labels(text: str) -> Mapping[str, str]:
+    found = [_LABEL.fullmatch(each) for each in text.split(",")]
+    labels = {each["name"]: each["value"] for each in found if each}
+    if len(labels) < len(found):
+        raise PickerConfigError(f"--endpoint-selector: {text!r} is not of the form app=vllm,env=prod")
+    return labels
+
+
+def _ports(text: str) -> Sequence[int]:
+    ports = [int(each) for each in text.split(",") if each.isascii() and each.isdecimal()]
+    if len(ports) <= text.count(",") or not all(0 < each <= _LAST_PORT for each in ports):
+        raise PickerConfigError(f"--endpoint-target-ports: {text!r} is not of the form 8000,8001")
+    return ports

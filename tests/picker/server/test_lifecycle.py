@@ -115,8 +115,7 @@ def test_each_start_makes_its_own_certificate(fleet: Fleet, tmp_path: Path) -> N
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        ([], "give either --endpoints or --pool-name"),
-        (["--endpoints=1.2.3.4:80", "--pool-name=x"], "give either --endpoints or --pool-name"),
+        ([], "give one of --endpoints, --pool-name and --endpoint-selector"),
         (["--endpoints=engine:80"], "pod 'engine:80' is not an ip:port"),
         (["--endpoints="], "the list of pods is empty"),
         (["--pool-name=x", "--pool-group=example.com"], "--pool-group: 'example.com' is not known"),

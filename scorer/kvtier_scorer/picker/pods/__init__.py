@@ -1,1 +1,1 @@
-"""Which pods there are: from a list, or from an InferencePool."""
+"""Which pods there are: from a list, from an InferencePool, or by their labels."""

@@ -2,42 +2,20 @@
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Final
 
-from kvtier_common.backoff import Backoff
 from kvtier_common.kubernetes.client import Api
-from kvtier_common.kubernetes.documents import Document, Place, place_of
-from kvtier_common.kubernetes.reflector import Reflector, ReflectorPolicy, Sink
-from kvtier_scorer.picker.pods.pool_objects import MalformedObjectError, Pool, pod_instance, pool_of
+from kvtier_common.kubernetes.documents import Document, Place
+from kvtier_common.kubernetes.reflector import Reflector
+from kvtier_scorer.picker.pods.pod_reflector import USUAL_WAIT_S, pod_reflector, reflector_policy
+from kvtier_scorer.picker.pods.pool_objects import MalformedObjectError, Pool, pool_of
 from kvtier_scorer.picker.pods.ready_endpoints import ReadyEndpoints
 from kvtier_scorer.picker.pods.source import EndpointSink
 
 _LOG: Final = logging.getLogger(__name__)
 _POOLS: Final = "/apis/inference.networking.k8s.io/v1/namespaces/{}/inferencepools"
-_PODS: Final = "/api/v1/namespaces/{}/pods"
-_OBJECT_BYTES: Final = 4 << 20
-"""etcd keeps 1.5 MiB of an object, which as JSON can be more."""
-_LIST_AFTER: Final = 5
-"""Failures in a row from which the resource version itself is in doubt."""
-_USUAL_WAIT_S: Final = Backoff(first_s=0.1, longest_s=15.0).delay_s
-
-
-def reflector_policy(wait_s: Callable[[int], float] = _USUAL_WAIT_S) -> ReflectorPolicy:
-    """What is done when something is wrong: pods are served as they last were, for as long as it takes.
-
-    Args:
-        wait_s: Seconds to wait after so many failures in a row.
-    """
-    return ReflectorPolicy(
-        wait_s=wait_s,
-        relists=lambda _, failures: failures >= _LIST_AFTER,
-        ends_on=(),
-        object_bytes=_OBJECT_BYTES,
-        leaves_out=True,
-        meanwhile="the pods stay as they were, trying again",
-    )
 
 
 @dataclass(slots=True)
@@ -57,7 +35,7 @@ class InferencePoolPods:
     api: Api
     namespace: str
     name: str
-    wait_s: Callable[[int], float] = _USUAL_WAIT_S
+    wait_s: Callable[[int], float] = USUAL_WAIT_S
     _pools: "asyncio.Queue[Pool | None]" = field(default_factory=asyncio.Queue)
     _synced: bool = False
 
@@ -68,11 +46,10 @@ class InferencePoolPods:
 
     async def run(self, sink: EndpointSink) -> None:
         """Tells of pods until cancelled."""
-        pools = self._reflector(
-            _POOLS,
-            {"fieldSelector": f"metadata.name={self.name}"},
-            _PoolSink(self.name, self._pools.put_nowait),
-        )
+        path = _POOLS.format(self.namespace)
+        query = {"fieldSelector": f"metadata.name={self.name}"}
+        sink_of_pools = _PoolSink(self.name, self._pools.put_nowait)
+        pools = Reflector(self.api, path, path, query, sink_of_pools, reflector_policy(self.wait_s))
         try:
             async with asyncio.TaskGroup() as tasks:
                 tasks.create_task(pools.run())
@@ -95,12 +72,7 @@ class InferencePoolPods:
                 pods = tasks.create_task(self._reflect(pool, endpoints))
 
     async def _reflect(self, pool: Pool, endpoints: ReadyEndpoints) -> None:
-        sink = _PodSink(pool, endpoints, self._listed)
-        await self._reflector(_PODS, {"labelSelector": pool.selector}, sink).run()
-
-    def _reflector(self, path: str, query: Mapping[str, str], sink: Sink) -> Reflector:
-        path = path.format(self.namespace)
-        return Reflector(self.api, path, path, query, sink, reflector_policy(self.wait_s))
+        await pod_reflector(self.api, self.namespace, pool, endpoints, self._listed, self.wait_s).run()
 
     def _listed(self) -> None:
         self._synced = True
@@ -140,23 +112,3 @@ class _PoolSink:
     def _set(self, pool: Pool | None) -> None:
         self.pool = pool
         self.changed(pool)
-
-
-@dataclass(slots=True)
-class _PodSink:
-    """Hands pods on to the ready endpoints."""
-
-    pool: Pool
-    endpoints: ReadyEndpoints
-    listed: Callable[[], None]
-
-    def upsert(self, document: Document) -> None:
-        self.endpoints.upsert(place_of(document)[1], pod_instance(document, self.pool.ports))
-
-    def delete(self, document: Document) -> None:
-        self.endpoints.delete(place_of(document)[1])
-
-    def replace(self, places: set[Place], version: int) -> None:
-        del version
-        self.endpoints.replace({name for _, name in places})
-        self.listed()
