@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Final
 
 from kvtier_connector.supported import TESTED_RELEASES
-from kvtier_operator.api.spec.router import SUPPORTED_VERSIONS, GatewayProvider
+from kvtier_operator.api.spec.gateway import GatewayProvider
+from kvtier_operator.api.spec.router import SUPPORTED_VERSIONS
 from kvtier_operator.generate.chart.about import OLDEST_KUBERNETES
 from kvtier_operator.generate.notice import notice
 from kvtier_operator.planning.pod.images.published import PUBLISHED, ImageName
@@ -38,7 +39,12 @@ def support_page(root: Path) -> str:
             f"{gaie.TESTED_VERSION}, {_module(root, 'picker', _EXTENSION)}",
         ),
         ("Gateway API", "v1", _module(root, "crds", "sigs.k8s.io/gateway-api")),
-        ("Gateways", f"any; objects of their own for {_listed(_providers())}", "Envoy; the others' CRDs"),
+        (
+            "Gateways",
+            f"any; objects of their own for {_listed(_providers())}; or none, with provider standalone",
+            "Envoy; the others' CRDs",
+        ),
+        ("Envoy, provider standalone", _tag(ImageName.ENVOY), PUBLISHED[ImageName.ENVOY].rpartition("-v")[2]),
         (
             "Prometheus operator",
             "monitoring.coreos.com/v1",
@@ -75,7 +81,8 @@ def _minors(start: str) -> list[str]:
 
 
 def _providers() -> list[str]:
-    return [each.value for each in GatewayProvider if each is not GatewayProvider.NONE]
+    without = (GatewayProvider.NONE, GatewayProvider.STANDALONE)
+    return [each.value for each in GatewayProvider if each not in without]
 
 
 def _listed(names: Iterable[str]) -> str:

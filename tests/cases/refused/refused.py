@@ -137,6 +137,15 @@ REFUSED: Final = {
         {"spec.engine.env": [{"name": "A", "value": "1"}, {"name": "B"}, {"name": "A", "value": "2"}]},
         "spec.engine.env[2].name: 'A' is there twice, first at index 0; keep one",
     ),
+    "the same model twice": Refused(
+        {
+            "spec.router.gateway": {
+                "provider": "standalone",
+                "standalone": {"models": [{"name": "m", "resource": "a"}, {"name": "m", "resource": "b"}]},
+            }
+        },
+        "spec.router.gateway.standalone.models[1].name: 'm' is there twice, first at index 0; keep one",
+    ),
     "the same host twice": Refused(
         {"spec.router.gateway": {"parentRef": {"name": "g"}, "hostnames": ["a", "a"]}},
         "spec.router.gateway.hostnames[1]: 'a' is there twice, first at index 0; keep one",

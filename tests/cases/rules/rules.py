@@ -3,6 +3,7 @@
 from typing import Final
 
 from tests.cases.kvcachetier import DISK
+from tests.cases.rules.gateway_rules import GATEWAY_RULES
 from tests.cases.rules.model_rules import MODEL_RULES
 from tests.cases.rules.rule_case import RuleCase
 
@@ -192,5 +193,6 @@ RULES: Final = (
         {"spec.router": {"flavor": "builtin", "maxBodySize": "64Mi"}},
         {"spec.router": {"flavor": "llm-d", "maxBodySize": "64Mi"}},
     ),
+    *GATEWAY_RULES,
     *MODEL_RULES,
 )

@@ -163,7 +163,7 @@ class World:
 
     def make_ready(self, name: str = "qwen") -> None:
         """Says that all pods of the resource's Deployments are ready."""
-        for each in (f"{name}-engine", f"{name}-picker"):
+        for each in [child for kind, child in self.children(name) if kind == "Deployment"]:
             wanted = self.apps.read_namespaced_deployment(each, self.namespace).spec.replicas
             self.deployment_says(
                 each, replicas=wanted, updatedReplicas=wanted, readyReplicas=wanted, availableReplicas=wanted

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from tests.cluster.harness.programs.process import Process
 from tests.picker.harness.bootstrap import Gateway, bootstrap
@@ -65,8 +66,17 @@ def running_envoy(
         prefix: A command that starts it, such as `taskset`.
         concurrency: Worker threads.
     """
+    with started_envoy(bootstrap(gateways), folder, prefix=prefix, concurrency=concurrency) as envoy:
+        yield envoy
+
+
+@contextmanager
+def started_envoy(
+    whole: Mapping[str, Any], folder: Path, *, prefix: Sequence[str] = (), concurrency: int = 1
+) -> Iterator[Envoy]:
+    """The same of any bootstrap; arguments as of `running_envoy`."""
     settings, admin_file = folder / "envoy.json", folder / "envoy-admin"
-    settings.write_text(json.dumps(bootstrap(gateways)))
+    settings.write_text(json.dumps(whole))
     admin_file.unlink(missing_ok=True)
     process = Process(
         [

@@ -6,9 +6,10 @@ from typing import Final
 from kvtier_operator.api.formats.dns_names import LABEL_PATTERN, SUBDOMAIN_PATTERN
 from kvtier_operator.api.formats.image_name import IMAGE_NAME_PATTERN
 from kvtier_operator.api.spec.env import VARIABLE_PATTERN
+from kvtier_operator.api.spec.gateway import HOST_PATTERN
 from kvtier_operator.api.spec.model import ADAPTER_PATTERN, KEY_PATTERN, SERVED_NAME_PATTERN
 from kvtier_operator.api.spec.model_source import SOURCE_PATTERN
-from kvtier_operator.api.spec.router import HOST_PATTERN, VERSION_PATTERN
+from kvtier_operator.api.spec.router import VERSION_PATTERN
 from kvtier_operator.api.spec.scheduling import REQUEST_PATTERN
 from kvtier_operator.api.spec.volume import PATH_PATTERN
 

@@ -56,6 +56,13 @@ _COLUMNS: Final = (
         "priority": 1,
     },
     {"name": "Picker", "type": "string", "jsonPath": ".spec.router.flavor", "priority": 1},
+    {
+        "name": "URL",
+        "type": "string",
+        "jsonPath": ".status.router.url",
+        "description": "Base URL for clients, with gateway provider standalone",
+        "priority": 1,
+    },
     {"name": "Reason", "type": "string", "jsonPath": f"{_READY}.reason", "priority": 1},
     {"name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp"},
 )

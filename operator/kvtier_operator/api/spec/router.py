@@ -2,15 +2,16 @@
 
 from collections.abc import Mapping
 from enum import StrEnum
-from typing import Annotated, ClassVar, Final
+from typing import ClassVar, Final
 
 from pydantic import Field
 
 from kvtier_operator.api.base import ApiModel, cel_validation, rule
-from kvtier_operator.api.formats.dns_names import SUBDOMAIN, DnsLabel, DnsSubdomain
+from kvtier_operator.api.formats.dns_names import DnsLabel
 from kvtier_operator.api.formats.image_name import IMAGE_NAME_PATTERN
 from kvtier_operator.api.formats.ip_block import IPBlock
 from kvtier_operator.api.formats.quantity import ByteQuantity, parse_bytes
+from kvtier_operator.api.spec.gateway import Gateway, Standalone
 from kvtier_operator.api.spec.scheduling import (
     Affinity,
     NodeSelector,
@@ -19,9 +20,6 @@ from kvtier_operator.api.spec.scheduling import (
     ResourceRequirements,
     Tolerations,
 )
-
-HOST_PATTERN: Final = rf"^(\*\.)?{SUBDOMAIN}$"
-"""As Gateway API's (v1, apis/v1/shared_types.go, Hostname), which would refuse the route."""
 
 VERSION_PATTERN: Final = r"^v?[0-9]+\.[0-9]+(\.[0-9]+)?$"
 SUPPORTED_VERSIONS: Final = ("0.9", "0.10", "1.2", "1.3", "1.4", "1.5")
@@ -44,16 +42,6 @@ class FailureMode(StrEnum):
 
     FAIL_OPEN = "FailOpen"
     FAIL_CLOSE = "FailClose"
-
-
-class GatewayProvider(StrEnum):
-    """Gateway implementations that need objects of their own beside the HTTPRoute."""
-
-    NONE = "none"
-    ISTIO = "istio"
-    GKE = "gke"
-    KGATEWAY = "kgateway"
-    AGENTGATEWAY = "agentgateway"
 
 
 class Weights(ApiModel):
@@ -99,42 +87,12 @@ class BodySize(ByteQuantity):
             raise ValueError(f"'{self}' is no size for a body; it must be from 64Ki to 1Gi")
 
 
-class ParentRef(ApiModel):
-    """The Gateway that takes the requests."""
-
-    name: DnsSubdomain = Field(description="Name of the Gateway.")
-    namespace: DnsLabel | None = Field(
-        None, description="Namespace of the Gateway; the resource's own when empty."
-    )
-    section_name: DnsSubdomain | None = Field(None, description="Listener of the Gateway; all when empty.")
-
-
-class Gateway(ApiModel):
-    """Makes the HTTPRoute and what the provider needs beside it."""
-
-    parent_ref: ParentRef = Field(description="The Gateway that takes the requests.")
-    hostnames: list[Annotated[str, Field(min_length=1, max_length=253, pattern=HOST_PATTERN)]] = Field(
-        default_factory=list,
-        description="Host names the route serves, such as llm.example.com or *.example.com; all when empty.",
-        max_length=16,
-        json_schema_extra={"x-kubernetes-list-type": "set"},
-    )
-    own_path: bool = Field(
-        default=False,
-        description="Serve below the path /NAMESPACE/NAME instead of all paths, so that several models share host names: clients ask https://HOST/NAMESPACE/NAME/v1. The engine sees paths without it.",
-    )
-    provider: GatewayProvider = Field(
-        GatewayProvider.NONE,
-        description="Gateway implementation, for the objects that it needs beside the route.",
-    )
-
-
 class NetworkPolicyOptions(ApiModel):
     """Who may ask the picker, and who may hear the engines' KV events; a network without policies ignores it."""
 
     enabled: bool | None = Field(
         None,
-        description="Make NetworkPolicies. Empty: for the engines' KV events always, for the picker where it is known who asks: with gateway provider istio, kgateway or agentgateway, or with namespaces or ipBlocks here.",
+        description="Make NetworkPolicies. Empty: for the engines' KV events always, for the picker where it is known who asks: with gateway provider istio, kgateway, agentgateway or standalone, or with namespaces or ipBlocks here.",
     )
     namespaces: list[DnsLabel] = Field(
         default_factory=list,
@@ -206,7 +164,8 @@ class RouterSpec(ApiModel):
     priority_class_name: PriorityClassName = None
     pod_template: PodTemplate = None
     gateway: Gateway | None = Field(
-        None, description="Makes the HTTPRoute; leave out to bring your own route."
+        None,
+        description="The way in: an HTTPRoute on a Gateway, or with provider standalone an Envoy of kvtier's own; leave out to bring your own route.",
     )
     network_policy: NetworkPolicyOptions = Field(
         default_factory=NetworkPolicyOptions,
@@ -239,3 +198,8 @@ class RouterSpec(ApiModel):
     def events_have_a_reader(self) -> bool:
         """Other pickers would leave the engines publishing for nobody."""
         return self.flavor is Flavor.BUILTIN or not self.kv_events
+
+    @property
+    def standalone(self) -> Standalone | None:
+        """Settings of kvtier's own gateway; None where there is none."""
+        return self.gateway.own if self.gateway else None

@@ -99,3 +99,4 @@ class Images(ChartModel):
     picker_llm_d: str = _reference("Pickers of flavor llm-d that name no version.")
     picker_gaie: str = _reference("Pickers of flavor gaie that name no version.")
     picker_builtin: str = _reference("Pickers of flavor builtin that name no version.")
+    envoy: str = _reference("Envoy of KVCacheTiers with gateway provider standalone.")

@@ -182,7 +182,7 @@ PRIVILEGES: Final = (
         also_protected=_PODS,
     ),
     Privilege(
-        *("route", "routes", "spec.router.gateway", f"{_GATEWAY}.hasValue()", _ROUTE),
+        *("route", "routes", "spec.router.gateway", f"{_GATEWAY}.?parentRef.hasValue()", _ROUTE),
         "an HTTPRoute with host names of one's choice",
         _ROUTES,
         _NO_ROUTE,

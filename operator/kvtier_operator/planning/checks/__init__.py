@@ -66,6 +66,7 @@ from kvtier_operator.planning.checks.policy.allowed_ipc_lock import allowed_ipc_
 from kvtier_operator.planning.checks.policy.allowed_root import allowed_root
 from kvtier_operator.planning.checks.router.data_parallel import data_parallel
 from kvtier_operator.planning.checks.router.gateway_provider import gateway_provider
+from kvtier_operator.planning.checks.router.other_models import other_models
 from kvtier_operator.planning.checks.router.picker_callers import picker_callers
 from kvtier_operator.planning.checks.router.picker_entries import picker_entries
 from kvtier_operator.planning.checks.router.picker_gpu_entries import picker_gpu_entries
@@ -132,6 +133,7 @@ CHECKS: Final[tuple[Check, ...]] = (
     data_parallel,
     picker_replicas,
     gateway_provider,
+    other_models,
     picker_callers,
     allowed_host_path,
     allowed_root,

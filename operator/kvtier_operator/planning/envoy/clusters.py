@@ -18,6 +18,7 @@ ENGINES: Final = "engines"
 PICKED: Final = "picked-engine"
 PICKER: Final = "picker"
 _CONNECT_TIMEOUT: Final = "5s"
+_CHECK_TIMEOUT: Final = "2s"
 # Envoy's defaults allow 1,024 requests at once; here the engines' queues are the bound.
 _NO_LIMITS: Final = {
     "thresholds": [dict.fromkeys(("max_connections", "max_pending_requests", "max_requests"), 1_000_000)]
@@ -81,8 +82,9 @@ def _picker(picker: Picker) -> dict[str, Any]:
 
 def _checked(often: str) -> dict[str, Any]:
     """A picker that is gone is then not asked at all: a request that it was sent a part of would be lost."""
-    intervals = dict.fromkeys(("interval", "no_traffic_interval", "unhealthy_interval", "timeout"), often)
-    thresholds = dict.fromkeys(("unhealthy_threshold", "healthy_threshold"), 1)
+    intervals = dict.fromkeys(("interval", "no_traffic_interval", "unhealthy_interval"), often)
+    # twice, and with time for each: one that is busy is not gone
+    thresholds = {"unhealthy_threshold": 2, "healthy_threshold": 1, "timeout": _CHECK_TIMEOUT}
     return {
         "health_checks": [{**intervals, **thresholds, "tcp_health_check": {}}],
         # one that is alone and unhealthy would be asked all the same

@@ -61,7 +61,9 @@ def listener(gateway: Gateway) -> dict[str, Any]:
         **(_FOREIGN_CLIENTS if gateway.entrance else {}),
     }
     kind = "filters.network.http_connection_manager.v3.HttpConnectionManager"
-    chain = {"filters": [extension("envoy.filters.network.http_connection_manager", kind, manager)]}
+    chain: dict[str, Any] = {
+        "filters": [extension("envoy.filters.network.http_connection_manager", kind, manager)]
+    }
     if gateway.entrance and gateway.entrance.certificate:
         chain["transport_socket"] = _tls(gateway.entrance.certificate)
     return {
@@ -81,7 +83,6 @@ def certificate_resource(folder: str) -> dict[str, Any]:
     files = {
         "certificate_chain": {"filename": f"{folder}/tls.crt"},
         "private_key": {"filename": f"{folder}/tls.key"},
-        "watched_directory": {"path": folder},
     }
     secret = {**any_of("transport_sockets.tls.v3.Secret"), "name": CERTIFICATE, "tls_certificate": files}
     return {"resources": [secret]}

@@ -33,4 +33,5 @@ TRAITS: Final = FlavorTraits(
     adds_up_engines=True,  # kvtier_scorer.picker.engines.metrics_scrape
     compiles=True,
     knows_probes=True,
+    takes_whole_bodies=True,
 )

@@ -11,4 +11,7 @@ TRAITS: Final = FlavorTraits(
     objectives=("inference.networking.x-k8s.io",),
     # v1.2.0 to v1.5.0, pkg/epp/metrics/metrics.go
     hit_ratio="inference_extension_prefix_indexer_hit_ratio",
+    # 1.4 and 1.5 end at start with "name must not be empty" (v1.5.0 cmd/epp/runner/runner.go,
+    # NewEndpointPoolFromOptions)
+    needs_pool=True,
 )

@@ -53,6 +53,8 @@ class FlavorTraits:
         compiles: Whether it compiles at start, which takes time and a folder that it can write to.
         knows_probes: Whether its health service is asked by a probe's name always; others' only where several
             elect a leader.
+        needs_pool: Whether it finds engines by an InferencePool alone, not by their labels.
+        takes_whole_bodies: Whether it answers to a body that it gets whole; others to a streamed one alone.
     """
 
     title: str
@@ -67,3 +69,5 @@ class FlavorTraits:
     adds_up_engines: bool = False
     compiles: bool = False
     knows_probes: bool = False
+    needs_pool: bool = False
+    takes_whole_bodies: bool = False

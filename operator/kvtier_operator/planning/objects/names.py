@@ -22,6 +22,7 @@ class Component(StrEnum):
     BENCH = "bench"
     ENGINE = "engine"
     PICKER = "picker"
+    GATEWAY = "gateway"
     ROUTER = "router"
     MONITORING = "monitoring"
 
@@ -36,6 +37,7 @@ class Names:
         bench: Job that measures its tiers.
         engine: Deployment, Service and so on of the engines.
         picker: The same of the endpoint picker.
+        gateway: The same of kvtier's own gateway.
     """
 
     resource: str
@@ -43,6 +45,7 @@ class Names:
     bench: str
     engine: str
     picker: str
+    gateway: str
 
     @classmethod
     def of(cls, plan: Plan) -> Self:
@@ -59,6 +62,7 @@ class Names:
             bench=f"{name}-bench",
             engine=f"{name}-engine",
             picker=f"{name}-picker",
+            gateway=gateway_name(name),
         )
 
     def selector(self, component: Component) -> dict[str, str]:
@@ -80,6 +84,11 @@ class Names:
     def metadata(self, name: str, component: Component) -> dict[str, Any]:
         """Metadata of an object called `name`."""
         return {"name": name, "namespace": self.namespace, "labels": self.labels(component)}
+
+
+def gateway_name(resource: str) -> str:
+    """Name of the Service that clients ask, of a resource with a gateway of its own."""
+    return f"{resource}-gateway"
 
 
 def content_hash(*parts: str) -> str:

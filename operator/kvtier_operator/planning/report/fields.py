@@ -28,6 +28,7 @@ def report(plan: Plan) -> dict[str, Any]:
             "flavor": str(plan.router.flavor),
             "version": plan.router.version,
             "image": plan.router.image,
+            "url": plan.router.gateway.url if plan.router.gateway else None,
             "replicas": plan.resource.spec.router.replicas,
             "requests": dict(plan.router.resources.requests),
             "limits": dict(plan.router.resources.limits),

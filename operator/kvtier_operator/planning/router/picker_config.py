@@ -11,6 +11,7 @@ from kvtier_operator.planning.arguments.engine_tls import serves_tls
 from kvtier_operator.planning.kv_cache.geometry import Geometry
 from kvtier_operator.planning.plan import Plan
 from kvtier_operator.planning.pod.images.image_source import ImageSource
+from kvtier_operator.planning.router.gateway import plan_gateway
 from kvtier_operator.planning.router.picker_resources import plan_picker_resources
 from kvtier_operator.planning.router.router_plan import RouterPlan
 from kvtier_operator.planning.tiers.observed_tiers import picker_tokens
@@ -51,6 +52,7 @@ def plan_router(
         config_hash=hashlib.sha256(config.text.encode()).hexdigest()[:16],
         resources=plan_picker_resources(resource.spec, config.entries, given.bodies),
         unread=config.unread,
+        gateway=plan_gateway(resource, images, given.bodies),
     )
 
 

@@ -4,9 +4,9 @@ from collections.abc import Mapping
 from typing import Final
 
 from kvtier_common.tier import Tier
-from kvtier_operator.api.formats.quantity import parse_quantity
 from kvtier_operator.api.resource import Spec
 from kvtier_operator.planning.flavors import flavor_traits
+from kvtier_operator.planning.pod.compute import Compute, compute
 from kvtier_operator.planning.router.router_plan import PickerResources
 from kvtier_operator.planning.units import MIB, quantity, round_up
 from kvtier_scorer.config.body_limits import BodyLimits
@@ -28,9 +28,6 @@ def plan_picker_resources(
 
     The limit of kvtier's own picker holds the worst that clients may send it, that of upstream's, which have
     no such bound, a good deal of requests.
-
-    What the resource leaves open stays within what it says: a limit below kvtier's request lowers that, a
-    request above kvtier's limit raises it. The API sees to it that its own two agree.
     """
     index = _index_bytes(spec, entries)
     takes = flavor_traits(spec.router.flavor).memory
@@ -39,17 +36,12 @@ def plan_picker_resources(
     needed += bodies.worst_memory_bytes if takes.bounds_bodies else 0
     needed += EVENTS_BYTES if spec.router.kv_events else 0
     worst = max(memory, round_up(needed, 64 * MIB))
-    asked, bounded = spec.router.resources.requests, spec.router.resources.limits
-    requests = {"cpu": _CPU, "memory": quantity(memory)} | {name: str(asked[name]) for name in asked}
-    limits = {"memory": quantity(max(2 * memory, worst))} | {name: str(bounded[name]) for name in bounded}
-    for name in requests.keys() & limits.keys():
-        if parse_quantity(requests[name]) <= parse_quantity(limits[name]):
-            continue
-        if name in asked:
-            limits[name] = requests[name]
-        else:
-            requests[name] = limits[name]
-    return PickerResources(requests=requests, limits=limits, memory_bytes=worst)
+    own = Compute(
+        requests={"cpu": _CPU, "memory": quantity(memory)},
+        limits={"memory": quantity(max(2 * memory, worst))},
+    )
+    found = compute(own, spec.router.resources)
+    return PickerResources(found.requests, found.limits, memory_bytes=worst)
 
 
 def _index_bytes(spec: Spec, entries: Mapping[Tier, int | None]) -> int:

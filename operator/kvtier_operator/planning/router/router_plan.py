@@ -4,21 +4,37 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from kvtier_common.tier import Tier
+from kvtier_operator.planning.pod.compute import Compute
 
 
 @dataclass(frozen=True, slots=True)
-class PickerResources:
+class PickerResources(Compute):
     """The picker's compute resources.
 
     Attributes:
-        requests: As quantities.
-        limits: As quantities.
         memory_bytes: What its index may take with everything around it.
     """
 
-    requests: Mapping[str, str]
-    limits: Mapping[str, str]
     memory_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class GatewayPlan:
+    """kvtier's own gateway.
+
+    Attributes:
+        image: Envoy's image.
+        compute: Its requests and limits.
+        heap_bytes: Memory from which on it takes no more requests.
+        body_bytes: The largest body of a request.
+        url: Base URL for clients in the cluster.
+    """
+
+    image: str
+    compute: Compute
+    heap_bytes: int
+    body_bytes: int
+    url: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +52,7 @@ class RouterPlan:
         config_hash: Hash of `config`; the picker restarts when it changes.
         resources: Its requests and limits.
         unread: Scorers with a weight that this picker does not have.
+        gateway: kvtier's own gateway before it; None where others take the requests.
     """
 
     flavor: str
@@ -48,3 +65,4 @@ class RouterPlan:
     config_hash: str
     resources: PickerResources
     unread: tuple[str, ...]
+    gateway: GatewayPlan | None = None

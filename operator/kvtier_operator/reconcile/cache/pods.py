@@ -1,4 +1,4 @@
-"""Pods of engines and pickers: why they are not ready, and the addresses of ready engines."""
+"""Pods of engines, pickers and gateways: why they are not ready, and the addresses of ready engines."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass

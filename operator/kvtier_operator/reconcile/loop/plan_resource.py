@@ -140,5 +140,6 @@ def _router(plan: Plan) -> dict[str, Any]:
         entries=RouterEntries(**{PREFIX_SCORERS[tier]: number for tier, number in entries.items()}),
         tokens_per_entry=plan.router.tokens_per_entry,
         config_hash=plan.router.config_hash,
+        url=plan.router.gateway.url if plan.router.gateway else None,
     )
     return status.model_dump(mode="json", by_alias=True, exclude_none=True)

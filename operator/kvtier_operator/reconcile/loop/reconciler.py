@@ -1,7 +1,7 @@
 """Reconciles one resource: observe, plan, apply, status."""
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -13,7 +13,7 @@ from kvtier_common.kubernetes.errors import NotFoundError
 from kvtier_operator.planning.cluster.policy.limits import OwnerPolicy
 from kvtier_operator.planning.objects.names import Component
 from kvtier_operator.planning.pod.images.image_source import ImageSource
-from kvtier_operator.reconcile.api_server.kinds import BY_NAME, KVCACHETIER, Ref
+from kvtier_operator.reconcile.api_server.kinds import BY_NAME, KVCACHETIER, Kind, Ref
 from kvtier_operator.reconcile.apply.apply import NAMESPACE_TERMINATING, Applier, ApplyResult
 from kvtier_operator.reconcile.apply.desired import DesiredObject
 from kvtier_operator.reconcile.apply.diff import diff, is_in_sync
@@ -40,6 +40,7 @@ from kvtier_operator.reconcile.observe.engine_observation import observation_fro
 from kvtier_operator.reconcile.observe.engine_observer import EngineObserver
 from kvtier_operator.reconcile.observe.model_config_lookup import ModelConfigLookup, waits_for_model
 from kvtier_operator.reconcile.status.build import StatusInput, build_status
+from kvtier_operator.reconcile.status.gateway_pods import GatewayPods
 from kvtier_operator.reconcile.status.route_state import Route
 from kvtier_operator.reconcile.status.unserved_kinds import UnservedKinds, unserved_kinds
 
@@ -100,9 +101,7 @@ class Reconciler:
         plan, desired = self._plan(key, resource)
         resource.state.cached_plan = plan
         result = ApplyResult()
-        # what runs beside a rejected spec has at least a pool
-        desired_kinds = dict.fromkeys(each.kind for each in plan.desired) or (BY_NAME["InferencePool"],)
-        kinds = unserved_kinds(desired_kinds, self.watches.why_not)
+        kinds = unserved_kinds(self._kinds(key, resource, plan), self.watches.why_not)
         if not plan.rejected:
             applied = await self._apply(key, resource, plan, desired)
             if applied is None:
@@ -177,7 +176,7 @@ class Reconciler:
             failures=result.failures,
             kinds=kinds,
             now=self.clock.now(),
-            route=self._route(key, resource),
+            way_in=self._gateway(key, resource, plan) or self._route(key, resource),
             rejected_report=resource.state.rejected_report,
         )
         status = build_status(inputs, previous)
@@ -206,6 +205,21 @@ class Reconciler:
             return None
         pool_parents = pool.parents if pool else ()
         return Route(str(key), route.parents, pool_parents, self.routes.hidden_by(*key))
+
+    def _gateway(self, key: Key, resource: CachedResource, plan: CachedPlan) -> GatewayPods | None:
+        """The desired one; beside a rejected spec the one that is there."""
+        found = self._deployment(key, resource, Component.GATEWAY)
+        name = f"{key.name}-{Component.GATEWAY.value}"
+        desired = any(each.ref == Ref("Deployment", key.namespace, name) for each in plan.desired)
+        if not desired and not (plan.rejected and found):
+            return None
+        return GatewayPods(found, self.pods.not_ready(*key, Component.GATEWAY))
+
+    def _kinds(self, key: Key, resource: CachedResource, plan: CachedPlan) -> Iterable[Kind]:
+        """Of the desired objects; what runs beside a rejected spec has a pool, or a gateway of its own."""
+        if plan.desired or self._gateway(key, resource, plan):
+            return dict.fromkeys(each.kind for each in plan.desired)
+        return (BY_NAME["InferencePool"],)
 
     def _own(self, resource: CachedResource, ref: Ref) -> LiveObject | None:
         live_object = self.live_objects.get(ref)

@@ -14,6 +14,7 @@ from kvtier_operator.reconcile.status.conditions.budget_fits import with_engines
 from kvtier_operator.reconcile.status.conditions.engines_ready import engines_ready
 from kvtier_operator.reconcile.status.conditions.ready import ready
 from kvtier_operator.reconcile.status.conditions.router_ready import router_ready
+from kvtier_operator.reconcile.status.gateway_pods import GatewayPods
 from kvtier_operator.reconcile.status.not_created import with_cause
 from kvtier_operator.reconcile.status.route_state import Route
 from kvtier_operator.reconcile.status.tiers_in_use import tiers_in_use
@@ -36,7 +37,7 @@ class StatusInput:
         failures: Objects that could not be applied.
         kinds: Kinds of desired objects that the cluster does not serve.
         now: The time, RFC 3339 in UTC.
-        route: The route; None where there is none.
+        way_in: The route, or kvtier's own gateway; None where there is neither.
         rejected_report: Why an engine's report of its tiers was not believed; empty where it was.
     """
 
@@ -49,7 +50,7 @@ class StatusInput:
     failures: Sequence[ApplyFailure]
     kinds: UnservedKinds
     now: str
-    route: Route | None = None
+    way_in: Route | GatewayPods | None = None
     rejected_report: str = ""
 
 
@@ -88,7 +89,7 @@ def untimed_conditions(inputs: StatusInput) -> tuple[UntimedCondition, ...]:
         inputs.engine, inputs.engine_pods_not_ready, engines, plan.startup_s, tiers
     )
     router_condition = router_ready(
-        inputs.picker, inputs.picker_pods_not_ready, others, inputs.kinds, inputs.route
+        inputs.picker, inputs.picker_pods_not_ready, others, inputs.kinds, inputs.way_in
     )
     parts = (
         plan.accepted,

@@ -7,7 +7,7 @@ from typing import Final
 from kvtier_operator.reconcile.apply.failure import ApplyFailure
 from kvtier_operator.reconcile.status.condition import UntimedCondition, false_condition
 
-_REASON: Final = "NotCreated"
+NOT_CREATED: Final = "NotCreated"
 
 
 def not_created(type_: str, what: str) -> UntimedCondition:
@@ -17,7 +17,7 @@ def not_created(type_: str, what: str) -> UntimedCondition:
         type_: Type of the condition.
         what: Whose Deployment it is, such as `the picker's`.
     """
-    return false_condition(type_, _REASON, f"{what} Deployment is not there")
+    return false_condition(type_, NOT_CREATED, f"{what} Deployment is not there")
 
 
 def with_cause(
@@ -30,7 +30,7 @@ def with_cause(
         held_up_by: Objects of the other component that could not be applied.
         rejected: Whether the spec is rejected, so that nothing is created.
     """
-    if condition.reason != _REASON:
+    if condition.reason != NOT_CREATED:
         return condition
     if rejected:
         return replace(condition, message=f"{condition.message}, and is not made while Accepted is False")

@@ -49,10 +49,11 @@ def engine_tls(given: CheckInput) -> CheckResult:
             f"spec.router.flavor to {others}",
             field=place,
         )
-    gateway = "; a BackendTLSPolicy of yours must tell the Gateway" if given.spec.router.gateway else ""
+    gateway = given.spec.router.gateway
+    told = "; a BackendTLSPolicy of yours must tell the Gateway" if gateway and gateway.parent_ref else ""
     return _VERDICTS.warn(
         "EngineServesTLS",
         "the engines serve HTTPS: probes, picker and monitors follow by themselves, without verifying the "
-        f"certificate; the status keeps planned sizes, for the operator reads engines over HTTP{gateway}",
+        f"certificate; the status keeps planned sizes, for the operator reads engines over HTTP{told}",
         field=place,
     )

@@ -20,8 +20,9 @@ def allowed_gateways(given: CheckInput) -> CheckResult:
     """A Gateway of the resource's own namespace is always allowed."""
     limit, gateway = given.policy.foreign_gateways, given.spec.router.gateway
     own = given.resource.metadata.namespace
-    namespace = gateway.parent_ref.namespace or own if gateway else own
-    if gateway is None or namespace == own or permits(limit, f"{namespace}/{gateway.parent_ref.name}"):
+    parent = gateway.parent_ref if gateway else None
+    namespace = (parent.namespace if parent else None) or own
+    if parent is None or namespace == own or permits(limit, f"{namespace}/{parent.name}"):
         return _VERDICTS.passed("no Gateway is asked for that the cluster's owner denies")
-    asked = (_VERDICTS.field, f"{namespace}/{gateway.parent_ref.name}")
+    asked = (_VERDICTS.field, f"{namespace}/{parent.name}")
     return _DENIAL.of(limit, [asked], f"attach to one of namespace {own}")

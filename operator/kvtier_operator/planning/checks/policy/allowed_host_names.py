@@ -19,7 +19,7 @@ _DENIAL: Final = Denial(
 def allowed_host_names(given: CheckInput) -> CheckResult:
     """A route without host names has all of its Gateway's, so that with any limit it must name some."""
     limit, gateway = given.policy.host_names, given.spec.router.gateway
-    if gateway is None or limit == ALLOW:
+    if gateway is None or gateway.parent_ref is None or limit == ALLOW:
         return _VERDICTS.passed("no host name is asked for that the cluster's owner denies")
     denied = [
         (f"{_VERDICTS.field}[{index}]", name)

@@ -26,9 +26,11 @@ _MODEL: Final = "have the model on a claim: pvc:// in spec.model.source"
 def allowed_images(given: CheckInput) -> CheckResult:
     """Those that the resource does not name are the installation's own choice."""
     limit, models = given.policy.images, _of_the_model(given.spec.model)
+    standalone = given.spec.router.standalone
     named = {
         "spec.engine.image": given.spec.engine.image,
         "spec.router.image": given.spec.router.image,
+        "spec.router.gateway.standalone.image": standalone.image if standalone else None,
         **models,
         **(of_templates := images(given.spec)),
     }

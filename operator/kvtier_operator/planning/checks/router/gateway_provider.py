@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from kvtier_operator.api.spec.router import GatewayProvider
+from kvtier_operator.api.spec.gateway import GatewayProvider
 from kvtier_operator.planning.checks.check import CheckInput, Verdicts
 from kvtier_operator.planning.verdict import CheckResult
 
@@ -14,6 +14,8 @@ def gateway_provider(given: CheckInput) -> CheckResult:
     gateway = given.spec.router.gateway
     if gateway is None:
         return _VERDICTS.passed("no route is made")
+    if gateway.provider is GatewayProvider.STANDALONE:
+        return _VERDICTS.passed("kvtier runs the gateway itself")
     if gateway.provider is GatewayProvider.KGATEWAY:
         return _VERDICTS.warn(
             "GatewayWithoutPools",

@@ -19,6 +19,8 @@ def picker_callers(given: CheckInput) -> CheckResult:
     provider, options = provider_of(router), router.network_policy
     if not is_guarded(router):
         return _VERDICTS.passed("any pod may ask the picker", reason="NotAskedFor")
+    if provider.own_proxies:
+        return _VERDICTS.passed("kvtier's own gateway may ask the picker")
     if options.ip_blocks:
         return _VERDICTS.passed("named addresses may ask the picker")
     namespaces = ", ".join(admitted_namespaces(given.resource))

@@ -15,7 +15,11 @@ from kvtier_operator.planning.pod.devices import is_device
 from kvtier_operator.planning.units import many
 
 _WITH_EACH_POD: Final = ("pods", "count/pods", "persistentvolumeclaims", "count/persistentvolumeclaims")
-_REPLICAS: Final = {Component.ENGINE: "spec.replicas", Component.PICKER: "spec.router.replicas"}
+_REPLICAS: Final = {
+    Component.ENGINE: "spec.replicas",
+    Component.PICKER: "spec.router.replicas",
+    Component.GATEWAY: "spec.router.gateway.standalone.replicas",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,13 +84,13 @@ class Demand:
 
     def needed_for_rollout(self, resource: str) -> str:
         """The same while pods are replaced, such as `1 needed with 2 picker pods of 500m`."""
-        surge = self.surge(resource)
+        surge, replaced = self.surge(resource), self._replaced(resource)
         counts = [
             (each.pods + each.surge, each, usage[resource]) for each, usage in self.workloads if each.surge
         ]
         return (
             f"{amount(plain(resource), self.of(resource) + surge)} needed with "
-            f"{self._words(resource, counts)} while the picker is replaced{self._with(resource, surge)}"
+            f"{self._words(resource, counts)} while {replaced} replaced{self._with(resource, surge)}"
         )
 
     def _words(self, resource: str, counts: Iterable[tuple[int, Workload, int]]) -> str:
@@ -95,6 +99,11 @@ class Demand:
             for number, each, one_takes in counts
             if number and one_takes
         )
+
+    def _replaced(self, resource: str) -> str:
+        """Whose pods a rollout doubles, such as `the picker is`."""
+        who = [f"the {each.component}" for each, usage in self.workloads if each.surge and usage[resource]]
+        return f"{' and '.join(who)} {'is' if len(who) == 1 else 'are'}"
 
     def _with(self, resource: str, surge: int) -> str:
         if not self.before:

@@ -13,6 +13,11 @@ from kvtier_operator.planning.pod.storage import EPHEMERAL_STORAGE, own_bytes, t
 from kvtier_operator.planning.pod_template.asked import ENGINE, ROUTER
 from kvtier_operator.planning.weights.pod_weights import SOURCE_VOLUME_NAME, VOLUME_NAME
 
+_RESOURCES: Final = {
+    Component.PICKER: "spec.router.resources",
+    Component.GATEWAY: "spec.router.gateway.standalone.resources",
+}
+"""Of the pods whose compute resources are all said in one place."""
 WEIGHTS: Final = "spec.model.volume"
 SOURCE: Final = "spec.model.source"
 _DISK: Final = "spec.tiers.disk.capacity"
@@ -36,8 +41,8 @@ def shares(plan: Plan, workload: Workload, resource: str, amount: int) -> Mappin
     name = plain(resource)
     if name == STORAGE:
         return _in_claims(workload, storage_class_of(resource)) or {_DISK: amount}
-    if workload.component is Component.PICKER:
-        return {"spec.router.resources": amount}
+    if where := _RESOURCES.get(workload.component):
+        return {where: amount}
     if name == EPHEMERAL_STORAGE:
         return _on_node(plan) or {"spec.engine.resources": amount}
     if name == GPU and name not in named_devices(plan.resource.spec):

@@ -16,7 +16,11 @@ from kvtier_operator.planning.units import many
 from kvtier_operator.planning.verdict import CheckResult
 
 _VERDICTS: Final = Verdicts("quota", "metadata.namespace")
-_OWNERS: Final = {Component.ENGINE: "spec.engine", Component.PICKER: "spec.router"}
+_OWNERS: Final = {
+    Component.ENGINE: "spec.engine",
+    Component.PICKER: "spec.router",
+    Component.GATEWAY: "spec.router.gateway.standalone",
+}
 NO_QUOTA: Final = _VERDICTS.passed("no ResourceQuota")
 
 
@@ -98,9 +102,12 @@ def _unset(quota: Quota, demand: Demand) -> Iterator[CheckResult]:
 
 
 def _added(spec: Spec, component: Component) -> dict[str, str]:
-    if component is Component.PICKER:
-        return added_containers(spec.router.pod_template, ROUTER)
-    return added_containers(spec.engine.pod_template, ENGINE)
+    """Of the gateway's pods there is no template."""
+    templates = {
+        Component.ENGINE: (spec.engine.pod_template, ENGINE),
+        Component.PICKER: (spec.router.pod_template, ROUTER),
+    }
+    return added_containers(*templates[component]) if component in templates else {}
 
 
 def _section(owner: str, resource: str) -> str:

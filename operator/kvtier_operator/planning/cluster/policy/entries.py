@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from kvtier_operator.api.formats.dns_names import LABEL, SUBDOMAIN
-from kvtier_operator.api.spec.router import HOST_PATTERN
+from kvtier_operator.api.spec.gateway import HOST_PATTERN
 
 _FOLDER: Final = r"([^./][^/]*|\.[^./][^/]*|\.\.[^/]+)"
 """A name that is neither `.` nor `..`, by which a path could mean another."""

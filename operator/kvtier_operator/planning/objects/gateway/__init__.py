@@ -1,1 +1,1 @@
-"""Objects that lead from a gateway to the engines: pool, route, and what each provider needs."""
+"""Objects between clients and engines: pool and route, what each provider needs, kvtier's own gateway."""

@@ -17,12 +17,12 @@ _WITHOUT_PREFIX: Final = {
 
 
 def http_route(plan: Plan) -> dict[str, Any] | None:
-    """The resource's own path to the pool, or every one; None where the resource brings no gateway."""
+    """The resource's own path to the pool, or every one; None where the resource names no Gateway."""
     gateway = plan.resource.spec.router.gateway
-    if gateway is None:
+    parent = gateway.parent_ref if gateway else None
+    if gateway is None or parent is None:
         return None
     names = Names.of(plan)
-    parent = gateway.parent_ref
     optional = {"namespace": parent.namespace, "sectionName": parent.section_name}
     own_path = f"/{names.namespace}/{names.resource}" if gateway.own_path else ""
     rule: dict[str, Any] = {

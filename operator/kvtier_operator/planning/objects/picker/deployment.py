@@ -7,6 +7,7 @@ from kvtier_operator.planning.flavors import flavor_traits
 from kvtier_operator.planning.flavors.ending import EndingInput, PickerEnding
 from kvtier_operator.planning.flavors.traits import FlavorTraits
 from kvtier_operator.planning.objects.gateway.inference_pool import GROUP as POOL_GROUP
+from kvtier_operator.planning.objects.gateway.inference_pool import has_pool
 from kvtier_operator.planning.objects.names import CONFIG_HASH, Component, Names
 from kvtier_operator.planning.objects.picker.config_map import FILE_NAME
 from kvtier_operator.planning.objects.picker.ports import EXT_PROC_PORT, HEALTH_PORT, METRICS_PORT
@@ -159,12 +160,9 @@ def _args(plan: Plan) -> list[str]:
     Pickers serve TLS with a certificate of their own (`--secure-serving`, on by default), as every gateway
     expects of an InferencePool's picker: see `objects/gateway/providers`.
     """
-    names = Names.of(plan)
     traits = _traits(plan)
     return [
-        *("--pool-name", names.resource),
-        *("--pool-namespace", names.namespace),
-        *("--pool-group", POOL_GROUP),
+        *_engines(plan),
         *("--config-file", f"{_CONFIG_FOLDER}/{FILE_NAME}"),
         *("--grpc-port", str(EXT_PROC_PORT)),
         *("--grpc-health-port", str(HEALTH_PORT)),
@@ -173,4 +171,21 @@ def _args(plan: Plan) -> list[str]:
         *traits.args,
         *((traits.tls_args or ()) if serves_tls(plan.resource.spec.engine) else ()),
         *(("--ha-enable-leader-election",) if _several(plan) else ()),
+    ]
+
+
+def _engines(plan: Plan) -> list[str]:
+    """What the picker chooses among."""
+    names = Names.of(plan)
+    if has_pool(plan.resource.spec.router):
+        return [
+            *("--pool-name", names.resource),
+            *("--pool-namespace", names.namespace),
+            *("--pool-group", POOL_GROUP),
+        ]
+    labels = names.selector(Component.ENGINE)
+    return [
+        *("--endpoint-selector", ",".join(f"{name}={labels[name]}" for name in sorted(labels))),
+        *("--endpoint-target-ports", str(plan.engine.port)),
+        *("--pool-namespace", names.namespace),
     ]

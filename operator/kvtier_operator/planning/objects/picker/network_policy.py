@@ -21,7 +21,9 @@ def picker_network_policy(plan: Plan) -> dict[str, Any] | None:
         return None
     names, provider = Names.of(plan), provider_of(router)
     blocks = {*router.network_policy.ip_blocks, *provider.ip_blocks}
+    own = {"podSelector": {"matchLabels": names.selector(Component.GATEWAY)}}
     peers = (
+        *([own] if provider.own_proxies else []),
         *map(namespace, admitted_namespaces(plan.resource)),
         *({"ipBlock": {"cidr": each}} for each in sorted(blocks)),
     )
@@ -35,12 +37,20 @@ def is_guarded(router: RouterSpec) -> bool:
     options = router.network_policy
     if options.enabled is not None:
         return options.enabled
-    return provider_of(router).proxies_beside_gateway or bool(options.namespaces or options.ip_blocks)
+    provider = provider_of(router)
+    known = provider.own_proxies or provider.proxies_beside_gateway
+    return known or bool(options.namespaces or options.ip_blocks)
 
 
 def admitted_namespaces(resource: KVCacheTier) -> list[str]:
-    """Whose pods may ask it: its own namespace's, the Gateway's and those that are named."""
+    """Whose pods may all ask it: its own namespace's, the Gateway's and those that are named.
+
+    Behind kvtier's own gateway those that are named alone.
+    """
     router = resource.spec.router
-    gateway = router.gateway.parent_ref.namespace if router.gateway else None
-    own = resource.metadata.namespace
-    return sorted({own, *router.network_policy.namespaces, *([gateway] if gateway else [])})
+    named = router.network_policy.namespaces
+    if router.standalone:
+        return sorted(named)
+    parent = router.gateway.parent_ref if router.gateway else None
+    gateway = parent.namespace if parent else None
+    return sorted({resource.metadata.namespace, *named, *([gateway] if gateway else [])})

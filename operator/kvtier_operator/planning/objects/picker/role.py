@@ -3,6 +3,7 @@
 from typing import Any, Final
 
 from kvtier_operator.planning.flavors import flavor_traits
+from kvtier_operator.planning.objects.gateway.inference_pool import has_pool
 from kvtier_operator.planning.objects.names import Component, Names
 from kvtier_operator.planning.plan import Plan
 
@@ -19,14 +20,13 @@ def picker_role(plan: Plan) -> dict[str, Any]:
     """
     names = Names.of(plan)
     router = plan.resource.spec.router
-    rules = [
-        # the endpoints: addresses and readiness of the engines
-        _rule("", ["pods"], _READ),
+    # the endpoints: addresses and readiness of the engines
+    rules = [_rule("", ["pods"], _READ)]
+    if has_pool(router):
         # the pool it picks for: selector and ports
-        _rule("inference.networking.k8s.io", ["inferencepools"], _READ),
-    ]
-    # priorities and model rewrites, which upstream's pickers watch whether or not there are any
-    rules += [_rule(group, _OBJECTIVES, _READ) for group in flavor_traits(router.flavor).objectives]
+        rules.append(_rule("inference.networking.k8s.io", ["inferencepools"], _READ))
+        # priorities and model rewrites, which upstream's pickers watch whether or not there are any
+        rules += [_rule(group, _OBJECTIVES, _READ) for group in flavor_traits(router.flavor).objectives]
     if router.replicas > 1:
         # leader election: the lease that decides which picker answers
         rules.append(

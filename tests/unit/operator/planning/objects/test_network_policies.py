@@ -66,6 +66,16 @@ def test_the_policy_selects_the_picker_and_nothing_else() -> None:
     assert not chosen.items() <= others.items()
 
 
+def test_kvtiers_own_gateway_and_nobody_else_asks_the_picker() -> None:
+    changes: dict[str, object] = {"spec.router.gateway": {"provider": "standalone"}}
+    [peer] = admitted(policies(changes)["picker"], EXT_PROC) or []
+    labels = one(objects(changes), "Deployment", "gateway")["spec"]["template"]["metadata"]["labels"]
+    assert [*peer] == ["podSelector"], "of this namespace"
+    assert peer["podSelector"]["matchLabels"].items() <= labels.items()
+    named = {**changes, "spec.router.networkPolicy": {"namespaces": ["probes"]}}
+    assert namespaces(admitted(policies(named)["picker"], EXT_PROC)) == {"probes"}
+
+
 def test_istios_mesh_reaches_it_as_the_gateway_does() -> None:
     policy = policies(gateway("istio", namespace="edge"))["picker"]
     assert admitted(policy, HBONE) == admitted(policy, EXT_PROC)

@@ -50,6 +50,19 @@ def test_the_least_resource_makes_these_objects_and_no_other() -> None:
             {"spec.router.gateway": {"parentRef": {"name": "g"}, "provider": "gke"}},
             [("HTTPRoute", "router"), ("HealthCheckPolicy", "router"), ("GCPBackendPolicy", "router")],
         ),
+        (
+            {
+                "spec.router.flavor": "gaie",
+                "spec.router.gateway": {"provider": "standalone", "standalone": {"replicas": 2}},
+            },
+            [
+                *(
+                    (kind, "gateway")
+                    for kind in ("ConfigMap", "Service", "Deployment", "PodDisruptionBudget")
+                ),
+                ("NetworkPolicy", "picker"),
+            ],
+        ),
     ],
     ids=str,
 )

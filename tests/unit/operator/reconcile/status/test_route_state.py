@@ -53,7 +53,7 @@ _ROUTES = [
 
 @pytest.mark.parametrize(("is_so", "reason", "words"), _ROUTES)
 def test_requests_do_not_reach_the_route(is_so: Route, reason: str, words: str) -> None:
-    found = conditions(replace(FULL, route=is_so))
+    found = conditions(replace(FULL, way_in=is_so))
     assert (found["RouterReady"]["status"], found["RouterReady"]["reason"]) == ("False", reason)
     assert found["RouterReady"]["message"].startswith("1 of 1 picker pods ready; ")
     assert words in found["RouterReady"]["message"]
@@ -63,7 +63,7 @@ def test_requests_do_not_reach_the_route(is_so: Route, reason: str, words: str) 
 def test_a_route_that_is_taken() -> None:
     elsewhere = parent_status(condition("Accepted", "False"), gateway="infra/other")
     for pool in ((), (_ACCEPTED,), (elsewhere,)):
-        found = conditions(replace(FULL, route=_route(_ACCEPTED, pool=pool)))
+        found = conditions(replace(FULL, way_in=_route(_ACCEPTED, pool=pool)))
         assert found["Ready"]["status"] == "True"
         assert found["RouterReady"]["message"] == (
             "1 of 1 picker pods ready; its route is taken by Gateway infra/front"
@@ -71,5 +71,5 @@ def test_a_route_that_is_taken() -> None:
 
 
 def test_a_picker_that_is_not_ready_speaks_before_the_route() -> None:
-    found = conditions(replace(FULL, picker=replace(READY, ready_replicas=0), route=_route()))
+    found = conditions(replace(FULL, picker=replace(READY, ready_replicas=0), way_in=_route()))
     assert found["RouterReady"]["reason"] == "Progressing"

@@ -1,4 +1,4 @@
-"""What gateway implementations need beside the HTTPRoute, one a file.
+"""What gateway implementations need beside the HTTPRoute, one a file; `standalone` needs no other gateway.
 
 A new provider is one file, one value of `GatewayProvider` and one line in `PROVIDERS`.
 """
@@ -7,13 +7,15 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any, Final
 
-from kvtier_operator.api.spec.router import GatewayProvider, RouterSpec
+from kvtier_operator.api.spec.gateway import GatewayProvider
+from kvtier_operator.api.spec.router import RouterSpec
 from kvtier_operator.planning.objects.gateway.providers.agentgateway import AGENTGATEWAY
 from kvtier_operator.planning.objects.gateway.providers.gke import GKE
 from kvtier_operator.planning.objects.gateway.providers.istio import ISTIO
 from kvtier_operator.planning.objects.gateway.providers.kgateway import KGATEWAY
 from kvtier_operator.planning.objects.gateway.providers.none import NONE
 from kvtier_operator.planning.objects.gateway.providers.provider import Provider
+from kvtier_operator.planning.objects.gateway.providers.standalone import STANDALONE
 from kvtier_operator.planning.plan import Plan
 
 PROVIDERS: Final[Mapping[GatewayProvider, Provider]] = MappingProxyType(
@@ -23,6 +25,7 @@ PROVIDERS: Final[Mapping[GatewayProvider, Provider]] = MappingProxyType(
         GatewayProvider.GKE: GKE,
         GatewayProvider.KGATEWAY: KGATEWAY,
         GatewayProvider.AGENTGATEWAY: AGENTGATEWAY,
+        GatewayProvider.STANDALONE: STANDALONE,
     }
 )
 

@@ -22,6 +22,7 @@ class Provider:
         route_timeouts: Whether it takes `timeouts` in an HTTPRoute.
         managed_prometheus: Whether the platform's own Prometheus reads PodMonitoring in place of
             ServiceMonitor.
+        own_proxies: Whether its proxies are pods that kvtier makes.
         proxies_beside_gateway: Whether its proxies are pods in the Gateway's namespace.
         calls_from: What addresses its proxies have, where they are no pods.
         ip_blocks: Where it calls and checks a picker from, beside its proxies' own addresses.
@@ -31,6 +32,7 @@ class Provider:
     objects: Callable[[Plan], tuple[dict[str, Any], ...]] = no_objects
     route_timeouts: bool = True
     managed_prometheus: bool = False
+    own_proxies: bool = False
     proxies_beside_gateway: bool = False
     calls_from: str = ""
     ip_blocks: tuple[str, ...] = ()

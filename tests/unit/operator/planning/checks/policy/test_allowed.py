@@ -50,6 +50,12 @@ def route(*hostnames: str, **parent: str) -> dict[str, Any]:
         (allowed_ipc_lock, MEMLOCK, "IpcLockDenied", "spec.tiers.cpu.memlock.policy"),
         (allowed_images, {"engine": {"image": "a/b:1"}}, "ImageDenied", "spec.engine.image"),
         (allowed_images, {"router": {"image": "a/b:1"}}, "ImageDenied", "spec.router.image"),
+        (
+            allowed_images,
+            {"router": {"gateway": {"provider": "standalone", "standalone": {"image": "a/b:1"}}}},
+            "ImageDenied",
+            "spec.router.gateway.standalone.image",
+        ),
         (allowed_images, sourced("oci://a/b:1#m"), "ImageDenied", "spec.model.source"),
         (allowed_images, sourced("s3://b", "a/b:1"), "ImageDenied", "spec.model.fetcher.image"),
         (allowed_host_path, sourced("file:///mnt"), "HostPathDenied", "spec.model.source"),

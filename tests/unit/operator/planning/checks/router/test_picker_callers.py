@@ -25,6 +25,12 @@ def test_nobody_is_shut_out_unless_somebody_asks_for_it(provider: str | None) ->
     says(verdict(picker_callers, of(provider, {"enabled": False})), PASS, "NotAskedFor")
 
 
+@pytest.mark.parametrize("policy", [{}, ON, {"namespaces": ["edge"]}], ids=str)
+def test_kvtiers_own_gateway_gets_in(policy: dict[str, Any]) -> None:
+    one = resource(router={"gateway": {"provider": "standalone"}, "networkPolicy": policy})
+    says(verdict(picker_callers, one), PASS, "Passed", "kvtier's own gateway may ask")
+
+
 @pytest.mark.parametrize(
     ("provider", "let_in"), [(None, "pods of default alone"), ("none", "pods of default, edge alone")]
 )

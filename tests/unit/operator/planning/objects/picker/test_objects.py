@@ -5,7 +5,7 @@ from collections.abc import Mapping
 import pytest
 from tests.unit.operator.planning.objects.built import Object, objects, one, pod
 
-from kvtier_operator.api.spec.router import GatewayProvider
+from kvtier_operator.api.spec.gateway import GatewayProvider
 
 
 def test_a_picker_goes_when_the_next_one_is_ready() -> None:
@@ -120,5 +120,6 @@ def test_the_pickers_memory_holds_the_index_of_every_engine() -> None:
 
 @pytest.mark.parametrize("provider", GatewayProvider)
 def test_the_picker_serves_tls_to_every_gateway(provider: GatewayProvider) -> None:
-    args = picker_args({"spec.router.gateway": {"parentRef": {"name": "g"}, "provider": provider.value}})
+    named = {} if provider is GatewayProvider.STANDALONE else {"parentRef": {"name": "g"}}
+    args = picker_args({"spec.router.gateway": {**named, "provider": provider.value}})
     assert not [arg for arg in args if arg.startswith("--secure-serving")]

@@ -62,18 +62,22 @@ def test_every_image_can_be_named(name: str) -> None:
     own = f"elsewhere.example/{name.lower()}@{DIGEST}"
     source = image_source(registry=REGISTRY, references=[f"{name}={own}"])
     resources = [
-        resource(backend=backend, engine={"device": device}, router={"flavor": flavor})
+        resource(
+            backend=backend,
+            engine={"device": device},
+            router={"flavor": flavor, "gateway": {"provider": "standalone"}},
+        )
         for backend in BACKENDS
         for device in ("cuda", "cpu")
         for flavor in Flavor
     ]
     using = [one for one in resources if own in pulled(one, source)]
     assert using, "nothing is pulled from where the installation says"
-    assert len(using) == len(resources) or name != ImageName.DOCTOR
+    assert len(using) == len(resources) or name not in {ImageName.DOCTOR, ImageName.ENVOY}
     for one in using:
         others = pulled(one, source) - {own}
         assert others == {each for each in pulled(one, ImageSource(registry=REGISTRY)) if each in others}
-        assert len(others) == 2
+        assert len(others) == 3
 
 
 def test_an_image_of_a_picker_is_of_the_version_it_was_tested_with() -> None:

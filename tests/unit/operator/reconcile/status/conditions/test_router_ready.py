@@ -10,6 +10,7 @@ from kvtier_operator.planning.objects.names import Component
 from kvtier_operator.reconcile.api_server.kinds import BY_NAME
 from kvtier_operator.reconcile.apply.failure import ApplyFailure
 from kvtier_operator.reconcile.facts.pod import NotReadyPod
+from kvtier_operator.reconcile.status.gateway_pods import GatewayPods
 from kvtier_operator.reconcile.status.unserved_kinds import UnservedKinds, unserved_kinds
 
 _ROUTERS = [
@@ -69,6 +70,35 @@ def test_the_router_is_not_ready(change: dict[str, Any], reason: str, words: str
     assert words in found["RouterReady"]["message"]
     assert found["EnginesReady"]["status"] == "True"
     assert found["Ready"]["reason"] == reason
+
+
+_PROBLEMS = [
+    (GatewayPods(None), "NotCreated", "the gateway's Deployment is not there yet"),
+    (GatewayPods(replace(READY, ready_replicas=0)), "Progressing", "0 of 2 gateway pods ready"),
+    (
+        GatewayPods(
+            replace(READY, ready_replicas=1),
+            (NotReadyPod("g-1", "n", "CreateContainerConfigError", 'secret "tls" not found', 1),),
+        ),
+        "CreateContainerConfigError",
+        '1 of 2 gateway pods ready; pod g-1 on node n: CreateContainerConfigError: secret "tls" not found',
+    ),
+]
+
+
+@pytest.mark.parametrize(("gateway", "reason", "words"), _PROBLEMS)
+def test_kvtiers_own_gateway_is_not_ready(gateway: GatewayPods, reason: str, words: str) -> None:
+    found = conditions(replace(FULL, way_in=gateway))["RouterReady"]
+    assert (found["status"], found["reason"]) == ("False", reason)
+    assert words in found["message"]
+
+
+def test_kvtiers_own_gateway_is_ready() -> None:
+    found = conditions(replace(FULL, way_in=GatewayPods(READY)))["RouterReady"]
+    assert (found["status"], found["message"]) == (
+        "True",
+        "1 of 1 picker pods ready; 2 of 2 gateway pods ready",
+    )
 
 
 def test_monitoring_without_its_crds_is_told_and_no_failure() -> None:

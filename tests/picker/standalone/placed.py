@@ -1,0 +1,112 @@
+"""The configuration of a resource's own gateway, with addresses of this machine for its names."""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tests.cases.planning import resource
+from tests.picker.harness.envoy import Envoy, started_envoy
+
+from kvtier_operator.planning.objects import build_objects
+from kvtier_operator.planning.objects.gateway.standalone.envoy import (
+    CERTIFICATE_FILE,
+    CERTIFICATE_FOLDER,
+    CONFIG_FOLDER,
+)
+from kvtier_operator.planning.observed import Observed
+from kvtier_operator.planning.planner import make_plan
+from kvtier_scorer.picker.gateway.transport.certificates import make_certificate
+
+NAME = "case"
+READY = "/gateway/ready"
+NOBODY = ("127.0.0.1", 1)
+Places = Mapping[str, Sequence[tuple[str, int]]]
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """A resource with a gateway of its own.
+
+    Attributes:
+        flavor: Its picker.
+        mode: What becomes of requests while that does not answer.
+        settings: `spec.router.gateway.standalone`.
+        router: More of `spec.router`.
+    """
+
+    flavor: str = "builtin"
+    mode: str = "FailOpen"
+    settings: Mapping[str, Any] | None = None
+    router: Mapping[str, Any] | None = None
+
+    def files(self) -> dict[str, Any]:
+        """The gateway's ConfigMap, read."""
+        found = self._built("ConfigMap", "gateway")["data"]
+        return {name: json.loads(text) for name, text in found.items()}
+
+    def picker_config(self) -> str:
+        """The picker's configuration."""
+        return str(self._built("ConfigMap", "picker")["data"]["picker.yaml"])
+
+    def _built(self, kind: str, component: str) -> Any:  # noqa: ANN401 - an object
+        gateway = {"provider": "standalone"} | ({"standalone": self.settings} if self.settings else {})
+        router = {"flavor": self.flavor, "failureMode": self.mode, "gateway": gateway, **(self.router or {})}
+        [found] = [
+            each
+            for each in build_objects(make_plan(resource(router=router), Observed()))
+            if (each["kind"], each["metadata"]["name"]) == (kind, f"{NAME}-{component}")
+        ]
+        return found
+
+
+@contextmanager
+def running_gateway(wanted: Wanted, places: Places, folder: Path) -> Iterator[Envoy]:
+    """Starts its Envoy, on a port of the kernel's choice.
+
+    Args:
+        wanted: The resource.
+        places: Who answers by the name of each Service.
+        folder: For its files; its certificate is where `certificate_of` puts one.
+    """
+    folder.mkdir(exist_ok=True)
+    files = wanted.files()
+    if CERTIFICATE_FILE in files:
+        text = json.dumps(files[CERTIFICATE_FILE]).replace(CERTIFICATE_FOLDER, str(folder / "certificate"))
+        (folder / CERTIFICATE_FILE).write_text(text)
+    whole = json.loads(json.dumps(files["envoy.json"]).replace(CONFIG_FOLDER, str(folder)))
+    resources = whole["static_resources"]
+    for each in (whole["admin"], *resources["listeners"]):
+        each["address"]["socket_address"] = {"address": "127.0.0.1", "port_value": 0}
+    for cluster in resources["clusters"]:
+        if "load_assignment" in cluster:
+            _place(cluster["load_assignment"]["endpoints"][0], places)
+    with started_envoy(whole, folder) as envoy:
+        yield envoy
+
+
+def _place(group: dict[str, Any], places: Places) -> None:
+    [one] = group["lb_endpoints"]
+    found = places[one["endpoint"]["address"]["socket_address"]["address"]]
+    group["lb_endpoints"] = [
+        {"endpoint": {"address": {"socket_address": {"address": ip, "port_value": port}}}}
+        for ip, port in found
+    ]
+
+
+def certificate_of(folder: Path) -> Path:
+    """A new certificate, signed by itself, placed as a kubelet places a Secret: by one change of a link."""
+    mounted = folder / "certificate"
+    mounted.mkdir(parents=True, exist_ok=True)
+    made = mounted / f"..{len([*mounted.iterdir()])}"
+    made.mkdir()
+    make_certificate(made)
+    for name in ("tls.crt", "tls.key"):
+        if not (mounted / name).is_symlink():
+            (mounted / name).symlink_to(f"..data/{name}")
+    new = mounted / "..new"
+    new.symlink_to(made.name)
+    new.rename(mounted / "..data")
+    return mounted / "tls.crt"
