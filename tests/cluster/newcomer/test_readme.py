@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 from tests.cluster.harness.api.commands import command
 from tests.cluster.harness.operator.places import ROOT
-from tests.cluster.harness.programs.modules import module_folder
 from tests.cluster.harness.programs.tools import Say
 from tests.cluster.harness.providers.fixtures import made, need
 from tests.cluster.harness.providers.provider import Ability, Cluster, Provider
@@ -23,8 +22,6 @@ OF_OTHERS = {
     "make demo": "vLLM and its 5 GB; tests/engine and tests/picker hold what it does",
     "make test": "this is a part of it",
 }
-EXTENSION = "sigs.k8s.io/gateway-api-inference-extension"
-PUBLISHED = "https://raw.githubusercontent.com/kubernetes-sigs/gateway-api-inference-extension/"
 INSTALL = "helm install"
 # How long ago something was made.
 AGE = re.compile(r"\d+(ms|s|m|h)\b$")
@@ -53,7 +50,7 @@ def test_its_commands_do_what_it_says(new_cluster: Cluster, tmp_path: Path, say:
         for each in typed(README):
             if _plain(each) in OF_OTHERS:
                 continue
-            status, shown = shell.type(_from_here(each.command))
+            status, shown = shell.type(each.command)
             assert status == 0, f"{each.command}\n{shown}"
             _hold(each, shown)
             if each.command.startswith(INSTALL):
@@ -64,16 +61,6 @@ def test_its_commands_do_what_it_says(new_cluster: Cluster, tmp_path: Path, say:
 
 def _plain(each: Typed) -> str:
     return each.command.partition(" #")[0].strip()
-
-
-def _from_here(line: str) -> str:
-    """The same file of the same version, without the network."""
-    if PUBLISHED not in line:
-        return line
-    folder = module_folder(EXTENSION)
-    version = folder.name.partition("@")[2]
-    assert f"{PUBLISHED}{version}/" in line
-    return line.replace(f"{PUBLISHED}{version}", str(folder))
 
 
 def _hold(each: Typed, shown: str) -> None:
