@@ -1,0 +1,86 @@
+"""Envoy's configuration: of a local run, and of a gateway that clients of other machines ask."""
+
+from typing import Any
+
+from kvtier_operator.api.spec.router import FailureMode
+from kvtier_operator.planning.envoy.bootstrap import bootstrap
+from kvtier_operator.planning.envoy.gateway import (
+    Address,
+    BodyMode,
+    EngineService,
+    Entrance,
+    Gateway,
+    KnownEngines,
+    Picker,
+)
+
+LOCAL = Gateway(
+    Address("127.0.0.1", 8000),
+    KnownEngines([Address("127.0.0.1", 8001), Address("127.0.0.1", 8002)]),
+    Picker(Address("127.0.0.1", 9002), FailureMode.FAIL_CLOSE),
+)
+OTHER = Address("small-gateway", 80)
+
+
+def entrance(**more: Any) -> Gateway:  # noqa: ANN401 - Entrance's fields
+    picker = Picker(Address("big-picker", 9002), body=BodyMode.STREAMED, tls=True, check_s=1)
+    engines = EngineService(Address("big-engine", 8000), tls=True)
+    return Gateway(Address("0.0.0.0", 8080), engines, picker, entrance=Entrance(1 << 30, **more))  # noqa: S104
+
+
+def clusters(gateway: Gateway) -> dict[str, Any]:
+    return {each["name"]: each for each in bootstrap(gateway)["static_resources"]["clusters"]}
+
+
+def manager(gateway: Gateway) -> Any:  # noqa: ANN401 - of Envoy's API
+    [listener] = bootstrap(gateway)["static_resources"]["listeners"]
+    [one] = listener["filter_chains"][0]["filters"]
+    return one["typed_config"]
+
+
+def routes(gateway: Gateway) -> list[Any]:
+    [host] = manager(gateway)["route_config"]["virtual_hosts"]
+    return list(host["routes"])
+
+
+def test_a_local_run_knows_its_engines_and_has_no_door_to_guard() -> None:
+    found = clusters(LOCAL)
+    assert set(found) == {"engines", "picker"}
+    assert {each["type"] for each in found.values()} == {"STATIC"}
+    assert "transport_socket" not in found["picker"]
+    assert bootstrap(LOCAL)["admin"]["address"]["socket_address"]["port_value"] == 0
+    assert "overload_manager" not in bootstrap(LOCAL)
+    assert [each["route"]["cluster"] for each in routes(LOCAL)] == ["engines"]
+
+
+def test_names_are_looked_up_and_engines_found_as_the_picker_names_them() -> None:
+    found = clusters(entrance())
+    assert {name: each["type"] for name, each in found.items()} == {
+        "picked-engine": "ORIGINAL_DST",
+        "engines": "STRICT_DNS",
+        "picker": "STRICT_DNS",
+    }
+    assert all("transport_socket" in each for each in found.values())
+    ready, named, unnamed = routes(entrance())
+    assert ready["direct_response"] == {"status": 200}
+    assert named["match"]["headers"] == [{"name": "x-gateway-destination-endpoint", "present_match": True}]
+    assert (named["route"]["cluster"], unnamed["route"]["cluster"]) == ("picked-engine", "engines")
+
+
+def test_another_resources_model_goes_on_to_its_gateway_once() -> None:
+    shared = entrance(models={"a": OTHER, "b": OTHER})
+    assert set(clusters(shared)) - set(clusters(entrance())) == {"gateway-small-gateway"}
+    passed_on = routes(shared)[1:3]
+    assert [each["match"]["dynamic_metadata"][0]["value"]["string_match"]["exact"] for each in passed_on] == [
+        *("a", "b")
+    ]
+    for each in passed_on:
+        [header] = each["match"]["headers"]
+        assert header["present_match"] is False
+        assert each["request_headers_to_add"][0]["header"]["key"] == header["name"]
+    assert [each["name"] for each in manager(shared)["http_filters"]] == [
+        "envoy.filters.http.json_to_metadata",
+        "envoy.filters.http.ext_proc",
+        "envoy.filters.http.router",
+    ]
+    assert len(manager(entrance())["http_filters"]) == 2
