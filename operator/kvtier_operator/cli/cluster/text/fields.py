@@ -15,6 +15,7 @@ def view_fields(view: ResourceView, step: NextStep) -> dict[str, Any]:
         "backend": view.backend,
         "replicas": view.replicas,
         "readyReplicas": view.ready_replicas,
+        "url": view.url or None,
         "conditions": [
             {"type": each.type, "status": each.status, "reason": each.reason, "message": each.message}
             for each in view.conditions

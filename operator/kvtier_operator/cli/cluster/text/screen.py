@@ -110,7 +110,7 @@ def _tier(row: TierRow) -> tuple[str, ...]:
 
 
 def _picker(view: ResourceView, columns: int) -> Iterator[str]:
-    """What it is configured to remember, and what it believes."""
+    """What it is configured to remember, what it believes, and where clients ask."""
     entries = ", ".join(
         f"{name.removesuffix('Prefix')} {entries:,}" for name, entries in view.entries.items() if entries
     )
@@ -133,6 +133,8 @@ def _picker(view: ResourceView, columns: int) -> Iterator[str]:
     if figures.index_share:
         full = ", ".join(f"{tier.label} {share(full)}" for tier, full in figures.index_share.items())
         yield from _paragraph(f"its index is full to: {full}", columns)
+    if view.url:
+        yield from _paragraph(f"clients ask {view.url}", columns)
 
 
 def _next(step: NextStep, columns: int) -> Iterator[str]:

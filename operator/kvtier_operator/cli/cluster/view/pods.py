@@ -37,14 +37,14 @@ class PodRow:
 
 
 def pod_rows(pods: Iterable[Mapping[str, Any]], now: datetime) -> tuple[PodRow, ...]:
-    """Engines, then pickers, by name.
+    """Engines, then the gateway's pods, then pickers, by name.
 
     Args:
         pods: v1 Pods of one resource.
         now: The time, with its zone.
     """
     rows = (_row(each, now) for each in pods)
-    wanted = (Component.ENGINE, Component.PICKER)
+    wanted = (Component.ENGINE, Component.GATEWAY, Component.PICKER)
     return tuple(sorted((row for row in rows if row.component in wanted), key=_place))
 
 

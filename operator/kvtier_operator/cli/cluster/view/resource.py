@@ -37,12 +37,13 @@ class ResourceView:
         ready_replicas: Engines that are ready.
         is_acted_on: Whether the operator's status is about the latest spec.
         conditions: In the operator's order.
-        pods: Its engines and pickers.
+        pods: Its engines, pickers and gateways of its own.
         engines: What engines count.
         tiers: A row for each tier.
         picker: What pickers say.
         entries: LRU capacities of the picker's prefix scorers, such as `cpuPrefix`.
         tokens_per_entry: Tokens that one of them stands for; None where the operator did not say.
+        url: Where clients ask a gateway of its own; empty without one.
         unread: What could not be read, a line each.
     """
 
@@ -61,6 +62,7 @@ class ResourceView:
     picker: PickerFigures
     entries: Mapping[str, int]
     tokens_per_entry: int | None
+    url: str
     unread: tuple[str, ...]
 
 
@@ -99,5 +101,6 @@ def resource_view(seen: Seen, now: datetime) -> ResourceView:
         picker=picker_figures(metrics_of(Component.PICKER)),
         entries=router.get("entries") or {},
         tokens_per_entry=router.get("tokensPerEntry"),
+        url=router.get("url") or "",
         unread=seen.unread,
     )

@@ -17,6 +17,7 @@ def test_names_and_figures_for_programs() -> None:
             "backend",
             "replicas",
             "readyReplicas",
+            "url",
             "conditions",
             "pods",
             "engines",

@@ -192,3 +192,12 @@ def test_our_own_picker_s_view() -> None:
     assert "  knows 2 engines, 1 of them without a recent reading; 42 requests sent\n" in shown
     assert "  believed the engine it picked to hold 60.0% of a prompt; engines found 65.0%\n" in shown
     assert "  its index is full to: cpu 25.0%\n" in shown
+
+
+def test_where_clients_ask_kvtiers_own_gateway() -> None:
+    url = "http://qwen3-32b-gateway.llm.svc/v1"
+    seen = well()
+    pods = (*seen.pods, pod("qwen3-32b-gateway-d", "gateway"))
+    shown = screen(replace(seen, resource=resource({"router": {"url": url}}), pods=pods), 80)
+    assert f"\n  clients ask {url}\n" in shown
+    assert "  qwen3-32b-gateway-d  ready" in shown

@@ -7,6 +7,7 @@ from tests.cases.kvcachetier import document
 
 from kvtier_common.version import KVTIER_VERSION
 from kvtier_operator.cli.lookup.images import images
+from kvtier_operator.planning.pod.images.published import PUBLISHED, ImageName
 
 
 def listed(folder: Path, changes: dict[str, object], *arguments: str) -> Result:
@@ -55,6 +56,11 @@ def test_what_each_is_for(tmp_path: Path) -> None:
             "rclone/rclone:1",
         ),
         ({"spec.router.flavor": "builtin"}, f"kvtier/picker:{KVTIER_VERSION}"),
+        ({"spec.router.gateway": {"provider": "standalone"}}, PUBLISHED[ImageName.ENVOY]),
+        (
+            {"spec.engine.podTemplate": {"spec": {"containers": [{"name": "more", "image": "a/b:1"}]}}},
+            "a/b:1",
+        ),
     ],
 )
 def test_whatever_a_pod_pulls(tmp_path: Path, changes: dict[str, object], image: str) -> None:
