@@ -9,7 +9,7 @@ import click
 
 from kvtier_common.errors import KvtierError
 from kvtier_operator.planning.pod.images.image_source import REGISTRY_PATTERN
-from kvtier_release.images import IMAGES
+from kvtier_release.contents.images import IMAGES
 from kvtier_release.make import Wanted, make_release
 from kvtier_release.publish import Signing, publish
 

@@ -6,11 +6,11 @@ from pathlib import Path
 from typing import Final
 
 from kvtier_operator.generate.chart.about import CHART_NAME
-from kvtier_release.artifact_hub import ARTIFACT_HUB_FILE, ARTIFACT_HUB_TAG
-from kvtier_release.checksums import CHECKSUMS_FILE
+from kvtier_release.contents.artifact_hub import ARTIFACT_HUB_FILE, ARTIFACT_HUB_TAG
+from kvtier_release.contents.checksums import CHECKSUMS_FILE
+from kvtier_release.contents.images import IMAGES, archive_of
+from kvtier_release.contents.install_file import INSTALL_FILE
 from kvtier_release.errors import ReleaseError
-from kvtier_release.images import IMAGES, archive_of
-from kvtier_release.install_file import INSTALL_FILE
 from kvtier_release.release import FILE, Release
 
 BUNDLE, CHART, HUB = "bundle", "chart", "artifact-hub"

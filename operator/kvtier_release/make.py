@@ -5,15 +5,15 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from kvtier_release.artifact_hub import ARTIFACT_HUB_FILE, artifact_hub_archive, artifact_hub_text
-from kvtier_release.bundle import bundle_archive, bundle_files
-from kvtier_release.chart import chart_archive, chart_package
-from kvtier_release.checksums import CHECKSUMS_FILE, checksums_text
+from kvtier_release.contents.artifact_hub import ARTIFACT_HUB_FILE, artifact_hub_archive, artifact_hub_text
+from kvtier_release.contents.bundle import bundle_archive, bundle_files
+from kvtier_release.contents.chart import chart_archive, chart_package
+from kvtier_release.contents.checksums import CHECKSUMS_FILE, checksums_text
+from kvtier_release.contents.images import archive_of, gather_images
+from kvtier_release.contents.install_file import INSTALL_FILE, install_text
+from kvtier_release.contents.packages import build_packages
 from kvtier_release.created import created_s
-from kvtier_release.images import archive_of, gather_images
-from kvtier_release.install_file import INSTALL_FILE, install_text
 from kvtier_release.layout import BUNDLE, CHART, HUB, chart_package_of, clear, sbom_of
-from kvtier_release.packages import build_packages
 from kvtier_release.release import FILE, Release
 from kvtier_release.sbom.distribution import distribution_sbom
 from kvtier_release.sbom.image import image_sbom

@@ -9,8 +9,8 @@ from typing import Final, Self
 from kvtier_common.version import KVTIER_VERSION
 from kvtier_operator.api.spec.router import Flavor
 from kvtier_operator.planning.pod.images.published import DOCTOR_VERSION, ImageName, doctor, picker_image_name
+from kvtier_release.contents.images import IMAGES
 from kvtier_release.errors import ReleaseError
-from kvtier_release.images import IMAGES
 
 FILE: Final = "release.json"
 """In a release's folder and in its chart, whose `_helpers.tpl` reads it."""

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 import yaml
 from tests.cluster.harness.api.commands import Command
+from tests.cluster.harness.images.registry import Registry
 from tests.cluster.harness.programs.tools import Say, program
-from tests.cluster.harness.registry import Registry
 from tests.release.command import Release
 
 from kvtier_common.version import KVTIER_VERSION

@@ -14,7 +14,7 @@ _RULES: Final = (
     {"apiGroups": [GROUP], "resources": [f"{PLURAL}/workloads"], "verbs": ["use"]},
     {"apiGroups": ["apps"], "resources": ["deployments"], "verbs": ["get"]},
 )
-_MODULE: Final = "kvtier_operator.cli.check_install"
+_MODULE: Final = "kvtier_operator.cli.cluster.check_install"
 _BEFORE: Final = "-1"
 
 

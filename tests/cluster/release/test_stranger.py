@@ -18,13 +18,13 @@ from tests.cluster.harness.api.settled import settle
 from tests.cluster.harness.images.buildah import as_oci
 from tests.cluster.harness.images.engines import SMALL_MODEL, engine_mounts, model_environment, model_geometry
 from tests.cluster.harness.images.kvtier import engine_archive, operator_archive, picker_archive
+from tests.cluster.harness.images.registry import Registry, running_registry
 from tests.cluster.harness.node.node import RealNode
 from tests.cluster.harness.operator.places import ROOT, SYSTEM
 from tests.cluster.harness.programs.modules import published_crds
 from tests.cluster.harness.programs.tools import Say, program
 from tests.cluster.harness.providers.fixtures import made, need
 from tests.cluster.harness.providers.provider import Ability, Provider
-from tests.cluster.harness.registry import Registry, running_registry
 from tests.picker.harness.client import post
 from tests.unit.docs.pages import fenced
 

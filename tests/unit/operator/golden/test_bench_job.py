@@ -6,7 +6,7 @@ import pytest
 from click.testing import CliRunner
 from tests.unit.operator.golden.written import must_be_written
 
-from kvtier_operator.cli.bench_job import job
+from kvtier_operator.cli.bench.job import job
 
 HERE = Path(__file__).parent
 NAMES = (

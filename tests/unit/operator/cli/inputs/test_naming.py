@@ -9,7 +9,7 @@ from click.testing import CliRunner
 from tests.unit.operator.cli.test_plan import write
 
 from kvtier_operator.cli import main
-from kvtier_operator.cli.bench_job import job
+from kvtier_operator.cli.bench.job import job
 from kvtier_operator.cli.doctor import doctor
 from kvtier_operator.cli.plan import plan
 from kvtier_operator.cli.render import render

@@ -6,7 +6,7 @@ import pytest
 from kvtier_common.errors import KvtierError
 from kvtier_common.kubernetes.client import Request
 from kvtier_common.kubernetes.errors import ForbiddenError, NotFoundError
-from kvtier_operator.cli.check_install import check_install
+from kvtier_operator.cli.cluster.check_install import check_install
 
 TIERS = "GET /apis/kvtier.dev/v1alpha1"
 DEPLOYMENT = "GET /apis/apps/v1/namespaces/system/deployments/op"

@@ -12,7 +12,7 @@ from tests.cases.kvcachetier import DISK, document
 
 from kvtier_connector.bench.engines.given import Given
 from kvtier_operator.api.formats.quantity import parse_bytes
-from kvtier_operator.cli.bench_job import job
+from kvtier_operator.cli.bench.job import job
 from kvtier_operator.cli.inputs.load import load_resources
 from kvtier_operator.errors import InvalidInputError
 from kvtier_operator.planning.objects import build_objects

@@ -6,7 +6,7 @@ from tests.unit.release.checkout import ROOT, release
 
 from kvtier_operator.api.parse import parse_resource
 from kvtier_operator.api.schema.crd import crd
-from kvtier_release.bundle import bundle_archive, bundle_files
+from kvtier_release.contents.bundle import bundle_archive, bundle_files
 
 
 def files() -> dict[str, Any]:

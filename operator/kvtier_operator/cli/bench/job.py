@@ -58,7 +58,7 @@ def job(**options: object) -> None:
     Its pod is like the engines', from image to huge pages, and has a model of the same sizes with random
     weights. The table is in its log, the figures as JSON in its termination message.
     """
-    from kvtier_operator.cli.bench_jobs import BenchJobOptions, jobs_of  # noqa: PLC0415 - loads the planner
+    from kvtier_operator.cli.bench.jobs import BenchJobOptions, jobs_of  # noqa: PLC0415 - loads the planner
     from kvtier_operator.planning.objects.manifest import to_yaml  # noqa: PLC0415 - as above
 
     made = jobs_of(BenchJobOptions(**options))  # type: ignore[arg-type]

@@ -1,0 +1,1 @@
+"""What is in a release's folder, a kind of file each."""
