@@ -8,16 +8,20 @@ import yaml
 
 from kvtier_operator.api.resource import GROUP, KIND, VERSION
 from kvtier_operator.api.schema.crd import CRD_NAME, crd
+from kvtier_operator.api.spec.router import Flavor
 from kvtier_operator.generate.chart.about import OLDEST_KUBERNETES
 from kvtier_operator.install.deployment import deployment
 from kvtier_operator.install.rbac.rules import CLUSTER, NAMESPACED, PICKER_LEADER_ELECTION, PICKERS
 from kvtier_operator.install.rbac.user_roles import view_role
 from kvtier_operator.install.service import service
 from kvtier_operator.install.settings import Installation
+from kvtier_operator.planning.flavors import picker_image
 from kvtier_operator.planning.objects.manifest import to_yaml
+from kvtier_operator.planning.pod.images.published import PUBLISHED, picker_image_name
 from kvtier_release.created import timestamp
 from kvtier_release.oci import image_of_files
 from kvtier_release.release import OPERATOR, Release
+from kvtier_scorer.config.flavors import gaie, llm_d
 
 PACKAGE: Final = "kvtier"
 CHANNEL: Final = "alpha"
@@ -100,7 +104,7 @@ def _service_version(root: Path, release: Release, install: Installation) -> dic
                 ]
             },
             "relatedImages": [
-                {"name": name, "image": image} for name, image in sorted(release.references().items())
+                {"name": name, "image": image} for name, image in sorted(_related_images(release).items())
             ],
             "install": {
                 "strategy": "deployment",
@@ -113,6 +117,14 @@ def _service_version(root: Path, release: Release, install: Installation) -> dic
             },
         },
     }
+
+
+def _related_images(release: Release) -> dict[str, str]:
+    """What a mirror needs: the release's own, and those of others that pods run unless told otherwise."""
+    tested = {Flavor.LLM_D: llm_d.TESTED_VERSION, Flavor.GAIE: gaie.TESTED_VERSION}
+    pickers = {picker_image_name(each): picker_image(each, version) for each, version in tested.items()}
+    published = {name.value: image for name, image in PUBLISHED.items()}
+    return {**published, **pickers, **release.references()}
 
 
 def _without_namespace(document: dict[str, Any]) -> dict[str, Any]:

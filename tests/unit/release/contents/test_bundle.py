@@ -6,7 +6,9 @@ from tests.unit.release.checkout import ROOT, release
 
 from kvtier_operator.api.parse import parse_resource
 from kvtier_operator.api.schema.crd import crd
+from kvtier_operator.planning.pod.images.published import IMAGE_NAMES, PUBLISHED, ImageName
 from kvtier_release.contents.bundle import bundle_archive, bundle_files
+from kvtier_release.release import OPERATOR
 
 
 def files() -> dict[str, Any]:
@@ -22,8 +24,13 @@ def test_its_operator_has_the_release_s_images() -> None:
     [deployed] = version()["spec"]["install"]["spec"]["deployments"]
     [container] = deployed["spec"]["template"]["spec"]["containers"]
     assert container["image"] == release().references()["operator"]
+
+
+def test_it_lists_every_image_that_a_pod_may_pull() -> None:
     listed = {each["name"]: each["image"] for each in version()["spec"]["relatedImages"]}
-    assert listed == release().references()
+    assert listed.keys() == {OPERATOR, *IMAGE_NAMES}
+    assert listed.items() >= release().references().items()
+    assert listed[ImageName.ENVOY] == PUBLISHED[ImageName.ENVOY]
 
 
 def test_its_crd_is_the_chart_s() -> None:
