@@ -44,6 +44,6 @@ def run(
         check=False,
     )
     if done.returncode:
-        said = (done.stderr.strip() or done.stdout.strip() or f"status {done.returncode}").splitlines()
-        raise ReleaseError(f"{name} {arguments[0]}: {' | '.join(said[-_LAST_LINES:])}")
+        lines = (done.stderr.strip() or done.stdout.strip() or f"status {done.returncode}").splitlines()
+        raise ReleaseError(f"{name} {arguments[0]}: {' | '.join(lines[-_LAST_LINES:])}")
     return done.stdout

@@ -69,9 +69,9 @@ def _no_cluster() -> Iterator[None]:
     try:
         yield
     except _UNUSABLE as error:
-        said = " ".join(str(error).split())
+        reason = " ".join(str(error).split())
         raise NoClusterError(
-            f"no cluster to talk to: {said}; run in a pod with a service account, or set KUBECONFIG"
+            f"no cluster to talk to: {reason}; run in a pod with a service account, or set KUBECONFIG"
         ) from error
 
 

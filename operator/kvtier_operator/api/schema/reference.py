@@ -90,7 +90,7 @@ def _default(node: Schema) -> str:
 
 
 def _bounds(node: Schema) -> str:
-    return f" {said}" if (said := bounds_text(node)) else ""
+    return f" {bounds}" if (bounds := bounds_text(node)) else ""
 
 
 def _row(*cells: str) -> str:

@@ -94,8 +94,8 @@ async def check_install(api: Asked, namespace: str, deployment: str) -> tuple[bo
 
 
 def _why(status: Mapping[str, Any]) -> str:
-    said = [each["message"] for each in status.get("conditions", ()) if each["status"] != "True"]
-    return "; ".join(said) or "it was just made"
+    messages = [each["message"] for each in status.get("conditions", ()) if each["status"] != "True"]
+    return "; ".join(messages) or "it was just made"
 
 
 async def _asked(namespace: str, deployment: str) -> tuple[bool, list[str]]:

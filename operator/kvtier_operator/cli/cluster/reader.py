@@ -24,7 +24,7 @@ _PAGE: Final = "50"
 _AT_A_TIME: Final = 8
 """Pods that are asked: each answer is of some 100 KB."""
 _TEXT: Final = "text/plain;version=0.0.4"
-_MOST_SAID: Final = 200
+_REASON_CHARACTERS: Final = 200
 _ENGINE_PORT: Final = 8000
 """Where an API server without the CRD's defaults tells none."""
 
@@ -90,8 +90,8 @@ class Reader:
             for (pod, _), answer in zip(wanted, answers, strict=True)
             if isinstance(answer, Families)
         }
-        said = (each for each in answers if isinstance(each, str))
-        return Seen(resource, tuple(pods), found, tuple(dict.fromkeys((*unread, *said))))
+        reasons = (each for each in answers if isinstance(each, str))
+        return Seen(resource, tuple(pods), found, tuple(dict.fromkeys((*unread, *reasons))))
 
     async def _pods(self, namespace: str | None, selector: str) -> tuple[list[Document], list[str]]:
         try:
@@ -145,8 +145,8 @@ def _port(resource: Document, pod: Document) -> str:
 
 
 def _unread(pod: str, error: Exception) -> str:
-    said = " ".join(str(error).split())
-    return f"{pod}: its /metrics: {said[:_MOST_SAID]}"
+    reason = " ".join(str(error).split())
+    return f"{pod}: its /metrics: {reason[:_REASON_CHARACTERS]}"
 
 
 def _where(namespace: str | None) -> str:

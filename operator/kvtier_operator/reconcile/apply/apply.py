@@ -162,12 +162,12 @@ def _failure(desired: DesiredObject, error: KvtierError) -> ApplyFailure:
 
 
 def _template_failure(desired: DesiredObject, error: InvalidObjectError) -> ApplyFailure:
-    said = " ".join(str(error).split())  # several faults are several lines
+    reason = " ".join(str(error).split())  # several faults are several lines
     return ApplyFailure(
         _component(desired),
         "PodTemplateInvalid",
         f"{desired.template}: the API server does not take {desired.ref} with it, and nothing was changed: "
-        f"{said}",
+        f"{reason}",
     )
 
 

@@ -18,11 +18,11 @@ def other_models(given: CheckInput) -> CheckResult:
     faults = []
     for index, each in enumerate(others):
         if each.name in own:
-            said = f"{each.name} is served here, by this resource; remove it"
-            faults.append((f"{_VERDICTS.field}[{index}].name", said))
+            fault = f"{each.name} is served here, by this resource; remove it"
+            faults.append((f"{_VERDICTS.field}[{index}].name", fault))
         elif each.resource == given.resource.metadata.name:
-            said = f"{each.resource} is this resource, which serves all that it does not send on; remove it"
-            faults.append((f"{_VERDICTS.field}[{index}].resource", said))
+            fault = f"{each.resource} is this resource, which serves all that it does not send on; remove it"
+            faults.append((f"{_VERDICTS.field}[{index}].resource", fault))
     if faults:
         return _VERDICTS.reject_each("ModelServedHere", faults)
     return _VERDICTS.passed(f"{len(others)} of other resources go on to their gateways")
