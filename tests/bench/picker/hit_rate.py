@@ -3,7 +3,7 @@
 python -m tests.bench.picker hit-rate --out build/bench/picker.json
 
 Each policy replays the same traces, one a seed, with its usual weights of 2:2:1:1; kvtier's also with others,
-because its resource sets them. What is simulated and what is left out: docs/user-guide/simulate.md.
+because its resource sets them. What is simulated and what is left out: docs/user-guide/measure/simulate.md.
 """
 
 import json

@@ -23,8 +23,8 @@ from kvtier_operator.reconcile.status.conditions.accepted import accepted
 from kvtier_operator.reconcile.status.conditions.budget_fits import budget_fits
 from kvtier_operator.reconcile.status.conditions.nodes_fit import nodes_fit_condition
 
-KUBERNETES = DOCS / "user-guide/kubernetes.md"
-GUIDE = DOCS / "user-guide/from-the-llm-d-guide.md"
+KUBERNETES = DOCS / "user-guide/run/kubernetes.md"
+GUIDE = DOCS / "user-guide/coming-from/llm-d-guide.md"
 FAILURES = DOCS / "operations/failure-modes.md"
 MONITORING = DOCS / "operations/monitoring.md"
 ON_DISK = {"disk": DISK}
@@ -46,7 +46,7 @@ def test_the_first_resource_plans_without_a_warning() -> None:
 
 
 def test_the_plan_that_is_read_is_what_the_command_prints() -> None:
-    page = DOCS / "user-guide/plan.md"
+    page = DOCS / "user-guide/start/plan.md"
     [first] = documents(page)
     [command] = typed(page)
     report = explain(make_plan(parse_resource(first, name(page)), Observed()))

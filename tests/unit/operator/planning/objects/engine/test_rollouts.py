@@ -1,4 +1,4 @@
-"""Which change of a spec replaces which pods (docs/user-guide/kubernetes.md, Change tiers)."""
+"""Which change of a spec replaces which pods (docs/user-guide/run/kubernetes.md, Change tiers)."""
 
 from collections.abc import Mapping
 from typing import Any
