@@ -6,10 +6,13 @@ from pathlib import Path
 import promql_parser
 import pytest
 from tests.cases.kvcachetier import DISK
-from tests.cases.monitoring import alerts, read_metrics
+from tests.cases.monitoring import read_metrics
+from tests.cases.seen import view_of, well
 from tests.unit.docs.pages import DOCS, PAGES, ROOT, documents, fenced, name, quoted, rows, typed
 
 from kvtier_operator.api.parse import parse_resource
+from kvtier_operator.cli.cluster.text.screen import status_screen
+from kvtier_operator.cli.cluster.view.next_step import next_step
 from kvtier_operator.planning.cluster.nodes.fit import nodes_fit
 from kvtier_operator.planning.cluster.nodes.node import Node
 from kvtier_operator.planning.objects import build_objects
@@ -23,6 +26,7 @@ from kvtier_operator.reconcile.status.conditions.accepted import accepted
 from kvtier_operator.reconcile.status.conditions.budget_fits import budget_fits
 from kvtier_operator.reconcile.status.conditions.nodes_fit import nodes_fit_condition
 
+QUICK_START = DOCS / "user-guide/start/quick-start.md"
 KUBERNETES = DOCS / "user-guide/run/kubernetes.md"
 GUIDE = DOCS / "user-guide/coming-from/llm-d-guide.md"
 FAILURES = DOCS / "operations/failure-modes.md"
@@ -38,11 +42,18 @@ def test_examples_are_yaml_and_kvcachetiers_that_are_accepted(page: Path) -> Non
             assert not make_plan(parse_resource(document, name(page)), Observed()).rejected
 
 
-def test_the_first_resource_plans_without_a_warning() -> None:
-    [first] = documents(ROOT / "README.md")
-    plan = make_plan(parse_resource(first, "README.md"), Observed())
-    assert [each for each in plan.checks if each.outcome is not Outcome.PASS] == []
-    assert accepted(plan).reason == "Accepted"
+@pytest.mark.parametrize("page", [ROOT / "README.md", QUICK_START], ids=name)
+def test_the_first_resources_plan_without_a_warning(page: Path) -> None:
+    for first in documents(page):
+        plan = make_plan(parse_resource(first, name(page)), Observed())
+        assert [each for each in plan.checks if each.outcome is not Outcome.PASS] == []
+        assert accepted(plan).reason == "Accepted"
+
+
+def test_the_tiers_shown_are_what_the_command_prints() -> None:
+    [shown] = fenced(DOCS / "user-guide/questions/is-my-tier-used.md", "text")
+    view = view_of(well())
+    assert shown in status_screen(view, next_step(view), 80)
 
 
 def test_the_plan_that_is_read_is_what_the_command_prints() -> None:
@@ -64,11 +75,6 @@ def test_failure_modes_name_reasons_that_the_operator_gives() -> None:
     unknown = {reason for reason in reasons if not re.search(rf"\b{reason}(Error)?\b", SOURCE)}
     assert len(reasons) > 20
     assert unknown == set()
-
-
-def test_monitoring_lists_every_alert() -> None:
-    listed = {quoted(row[0])[0] for row in rows(MONITORING, "## Alerts")}
-    assert listed == set(alerts(tiers=ON_DISK))
 
 
 def test_monitoring_names_metrics_that_alerts_or_dashboard_read() -> None:
