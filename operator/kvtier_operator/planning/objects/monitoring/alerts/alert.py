@@ -2,7 +2,12 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
+
+from kvtier_common.project import PAGES_URL
+
+RUNBOOKS_URL: Final = f"{PAGES_URL}/operations/alerts.html"
+"""docs/operations/alerts.md, with a heading for each alert."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +30,11 @@ class Alert:
     summary: str
     description: str
 
+    @property
+    def runbook_url(self) -> str:
+        """Where its page says what to do: the heading is the alert's name."""
+        return f"{RUNBOOKS_URL}#{self.name.lower()}"
+
     def rule(self, labels: Mapping[str, str], about: str = "") -> dict[str, Any]:
         """As a rule of Prometheus.
 
@@ -37,7 +47,11 @@ class Alert:
             "expr": self.expr,
             "for": f"{self.minutes}m",
             "labels": {"severity": self.severity, **labels},
-            "annotations": {"summary": f"{about}{self.summary}", "description": self.description},
+            "annotations": {
+                "summary": f"{about}{self.summary}",
+                "description": self.description,
+                "runbook_url": self.runbook_url,
+            },
         }
 
 
