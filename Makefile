@@ -83,7 +83,7 @@ lint: setup-light ## Ruff, mypy, import-linter, codespell
 	@$(BIN)/ruff format --check --quiet
 	@$(BIN)/ruff check --quiet
 	@$(BIN)/mypy
-	@$(BIN)/mypy tests
+	@$(BIN)/mypy tests docs/conf.py
 	@$(BIN)/lint-imports --no-cache >$(VENV)/lint-imports.log 2>&1 || { cat $(VENV)/lint-imports.log; exit 1; }
 	@$(BIN)/codespell
 
@@ -97,6 +97,12 @@ verify: setup-light ## Fail if a generated file is not what the sources generate
 generate: setup-light ## Write the generated files (CRD and its copies, API reference; with `make setup` the models' defaults)
 	@$(BIN)/python -m kvtier_operator.generate
 	@$(BIN)/python -W ignore -m kvtier_operator.generate.engine_data
+
+SITE := build/site
+.PHONY: docs
+docs: setup-light ## The pages as a site in build/site; a link, an anchor or a page that leads nowhere is an error
+	@$(call say,"docs: $(SITE)")
+	@$(BIN)/python -m sphinx --builder html --fail-on-warning --fresh-env --quiet --doctree-dir build/doctrees docs $(SITE)
 
 .PHONY: format
 format: setup-light ## Format the code

@@ -1,0 +1,91 @@
+"""`make docs`: the pages build without a warning, and what leads nowhere is one."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from tests.unit.docs.pages import DOCS, ROOT
+
+from kvtier_common.project import REPOSITORY_URL
+
+INDEX = "# Pages\n\n## Start\n\n- [One](one.md)\n"
+
+
+def build(pages: Path, site: Path) -> subprocess.CompletedProcess[str]:
+    """As the Makefile does it."""
+    options = ["--fail-on-warning", "--fresh-env", "--quiet", "--conf-dir", str(DOCS)]
+    kept = ["--doctree-dir", str(site.parent / "doctrees")]
+    return subprocess.run(  # noqa: S603 - our own command
+        [sys.executable, "-m", "sphinx", "--builder", "html", *options, *kept, str(pages), str(site)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    built = tmp_path_factory.mktemp("docs") / "site"
+    done = build(DOCS, built)
+    assert (done.returncode, done.stderr) == (0, "")
+    return built
+
+
+def test_the_makefile_builds_it_as_this_does() -> None:
+    [line] = [line for line in (ROOT / "Makefile").read_text().splitlines() if "-m sphinx" in line]
+    assert "--fail-on-warning --fresh-env" in line
+
+
+def test_every_page_is_there(site: Path) -> None:
+    pages = {page.relative_to(DOCS).with_suffix(".html") for page in DOCS.rglob("*.md")}
+    assert {page for page in pages if not (site / page).is_file()} == set()
+
+
+def test_a_link_to_a_source_leads_to_the_repository(site: Path) -> None:
+    text = (site / "user-guide" / "start" / "install.html").read_text(encoding="utf-8")
+    assert f'href="{REPOSITORY_URL}/blob/main/charts/tiered-prefix-cache/README.md"' in text
+
+
+def test_the_anchor_of_an_alert_is_its_name(site: Path) -> None:
+    text = (site / "operations" / "alerts.html").read_text(encoding="utf-8")
+    assert 'id="kvcachetiernoengine"' in text
+
+
+def test_nothing_is_loaded_from_elsewhere(site: Path) -> None:
+    text = (site / "index.html").read_text(encoding="utf-8")
+    loaded = [line for line in text.splitlines() if "<script" in line or "<link" in line or "<img" in line]
+    assert loaded
+    assert [
+        line for line in loaded if "//" in line.replace(f"{REPOSITORY_URL}/", "") and "canonical" not in line
+    ] == []
+
+
+@pytest.mark.parametrize(
+    ("one", "said"),
+    [
+        ("# One\n\n[gone](gone.md)\n", "gone.md"),
+        ("# One\n\n[gone](index.md#gone)\n", "gone"),
+        ("# One\n\n[gone](../gone.py)\n", "gone.py"),
+        ("# One\n\n![gone](gone.svg)\n", "gone.svg"),
+    ],
+    ids=["page", "anchor", "source", "image"],
+)
+def test_what_leads_nowhere_is_an_error(tmp_path: Path, one: str, said: str) -> None:
+    pages = tmp_path / "docs"
+    pages.mkdir()
+    (pages / "index.md").write_text(INDEX)
+    (pages / "one.md").write_text(one)
+    done = build(pages, tmp_path / "site")
+    assert done.returncode != 0
+    assert said in done.stderr
+
+
+def test_a_page_that_no_list_names_is_an_error(tmp_path: Path) -> None:
+    pages = tmp_path / "docs"
+    pages.mkdir()
+    for page, text in {"index": INDEX, "one": "# One\n", "two": "# Two\n"}.items():
+        (pages / f"{page}.md").write_text(text)
+    done = build(pages, tmp_path / "site")
+    assert done.returncode != 0
+    assert "two.md" in done.stderr
