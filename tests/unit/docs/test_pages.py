@@ -124,6 +124,25 @@ def test_the_conditions_shown_are_what_the_operator_says() -> None:
     assert said == {}
 
 
+def test_what_it_costs_is_what_the_first_resource_takes() -> None:
+    [first] = documents(ROOT / "README.md")
+    report = explain(make_plan(parse_resource(first, "README.md"), Observed()))
+    page = (DOCS / "user-guide/questions/what-does-it-cost.md").read_text(encoding="utf-8")
+    for figure in ("113.10 GiB", "68.13 GiB", "409,600"):
+        assert figure in page
+        assert figure in report
+
+
+def test_lmcache_s_sizes_are_those_of_a_rank() -> None:
+    page = DOCS / "user-guide/coming-from/lmcache.md"
+    [resource] = documents(page)
+    resource["spec"]["backend"] = "LMCache"
+    report = explain(make_plan(parse_resource(resource, name(page)), Observed()))
+    size = "LMCACHE_MAX_LOCAL_CPU_SIZE=20.0"
+    assert size in report
+    assert f"`{size}`, `max_local_cpu_size` | `tiers.cpu.capacity: 40Gi`" in page.read_text(encoding="utf-8")
+
+
 @pytest.fixture(scope="module")
 def plan() -> Plan:
     [resource, *_] = [each for each in documents(GUIDE) if each["kind"] == "KVCacheTier"]
