@@ -9,7 +9,10 @@ SIDECAR: Final[dict[str, Any]] = {
     "ports": [{"containerPort": 9000}],
     "resources": {"requests": {"cpu": "1000m", "memory": "1024Mi"}},
     "securityContext": {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}},
-    "volumeMounts": [{"name": "ca", "mountPath": "/ca", "readOnly": True}],
+    "volumeMounts": [
+        {"name": "ca", "mountPath": "/ca", "readOnly": True},
+        {"name": "ca", "mountPath": "/more", "readOnly": False},
+    ],
 }
 TEMPLATE: Final[dict[str, Any]] = {
     "metadata": {"labels": {"team": "search"}, "annotations": {"example.com/scrape": "yes"}},
@@ -21,7 +24,10 @@ TEMPLATE: Final[dict[str, Any]] = {
                 ]
             }
         },
-        "containers": [SIDECAR, {"name": "engine", "startupProbe": {"periodSeconds": 7}}],
+        "containers": [
+            SIDECAR,
+            {"name": "engine", "startupProbe": {"periodSeconds": 7, "initialDelaySeconds": 0}},
+        ],
         "dnsConfig": {"options": [{"name": "ndots", "value": "2"}]},
         "hostAliases": [{"ip": "10.0.0.1", "hostnames": ["models.example"]}],
         "initContainers": [SIDECAR | {"name": "before", "restartPolicy": "Always", "ports": []}],

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Final
 
+from kvtier_operator.planning.pod_template.mount_paths import MountPaths
 from kvtier_operator.planning.pod_template.security import CONTAINER_SECURITY, OF_THE_NODE
 from kvtier_operator.planning.pod_template.shape import (
     ANYTHING,
@@ -12,6 +13,7 @@ from kvtier_operator.planning.pod_template.shape import (
     MAPPING,
     NUMBER,
     TEXT,
+    AtLeast,
     Fields,
     Items,
     ListOf,
@@ -19,6 +21,7 @@ from kvtier_operator.planning.pod_template.shape import (
     Shape,
 )
 
+IN_HUGE_PAGES: Final = "huge pages are asked for in spec.tiers.cpu.hugepages"
 IN_ROOTS: Final = "spec.tiers.cpu.memlock and a hostPath decide who the engine runs as"
 _NO_HOST: Final = {"host": "the kubelet would ask it, from the node's network"}
 _HTTP: Final = Fields(
@@ -35,8 +38,10 @@ _PROBE: Final = Fields(
     {
         **_HANDLERS,
         "grpc": MAPPING,
-        **dict.fromkeys(("initialDelaySeconds", "periodSeconds", "timeoutSeconds"), NUMBER),
-        **dict.fromkeys(("failureThreshold", "successThreshold", "terminationGracePeriodSeconds"), NUMBER),
+        **dict.fromkeys(("initialDelaySeconds", "terminationGracePeriodSeconds"), NUMBER),
+        # the API server writes its defaults in place of zeros
+        **dict.fromkeys(("periodSeconds", "timeoutSeconds"), AtLeast(1)),
+        **dict.fromkeys(("failureThreshold", "successThreshold"), AtLeast(1)),
     },
     replaceable=True,
 )
@@ -56,6 +61,7 @@ _MOUNT: Final = Fields(
 _ENV: Final = Items("name", Fields({"name": TEXT, "value": TEXT, "valueFrom": MAPPING}))
 _MOUNTS: Final = Items("mountPath", _MOUNT)
 _PORTS: Final = Items("containerPort", _PORT)
+_AMOUNTS: Final = Quantities(refused={"hugepages-": IN_HUGE_PAGES})
 ADDED_CONTAINER: Final = Fields(
     {
         **dict.fromkeys(
@@ -72,7 +78,7 @@ ADDED_CONTAINER: Final = Fields(
         "lifecycle": Fields({"postStart": _HANDLER, "preStop": _HANDLER, "stopSignal": TEXT}),
         "ports": _PORTS,
         "resources": Fields(
-            {"requests": Quantities(), "limits": Quantities()},
+            {"requests": _AMOUNTS, "limits": _AMOUNTS},
             {"claims": "spec.engine.resourceClaims gives claims to the engine"},
         ),
         "securityContext": CONTAINER_SECURITY,
@@ -97,7 +103,7 @@ def own_container(container: Mapping[str, Any], refused: Mapping[str, str], *, r
         "env": kept(container, "env", _ENV),
         "ports": kept(container, "ports", _PORTS),
         "securityContext": CONTAINER_SECURITY,
-        "volumeMounts": kept(container, "volumeMounts", _MOUNTS),
+        "volumeMounts": replace(_MOUNTS, kept=MountPaths.of(container)),
     }
     why = {**refused, **({"securityContext": IN_ROOTS} if root else {})}
     return Fields({name: shape for name, shape in taken.items() if name not in why}, why)

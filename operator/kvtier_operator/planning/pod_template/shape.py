@@ -1,8 +1,7 @@
 """What may stand in a part of a pod template, and what is wrong with one where something else does."""
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from posixpath import normpath
 from typing import Any, Final, Protocol
 
 from kvtier_operator.api.formats.quantity import Quantity
@@ -15,6 +14,7 @@ _WORDS: Final[Mapping[type, str]] = {
     int: "a whole number",
     list: "a list",
     str: "text",
+    type(None): "nothing",
 }
 
 
@@ -43,6 +43,19 @@ MAPPING: Final = Of(dict)
 NUMBER: Final = Of(int)
 LIST: Final = Of(list)
 TEXT: Final = Of(str)
+
+
+@dataclass(frozen=True, slots=True)
+class AtLeast:
+    """A whole number; for a smaller one the API server would take another."""
+
+    least: int
+
+    def faults(self, value: object, path: str) -> Iterator[Problem]:
+        """As Shape."""
+        yield from NUMBER.faults(value, path)
+        if isinstance(value, int) and value < self.least:
+            yield Problem(path, f"write {self.least} or more")
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +94,9 @@ class Texts:
         """As Shape."""
         yield from MAPPING.faults(value, path)
         for name, each in value.items() if isinstance(value, dict) else ():
-            if why := next((why for start, why in self.refused.items() if name.startswith(start)), ""):
+            if name.startswith("$"):
+                yield Problem(f"{path}.{name}", _no_directive())
+            elif why := _why_refused(name, self.refused):
                 yield _refused(f"{path}[{name}]", why)
             else:
                 yield from TEXT.faults(each, f"{path}[{name}]")
@@ -89,9 +104,10 @@ class Texts:
 
 @dataclass(frozen=True, slots=True)
 class Quantities:
-    """Amounts by the names of resources; those in `required` must be there."""
+    """Amounts by the names of resources; those in `required` must be there, `refused` is as of Texts."""
 
     required: tuple[str, ...] = ()
+    refused: Mapping[str, str] = field(default_factory=dict)
 
     def faults(self, value: object, path: str) -> Iterator[Problem]:
         """As Shape."""
@@ -100,6 +116,9 @@ class Quantities:
             return
         yield from _missing(value, self.required, path)
         for name, each in value.items():
+            if why := _why_refused(name, self.refused):
+                yield _refused(f"{path}[{name}]", why)
+                continue
             if not isinstance(each, str | int):
                 yield Problem(
                     f"{path}[{name}]", f"expected a quantity such as 500m, not {_said(each)}; quote it"
@@ -145,8 +164,7 @@ class Fields:
     def _unknown(self, name: str) -> str:
         if not name.startswith("$"):
             return f"is not taken here; the fields here are {', '.join(self.taken)}"
-        only = f"but {DIRECTIVE}: {REPLACE}" if self.replaceable else "here"
-        return f"a template adds and changes: it takes no directive {only}; remove it"
+        return _no_directive(f"but {DIRECTIVE}: {REPLACE}" if self.replaceable else "here")
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,13 +175,13 @@ class Items:
         key: That field.
         item: Shape of an item.
         named: Shapes of items of certain names, in its place.
-        kept: Names of items that stay as kvtier has them; paths in their shortest form.
+        kept: Names of items that stay as kvtier has them.
     """
 
     key: str
     item: Fields
     named: Mapping[object, Fields] = field(default_factory=dict)
-    kept: Collection[object] = ()
+    kept: Container[object] = ()
 
     def faults(self, value: object, path: str) -> Iterator[Problem]:
         """As Shape."""
@@ -177,7 +195,7 @@ class Items:
             at = f"{path}[{name}]"
             if name in seen:
                 yield Problem(at, "is there twice; keep one")
-            elif _shortest(name) in self.kept:
+            elif name in self.kept:
                 yield Problem(at, f"is kvtier's own; take another {self.key}")
             else:
                 yield from self.named.get(name, self.item).faults(each, at)
@@ -193,9 +211,14 @@ def _refused(path: str, why: str) -> Problem:
     return Problem(path, f"{why}; remove it")
 
 
+def _why_refused(name: str, refused: Mapping[str, str]) -> str:
+    """Of the first start that a name has; empty where it has none."""
+    return next((why for start, why in refused.items() if name.startswith(start)), "")
+
+
+def _no_directive(where: str = "here") -> str:
+    return f"a template adds and changes: it takes no directive {where}; remove it"
+
+
 def _missing(value: Mapping[str, Any], required: Iterable[str], path: str) -> Iterator[Problem]:
     return (Problem(f"{path}.{name}", "is required") for name in required if name not in value)
-
-
-def _shortest(name: str | int) -> str | int:
-    return normpath(name) if isinstance(name, str) and name.startswith("/") else name

@@ -47,7 +47,8 @@ _SPREAD: Final = Fields(
     }
 )
 _NOT_OF_A_POD: Final = {
-    **dict.fromkeys(("hostNetwork", "hostPID", "hostIPC", "hostUsers"), OF_THE_NODE),
+    **dict.fromkeys(("hostNetwork", "hostPID", "hostIPC"), OF_THE_NODE),
+    "hostUsers": "folders and locked memory are planned for the node's own users",
     "nodeName": "the scheduler chooses the node; narrow it down by nodeSelector or affinity",
     "enableServiceLinks": "a Service called vllm would set variables that vLLM reads",
     "terminationGracePeriodSeconds": "spec.engine.drainSeconds makes it",

@@ -2,6 +2,7 @@
 
 from typing import Final
 
+from kvtier_operator.planning.pod_template.containers import IN_HUGE_PAGES
 from kvtier_operator.planning.pod_template.shape import (
     ANYTHING,
     BOOLEAN,
@@ -26,7 +27,7 @@ _CLAIM: Final = Fields(
     required=("resources",),
 )
 _CLAIM_TEMPLATE: Final = Fields({"metadata": MAPPING, "spec": _CLAIM}, required=("spec",))
-_IN_MEMORY: Final = Choice(("", "Memory"), "huge pages are asked for in spec.tiers.cpu.hugepages")
+_IN_MEMORY: Final = Choice(("", "Memory"), IN_HUGE_PAGES)
 _VOLUME: Final = Fields(
     {
         "name": TEXT,

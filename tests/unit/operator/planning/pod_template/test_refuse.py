@@ -8,12 +8,14 @@ from tests.cases.pod_template import TEMPLATE
 
 from kvtier_operator.errors import InvalidInputError, Problem
 from kvtier_operator.planning.objects.engine.deployment import engine_deployment, planned_engine_template
+from kvtier_operator.planning.objects.engine.pod.volumes import HOME
 from kvtier_operator.planning.objects.picker.deployment import picker_deployment
 from kvtier_operator.planning.observed import Observed
 from kvtier_operator.planning.plan import Plan
 from kvtier_operator.planning.planner import make_plan
 
 ENGINE = {"name": "engine"}
+MOUNTS = "containers[engine].volumeMounts"
 SIDECAR = {"name": "more", "image": "a/b:1"}
 ROOT = {"cpu": {"capacity": "100Gi", "memlock": {"policy": "Require"}}}
 
@@ -53,15 +55,25 @@ def of_sidecar(**fields: object) -> dict[str, Any]:
             "containers[engine].volumeMounts[/dev/shm/]",
             "kvtier's own",
         ),
+        *(
+            (of_engine(volumeMounts=[{"name": "x", "mountPath": path}]), f"{MOUNTS}[{path}]", "kvtier's own")
+            for path in ("//dev/shm", "dev/shm", "/dev/../dev/shm", "/dev/shm/kvtier")  # noqa: S108 - as above
+        ),
         (of_engine(ports=[{"containerPort": 8000}]), "containers[engine].ports[8000]", "kvtier's own"),
         ({"initContainers": [{"name": "doctor", "image": "a"}]}, "initContainers[doctor].image", "plans it"),
         ({"volumes": [{"name": "shm", "emptyDir": {}}]}, "volumes[shm]", "kvtier's own"),
         ({"terminationGracePeriodSeconds": 1}, "terminationGracePeriodSeconds", "spec.engine.drainSeconds"),
         ({"resources": {}}, "resources", "kvtier plans"),
+        (
+            of_sidecar(resources={"limits": {"hugepages-2Mi": "64Mi"}}),
+            "containers[more].resources.limits[hugepages-2Mi]",
+            "spec.tiers.cpu.hugepages",
+        ),
         # power over the node
         ({"hostNetwork": True}, "hostNetwork", "more of its node"),
         ({"hostPID": True}, "hostPID", "more of its node"),
         ({"hostIPC": False}, "hostIPC", "more of its node"),
+        ({"hostUsers": False}, "hostUsers", "the node's own users"),
         ({"nodeName": "a"}, "nodeName", "the scheduler"),
         ({"volumes": [{"name": "x", "hostPath": {"path": "/"}}]}, "volumes[x].hostPath", "there is a right"),
         ({"volumes": [{"name": "x", "nfs": {}}]}, "volumes[x].nfs", "the fields here are name, configMap"),
@@ -125,6 +137,12 @@ def of_sidecar(**fields: object) -> dict[str, Any]:
         ({"nodeSelector": {"a": True}}, "nodeSelector[a]", "expected text, not true or false"),
         ({"tolerations": ["a"]}, "tolerations[0]", "expected a mapping, not text"),
         ({"tolerations": {}}, "tolerations", "expected a list"),
+        ({"tolerations": [None]}, "tolerations[0]", "expected a mapping, not nothing"),
+        (
+            of_engine(startupProbe={"periodSeconds": 0}),
+            "containers[engine].startupProbe.periodSeconds",
+            "1 or",
+        ),
         ({"schedulerName": 1}, "schedulerName", "expected text, not a whole number"),
         ({"priorityClasName": "a"}, "priorityClasName", "the fields here are"),
         (
@@ -154,6 +172,8 @@ def of_sidecar(**fields: object) -> dict[str, Any]:
         ),
         ({"securityContext": {"$patch": "delete"}}, "securityContext.$patch", "but $patch: replace"),
         ({"$patch": "replace"}, "$patch", "takes no directive here"),
+        ({"$setElementOrder/containers": []}, "$setElementOrder/containers", "takes no directive here"),
+        ({"nodeSelector": {"$patch": "replace"}}, "nodeSelector.$patch", "takes no directive here"),
     ],
 )
 def test_what_is_refused_of_the_engines(pod: dict[str, Any], field: str, words: str) -> None:
@@ -172,6 +192,8 @@ def test_what_is_refused_of_the_engines(pod: dict[str, Any], field: str, words: 
             "metadata.labels[app.kubernetes.io/instance]",
         ),
         ({"metadata": {"labels": {"n": 1}}}, "metadata.labels[n]"),
+        ({"metadata": {"labels": {"$patch": "replace"}}}, "metadata.labels.$patch"),
+        ({"metadata": {"annotations": {"$patch": "replace"}}}, "metadata.annotations.$patch"),
         (
             {"metadata": {"annotations": {"kvtier.dev/config-hash": "x"}}},
             "metadata.annotations[kvtier.dev/config-hash]",
@@ -235,11 +257,26 @@ def test_what_is_taken_comes_into_the_pod() -> None:
     assert [each["name"] for each in spec["initContainers"]] == ["doctor", "before"]
     probe = planned["spec"]["containers"][0]["startupProbe"]
     assert spec["containers"][0] == planned["spec"]["containers"][0] | {
-        "startupProbe": probe | {"periodSeconds": 7}
+        "startupProbe": probe | {"periodSeconds": 7, "initialDelaySeconds": 0}
     }
     assert len(spec["topologySpreadConstraints"]) == 2  # ours beside it
     assert spec["serviceAccountName"] == "reader"
     assert spec["volumes"] == [*planned["spec"]["volumes"], *TEMPLATE["spec"]["volumes"]]
+
+
+def test_a_folder_that_holds_nothing_planned_takes_further_mounts() -> None:
+    cache = {"name": "cache", "mountPath": f"{HOME}/.cache"}
+    made = plan({"spec": {**of_engine(volumeMounts=[cache]), "volumes": [{"name": "cache", "emptyDir": {}}]}})
+    engine = engine_deployment(made)["spec"]["template"]["spec"]["containers"][0]
+    assert cache in engine["volumeMounts"]
+
+
+def test_the_disk_tier_stays_on_its_volume() -> None:
+    disk = {"tiers": {"cpu": {"capacity": "100Gi"}, "disk": {"capacity": "1Ti"}}}
+    mounts = planned_engine_template(plan(None, **disk))["spec"]["containers"][0]["volumeMounts"]
+    inside = f"{mounts[-1]['mountPath']}/kvtier"
+    [problem] = problems({"spec": of_engine(volumeMounts=[{"name": "x", "mountPath": inside}])}, **disk)
+    assert problem.field == f"spec.engine.podTemplate.spec.{MOUNTS}[{inside}]"
 
 
 def test_the_report_tells_what_is_not_in_the_budget() -> None:
