@@ -63,6 +63,16 @@ def test_what_admission_makes_of_it_stays(world: World, operator: Operator, engi
     ]
 
 
+def test_a_template_that_is_in_place_is_not_written_again(world: World, operator: Operator) -> None:
+    """Also where it says what the server leaves out, or writes otherwise."""
+    world.create(resource(engine={"podTemplate": TEMPLATE}))
+    world.until_settled()
+    before = operator.writes("Deployment")
+    world.patch(*ENGINE, {"metadata": {"annotations": {"somebody": "was here"}}})
+    _mended(world)
+    assert operator.writes("Deployment") == before
+
+
 def test_who_scales_the_resource_is_not_overruled(world: World, operator: Operator) -> None:
     """As a HorizontalPodAutoscaler does, by the subresource."""
     world.create(resource())

@@ -31,8 +31,13 @@ _WHEN_ABSENT: Final[Mapping[str, object]] = {
     "paused": False,
     "minReadySeconds": 0,
     "publishNotReadyAddresses": False,
+    "readOnly": False,
+    "initialDelaySeconds": 0,
 }
-"""Fields that the server leaves out where they are zero (k8s.io/api, DeploymentSpec, ServiceSpec)."""
+"""Fields that the server leaves out where they are zero.
+
+Source: k8s.io/api, DeploymentSpec, ServiceSpec, VolumeMount and Probe.
+"""
 
 
 def matches(live: object, desired: object, field: str = "") -> bool:

@@ -21,6 +21,7 @@ _SAME = [
     ({"ownerReferences": [{"uid": "b", "name": "x"}, {"uid": "a", "name": "x"}]},) * 2,
     (0, 0),
     ({}, {"paused": False, "minReadySeconds": 0}),
+    ({}, {"readOnly": False, "initialDelaySeconds": 0}),
 ]
 _DIFFERENT = [
     ({"a": 1}, {"a": 2}),
@@ -29,6 +30,7 @@ _DIFFERENT = [
     ({}, {"replicas": 0}),
     ({"paused": True}, {"paused": False}),
     ({"minReadySeconds": 1}, {"minReadySeconds": 0}),
+    ({"readOnly": True}, {"readOnly": False}),
     ([{"name": "a"}], [{"name": "a"}, {"name": "b"}]),
     (["x", "y"], ["y", "x"]),
     (["x", "y", "z"], ["x", "y"]),
