@@ -17,6 +17,7 @@ POLICY = {
     "images": ["registry.example/team/"],
     "hostNames": ["llm.example"],
     "foreignGateways": ["edge/public"],
+    "podTemplates": "deny",
 }
 CPU = {"capacity": "100Gi"}
 
@@ -38,6 +39,11 @@ DENIED = {
         "spec.tiers.cpu.memlock.policy: ",
     ),
     "image": ("ImageDenied", {"engine": {"image": "registry.example/other/x:1"}}, "spec.engine.image: "),
+    "template": (
+        "PodTemplateDenied",
+        {"engine": {"podTemplate": {"spec": {"serviceAccountName": "kvtier-operator"}}}},
+        "spec.engine.podTemplate: ",
+    ),
     "host": ("HostNameDenied", _route("bank.example", "edge"), "spec.router.gateway.hostnames[0]: "),
     "gateway": ("GatewayDenied", _route("llm.example", "other"), "spec.router.gateway.parentRef.namespace: "),
 }

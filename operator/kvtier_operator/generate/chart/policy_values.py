@@ -28,7 +28,7 @@ class OwnerLimits(ChartModel):
         "Folders of the node, without what is below them: [/mnt/nvme0]."
     )
     root_engines: _Switch = _limit(
-        "Engines that are root, which hostPath and memlock Require make them: allow or deny."
+        "Engines that are root, which hostPath, memlock Require and a podTemplate make them: allow or deny."
     )
     ipc_lock: _Switch = _limit("The capability IPC_LOCK, which memlock Require takes: allow or deny.")
     images: Annotated[str | list[str], _or_list("images")] = _limit(
@@ -39,4 +39,7 @@ class OwnerLimits(ChartModel):
     )
     foreign_gateways: Annotated[str | list[str], _or_list("foreign_gateways")] = _limit(
         "Gateways of other namespaces: [NAMESPACE] or [NAMESPACE/NAME]."
+    )
+    pod_templates: _Switch = _limit(
+        "What a podTemplate adds to pods, service accounts and sidecars among it: allow or deny."
     )

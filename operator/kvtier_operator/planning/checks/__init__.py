@@ -64,6 +64,7 @@ from kvtier_operator.planning.checks.policy.allowed_host_path import allowed_hos
 from kvtier_operator.planning.checks.policy.allowed_images import allowed_images
 from kvtier_operator.planning.checks.policy.allowed_ipc_lock import allowed_ipc_lock
 from kvtier_operator.planning.checks.policy.allowed_root import allowed_root
+from kvtier_operator.planning.checks.policy.allowed_templates import allowed_templates
 from kvtier_operator.planning.checks.router.data_parallel import data_parallel
 from kvtier_operator.planning.checks.router.gateway_provider import gateway_provider
 from kvtier_operator.planning.checks.router.other_models import other_models
@@ -139,6 +140,7 @@ CHECKS: Final[tuple[Check, ...]] = (
     allowed_root,
     allowed_ipc_lock,
     allowed_images,
+    allowed_templates,
     allowed_host_names,
     allowed_gateways,
 )

@@ -28,6 +28,7 @@ class OwnerPolicy:
         images: Images that resources name; a list has repositories, or starts of them that end in `/`.
         host_names: Host names of routes; a list has names, or `*.` and all below. Denied: no route.
         foreign_gateways: Gateways of other namespaces; a list has `NAMESPACE` or `NAMESPACE/NAME`.
+        pod_templates: What resources add to their pods by a podTemplate; no list.
     """
 
     host_path: Limit = ALLOW
@@ -36,6 +37,7 @@ class OwnerPolicy:
     images: Limit = ALLOW
     host_names: Limit = ALLOW
     foreign_gateways: Limit = ALLOW
+    pod_templates: Limit = ALLOW
 
 
 def policy_document(policy: OwnerPolicy) -> dict[str, object]:

@@ -16,7 +16,7 @@ from kvtier_operator.planning.cluster.policy.limits import OwnerPolicy
 from kvtier_operator.planning.observed import Observed
 from kvtier_operator.planning.verdict import CheckResult
 
-DENIED = OwnerPolicy(*("deny",) * 6)
+DENIED = OwnerPolicy(*("deny",) * 7)
 MEMLOCK = {"tiers": {"cpu": {"capacity": "1Gi", "memlock": {"policy": "Require"}}}}
 
 

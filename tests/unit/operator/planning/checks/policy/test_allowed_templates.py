@@ -8,11 +8,12 @@ from tests.cases.planning import resource
 from kvtier_operator.planning.checks.check import Check
 from kvtier_operator.planning.checks.policy.allowed_images import allowed_images
 from kvtier_operator.planning.checks.policy.allowed_root import allowed_root
+from kvtier_operator.planning.checks.policy.allowed_templates import allowed_templates
 from kvtier_operator.planning.cluster.policy.limits import OwnerPolicy
 from kvtier_operator.planning.observed import Observed
 from kvtier_operator.planning.verdict import CheckResult
 
-DENIED = replace(OwnerPolicy(), images="deny", root_engines="deny")
+DENIED = OwnerPolicy(images="deny", root_engines="deny", pod_templates="deny")
 
 
 def of(check: Check, policy: OwnerPolicy, **spec: Any) -> CheckResult:  # noqa: ANN401 - parts of a spec
@@ -60,6 +61,8 @@ def sidecar(**fields: Any) -> dict[str, Any]:  # noqa: ANN401 - a container's fi
             "RootDenied",
             "spec.engine.podTemplate.spec.securityContext",
         ),
+        (allowed_templates, template(serviceAccountName="x"), "PodTemplateDenied", "spec.engine.podTemplate"),
+        (allowed_templates, template("router"), "PodTemplateDenied", "spec.router.podTemplate"),
     ],
 )
 def test_what_is_denied_is_rejected_by_its_field(
@@ -80,3 +83,10 @@ def test_a_template_of_another_form_is_refused_elsewhere(pod: object) -> None:
 def test_a_template_that_says_who_it_runs_as_is_no_root() -> None:
     security = {"$patch": "replace", "runAsNonRoot": True, "runAsUser": 7}
     says(of(allowed_root, DENIED, **template(securityContext=security)), PASS, "Passed")
+
+
+def test_every_template_is_named() -> None:
+    both = template() | template("router")
+    said = of(allowed_templates, DENIED, **both).message
+    assert "; spec.router.podTemplate: the cluster's owner lets no" in said
+    says(of(allowed_templates, DENIED), PASS, "Passed")
