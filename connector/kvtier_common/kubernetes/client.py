@@ -43,6 +43,7 @@ of it up to six bytes in JSON."""
 _LONG_AT_A_TIME: Final = 2
 """Long answers and lines that are read at a time."""
 _FIRST_ERROR: Final = 300
+_UNKNOWN_TO_IT: Final = 401
 _AT_A_TIME: Final = 16
 """Requests in flight: beside an API server on two cores more do no more, and each connection takes memory."""
 _TIMEOUT: Final = aiohttp.ClientTimeout(total=30, sock_connect=10)
@@ -227,6 +228,8 @@ def api_error(
         retry_after: The header, in seconds.
     """
     message = without_values(str(status.get("message") or message))
+    if code == _UNKNOWN_TO_IT:
+        message = f"{message}: the API server does not take these credentials; renew them"
     details = status.get("details")
     causes = details.get("causes") if isinstance(details, dict) else None
     if isinstance(causes, list) and any(

@@ -7,19 +7,16 @@ from pathlib import Path
 from typing import Final
 
 from kubernetes.aio.client import Configuration
-from kubernetes.aio.config import (
-    ConfigException,
-    list_kube_config_contexts,
-    load_incluster_config,
-    load_kube_config,
-)
-from kubernetes.aio.config.kube_config import KUBE_CONFIG_DEFAULT_LOCATION as _KUBECONFIG
+from kubernetes.aio.config import ConfigException, load_incluster_config, load_kube_config
+from kubernetes.aio.config.kube_config import KubeConfigMerger
 from yaml import YAMLError
 
 from kvtier_common.errors import PermanentError
 
-_UNUSABLE: Final = (ConfigException, YAMLError, TypeError, AttributeError, OSError)
-"""What the client raises for a kubeconfig; it does not look at the shape of what it reads."""
+_NO_KUBECONFIG: Final = (TypeError, AttributeError, LookupError, ValueError)
+"""What the client raises for a kubeconfig of another shape than it takes it for: it does not look at it."""
+_UNUSABLE: Final = (ConfigException, YAMLError, OSError, *_NO_KUBECONFIG)
+_KUBECONFIG: Final = "~/.kube/config"
 _IN_CLUSTER: Final = "KUBERNETES_SERVICE_HOST"
 _POD_NAMESPACE: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
 
@@ -38,7 +35,7 @@ async def connection(context: str | None = None) -> Configuration:
         NoClusterError: With what to set.
     """
     configuration = Configuration()
-    with _no_cluster():
+    with usable():
         if _is_pod(context):
             load_incluster_config(client_configuration=configuration)
         else:
@@ -55,21 +52,27 @@ def own_namespace(context: str | None = None) -> str:
     Raises:
         NoClusterError: With what to set.
     """
-    with _no_cluster():
+    with usable():
         if _is_pod(context):
             return _POD_NAMESPACE.read_text(encoding="utf-8").strip()
-        contexts, current = list_kube_config_contexts(_kubeconfig())
-        wanted = context or current["name"]
-        settings = [each["context"] for each in contexts if each["name"] == wanted]
-    return str((settings[0] if settings else {}).get("namespace") or "default")
+        config = KubeConfigMerger(_kubeconfig()).config
+        settings = config["contexts"].get_with_name(context or config["current-context"])["context"]
+    return str(settings.safe_get("namespace") or "default")
 
 
 @contextmanager
-def _no_cluster() -> Iterator[None]:
+def usable() -> Iterator[None]:
+    """Around what takes a kubeconfig at its word.
+
+    Raises:
+        NoClusterError: It holds something that nobody can use, such as a certificate that is none.
+    """
     try:
         yield
     except _UNUSABLE as error:
         reason = " ".join(str(error).split())
+        if isinstance(error, _NO_KUBECONFIG):
+            reason = f"{_paths()} is no kubeconfig ({reason})"
         raise NoClusterError(
             f"no cluster to talk to: {reason}; run in a pod with a service account, or set KUBECONFIG"
         ) from error
@@ -81,7 +84,11 @@ def _is_pod(context: str | None) -> bool:
 
 def _kubeconfig() -> str:
     """Paths of the files, of which one is there: of others the client says that they lack a key."""
-    paths = os.environ.get("KUBECONFIG") or _KUBECONFIG
+    paths = _paths()
     if not any(Path(each).expanduser().is_file() for each in paths.split(os.pathsep)):
         raise ConfigException(f"there is no {paths}")
     return paths
+
+
+def _paths() -> str:
+    return os.environ.get("KUBECONFIG") or _KUBECONFIG

@@ -38,10 +38,13 @@ async def reading(context: str | None) -> AsyncIterator["Reader"]:
         NoClusterError: There is none.
     """
     from kvtier_common.kubernetes.client import Api  # noqa: PLC0415 - help needs no client
-    from kvtier_common.kubernetes.connect import connection  # noqa: PLC0415 - as above
+    from kvtier_common.kubernetes.connect import connection, usable  # noqa: PLC0415 - as above
     from kvtier_operator.cli.cluster.reader import Reader  # noqa: PLC0415 - as above
 
-    async with Api(await connection(context), "kvtier") as api:
+    configuration = await connection(context)
+    with usable():
+        api = Api(configuration, "kvtier")
+    async with api:
         yield Reader(api)
 
 

@@ -1,11 +1,13 @@
 """Which cluster and namespace are meant."""
 
+import asyncio
 import json
 from pathlib import Path
 
 import pytest
 
-from kvtier_common.kubernetes.connect import NoClusterError, own_namespace
+from kvtier_common.kubernetes.client import Api
+from kvtier_common.kubernetes.connect import NoClusterError, connection, own_namespace, usable
 
 CONFIG = {
     "apiVersion": "v1",
@@ -34,11 +36,42 @@ def test_the_namespace_of_a_context(context: str | None, namespace: str) -> None
     assert own_namespace(context) == namespace
 
 
-@pytest.mark.parametrize("text", ["a: [", "- just a list", ""])
-def test_a_kubeconfig_that_is_none(kubeconfig: Path, text: str) -> None:
-    kubeconfig.write_text(text)
-    with pytest.raises(NoClusterError, match="no cluster to talk to: "):
+def test_a_context_of_a_kubeconfig_without_a_current_one(kubeconfig: Path) -> None:
+    kubeconfig.write_text(json.dumps({name: CONFIG[name] for name in CONFIG if name != "current-context"}))
+    assert own_namespace("one") == "llm"
+    with pytest.raises(NoClusterError, match="Expected key current-context"):
         own_namespace()
+
+
+@pytest.mark.usefixtures("kubeconfig")
+def test_a_context_that_there_is_not() -> None:
+    with pytest.raises(NoClusterError, match="Expected object with name none in "):
+        own_namespace("none")
+
+
+@pytest.mark.parametrize(
+    "content", [b"a: [", b"- just a list", b"", b"contexts: [{}]", b"\xff", b"contexts: 1"]
+)
+def test_a_kubeconfig_that_is_none(kubeconfig: Path, content: bytes) -> None:
+    kubeconfig.write_bytes(content)
+    for ask in (own_namespace, lambda: asyncio.run(connection())):
+        with pytest.raises(NoClusterError, match="no cluster to talk to: "):
+            ask()
+
+
+@pytest.mark.parametrize("field", ["certificate-authority-data", "certificate-authority"])
+def test_a_certificate_that_is_none(kubeconfig: Path, field: str) -> None:
+    cluster = {"server": "https://127.0.0.1:1", field: "x" if field.endswith("data") else str(kubeconfig)}
+    kubeconfig.write_text(json.dumps(CONFIG | {"clusters": [{"name": "c", "cluster": cluster}]}))
+
+    async def connect() -> None:
+        configuration = await connection()
+        with usable():
+            Api(configuration, "test")
+
+    with pytest.raises(NoClusterError, match="no cluster to talk to: ") as error:
+        asyncio.run(connect())
+    assert "\n" not in str(error.value)
 
 
 def test_trouble_is_told_in_a_line(kubeconfig: Path) -> None:

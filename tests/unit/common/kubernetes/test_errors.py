@@ -50,3 +50,9 @@ def test_no_value_of_a_field_is_repeated(value: str) -> None:
 
 def test_a_long_story_is_cut() -> None:
     assert len(str(api_error(403, {}, "denied " * 100_000))) < 2_100
+
+
+def test_what_to_do_about_credentials_that_are_not_taken() -> None:
+    """The server's own message is one word."""
+    error = api_error(401, {"message": "Unauthorized"}, "GET /apis: 401")
+    assert str(error) == "Unauthorized: the API server does not take these credentials; renew them"
