@@ -5,6 +5,7 @@ from pathlib import Path
 
 import click
 
+from kvtier_operator.cli.cluster import options as of_cluster
 from kvtier_operator.cli.main import EXIT_REJECTED
 from kvtier_operator.doctor.examine import examine
 from kvtier_operator.doctor.report import lines, termination_message, worst
@@ -13,7 +14,10 @@ from kvtier_operator.errors import InvalidInputError, Problem
 from kvtier_operator.planning.pod.demands import DEMANDS_VARIABLE, NODE_VARIABLE, Demands
 
 
-@click.command(short_help="Check that an engine can start here.")
+@click.command(short_help="Check that an engine can start here, or say what was found on a cluster's nodes.")
+@of_cluster.optional_name
+@of_cluster.namespace
+@of_cluster.context
 @click.option(
     "-f",
     "--filename",
@@ -31,20 +35,25 @@ from kvtier_operator.planning.pod.demands import DEMANDS_VARIABLE, NODE_VARIABLE
     "--termination-log", type=click.Path(path_type=Path), default="/dev/termination-log", hidden=True
 )
 def doctor(  # noqa: PLR0913 - one argument an option
+    *,
+    name: str | None,
+    namespace: str | None,
+    context: str | None,
     paths: tuple[str, ...],
     model_config: str | None,
     demands: str | None,
     node: str,
     termination_log: Path,
-    *,
     hub: bool,
     in_pod: bool,
 ) -> None:
     """Check that an engine can start here: memory, /dev/shm, huge pages, locked memory, disks.
 
-    Each thing is really tried, and given back at once.
+    Each thing is really tried, and given back at once. With the NAME of a KVCacheTier of a cluster nothing is
+    tried here: it says what the doctors in that one's pods found on their nodes.
 
-    Exit status: 0 fine or with warnings, 1 something the engine requires is missing, 2 bad input.
+    Exit status: 0 fine or with warnings, 1 something the engine requires is missing, 2 bad input, 3 the
+    resource, the cluster or the right to read it is missing.
     """
     if in_pod:
         found = _examine_pod(demands, node)
@@ -52,8 +61,14 @@ def doctor(  # noqa: PLR0913 - one argument an option
         _tell(found)
         _write(termination_log, message)
         sys.exit(EXIT_REJECTED if worst(found) is Severity.FAIL else 0)
-    if not paths:
-        raise click.UsageError("give -f FILE, or --in-pod in an engine's pod")
+    if name is not None and not paths:
+        from kvtier_operator.cli.cluster.doctors import tell_what_doctors_found  # noqa: PLC0415 - as below
+
+        sys.exit(EXIT_REJECTED if tell_what_doctors_found(name, namespace, context) else 0)
+    if name is not None or not paths:
+        raise click.UsageError("give -f FILE, the NAME of a KVCacheTier, or --in-pod in an engine's pod")
+    if namespace is not None:
+        raise click.UsageError("--namespace is of a NAME; a file says its own")
     from kvtier_operator.cli.doctor_local import examine_here  # noqa: PLC0415 - an init container needs none
 
     severities = set()

@@ -27,6 +27,8 @@ _EXTRAS: Final = {
     "simulate": "scorer",
     "shared-prefix": "scorer",
     "connector": "connector",
+    "plan": "operator",
+    "doctor": "operator",
     "status": "operator",
     "top": "operator",
 }

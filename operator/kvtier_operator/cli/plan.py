@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from kvtier_common import options as common
+from kvtier_operator.cli.cluster import options as of_cluster
 from kvtier_operator.cli.inputs import options
 from kvtier_operator.cli.main import EXIT_REJECTED
 
@@ -18,12 +19,15 @@ if TYPE_CHECKING:
 
 
 @click.command(short_help="Size the tiers of a KVCacheTier and say how each number came about.")
-@options.filenames
+@of_cluster.optional_name
+@options.optional_filenames
+@of_cluster.namespace
+@of_cluster.context
 @options.model_config
 @click.option("--local", is_flag=True, help="Check against this machine's memory, pages, limits and disk.")
 @click.option(
     "--against-namespace",
-    "namespace",
+    "against",
     metavar="NAMESPACE",
     callback=options.namespace_name,
     help="Say what limits, quotas and storage of this namespace of KUBECONFIG's cluster refuse.",
@@ -33,22 +37,27 @@ if TYPE_CHECKING:
 @options.policy
 @common.output
 def plan(  # noqa: PLR0913 - one parameter an option
+    *,
+    name: str | None,
     paths: tuple[str, ...],
-    model_config: str | None,
     namespace: str | None,
+    context: str | None,
+    model_config: str | None,
+    against: str | None,
     output: str,
     policy: Path | None,
-    *,
     local: bool,
     hub: bool,
     images: "ImageSource",
 ) -> None:
     """Size the tiers of a KVCacheTier and say how each number came about.
 
+    NAME is one of KUBECONFIG's cluster, which is read with your own rights; -f has it from files.
+
     Exit status: 0 fine, 1 rejected by a check (the report says which) or a route hidden by another one,
-    2 bad input.
+    2 bad input, 3 the resource, the cluster or the right to read it is missing.
     """
-    from kvtier_operator.cli.inputs.load import load  # noqa: PLC0415 - help needs none of it
+    from kvtier_operator.cli.cluster.named import named_or_loaded  # noqa: PLC0415 - help needs none of it
     from kvtier_operator.cli.inputs.naming import naming  # noqa: PLC0415 - as above
     from kvtier_operator.cli.inputs.observe import observe  # noqa: PLC0415 - as above
     from kvtier_operator.cli.inputs.policy_file import policy_file  # noqa: PLC0415 - as above
@@ -56,7 +65,8 @@ def plan(  # noqa: PLR0913 - one parameter an option
     from kvtier_operator.planning.planner import make_plan  # noqa: PLC0415 - as above
 
     limits = policy_file(policy) if policy else OwnerPolicy()
-    loaded, plans, sources = load(paths), [], []
+    loaded = named_or_loaded(name, paths, namespace=namespace, context=context, model_config=model_config)
+    plans, sources = [], []
     for source, resource in loaded.resources:
         with naming(source):
             observed = observe(
@@ -69,10 +79,10 @@ def plan(  # noqa: PLR0913 - one parameter an option
             )
             plans.append(make_plan(resource, replace(observed, policy=limits)))
         sources.append(source)
-    if namespace is not None:
+    if against is not None:
         from kvtier_operator.cli.inputs.namespace import with_namespace_checks  # noqa: PLC0415 - loads the cluster's client
 
-        plans = with_namespace_checks(namespace, plans)
+        plans = with_namespace_checks(against, plans, context)
     hidden = False
     if len(plans) > 1:
         from kvtier_operator.cli.inputs.collisions import collisions  # noqa: PLC0415 - loads what routes need

@@ -1,6 +1,5 @@
 """Options of the commands that talk to a cluster, and how they reach it."""
 
-import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Final
@@ -21,8 +20,10 @@ namespace: Final = click.option(
 context: Final = click.option("--context", help="Of the kubeconfig; by default its current one.")
 
 
-def resource_name(_context: click.Context, _argument: click.Parameter, value: str) -> str:
+def resource_name(_context: click.Context, _argument: click.Parameter, value: str | None) -> str | None:
     """Callback of an argument that names a resource: refuses what none can be called."""
+    if value is None:
+        return None
     from kvtier_operator.api.resource import NAME_MESSAGE, NAME_PATTERN  # noqa: PLC0415 - help has no values
 
     if not NAME_PATTERN.fullmatch(value):
@@ -50,6 +51,8 @@ async def reading(context: str | None) -> AsyncIterator["Reader"]:
 
 def resource_names(context: click.Context, _argument: click.Parameter, incomplete: str) -> list[str]:
     """Names of the namespace's resources, for a shell; none where they cannot be read soon."""
+    import asyncio  # noqa: PLC0415 - as above
+
     from kvtier_common.errors import KvtierError  # noqa: PLC0415 - as above
 
     try:
@@ -60,7 +63,15 @@ def resource_names(context: click.Context, _argument: click.Parameter, incomplet
 
 
 async def _names(namespace: str | None, context: str | None) -> list[str]:
+    import asyncio  # noqa: PLC0415 - as above
+
     from kvtier_common.kubernetes.connect import own_namespace  # noqa: PLC0415 - as above
 
     async with asyncio.timeout(_COMPLETE_S), reading(context) as reader:
         return await reader.names(namespace or own_namespace(context))
+
+
+optional_name: Final = click.argument(
+    "name", required=False, callback=resource_name, shell_complete=resource_names
+)
+"""A resource of a cluster, where files are given otherwise."""

@@ -16,8 +16,9 @@ from kvtier_operator.planning.arguments.engine_tls import CERTIFICATE
 from kvtier_operator.planning.arguments.extra_args import value_of
 from kvtier_operator.planning.objects.names import INSTANCE_LABEL, MANAGED_BY, MANAGED_BY_LABEL, Component
 from kvtier_operator.planning.objects.picker.ports import METRICS_PORT
-from kvtier_operator.reconcile.api_server.kinds import KVCACHETIER, POD
+from kvtier_operator.reconcile.api_server.kinds import BY_NAME, KVCACHETIER, POD
 
+_CONFIG_MAP: Final = BY_NAME["ConfigMap"]
 _SELECTOR: Final = f"{MANAGED_BY_LABEL}={MANAGED_BY}"
 _READ: Final = (*engines.READ, *picker.READ)
 _PAGE: Final = "50"
@@ -30,7 +31,7 @@ _ENGINE_PORT: Final = 8000
 
 
 class NoResourceError(PermanentError):
-    """There is no such resource, or its kind is not known."""
+    """What was asked for is not there, or its kind is not known."""
 
 
 class Reader:
@@ -45,21 +46,40 @@ class Reader:
         self._turns = asyncio.Semaphore(_AT_A_TIME)
 
     async def resource(self, namespace: str, name: str) -> Seen:
-        """One resource.
+        """One resource with its pods; raises as `document`."""
+        document = await self.document(namespace, name)
+        pods, unread = await self._pods(namespace, _selector(name))
+        return await self._seen(document, pods, unread)
+
+    async def document(self, namespace: str, name: str) -> Document:
+        """One resource as the API server has it.
 
         Raises:
             NoResourceError: It is not there.
             KvtierError: The API server does not answer, or does not let it be read.
         """
         try:
-            document = parsed(await self._api.get(KVCACHETIER.path(namespace, name)))
+            return parsed(await self._api.get(KVCACHETIER.path(namespace, name)))
         except NotFoundError as error:
             raise _not_there(error, namespace, name) from error
-        pods, unread = await self._pods(namespace, f"{_SELECTOR},{INSTANCE_LABEL}={name}")
-        return await self._seen(document, pods, unread)
+
+    async def pods(self, namespace: str, name: str) -> list[Document]:
+        """The pods of one resource.
+
+        Raises:
+            KvtierError: The API server does not answer, or does not let them be listed.
+        """
+        return await self._list(POD.path(namespace), {"labelSelector": _selector(name)})
+
+    async def config_map(self, namespace: str, name: str) -> Document:
+        """A ConfigMap; raises as `document`."""
+        try:
+            return parsed(await self._api.get(_CONFIG_MAP.path(namespace, name)))
+        except NotFoundError as error:
+            raise NoResourceError(f"namespace {namespace} has no ConfigMap {name}: make it") from error
 
     async def resources(self, namespace: str | None) -> list[Seen]:
-        """Those of a namespace, or of all; raises as `resource`."""
+        """Those of a namespace, or of all; raises as `document`."""
         try:
             documents = await self._list(KVCACHETIER.path(namespace), {})
         except NotFoundError as error:
@@ -79,7 +99,7 @@ class Reader:
         )
 
     async def names(self, namespace: str) -> list[str]:
-        """Names of a namespace's resources; raises as `resource`."""
+        """Names of a namespace's resources; raises as `document`."""
         return [each["metadata"]["name"] for each in await self._list(KVCACHETIER.path(namespace), {})]
 
     async def _seen(self, resource: Document, pods: Sequence[Document], unread: Sequence[str]) -> Seen:
@@ -130,6 +150,11 @@ class Reader:
             return _unread(name, error)
         except (KvtierError, MetricsTextError) as error:
             return _unread(name, error)
+
+
+def _selector(name: str) -> str:
+    """Of the pods of one resource."""
+    return f"{_SELECTOR},{INSTANCE_LABEL}={name}"
 
 
 def _port(resource: Document, pod: Document) -> str:

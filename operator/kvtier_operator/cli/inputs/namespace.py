@@ -37,8 +37,13 @@ class ClusterFailedError(RetryableError):
     """The cluster does not answer, or not with what was asked for."""
 
 
-def with_namespace_checks(name: str, plans: Iterable[Plan]) -> list[Plan]:
+def with_namespace_checks(name: str, plans: Iterable[Plan], context: str | None = None) -> list[Plan]:
     """The Plans with the namespace's refusals among their checks; its quotas are shared by all of them.
+
+    Args:
+        name: The namespace.
+        plans: Plans of resources that are to be there.
+        context: Of the kubeconfig; by default its current one.
 
     Raises:
         InvalidInputError: There is no such namespace.
@@ -48,18 +53,19 @@ def with_namespace_checks(name: str, plans: Iterable[Plan]) -> list[Plan]:
     found: list[Plan] = []
     before: list[Demand] = []
     for one in plans:
-        seen = read_namespace(name, one)
+        seen = read_namespace(name, one, context)
         found.append(replace(one, checks=(*one.checks, *refusals(one, seen, before))))
         before.append(demand(one, seen))
     return found
 
 
-def read_namespace(name: str, plan: Plan) -> Namespace:
-    """What limits a Plan's pods in a namespace of the kubeconfig's current cluster.
+def read_namespace(name: str, plan: Plan, context: str | None = None) -> Namespace:
+    """What limits a Plan's pods in a namespace of the kubeconfig's cluster.
 
     Args:
         name: The namespace.
         plan: The Plan, whose own objects there are not counted against it.
+        context: Of the kubeconfig; by default its current one.
 
     Raises:
         InvalidInputError: There is no such namespace.
@@ -67,7 +73,7 @@ def read_namespace(name: str, plan: Plan) -> Namespace:
         ClusterFailedError: The cluster does not answer.
     """
     try:
-        api = new_client_from_config(os.environ.get("KUBECONFIG"))
+        api = new_client_from_config(os.environ.get("KUBECONFIG"), context)
     except Exception as error:  # what it raises depends on what stands in the file
         why = str(error).rstrip(".")
         raise ClusterError(f"{_OPTION}: no cluster to look at: {why}; set KUBECONFIG") from error

@@ -10,15 +10,21 @@ import click
 _FILE: Final = click.Path(allow_dash=True)
 """Read where it is opened; a shell completes it."""
 
-filenames: Final = click.option(
-    "-f",
-    "--filename",
-    "paths",
-    type=_FILE,
-    multiple=True,
-    required=True,
-    help="A KVCacheTier file, a folder of them, or - for standard input; may be repeated.",
-)
+
+def _filenames(*, required: bool) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    return click.option(
+        "-f",
+        "--filename",
+        "paths",
+        type=_FILE,
+        multiple=True,
+        required=required,
+        help="A KVCacheTier file, a folder of them, or - for standard input; may be repeated.",
+    )
+
+
+filenames: Final = _filenames(required=True)
+optional_filenames: Final = _filenames(required=False)
 filename: Final = click.option(
     "-f",
     "--filename",

@@ -60,7 +60,7 @@ def test_a_pod_that_is_not_kvtier_s(tmp_path: Path, demands: str | None) -> None
 def test_without_a_resource_there_is_nothing_to_check() -> None:
     result = CliRunner().invoke(doctor, [], catch_exceptions=False)
     assert result.exit_code == 2
-    assert "give -f FILE, or --in-pod" in result.stderr
+    assert "give -f FILE, the NAME of a KVCacheTier, or --in-pod" in result.stderr
 
 
 def write(folder: Path, **spec: Any) -> str:  # noqa: ANN401 - as in YAML

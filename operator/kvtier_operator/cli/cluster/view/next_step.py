@@ -42,7 +42,7 @@ def _refused(view: ResourceView) -> NextStep | None:
         return None
     return NextStep(
         "change the spec as Accepted says, and look at the plan before you apply it",
-        f"{_kubectl(view)} get kvct {view.name} --output yaml | kvtier plan --filename -",
+        f"kvtier plan {view.name} --namespace {view.namespace}",
     )
 
 

@@ -27,9 +27,7 @@ def test_an_operator_that_has_not_looked() -> None:
 def test_a_spec_that_is_refused_before_all_else() -> None:
     found = step(failing("Accepted"))
     assert found.text.startswith("change the spec as Accepted says")
-    assert (
-        found.command == "kubectl --namespace llm get kvct qwen3-32b --output yaml | kvtier plan --filename -"
-    )
+    assert found.command == "kvtier plan qwen3-32b --namespace llm"
 
 
 @pytest.mark.parametrize(
