@@ -90,7 +90,7 @@ def _plan(path: str, model: Path | None, log_dir: Path | None) -> "Plan":
     from kvtier_operator.cli.inputs.load import load  # noqa: PLC0415 - help needs none of it
     from kvtier_operator.cli.inputs.naming import naming  # noqa: PLC0415 - as above
     from kvtier_operator.cli.inputs.observe import observe  # noqa: PLC0415 - as above
-    from kvtier_operator.cli.text.verdicts import remarks  # noqa: PLC0415 - as above
+    from kvtier_operator.cli.text.verdicts import remarks, without_pods  # noqa: PLC0415 - as above
     from kvtier_operator.planning.planner import make_plan  # noqa: PLC0415 - as above
     from kvtier_operator.runtime.runnable import MachineCapabilities, why_not  # noqa: PLC0415 - as above
 
@@ -113,7 +113,7 @@ def _plan(path: str, model: Path | None, log_dir: Path | None) -> "Plan":
             run_folder=log_dir,
         )
         plan = make_plan(resource, observed)
-    for line in remarks(source, plan):
+    for line in (*remarks(source, plan), *without_pods(source, resource.spec)):
         click.echo(line, err=True)
     if plan.rejected:
         sys.exit(EXIT_REJECTED)

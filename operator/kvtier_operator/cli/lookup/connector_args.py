@@ -31,6 +31,7 @@ def connector_args(
     from kvtier_operator.cli.inputs.naming import naming  # noqa: PLC0415 - help needs none of it
     from kvtier_operator.cli.inputs.plans import accepted_plans  # noqa: PLC0415 - as above
     from kvtier_operator.cli.lookup.serve_line import serve_line  # noqa: PLC0415 - as above
+    from kvtier_operator.cli.text.verdicts import without_pods  # noqa: PLC0415 - as above
     from kvtier_operator.planning.pod.images.image_source import ImageSource  # noqa: PLC0415 - as above
 
     plans = accepted_plans([path], model_config=model_config, hub=hub, images=ImageSource())
@@ -42,6 +43,8 @@ def connector_args(
     [(source, plan)] = plans
     with naming(source):
         line = serve_line(plan, disk_folder)
+    for said in without_pods(source, plan.resource.spec):
+        click.echo(said, err=True)
     for name in line.env_elsewhere:
         click.echo(f"{source}: {name} comes from the cluster: set it in the environment", err=True)
     if output == "json":

@@ -1,6 +1,10 @@
-"""The verdicts of a plan's checks as lines for standard error."""
+"""The verdicts of a plan's checks, and what is left out of it, as lines for standard error."""
 
+from collections.abc import Iterator
+
+from kvtier_operator.api.resource import Spec
 from kvtier_operator.planning.plan import Plan
+from kvtier_operator.planning.pod_template.asked import pod_templates
 from kvtier_operator.planning.report.check_order import most_important_first
 from kvtier_operator.planning.verdict import CheckResult, Outcome
 
@@ -17,6 +21,12 @@ def remarks(source: str, plan: Plan) -> tuple[str, ...]:
         for check in most_important_first(plan.checks)
         if check.outcome is not Outcome.PASS
     )
+
+
+def without_pods(source: str, spec: Spec) -> Iterator[str]:
+    """One line where a resource adds to its pods, for commands that make none."""
+    if templates := ", ".join(pod_templates(spec)):
+        yield f"{source}: {templates}: for pods alone, and this makes none: left out"
 
 
 def _line(source: str, check: CheckResult) -> str:

@@ -83,6 +83,13 @@ def test_what_the_cluster_has_is_named(tmp_path: Path) -> None:
     assert "HF_TOKEN" not in result.stdout
 
 
+def test_what_is_for_pods_is_named(tmp_path: Path) -> None:
+    result = said(tmp_path, {"spec.engine.podTemplate": {"spec": {"schedulerName": "volcano"}}})
+    [line] = result.stderr.splitlines()
+    assert line.startswith(f"{tmp_path / 'cr.yaml'}: spec.engine.podTemplate: for pods alone")
+    assert result.stdout == said(tmp_path, {}).stdout
+
+
 @pytest.mark.parametrize(
     ("backend", "what"), [("LMCache", "a configuration file"), ("LMCacheMP", "a server")]
 )

@@ -1,0 +1,18 @@
+"""`kvtier run` as far as it goes without an engine; the rest is in tests/engine/runtime."""
+
+from pathlib import Path
+
+from click.testing import CliRunner
+from tests.unit.operator.cli.test_plan import write
+
+from kvtier_operator.cli.run import run
+
+TEMPLATE = {"podTemplate": {"spec": {"schedulerName": "volcano"}}}
+
+
+def test_what_is_for_pods_is_left_out_in_one_line(tmp_path: Path) -> None:
+    path = write(tmp_path, engine=TEMPLATE, router=TEMPLATE)
+    said = CliRunner().invoke(run, ["-f", path, "--dry-run"]).stderr
+    [line] = [each for each in said.splitlines() if "podTemplate" in each]
+    both = "spec.engine.podTemplate, spec.router.podTemplate"
+    assert line == f"{path}: {both}: for pods alone, and this makes none: left out"
