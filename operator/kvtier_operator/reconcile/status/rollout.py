@@ -7,10 +7,11 @@ from kvtier_operator.planning.units import many
 from kvtier_operator.reconcile.facts.deployment import DeploymentFacts
 from kvtier_operator.reconcile.facts.pod import NotReadyPod
 
+_PULL: Final = "correct the image's name, or have its Secret in this namespace and spec.imagePullSecrets"
 _ADVICE: Final[Mapping[str, str]] = {
     "DoctorFailed": "the pod checked itself before vLLM started: correct the node or the spec as it says",
-    "ImagePullBackOff": "correct the image's name, or name what pulls it in spec.imagePullSecrets",
-    "ErrImagePull": "correct the image's name, or name what pulls it in spec.imagePullSecrets",
+    "ImagePullBackOff": _PULL,
+    "ErrImagePull": _PULL,
     "InvalidImageName": "correct the image's name",
     "CreateContainerConfigError": "make the Secret or ConfigMap that it names",
     "CreateContainerError": "look at the node: its container runtime refuses the container",
