@@ -37,10 +37,8 @@ def tier_rows(status_tiers: Mapping[str, Any], figures: EngineFigures) -> tuple[
         status_tiers: `status.tiers`: sizes of one engine.
         figures: What engines count.
     """
-    there = {Tier.of(label) for label in status_tiers} | {
-        tier for tier, hit in figures.hit_tokens.items() if hit
-    }
-    return tuple(_row(tier, status_tiers.get(tier.label) or {}, figures) for tier in sorted(there))
+    there = (tier for tier in Tier if tier.label in status_tiers or figures.hit_tokens[tier])
+    return tuple(_row(tier, status_tiers.get(tier.label) or {}, figures) for tier in there)
 
 
 def _row(tier: Tier, planned: Mapping[str, Any], figures: EngineFigures) -> TierRow:
