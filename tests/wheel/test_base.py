@@ -77,6 +77,8 @@ def test_a_server_that_does_not_answer(base: Environment) -> None:
         ("kvtier bench shared-prefix --url http://127.0.0.1:9", "pip install 'kvtier[scorer]'"),
         ("kvtier picker --config-file FIRST", "pip install 'kvtier[scorer]'"),
         ("kvtier status any", "pip install 'kvtier[operator]'"),
+        ("kvtier plan any", "pip install 'kvtier[operator]'"),
+        ("kvtier doctor any", "pip install 'kvtier[operator]'"),
         ("kvtier top", "pip install 'kvtier[operator]'"),
         ("kvtier simulate --trace high-cache", "pip install 'kvtier[scorer]'"),
         ("kvtier-operator", "pip install 'kvtier[operator]'"),
