@@ -43,6 +43,11 @@ def templates(images: ImageSource | None = None, **spec: Any) -> dict[str, Any]:
         ({"router": {"nodeSelector": {"pool": "general"}}}, [PICKER]),
         ({"engine": {**BASE["engine"], "priorityClassName": "inference"}}, [ENGINE]),
         ({"imagePullSecrets": [{"name": "mirror"}]}, [ENGINE, PICKER]),
+        ({"engine": {**BASE["engine"], "podTemplate": {"metadata": {"labels": {"team": "a"}}}}}, [ENGINE]),
+        ({"router": {"podTemplate": {"spec": {"schedulerName": "volcano"}}}}, [PICKER]),
+        # what the pods have already
+        ({"engine": {**BASE["engine"], "podTemplate": {"spec": {"serviceAccountName": ENGINE}}}}, []),
+        ({"router": {"podTemplate": {"metadata": {}, "spec": {"containers": [{"name": "picker"}]}}}}, []),
         ({"router": {"gateway": {"parentRef": {"name": "g"}, "provider": "agentgateway"}}}, []),
         ({"observability": {"serviceMonitor": True, "dashboard": True}}, []),
     ],
