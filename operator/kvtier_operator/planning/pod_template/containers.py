@@ -1,6 +1,6 @@
 """What a pod template may set of its own containers, and of kvtier's."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any, Final
 
@@ -14,6 +14,7 @@ from kvtier_operator.planning.pod_template.shape import (
     NUMBER,
     TEXT,
     AtLeast,
+    Except,
     Fields,
     Items,
     ListOf,
@@ -59,10 +60,9 @@ _MOUNT: Final = Fields(
     required=("name",),
 )
 _ENV: Final = Items("name", Fields({"name": TEXT, "value": TEXT, "valueFrom": MAPPING}))
-_MOUNTS: Final = Items("mountPath", _MOUNT)
 _PORTS: Final = Items("containerPort", _PORT)
 _AMOUNTS: Final = Quantities(refused={"hugepages-": IN_HUGE_PAGES})
-ADDED_CONTAINER: Final = Fields(
+_ADDED: Final = Fields(
     {
         **dict.fromkeys(
             (
@@ -82,19 +82,37 @@ ADDED_CONTAINER: Final = Fields(
             {"claims": "spec.engine.resourceClaims gives claims to the engine"},
         ),
         "securityContext": CONTAINER_SECURITY,
-        "volumeMounts": _MOUNTS,
     },
     {"volumeDevices": OF_THE_NODE},
     required=("image",),
 )
 
 
-def own_container(container: Mapping[str, Any], refused: Mapping[str, str], *, root: bool = False) -> Fields:
+def free_mounts(volumes: Iterable[Mapping[str, Any]]) -> Items:
+    """Mounts of any volume but the node's folders, of which the engine may have some for reading alone.
+
+    Args:
+        volumes: Of the pod without the template.
+    """
+    folders = [each["name"] for each in volumes if "hostPath" in each]
+    name = Except(folders, "a folder of the node is the engine's alone")
+    return Items("mountPath", replace(_MOUNT, taken={**_MOUNT.taken, "name": name}))
+
+
+def added_container(mounts: Items) -> Fields:
+    """What a container may have that the template brings."""
+    return replace(_ADDED, taken={**_ADDED.taken, "volumeMounts": mounts})
+
+
+def own_container(
+    container: Mapping[str, Any], refused: Mapping[str, str], mounts: Items, *, root: bool = False
+) -> Fields:
     """What may be changed of a container of kvtier's, and added to it.
 
     Args:
         container: As it is without the template.
         refused: Fields that are planned, and where they are decided.
+        mounts: As `free_mounts` makes them.
         root: Whether the plan has it run as root.
     """
     taken: dict[str, Shape] = {
@@ -103,7 +121,7 @@ def own_container(container: Mapping[str, Any], refused: Mapping[str, str], *, r
         "env": kept(container, "env", _ENV),
         "ports": kept(container, "ports", _PORTS),
         "securityContext": CONTAINER_SECURITY,
-        "volumeMounts": replace(_MOUNTS, kept=MountPaths.of(container)),
+        "volumeMounts": replace(mounts, kept=MountPaths.of(container)),
     }
     why = {**refused, **({"securityContext": IN_ROOTS} if root else {})}
     return Fields({name: shape for name, shape in taken.items() if name not in why}, why)

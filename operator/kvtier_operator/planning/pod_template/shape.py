@@ -72,6 +72,20 @@ class Choice:
 
 
 @dataclass(frozen=True, slots=True)
+class Except:
+    """Any text but some; `why` says what is wrong with those."""
+
+    texts: Collection[str]
+    why: str
+
+    def faults(self, value: object, path: str) -> Iterator[Problem]:
+        """As Shape."""
+        yield from TEXT.faults(value, path)
+        if value in self.texts:
+            yield _refused(path, self.why)
+
+
+@dataclass(frozen=True, slots=True)
 class ListOf:
     """A list that is replaced as a whole."""
 

@@ -6,7 +6,13 @@ Only what is listed: a field that Kubernetes gets later may give a pod a power t
 from collections.abc import Mapping
 from typing import Any, Final
 
-from kvtier_operator.planning.pod_template.containers import ADDED_CONTAINER, IN_ROOTS, kept, own_container
+from kvtier_operator.planning.pod_template.containers import (
+    IN_ROOTS,
+    added_container,
+    free_mounts,
+    kept,
+    own_container,
+)
 from kvtier_operator.planning.pod_template.security import OF_THE_NODE, POD_SECURITY
 from kvtier_operator.planning.pod_template.shape import (
     BOOLEAN,
@@ -85,27 +91,34 @@ def engine_table(pod: Mapping[str, Any], *, root: bool) -> Fields:
         pod: Spec of the engine's pod without it.
         root: Whether the plan has the engine run as root.
     """
-    of_others = dict.fromkeys(_ENGINE_CONTAINER, "kvtier plans it")
+    of_others, taken = dict.fromkeys(_ENGINE_CONTAINER, "kvtier plans it"), free_mounts(pod["volumes"])
     return _table(
         pod,
-        {each["name"]: own_container(each, _ENGINE_CONTAINER, root=root) for each in pod["containers"]},
-        {each["name"]: own_container(each, of_others, root=root) for each in pod["initContainers"]},
+        taken,
+        {
+            each["name"]: own_container(each, _ENGINE_CONTAINER, taken, root=root)
+            for each in pod["containers"]
+        },
+        {each["name"]: own_container(each, of_others, taken, root=root) for each in pod["initContainers"]},
         {"securityContext": IN_ROOTS} if root else {},
     )
 
 
 def picker_table(pod: Mapping[str, Any]) -> Fields:
     """Of spec.router.podTemplate; `pod` is the spec of the picker's pod without it."""
-    own = {each["name"]: own_container(each, _PICKER_CONTAINER) for each in pod["containers"]}
-    return _table(pod, own, {}, _IN_THE_PICKERS)
+    taken = free_mounts(pod["volumes"])
+    own = {each["name"]: own_container(each, _PICKER_CONTAINER, taken) for each in pod["containers"]}
+    return _table(pod, taken, own, {}, _IN_THE_PICKERS)
 
 
 def _table(
     built: Mapping[str, Any],
+    mounts: Items,
     containers: Mapping[object, Fields],
     before: Mapping[object, Fields],
     refused: Mapping[str, str],
 ) -> Fields:
+    added = added_container(mounts)
     taken: dict[str, Shape] = {
         **dict.fromkeys(("dnsPolicy", "priorityClassName", "runtimeClassName"), TEXT),
         **dict.fromkeys(("schedulerName", "serviceAccountName"), TEXT),
@@ -113,11 +126,11 @@ def _table(
         "affinity": Fields(
             dict.fromkeys(("nodeAffinity", "podAffinity", "podAntiAffinity"), MAPPING), replaceable=True
         ),
-        "containers": Items("name", ADDED_CONTAINER, containers),
+        "containers": Items("name", added, containers),
         "dnsConfig": MAPPING,
         "hostAliases": Items("ip", Fields({"ip": TEXT, "hostnames": LIST})),
         "imagePullSecrets": Items("name", Fields({"name": TEXT})),
-        "initContainers": Items("name", ADDED_CONTAINER, before),
+        "initContainers": Items("name", added, before),
         "nodeSelector": Texts(),
         "readinessGates": ListOf(MAPPING),
         "schedulingGates": Items("name", Fields({"name": TEXT})),

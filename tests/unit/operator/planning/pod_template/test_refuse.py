@@ -8,7 +8,6 @@ from tests.cases.pod_template import TEMPLATE
 
 from kvtier_operator.errors import InvalidInputError, Problem
 from kvtier_operator.planning.objects.engine.deployment import engine_deployment, planned_engine_template
-from kvtier_operator.planning.objects.engine.pod.volumes import HOME
 from kvtier_operator.planning.objects.picker.deployment import picker_deployment
 from kvtier_operator.planning.observed import Observed
 from kvtier_operator.planning.plan import Plan
@@ -262,21 +261,6 @@ def test_what_is_taken_comes_into_the_pod() -> None:
     assert len(spec["topologySpreadConstraints"]) == 2  # ours beside it
     assert spec["serviceAccountName"] == "reader"
     assert spec["volumes"] == [*planned["spec"]["volumes"], *TEMPLATE["spec"]["volumes"]]
-
-
-def test_a_folder_that_holds_nothing_planned_takes_further_mounts() -> None:
-    cache = {"name": "cache", "mountPath": f"{HOME}/.cache"}
-    made = plan({"spec": {**of_engine(volumeMounts=[cache]), "volumes": [{"name": "cache", "emptyDir": {}}]}})
-    engine = engine_deployment(made)["spec"]["template"]["spec"]["containers"][0]
-    assert cache in engine["volumeMounts"]
-
-
-def test_the_disk_tier_stays_on_its_volume() -> None:
-    disk = {"tiers": {"cpu": {"capacity": "100Gi"}, "disk": {"capacity": "1Ti"}}}
-    mounts = planned_engine_template(plan(None, **disk))["spec"]["containers"][0]["volumeMounts"]
-    inside = f"{mounts[-1]['mountPath']}/kvtier"
-    [problem] = problems({"spec": of_engine(volumeMounts=[{"name": "x", "mountPath": inside}])}, **disk)
-    assert problem.field == f"spec.engine.podTemplate.spec.{MOUNTS}[{inside}]"
 
 
 def test_the_report_tells_what_is_not_in_the_budget() -> None:
