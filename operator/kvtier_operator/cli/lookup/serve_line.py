@@ -42,7 +42,7 @@ def serve_line(plan: Plan, disk_folder: str | None = None) -> ServeLine:
             path that a pod has it at.
 
     Raises:
-        InvalidInputError: The backend needs files or servers beside vLLM.
+        InvalidInputError: The backend needs files or servers beside vLLM, or there is no disk tier to place.
     """
     engine = plan.engine
     if engine.files or engine.sidecars:
@@ -55,6 +55,8 @@ def serve_line(plan: Plan, disk_folder: str | None = None) -> ServeLine:
                 "render` prints what it needs, and KVTier and Native need nothing",
             ),
         )
+    if disk_folder and not engine.mounts:
+        raise InvalidInputError("", Problem("--disk-folder", "the resource has no disk tier: leave it out"))
     at = engine.args.index(TRANSFER_ARGUMENT) + 1
     folders = {
         mount.mount_path: disk_folder or mount.source.get("hostPath", {}).get("path", mount.mount_path)

@@ -61,6 +61,12 @@ def test_where_the_disk_tier_goes(
     assert settings(tmp_path, {"spec.tiers.disk": disk}, *arguments)["disk_path"] == folder
 
 
+def test_a_folder_for_no_tier(tmp_path: Path) -> None:
+    error = said(tmp_path, {}, "--disk-folder", "/data").exception
+    assert isinstance(error, InvalidInputError)
+    assert str(error) == f"{tmp_path / 'cr.yaml'}: --disk-folder: the resource has no disk tier: leave it out"
+
+
 def test_the_folder_of_a_tier_of_vllm_s_own(tmp_path: Path) -> None:
     changes: dict[str, object] = {"spec.backend": "Native", "spec.tiers.disk": DISK}
     tiers = json.dumps(settings(tmp_path, changes, "--disk-folder", "/data")["secondary_tiers"])
