@@ -19,7 +19,7 @@ CHART_REPOSITORY: Final = f"kvtier/charts/{CHART_NAME}"
 
 
 _OWN: Final = (
-    *("*.whl", "*.tar.gz", "*.tgz", "oci", "sbom", BUNDLE),
+    *("kvtier-*.whl", "kvtier-*.tar.gz", f"{CHART_NAME}-*.tgz", "oci", "sbom", BUNDLE),
     *(FILE, INSTALL_FILE, ARTIFACT_HUB_FILE, CHECKSUMS_FILE),
 )
 """What a release's folder has."""
@@ -72,8 +72,11 @@ def clear(dist: Path, kept: Path | None) -> None:
         raise ReleaseError(f"{kept} is in {dist}, which is made anew: put the archives elsewhere")
     if foreign := [each for each in dist.iterdir() if not any(each.match(own) for own in _OWN)]:
         raise ReleaseError(f"{foreign[0]} is no part of a release: give another --dist, or remove it")
-    shutil.rmtree(dist)
-    dist.mkdir()
+    for each in dist.iterdir():
+        if each.is_dir():
+            shutil.rmtree(each)
+        else:
+            each.unlink()
 
 
 def chart_package_of(release: Release) -> str:
