@@ -10,18 +10,24 @@ from kvtier_release.errors import ReleaseError
 
 SOURCE_DATE_EPOCH: Final = "SOURCE_DATE_EPOCH"
 """Seconds since 1970 (reproducible-builds.org)."""
+_TIMES_S: Final = range(315_532_800, 2**32)
+"""From 1980 on, where a wheel's times begin, to where those of gzip end."""
+_DIGITS: Final = 10
 
 
 def created_s(root: Path) -> int:
     """The variable's time, or that of the last commit.
 
     Raises:
-        ReleaseError: The variable is no number, or there is neither.
+        ReleaseError: The variable is no time that files can have, or there is neither.
     """
     if given := os.environ.get(SOURCE_DATE_EPOCH):
-        if not given.isdecimal():
-            raise ReleaseError(f"{SOURCE_DATE_EPOCH} is {given!r}: write seconds since 1970")
-        return int(given)
+        seconds = int(given) if given.isdecimal() and len(given) <= _DIGITS else 0
+        if seconds not in _TIMES_S:
+            raise ReleaseError(
+                f"{SOURCE_DATE_EPOCH} is {given!r}: write seconds since 1970, of 1980 or later"
+            )
+        return seconds
     return int(run("git", "log", "--max-count=1", "--format=%ct", cwd=root))
 
 

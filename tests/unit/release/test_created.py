@@ -7,13 +7,14 @@ from kvtier_release.errors import ReleaseError
 
 
 def test_the_variable_decides(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(SOURCE_DATE_EPOCH, "86400")
-    assert timestamp(created_s(Path("/nowhere"))) == "1970-01-02T00:00:00Z"
+    monkeypatch.setenv(SOURCE_DATE_EPOCH, "315532800")
+    assert timestamp(created_s(Path("/nowhere"))) == "1980-01-01T00:00:00Z"
 
 
-def test_a_variable_that_is_no_time_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(SOURCE_DATE_EPOCH, "today")
-    with pytest.raises(ReleaseError, match="SOURCE_DATE_EPOCH is 'today': write seconds since 1970"):
+@pytest.mark.parametrize("text", ["today", "-1", "315532799", "4294967296", "9" * 20])
+def test_what_is_no_time_of_a_file_is_refused(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
+    monkeypatch.setenv(SOURCE_DATE_EPOCH, text)
+    with pytest.raises(ReleaseError, match=f"SOURCE_DATE_EPOCH is '{text}': write seconds since 1970"):
         created_s(Path("/nowhere"))
 
 
