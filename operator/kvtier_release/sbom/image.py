@@ -38,7 +38,7 @@ def image_sbom(name: str, archive: Path, created_s: int) -> str:
     """The document of an image.
 
     Raises:
-        ReleaseError: Its layers cannot be read.
+        ReleaseError: Its layers cannot be read, or it is several images.
     """
     try:
         packages = packages_of(archive)
@@ -63,7 +63,13 @@ def _files(archive: Path) -> dict[str, bytes]:
     found: dict[str, bytes] = {}
     with tarfile.open(archive) as opened:
         [image] = read_json(opened, "index.json")["manifests"]
-        for layer in read_json(opened, blob(image["digest"]))["layers"]:
+        manifest = read_json(opened, blob(image["digest"]))
+        if "manifests" in manifest:
+            raise ReleaseError(
+                f"{archive} has images of several platforms, or what attests one: build one, with docker "
+                "--provenance=false"
+            )
+        for layer in manifest["layers"]:
             _apply(member(opened, blob(layer["digest"])), found)
     return found
 

@@ -53,6 +53,15 @@ def test_what_an_upper_layer_takes_away_is_not_there(tmp_path: Path, mark: str) 
     assert [each["purl"] for each in found["components"]] == ["pkg:pypi/a@2"]
 
 
+def test_images_of_several_platforms_are_refused_by_name(tmp_path: Path) -> None:
+    """What docker writes, unless it is told to attest nothing."""
+    index = Content("index", json.dumps({"manifests": []}).encode())
+    whole = json.dumps({"manifests": [index.descriptor()]}).encode()
+    (tmp_path / "x.tar").write_bytes(tar({"index.json": whole, blob(index.digest): index.bytes}, 0))
+    with pytest.raises(ReleaseError, match=r"x\.tar has images of several platforms"):
+        image_sbom("operator", tmp_path / "x.tar", CREATED_S)
+
+
 def test_layers_that_cannot_be_read_are_named(tmp_path: Path) -> None:
     with pytest.raises(ReleaseError, match=r"x\.tar: its layers cannot be read"):
         image_sbom("operator", image(tmp_path / "x.tar", b"no tar"), CREATED_S)
