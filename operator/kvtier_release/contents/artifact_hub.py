@@ -1,6 +1,8 @@
 """Whose chart it is, for Artifact Hub (artifacthub.io/docs/topics/repositories)."""
 
-from typing import Final
+from typing import Any, Final
+
+import yaml
 
 from kvtier_release.oci import Content, artifact
 
@@ -18,10 +20,11 @@ def artifact_hub_text(repository_id: str, owner: str) -> str:
         repository_id: What Artifact Hub calls the repository; it says so once that has been added there.
         owner: Mail address of who may claim it; empty for nobody.
     """
-    lines = [f"repositoryID: {repository_id}" if repository_id else "# repositoryID: Artifact Hub gives it"]
+    known: dict[str, Any] = {"repositoryID": repository_id} if repository_id else {}
     if owner:
-        lines += ["owners:", "  - name: kvtier", f"    email: {owner}"]
-    return "\n".join(lines) + "\n"
+        known["owners"] = [{"name": "kvtier", "email": owner}]
+    missing = "" if repository_id else "# repositoryID: Artifact Hub gives it\n"
+    return missing + (yaml.safe_dump(known, sort_keys=False) if known else "")
 
 
 def artifact_hub_archive(text: str, seconds: int) -> bytes:
