@@ -14,13 +14,23 @@ from kvtier_release.make import Wanted, make_release
 from kvtier_release.publish import Signing, publish
 
 _ROOT: Final = Path(__file__).resolve().parents[2]
-_FOLDER: Final = click.Path(file_okay=False, path_type=Path)
+_FOLDER: Final = click.Path(file_okay=False, resolve_path=True, path_type=Path)
+_DIGEST: Final = re.compile(r"sha256:[0-9a-f]{64}|")
 
 
 def _registry(context: click.Context, parameter: click.Parameter, value: str) -> str:
     del context, parameter
     if not re.fullmatch(REGISTRY_PATTERN, value):
         raise click.BadParameter(f"{value!r} is not a registry: write HOST[:PORT][/PATH], no https://")
+    return value
+
+
+def _digest(context: click.Context, parameter: click.Parameter, value: str) -> str:
+    del context, parameter
+    if not _DIGEST.fullmatch(value):
+        raise click.BadParameter(
+            f"{value!r} is no digest: write sha256: and 64 digits, as release.json has it"
+        )
     return value
 
 
@@ -47,11 +57,14 @@ def main() -> None:
 )
 @click.option(
     "--archives",
-    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    type=click.Path(exists=True, file_okay=False, resolve_path=True, path_type=Path),
     help="Folder with the images' OCI archives, NAME.tar; without it they are built here, with buildah.",
 )
 @click.option(
-    "--doctor-digest", default="", help="Of the doctor's image, where that is an earlier release's."
+    "--doctor-digest",
+    default="",
+    callback=_digest,
+    help="Of the doctor's image, where that is an earlier release's.",
 )
 @click.option("--repository-id", default="", help="What Artifact Hub calls the chart's repository.")
 @click.option("--owner", default="", help="Mail address of whom Artifact Hub takes for its owner.")
@@ -85,5 +98,5 @@ def publish_(registry: str, dist: Path, key: str, further: tuple[str, ...]) -> N
 if __name__ == "__main__":
     try:
         main(prog_name="kvtier_release")
-    except KvtierError as error:
+    except (KvtierError, OSError) as error:
         sys.exit(f"release: {error}")

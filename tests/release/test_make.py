@@ -43,9 +43,12 @@ def a_time(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SOURCE_DATE_EPOCH", "1790000000")
 
 
-def test_two_releases_are_the_same(release: Release, archives: Path, tmp_path: Path) -> None:
+def test_two_releases_are_the_same(
+    release: Release, archives: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
     for dist in ("one", "two"):
-        done = made(release, tmp_path / dist, "--archives", archives)
+        done = made(release, Path(dist), "--archives", archives)
         assert not done.returncode, done.stderr
     assert hashes(tmp_path / "one") == hashes(tmp_path / "two")
     assert hashes(tmp_path / "one").keys() >= FILES
@@ -85,6 +88,20 @@ def test_archives_in_the_folder_that_is_made_anew_stay(release: Release, tmp_pat
     done = made(release, tmp_path / "dist", "--archives", tmp_path / "dist" / "oci")
     assert done.returncode == 1
     assert "which is made anew: put the archives elsewhere" in done.stderr
+
+
+def test_what_is_no_digest_is_refused(release: Release, tmp_path: Path) -> None:
+    done = made(release, tmp_path / "dist", "--doctor-digest", "latest")
+    assert done.returncode == 2
+    assert "'latest' is no digest: write sha256: and 64 digits" in " ".join(done.stderr.split())
+
+
+def test_a_folder_that_cannot_be_made_is_one_line(release: Release, tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    done = made(release, tmp_path / "file" / "dist")
+    [line] = done.stderr.splitlines()
+    assert done.returncode == 1
+    assert line.startswith("release: [Errno 20] Not a directory")
 
 
 def test_what_is_no_registry_is_refused(release: Release, tmp_path: Path) -> None:
