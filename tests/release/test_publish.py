@@ -2,6 +2,7 @@
 
 import json
 import re
+import shutil
 import urllib.request
 from pathlib import Path
 from typing import Any
@@ -140,8 +141,10 @@ def test_another_image_under_the_same_version_is_refused(
     )
 
 
-def test_a_registry_that_does_not_answer_is_one_line(release: Release, dist: Path) -> None:
-    done = release("publish", "--registry", "localhost:9", "--dist", dist)
+def test_a_registry_that_does_not_answer_is_one_line(release: Release, dist: Path, tmp_path: Path) -> None:
+    # for it the files would be written anew, which other tests read
+    shutil.copytree(dist, tmp_path / "dist")
+    done = release("publish", "--registry", "localhost:9", "--dist", tmp_path / "dist")
     [line] = done.stderr.splitlines()
     assert done.returncode == 1
     assert re.match(r"release: oras resolve: .*localhost:9", line)

@@ -30,6 +30,16 @@ def test_the_linter_looks(say: Say, tmp_path: Path) -> None:
     assert "step must run script with" in done.stdout
 
 
+def test_programs_are_installed_one_by_one_and_are_those_of_the_tests() -> None:
+    """`go install` takes packages of one module at a time."""
+    text = (ROOT / ".github" / "workflows" / "release.yml").read_text()
+    installed = re.findall(r"^ *- run: go install (\S+)@(\S+)$", text, re.MULTILINE)
+    assert text.count("go install") == len(installed)
+    required = (ROOT / "tests" / "tools" / "oras" / "go.mod").read_text()
+    assert f"\toras.land/oras {dict(installed)['oras.land/oras/cmd/oras']} " in required
+    assert "@".join(installed[0]) in (ROOT / "operator" / "kvtier_release" / "commands.py").read_text()
+
+
 @pytest.mark.parametrize("workflow", WORKFLOWS, ids=lambda path: path.stem)
 def test_their_targets_are_there(workflow: Path) -> None:
     targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))

@@ -33,7 +33,12 @@ def copied(target: Path) -> Path:
         for name in PARTS:
             source = ROOT / name
             if source.is_dir():
-                shutil.copytree(source, target / name, copy_function=shutil.copyfile)
+                shutil.copytree(
+                    source,
+                    target / name,
+                    copy_function=shutil.copyfile,
+                    ignore=shutil.ignore_patterns("__pycache__"),  # others write there meanwhile
+                )
             else:
                 shutil.copyfile(source, target / name)
     return target
@@ -42,8 +47,10 @@ def copied(target: Path) -> Path:
 @contextmanager
 def creating(mask: int) -> Iterator[None]:
     before = os.umask(mask)
-    yield
-    os.umask(before)
+    try:
+        yield
+    finally:
+        os.umask(before)
 
 
 def built(sources: Path, target: Path) -> dict[str, str]:
