@@ -8,11 +8,11 @@
 - apiGroups: [kvtier.dev]
   resources: [kvcachetiers/status]
   verbs: [patch]
-# children: configuration, identities and addresses of engines and picker; and the ConfigMap with a model's configuration that a resource names
+# children: configuration, identities and addresses of engines, picker and gateway; and the ConfigMap with a model's configuration that a resource names
 - apiGroups: [""]
   resources: [configmaps, serviceaccounts, services]
   verbs: [list, watch, create, patch, delete]
-# children: engines and picker, and how many of them are ready
+# children: engines, picker and gateway, and how many of them are ready
 - apiGroups: [apps]
   resources: [deployments]
   verbs: [list, watch, create, patch, delete]
@@ -24,7 +24,7 @@
 - apiGroups: [networking.k8s.io]
   resources: [networkpolicies]
   verbs: [list, watch, create, patch, delete]
-# child: a drain takes one engine at a time
+# children: a drain takes one engine or gateway at a time
 - apiGroups: [policy]
   resources: [poddisruptionbudgets]
   verbs: [list, watch, create, patch, delete]
@@ -60,7 +60,7 @@
 - apiGroups: [""]
   resources: [pods]
   verbs: [list, watch]
-# BudgetFits: what the namespace would refuse of the pods of engines and picker
+# BudgetFits: what the namespace would refuse of the pods of engines, picker and gateway
 - apiGroups: [""]
   resources: [limitranges, resourcequotas]
   verbs: [list, watch]

@@ -51,10 +51,15 @@ NAMESPACED: Final = (
         "",
         ("configmaps", "serviceaccounts", "services"),
         _OWN,
-        "children: configuration, identities and addresses of engines and picker; and the ConfigMap with a "
-        "model's configuration that a resource names",
+        "children: configuration, identities and addresses of engines, picker and gateway; and the ConfigMap "
+        "with a model's configuration that a resource names",
     ),
-    Rule("apps", ("deployments",), _OWN, "children: engines and picker, and how many of them are ready"),
+    Rule(
+        "apps",
+        ("deployments",),
+        _OWN,
+        "children: engines, picker and gateway, and how many of them are ready",
+    ),
     Rule(
         "apps",
         ("replicasets",),
@@ -67,7 +72,9 @@ NAMESPACED: Final = (
         _OWN,
         "children: who may ask the picker, and hear the engines' KV events",
     ),
-    Rule("policy", ("poddisruptionbudgets",), _OWN, "child: a drain takes one engine at a time"),
+    Rule(
+        "policy", ("poddisruptionbudgets",), _OWN, "children: a drain takes one engine or gateway at a time"
+    ),
     Rule(
         "rbac.authorization.k8s.io",
         ("rolebindings", "roles"),
@@ -116,7 +123,7 @@ NAMESPACED: Final = (
         "",
         ("limitranges", "resourcequotas"),
         _SEE,
-        "BudgetFits: what the namespace would refuse of the pods of engines and picker",
+        "BudgetFits: what the namespace would refuse of the pods of engines, picker and gateway",
     ),
     Rule("", ("events",), ("create",), "what changed, for kubectl describe"),
 )
