@@ -28,6 +28,8 @@ _FOREIGN_CLIENTS: Final[Mapping[str, Any]] = {
     "normalize_path": True,
     # of a client that opens a request and does not go on
     "request_headers_timeout": "10s",
+    # until all of it is there: what has come of a body is held
+    "request_timeout": "300s",
     # Clients that keep a connection find the gateway that takes this one's place: a Service leads new
     # connections alone to it. What is under way ends first.
     "common_http_protocol_options": {"max_connection_duration": "60s"},

@@ -53,6 +53,14 @@ def test_a_local_run_knows_its_engines_and_has_no_door_to_guard() -> None:
     assert [each["route"]["cluster"] for each in routes(LOCAL)] == ["engines"]
 
 
+def test_foreign_clients_may_not_hold_what_they_do_not_use() -> None:
+    bounds = {"request_headers_timeout", "request_timeout", "common_http_protocol_options"}
+    assert bounds <= manager(entrance()).keys()
+    assert bounds.isdisjoint(manager(LOCAL))
+    # an answer may be silent for as long as it takes
+    assert manager(entrance())["stream_idle_timeout"] == "0s"
+
+
 def test_names_are_looked_up_and_engines_found_as_the_picker_names_them() -> None:
     found = clusters(entrance())
     assert {name: each["type"] for name, each in found.items()} == {
