@@ -66,6 +66,7 @@ from kvtier_operator.planning.checks.policy.allowed_ipc_lock import allowed_ipc_
 from kvtier_operator.planning.checks.policy.allowed_root import allowed_root
 from kvtier_operator.planning.checks.policy.allowed_templates import allowed_templates
 from kvtier_operator.planning.checks.router.data_parallel import data_parallel
+from kvtier_operator.planning.checks.router.gateway_memory import gateway_memory
 from kvtier_operator.planning.checks.router.gateway_provider import gateway_provider
 from kvtier_operator.planning.checks.router.other_models import other_models
 from kvtier_operator.planning.checks.router.picker_callers import picker_callers
@@ -134,6 +135,7 @@ CHECKS: Final[tuple[Check, ...]] = (
     data_parallel,
     picker_replicas,
     gateway_provider,
+    gateway_memory,
     other_models,
     picker_callers,
     allowed_host_path,

@@ -27,6 +27,7 @@ FIRST: Final = (
     "GatewayMayBeShutOut",
     "AdaptersShareKeys",
     "BlockHashNotCryptographic",
+    "GatewayMemoryShort",
     "PickerMemoryShort",
 )
 """Reasons of warnings before all others, the heaviest first. The others cost speed, tokens or hits."""

@@ -1,0 +1,32 @@
+"""Whether kvtier's own gateway has memory for a request."""
+
+from typing import Final
+
+from kvtier_operator.planning.checks.check import CheckInput, Verdicts
+from kvtier_operator.planning.router.gateway import ENVOY_BYTES
+from kvtier_operator.planning.units import size
+from kvtier_operator.planning.verdict import CheckResult
+
+_VERDICTS: Final = Verdicts("gateway-memory", "spec.router.gateway.standalone.resources.limits.memory")
+_SHORT: Final = "GatewayMemoryShort"
+
+
+def gateway_memory(given: CheckInput) -> CheckResult:
+    """An Envoy near its limit answers every request with 503, and is ready to do so."""
+    gateway = given.router.gateway
+    if gateway is None:
+        return _VERDICTS.passed("kvtier runs no gateway")
+    limit = gateway.compute.limits["memory"]
+    if gateway.heap_bytes < ENVOY_BYTES:
+        return _VERDICTS.reject(
+            _SHORT, f"{limit} is less than Envoy takes by itself, some {size(ENVOY_BYTES)}: raise it"
+        )
+    needed_bytes = ENVOY_BYTES + gateway.body_bytes
+    if gateway.heap_bytes < needed_bytes:
+        return _VERDICTS.warn(
+            _SHORT,
+            f"{limit} leaves a heap of {size(gateway.heap_bytes)}, and Envoy takes {size(needed_bytes)} with "
+            f"a body of {size(gateway.body_bytes)}: it answers 503 then, to all; raise it",
+            by_itself="keeps to the limit",
+        )
+    return _VERDICTS.passed(f"{limit} has room for bodies of {size(gateway.body_bytes)}")

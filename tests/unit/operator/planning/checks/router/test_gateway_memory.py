@@ -1,0 +1,35 @@
+from tests.cases.checks import PASS, REJECT, WARN, says, verdict
+from tests.cases.planning import resource
+
+from kvtier_operator.api.resource import KVCacheTier
+from kvtier_operator.planning.checks.router.gateway_memory import gateway_memory
+
+FIELD = "spec.router.gateway.standalone.resources.limits.memory"
+
+
+def of(limit: str, **router: str) -> KVCacheTier:
+    standalone = {"resources": {"limits": {"memory": limit}}}
+    return resource(router={"gateway": {"provider": "standalone", "standalone": standalone}, **router})
+
+
+def test_it_holds_a_body_unless_somebody_says_less() -> None:
+    says(verdict(gateway_memory, resource()), PASS, "Passed", "runs no gateway")
+    alone = resource(router={"gateway": {"provider": "standalone"}})
+    says(verdict(gateway_memory, alone), PASS, "Passed", "1Gi has room for bodies of 64 MiB")
+    # 90 % are 128.7 MiB
+    says(verdict(gateway_memory, of("143Mi")), PASS, "Passed")
+
+
+def test_one_that_refuses_the_largest_bodies_is_said() -> None:
+    result = verdict(gateway_memory, of("100Mi"))
+    says(result, WARN, "GatewayMemoryShort", "100Mi leaves a heap of 90 MiB", "128 MiB with a body of 64 MiB")
+    assert result.field == FIELD
+    large = verdict(gateway_memory, of("143Mi", flavor="builtin", maxBodySize="256Mi"))
+    says(large, WARN, "GatewayMemoryShort", "320 MiB with a body of 256 MiB")
+
+
+def test_one_that_takes_no_request_is_refused() -> None:
+    for limit in ("0", "64Mi"):
+        result = verdict(gateway_memory, of(limit))
+        says(result, REJECT, "GatewayMemoryShort", f"{limit} is less than Envoy takes by itself, some 64 MiB")
+        assert result.field == FIELD
