@@ -4,6 +4,7 @@ import http.client
 import json
 import ssl
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -118,6 +119,9 @@ def test_a_picker_that_ends_and_comes_back(fleet: Fleet, tmp_path: Path) -> None
         own.process.stop()
         eventually(lambda: ask(closed, LONG).status == 503, "a refusal")
         assert {ask(opened, LONG).status for _ in range(6)} == {200}
+        (again := tmp_path / "again").mkdir()
+        with running_own(replace(start, port=own.port), fleet.pods, again):
+            eventually(lambda: ask(closed, LONG).status == 200, "a pick")
 
 
 def served_certificate(envoy: Envoy) -> str:

@@ -27,6 +27,7 @@ class OwnStart:
         arguments: Further arguments of its command.
         environment: Beside this process's own.
         files: Descriptors that it may have; 0 for as many as this process.
+        port: Of its ext_proc service; 0 for one that is free.
     """
 
     config: str
@@ -35,6 +36,7 @@ class OwnStart:
     arguments: Sequence[str] = ()
     environment: Mapping[str, str] = field(default_factory=dict)
     files: int = 0
+    port: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +86,7 @@ def running_own(start: OwnStart, pods: Sequence[tuple[str, int]] | Pool, folder:
         RuntimeError: It ended, or it is not ready in time; the message has the end of its log.
     """
     port, health, metrics, explain = free_ports(4)
+    port = start.port or port
     config = folder / "picker.yaml"
     config.write_text(
         f"{start.config}\nmetrics: {{scrapeIntervalMs: {round(start.scrape_interval_s * 1000)}}}\n"

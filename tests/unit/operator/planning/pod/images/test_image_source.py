@@ -1,5 +1,7 @@
 """Where images come from: published, from another registry, or as an installation names them."""
 
+from pathlib import Path
+
 import pytest
 from tests.cases.planning import resource
 
@@ -16,6 +18,12 @@ from kvtier_operator.planning.pod.images.published import IMAGE_NAMES, PUBLISHED
 BACKENDS = ("KVTier", "Native", "LMCache", "LMCacheMP")
 REGISTRY = "registry.example:5000/mirror"
 DIGEST = f"sha256:{'0' * 64}"
+
+
+def test_the_gateway_s_envoy_is_the_one_of_the_tests() -> None:
+    version = PUBLISHED[ImageName.ENVOY].rpartition("-v")[2]
+    lock = (Path(__file__).parents[6] / "requirements.lock").read_text()
+    assert f"\nenvoy-server=={version} \\\n" in lock
 
 
 def pulled(one: KVCacheTier, source: ImageSource) -> set[str]:
