@@ -13,7 +13,7 @@ _INSTALL: Final = {
     "buildah": "Debian and Ubuntu have it as a package; or build the images elsewhere and give --archives",
     "oras": "https://oras.land, or go install oras.land/oras/cmd/oras@v1.3.6",
     "cosign": "https://docs.sigstore.dev; or publish without a key",
-    "git": "or set SOURCE_DATE_EPOCH",
+    "git": "install it",
 }
 _LAST_LINES: Final = 3
 

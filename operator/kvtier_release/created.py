@@ -28,7 +28,10 @@ def created_s(root: Path) -> int:
                 f"{SOURCE_DATE_EPOCH} is {given!r}: write seconds since 1970, of 1980 or later"
             )
         return seconds
-    return int(run("git", "log", "--max-count=1", "--format=%ct", cwd=root))
+    try:
+        return int(run("git", "log", "--max-count=1", "--format=%ct", cwd=root))
+    except ReleaseError as error:
+        raise ReleaseError(f"{error}; or set {SOURCE_DATE_EPOCH} to seconds since 1970") from error
 
 
 def timestamp(seconds: int) -> str:
