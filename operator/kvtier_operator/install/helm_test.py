@@ -16,6 +16,9 @@ _RULES: Final = (
 )
 _MODULE: Final = "kvtier_operator.cli.cluster.check_install"
 _BEFORE: Final = "-1"
+_ANEW: Final = "before-hook-creation"
+_NO_LONGER: Final = f"{_ANEW},hook-succeeded"
+"""Helm removes no hook with its release: what has rights goes when the test has ended."""
 
 
 def account_of_test(install: Installation) -> dict[str, Any]:
@@ -23,7 +26,7 @@ def account_of_test(install: Installation) -> dict[str, Any]:
     return {
         "apiVersion": "v1",
         "kind": "ServiceAccount",
-        "metadata": _metadata(install, _BEFORE),
+        "metadata": _metadata(install, _BEFORE, _NO_LONGER),
         "automountServiceAccountToken": False,
     }
 
@@ -33,7 +36,7 @@ def role_of_test(install: Installation) -> dict[str, Any]:
     return {
         "apiVersion": f"{RBAC_GROUP}/v1",
         "kind": "Role",
-        "metadata": _metadata(install, _BEFORE),
+        "metadata": _metadata(install, _BEFORE, _NO_LONGER),
         "rules": list(_RULES),
     }
 
@@ -44,7 +47,7 @@ def binding_of_test(install: Installation) -> dict[str, Any]:
     return {
         "apiVersion": f"{RBAC_GROUP}/v1",
         "kind": "RoleBinding",
-        "metadata": _metadata(install, _BEFORE),
+        "metadata": _metadata(install, _BEFORE, _NO_LONGER),
         "roleRef": {"apiGroup": RBAC_GROUP, "kind": "Role", "name": name},
         "subjects": [{"kind": "ServiceAccount", "name": name, "namespace": install.namespace}],
     }
@@ -56,7 +59,7 @@ def pod_of_test(install: Installation) -> dict[str, Any]:
     return {
         "apiVersion": "v1",
         "kind": "Pod",
-        "metadata": _metadata(install, "0"),
+        "metadata": _metadata(install, "0", _ANEW),
         "spec": {
             "restartPolicy": "Never",
             "serviceAccountName": _name(install),
@@ -84,14 +87,14 @@ def _name(install: Installation) -> str:
     return f"{install.name}-test"
 
 
-def _metadata(install: Installation, weight: str) -> dict[str, Any]:
+def _metadata(install: Installation, weight: str, deleted: str) -> dict[str, Any]:
     return {
         "name": _name(install),
         "namespace": install.namespace,
         "annotations": {
             "helm.sh/hook": "test",
             "helm.sh/hook-weight": weight,
-            "helm.sh/hook-delete-policy": "before-hook-creation",
+            "helm.sh/hook-delete-policy": deleted,
         },
         "labels": {"app.kubernetes.io/name": "kvtier-test", "app.kubernetes.io/part-of": "kvtier"},
     }

@@ -150,6 +150,8 @@ def test_from_the_registry_to_a_served_model(stranger: Stranger) -> None:
     )
     said = stranger.helm("test", "kvtier", *at, "--logs")
     assert said.count("ok    ") == 3, said
+    of_test = stranger.kubectl("get", "serviceaccounts,roles,rolebindings", "--output=name", *at)
+    assert "-test" not in of_test
 
     document = resource()
     name = document["metadata"]["name"]
