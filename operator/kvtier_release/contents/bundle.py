@@ -34,6 +34,7 @@ _LABELS: Final = {
     "operators.operatorframework.io.bundle.channels.v1": CHANNEL,
     "operators.operatorframework.io.bundle.channel.default.v1": CHANNEL,
 }
+_USERS: Final = ("runAsUser", "runAsGroup", "fsGroup")
 _DESCRIPTION: Final = """\
 kvtier gives a vLLM model a prefix cache beyond the GPU: CPU memory first, then local disk. One resource,
 `KVCacheTier`, says how much; from it kvtier computes everything that has to agree.
@@ -109,7 +110,9 @@ def _service_version(root: Path, release: Release, install: Installation) -> dic
             "install": {
                 "strategy": "deployment",
                 "spec": {
-                    "deployments": [{"name": install.name, "spec": deployment(install)["spec"]}],
+                    "deployments": [
+                        {"name": install.name, "spec": _without_user(deployment(install)["spec"])}
+                    ],
                     "clusterPermissions": [
                         {"serviceAccountName": install.name, "rules": [each.manifest() for each in rules]}
                     ],
@@ -125,6 +128,13 @@ def _related_images(release: Release) -> dict[str, str]:
     pickers = {picker_image_name(each): picker_image(each, version) for each, version in tested.items()}
     published = {name.value: image for name, image in PUBLISHED.items()}
     return {**published, **pickers, **release.references()}
+
+
+def _without_user(spec: dict[str, Any]) -> dict[str, Any]:
+    """OpenShift gives pods users of its own and refuses others; elsewhere it is the image's."""
+    pod = spec["template"]["spec"]
+    security = {name: value for name, value in pod["securityContext"].items() if name not in _USERS}
+    return {**spec, "template": {**spec["template"], "spec": {**pod, "securityContext": security}}}
 
 
 def _without_namespace(document: dict[str, Any]) -> dict[str, Any]:

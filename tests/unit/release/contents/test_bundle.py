@@ -1,4 +1,5 @@
 import json
+import re
 from typing import Any
 
 import yaml
@@ -24,6 +25,15 @@ def test_its_operator_has_the_release_s_images() -> None:
     [deployed] = version()["spec"]["install"]["spec"]["deployments"]
     [container] = deployed["spec"]["template"]["spec"]["containers"]
     assert container["image"] == release().references()["operator"]
+
+
+def test_its_operator_is_what_openshift_takes() -> None:
+    """The SCC restricted-v2 refuses users that are named."""
+    [deployed] = version()["spec"]["install"]["spec"]["deployments"]
+    security = deployed["spec"]["template"]["spec"]["securityContext"]
+    assert security == {"runAsNonRoot": True, "seccompProfile": {"type": "RuntimeDefault"}}
+    image = (ROOT / "operator" / "Containerfile").read_text()
+    assert re.search(r"^USER [1-9]\d*", image, re.MULTILINE)
 
 
 def test_it_lists_every_image_that_a_pod_may_pull() -> None:
