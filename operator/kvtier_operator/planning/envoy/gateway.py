@@ -105,12 +105,12 @@ class Gateway:
         listen: Where the one URL is.
         engines: What it leads to.
         picker: Whom it asks for each request; None to give the engines turns.
-        body_bytes: Largest body of a request.
+        held_bytes: What is held of a request at most; a body that has to be there whole is no larger.
         entrance: What it needs beside where it serves others than this machine.
     """
 
     listen: Address
     engines: KnownEngines | EngineService
     picker: Picker | None = None
-    body_bytes: int = BODY_BYTES
+    held_bytes: int = BODY_BYTES
     entrance: Entrance | None = None

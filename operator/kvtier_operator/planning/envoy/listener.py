@@ -71,7 +71,7 @@ def listener(gateway: Gateway) -> dict[str, Any]:
     return {
         "name": "gateway",
         "address": socket_address(gateway.listen),
-        "per_connection_buffer_limit_bytes": gateway.body_bytes,
+        "per_connection_buffer_limit_bytes": gateway.held_bytes,
         "filter_chains": [chain],
     }
 

@@ -26,14 +26,14 @@ class GatewayPlan:
         image: Envoy's image.
         compute: Its requests and limits.
         heap_bytes: Memory from which on it takes no more requests.
-        body_bytes: The largest body of a request.
+        held_bytes: What is held of a request at most; a body that is held whole is no larger.
         url: Base URL for clients in the cluster.
     """
 
     image: str
     compute: Compute
     heap_bytes: int
-    body_bytes: int
+    held_bytes: int
     url: str
 
 

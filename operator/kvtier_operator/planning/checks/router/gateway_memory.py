@@ -21,12 +21,12 @@ def gateway_memory(given: CheckInput) -> CheckResult:
         return _VERDICTS.reject(
             _SHORT, f"{limit} is less than Envoy takes by itself, some {size(ENVOY_BYTES)}: raise it"
         )
-    needed_bytes = ENVOY_BYTES + gateway.body_bytes
+    needed_bytes = ENVOY_BYTES + gateway.held_bytes
     if gateway.heap_bytes < needed_bytes:
         return _VERDICTS.warn(
             _SHORT,
             f"{limit} leaves a heap of {size(gateway.heap_bytes)}, and Envoy takes {size(needed_bytes)} with "
-            f"a body of {size(gateway.body_bytes)}: it answers 503 then, to all; raise it",
+            f"{size(gateway.held_bytes)} of a request: it answers 503 then, to all; raise it",
             by_itself="keeps to the limit",
         )
-    return _VERDICTS.passed(f"{limit} has room for bodies of {size(gateway.body_bytes)}")
+    return _VERDICTS.passed(f"{limit} has room for {size(gateway.held_bytes)} of a request")

@@ -56,4 +56,4 @@ def envoy_gateway(plan: Plan, wanted: Standalone, planned: GatewayPlan) -> Gatew
         certificate=f"{CONFIG_FOLDER}/{CERTIFICATE_FILE}" if wanted.tls_secret_name else None,
         models={each.name: Address(gateway_name(each.resource), HTTP_PORT) for each in wanted.models},
     )
-    return Gateway(Address("0.0.0.0", SERVING_PORT), engines, picker, planned.body_bytes, entrance)  # noqa: S104 - a pod's
+    return Gateway(Address("0.0.0.0", SERVING_PORT), engines, picker, planned.held_bytes, entrance)  # noqa: S104 - a pod's

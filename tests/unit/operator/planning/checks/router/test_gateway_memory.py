@@ -14,18 +14,26 @@ def of(limit: str, **router: str) -> KVCacheTier:
 
 def test_it_holds_a_body_unless_somebody_says_less() -> None:
     says(verdict(gateway_memory, resource()), PASS, "Passed", "runs no gateway")
-    alone = resource(router={"gateway": {"provider": "standalone"}})
-    says(verdict(gateway_memory, alone), PASS, "Passed", "1Gi has room for bodies of 64 MiB")
+    alone = resource(router={"gateway": {"provider": "standalone"}, "flavor": "llm-d"})
+    says(verdict(gateway_memory, alone), PASS, "Passed", "1Gi has room for 1 MiB of a request")
     # 90 % are 128.7 MiB
-    says(verdict(gateway_memory, of("143Mi")), PASS, "Passed")
+    says(verdict(gateway_memory, of("143Mi", flavor="builtin")), PASS, "Passed")
 
 
 def test_one_that_refuses_the_largest_bodies_is_said() -> None:
-    result = verdict(gateway_memory, of("100Mi"))
-    says(result, WARN, "GatewayMemoryShort", "100Mi leaves a heap of 90 MiB", "128 MiB with a body of 64 MiB")
+    result = verdict(gateway_memory, of("100Mi", flavor="builtin"))
+    says(
+        result,
+        WARN,
+        "GatewayMemoryShort",
+        "100Mi leaves a heap of 90 MiB",
+        "128 MiB with 64 MiB of a request",
+    )
     assert result.field == FIELD
     large = verdict(gateway_memory, of("143Mi", flavor="builtin", maxBodySize="256Mi"))
-    says(large, WARN, "GatewayMemoryShort", "320 MiB with a body of 256 MiB")
+    says(large, WARN, "GatewayMemoryShort", "320 MiB with 256 MiB of a request")
+    # others' pickers get it in parts
+    says(verdict(gateway_memory, of("100Mi", flavor="llm-d")), PASS, "Passed")
 
 
 def test_one_that_takes_no_request_is_refused() -> None:

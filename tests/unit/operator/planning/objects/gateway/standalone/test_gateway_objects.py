@@ -115,6 +115,21 @@ def test_each_picker_gets_bodies_as_it_reads_them(flavor: str, mode: str) -> Non
     assert asked["typed_config"]["processing_mode"]["request_body_mode"] == mode
 
 
+def test_upstream_s_pickers_get_no_message_above_4_mib() -> None:
+    """What grpc-go takes unless told otherwise; a body that is held whole comes as one message."""
+    others = [{"name": "small", "resource": "small"}]
+
+    def held_bytes(changed: dict[str, object]) -> int:
+        [listener] = bootstrap_of(changed)["static_resources"]["listeners"]
+        return int(listener["per_connection_buffer_limit_bytes"])
+
+    for flavor in ("llm-d", "gaie"):
+        assert held_bytes(changes(flavor)) == 2**20
+        assert 4_000_000 < held_bytes(changes(flavor, models=others)) < 2**22
+    assert held_bytes(changes("builtin", models=others)) == 2**26
+    assert held_bytes({**changes("builtin"), "spec.router.maxBodySize": "128Mi"}) == 2**27
+
+
 def test_it_is_replaced_when_its_configuration_changes_and_not_with_the_pickers() -> None:
     def hash_of(changed: dict[str, object]) -> str:
         template = one(objects(changed), "Deployment", "gateway")["spec"]["template"]
