@@ -40,12 +40,12 @@ def archives(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def release(say: Say) -> Release:
     """`python -m kvtier_release` with what it needs on its path."""
-    tools = os.pathsep.join([str(program("oras", say).parent), os.environ["PATH"]])
+    oras = program("oras", say).parent
 
     def run(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
         return subprocess.run(  # noqa: S603 - our own command
             [sys.executable, "-m", "kvtier_release", *arguments],
-            env={**os.environ, "PATH": tools},
+            env={**os.environ, "PATH": f"{oras}{os.pathsep}{os.environ['PATH']}"},
             capture_output=True,
             text=True,
             check=False,
