@@ -79,6 +79,10 @@ def make(  # noqa: PLR0913, PLR0917 - one parameter an option
 ) -> None:
     """Write everything of a release into its folder."""
     wanted = Wanted(registry, images or tuple(IMAGES), archives, doctor_digest, repository_id, owner)
+    if archives is None:
+        click.echo(
+            f"building with buildah: {', '.join(wanted.images)} (engines on vLLM's images, 10 GB each)"
+        )
     release = make_release(_ROOT, dist, wanted)
     click.echo(f"{dist}: kvtier {release.version} for {registry}")
     for name, image in sorted(release.references().items()):
