@@ -105,6 +105,10 @@ def pods_of(flags: PodsFlags) -> PodsOption:
         raise PickerConfigError(
             "give one of --endpoints, --pool-name and --endpoint-selector: where the pods come from"
         )
+    if flags.ports is not None and flags.selector is None:
+        raise PickerConfigError(
+            "--endpoint-target-ports: these are of --endpoint-selector, which is not given"
+        )
     if flags.selector is not None:
         return Selection(flags.namespace, _labels(flags.selector), _ports(flags.ports or ""))
     if flags.pool is None:

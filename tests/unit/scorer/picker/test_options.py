@@ -25,6 +25,7 @@ def test_a_list_a_pool_or_labels() -> None:
         (replace(NOTHING, endpoints="1.2.3.4:80", pool="p"), "give one of --endpoints"),
         (replace(NOTHING, pool="p", selector="app=x"), "give one of --endpoints"),
         (replace(NOTHING, pool="p", group="example.com"), "--pool-group: 'example.com' is not known"),
+        (replace(NOTHING, pool="p", ports="80"), "--endpoint-target-ports: these are of --endpoint-selector"),
         (replace(NOTHING, selector="", ports="80"), "--endpoint-selector: '' is not of the form"),
         (replace(NOTHING, selector="app", ports="80"), "--endpoint-selector: 'app' is not"),
         (replace(NOTHING, selector="app in (a,b)", ports="80"), "--endpoint-selector: 'app in (a,b)'"),
