@@ -229,7 +229,9 @@ def _build(module: Module, names: list[str], say: Say) -> None:
                 left_s = max(0.0, (now - began) * (total / len(said) - 1))
                 say(f"building {listed}: {len(said):,} of {total:,} packages, at most {left_s:.0f} s left")
     if build.returncode:
-        raise MissingToolError(f"{listed} could not be built: " + " | ".join(said[-5:]))
+        # a line without a space is a package that was compiled
+        wrong = [each for each in said if " " in each] or said
+        raise MissingToolError(f"{listed} could not be built: " + " | ".join(wrong[-5:]))
     for name in names:
         (staging / _binary(module.packages[name])).rename(module.cache / name)
     staging.rmdir()
