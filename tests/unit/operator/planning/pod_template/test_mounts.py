@@ -44,7 +44,8 @@ def test_a_folder_that_holds_nothing_planned_takes_further_mounts() -> None:
 
 
 def test_the_disk_tier_stays_on_its_volume() -> None:
-    disk = {"tiers": {"cpu": {"capacity": "100Gi"}, "disk": {"capacity": "1Ti", "volume": {"emptyDir": {}}}}}
+    tier = {"capacity": "1Ti", "volume": {"emptyDir": {}}}
+    disk: dict[str, Any] = {"tiers": {"cpu": {"capacity": "100Gi"}, "disk": tier}}
     mounts = planned_engine_template(plan(None, **disk))["spec"]["containers"][0]["volumeMounts"]
     inside = f"{mounts[-1]['mountPath']}/kvtier"
     [problem] = problems({"spec": of_engine(volumeMounts=[{"name": "x", "mountPath": inside}])}, **disk)
