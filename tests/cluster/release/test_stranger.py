@@ -160,7 +160,7 @@ def test_from_the_registry_to_a_served_model(stranger: Stranger) -> None:
     body = json.dumps({"model": SMALL_MODEL.name, "prompt": "lorem ipsum", "max_tokens": 4}).encode()
     answer = post(f"{stranger.url(f'{name}-engine')}/v1/completions", body)
     assert answer.status == 200, answer.body
-    # without a cluster DNS here it finds no engine
+    # without a cluster DNS here it finds no engine, and is ready once it has given up
     assert get(stranger.url(f"{name}-gateway") + READY_PATH).status == 200
 
     pods = stranger.kubectl.json("get", "pods", "--all-namespaces")["items"]

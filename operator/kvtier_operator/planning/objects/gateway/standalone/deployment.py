@@ -133,12 +133,13 @@ def _certificate(wanted: Standalone) -> list[dict[str, Any]]:
 def _probes(wanted: Standalone) -> dict[str, Any]:
     """Ready is who answers as clients are answered, with a certificate where there is one.
 
-    An Envoy that has no memory left refuses requests, and lives.
+    An Envoy that has no memory left refuses requests, and lives. It listens once it has looked up the names
+    of the Services, or given up: two minutes where no DNS server answers.
     """
     scheme = "HTTPS" if wanted.tls_secret_name else "HTTP"
     asked = {"httpGet": {"path": READY_PATH, "port": "http", "scheme": scheme}}
     return {
-        "startupProbe": asked | {"periodSeconds": 2, "failureThreshold": 60},
+        "startupProbe": asked | {"periodSeconds": 2, "failureThreshold": 150},
         "livenessProbe": {"tcpSocket": {"port": "http"}, "periodSeconds": 10},
         "readinessProbe": asked | {"periodSeconds": 2},
     }
