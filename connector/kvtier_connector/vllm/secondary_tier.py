@@ -91,9 +91,7 @@ class KVTierDisk(SecondaryTierManager):  # type: ignore[misc] # vLLM has no type
             self._timeout_s = parsed.timeout_s
             self._disk = self._open(parsed, entry)
             undo.pop_all()
-        groups, blocks = offloading_spec.config.groups, offloading_spec.config.cache.blocks_per_chunk
-        chunk_tokens = max(group.tokens_per_block for group in groups) * blocks // len(groups)
-        self._metrics = DiskMetrics(self._disk, chunk_tokens)
+        self._metrics = DiskMetrics(self._disk, self._chunk_tokens)
 
     @classmethod
     @override
@@ -207,10 +205,18 @@ class KVTierDisk(SecondaryTierManager):  # type: ignore[misc] # vLLM has no type
             request,
             self._memory.lend,
             memory_slots=self._memory.rows,
+            chunk_tokens=self._chunk_tokens,
             write_bytes_per_hour=settings.write_bytes_per_hour,
             timeout_s=settings.timeout_s,
             staged=True,
         )
+
+    @property
+    def _chunk_tokens(self) -> int:
+        """Tokens of a chunk; where each KV cache group has a chunk of its own, its part of them."""
+        config = self._offloading_spec.config
+        most_tokens = max(group.tokens_per_block for group in config.groups)
+        return int(most_tokens * config.cache.blocks_per_chunk // len(config.groups))
 
     # ---- what the disk has done ----
 

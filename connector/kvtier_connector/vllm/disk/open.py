@@ -10,6 +10,7 @@ from vllm.v1.kv_cache_interface import KVCacheConfig
 
 from kvtier_connector.config import DISK_WRITE_SHARE, ConnectorConfig
 from kvtier_connector.core.copies.arrivals import Arrivals, attach
+from kvtier_connector.core.disk.files.removed_text import removed_text
 from kvtier_connector.core.disk.files.store import Store, StoreRequest
 from kvtier_connector.core.disk.io.choose import depth_for, open_engine
 from kvtier_connector.core.disk.io.staged import StagedEngine
@@ -31,12 +32,13 @@ _STAGED_BYTES: Final = 64 << 20
 _LEAST_STAGED_DEPTH: Final = 4
 
 
-def open_tier_behind_region(
+def open_tier_behind_region(  # noqa: PLR0913, PLR0917 - what an engine knows of itself
     settings: ConnectorConfig,
     geometry: TierGeometry,
     config: VllmConfig,
     kv_cache: KVCacheConfig,
     offer: RegionOffer,
+    chunk_tokens: int,
 ) -> DiskTier:
     """Open the disk tier and read what the last engine left there.
 
@@ -46,6 +48,7 @@ def open_tier_behind_region(
         config: vLLM's.
         kv_cache: Its KV caches.
         offer: The workers' memory.
+        chunk_tokens: Tokens of a chunk.
 
     Raises:
         SettingError: The folder or the capacity cannot be used.
@@ -75,6 +78,7 @@ def open_tier_behind_region(
         request,
         memory_of,
         memory_slots=geometry.slots,
+        chunk_tokens=chunk_tokens,
         write_bytes_per_hour=settings.disk_write_bytes_per_hour,
         timeout_s=settings.disk_timeout_s,
         always=not settings.disk_break_even,
@@ -97,6 +101,7 @@ def open_tier(  # noqa: PLR0913 - what a disk tier is made of
     memory_of: MemoryOf,
     *,
     memory_slots: int,
+    chunk_tokens: int,
     write_bytes_per_hour: int,
     timeout_s: float,
     staged: bool = False,
@@ -109,6 +114,7 @@ def open_tier(  # noqa: PLR0913 - what a disk tier is made of
         request: What is asked of the disk.
         memory_of: Where a memory slot's bytes are.
         memory_slots: Number of slots in memory.
+        chunk_tokens: Tokens of a chunk; where each KV cache group has a chunk of its own, its part of them.
         write_bytes_per_hour: Bound on the disk's wear; 0 for none.
         timeout_s: How long the disk may have one block.
         staged: Never let the kernel have the slots' own memory (core/disk/io/staged.py).
@@ -135,6 +141,8 @@ def open_tier(  # noqa: PLR0913 - what a disk tier is made of
         "past the page cache" if store.segments.direct else "through the page cache",
         time.monotonic() - start_s,
     )
+    for removed in store.removed:
+        log.warning("kvtier: %s", removed_text(removed, chunk_tokens))
     if staged:
         engine = StagedEngine(engine, request.block_bytes)
     return DiskTier(

@@ -55,7 +55,12 @@ class Handshake:
         region = regions[0]
         with refusals():
             disk = open_tier_behind_region(
-                self._settings, self._manager.geometry, self._config, self._kv_cache, region
+                self._settings,
+                self._manager.geometry,
+                self._config,
+                self._kv_cache,
+                region,
+                self._manager.chunk_tokens,
             )
         self._manager.put_behind(
             disk,

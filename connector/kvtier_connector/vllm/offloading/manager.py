@@ -70,6 +70,11 @@ class KVTierManager(OffloadingManager):  # type: ignore[misc] # vLLM has no type
         self._withheld = WithheldSlots()
         self._facts = facts
 
+    @property
+    def chunk_tokens(self) -> int:
+        """Tokens of a chunk; where each KV cache group has a chunk of its own, its part of them."""
+        return max(self._tokens_per_chunk.values()) // len(self._tokens_per_chunk)
+
     def put_behind(
         self, disk: DiskTier, key_bytes: int, *, most_tokens: int, part_ends: tuple[int, ...] = ()
     ) -> None:
@@ -82,9 +87,8 @@ class KVTierManager(OffloadingManager):  # type: ignore[misc] # vLLM has no type
             part_ends: Where the parts of a chunk end for which a step can wait, in bytes; empty for none.
         """
         self._index = self._new_index(key_bytes)
-        chunk_tokens = max(self._tokens_per_chunk.values()) // len(self._tokens_per_chunk)
         self.disk = DiskTiering(
-            self._index, disk, self, chunk_tokens, part_ends=part_ends, most_tokens=most_tokens
+            self._index, disk, self, self.chunk_tokens, part_ends=part_ends, most_tokens=most_tokens
         )
 
     def grow(self, grown: Grown) -> None:

@@ -27,8 +27,8 @@ def tier_fingerprint(spec: OffloadingSpec, row_bytes: int, namespace: str, entry
     Not in it, because a secondary tier is not told, in the scheduler's process, of vLLM's configuration:
     what changes the computation from the command line (--hf-overrides, --quantization, --dtype beside a KV
     cache dtype, --load-format dummy, --mm-processor-kwargs, --revision of a model that is known by its name
-    only), and the weights
-    of LoRA adapters, which are told apart by their names. Whoever changes one of these changes `namespace`.
+    only, on ROCm passes of --compilation-config that write KV), and the weights of LoRA adapters, which are
+    told apart by their names. Whoever changes one of these changes `namespace`.
 
     Args:
         spec: What vLLM tells.

@@ -1,6 +1,8 @@
 """Engines that end in one process and start again in another."""
 
+import logging
 import os
+import shutil
 import signal
 from collections.abc import Callable
 from pathlib import Path
@@ -8,7 +10,7 @@ from typing import Any
 
 import pytest
 from safetensors.torch import load_file, save_file
-from tests.engine.connector.disk_engine import CHUNK_BYTES, tier
+from tests.engine.connector.disk_engine import CHUNK_BYTES, DiskEngine, tier
 from tests.engine.connector.prompts import (
     CACHED,
     PROMPTS,
@@ -20,6 +22,7 @@ from tests.engine.connector.prompts import (
 )
 
 from kvtier_connector.config import MIB, kv_transfer_config
+from kvtier_connector.supported import minor_of
 
 # What vLLM and PyTorch warn of is not ours.
 pytestmark = [
@@ -66,3 +69,34 @@ def test_weights_that_were_trained_on_find_nothing(
         found = [answers(llm, [ids])[0] for ids in PROMPTS]
     assert [cached for _, cached in found] == [0] * len(PROMPTS)
     assert len([path for path in (tmp_path / "disk").iterdir() if path.is_dir()]) == 1
+
+
+def test_a_patch_release_of_vllm_finds_all_and_another_minor_nothing(  # noqa: PLR0913, PLR0917 - fixtures
+    disk_engine: DiskEngine,
+    known: Path,
+    cold: list[list[int]],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    request: pytest.FixtureRequest,
+) -> None:
+    """The second starts cold, and says what that costs."""
+    import vllm  # noqa: PLC0415 - takes seconds
+
+    log = logging.getLogger("vllm.kvtier")
+    log.addHandler(caplog.handler)
+    request.addfinalizer(lambda: log.removeHandler(caplog.handler))
+    minor = minor_of(vllm.__version__)
+    folder = Path(shutil.copytree(known, tmp_path / "disk"))
+
+    monkeypatch.setattr(vllm, "__version__", f"{minor}.99")
+    disk_engine.restart(folder)
+    assert disk_engine.ask() == (cold, CACHED)
+    assert "removed" not in caplog.text
+
+    monkeypatch.setattr(vllm, "__version__", "0.99.0")
+    disk_engine.restart(folder)
+    assert disk_engine.ask() == (cold, [0] * len(PROMPTS))
+    (told,) = {each.getMessage() for each in caplog.records if "removed" in each.getMessage()}
+    assert "39 chunks with 1248 tokens" in told
+    assert told.endswith(f'it differs in vllm ("{minor}" -> "0.99")')

@@ -9,6 +9,8 @@ import xxhash
 
 _FORMAT: Final = 1
 """Of the bytes in a slot. Another number makes every block on disk a stranger's."""
+_LONGEST_VALUE: Final = 40
+"""Characters of a fact that are said; of a longer one only the name is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,3 +44,34 @@ def fingerprint(facts: Mapping[str, object]) -> Fingerprint:
     lines = (f"{json.dumps(name)}: {json.dumps(known[name], sort_keys=True)}" for name in sorted(known))
     text = "\n".join(lines) + "\n"
     return Fingerprint(text, xxhash.xxh3_64_intdigest(text.encode()))
+
+
+def changed_facts(before: str, now: str) -> dict[str, str]:
+    """Return what tells two fingerprints apart: `"0.32" -> "0.33"` by a fact's name, `""` if that is long.
+
+    Args:
+        before: a fingerprint's text, or anything else that lay in its place; of that, nothing is said.
+        now: a fingerprint's text.
+    """
+    old, new = _facts(before), _facts(now)
+    if not old:
+        return {}
+    names = sorted(name for name in {*old, *new} if old.get(name) != new.get(name))
+    return {name: _change(old.get(name, "none"), new.get(name, "none")) for name in names}
+
+
+def _facts(text: str) -> dict[str, str]:
+    facts = dict[str, str]()
+    for line in text.splitlines():
+        try:
+            found = json.loads(f"{{{line}}}")
+        except (ValueError, RecursionError):
+            continue
+        for name, value in found.items():
+            if name.isprintable():
+                facts[name] = json.dumps(value, sort_keys=True)
+    return facts
+
+
+def _change(old: str, new: str) -> str:
+    return "" if max(len(old), len(new)) > _LONGEST_VALUE else f"{old} -> {new}"

@@ -37,6 +37,9 @@ _START: Final = _HEADER.size + _CHECKSUM.size
 _BLOCK: Final = 1
 NAME: Final = "index"
 """Of its file."""
+_LONGEST_KEY_BYTES: Final = 256
+_MOST_COUNTED_BYTES: Final = 64 << 20
+"""Of a journal whose blocks are only counted."""
 _NEW: Final = f"{NAME}.new"
 _MOST_SHRINKING: Final = 16
 """The journal of a tier that was so many times as large is read in full; of a larger one, what fits."""
@@ -212,6 +215,25 @@ class Journal:
                 os.ftruncate(self._descriptor, self.size_bytes)
             raise
         self.size_bytes += len(frame)
+
+
+def count_blocks(folder: Directory) -> int | None:
+    """Return how many blocks lie in a folder of any shape, of a very large one at least so many.
+
+    None where there is no journal, or one of another format.
+
+    Raises:
+        UnsafeFolderError: the journal is no plain file of ours alone.
+        OSError: it cannot be read.
+    """
+    content = folder.read(NAME, _MOST_COUNTED_BYTES)
+    if len(content) < _START:
+        return None
+    _, key_bytes, slots, namespace, nonce = _HEADER.unpack_from(content)
+    shape = Shape(key_bytes, slots, namespace)
+    if key_bytes > _LONGEST_KEY_BYTES or content[:_START] != _header(shape, nonce):
+        return None
+    return len(_last_of_each_slot(_read(content, shape, nonce)[0]))
 
 
 def _content(folder: Directory, shape: Shape) -> tuple[bytes, int]:

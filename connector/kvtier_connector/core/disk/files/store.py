@@ -1,9 +1,7 @@
 """The disk tier's files, opened together: what was there, and what goes with what."""
 
-import re
-import stat
 from collections.abc import Iterable, Iterator
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from dataclasses import dataclass
 from itertools import chain, count
 from pathlib import Path
@@ -16,21 +14,18 @@ from kvtier_connector.core.disk.files.checksum import bound_checksum
 from kvtier_connector.core.disk.files.directory import Directory
 from kvtier_connector.core.disk.files.disk_errors import disk_errors
 from kvtier_connector.core.disk.files.fingerprint import Fingerprint
-from kvtier_connector.core.disk.files.journal import NAME, Entries, Journal, Shape
+from kvtier_connector.core.disk.files.journal import Entries, Journal, Shape
 from kvtier_connector.core.disk.files.locked_folder import LockedFolder
+from kvtier_connector.core.disk.files.namespace_files import FACTS, RATES, rates_in
 from kvtier_connector.core.disk.files.segments import Segments
+from kvtier_connector.core.disk.files.strangers import Removed, remove_strangers
 from kvtier_connector.core.disk.worth.rates import Rates
 from kvtier_connector.core.index.index import BlockIndex
 from kvtier_connector.core.index.keytable import Slots
 from kvtier_connector.core.machine.memory import format_bytes
-from kvtier_connector.errors import SettingError, UnsafeFolderError
+from kvtier_connector.errors import SettingError
 
 GENERATIONS: Final = count(1)
-_NAMESPACE: Final = re.compile(r"[0-9a-f]{16}")
-_FACTS: Final = "fingerprint"
-_RATES: Final = "rates"
-_MOST_RATES_BYTES: Final = 4096
-_OUR_FILES: Final = re.compile(rf"({NAME}|{_RATES})(\.new)?|{_FACTS}|blocks-\d{{6,}}")
 _ROWS_AT_ONCE: Final = 4096
 """Of a snapshot: some 0.1 ms, for which the index's owner may have to wait."""
 
@@ -83,6 +78,7 @@ class Store:
         segments: the blocks' files.
         journal: which block lies where.
         recovered: what it said.
+        removed: what engines of other fingerprints had left.
     """
 
     def __init__(  # noqa: PLR0913, PLR0917 - the parts that it keeps together
@@ -93,6 +89,7 @@ class Store:
         segments: Segments,
         journal: Journal,
         recovered: Entries,
+        removed: tuple[Removed, ...] = (),
     ) -> None:
         self.generation = next(GENERATIONS)
         """Of what is in the slots as it is opened; the owner of the index makes another one to clear that."""
@@ -103,6 +100,7 @@ class Store:
         self.index = BlockIndex(shape.slots, shape.key_bytes)
         self.index.restore(recovered.keys, recovered.slots)
         self.restored = self.index.used
+        self.removed = removed
         self._lock = lock
         self._journal = journal
         self._is_kept = True
@@ -131,7 +129,7 @@ class Store:
             lock = LockedFolder.take(request.path, request.holder)
             undo.callback(lock.close)
             with disk_errors(request.path):
-                _remove_strangers(lock.directory, request.fingerprint.folder)
+                removed = remove_strangers(lock.directory, request.fingerprint)
                 folder = lock.directory.folder(request.fingerprint.folder)
             undo.callback(folder.close)
             segments = Segments.open(
@@ -141,8 +139,8 @@ class Store:
             journal, recovered = Journal.open(folder, shape)
             undo.callback(journal.close)
             with disk_errors(folder.path):
-                folder.write(_FACTS, request.fingerprint.text.encode())
-            store = cls(lock, folder, shape, segments, journal, recovered.entries)
+                folder.write(FACTS, request.fingerprint.text.encode())
+            store = cls(lock, folder, shape, segments, journal, recovered.entries, removed)
             undo.pop_all()
         return store
 
@@ -199,10 +197,7 @@ class Store:
     @property
     def rates(self) -> Rates:
         """What the last engine has kept here."""
-        try:
-            return Rates.parse(self._directory.read(_RATES, _MOST_RATES_BYTES).decode())
-        except (OSError, ValueError, UnsafeFolderError):
-            return Rates()
+        return rates_in(self._directory)
 
     def keep_rates(self, text: str) -> None:
         """Keep what was learnt for the next engine: the old or the new, never half.
@@ -210,10 +205,10 @@ class Store:
         Raises:
             DiskError: the disk is full, read-only or failing.
         """
-        new = f"{_RATES}.new"
+        new = f"{RATES}.new"
         with disk_errors(self.folder):
             self._directory.write(new, text.encode())
-            self._directory.rename(new, _RATES)
+            self._directory.rename(new, RATES)
 
     def compact(self, unacknowledged: Entries) -> None:
         """Write the journal anew.
@@ -269,24 +264,3 @@ class Store:
     @property
     def _snapshot_bytes(self) -> int:
         return self.shape.slots * self.shape.record.itemsize
-
-
-def _remove_strangers(tier: Directory, own: str) -> None:
-    for name in tier.names():
-        if name != own and _NAMESPACE.fullmatch(name) and _is_ours(tier, name):
-            with suppress(FileNotFoundError):
-                tier.remove_folder(name)
-
-
-def _is_ours(tier: Directory, name: str) -> bool:
-    """Tell whether a folder holds what a namespace does and nothing else: others give such names, too."""
-    try:
-        folder = tier.folder(name, make=False)
-    except (SettingError, UnsafeFolderError):
-        return False
-    try:
-        return all(
-            _OUR_FILES.fullmatch(each) and stat.S_ISREG(folder.look(each).st_mode) for each in folder.names()
-        )
-    finally:
-        folder.close()

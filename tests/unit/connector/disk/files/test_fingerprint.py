@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from kvtier_connector.core.disk.files.fingerprint import fingerprint
+from kvtier_connector.core.disk.files.fingerprint import changed_facts, fingerprint
 
 FACTS = {"model": {"name": "Qwen/Qwen3-32B", "revision": "abc"}, "dtype": "bfloat16", "ranks": 2}
 
@@ -40,3 +40,16 @@ def test_it_names_a_folder_and_says_what_is_in_it() -> None:
 def test_a_fact_without_a_lasting_text_is_refused() -> None:
     with pytest.raises(TypeError, match="not JSON serializable"):
         fingerprint({"path": Path()})
+
+
+def test_what_tells_two_apart_is_said_where_it_is_short() -> None:
+    before = fingerprint({"vllm": "0.32", "config": {"a": "x" * 50}, "dtype": "bfloat16", "gone": 1}).text
+    now = fingerprint({"vllm": "0.33", "config": {"a": "y" * 50}, "dtype": "bfloat16", "new": None}).text
+    assert changed_facts(before, now) == {
+        "config": "",
+        "gone": "1 -> none",
+        "new": "none -> null",
+        "vllm": '"0.32" -> "0.33"',
+    }
+    assert changed_facts(now, now) == {}
+    assert changed_facts("anything else", now) == {}
