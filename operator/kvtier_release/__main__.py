@@ -9,28 +9,19 @@ import click
 
 from kvtier_common.errors import KvtierError
 from kvtier_operator.planning.pod.images.image_source import REGISTRY_PATTERN
-from kvtier_release.contents.images import IMAGES
+from kvtier_release.contents.images import BUILT
 from kvtier_release.make import Wanted, make_release
 from kvtier_release.publish import Signing, publish
+from kvtier_release.release import Release
 
 _ROOT: Final = Path(__file__).resolve().parents[2]
 _FOLDER: Final = click.Path(file_okay=False, resolve_path=True, path_type=Path)
-_DIGEST: Final = re.compile(r"sha256:[0-9a-f]{64}|")
 
 
 def _registry(context: click.Context, parameter: click.Parameter, value: str) -> str:
     del context, parameter
     if not re.fullmatch(REGISTRY_PATTERN, value):
         raise click.BadParameter(f"{value!r} is not a registry: write HOST[:PORT][/PATH], no https://")
-    return value
-
-
-def _digest(context: click.Context, parameter: click.Parameter, value: str) -> str:
-    del context, parameter
-    if not _DIGEST.fullmatch(value):
-        raise click.BadParameter(
-            f"{value!r} is no digest: write sha256: and 64 digits, as release.json has it"
-        )
     return value
 
 
@@ -52,7 +43,7 @@ def main() -> None:
     "--image",
     "images",
     multiple=True,
-    type=click.Choice(list(IMAGES)),
+    type=click.Choice(BUILT),
     help="Have this image in it; repeatable. None: all. The chart names others by their tag.",
 )
 @click.option(
@@ -61,10 +52,9 @@ def main() -> None:
     help="Folder with the images' OCI archives, NAME.tar; without it they are built here, with buildah.",
 )
 @click.option(
-    "--doctor-digest",
-    default="",
-    callback=_digest,
-    help="Of the doctor's image, where that is an earlier release's.",
+    "--earlier",
+    type=click.Path(exists=True, dir_okay=False, resolve_path=True, path_type=Path),
+    help="release.json of the release before, for images of engines' pods that stay as they were.",
 )
 @click.option("--repository-id", default="", help="What Artifact Hub calls the chart's repository.")
 @click.option("--owner", default="", help="Mail address of whom Artifact Hub takes for its owner.")
@@ -73,12 +63,13 @@ def make(  # noqa: PLR0913, PLR0917 - one parameter an option
     dist: Path,
     images: tuple[str, ...],
     archives: Path | None,
-    doctor_digest: str,
+    earlier: Path | None,
     repository_id: str,
     owner: str,
 ) -> None:
     """Write everything of a release into its folder."""
-    wanted = Wanted(registry, images or tuple(IMAGES), archives, doctor_digest, repository_id, owner)
+    before = Release.parse(earlier.read_text(encoding="utf-8")) if earlier else None
+    wanted = Wanted(registry, images or BUILT, archives, before, repository_id, owner)
     if archives is None:
         click.echo(
             f"building with buildah: {', '.join(wanted.images)} (engines on vLLM's images, 10 GB each)"

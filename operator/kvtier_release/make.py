@@ -27,7 +27,7 @@ class Wanted:
         registry: Where its images and chart are going to be.
         images: Which images it has, of IMAGES.
         archives: Folder with images that were built elsewhere; nothing to build them here.
-        doctor_digest: Digest of the image with the doctor where that is an earlier release's.
+        earlier: The release before, for images that stay as they were there.
         repository_id: What Artifact Hub calls the chart's repository.
         owner: Mail address of whom Artifact Hub takes for its owner.
     """
@@ -35,7 +35,7 @@ class Wanted:
     registry: str
     images: Iterable[str]
     archives: Path | None = None
-    doctor_digest: str = ""
+    earlier: Release | None = None
     repository_id: str = ""
     owner: str = ""
 
@@ -56,7 +56,7 @@ def make_release(root: Path, dist: Path, wanted: Wanted) -> Release:
         sbom_of(name, dist).write_text(text, encoding="utf-8")
     hub = artifact_hub_text(wanted.repository_id, wanted.owner)
     (dist / ARTIFACT_HUB_FILE).write_text(hub, encoding="utf-8")
-    release = Release.of_digests(wanted.registry, seconds, digests, wanted.doctor_digest)
+    release = Release.of_digests(wanted.registry, seconds, digests, wanted.earlier)
     write_for_registry(root, dist, release)
     return release
 

@@ -8,7 +8,12 @@ from typing import Final, Self
 
 from kvtier_common.version import KVTIER_VERSION
 from kvtier_operator.api.spec.router import Flavor
-from kvtier_operator.planning.pod.images.published import DOCTOR_VERSION, ImageName, doctor, picker_image_name
+from kvtier_operator.planning.pod.images.published import (
+    DOCTOR_VERSION,
+    ENGINE_VERSION,
+    ImageName,
+    picker_image_name,
+)
 from kvtier_release.contents.images import IMAGES
 from kvtier_release.errors import ReleaseError
 
@@ -17,6 +22,7 @@ FILE: Final = "release.json"
 OPERATOR: Final = "operator"
 _IMAGE_OF: Final = {
     OPERATOR: "operator",
+    ImageName.DOCTOR: "operator",
     ImageName.ENGINE: "engine",
     ImageName.ENGINE_CPU: "engine-cpu",
     picker_image_name(Flavor.BUILTIN): "picker",
@@ -41,26 +47,21 @@ class Release:
     version: str = KVTIER_VERSION
 
     @classmethod
-    def of_digests(cls, registry: str, created_s: int, digests: Mapping[str, str], older_doctor: str) -> Self:
+    def of_digests(
+        cls, registry: str, created_s: int, digests: Mapping[str, str], earlier: Self | None = None
+    ) -> Self:
         """A release of images.
 
         Args:
             registry: As of the class.
             created_s: As of the class.
             digests: By names of IMAGES, those that were built.
-            older_doctor: Digest of the image with the doctor where that is an earlier release's.
+            earlier: The release before, which has the digests of images that stay as they were.
 
         Raises:
-            ReleaseError: The doctor's digest is needed and not given.
+            ReleaseError: An earlier release's image is needed, and that release is not given.
         """
-        return cls(
-            registry,
-            created_s,
-            {
-                **{str(each): _path(name, digests) for each, name in _IMAGE_OF.items()},
-                str(ImageName.DOCTOR): _doctor(digests, older_doctor),
-            },
-        )
+        return cls(registry, created_s, {str(each): _path(each, digests, earlier) for each in _IMAGE_OF})
 
     @classmethod
     def read(cls, dist: Path) -> Self:
@@ -70,9 +71,21 @@ class Release:
             ReleaseError: There is none.
         """
         try:
-            return cls(**json.loads((dist / FILE).read_text(encoding="utf-8")))
-        except (OSError, ValueError, TypeError) as error:
+            return cls.parse((dist / FILE).read_text(encoding="utf-8"))
+        except (OSError, ReleaseError) as error:
             raise ReleaseError(f"{dist} has no release: run make release ({error})") from error
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """The release that `text` has written.
+
+        Raises:
+            ReleaseError: It has not.
+        """
+        try:
+            return cls(**json.loads(text))
+        except (ValueError, TypeError) as error:
+            raise ReleaseError(f"no release: {error}") from error
 
     def text(self) -> str:
         """What `read` reads."""
@@ -88,19 +101,21 @@ class Release:
         return ",".join(f"{name}={image}" for name, image in sorted(given.items()))
 
 
-def _path(name: str, digests: Mapping[str, str]) -> str:
-    repository = IMAGES[name].repository
-    return f"{repository}@{digests[name]}" if name in digests else f"{repository}:{KVTIER_VERSION}"
+def _path(name: str, digests: Mapping[str, str], earlier: Release | None) -> str:
+    """Engines restart when an image in their pods changes: an earlier release's stays what it was there."""
+    built, version = _IMAGE_OF[name], _version_of(name)
+    repository = IMAGES[built].repository
+    if version == KVTIER_VERSION:
+        return f"{repository}@{digests[built]}" if built in digests else f"{repository}:{version}"
+    if earlier and name in earlier.images:
+        return earlier.images[name]
+    if digests:
+        raise ReleaseError(f"{name} is release {version}'s: give --earlier, the {FILE} of the release before")
+    return f"{repository}:{version}"
 
 
-def _doctor(digests: Mapping[str, str], older: str) -> str:
-    """Engines restart when it changes, so an earlier release's has to stay what it was there."""
-    if DOCTOR_VERSION == KVTIER_VERSION:
-        return _path("operator", digests)
-    if older:
-        return f"{IMAGES['operator'].repository}@{older}"
-    if "operator" in digests:
-        raise ReleaseError(
-            f"the doctor is release {DOCTOR_VERSION}'s: give --doctor-digest, which that release's {FILE} has"
-        )
-    return doctor()
+def _version_of(name: str) -> str:
+    """The release whose image it is."""
+    if name == ImageName.DOCTOR:
+        return DOCTOR_VERSION
+    return ENGINE_VERSION if name in (ImageName.ENGINE, ImageName.ENGINE_CPU) else KVTIER_VERSION

@@ -90,10 +90,12 @@ def test_archives_in_the_folder_that_is_made_anew_stay(release: Release, tmp_pat
     assert "which is made anew: put the archives elsewhere" in done.stderr
 
 
-def test_what_is_no_digest_is_refused(release: Release, tmp_path: Path) -> None:
-    done = made(release, tmp_path / "dist", "--doctor-digest", "latest")
-    assert done.returncode == 2
-    assert "'latest' is no digest: write sha256: and 64 digits" in " ".join(done.stderr.split())
+def test_a_release_before_that_is_none_is_refused(release: Release, tmp_path: Path) -> None:
+    (tmp_path / "release.json").write_text("latest")
+    done = made(release, tmp_path / "dist", "--earlier", tmp_path / "release.json")
+    [line] = done.stderr.splitlines()
+    assert done.returncode == 1
+    assert line.startswith("release: no release: ")
 
 
 def test_a_folder_that_cannot_be_made_is_one_line(release: Release, tmp_path: Path) -> None:

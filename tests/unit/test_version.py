@@ -3,6 +3,8 @@
 import tomllib
 from pathlib import Path
 
+import pytest
+
 from kvtier_common.version import KVTIER_VERSION
 from kvtier_operator.planning.pod.images import published
 
@@ -15,6 +17,6 @@ def test_the_distribution_takes_it_from_there() -> None:
     assert settings["tool"]["hatch"]["version"]["path"] == "connector/kvtier_common/version.py"
 
 
-def test_the_doctor_is_no_newer_than_this_version() -> None:
-    doctor = published.doctor().rpartition(":")[2]
-    assert [int(part) for part in doctor.split(".")] <= [int(part) for part in KVTIER_VERSION.split(".")]
+@pytest.mark.parametrize("version", [published.DOCTOR_VERSION, published.ENGINE_VERSION])
+def test_images_of_engines_pods_are_no_newer_than_this_version(version: str) -> None:
+    assert [int(part) for part in version.split(".")] <= [int(part) for part in KVTIER_VERSION.split(".")]

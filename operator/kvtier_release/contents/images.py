@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from kvtier_common.version import KVTIER_VERSION
-from kvtier_operator.planning.pod.images.published import PUBLISHED, ImageName
+from kvtier_operator.planning.pod.images.published import ENGINE_VERSION, PUBLISHED, ImageName
 from kvtier_release.commands import run
 from kvtier_release.errors import ReleaseError
 from kvtier_release.oci import image_digest
@@ -21,11 +21,13 @@ class ReleasedImage:
         name: Of its archive, and the last part of its repository.
         containerfile: What it is built from, from the repository's root.
         arguments: Build arguments.
+        version: The release that it is of.
     """
 
     name: str
     containerfile: str
     arguments: Mapping[str, str] = field(default_factory=dict)
+    version: str = KVTIER_VERSION
 
     @property
     def repository(self) -> str:
@@ -38,14 +40,17 @@ IMAGES: Final = {
     for each in (
         ReleasedImage("operator", "operator/Containerfile"),
         ReleasedImage("picker", "scorer/Containerfile"),
-        ReleasedImage("engine", "connector/Containerfile"),
+        ReleasedImage("engine", "connector/Containerfile", version=ENGINE_VERSION),
         ReleasedImage(
             "engine-cpu",
             "connector/Containerfile",
             {"BASE_IMAGE": f"docker.io/{PUBLISHED[ImageName.VLLM_CPU]}"},
+            ENGINE_VERSION,
         ),
     )
 }
+BUILT: Final = tuple(name for name, each in IMAGES.items() if each.version == KVTIER_VERSION)
+"""Those that this release builds: engines go on running an earlier one's where nothing in it has changed."""
 
 
 def archive_of(name: str, dist: Path) -> Path:

@@ -12,4 +12,4 @@ DIGEST: Final = {name: f"sha256:{letter * 64}" for name, letter in (("operator",
 
 
 def release(registry: str = "registry.example/team") -> Release:
-    return Release.of_digests(registry, CREATED_S, DIGEST, "")
+    return Release.of_digests(registry, CREATED_S, DIGEST)

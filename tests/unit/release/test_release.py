@@ -1,3 +1,4 @@
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -37,11 +38,25 @@ def test_a_folder_without_one_says_so(tmp_path: Path) -> None:
         Release.read(tmp_path)
 
 
-def test_an_earlier_doctor_is_named_by_the_digest_that_it_had(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("constant", "images"), [("DOCTOR_VERSION", ["doctor"]), ("ENGINE_VERSION", ["engine", "engineCpu"])]
+)
+def test_an_earlier_image_is_named_by_the_digest_that_it_had(
+    constant: str, images: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Else every upgrade would restart all engines."""
-    monkeypatch.setattr(module, "DOCTOR_VERSION", "0.0.9")
-    with pytest.raises(ReleaseError, match=r"the doctor is release 0\.0\.9's: give --doctor-digest"):
+    now, before = (
+        release(),
+        replace(release(), images={name: f"{name}@sha256:0" for name in release().images}),
+    )
+    monkeypatch.setattr(module, constant, "0.0.9")
+    with pytest.raises(ReleaseError, match=rf"{images[0]} is release 0\.0\.9's: give --earlier"):
         release()
-    older = Release.of_digests("r", CREATED_S, DIGEST, "sha256:0")
-    assert older.images["doctor"] == "kvtier/operator@sha256:0"
-    assert older.images["operator"] == f"kvtier/operator@{DIGEST['operator']}"
+    found = Release.of_digests("registry.example/team", CREATED_S, DIGEST, before)
+    assert found.images == now.images | {name: f"{name}@sha256:0" for name in images}
+    assert Release.of_digests("r", CREATED_S, {}).images[images[0]].endswith(":0.0.9")
+
+
+def test_what_is_no_release_says_so() -> None:
+    with pytest.raises(ReleaseError, match="no release: "):
+        Release.parse('{"version": "0.1.0"}')

@@ -6,10 +6,9 @@ import yaml
 from click.testing import CliRunner, Result
 from tests.cases.kvcachetier import document
 
-from kvtier_common.version import KVTIER_VERSION
 from kvtier_operator.cli.render import render
 from kvtier_operator.errors import InvalidInputError
-from kvtier_operator.planning.pod.images.published import doctor
+from kvtier_operator.planning.pod.images.published import ENGINE_VERSION, doctor
 
 
 def write(folder: Path, name: str, changes: dict[str, object]) -> str:
@@ -142,7 +141,7 @@ def test_images_from_another_registry_and_one_of_its_own(tmp_path: Path) -> None
     images = [box["image"] for pod in pods for box in [*pod.get("initContainers", ()), *pod["containers"]]]
     assert images == [
         f"mirror.example/{doctor()}",
-        f"mirror.example/kvtier/engine:{KVTIER_VERSION}",
+        f"mirror.example/kvtier/engine:{ENGINE_VERSION}",
         "own.example/picker:1",
     ]
 

@@ -3,7 +3,6 @@
 from enum import StrEnum
 from typing import Final
 
-from kvtier_common.version import KVTIER_VERSION
 from kvtier_operator.api.spec.router import Flavor
 
 KVTIER_REPOSITORY: Final = "kvtier/operator"
@@ -12,6 +11,10 @@ KVTIER_REPOSITORY: Final = "kvtier/operator"
 DOCTOR_VERSION: Final = "0.1.0"
 """The release whose doctor looks at the engines' pods. It rises only when the doctor changes: a new image in
 the pod's template restarts every engine, which an upgrade of the operator alone must not."""
+
+ENGINE_VERSION: Final = "0.1.0"
+"""The release whose images engines of backend KVTier run. It rises only when the connector or vLLM in them
+changes, for the same reason (docs/development/adr/0034-default-images-move-with-releases.md)."""
 
 _VLLM_VERSION: Final = "v0.33.0"
 _ENVOY_VERSION: Final = "1.40.0"
@@ -31,8 +34,8 @@ class ImageName(StrEnum):
 
 
 PUBLISHED: Final = {
-    ImageName.ENGINE: f"kvtier/engine:{KVTIER_VERSION}",
-    ImageName.ENGINE_CPU: f"kvtier/engine-cpu:{KVTIER_VERSION}",
+    ImageName.ENGINE: f"kvtier/engine:{ENGINE_VERSION}",
+    ImageName.ENGINE_CPU: f"kvtier/engine-cpu:{ENGINE_VERSION}",
     ImageName.VLLM: f"vllm/vllm-openai:{_VLLM_VERSION}",
     ImageName.VLLM_CPU: f"vllm/vllm-openai-cpu:{_VLLM_VERSION}",
     # vLLM with LMCache, of which the settings here are

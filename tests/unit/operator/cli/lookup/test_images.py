@@ -7,7 +7,7 @@ from tests.cases.kvcachetier import document
 
 from kvtier_common.version import KVTIER_VERSION
 from kvtier_operator.cli.lookup.images import images
-from kvtier_operator.planning.pod.images.published import PUBLISHED, ImageName
+from kvtier_operator.planning.pod.images.published import ENGINE_VERSION, PUBLISHED, ImageName
 
 
 def listed(folder: Path, changes: dict[str, object], *arguments: str) -> Result:
@@ -21,7 +21,7 @@ def test_the_operator_and_all_pods(tmp_path: Path) -> None:
     assert (result.exit_code, result.stderr) == (0, "")
     assert result.stdout.splitlines() == [
         f"kvtier/operator:{KVTIER_VERSION}",
-        f"kvtier/engine:{KVTIER_VERSION}",
+        f"kvtier/engine:{ENGINE_VERSION}",
         "ghcr.io/llm-d/llm-d-router-endpoint-picker:v0.10.0",
     ]
 

@@ -3,10 +3,10 @@ import json
 import pytest
 from tests.unit.operator.planning.backends.planned import resource
 
-from kvtier_common.version import KVTIER_VERSION
 from kvtier_operator.planning.observed import Machine, Observed
 from kvtier_operator.planning.plan import EnginePlan
 from kvtier_operator.planning.planner import make_plan
+from kvtier_operator.planning.pod.images.published import ENGINE_VERSION
 
 GIB = 1 << 30
 
@@ -91,8 +91,8 @@ def test_no_option_that_replaces_the_connector(backend: str) -> None:
 @pytest.mark.parametrize(
     ("backend", "device", "image"),
     [
-        ("KVTier", "cuda", f"kvtier/engine:{KVTIER_VERSION}"),
-        ("KVTier", "cpu", f"kvtier/engine-cpu:{KVTIER_VERSION}"),
+        ("KVTier", "cuda", f"kvtier/engine:{ENGINE_VERSION}"),
+        ("KVTier", "cpu", f"kvtier/engine-cpu:{ENGINE_VERSION}"),
         ("Native", "cuda", "vllm/vllm-openai:v0.33.0"),
         ("LMCache", "cuda", "lmcache/vllm-openai:v0.5.6"),
         ("LMCacheMP", "cuda", "lmcache/vllm-openai:v0.5.6"),

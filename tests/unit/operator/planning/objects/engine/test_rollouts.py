@@ -6,11 +6,11 @@ from typing import Any
 import pytest
 from tests.cases.planning import resource
 
-from kvtier_common.version import KVTIER_VERSION
 from kvtier_operator.planning.objects import build_objects
 from kvtier_operator.planning.observed import Observed
 from kvtier_operator.planning.planner import make_plan
 from kvtier_operator.planning.pod.images.image_source import ImageSource, image_source
+from kvtier_operator.planning.pod.images.published import ENGINE_VERSION
 
 ENGINE, PICKER = "case-engine", "case-picker"
 BASE: Mapping[str, Any] = {"engine": {"tensorParallelSize": 2, "gpuMemory": "80Gi"}}
@@ -64,7 +64,7 @@ def test_a_change_replaces_only_the_pods_that_it_concerns(
     ("settings", "replaced"),
     [
         ({"references": ["lmcache=a/b:1", "vllm=a/c:1", "pickerGaie=a/d:1"]}, []),
-        ({"repository": "kvtier/operator", "references": [f"engine=kvtier/engine:{KVTIER_VERSION}"]}, []),
+        ({"repository": "kvtier/operator", "references": [f"engine=kvtier/engine:{ENGINE_VERSION}"]}, []),
         ({"references": ["pickerLlmD=a/b:1"]}, [PICKER]),
         ({"references": ["doctor=a/b:1"]}, [ENGINE]),
         ({"registry": "registry.example"}, [ENGINE, PICKER]),

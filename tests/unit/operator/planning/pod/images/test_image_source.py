@@ -5,7 +5,6 @@ from pathlib import Path
 import pytest
 from tests.cases.planning import resource
 
-from kvtier_common.version import KVTIER_VERSION
 from kvtier_operator.api.resource import KVCacheTier
 from kvtier_operator.api.spec.router import Flavor
 from kvtier_operator.errors import InvalidInputError
@@ -13,7 +12,13 @@ from kvtier_operator.planning.objects import build_objects
 from kvtier_operator.planning.observed import Observed
 from kvtier_operator.planning.planner import make_plan
 from kvtier_operator.planning.pod.images.image_source import ImageSource, image_source
-from kvtier_operator.planning.pod.images.published import IMAGE_NAMES, PUBLISHED, ImageName, picker_image_name
+from kvtier_operator.planning.pod.images.published import (
+    ENGINE_VERSION,
+    IMAGE_NAMES,
+    PUBLISHED,
+    ImageName,
+    picker_image_name,
+)
 
 BACKENDS = ("KVTier", "Native", "LMCache", "LMCacheMP")
 REGISTRY = "registry.example:5000/mirror"
@@ -55,7 +60,7 @@ def test_a_registry_takes_the_place_of_every_image_s_own(backend: str, device: s
 
 def test_of_an_image_with_a_host_the_host_alone_goes() -> None:
     found = pulled(resource(), ImageSource(registry="m.example"))
-    assert f"m.example/kvtier/engine:{KVTIER_VERSION}" in found
+    assert f"m.example/kvtier/engine:{ENGINE_VERSION}" in found
     assert any(each.startswith("m.example/llm-d/llm-d-router-endpoint-picker:v") for each in found)
 
 
