@@ -17,7 +17,7 @@ def engine_fingerprint(config: VllmConfig, kv_cache: KVCacheConfig, geometry: Ti
     """Return the fingerprint of all that decides what is in a chunk, and which chunk has which key.
 
     vLLM's minor stands for what vLLM has no other name for: the kernels that write KV bytes, and what its
-    models compute (docs/development/adr/0033-a-minor-starts-cold.md).
+    models compute (docs/development/adr/0035-a-minor-starts-cold.md).
 
     Args:
         config: vLLM's.

@@ -53,7 +53,7 @@ def test_an_earlier_image_is_named_by_the_digest_that_it_had(
     with pytest.raises(ReleaseError, match=rf"{images[0]} is release 0\.0\.9's: give --earlier"):
         release()
     found = Release.of_digests("registry.example/team", CREATED_S, DIGEST, before)
-    assert found.images == now.images | {name: f"{name}@sha256:0" for name in images}
+    assert found.images == {**now.images, **{name: f"{name}@sha256:0" for name in images}}
     assert Release.of_digests("r", CREATED_S, {}).images[images[0]].endswith(":0.0.9")
 
 

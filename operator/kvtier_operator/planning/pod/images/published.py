@@ -14,7 +14,7 @@ the pod's template restarts every engine, which an upgrade of the operator alone
 
 ENGINE_VERSION: Final = "0.1.0"
 """The release whose images engines of backend KVTier run. It rises only when the connector or vLLM in them
-changes, for the same reason (docs/development/adr/0034-default-images-move-with-releases.md)."""
+changes, for the same reason (docs/development/adr/0036-default-images-move-with-releases.md)."""
 
 _VLLM_VERSION: Final = "v0.33.0"
 _ENVOY_VERSION: Final = "1.40.0"

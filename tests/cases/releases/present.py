@@ -1,0 +1,90 @@
+"""What this checkout makes of the resources of a release, installed from where the release was."""
+
+import hashlib
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+from tests.cases.releases.kept import ROOT, Document, Key, key_of
+
+from kvtier_common.version import KVTIER_VERSION
+from kvtier_operator.api.parse import parse_resource
+from kvtier_operator.planning.objects import build_objects
+from kvtier_operator.planning.observed import Observed
+from kvtier_operator.planning.plan import Plan
+from kvtier_operator.planning.planner import make_plan
+from kvtier_operator.planning.pod.images.image_source import image_source
+from kvtier_operator.planning.pod.images.published import DOCTOR_VERSION, ENGINE_VERSION
+from kvtier_operator.planning.pod_template.asked import pod_templates
+from kvtier_operator.reconcile.apply.desired import desired_objects
+from kvtier_release.contents.install_file import install_text
+from kvtier_release.release import Release
+
+_REGISTRY: Final = "registry.example/team"
+NAMESPACE: Final = "upgraded"
+"""Of all resources."""
+_IN_IMAGES: Final = {
+    "engine": ("connector/kvtier_connector", "connector/kvtier_common", "connector/Containerfile"),
+    "doctor": ("operator/kvtier_operator/doctor", "connector/kvtier_common/kernel", "operator/Containerfile"),
+}
+"""What decides how the containers of an engine's pod behave."""
+_LEFT_OUT: Final = frozenset({"bench", "benchmarks", "__pycache__"})
+"""Folders in it."""
+
+
+def present_release() -> Release:
+    """A release of this checkout whose images nobody built: it names them by their tags."""
+    return Release.of_digests(_REGISTRY, 0, {})
+
+
+def present_install() -> str:
+    """Its install.yaml."""
+    return install_text(present_release())
+
+
+def present_plan(resource: Document) -> Plan:
+    """The plan of a resource with its images."""
+    references = present_release().installed_images().split(",")
+    return make_plan(
+        parse_resource(resource, resource["metadata"]["name"]),
+        Observed(images=image_source(references=references)),
+    )
+
+
+def present_objects(resources: Iterable[Document]) -> dict[Key, Document]:
+    """All objects of resources as they are applied, without the owners' uids."""
+    return {key_of(each): each for resource in resources for each in _applied(resource)}
+
+
+def _applied(resource: Document) -> Iterable[Document]:
+    plan = present_plan(resource)
+    built = build_objects(plan)
+    templates = pod_templates(plan.resource.spec)
+    for each in desired_objects(built, name=resource["metadata"]["name"], uid="", templates=templates):
+        yield dict(each.body or {})
+
+
+def contents() -> dict[str, str]:
+    """A checksum for each image of engines' pods, over what decides how it behaves."""
+    return {name: _checksum(ROOT / each for each in parts) for name, parts in _IN_IMAGES.items()}
+
+
+def older_images() -> frozenset[str]:
+    """Those that this version has from an earlier release."""
+    versions = {"engine": ENGINE_VERSION, "doctor": DOCTOR_VERSION}
+    return frozenset(name for name, version in versions.items() if version != KVTIER_VERSION)
+
+
+def _checksum(parts: Iterable[Path]) -> str:
+    files = [file for part in parts for file in (part.rglob("*") if part.is_dir() else [part])]
+    digest = hashlib.sha256()
+    for file in sorted(each for each in files if each.is_file() and not _LEFT_OUT & {*each.parts}):
+        digest.update(f"{file.relative_to(ROOT)}\n".encode() + file.read_bytes())
+    return digest.hexdigest()
+
+
+def owned(document: Mapping[str, Any], uids: Mapping[str, str]) -> Document:
+    """An object as it is applied for resources with these uids, by name."""
+    (owner,) = document["metadata"]["ownerReferences"]
+    metadata = document["metadata"] | {"ownerReferences": [owner | {"uid": uids[owner["name"]]}]}
+    return {**document, "metadata": metadata}
