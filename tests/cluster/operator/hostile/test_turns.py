@@ -12,9 +12,13 @@ _DEADLINE_S: Final = 240
 
 
 async def _served_before(connection: Connection, crowd: str, quiet: str) -> tuple[int, int]:
-    """Of the crowd, how many had a status when the other resource was made, and when it had one."""
+    """Of the crowd, how many had a status when the other resource was made, and when it had one.
+
+    Waits for all of it: other tests of the same operator count what it writes.
+    """
     served: set[str] = set()
-    quiet_is_served, is_crowded = asyncio.Event(), asyncio.Event()
+    then: list[int] = []
+    is_crowded = asyncio.Event()
 
     async def follow() -> None:
         async for _, each in connection.events(collection("KVCacheTier")):
@@ -22,8 +26,9 @@ async def _served_before(connection: Connection, crowd: str, quiet: str) -> tupl
             if place[0] == crowd and _is_served(each):
                 served.add(place[1])
                 is_crowded.set()
-            if place[0] == quiet and _is_served(each):
-                quiet_is_served.set()
+            if place[0] == quiet and _is_served(each) and not then:
+                then.append(len(served))
+            if then and len(served) == _CROWD:
                 return
 
     following = asyncio.create_task(follow())
@@ -31,9 +36,8 @@ async def _served_before(connection: Connection, crowd: str, quiet: str) -> tupl
     await is_crowded.wait()
     before = len(served)
     await connection.create_all([_placed(resource(), quiet)])
-    await quiet_is_served.wait()
     await following
-    return before, len(served)
+    return before, then[0]
 
 
 def _placed(document: Mapping[str, Any], namespace: str) -> dict[str, Any]:
