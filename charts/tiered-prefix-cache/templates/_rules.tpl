@@ -24,6 +24,14 @@
 - apiGroups: [networking.k8s.io]
   resources: [networkpolicies]
   verbs: [list, watch, create, patch, delete]
+# child: what says how many engines there are, with spec.autoscaling
+- apiGroups: [autoscaling]
+  resources: [horizontalpodautoscalers]
+  verbs: [list, watch, create, patch, delete]
+# child: the same where the cluster has KEDA
+- apiGroups: [keda.sh]
+  resources: [scaledobjects]
+  verbs: [list, watch, create, patch, delete]
 # children: a drain takes one engine or gateway at a time
 - apiGroups: [policy]
   resources: [poddisruptionbudgets]
@@ -92,6 +100,12 @@
 # leader election reports its changes as events
 - apiGroups: [""]
   resources: [events]
+  verbs: [patch]
+{{- end }}
+{{- if $.Values.rbac.podDeletionCost }}
+# with spec.autoscaling, engines that hold least go first: their annotation controller.kubernetes.io/pod-deletion-cost
+- apiGroups: [""]
+  resources: [pods]
   verbs: [patch]
 {{- end }}
 {{- end }}

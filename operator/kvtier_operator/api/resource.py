@@ -7,6 +7,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from kvtier_operator.api.base import ApiModel, rule
 from kvtier_operator.api.formats.dns_names import LABEL_PATTERN, DnsSubdomain
+from kvtier_operator.api.spec.autoscaling import MOST_REPLICAS, Autoscaling
 from kvtier_operator.api.spec.backend import (
     BOUNDING_WRITES,
     DEFAULT_BACKEND,
@@ -55,7 +56,10 @@ class Spec(ApiModel):
     """What is wanted."""
 
     model: ModelSpec = Field(description="The model that the engines serve.")
-    replicas: int = Field(1, description="Engine pods.", ge=0, le=10000)
+    replicas: int = Field(1, description="Engine pods.", ge=0, le=MOST_REPLICAS)
+    autoscaling: Autoscaling | None = Field(
+        None, description="Lets an autoscaler choose how many engine pods there are, in place of replicas."
+    )
     backend: Backend = Field(
         DEFAULT_BACKEND,
         description=f"Who moves KV blocks: {one_of(f'{each} ({each.what})' for each in Backend)}.",
@@ -70,6 +74,35 @@ class Spec(ApiModel):
         json_schema_extra={"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["name"]},
     )
     observability: Observability = Field(default_factory=Observability, description="Monitoring objects.")
+
+    @property
+    def least_replicas(self) -> int:
+        """Engine pods that there always are; as many as a local run starts."""
+        return self.autoscaling.min_replicas if self.autoscaling else self.replicas
+
+    @property
+    def most_replicas(self) -> int:
+        """Engine pods that there may be at a time."""
+        return self.autoscaling.max_replicas if self.autoscaling else self.replicas
+
+    @property
+    def least_replicas_field(self) -> str:
+        """Path of the field that says how many there always are."""
+        return "spec.autoscaling.minReplicas" if self.autoscaling else "spec.replicas"
+
+    @property
+    def most_replicas_field(self) -> str:
+        """Path of the field that says how many there may be."""
+        return "spec.autoscaling.maxReplicas" if self.autoscaling else "spec.replicas"
+
+    @rule(
+        "!has(self.autoscaling) || self.replicas == 1",
+        "with autoscaling the number of engine pods is the autoscaler's: remove replicas, or autoscaling",
+        field=".replicas",
+    )
+    def one_who_scales(self) -> bool:
+        """The API server writes the default of 1 into every resource, so that one passes."""
+        return self.autoscaling is None or self.replicas == 1
 
     @rule(
         f"!has(self.tiers.disk) || !has(self.tiers.disk.extraVolumes) || self.tiers.disk.extraVolumes.size() == 0 || {cel_one_of(SPREADING_DISK)}",

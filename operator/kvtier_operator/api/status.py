@@ -87,7 +87,8 @@ class Condition(StatusModel):
     """One condition, as metav1.Condition."""
 
     type: str = Field(
-        description="Accepted, BudgetFits, NodesFit, EnginesReady, RouterReady or Ready.", max_length=316
+        description="Accepted, BudgetFits, NodesFit, EnginesReady, RouterReady, AutoscalerReady or Ready.",
+        max_length=316,
     )
     status: ConditionStatus = Field(description="True, False or Unknown.")
     observed_generation: int | None = Field(
@@ -123,6 +124,6 @@ class Status(StatusModel):
     router: RouterStatus | None = Field(None, description="The endpoint picker's configuration.")
     conditions: list[Condition] = Field(
         default_factory=list,
-        description="Accepted, BudgetFits, NodesFit, EnginesReady, RouterReady, Ready.",
+        description="Accepted, BudgetFits, NodesFit, EnginesReady, RouterReady, Ready; AutoscalerReady with spec.autoscaling.",
         json_schema_extra={"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["type"]},
     )

@@ -157,7 +157,7 @@ def _accepted(resource: "KVCacheTier", observed: "Observed") -> "Plan":
         click.echo(line, err=True)
     if plan.rejected:
         sys.exit(EXIT_REJECTED)
-    shm_bytes = plan.budget.shm_bytes * resource.spec.replicas
+    shm_bytes = plan.budget.shm_bytes * resource.spec.least_replicas
     if reason := why_not(resource.spec, shm_bytes, MachineCapabilities.detect_capabilities()):
         raise RuntimeFailedError(reason)
     return plan

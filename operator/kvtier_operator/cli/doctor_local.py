@@ -53,7 +53,7 @@ def demands_here(plan: Plan, folder: Path = Path()) -> Demands:
         plan: The Plan.
         folder: Where volumes lie that are no folders of the machine already.
     """
-    one, replicas = plan.doctor.demands, max(1, plan.resource.spec.replicas)
+    one, replicas = plan.doctor.demands, max(1, plan.resource.spec.least_replicas)
     sidecars = sum(sidecar.memory_bytes for sidecar in plan.engine.sidecars)
     pages = replace(one.hugepages, pages=one.hugepages.pages * replicas) if one.hugepages else None
     required_pages = pages.bytes if pages and pages.required else 0

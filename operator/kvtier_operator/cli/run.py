@@ -117,10 +117,10 @@ def _plan(path: str, model: Path | None, log_dir: Path | None) -> "Plan":
         click.echo(line, err=True)
     if plan.rejected:
         sys.exit(EXIT_REJECTED)
-    shm_bytes = plan.budget.shm_bytes * resource.spec.replicas
+    shm_bytes = plan.budget.shm_bytes * resource.spec.least_replicas
     if reason := why_not(resource.spec, shm_bytes, MachineCapabilities.detect_capabilities()):
         raise RuntimeFailedError(f"{source}: {reason}")
-    if resource.spec.replicas == 0:
+    if resource.spec.least_replicas == 0:
         raise RuntimeFailedError(f"{source}: spec.replicas: 0 engines to run: set it to 1 or more")
     return plan
 
@@ -130,7 +130,7 @@ def _print_commands(plan: "Plan", options: "RunOptions") -> None:
     from kvtier_operator.runtime.session import Session  # noqa: PLC0415
     from kvtier_operator.runtime.translate import shell_line  # noqa: PLC0415
 
-    session = Session(options, plan.engine, plan.resource.spec.replicas, local_routing(plan))
+    session = Session(options, plan.engine, plan.resource.spec.least_replicas, local_routing(plan))
     engines = session.local_engines()
     gateway = session.local_gateway(engines)
     for local in engines:

@@ -11,7 +11,7 @@ from kvtier_operator.generate.yaml_text import Below, Text, yaml_text
 from kvtier_operator.install import install_objects
 from kvtier_operator.install.monitoring.prometheus_rule import prometheus_rule
 from kvtier_operator.install.monitoring.service_monitor import service_monitor
-from kvtier_operator.install.rbac.rules import CLUSTER, NAMESPACED, PICKER_LEADER_ELECTION, PICKERS
+from kvtier_operator.install.rbac.rules import EVERYTHING
 from kvtier_operator.install.settings import Installation
 from kvtier_operator.planning.objects import build_objects
 from kvtier_operator.planning.objects.manifest import to_yaml
@@ -47,7 +47,7 @@ def _rendered(root: Path, overlay: str) -> str:
 def _text(document: dict[str, Any]) -> str:
     texts: dict[str, Text] = {}
     if document["kind"] == "ClusterRole" and document["metadata"]["name"] == Installation().name:
-        texts["rules"] = Below(rules_text((*NAMESPACED, *PICKERS, *PICKER_LEADER_ELECTION, *CLUSTER)))
+        texts["rules"] = Below(rules_text(EVERYTHING))
     return _NOTICE + yaml_text(document, texts)
 
 

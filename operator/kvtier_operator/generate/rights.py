@@ -6,7 +6,14 @@ from typing import Final
 
 from kvtier_operator.generate.notice import notice
 from kvtier_operator.install.admission.privileges import PRIVILEGES
-from kvtier_operator.install.rbac.rules import CLUSTER, NAMESPACED, PICKER_LEADER_ELECTION, PICKERS, Rule
+from kvtier_operator.install.rbac.rules import (
+    CLUSTER,
+    DELETION_COST,
+    NAMESPACED,
+    PICKER_LEADER_ELECTION,
+    PICKERS,
+    Rule,
+)
 
 _PAGE: Final = Path(__file__).with_name("rights.md")
 
@@ -18,6 +25,7 @@ def rights_page() -> str:
     ).format(
         namespaced=_table(NAMESPACED),
         pickers=_table((*PICKERS, *PICKER_LEADER_ELECTION)),
+        cost=_table(DELETION_COST),
         cluster=_table(CLUSTER),
         privileges=_privileges(),
     )

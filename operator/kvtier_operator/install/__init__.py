@@ -7,7 +7,7 @@ from kvtier_operator.install.deployment import deployment
 from kvtier_operator.install.namespace import namespace
 from kvtier_operator.install.rbac.cluster_role import cluster_role
 from kvtier_operator.install.rbac.cluster_role_binding import cluster_role_binding
-from kvtier_operator.install.rbac.rules import CLUSTER, NAMESPACED, PICKER_LEADER_ELECTION, PICKERS
+from kvtier_operator.install.rbac.rules import EVERYTHING
 from kvtier_operator.install.rbac.service_account import service_account
 from kvtier_operator.install.rbac.user_roles import edit_role, view_role
 from kvtier_operator.install.service import service
@@ -19,7 +19,7 @@ def install_objects(install: Installation) -> tuple[dict[str, Any], ...]:
     return (
         namespace(install),
         service_account(install),
-        cluster_role(install, (*NAMESPACED, *PICKERS, *PICKER_LEADER_ELECTION, *CLUSTER)),
+        cluster_role(install, EVERYTHING),
         cluster_role_binding(install),
         view_role(install),
         admission_policy(install),

@@ -81,6 +81,7 @@ class Observed:
         draft_config: The `config.json` of the model that drafts tokens, parsed; None if it could not be had.
         draft_config_source: Where it came from, for the report.
         draft_weights_bytes: Size of its weight files; None if they were not seen.
+        serves_scaled_objects: Whether the cluster has KEDA; None when planning without a cluster.
     """
 
     model_config: Mapping[str, Any] | None = None
@@ -95,3 +96,4 @@ class Observed:
     draft_config: Mapping[str, Any] | None = None
     draft_config_source: str = ""
     draft_weights_bytes: int | None = None
+    serves_scaled_objects: bool | None = None

@@ -12,6 +12,7 @@ from kvtier_operator.planning.pod.container_parts import ConfigFile, Mount, Side
 from kvtier_operator.planning.pod.demands import Demands
 from kvtier_operator.planning.pod.ending import Ending
 from kvtier_operator.planning.router.router_plan import RouterPlan
+from kvtier_operator.planning.scaling.scaler import Scaler
 from kvtier_operator.planning.tiers.tier_plan import TiersPlan
 from kvtier_operator.planning.verdict import CheckResult, Outcome
 
@@ -76,7 +77,8 @@ class Plan:
     """One KVCacheTier, worked out. Rendered to YAML, applied to a cluster or run as processes.
 
     `weights` is the volume that a pod keeps the model in; None where it makes none. `most_tokens` is the most
-    that a running engine may say of its tiers.
+    that a running engine may say of its tiers. `scaler` is who says how many engines there are; None where
+    the resource does.
     """
 
     resource: KVCacheTier
@@ -89,6 +91,7 @@ class Plan:
     weights: Mount | None
     doctor: DoctorPlan
     router: RouterPlan
+    scaler: Scaler | None
     pull_secrets: tuple[str, ...]
     checks: tuple[CheckResult, ...]
     figures: tuple[Figure, ...]

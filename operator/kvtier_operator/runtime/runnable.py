@@ -78,8 +78,9 @@ def _reasons(spec: Spec, shm_bytes: int, abilities: MachineCapabilities) -> Iter
         yield f"spec.backend: {backend} cannot run on device cpu, {traits.needs_gpu.why}: {instead}"
     if traits.package and traits.package not in abilities.packages:
         yield f"spec.backend: {backend} needs the package {traits.package}: install it or {instead}"
-    if traits.fixed_port and spec.replicas > 1:
-        yield f"spec.replicas: {backend}'s server has a fixed port, a machine runs one replica: set it to 1"
+    if traits.fixed_port and spec.least_replicas > 1:
+        where = spec.least_replicas_field
+        yield f"{where}: {backend}'s server has a fixed port, a machine runs one replica: set it to 1"
     if shm_bytes > abilities.shm_free_bytes:
         yield (
             f"shared memory ({_SHM}) has {abilities.shm_free_bytes / _GIB:.1f} GiB free and this plan keeps "

@@ -17,7 +17,7 @@ async def serve(plan: Plan, options: RunOptions) -> None:
         RuntimeFailedError: A process could not be started or died; everything else has been stopped.
     """
     console = Console(soft_wrap=True, highlight=False)
-    name, replicas = plan.resource.metadata.name, plan.resource.spec.replicas
+    name, replicas = plan.resource.metadata.name, plan.resource.spec.least_replicas
 
     def say(line: str) -> None:
         console.print(line, markup=False)

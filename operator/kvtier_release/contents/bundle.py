@@ -11,7 +11,7 @@ from kvtier_operator.api.schema.crd import CRD_NAME, crd
 from kvtier_operator.api.spec.router import Flavor
 from kvtier_operator.generate.chart.about import OLDEST_KUBERNETES
 from kvtier_operator.install.deployment import deployment
-from kvtier_operator.install.rbac.rules import CLUSTER, NAMESPACED, PICKER_LEADER_ELECTION, PICKERS
+from kvtier_operator.install.rbac.rules import EVERYTHING
 from kvtier_operator.install.rbac.user_roles import view_role
 from kvtier_operator.install.service import service
 from kvtier_operator.install.settings import Installation
@@ -65,7 +65,7 @@ def bundle_archive(root: Path, release: Release) -> bytes:
 
 def _service_version(root: Path, release: Release, install: Installation) -> dict[str, Any]:
     example = yaml.safe_load((root / _EXAMPLE).read_text(encoding="utf-8"))
-    rules = (*NAMESPACED, *PICKERS, *PICKER_LEADER_ELECTION, *CLUSTER)
+    rights = [each.manifest() for each in EVERYTHING]
     return {
         "apiVersion": "operators.coreos.com/v1alpha1",
         "kind": "ClusterServiceVersion",
@@ -113,9 +113,7 @@ def _service_version(root: Path, release: Release, install: Installation) -> dic
                     "deployments": [
                         {"name": install.name, "spec": _without_user(deployment(install)["spec"])}
                     ],
-                    "clusterPermissions": [
-                        {"serviceAccountName": install.name, "rules": [each.manifest() for each in rules]}
-                    ],
+                    "clusterPermissions": [{"serviceAccountName": install.name, "rules": rights}],
                 },
             },
         },

@@ -6,6 +6,7 @@ from tests.cases.kvcachetier import DISK
 from tests.cases.rules.gateway_rules import GATEWAY_RULES
 from tests.cases.rules.model_rules import MODEL_RULES
 from tests.cases.rules.rule_case import RuleCase
+from tests.cases.rules.scaling_rules import SCALING_RULES
 
 RULES: Final = (
     RuleCase(
@@ -195,4 +196,5 @@ RULES: Final = (
     ),
     *GATEWAY_RULES,
     *MODEL_RULES,
+    *SCALING_RULES,
 )

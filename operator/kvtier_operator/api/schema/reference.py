@@ -23,7 +23,7 @@ unquoted word for false.
 `kvtier plan`, `kvtier render` and `kvtier run` refuse what the API server refuses, except what needs the stored
 resource (an immutable field). The rules at the end of this page are the same in both, word for word.
 """
-_SPEC_PARTS: Final = ("model", "engine", "tiers", "router", "observability")
+_SPEC_PARTS: Final = ("model", "autoscaling", "engine", "tiers", "router", "observability")
 
 
 def reference(schema: Schema) -> str:

@@ -20,11 +20,11 @@ from kvtier_operator.install.monitoring.prometheus_rule import prometheus_rule
 from kvtier_operator.install.monitoring.service_monitor import service_monitor
 from kvtier_operator.install.network_policy import network_policy
 from kvtier_operator.install.pod_disruption_budget import pod_disruption_budget
+from kvtier_operator.install.rbac import rules
 from kvtier_operator.install.rbac.cluster_role import cluster_role
 from kvtier_operator.install.rbac.cluster_role_binding import cluster_role_binding
 from kvtier_operator.install.rbac.role import role
 from kvtier_operator.install.rbac.role_binding import role_binding
-from kvtier_operator.install.rbac.rules import CLUSTER, NAMESPACED, PICKER_LEADER_ELECTION, PICKERS
 from kvtier_operator.install.rbac.service_account import service_account
 from kvtier_operator.install.rbac.user_roles import AGGREGATE, edit_role, view_role
 from kvtier_operator.install.service import service
@@ -245,13 +245,13 @@ def _text(template: _Template) -> str:
 
 
 def _rules() -> str:
-    election = _block("if $.Values.rbac.pickerLeaderElection", rules_text(PICKER_LEADER_ELECTION))
-    namespaced, cluster = rules_text((*NAMESPACED, *PICKERS)) + election, rules_text(CLUSTER)
-    return (
-        _NOTICE
-        + _block('define "kvtier.namespacedRules"', namespaced)
-        + _block('define "kvtier.clusterRules"', cluster)
+    election = _block("if $.Values.rbac.pickerLeaderElection", rules_text(rules.PICKER_LEADER_ELECTION))
+    cost = _block("if $.Values.rbac.podDeletionCost", rules_text(rules.DELETION_COST))
+    namespaced = _block(
+        'define "kvtier.namespacedRules"', rules_text((*rules.NAMESPACED, *rules.PICKERS)) + election + cost
     )
+    cluster = _block('define "kvtier.clusterRules"', rules_text(rules.CLUSTER))
+    return f"{_NOTICE}{namespaced}{cluster}"
 
 
 def _policy() -> str:

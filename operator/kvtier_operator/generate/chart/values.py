@@ -97,6 +97,11 @@ class Rbac(ChartModel):
         description="May write Leases, to grant that to pickers with spec.router.replicas above 1. With "
         "false, such a resource gets no picker: condition RouterReady says so.",
     )
+    pod_deletion_cost: bool = Field(
+        default=True,
+        description="May patch pods, so that with spec.autoscaling the engines that hold least go first. "
+        "With false they go in Kubernetes' own order, the youngest first.",
+    )
 
 
 class AdmissionPolicy(ChartModel):

@@ -150,6 +150,14 @@ PRIVILEGES: Final = (
     ),
     _pod_template("engine-template", "engine", "containers, volumes and a service account", _PODS),
     _pod_template("picker-template", "router", "containers and volumes", ("router",)),
+    Privilege(
+        *("scaled-object", "autoscalers", "spec.autoscaling.prometheusUrl"),
+        "object.spec.?autoscaling.?prometheusUrl.hasValue()",
+        _differs("autoscaling.?prometheusUrl"),
+        "a ScaledObject, by which KEDA asks an address of one's choice,",
+        "scaledobjects.keda.sh",
+        "no prometheusUrl, for a HorizontalPodAutoscaler",
+    ),
     _host_path(
         "host-path-model",
         "spec.model.volume.hostPath",

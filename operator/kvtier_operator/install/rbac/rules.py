@@ -1,8 +1,9 @@
 """What the operator may do, and why: the one source of its roles in the chart, the manifests and the docs.
 
-Not among them, on purpose: reading Secrets (pods read them, the operator only names them), `pods/exec` and
-writing pods. Neither `escalate` nor `bind`, with which the operator could make the picker's Role without its
-rights: those Roles' names are not known beforehand, and without `resourceNames` either gives everything.
+Not among them, on purpose: reading Secrets (pods read them, the operator only names them), `pods/exec`,
+making and deleting pods. Neither `escalate` nor `bind`, with which the operator could make the picker's Role
+without its rights: those Roles' names are not known beforehand, and without `resourceNames` either gives
+everything.
 """
 
 from dataclasses import dataclass
@@ -72,6 +73,13 @@ NAMESPACED: Final = (
         _OWN,
         "children: who may ask the picker, and hear the engines' KV events",
     ),
+    Rule(
+        "autoscaling",
+        ("horizontalpodautoscalers",),
+        _OWN,
+        "child: what says how many engines there are, with spec.autoscaling",
+    ),
+    Rule("keda.sh", ("scaledobjects",), _OWN, "child: the same where the cluster has KEDA"),
     Rule(
         "policy", ("poddisruptionbudgets",), _OWN, "children: a drain takes one engine or gateway at a time"
     ),
@@ -158,6 +166,17 @@ PICKER_LEADER_ELECTION: Final = (
 )
 """The same, apart from the rest, so that an installation without replicated pickers can do without it."""
 
+DELETION_COST: Final = (
+    Rule(
+        "",
+        ("pods",),
+        ("patch",),
+        "with spec.autoscaling, engines that hold least go first: their annotation "
+        "controller.kubernetes.io/pod-deletion-cost",
+    ),
+)
+"""Apart from the rest too: who may patch pods may change their images."""
+
 CLUSTER: Final = (
     Rule(
         "",
@@ -173,3 +192,6 @@ CLUSTER: Final = (
     ),
 )
 """Kinds that belong to no namespace."""
+
+EVERYTHING: Final = (*NAMESPACED, *PICKERS, *PICKER_LEADER_ELECTION, *DELETION_COST, *CLUSTER)
+"""What an installation has where nothing is left out."""

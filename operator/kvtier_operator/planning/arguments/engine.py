@@ -159,7 +159,7 @@ def _cores(spec: Spec, cores: tuple[int, ...]) -> str:
     own default binds each rank to the cores of a NUMA node, those of other engines included.
     """
     ranks, engine = spec.engine.tensor_parallel_size, spec.engine
-    if spec.replicas != 1 or engine.data_parallel_size != 1 or len(cores) < ranks:
+    if spec.least_replicas != 1 or engine.data_parallel_size != 1 or len(cores) < ranks:
         return "nobind"
     each = len(cores) // ranks
     parts = [cores[rank * each : (rank + 1) * each] for rank in range(ranks)]
@@ -172,10 +172,10 @@ def _threads(spec: Spec, cores: int) -> Mapping[str, str]:
     By default each would compute with as many threads as there are cores, and threads of one matrix product
     wait for each other: two products at once on two cores took 1.6 to 2.3 times as long.
     """
-    if spec.replicas < 2 or not cores:  # noqa: PLR2004 - several
+    if spec.least_replicas < 2 or not cores:  # noqa: PLR2004 - several
         return {}
     engine = spec.engine
-    ranks = spec.replicas * engine.tensor_parallel_size * engine.data_parallel_size
+    ranks = spec.least_replicas * engine.tensor_parallel_size * engine.data_parallel_size
     return {"OMP_NUM_THREADS": str(max(1, cores // ranks))}
 
 

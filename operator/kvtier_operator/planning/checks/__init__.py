@@ -74,6 +74,7 @@ from kvtier_operator.planning.checks.router.picker_entries import picker_entries
 from kvtier_operator.planning.checks.router.picker_gpu_entries import picker_gpu_entries
 from kvtier_operator.planning.checks.router.picker_memory import picker_memory
 from kvtier_operator.planning.checks.router.picker_replicas import picker_replicas
+from kvtier_operator.planning.checks.scaling.scaling_metrics import scaling_metrics
 from kvtier_operator.planning.verdict import CheckResult
 
 CHECKS: Final[tuple[Check, ...]] = (
@@ -138,6 +139,7 @@ CHECKS: Final[tuple[Check, ...]] = (
     gateway_memory,
     other_models,
     picker_callers,
+    scaling_metrics,
     allowed_host_path,
     allowed_root,
     allowed_ipc_lock,
@@ -146,7 +148,8 @@ CHECKS: Final[tuple[Check, ...]] = (
     allowed_host_names,
     allowed_gateways,
 )
-"""In the order of the report: the model, the engine, memory, the tiers, the picker, the gateway, what the
+"""In the order of the report: the model, the engine, memory, the tiers, the picker, the gateway, the
+autoscaler, what the
 cluster's owner lets resources ask for."""
 
 

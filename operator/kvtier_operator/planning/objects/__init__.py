@@ -2,6 +2,8 @@
 
 from typing import Any
 
+from kvtier_operator.planning.objects.autoscaler.pod_autoscaler import pod_autoscaler
+from kvtier_operator.planning.objects.autoscaler.scaled_object import scaled_object
 from kvtier_operator.planning.objects.engine.config_map import engine_config_map
 from kvtier_operator.planning.objects.engine.deployment import engine_deployment
 from kvtier_operator.planning.objects.engine.network_policy import engine_network_policy
@@ -40,6 +42,8 @@ def build_objects(plan: Plan) -> tuple[dict[str, Any], ...]:
         picker_service(plan),
         engine_deployment(plan),
         engine_pdb(plan),
+        pod_autoscaler(plan),
+        scaled_object(plan),
         picker_deployment(plan),
         inference_pool(plan),
         *gateway_provider_objects(plan),

@@ -24,6 +24,7 @@ class Component(StrEnum):
     PICKER = "picker"
     GATEWAY = "gateway"
     ROUTER = "router"
+    AUTOSCALER = "autoscaler"
     MONITORING = "monitoring"
 
 
@@ -35,7 +36,7 @@ class Names:
         resource: The resource's own name; InferencePool and HTTPRoute carry it.
         namespace: The resource's namespace.
         bench: Job that measures its tiers.
-        engine: Deployment, Service and so on of the engines.
+        engine: Deployment, Service, autoscaler and so on of the engines.
         picker: The same of the endpoint picker.
         gateway: The same of kvtier's own gateway.
     """

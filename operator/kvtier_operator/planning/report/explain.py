@@ -139,11 +139,13 @@ def _human(value: int, name: str) -> str:
 
 def _summary(plan: Plan) -> str:
     engine, spec = plan.resource.spec.engine, plan.resource.spec
-    pods = "pod" if spec.replicas == 1 else "pods"
+    pods = "pod" if spec.most_replicas == 1 else "pods"
+    least, most = spec.least_replicas, spec.most_replicas
     ranks = f"TP {engine.tensor_parallel_size}"
     if engine.data_parallel_size > 1:
         ranks += f" x DP {engine.data_parallel_size}"
-    return f"{spec.replicas} {pods}, {engine.device}, {ranks}, backend {spec.backend}"
+    number = f"{least}" if least == most else f"{least} to {most}"
+    return f"{number} {pods}, {engine.device}, {ranks}, backend {spec.backend}"
 
 
 def _tier_rows(plan: Plan) -> list[tuple[str, ...]]:

@@ -58,8 +58,8 @@ class Kind:
 
 
 # What a pod refers to stands before it, as does what guards it; a RoleBinding is refused while its Role is
-# not there; requests find their way last.
-REFERRED, BOUND, RUNNING, ROUTED, ENTERED = range(5)
+# not there; who scales a workload finds it there; requests find their way last.
+REFERRED, BOUND, RUNNING, SCALED, ROUTED, ENTERED = range(6)
 
 KINDS: Final = (
     Kind("v1", "ServiceAccount", "serviceaccounts", REFERRED),
@@ -70,6 +70,8 @@ KINDS: Final = (
     Kind("rbac.authorization.k8s.io/v1", "RoleBinding", "rolebindings", BOUND),
     Kind("policy/v1", "PodDisruptionBudget", "poddisruptionbudgets", BOUND),
     Kind("apps/v1", "Deployment", "deployments", RUNNING),
+    Kind("autoscaling/v2", "HorizontalPodAutoscaler", "horizontalpodautoscalers", SCALED),
+    Kind("keda.sh/v1alpha1", "ScaledObject", "scaledobjects", SCALED, optional=True),
     Kind("inference.networking.k8s.io/v1", "InferencePool", "inferencepools", ROUTED, optional=True),
     Kind("networking.istio.io/v1", "DestinationRule", "destinationrules", ROUTED, optional=True),
     Kind("networking.gke.io/v1", "HealthCheckPolicy", "healthcheckpolicies", ROUTED, optional=True),
@@ -79,6 +81,8 @@ KINDS: Final = (
     Kind("monitoring.googleapis.com/v1", "PodMonitoring", "podmonitorings", ROUTED, optional=True),
     Kind("gateway.networking.k8s.io/v1", "HTTPRoute", "httproutes", ENTERED, optional=True),
 )
+AUTOSCALERS: Final = frozenset({"HorizontalPodAutoscaler", "ScaledObject"})
+"""Of these a workload has one at most."""
 BY_NAME: Final[Mapping[str, Kind]] = {each.kind: each for each in KINDS}
 
 KVCACHETIER: Final = Kind("kvtier.dev/v1alpha1", "KVCacheTier", "kvcachetiers", REFERRED)

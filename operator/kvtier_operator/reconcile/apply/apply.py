@@ -1,7 +1,7 @@
 """Applies a diff: looks names up before it creates, applies wave by wave, prunes last."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
 from typing import Any, Final
@@ -9,13 +9,14 @@ from typing import Any, Final
 from kvtier_common.errors import KvtierError
 from kvtier_common.kubernetes.errors import InvalidObjectError, NamespaceTerminatingError, NotFoundError
 from kvtier_operator.planning.objects.names import COMPONENT_LABEL, Component
-from kvtier_operator.reconcile.api_server.kinds import RUNNING
+from kvtier_operator.reconcile.api_server.kinds import AUTOSCALERS, RUNNING
 from kvtier_operator.reconcile.apply.desired import DesiredObject
 from kvtier_operator.reconcile.apply.diff import Diff
 from kvtier_operator.reconcile.apply.extra_keys import removal_of_extra_keys
 from kvtier_operator.reconcile.apply.failure import ApplyFailure
 from kvtier_operator.reconcile.apply.ownership import OwnershipLookup
 from kvtier_operator.reconcile.apply.writer import Writer
+from kvtier_operator.reconcile.cache.live_object import LiveObject
 from kvtier_operator.reconcile.cache.live_objects import LiveObjectCache
 from kvtier_operator.reconcile.observability.metrics import API_ERRORS
 
@@ -83,12 +84,17 @@ class Applier:
         await asyncio.gather(*(self._try(each, result) for each in to_apply if each.template))
         if result.errors:
             return result
+        # two that scale one Deployment fight, and KEDA refuses one beside another
+        scaled_by_others = [each for each in diff.to_prune if each.ref.kind in AUTOSCALERS]
+        await self._prune(scaled_by_others, result)
+        if result.errors:
+            return result
         for wave, members in groupby(to_apply, key=lambda each: each.kind.wave):
             await asyncio.gather(*(self._apply(each, result) for each in members))
             if result.errors and wave <= RUNNING:
                 return result
         if not result.errors:
-            await self._prune(diff, result)
+            await self._prune([each for each in diff.to_prune if each not in scaled_by_others], result)
         return result
 
     async def _look_up(
@@ -125,8 +131,9 @@ class Applier:
         self._live_objects.written(desired.kind, document, desired.digest)
 
     async def _write(self, desired: DesiredObject) -> dict[str, Any]:
-        """Applies one object, with the two repairs that an apply alone cannot do."""
+        """Applies one object, with what an apply alone cannot do before and after it."""
         body = desired.body or {}
+        await self._hand_over(desired)
         try:
             document = await self._writer.apply(desired)
         except InvalidObjectError as error:
@@ -140,8 +147,15 @@ class Applier:
             return await self._writer.merge(desired.ref, patch | precondition)
         return document
 
-    async def _prune(self, diff: Diff, result: ApplyResult) -> None:
-        for live_object in diff.to_prune:
+    async def _hand_over(self, desired: DesiredObject) -> None:
+        """Before the number of pods is no longer applied: otherwise it would fall to one."""
+        live_object = self._live_objects.get(desired.ref)
+        if live_object and live_object.facts and live_object.holds_replicas and desired.leaves_replicas:
+            # of no pods an autoscaler makes none: Kubernetes takes 0 for "do not scale"
+            await self._writer.hand_over_replicas(desired, max(1, live_object.facts.desired_replicas))
+
+    async def _prune(self, unwanted: Iterable[LiveObject], result: ApplyResult) -> None:
+        for live_object in unwanted:
             try:
                 await self._writer.delete(live_object.ref, live_object.uid)
             except NotFoundError:

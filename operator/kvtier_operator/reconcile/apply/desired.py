@@ -39,6 +39,11 @@ class DesiredObject:
         """The kind of the object."""
         return BY_NAME[self.ref.kind]
 
+    @property
+    def leaves_replicas(self) -> bool:
+        """Whether it is a Deployment whose number of pods is somebody else's."""
+        return self.ref.kind == "Deployment" and "replicas" not in (self.body or {}).get("spec", {})
+
     def with_uid(self, uid: str) -> "DesiredObject":
         """The same for the live object with this uid: one that has since taken its name is left alone."""
         body = self.body or {}

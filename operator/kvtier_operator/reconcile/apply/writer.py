@@ -1,16 +1,19 @@
 """The one place that writes to the API server, and counts it."""
 
+from collections.abc import Mapping
 from typing import Any, Final
 
 import orjson
 
 from kvtier_common.kubernetes.client import APPLY, JSON_PATCH, MERGE_PATCH, Api, Request
 from kvtier_common.kubernetes.errors import InvalidObjectError, ServerError
-from kvtier_operator.reconcile.api_server.kinds import BY_NAME, EVENT, KVCACHETIER, Ref
+from kvtier_operator.reconcile.api_server.kinds import BY_NAME, EVENT, KVCACHETIER, POD, Ref
 from kvtier_operator.reconcile.apply.desired import DesiredObject
 from kvtier_operator.reconcile.observability.metrics import API_WRITES
 
 FIELD_MANAGER: Final = "kvtier"
+AUTOSCALING_MANAGER: Final = "kvtier-autoscaling"
+"""Keeps a Deployment's number of pods until an autoscaler changes it."""
 _NOT_TYPED: Final = "failed to create typed patch object"
 """What a server says, as its own failure, of a field that the kind does not have, or of one of another type
 (k8s.io/apimachinery, pkg/util/managedfields/internal/structuredmerge.go)."""
@@ -43,6 +46,35 @@ class Writer:
             if _NOT_TYPED in str(error):
                 raise InvalidObjectError(str(error)) from error
             raise
+
+    async def hand_over_replicas(self, desired: DesiredObject, replicas: int) -> None:
+        """Has a Deployment's number of pods belong to a second manager before kvtier no longer applies it.
+
+        A field that no manager has any more is gone, and the number would be Kubernetes' default, one pod.
+        The autoscaler, which writes without applying, takes it from that manager with its first change.
+
+        Args:
+            desired: The Deployment, with the uid of the live one.
+            replicas: The number.
+        """
+        API_WRITES.labels("apply", desired.ref.kind).inc()
+        body = desired.body or {}
+        document = {
+            "apiVersion": body["apiVersion"],
+            "kind": body["kind"],
+            "metadata": {key: body["metadata"][key] for key in ("name", "namespace", "uid")},
+            "spec": {"replicas": replicas},
+        }
+        query = {"fieldManager": AUTOSCALING_MANAGER, "force": "true"}
+        path = desired.kind.path(desired.ref.namespace, desired.ref.name)
+        await self._api.request(Request("PATCH", path, query, document, APPLY))
+
+    async def annotate_pod(self, namespace: str, name: str, uid: str, annotations: Mapping[str, str]) -> None:
+        """Sets annotations of the pod with this uid."""
+        API_WRITES.labels("patch", POD.kind).inc()
+        patch = {"metadata": {"uid": uid, "annotations": {**annotations}}}
+        query = {"fieldManager": FIELD_MANAGER}
+        await self._api.request(Request("PATCH", POD.path(namespace, name), query, patch, MERGE_PATCH))
 
     async def merge(self, ref: Ref, patch: dict[str, Any]) -> dict[str, Any]:
         """Changes single fields of an object; a value of None removes the field.

@@ -1,6 +1,6 @@
 """One live object that carries kvtier's label, in as few bytes as that takes."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from sys import intern
 from typing import Any, Final
@@ -11,6 +11,7 @@ from kvtier_operator.reconcile.api_server.kinds import Kind, Ref
 from kvtier_operator.reconcile.apply.desired import APPLIED_HASH
 from kvtier_operator.reconcile.apply.writer import FIELD_MANAGER
 from kvtier_operator.reconcile.cache.manifests import CompressedManifest
+from kvtier_operator.reconcile.facts.autoscaler import AutoscalerFacts, autoscaler_facts
 from kvtier_operator.reconcile.facts.deployment import DeploymentFacts, deployment_facts
 from kvtier_operator.reconcile.facts.gateway_parents import ParentFacts, pool_parents, route_parents
 
@@ -39,6 +40,8 @@ class LiveObject:
         synced_digest: Digest of the desired object that it was last found to be in sync with.
         facts: What the status of a Deployment says.
         parents: What its Gateways say of an HTTPRoute or an InferencePool.
+        autoscaler: What the status of an autoscaler says.
+        holds_replicas: Whether a Deployment's number of pods is one that kvtier applied.
     """
 
     ref: Ref
@@ -54,11 +57,13 @@ class LiveObject:
     synced_digest: str = ""
     facts: DeploymentFacts | None = None
     parents: tuple[ParentFacts, ...] = ()
+    autoscaler: AutoscalerFacts | None = None
+    holds_replicas: bool = False
 
     @property
     def reported(self) -> object:
         """What controllers report of it, which is no part of its manifest."""
-        return self.facts, self.parents, self.deleting
+        return self.facts, self.parents, self.autoscaler, self.deleting
 
     def mark_synced(self, digest: str) -> None:
         """Notes that it is in sync: its manifest need not be kept to be compared again."""
@@ -84,8 +89,18 @@ def is_orphaned(metadata: Mapping[str, Any]) -> bool:
     """Whether kvtier applied an object that has no controller: someone removed its owner."""
     if owner_of(metadata)[0]:
         return False
+    return any(True for _ in _applied(metadata))
+
+
+def _applied(metadata: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    """Entries of managedFields of what kvtier applied: one a version of the API."""
     managers = metadata.get("managedFields", ())
-    return any((each["manager"], each["operation"]) == (FIELD_MANAGER, "Apply") for each in managers)
+    return (each for each in managers if (each["manager"], each["operation"]) == (FIELD_MANAGER, "Apply"))
+
+
+def _holds_replicas(metadata: Mapping[str, Any]) -> bool:
+    fields = (each.get("fieldsV1") or {} for each in _applied(metadata))
+    return any("f:replicas" in (each.get("f:spec") or {}) for each in fields)
 
 
 def version_of(document: Mapping[str, Any]) -> int:
@@ -117,6 +132,8 @@ def live_object_of(kind: Kind, document: Mapping[str, Any], manifest: bytes) -> 
         orphaned=is_orphaned(metadata),
         facts=deployment_facts(document) if kind.kind == "Deployment" else None,
         parents=parents(document) if parents else (),
+        autoscaler=autoscaler_facts(kind.kind, document),
+        holds_replicas=kind.kind == "Deployment" and _holds_replicas(metadata),
     )
 
 

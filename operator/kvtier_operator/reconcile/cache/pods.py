@@ -52,6 +52,11 @@ class PodCache:
                 by_owner.setdefault(pod.replica_set_uid, pod)
         return tuple(by_owner.values())[:_CANDIDATES]
 
+    def engines(self, namespace: str, instance: str) -> tuple[ServingPod, ...]:
+        """All pods that claim to be ready engines of a resource, by name; whose they are is looked up."""
+        found = self._groups.get((namespace, instance, Component.ENGINE.value), {})
+        return tuple(pod for name in sorted(found) if (pod := found[name].serving) is not None)
+
     def upsert(self, document: Mapping[str, Any]) -> None:
         """Takes a pod from a list or a watch."""
         group = _group(document)

@@ -13,6 +13,10 @@ _MAX_CHARACTERS: Final = 600
 _NAME: Final = re.compile(rf"(?=.{{1,253}}\Z){SUBDOMAIN}")
 """Of a ReplicaSet (k8s.io/apimachinery, IsDNS1123Subdomain)."""
 _MOST_UID_CHARACTERS: Final = 64
+_MOST_COST_CHARACTERS: Final = 11
+"""Of a number of 32 bits with its sign."""
+DELETION_COST: Final = "controller.kubernetes.io/pod-deletion-cost"
+"""Annotation of pods: of a ReplicaSet's ready pods the one with the lowest goes first."""
 _LAST: Final = 9
 """Rank of a pod without a reason."""
 
@@ -65,12 +69,20 @@ class ServingPod:
         address: Its IP, as its kubelet says.
         replica_set: Name of the ReplicaSet in its owner references.
         replica_set_uid: Uid of the ReplicaSet in its owner references.
+        uid: Its uid.
+        deletion_cost: What its annotation says of how late it is to go; empty where it has none.
     """
 
     name: str
     address: str
     replica_set: str
     replica_set_uid: str
+    uid: str = ""
+    deletion_cost: str = ""
+
+    def address_at(self, port: int) -> str:
+        """Its address with a port, as URLs have it."""
+        return f"[{self.address}]:{port}" if ":" in self.address else f"{self.address}:{port}"
 
 
 def serving_pod(pod: Mapping[str, Any]) -> ServingPod | None:
@@ -91,7 +103,8 @@ def serving_pod(pod: Mapping[str, Any]) -> ServingPod | None:
         return None
     if not _NAME.fullmatch(owner["name"]) or len(owner["uid"]) > _MOST_UID_CHARACTERS:
         return None
-    return ServingPod(metadata["name"], address, owner["name"], owner["uid"])
+    cost = (metadata.get("annotations") or {}).get(DELETION_COST, "")[:_MOST_COST_CHARACTERS]
+    return ServingPod(metadata["name"], address, owner["name"], owner["uid"], metadata.get("uid", ""), cost)
 
 
 def _findings(status: Mapping[str, Any], conditions: Mapping[str, Any]) -> Iterator[tuple[int, str, str]]:

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from kvtier_operator.planning.observed import NOTHING_FOUND, EngineFindings, EngineTokens
+from kvtier_operator.planning.scaling.summary import Scaling
 from kvtier_operator.reconcile.apply.desired import DesiredObject
 from kvtier_operator.reconcile.status.condition import UntimedCondition
 
@@ -34,6 +35,8 @@ class CachedPlan:
         router: `status.router`.
         selector: `status.selector`.
         startup_s: Seconds an engine has to start.
+        scaling: What scales the engines, and by what; None where the resource does.
+        serves_scaled_objects: Whether the cluster had KEDA when it was planned.
     """
 
     generation: int
@@ -54,3 +57,5 @@ class CachedPlan:
     router: Mapping[str, Any] = field(default_factory=dict)
     selector: str = ""
     startup_s: int = 0
+    scaling: Scaling | None = None
+    serves_scaled_objects: bool | None = None

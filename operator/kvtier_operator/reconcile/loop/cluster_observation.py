@@ -41,7 +41,14 @@ class ClusterObservation:
             plan.namespace_version,
             plan.engine_tokens,
             plan.engine_findings,
-        ) == (self.nodes_version, self.namespace_version, self.observed.engine, self.engine_findings)
+            plan.serves_scaled_objects,
+        ) == (
+            self.nodes_version,
+            self.namespace_version,
+            self.observed.engine,
+            self.engine_findings,
+            self.observed.serves_scaled_objects,
+        )
 
 
 def engine_hash_of(resource: CachedResource) -> str:
@@ -78,6 +85,7 @@ def observe_cluster(
             engine=engine.tokens if engine else None,
             images=images,
             policy=policy,
+            serves_scaled_objects=watches.serves("ScaledObject"),
         ),
         nodes_version=nodes.version,
         engine_hash=engine_hash,

@@ -16,6 +16,7 @@ from kvtier_operator.planning.observed import EngineFindings
 from kvtier_operator.planning.plan import Plan
 from kvtier_operator.planning.planner import make_plan
 from kvtier_operator.planning.pod_template.asked import pod_templates
+from kvtier_operator.planning.scaling.summary import scaling_of
 from kvtier_operator.planning.tiers.observed_tiers import most_pinned_bytes
 from kvtier_operator.planning.tiers.tier_plan import TierPlan
 from kvtier_operator.reconcile.apply.desired import DesiredObject, desired_objects
@@ -74,6 +75,8 @@ def plan_resource(
         router={} if plan.rejected else _router(plan),
         selector="" if plan.rejected else _selector(plan),
         startup_s=plan.budget.fetch_s + plan.budget.startup_s,
+        scaling=None if plan.rejected else scaling_of(plan),
+        serves_scaled_objects=cluster.observed.serves_scaled_objects,
     )
     return cached, desired
 
@@ -104,6 +107,7 @@ def _not_valid(error: InvalidInputError, generation: int, cluster: ClusterObserv
         engine_hash=cluster.engine_hash,
         engine_tokens=cluster.observed.engine,
         engine_findings=cluster.engine_findings,
+        serves_scaled_objects=cluster.observed.serves_scaled_objects,
     )
 
 

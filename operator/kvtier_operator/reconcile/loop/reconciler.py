@@ -25,6 +25,7 @@ from kvtier_operator.reconcile.cache.pods import PodCache
 from kvtier_operator.reconcile.cache.resources import CachedResource, Key, ResourceCache
 from kvtier_operator.reconcile.cache.routes import RouteCache
 from kvtier_operator.reconcile.cache.watches import Watches
+from kvtier_operator.reconcile.facts.autoscaler import AutoscalerFacts
 from kvtier_operator.reconcile.facts.deployment import DeploymentFacts
 from kvtier_operator.reconcile.loop.cached_plan import CachedPlan
 from kvtier_operator.reconcile.loop.clock import Clock
@@ -178,6 +179,7 @@ class Reconciler:
             now=self.clock.now(),
             way_in=self._gateway(key, resource, plan) or self._route(key, resource),
             rejected_report=resource.state.rejected_report,
+            autoscaler=self._autoscaler(key, resource, plan),
         )
         status = build_status(inputs, previous)
         if status == previous:
@@ -197,6 +199,12 @@ class Reconciler:
 
     def _live_deployment(self, key: Key, resource: CachedResource, component: Component) -> LiveObject | None:
         return self._own(resource, Ref("Deployment", key.namespace, f"{key.name}-{component.value}"))
+
+    def _autoscaler(self, key: Key, resource: CachedResource, plan: CachedPlan) -> AutoscalerFacts | None:
+        if plan.scaling is None:
+            return None
+        live_object = self._own(resource, Ref(plan.scaling.scaler.value, key.namespace, plan.scaling.name))
+        return live_object.autoscaler if live_object else None
 
     def _route(self, key: Key, resource: CachedResource) -> Route | None:
         """The live route, not the desired one: beside a rejected spec the earlier one stays in use."""

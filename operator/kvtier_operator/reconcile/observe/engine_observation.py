@@ -12,7 +12,7 @@ from kvtier_operator.api.status import Source
 from kvtier_operator.planning.observed import NOTHING_FOUND, EngineFindings, EngineTokens
 from kvtier_operator.planning.tiers.observed_tiers import differs
 
-_NOT_THE_ENGINES: Final = ("replicas", "router", "observability")
+_NOT_THE_ENGINES: Final = ("replicas", "autoscaling", "router", "observability")
 """Parts of the spec that engines are not started with."""
 
 

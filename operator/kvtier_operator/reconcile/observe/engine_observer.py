@@ -7,27 +7,23 @@ from contextlib import asynccontextmanager
 from typing import Final
 
 import aiohttp
-import orjson
 
-from kvtier_common.errors import KvtierError, TooLargeError
-from kvtier_common.kubernetes.client import METADATA_ONLY, Api
-from kvtier_common.kubernetes.errors import NotFoundError
+from kvtier_common.errors import KvtierError
+from kvtier_common.kubernetes.client import Api
 from kvtier_common.metrics.answer import NoMetricsError, metrics_session, read_metrics
 from kvtier_operator.planning.tiers.observed_tiers import why_not_believed
-from kvtier_operator.reconcile.api_server.kinds import REPLICA_SET
-from kvtier_operator.reconcile.cache.live_object import LiveObject, owner_of
+from kvtier_operator.reconcile.cache.live_object import LiveObject
 from kvtier_operator.reconcile.cache.pods import PodCache
 from kvtier_operator.reconcile.cache.resources import CachedResource, Key
 from kvtier_operator.reconcile.facts.pod import ServingPod
 from kvtier_operator.reconcile.loop.cached_plan import CachedPlan
 from kvtier_operator.reconcile.observe.engine_metrics import READ, read_tiers
 from kvtier_operator.reconcile.observe.engine_observation import EngineObservation, merge_observations
+from kvtier_operator.reconcile.observe.pod_owner import belongs_to
 from kvtier_operator.reconcile.settings.timings import EngineTimings
 
 _LOG: Final = logging.getLogger(__name__)
 _AT_A_TIME: Final = 8
-_METADATA_BYTES: Final = 1 << 20
-"""Of a ReplicaSet's metadata: four times what all its annotations may have."""
 _MOST_CHARACTERS: Final = 300
 """Characters of an engine's answer that a log line or a condition quotes."""
 
@@ -155,11 +151,10 @@ class EngineObserver:
         if self._session is None:
             raise RuntimeError("engines are asked before open()")
         for pod in pods:
-            if not await self._is_ours(key.namespace, pod, deployment_uid):
+            if not await belongs_to(self._api, key.namespace, pod, deployment_uid):
                 continue
             try:
-                address = f"[{pod.address}]" if ":" in pod.address else pod.address
-                address = f"{address}:{plan.engine_port}"
+                address = pod.address_at(plan.engine_port)
                 report = read_tiers(await read_metrics(self._session, address, READ))
             except NoMetricsError:
                 raise  # an answer without metrics is no report
@@ -172,16 +167,6 @@ class EngineObserver:
                 raise _ImplausibleReportError(pod.name, why)
             return EngineObservation(plan.engine_hash, *report)
         raise ValueError("no pod that is ready belongs to the Deployment")
-
-    async def _is_ours(self, namespace: str, pod: ServingPod, deployment_uid: str) -> bool:
-        """Whether the ReplicaSet that a pod names as its controller exists and belongs to the Deployment."""
-        try:
-            path = REPLICA_SET.path(namespace, pod.replica_set)
-            found = await self._api.get(path, accept=METADATA_ONLY, most_bytes=_METADATA_BYTES)
-        except (NotFoundError, TooLargeError):
-            return False
-        metadata = orjson.loads(found)["metadata"]
-        return (metadata["uid"], owner_of(metadata)[0]) == (pod.replica_set_uid, deployment_uid)
 
 
 def _now() -> float:

@@ -59,6 +59,19 @@ class EngineTimings:
 
 
 @dataclass(frozen=True, slots=True)
+class RetireTimings:
+    """How often it is looked at which engines are to go first.
+
+    Attributes:
+        round_s: Wait between two rounds over all engines that an autoscaler scales.
+        forbidden_s: The same while the operator may not write pods.
+    """
+
+    round_s: float = 30.0
+    forbidden_s: float = 600.0
+
+
+@dataclass(frozen=True, slots=True)
 class WatchTimings:
     """How soon watches notice what they have to ask for.
 
@@ -95,6 +108,7 @@ class Timings:
         ownership: How owners of objects are looked up.
         engines: How often running engines are asked.
         watches: How soon watches notice what they have to ask for.
+        retire: How often it is looked at which engines are to go first.
     """
 
     access: AccessTimings = field(default_factory=AccessTimings)
@@ -102,3 +116,4 @@ class Timings:
     ownership: OwnershipTimings = field(default_factory=OwnershipTimings)
     engines: EngineTimings = field(default_factory=EngineTimings)
     watches: WatchTimings = field(default_factory=WatchTimings)
+    retire: RetireTimings = field(default_factory=RetireTimings)

@@ -6,10 +6,12 @@ from typing import Any
 
 from kvtier_operator.planning.objects.names import Component
 from kvtier_operator.reconcile.apply.failure import ApplyFailure
+from kvtier_operator.reconcile.facts.autoscaler import AutoscalerFacts
 from kvtier_operator.reconcile.facts.deployment import DeploymentFacts
 from kvtier_operator.reconcile.facts.pod import NotReadyPod
 from kvtier_operator.reconcile.loop.cached_plan import CachedPlan
 from kvtier_operator.reconcile.status.condition import UntimedCondition, with_transition_time
+from kvtier_operator.reconcile.status.conditions.autoscaler_ready import autoscaler_ready
 from kvtier_operator.reconcile.status.conditions.budget_fits import with_engines
 from kvtier_operator.reconcile.status.conditions.engines_ready import engines_ready
 from kvtier_operator.reconcile.status.conditions.ready import ready
@@ -39,6 +41,7 @@ class StatusInput:
         now: The time, RFC 3339 in UTC.
         way_in: The route, or kvtier's own gateway; None where there is neither.
         rejected_report: Why an engine's report of its tiers was not believed; empty where it was.
+        autoscaler: What the autoscaler says; None where there is none.
     """
 
     generation: int
@@ -52,6 +55,7 @@ class StatusInput:
     now: str
     way_in: Route | GatewayPods | None = None
     rejected_report: str = ""
+    autoscaler: AutoscalerFacts | None = None
 
 
 def build_status(inputs: StatusInput, previous: Mapping[str, Any]) -> Status:
@@ -83,7 +87,8 @@ def untimed_conditions(inputs: StatusInput) -> tuple[UntimedCondition, ...]:
     """All conditions in the order of the API, without their times."""
     plan = inputs.plan
     engines = [each for each in inputs.failures if each.component is Component.ENGINE]
-    others = [each for each in inputs.failures if each.component is not Component.ENGINE]
+    scalers = [each for each in inputs.failures if each.component is Component.AUTOSCALER]
+    others = [each for each in inputs.failures if each not in (*engines, *scalers)]
     tiers = "; ".join(filter(None, (tiers_in_use(plan.tiers), inputs.rejected_report)))
     engines_condition = engines_ready(
         inputs.engine, inputs.engine_pods_not_ready, engines, plan.startup_s, tiers
@@ -98,4 +103,5 @@ def untimed_conditions(inputs: StatusInput) -> tuple[UntimedCondition, ...]:
         with_cause(engines_condition, (*others, *inputs.kinds.failures), rejected=plan.rejected),
         with_cause(router_condition, engines, rejected=plan.rejected),
     )
-    return (*parts, ready(parts))
+    scaling = (autoscaler_ready(plan.scaling, inputs.autoscaler, scalers),) if plan.scaling else ()
+    return (*parts, *scaling, ready(parts))

@@ -17,7 +17,7 @@ class UntimedCondition:
     """A condition without `lastTransitionTime`, which depends on the status before.
 
     Attributes:
-        type: Accepted, BudgetFits, NodesFit, EnginesReady, RouterReady or Ready.
+        type: Accepted, BudgetFits, NodesFit, EnginesReady, RouterReady, AutoscalerReady or Ready.
         status: True, False or Unknown.
         reason: CamelCase.
         message: What a person needs to know, with numbers.

@@ -13,7 +13,7 @@ def local_routing(plan: Plan) -> Routing:
 def routing_note(plan: Plan) -> str | None:
     """What differs from a cluster, in one line; None where nothing does."""
     router = plan.resource.spec.router
-    if router.flavor is LOCAL_FLAVOR or plan.resource.spec.replicas == 1:
+    if router.flavor is LOCAL_FLAVOR or plan.resource.spec.least_replicas == 1:
         return None
     return (
         f"spec.router.flavor: {router.flavor} runs on clusters only; here kvtier's own picker takes its "

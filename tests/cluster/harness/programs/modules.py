@@ -21,12 +21,13 @@ _FILES: Final = {
         "example/prometheus-operator-crd/monitoring.coreos.com_servicemonitors.yaml",
         "example/prometheus-operator-crd/monitoring.coreos.com_prometheusrules.yaml",
     ),
+    "github.com/kedacore/keda/v2": ("config/crd/bases/keda.sh_scaledobjects.yaml",),
 }
 _ISTIO_NEEDED: Final = "destinationrules.networking.istio.io"
 
 
 def published_crds() -> list[dict[str, Any]]:
-    """CRDs of gateway, picker and monitoring objects, at the versions in tests/tools/crds/go.mod."""
+    """CRDs of gateway, picker, scaling and monitoring objects, at the versions in tests/tools/crds/go.mod."""
     documents = [
         document
         for module, files in _FILES.items()

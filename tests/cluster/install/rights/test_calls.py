@@ -25,7 +25,8 @@ UNPUBLISHED = [
     each for each in KINDS if each.api_version.split("/")[0].endswith(("gke.io", "googleapis.com"))
 ]
 PROVIDERS = ("istio", "gke")
-REPLICAS = 2
+SCALERS = {"istio": {}, "gke": {"prometheusUrl": "http://prometheus.monitoring"}}
+"""What each of them scales with: a HorizontalPodAutoscaler, a ScaledObject."""
 
 
 def resource(provider: str) -> dict[str, Any]:
@@ -36,7 +37,7 @@ def resource(provider: str) -> dict[str, Any]:
         "metadata": {"name": provider},
         "spec": {
             "model": {"name": "Qwen/Qwen3-32B"},
-            "replicas": REPLICAS,
+            "autoscaling": {"maxReplicas": 2, **SCALERS[provider]},
             "engine": {"tensorParallelSize": 2, "gpuMemory": "80Gi"},
             "tiers": {"cpu": {"capacity": "100Gi"}},
             "router": {"gateway": {"parentRef": {"name": "front"}, "provider": provider}},
@@ -114,7 +115,7 @@ def _ready(kubectl: Command, namespace: str) -> bool:
     for pod in pods:
         place = (pod["metadata"]["name"], "--namespace", namespace, "--subresource", "status")
         kubectl("patch", "pod", *place, "--type", "merge", "--patch", json.dumps({"status": status}))
-    return len(pods) == len(PROVIDERS) * REPLICAS
+    return len(pods) == len(PROVIDERS)
 
 
 def _renamed(document: dict[str, Any]) -> dict[str, Any]:

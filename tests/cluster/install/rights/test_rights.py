@@ -13,7 +13,7 @@ from tests.cluster.harness.operator.places import CHART, OPERATOR, ROOT, SYSTEM
 from tests.cluster.install.rights.authorizer import may
 
 from kvtier_operator.cli.inputs.yaml_documents import read_documents
-from kvtier_operator.install.rbac.rules import CLUSTER, NAMESPACED, PICKER_LEADER_ELECTION, PICKERS
+from kvtier_operator.install.rbac.rules import EVERYTHING
 
 GOLDEN = sorted((ROOT / "tests" / "unit" / "operator" / "golden" / "output").glob("*/objects.yaml"))
 UNPUBLISHED = {"networking.gke.io/v1", "monitoring.googleapis.com/v1"}
@@ -45,7 +45,7 @@ def installed(helm: Command, system: str) -> None:
 
 @pytest.mark.usefixtures("installed")
 def test_it_may_what_it_must(site_api: client.ApiClient) -> None:
-    needed = rights((*NAMESPACED, *PICKERS, *CLUSTER, *PICKER_LEADER_ELECTION))
+    needed = rights(EVERYTHING)
     assert [right for right in needed if not may(site_api, right)] == []
 
 

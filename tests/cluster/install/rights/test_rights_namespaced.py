@@ -9,7 +9,13 @@ from tests.cluster.harness.api.commands import Command
 from tests.cluster.harness.operator.places import CHART, OPERATOR
 from tests.cluster.install.rights.authorizer import may
 
-from kvtier_operator.install.rbac.rules import CLUSTER, NAMESPACED, PICKER_LEADER_ELECTION, PICKERS
+from kvtier_operator.install.rbac.rules import (
+    CLUSTER,
+    DELETION_COST,
+    NAMESPACED,
+    PICKER_LEADER_ELECTION,
+    PICKERS,
+)
 
 SERVED = ("models", "staging")
 
@@ -29,4 +35,5 @@ def test_rights(site_api: client.ApiClient) -> None:
         assert all(may(site_api, right, namespace) for namespace in SERVED), right
         assert not may(site_api, right, "default"), right
     assert not [right for right in rights(CLUSTER) if may(site_api, right)]
-    assert not [right for right in rights(PICKER_LEADER_ELECTION) if may(site_api, right, SERVED[0])]
+    left_out = rights((*PICKER_LEADER_ELECTION, *DELETION_COST))
+    assert not [right for right in left_out if may(site_api, right, SERVED[0])]

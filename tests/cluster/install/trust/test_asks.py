@@ -10,6 +10,7 @@ from kvtier_operator.install.admission.privileges import PRIVILEGES
 
 PARENT = {"parentRef": {"name": "public"}}
 ASKED: dict[str, dict[str, Any]] = {
+    "scaled-object": {"autoscaling": {"maxReplicas": 8, "prometheusUrl": "http://prometheus.monitoring"}},
     "host-path-model": {"model": {"name": "Qwen/Qwen3-32B", "volume": HOST_PATH}},
     "host-path-source": {"model": {"name": "Qwen/Qwen3-32B", "source": "file:///srv/models/qwen3"}},
     "host-path-disk": DISK,

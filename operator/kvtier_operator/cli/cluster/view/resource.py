@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
 from kvtier_common.metrics.text import Families
 from kvtier_operator.cli.cluster.seen import Seen
@@ -33,7 +34,7 @@ class ResourceView:
         model: What its engines serve.
         backend: What moves blocks.
         flavor: Which picker.
-        replicas: Engines that are wanted.
+        replicas: Engines that are wanted; with an autoscaler, those that it has chosen.
         ready_replicas: Engines that are ready.
         is_acted_on: Whether the operator's status is about the latest spec.
         conditions: In the operator's order.
@@ -88,7 +89,7 @@ def resource_view(seen: Seen, now: datetime) -> ResourceView:
         model=spec["model"]["name"],
         backend=spec.get("backend", ""),
         flavor=(spec.get("router") or {}).get("flavor", ""),
-        replicas=spec.get("replicas", 1),
+        replicas=_wanted(spec, status),
         ready_replicas=status.get("readyReplicas", 0),
         is_acted_on=status.get("observedGeneration") == metadata.get("generation"),
         conditions=tuple(
@@ -104,3 +105,11 @@ def resource_view(seen: Seen, now: datetime) -> ResourceView:
         url=router.get("url") or "",
         unread=seen.unread,
     )
+
+
+def _wanted(spec: Mapping[str, Any], status: Mapping[str, Any]) -> int:
+    scaling = spec.get("autoscaling")
+    wanted: int = (
+        max(scaling.get("minReplicas", 1), status.get("replicas", 0)) if scaling else spec.get("replicas", 1)
+    )
+    return wanted

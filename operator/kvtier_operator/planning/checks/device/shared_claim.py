@@ -10,7 +10,7 @@ _VERDICTS: Final = Verdicts("shared-claim", "spec.engine.resourceClaims")
 
 def shared_claim(given: CheckInput) -> CheckResult:
     """A ResourceClaim is allocated once, and its devices are on one node as a rule."""
-    replicas = given.spec.replicas
+    replicas = given.spec.most_replicas
     shared = [
         (index, each.resource_claim_name)
         for index, each in enumerate(given.spec.engine.resource_claims)

@@ -15,13 +15,13 @@ def disk_folder(given: CheckInput) -> CheckResult:
 
     Source: kvtier_connector.core.disk.files.locked_folder.
     """
-    disk, replicas = given.spec.tiers.disk, given.spec.replicas
+    disk, here = given.spec.tiers.disk, given.observed.machine is not None
+    replicas = given.spec.least_replicas if here else given.spec.most_replicas
     if disk is None:
         return _VERDICTS.passed("no disk tier", reason="NoDiskTier")
     if given.traits.disk.folder is not Folder.OWN:
         those = any_backend_that(lambda traits: traits.disk.folder is Folder.OWN)
         return _VERDICTS.passed(f"backend {those} alone needs its folder to itself", reason="NotAskedFor")
-    here = given.observed.machine is not None
     claim, host = disk.volume.persistent_volume_claim, disk.volume.host_path
     kept_apart = host and not here and given.one_engine_a_node
     if replicas <= 1 or kept_apart or not (host or (claim and not here)):
@@ -30,13 +30,14 @@ def disk_folder(given: CheckInput) -> CheckResult:
         return _VERDICTS.reject(
             "FolderShared",
             f"{replicas} replicas would share claim {claim.claim_name}, and an engine needs its folder to "
-            "itself: use ephemeral, which makes a volume for each pod, or set spec.replicas to 1",
+            "itself: use ephemeral, which makes a volume for each pod, or set "
+            f"{given.spec.most_replicas_field} to 1",
         )
     if here:
         return _VERDICTS.reject(
             "FolderShared",
             f"{replicas} replicas of this machine would share it, and an engine needs its folder to itself: "
-            "use emptyDir, or set spec.replicas to 1",
+            f"use emptyDir, or set {given.spec.least_replicas_field} to 1",
             field="spec.tiers.disk.volume.hostPath",
         )
     return _VERDICTS.warn(

@@ -48,7 +48,7 @@ def host_path(given: CheckInput) -> CheckResult:
 
 
 def _shared(given: CheckInput) -> str:
-    replicas = given.spec.replicas
+    replicas = given.spec.most_replicas
     if replicas <= 1 or given.traits.disk.folder is Folder.OWN or given.one_engine_a_node:
         return ""
     return (

@@ -16,7 +16,7 @@ def machine_disk(given: CheckInput) -> CheckResult:
     disk, free = given.spec.tiers.disk, given.machine.disk_free_bytes
     if disk is None or free is None or not given.backend.bytes_per_rank[Tier.DISK]:
         return _VERDICTS.passed("no disk of this machine to look at", reason="NotLooked")
-    needed = disk.capacity.bytes * max(1, given.spec.replicas)
+    needed = disk.capacity.bytes * max(1, given.spec.least_replicas)
     own = given.machine.disk_own_bytes if given.traits.disk.folder is Folder.OWN else 0
     room = f"{size_exact(free)} free" + (f" and {size_exact(own)} of its own" if own else "")
     if needed <= free + own:

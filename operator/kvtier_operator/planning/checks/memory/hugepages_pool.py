@@ -18,7 +18,7 @@ def hugepages_pool(given: CheckInput) -> CheckResult:
     pages = _wanted(given)
     if pages is None or pool is None:
         return _VERDICTS.passed("no pool of this machine to look at", reason="NotLooked")
-    needed, free = pages.pages * max(1, given.spec.replicas), pool.get(pages.page_bytes, 0)
+    needed, free = pages.pages * max(1, given.spec.least_replicas), pool.get(pages.page_bytes, 0)
     numbers = f"{count(needed)} pages of {size(pages.page_bytes)} needed, {count(free)} free"
     if needed <= free:
         return _VERDICTS.passed(numbers)

@@ -16,7 +16,7 @@ def machine_memory(given: CheckInput) -> CheckResult:
     memory = given.machine.memory_bytes
     if memory is None:
         return _VERDICTS.passed("no machine to look at: nodes are checked before rollout", reason="NotLooked")
-    replicas = max(1, given.spec.replicas)
+    replicas = max(1, given.spec.least_replicas)
     tier = given.spec.tiers.cpu.capacity.bytes * replicas
     if tier > memory:
         return _VERDICTS.reject(
@@ -43,8 +43,8 @@ def _ways(given: CheckInput, tier_bytes: int, over_bytes: int) -> str:
     ways = []
     if over_bytes < tier_bytes:
         ways.append(f"lower the capacity ({size(tier_bytes)}) by {size(over_bytes)}")
-    if given.spec.replicas > 1:
-        ways.append("lower spec.replicas")
+    if given.spec.least_replicas > 1:
+        ways.append(f"lower {given.spec.least_replicas_field}")
     if any(line.what == DEVICE_CACHE_LINE for line in given.budget.memory):
         default = f" to less than {size(CPU_DEVICE_KV_CACHE_BYTES)}, its default"
         ways.append(

@@ -19,7 +19,7 @@ def shared_memory(given: CheckInput) -> CheckResult:
             "vLLM's own queues; leave shmSize out to have it computed",
         )
     machine = given.machine.shm_bytes
-    replicas = max(1, given.spec.replicas)
+    replicas = max(1, given.spec.least_replicas)
     if machine is not None and needed * replicas > machine:
         return _VERDICTS.reject(
             "MachineShmTooSmall",

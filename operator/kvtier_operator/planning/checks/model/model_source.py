@@ -24,7 +24,7 @@ def model_source(given: CheckInput) -> CheckResult:
     match source.kind:
         case SourceKind.CLAIM:
             several = ": on several nodes its access mode must be ReadOnlyMany or ReadWriteMany"
-            more = several if given.spec.replicas > 1 else ""
+            more = several if given.spec.most_replicas > 1 else ""
             return _VERDICTS.passed(f"{source.folder} is claim {source.place}'s, for reading{more}")
         case SourceKind.IMAGE:
             return _VERDICTS.passed(
@@ -37,7 +37,7 @@ def model_source(given: CheckInput) -> CheckResult:
 
 
 def _fetched(given: CheckInput, source: ModelSource) -> CheckResult:
-    volume, replicas = given.spec.model.volume, given.spec.replicas
+    volume, replicas = given.spec.model.volume, given.spec.most_replicas
     shared = volume is not None and _lasts(volume)
     if shared and replicas > 1:
         return _VERDICTS.warn(

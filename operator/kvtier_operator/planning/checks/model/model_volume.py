@@ -43,7 +43,7 @@ def _folder(name: str, volume: Volume) -> CheckResult:
 
 
 def _downloaded(given: CheckInput, volume: Volume) -> CheckResult:
-    weights, replicas = given.geometry.weights_bytes, given.spec.replicas
+    weights, replicas = given.geometry.weights_bytes, given.spec.most_replicas
     if volume.ephemeral and weights is None:
         return _VERDICTS.reject(
             "ModelVolumeWithoutSize",

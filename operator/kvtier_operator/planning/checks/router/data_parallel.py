@@ -2,6 +2,7 @@
 
 from typing import Final
 
+from kvtier_operator.api.resource import Spec
 from kvtier_operator.planning.checks.check import CheckInput, Verdicts
 from kvtier_operator.planning.units import count
 from kvtier_operator.planning.verdict import CheckResult
@@ -29,5 +30,13 @@ def data_parallel(given: CheckInput) -> CheckResult:
         f"It counts the {count(tokens)} tokens of their CPU tiers as one, while vLLM hands a request to the "
         f"idlest engine, so about 1 in {engines} prefixes that it knows is found there, among "
         f"{count(tokens // engines)} tokens; {reads}. Where the model fits one engine's "
-        f"ranks, set dataParallelSize to 1 and replicas to {given.spec.replicas * engines}",
+        f"ranks, set dataParallelSize to 1 and {_more_pods(given.spec, engines)}",
     )
+
+
+def _more_pods(spec: Spec, engines: int) -> str:
+    """As many engines in pods of their own."""
+    if spec.autoscaling is None:
+        return f"replicas to {spec.replicas * engines}"
+    least, most = spec.least_replicas * engines, spec.most_replicas * engines
+    return f"autoscaling's minReplicas to {least}, maxReplicas to {most}"

@@ -16,7 +16,6 @@ from kvtier_operator.planning.units import many
 
 _WITH_EACH_POD: Final = ("pods", "count/pods", "persistentvolumeclaims", "count/persistentvolumeclaims")
 _REPLICAS: Final = {
-    Component.ENGINE: "spec.replicas",
     Component.PICKER: "spec.router.replicas",
     Component.GATEWAY: "spec.router.gateway.standalone.replicas",
 }
@@ -72,7 +71,7 @@ class Demand:
             for way in self._ways(each, resource, usage[resource])
         ]
         enough = [where for where, saved in ways if saved >= missing]
-        some = [(saved, where) for where, saved in ways if saved and where not in _REPLICAS.values()]
+        some = [(saved, where) for where, saved in ways if saved and where not in self._replica_fields]
         return enough[0] if enough else max(some, default=(0, ""))[1]
 
     def needed(self, resource: str) -> str:
@@ -110,13 +109,21 @@ class Demand:
             return ""
         return f", {amount(plain(resource), self.all_of(resource) + surge)} {self.company}"
 
+    @property
+    def _replica_fields(self) -> tuple[str, ...]:
+        return (self.plan.resource.spec.most_replicas_field, *_REPLICAS.values())
+
+    def _replica_field(self, workload: Workload) -> str:
+        """Path of the field that says how many of these pods there may be."""
+        return _REPLICAS.get(workload.component, self.plan.resource.spec.most_replicas_field)
+
     def _ways(self, workload: Workload, resource: str, one_takes: int) -> Iterator[tuple[str, int]]:
         """Fields, each with how much less of a resource it can make of these pods; one of them stays."""
         name, fewer = plain(resource), (workload.pods - 1) * one_takes
         if name in _WITH_EACH_POD:
-            yield _REPLICAS[workload.component], fewer
+            yield self._replica_field(workload), fewer
         elif is_device(name):
-            yield _REPLICAS[workload.component], fewer
+            yield self._replica_field(workload), fewer
             yield from shares(self.plan, workload, resource, workload.pods * (one_takes - 1)).items()
         else:
             for where, share in shares(self.plan, workload, resource, one_takes).items():

@@ -1,9 +1,9 @@
 """What is known of a namespace, and everything that it would refuse of a Plan."""
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Any, Final
 
 from kvtier_operator.planning.checks.check import Verdicts
 from kvtier_operator.planning.cluster.namespace.demand import Demand
@@ -56,7 +56,7 @@ def refusals(plan: Plan, namespace: Namespace, before: Sequence[Demand] = ()) ->
         before: Of other Plans for it, counted in its quotas before this one.
     """
     objects = build_objects(plan)
-    workloads = [workload(each) for each in objects if each["kind"] == DEPLOYMENT]
+    workloads = _workloads(plan, objects)
     return (
         *(() if namespace.limit_ranges is None else limit_ranges(plan, workloads, namespace.limit_ranges)),
         *_quotas(plan, namespace, before),
@@ -71,13 +71,19 @@ def refusals(plan: Plan, namespace: Namespace, before: Sequence[Demand] = ()) ->
 def demand(plan: Plan, namespace: Namespace, before: Sequence[Demand] = ()) -> Demand:
     """What a Plan asks of the namespace's quotas; arguments as of `refusals`."""
     objects = build_objects(plan)
-    counted = _counted((workload(each) for each in objects if each["kind"] == DEPLOYMENT), namespace)
+    counted = _counted(_workloads(plan, objects), namespace)
     there = _counted(namespace.present, namespace)
     made = object_usage(objects)
     present: Counter[str] = Counter(made) if there else Counter()
     for each, usage in there:
         present += Counter({name: value * each.pods for name, value in usage.items()})
     return Demand(plan, counted, made, present, tuple(before))
+
+
+def _workloads(plan: Plan, objects: Iterable[Mapping[str, Any]]) -> list[Workload]:
+    """The Plan's pods: of engines that an autoscaler scales, as many as there may be."""
+    most = plan.resource.spec.most_replicas
+    return [workload(each, scaled_to=most) for each in objects if each["kind"] == DEPLOYMENT]
 
 
 def _quotas(plan: Plan, namespace: Namespace, before: Sequence[Demand]) -> tuple[CheckResult, ...]:

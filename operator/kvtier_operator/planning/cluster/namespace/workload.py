@@ -50,12 +50,13 @@ class Workload:
     named_claims: Mapping[str, str]
 
 
-def workload(deployment: Mapping[str, Any], pods: int | None = None) -> Workload:
+def workload(deployment: Mapping[str, Any], pods: int | None = None, *, scaled_to: int = 1) -> Workload:
     """Reads a Deployment that kvtier makes.
 
     Args:
         deployment: apps/v1, as the planner builds it or as it is live.
         pods: How many of its pods there are, those of a rollout among them; as many as it wants where None.
+        scaled_to: As many as it wants where an autoscaler says so, and not the Deployment.
     """
     metadata, spec = deployment["metadata"], deployment["spec"]
     pod = spec["template"]["spec"]
@@ -63,7 +64,7 @@ def workload(deployment: Mapping[str, Any], pods: int | None = None) -> Workload
     return Workload(
         name=metadata["name"],
         component=Component(metadata["labels"][COMPONENT_LABEL]),
-        pods=int(spec["replicas"]) if pods is None else pods,
+        pods=int(spec.get("replicas", scaled_to)) if pods is None else pods,
         surge=_surge(spec) if pods is None else 0,
         pod=pod,
         claims=tuple(_claim(each) for each in volumes if "ephemeral" in each),

@@ -31,7 +31,7 @@ class NodesFit:
     What other pods take of the nodes is not counted: the scheduler has the last word.
 
     Attributes:
-        fits: Whether as many replicas fit as the resource asks for.
+        fits: Whether as many replicas fit as the resource asks for; with an autoscaler the least of them.
         matching_nodes: Nodes that take an engine's pod, whatever its size.
         fitting_nodes: Those of them that hold at least one.
         replicas_that_fit: Engines that they hold together.
@@ -56,7 +56,7 @@ def nodes_fit(plan: Plan, nodes: Sequence[Node]) -> NodesFit:
         nodes: All nodes of the cluster.
     """
     needs = pod_needs(engine_deployment(plan)["spec"]["template"])
-    wanted = plan.resource.spec.replicas
+    wanted = plan.resource.spec.least_replicas
     faults = [(node, mismatch(node, needs)) for node in nodes]
     rooms = [_Room.of(node, needs) for node, fault in faults if fault is None]
     away = [fault for _, fault in faults if fault is not None]
@@ -110,23 +110,25 @@ def _verdict(
     plan: Plan, needs: PodNeeds, rooms: Sequence[_Room], away: Sequence[Mismatch]
 ) -> tuple[str, str]:
     """Reason and message."""
-    wanted = plan.resource.spec.replicas
+    spec = plan.resource.spec
+    wanted, most = spec.least_replicas, spec.most_replicas
     total, seen = sum(room.holds for room in rooms), len(rooms) + len(away)
     numbers = (
-        f"room for {many(total, 'engine')}, {wanted} wanted "
+        f"room for {many(total, 'engine')}, {wanted if wanted == most else f'{wanted} to {most}'} wanted "
         f"(nodes: {seen}, matching {len(rooms)}, with room {sum(room.holds > 0 for room in rooms)})"
     )
     claimed = _claimed(plan)
     if total >= wanted:
         takes = f"one takes {_summary(needs)}; other pods are not counted"
-        return "EnoughNodes", f"{numbers}; {takes}{f'. {claimed}' if claimed else ''}"
+        more = f"; beyond {total} the autoscaler needs more nodes" if total < most else ""
+        return "EnoughNodes", f"{numbers}{more}; {takes}{f'. {claimed}' if claimed else ''}"
     if not seen:
         return "NoNodes", f"{numbers}; add nodes to the cluster"
     if not rooms:
         return "NoMatchingNodes", f"{numbers}. Not matching: {_why_away(away)}"
     closest = _Closest.of(rooms, needs)
     lack, *others = closest.lacks
-    add = (f"lower spec.replicas to {total}",) if total else ()
+    add = (f"lower {spec.least_replicas_field} to {total}",) if total else ()
     too = f"; it also lacks {', '.join(each.resource for each in others)}" if others else ""
     sentences = [
         numbers,

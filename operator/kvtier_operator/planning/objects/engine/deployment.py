@@ -19,7 +19,7 @@ def engine_deployment(plan: Plan) -> dict[str, Any]:
         "kind": "Deployment",
         "metadata": names.metadata(names.engine, Component.ENGINE),
         "spec": {
-            "replicas": plan.resource.spec.replicas,
+            **_replicas(plan),
             "selector": {"matchLabels": names.selector(Component.ENGINE)},
             # GPUs, huge pages and local disks of a node cannot be had twice, so no pod comes in excess
             "strategy": {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 0, "maxUnavailable": 1}},
@@ -32,6 +32,12 @@ def engine_deployment(plan: Plan) -> dict[str, Any]:
             "template": merged(planned_engine_template(plan), plan.resource.spec.engine.pod_template or {}),
         },
     }
+
+
+def _replicas(plan: Plan) -> dict[str, int]:
+    """How many; nothing where an autoscaler says so, whose number an apply would overwrite."""
+    spec = plan.resource.spec
+    return {} if spec.autoscaling else {"replicas": spec.replicas}
 
 
 def planned_engine_template(plan: Plan) -> dict[str, Any]:

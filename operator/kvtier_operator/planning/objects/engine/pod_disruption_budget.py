@@ -8,7 +8,7 @@ from kvtier_operator.planning.plan import Plan
 
 def engine_pdb(plan: Plan) -> dict[str, Any] | None:
     """One engine at a time; None for a single one, which a budget would make undrainable."""
-    if plan.resource.spec.replicas <= 1:
+    if plan.resource.spec.most_replicas <= 1:
         return None
     names = Names.of(plan)
     return {

@@ -21,7 +21,8 @@ def accepted(plan: Plan) -> UntimedCondition:
         return false_condition(TYPE, rejections[0].reason, f"{_lines(rejections)}; {_KEPT}")
     spec = plan.resource.spec
     ranks = spec.engine.tensor_parallel_size * spec.engine.data_parallel_size
-    pods = f"{many(spec.replicas, 'engine pod')} of {many(ranks, 'rank')}"
+    few = f"{spec.least_replicas} to " if spec.least_replicas < spec.most_replicas else ""
+    pods = f"{few}{many(spec.most_replicas, 'engine pod')} of {many(ranks, 'rank')}"
     what = f"{spec.model.name} on backend {spec.backend.value}, {pods}"
     warnings = [check for check in most_important_first(plan.checks) if check.outcome is Outcome.WARN]
     if warnings:

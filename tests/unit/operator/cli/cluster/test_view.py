@@ -122,3 +122,11 @@ def test_a_resource_that_nobody_has_acted_on() -> None:
     del fresh["status"]
     view = view_of(Seen(fresh))
     assert (view.is_acted_on, view.conditions, view.tiers, view.pods) == (False, (), (), ())
+
+
+@pytest.mark.parametrize(("there", "wanted"), [(0, 2), (2, 2), (5, 5)])
+def test_with_an_autoscaler_as_many_are_wanted_as_it_has_chosen(there: int, wanted: int) -> None:
+    scaled = resource()
+    scaled["spec"] |= {"replicas": 1, "autoscaling": {"minReplicas": 2, "maxReplicas": 8}}
+    scaled["status"] |= {"replicas": there}
+    assert view_of(Seen(scaled)).replicas == wanted

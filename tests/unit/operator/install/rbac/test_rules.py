@@ -7,10 +7,10 @@ import pytest
 from tests.cases.rights import rights
 
 from kvtier_operator.cli.inputs.yaml_documents import read_documents
-from kvtier_operator.install.rbac.rules import CLUSTER, NAMESPACED, PICKER_LEADER_ELECTION, PICKERS, Rule
+from kvtier_operator.install.rbac.rules import EVERYTHING, NAMESPACED, PICKER_LEADER_ELECTION, PICKERS, Rule
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "output"
-ALL = (*NAMESPACED, *PICKERS, *PICKER_LEADER_ELECTION, *CLUSTER)
+ALL = EVERYTHING
 OBJECTS = [
     each
     for path in sorted(GOLDEN.glob("*/objects.yaml"))
@@ -61,6 +61,7 @@ def test_what_is_granted_is_held_and_nothing_else_is_held_for_that() -> None:
         ("", "secrets", "get"),
         ("", "secrets", "list"),
         ("", "pods", "create"),
+        ("", "pods", "delete"),
         ("", "pods/exec", "create"),
         ("", "nodes", "patch"),
         ("rbac.authorization.k8s.io", "roles", "escalate"),

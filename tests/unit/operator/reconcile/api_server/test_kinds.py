@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from kvtier_operator.reconcile.api_server.kinds import BY_NAME, KINDS
+from kvtier_operator.reconcile.api_server.kinds import AUTOSCALERS, BY_NAME, KINDS
 
 _GOLDEN = Path(__file__).parents[2] / "golden" / "output"
 
@@ -28,6 +28,11 @@ def test_what_a_pod_refers_to_comes_before_it_and_the_route_last() -> None:
     )
     assert wave["Role"] < wave["RoleBinding"]
     assert wave["Deployment"] < wave["InferencePool"] < wave["HTTPRoute"]
+
+
+def test_who_scales_a_workload_finds_it_there() -> None:
+    wave = {each.kind: each.wave for each in KINDS}
+    assert all(wave["Deployment"] < wave[kind] for kind in AUTOSCALERS)
 
 
 def test_a_name_is_one_part_of_a_path_whatever_stands_in_it() -> None:

@@ -153,6 +153,7 @@ def test_engines_of_another_spec_are_another_matter() -> None:
     ("changes", "same"),
     [
         ({"spec.replicas": 7}, True),
+        ({"spec.autoscaling": {"maxReplicas": 8}}, True),
         ({"spec.router.weights.queue": 3}, True),
         ({"spec.observability.dashboard": True}, True),
         ({"spec.tiers.cpu.capacity": "50Gi"}, False),

@@ -7,7 +7,7 @@ from kvtier_operator.planning.plan import Plan
 
 def engines_missing(plan: Plan, queries: Queries) -> Alert | None:
     """Fewer engines answer than are wanted."""
-    wanted = plan.resource.spec.replicas
+    wanted = plan.resource.spec.least_replicas
     if not wanted:
         return None
     return Alert(

@@ -7,7 +7,7 @@ from kvtier_operator.planning.plan import Plan
 
 def no_engine(plan: Plan, queries: Queries) -> Alert | None:
     """No engine can be scraped."""
-    if not plan.resource.spec.replicas:
+    if not plan.resource.spec.least_replicas:
         return None
     return Alert(
         "KVCacheTierNoEngine",

@@ -263,3 +263,11 @@ def test_scopes(scopes: list[str], refused: int, left_out: int) -> None:
 
 def test_what_it_does_not_ask_for() -> None:
     assert said(_namespace(quota({"requests.storage": "0", "services.loadbalancers": "0"}))) == []
+
+
+def test_as_many_engines_as_an_autoscaler_may_want_are_counted() -> None:
+    scaled = {"replicas": 1, "autoscaling": {"minReplicas": 2, "maxReplicas": 4}}
+    [refusal] = said(_namespace(quota({"pods": "4"})), **scaled)
+    assert "5 needed (4 engine pods" in refusal.message
+    assert refusal.field == "spec.autoscaling.maxReplicas"
+    assert said(_namespace(quota({"pods": "6"})), **scaled) == []

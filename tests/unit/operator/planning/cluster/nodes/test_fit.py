@@ -284,3 +284,18 @@ def test_what_a_template_adds_to_the_pod_is_counted() -> None:
     assert "without label pool=x" in found.message
     room = fit(node("a", labels={"pool": "x"}), replicas=1, engine={"podTemplate": template})
     assert "one takes 3 nvidia.com/gpu, 53.10 GiB memory" in room.message
+
+
+@pytest.mark.parametrize(
+    ("bounds", "fits", "words"),
+    [
+        ({"minReplicas": 2, "maxReplicas": 4}, True, "room for 4 engines, 2 to 4 wanted (nodes"),
+        ({"minReplicas": 2, "maxReplicas": 9}, True, "; beyond 4 the autoscaler needs more nodes; one takes"),
+        ({"minReplicas": 4, "maxReplicas": 4}, True, "room for 4 engines, 4 wanted (nodes"),
+        ({"minReplicas": 5, "maxReplicas": 9}, False, "lower spec.autoscaling.minReplicas to 4 or add nodes"),
+    ],
+)
+def test_of_an_autoscaler_the_least_have_to_fit(bounds: dict[str, int], words: str, *, fits: bool) -> None:
+    found = fit(node("a"), node("b"), replicas=1, autoscaling=bounds)
+    assert found.fits is fits
+    assert words in found.message

@@ -30,6 +30,8 @@ def templates(images: ImageSource | None = None, **spec: Any) -> dict[str, Any]:
     [
         ({"replicas": 3}, []),
         ({"replicas": 9}, [PICKER]),
+        ({"autoscaling": {"maxReplicas": 8}}, []),
+        ({"autoscaling": {"maxReplicas": 9}}, [PICKER]),
         ({"cpu": "200Gi"}, [ENGINE, PICKER]),
         ({"tiers": {"cpu": {"capacity": "100Gi", "hugepages": {"policy": "Require"}}}}, [ENGINE]),
         ({"tiers": {"cpu": {"capacity": "100Gi", "memlock": {"policy": "Require"}}}}, [ENGINE]),

@@ -1,0 +1,1 @@
+"""Whether an autoscaler has something to go by."""

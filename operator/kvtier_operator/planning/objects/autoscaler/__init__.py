@@ -1,0 +1,1 @@
+"""The autoscaler of the engines: Kubernetes' own, or KEDA's."""

@@ -1,0 +1,66 @@
+"""AutoscalerReady: there only where something scales, and in words that help."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from tests.unit.operator.reconcile.objects import planned
+from tests.unit.operator.reconcile.status.statuses import FULL, conditions
+
+from kvtier_operator.planning.objects.names import Component
+from kvtier_operator.reconcile.apply.failure import ApplyFailure
+from kvtier_operator.reconcile.facts.autoscaler import AutoscalerFacts
+
+SCALED = replace(FULL, plan=planned({"spec.autoscaling": {"minReplicas": 2, "maxReplicas": 8}})[0])
+NAME = "HorizontalPodAutoscaler qwen3-32b-engine"
+_NO_METRIC = (
+    f"{NAME} does not scale, so the engines stay as many as they are: no API; it needs a metrics adapter "
+    "that serves vllm_num_requests_waiting of pods (custom.metrics.k8s.io), or KEDA with "
+    "spec.autoscaling.prometheusUrl"
+)
+
+
+def test_it_is_not_there_where_the_resource_says_how_many() -> None:
+    assert "AutoscalerReady" not in conditions(FULL)
+
+
+@pytest.mark.parametrize(
+    ("changes", "status", "reason", "message"),
+    [
+        ({}, "False", "NotCreated", f"{NAME} is not there yet"),
+        (
+            {"autoscaler": AutoscalerFacts()},
+            "Unknown",
+            "NotReported",
+            f"{NAME} has not said yet that it keeps 2 to 8 engine pods by 5 waiting requests an engine",
+        ),
+        (
+            {"autoscaler": AutoscalerFacts(scales=True)},
+            "True",
+            "Scaling",
+            f"{NAME} keeps 2 to 8 engine pods by 5 waiting requests an engine",
+        ),
+        (
+            {"autoscaler": AutoscalerFacts(scales=False, reason="FailedGetPodsMetric", message="no API")},
+            "False",
+            "FailedGetPodsMetric",
+            _NO_METRIC,
+        ),
+        (
+            {"failures": [ApplyFailure(Component.AUTOSCALER, "Forbidden", f"{NAME} cannot be written")]},
+            "False",
+            "Forbidden",
+            f"{NAME} cannot be written",
+        ),
+    ],
+)
+def test_what_it_says(changes: dict[str, Any], status: str, reason: str, message: str) -> None:
+    found = conditions(replace(SCALED, **changes))
+    said = found["AutoscalerReady"]
+    assert (said["status"], said["reason"], said["message"]) == (status, reason, message)
+    assert {found[each]["status"] for each in ("EnginesReady", "RouterReady", "Ready")} == {"True"}
+
+
+def test_a_reason_that_the_api_does_not_take_is_left_out() -> None:
+    odd = replace(SCALED, autoscaler=AutoscalerFacts(scales=False, reason="no reason"))
+    assert conditions(odd)["AutoscalerReady"]["reason"] == "NotScaling"
