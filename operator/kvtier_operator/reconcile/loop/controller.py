@@ -3,10 +3,12 @@
 import asyncio
 import logging
 from collections import Counter
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from typing import Any, Final
 
 from kvtier_common.kubernetes.client import Api
+from kvtier_operator.planning.objects.names import Component
+from kvtier_operator.reconcile.api_server.kinds import Ref
 from kvtier_operator.reconcile.apply.apply import Applier
 from kvtier_operator.reconcile.apply.ownership import OwnershipLookup
 from kvtier_operator.reconcile.apply.writer import Writer
@@ -25,6 +27,7 @@ from kvtier_operator.reconcile.observability.metrics import RESOURCES
 from kvtier_operator.reconcile.observe.engine_observer import EngineObserver
 from kvtier_operator.reconcile.observe.huggingface import HubClient
 from kvtier_operator.reconcile.observe.model_config_lookup import ModelConfigLookup
+from kvtier_operator.reconcile.retire.retirement import Retirement, Scaled
 from kvtier_operator.reconcile.settings.options import Options
 from kvtier_operator.reconcile.settings.timings import Timings
 
@@ -83,6 +86,9 @@ class Controller:
             images=options.images,
             policy=options.policy,
         )
+        self._retirement = Retirement(
+            api, pods, self._scaled_by_fill, timings.retire, timings.engines.request_s
+        )
         failure_reporter = FailureReporter(Writer(api), self.resources, reconciler.clock)
         self._dispatcher = Dispatcher(reconciler.reconcile, failure_reporter.report)
 
@@ -91,6 +97,7 @@ class Controller:
         async with self._engines.open(), asyncio.TaskGroup() as group:
             self._watches.start(group)
             group.create_task(self._dispatcher.run(), name="dispatcher")
+            group.create_task(self._retirement.run(), name="retirement")
 
     def resource_event(self, type_: str | None, document: Mapping[str, Any]) -> None:
         """A KVCacheTier was listed (no type), ADDED, MODIFIED or DELETED."""
@@ -116,6 +123,18 @@ class Controller:
         found = Counter(resource.ready for key in self.resources if (resource := self.resources.get(key)))
         for ready in ("True", "False", UNKNOWN):
             RESOURCES.labels(ready).set(found[ready])
+
+    def _scaled_by_fill(self) -> Iterator[Scaled]:
+        """Resources with an autoscaler, whose engines say how full they are."""
+        for key in self.resources:
+            resource = self.resources.get(key)
+            plan = resource.state.cached_plan if resource else None
+            if resource is None or plan is None or plan.scaling is None or not plan.scaling.tells_fill:
+                continue
+            name = f"{key.name}-{Component.ENGINE.value}"
+            engine = self._live_objects.get(Ref("Deployment", key.namespace, name))
+            if engine is not None and engine.owner_uid == resource.uid:
+                yield Scaled(key, engine.uid, plan.engine_port)
 
     def _resource_changed(self, key: Key) -> None:
         self._dispatcher.add(key)
