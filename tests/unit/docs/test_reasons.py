@@ -23,17 +23,20 @@ _SOURCES = (
 )
 """Whatever gives a condition a reason; those of a plan's other checks are in their messages."""
 _OTHER_WORDS = {
-    *("BudgetFits", "EnginesReady", "NodesFit", "RouterReady"),  # conditions
+    *("AutoscalerReady", "BudgetFits", "EnginesReady", "NodesFit", "RouterReady"),  # conditions
+    *("AbleToScale", "ScalingActive"),  # of an autoscaler
     *("True", "False", "Error", "Failed", "Always"),
     *(
         "ConfigMap",
         "Container",
         "Deployment",
+        "HorizontalPodAutoscaler",
         "LimitRange",
         "PersistentVolumeClaim",
         "Pod",
         "ReplicaSet",
         "ResourceQuota",
+        "ScaledObject",
     ),
     *("DoesNotExist", "Exists", "Gt", "In", "Lt", "NotIn"),  # operators of selectors
     *("NoExecute", "NoSchedule"),
@@ -75,7 +78,14 @@ def test_every_reason_is_documented() -> None:
 
 
 def test_tables_of_reasons_have_no_others() -> None:
-    sections = ("### The namespace", "### Nodes", "### Engines", "### Router", "### When all is well")
+    sections = (
+        "### The namespace",
+        "### Nodes",
+        "### Engines",
+        "### Router",
+        "### Autoscaler",
+        "### When all is well",
+    )
     listed = {
         word
         for section in sections
