@@ -64,7 +64,7 @@ def test_engines_that_hold_least_go_first(
         fewer = {"spec": {"autoscaling": {"minReplicas": 1, "maxReplicas": 2}}}
         kubectl("patch", "kvct", "scaled", *at, "--type", "merge", "--patch", json.dumps(fewer))
         left = eventually(
-            lambda: (now := _pods(kubectl, namespace)).keys() < {*pods} and now,
+            lambda: now if (now := _pods(kubectl, namespace)).keys() < {*pods} else {},
             "an engine less",
             timeout_s=_ROUNDS_S,
         )

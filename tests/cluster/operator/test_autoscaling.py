@@ -84,7 +84,7 @@ def test_keda_takes_over_when_it_comes_and_gives_back_when_it_goes(world: World)
     definitions = [each for each in published_crds() if each["spec"]["group"] == "keda.sh"]
     with installed(world.api, definitions):
         assert world.until_object(*HPA, lambda live: live is None) is None
-        made = eventually(lambda: world.find(*SCALED_OBJECT), "a ScaledObject")
+        made = eventually(lambda: world.find(*SCALED_OBJECT) or {}, "a ScaledObject")
         assert made["spec"]["triggers"][0]["metadata"]["serverAddress"] == URL
         status = {"conditions": [{"type": "Ready", "status": "True", "reason": "ScaledObjectReady"}]}
         _custom(world).patch_namespaced_custom_object_status(

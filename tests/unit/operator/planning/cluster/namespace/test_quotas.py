@@ -266,7 +266,7 @@ def test_what_it_does_not_ask_for() -> None:
 
 
 def test_as_many_engines_as_an_autoscaler_may_want_are_counted() -> None:
-    scaled = {"replicas": 1, "autoscaling": {"minReplicas": 2, "maxReplicas": 4}}
+    scaled: dict[str, Any] = {"replicas": 1, "autoscaling": {"minReplicas": 2, "maxReplicas": 4}}
     [refusal] = said(_namespace(quota({"pods": "4"})), **scaled)
     assert "5 needed (4 engine pods" in refusal.message
     assert refusal.field == "spec.autoscaling.maxReplicas"
