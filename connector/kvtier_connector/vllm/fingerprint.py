@@ -61,7 +61,7 @@ def engine_fingerprint(config: VllmConfig, kv_cache: KVCacheConfig, geometry: Ti
 
 
 def _fused_cache_writes(config: VllmConfig) -> dict[str, str]:
-    """Return vLLM's passes that fuse what writes KV bytes: one has V lie in another order, on ROCm with 0.33.
+    """Return vLLM's passes that fuse what writes KV bytes: one has V lie in another order on ROCm.
 
     Source: vllm/config/compilation.py (PassConfig), vllm/v1/attention/backends/rocm_attn.py
     (set_interleaved_v_cache).

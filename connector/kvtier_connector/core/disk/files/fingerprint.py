@@ -47,7 +47,7 @@ def fingerprint(facts: Mapping[str, object]) -> Fingerprint:
 
 
 def changed_facts(before: str, now: str) -> dict[str, str]:
-    """Return what tells two fingerprints apart: `"0.32" -> "0.33"` by a fact's name, `""` if that is long.
+    """Return what tells two fingerprints apart: `"before" -> "now"` by a fact's name, `""` if that is long.
 
     Args:
         before: a fingerprint's text, or anything else that lay in its place; of that, nothing is said.

@@ -13,7 +13,7 @@ DOCTOR_VERSION: Final = "0.1.0"
 the pod's template restarts every engine, which an upgrade of the operator alone must not."""
 
 ENGINE_VERSION: Final = "0.1.0"
-"""The release whose images engines of backend KVTier run. It rises only when the connector or vLLM in them
+"""The release whose images engines with our connector run. It rises only when the connector or vLLM in them
 changes, for the same reason (docs/development/adr/0036-default-images-move-with-releases.md)."""
 
 _VLLM_VERSION: Final = "v0.33.0"
