@@ -19,10 +19,13 @@ from tests.unit.docs.pages import Typed, fenced, typed
 
 README = ROOT / "README.md"
 OF_OTHERS = {
+    "make release publish REGISTRY=registry.example/team": "tests/cluster/release does it, images and all",
     "make demo": "vLLM and its 5 GB; tests/engine and tests/picker hold what it does",
     "make test": "this is a part of it",
 }
 INSTALL = "helm install"
+PUBLISHED = "oci://registry.example/team/kvtier/charts/tiered-prefix-cache"
+CHART = "charts/tiered-prefix-cache"
 # How long ago something was made.
 AGE = re.compile(r"\d+(ms|s|m|h)\b$")
 
@@ -50,7 +53,7 @@ def test_its_commands_do_what_it_says(new_cluster: Cluster, tmp_path: Path, say:
         for each in typed(README):
             if _plain(each) in OF_OTHERS:
                 continue
-            status, shown = shell.type(each.command)
+            status, shown = shell.type(each.command.replace(PUBLISHED, CHART))
             assert status == 0, f"{each.command}\n{shown}"
             _hold(each, shown)
             if each.command.startswith(INSTALL):
