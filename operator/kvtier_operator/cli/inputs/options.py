@@ -67,11 +67,25 @@ def images(command: Callable[..., None]) -> Callable[..., None]:
         multiple=True,
         help="An image in place of the published one, such as engine=...@sha256:...; may be repeated.",
     )
+    @click.option(
+        "--image-pull-secret",
+        "pull_secrets",
+        metavar="NAME",
+        multiple=True,
+        help="A Secret that pods pull with, after the resource's own; may be repeated.",
+    )
     @functools.wraps(command)
-    def with_images(*, image_registry: str | None, references: tuple[str, ...], **values: Any) -> None:  # noqa: ANN401 - the command's own
+    def with_images(
+        *,
+        image_registry: str | None,
+        references: tuple[str, ...],
+        pull_secrets: tuple[str, ...],
+        **values: Any,  # noqa: ANN401 - the command's own
+    ) -> None:
         from kvtier_operator.planning.pod.images.image_source import image_source  # noqa: PLC0415 - help needs none of it
 
-        command(images=image_source(registry=image_registry, references=references), **values)
+        source = image_source(registry=image_registry, references=references, pull_secrets=pull_secrets)
+        command(images=source, **values)
 
     return with_images
 

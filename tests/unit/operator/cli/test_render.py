@@ -146,5 +146,12 @@ def test_images_from_another_registry_and_one_of_its_own(tmp_path: Path) -> None
     ]
 
 
+def test_secrets_to_pull_with_stand_after_the_resource_s_own(tmp_path: Path) -> None:
+    path = write(tmp_path, "one", {"spec.imagePullSecrets": [{"name": "own"}]})
+    result = rendered("-f", path, "--image-pull-secret", "mirror")
+    pods = [each["spec"]["template"]["spec"] for each in yaml.safe_load_all(result.stdout) if _is_pods(each)]
+    assert [pod["imagePullSecrets"] for pod in pods] == [[{"name": "own"}, {"name": "mirror"}]] * 2
+
+
 def _is_pods(document: dict[str, Any]) -> bool:
     return bool(document["kind"] == "Deployment")
