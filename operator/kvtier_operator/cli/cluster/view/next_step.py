@@ -46,7 +46,8 @@ def _refused(view: ResourceView) -> NextStep | None:
     )
 
 
-_LOGS: Final = "logs {pod} --all-containers --previous"
+_LOGS: Final = "logs {pod} --all-containers --previous --ignore-errors"
+"""A container that ended once, such as the doctor, has no earlier log: kubectl would stop there."""
 _DESCRIBE: Final = "describe pod {pod}"
 _POD_STEPS: Final[Mapping[str, tuple[str, str]]] = {
     "DoctorFailed": ("give the node what the doctor misses", "logs {pod} --container doctor"),
@@ -124,7 +125,8 @@ def _slower(view: ResourceView) -> NextStep | None:
         return None
     return NextStep(
         "measure: loading has taken longer than computing would have, by the engines' own counters",
-        f"{_kubectl(view)} get kvct {view.name} --output yaml | kvtier bench job --filename -",
+        f"{_kubectl(view)} get kvct {view.name} --output yaml | kvtier bench job --filename - "
+        "| kubectl apply --filename -",
     )
 
 

@@ -47,7 +47,7 @@ def test_a_pod_that_does_not_start(reason: str, text: str, command: str) -> None
 
 def test_an_engine_that_ended() -> None:
     assert step(replace(failing("EnginesReady"), pods=(crashing("a"),))) == NextStep(
-        "read why a ended", "kubectl --namespace llm logs a --all-containers --previous"
+        "read why a ended", "kubectl --namespace llm logs a --all-containers --previous --ignore-errors"
     )
 
 

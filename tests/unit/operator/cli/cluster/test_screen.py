@@ -119,7 +119,7 @@ not read
 next
   read why qwen3-32b-engine-a ended
   $ kubectl --namespace llm logs qwen3-32b-engine-a --all-containers \\
-      --previous
+      --previous --ignore-errors
 """
 
 CRASHED = (
