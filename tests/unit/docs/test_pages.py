@@ -56,6 +56,12 @@ def test_the_tiers_shown_are_what_the_command_prints() -> None:
     assert shown in status_screen(view, next_step(view), 80)
 
 
+def test_the_screen_shown_is_what_the_command_prints() -> None:
+    [shown] = fenced(DOCS / "user-guide/run/kubectl-plugin.md", "text")
+    view = view_of(well())
+    assert shown == status_screen(view, next_step(view), 80)
+
+
 def test_the_plan_that_is_read_is_what_the_command_prints() -> None:
     page = DOCS / "user-guide/start/plan.md"
     [first] = documents(page)
