@@ -99,9 +99,17 @@ def free_mounts(volumes: Iterable[Mapping[str, Any]]) -> Items:
     return Items("mountPath", replace(_MOUNT, taken={**_MOUNT.taken, "name": name}))
 
 
-def added_container(mounts: Items) -> Fields:
-    """What a container may have that the template brings."""
-    return replace(_ADDED, taken={**_ADDED.taken, "volumeMounts": mounts})
+def added_container(mounts: Items, own: Iterable[object] = ()) -> Fields:
+    """What a container may have that the template brings.
+
+    Args:
+        mounts: As `free_mounts` makes them.
+        own: Names of kvtier's beside it: one without an image may have been meant to be one of them.
+    """
+    taken = {**_ADDED.taken, "volumeMounts": mounts}
+    if not (names := [*map(str, own)]):
+        return replace(_ADDED, taken=taken)
+    return replace(_ADDED, taken=taken, absent=f"is required; kvtier's own is {' or '.join(names)}")
 
 
 def own_container(

@@ -16,6 +16,7 @@ _WORDS: Final[Mapping[type, str]] = {
     str: "text",
     type(None): "nothing",
 }
+_REQUIRED: Final = "is required"
 
 
 class Shape(Protocol):
@@ -153,19 +154,21 @@ class Fields:
         refused: Why other fields may not; what neither has is unknown.
         replaceable: Whether `$patch: replace` may stand in it.
         required: Fields that must be there.
+        absent: What is said of one that is not.
     """
 
     taken: Mapping[str, Shape]
     refused: Mapping[str, str] = field(default_factory=dict)
     replaceable: bool = False
     required: tuple[str, ...] = ()
+    absent: str = _REQUIRED
 
     def faults(self, value: object, path: str) -> Iterator[Problem]:
         """As Shape."""
         yield from MAPPING.faults(value, path)
         if not isinstance(value, dict):
             return
-        yield from _missing(value, self.required, path)
+        yield from _missing(value, self.required, path, self.absent)
         for name, each in value.items():
             below = f"{path}.{name}"
             if name in self.taken:
@@ -234,5 +237,7 @@ def _no_directive(where: str = "here") -> str:
     return f"a template adds and changes: it takes no directive {where}; remove it"
 
 
-def _missing(value: Mapping[str, Any], required: Iterable[str], path: str) -> Iterator[Problem]:
-    return (Problem(f"{path}.{name}", "is required") for name in required if name not in value)
+def _missing(
+    value: Mapping[str, Any], required: Iterable[str], path: str, absent: str = _REQUIRED
+) -> Iterator[Problem]:
+    return (Problem(f"{path}.{name}", absent) for name in required if name not in value)

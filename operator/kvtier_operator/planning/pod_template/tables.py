@@ -118,7 +118,6 @@ def _table(
     before: Mapping[object, Fields],
     refused: Mapping[str, str],
 ) -> Fields:
-    added = added_container(mounts)
     taken: dict[str, Shape] = {
         **dict.fromkeys(("dnsPolicy", "priorityClassName", "runtimeClassName"), TEXT),
         **dict.fromkeys(("schedulerName", "serviceAccountName"), TEXT),
@@ -126,11 +125,11 @@ def _table(
         "affinity": Fields(
             dict.fromkeys(("nodeAffinity", "podAffinity", "podAntiAffinity"), MAPPING), replaceable=True
         ),
-        "containers": Items("name", added, containers),
+        "containers": Items("name", added_container(mounts, containers), containers),
         "dnsConfig": MAPPING,
         "hostAliases": Items("ip", Fields({"ip": TEXT, "hostnames": LIST})),
         "imagePullSecrets": Items("name", Fields({"name": TEXT})),
-        "initContainers": Items("name", added, before),
+        "initContainers": Items("name", added_container(mounts, before), before),
         "nodeSelector": Texts(),
         "readinessGates": ListOf(MAPPING),
         "schedulingGates": Items("name", Fields({"name": TEXT})),

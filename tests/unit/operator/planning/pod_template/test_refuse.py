@@ -132,7 +132,7 @@ def of_sidecar(**fields: object) -> dict[str, Any]:
         ({"containers": ["x"]}, "containers[0]", "needs a name"),
         ({"containers": [{"image": "x"}]}, "containers[0]", "needs a name"),
         ({"containers": [SIDECAR, SIDECAR]}, "containers[more]", "twice"),
-        ({"containers": [{"name": "more"}]}, "containers[more].image", "is required"),
+        ({"containers": [{"name": "vllm"}]}, "containers[vllm].image", "is required; kvtier's own is engine"),
         ({"nodeSelector": {"a": True}}, "nodeSelector[a]", "expected text, not true or false"),
         ({"tolerations": ["a"]}, "tolerations[0]", "expected a mapping, not text"),
         ({"tolerations": {}}, "tolerations", "expected a list"),
