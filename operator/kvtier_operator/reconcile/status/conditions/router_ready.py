@@ -15,6 +15,9 @@ from kvtier_operator.reconcile.status.route_state import Route, hidden_by_text, 
 from kvtier_operator.reconcile.status.unserved_kinds import UnservedKinds
 
 TYPE: Final = "RouterReady"
+_WITHOUT: Final = (
+    ", or set spec.router.gateway.provider to standalone, which needs none with flavor llm-d or builtin"
+)
 
 
 def router_ready(
@@ -37,7 +40,8 @@ def router_ready(
     if failures:
         return false_condition(TYPE, failures[0].reason, "; ".join(each.message for each in failures))
     if kinds.missing_crds:
-        return false_condition(TYPE, "CRDsMissing", _missing(kinds.missing_crds) + _beside(picker, not_ready))
+        missing = _missing(kinds.missing_crds, way_in)
+        return false_condition(TYPE, "CRDsMissing", missing + _beside(picker, not_ready))
     if picker is None:
         return not_created(TYPE, "the picker's")
     if picker.desired_replicas > 1:
@@ -89,9 +93,10 @@ def _beside(picker: DeploymentFacts | None, not_ready: Sequence[NotReadyPod]) ->
     return f"; picker pods: {message}" if message else ""
 
 
-def _missing(names: Sequence[str]) -> str:
+def _missing(names: Sequence[str], way_in: Route | GatewayPods | None) -> str:
     it = "it" if len(names) == 1 else "them"
+    without = "" if isinstance(way_in, GatewayPods) else _WITHOUT
     return (
-        f"the cluster does not serve {', '.join(names)}: install {it}, and the rest follows by itself; "
-        "meanwhile the engines answer through their Service"
+        f"the cluster does not serve {', '.join(names)}: install {it}, and the rest follows by itself"
+        f"{without}; meanwhile the engines answer through their Service"
     )

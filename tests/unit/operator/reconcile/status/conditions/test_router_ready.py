@@ -18,6 +18,16 @@ _ROUTERS = [
     ({"picker": replace(READY, ready_replicas=0)}, "Progressing", "0 of 2 picker pods ready"),
     ({"kinds": UnservedKinds(missing_crds=("a.x", "b.x"))}, "CRDsMissing", "a.x, b.x: install them"),
     (
+        {"kinds": UnservedKinds(missing_crds=("a.x",))},
+        "CRDsMissing",
+        "provider to standalone, which needs none",
+    ),
+    (
+        {"kinds": UnservedKinds(missing_crds=("a.x",)), "way_in": GatewayPods(READY)},
+        "CRDsMissing",
+        "a.x: install it, and the rest follows by itself; meanwhile",
+    ),
+    (
         {
             "kinds": UnservedKinds(missing_crds=("a.x",)),
             "picker": replace(
