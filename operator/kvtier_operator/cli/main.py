@@ -61,6 +61,18 @@ class EntryPointGroup(click.Group):
                 return cast("click.Command", entry_point.load())
         return None
 
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Name the nearest sub-command where one is misspelt: click itself looks among imported ones."""
+        names = self.list_commands(ctx)
+        if args[0] not in names and not ctx.resilient_parsing:
+            from difflib import get_close_matches  # noqa: PLC0415 - only where something is wrong
+
+            if near := get_close_matches(args[0], names, n=1):
+                ctx.fail(f"No such command '{args[0]}'. Did you mean '{near[0]}'?")
+        return super().resolve_command(ctx, args)
+
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """List the sub-commands without importing them: that may take packages that are not installed."""
         del ctx

@@ -132,9 +132,7 @@ def _reference(text: str) -> tuple[str, str]:
     if name not in IMAGE_NAMES:
         raise _wrong("image", f"{name!r} is none of {', '.join(IMAGE_NAMES)}: write NAME=REFERENCE")
     if not re.fullmatch(REFERENCE_PATTERN, reference):
-        raise _wrong(
-            "image", f"{reference!r} for {name} is not a reference: write REPOSITORY:TAG or @sha256:..."
-        )
+        raise _wrong("image", f"{reference!r} is not a reference: write {name}=REPOSITORY:TAG or @sha256:...")
     return name, reference
 
 
