@@ -4,6 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+from kvtier_common.one_line import one_line
+
 _TELLING: Final[Mapping[str, tuple[str, ...]]] = {
     "HorizontalPodAutoscaler": ("AbleToScale", "ScalingActive"),
     "ScaledObject": ("Ready",),
@@ -32,13 +34,12 @@ def autoscaler_facts(kind: str, document: Mapping[str, Any]) -> AutoscalerFacts 
     telling = _TELLING.get(kind)
     if telling is None:
         return None
-    conditions = {each["type"]: each for each in (document.get("status") or {}).get("conditions") or ()}
+    said = (document.get("status") or {}).get("conditions") or ()
+    conditions = {each.get("type"): each for each in said}
     found = [conditions[type_] for type_ in telling if type_ in conditions]
-    failing = next((each for each in found if each["status"] == "False"), None)
+    failing = next((each for each in found if each.get("status") == "False"), None)
     if failing is not None:
-        message = " ".join(failing.get("message", "").split())
-        return AutoscalerFacts(
-            scales=False, reason=failing.get("reason", ""), message=message[:_MOST_CHARACTERS]
-        )
-    said = len(found) == len(telling) and all(each["status"] == "True" for each in found)
-    return AutoscalerFacts(scales=True if said else None)
+        message = one_line(failing.get("message") or "", _MOST_CHARACTERS)
+        return AutoscalerFacts(scales=False, reason=failing.get("reason") or "", message=message)
+    well = len(found) == len(telling) and all(each.get("status") == "True" for each in found)
+    return AutoscalerFacts(scales=True if well else None)

@@ -11,6 +11,7 @@ import aiohttp
 from kvtier_common.errors import KvtierError
 from kvtier_common.kubernetes.client import Api
 from kvtier_common.metrics.answer import NoMetricsError, metrics_session, read_metrics
+from kvtier_common.one_line import one_line
 from kvtier_operator.planning.tiers.observed_tiers import why_not_believed
 from kvtier_operator.reconcile.cache.live_object import LiveObject
 from kvtier_operator.reconcile.cache.pods import PodCache
@@ -32,10 +33,7 @@ class _ImplausibleReportError(ValueError):
     """A pod reported sizes that no engine of the plan can have."""
 
     def __init__(self, pod: str, why: str) -> None:
-        shown = "".join(
-            each if each.isprintable() else "?" for each in " ".join(why.split())[:_MOST_CHARACTERS]
-        )
-        super().__init__(f"what pod {pod} says of its tiers is not taken: {shown}")
+        super().__init__(f"what pod {pod} says of its tiers is not taken: {one_line(why, _MOST_CHARACTERS)}")
 
 
 class EngineObserver:

@@ -8,6 +8,7 @@ from kvtier_operator.reconcile.facts.autoscaler import AutoscalerFacts, autoscal
 
 HPA, KEDA = "HorizontalPodAutoscaler", "ScaledObject"
 NO_ADAPTER = "the HPA was unable to compute the replica count:\n no custom metrics API registered"
+FORGED = "\x1b[2Jall\r\nis well" + "!" * 9999
 
 
 def said(type_: str, status: str, reason: str = "", message: str = "") -> dict[str, str]:
@@ -49,6 +50,12 @@ ABLE = said("AbleToScale", "True", "ReadyForNewScale")
             [said("Ready", "False", "TriggerError", "x")],
             failed("TriggerError", "x"),
         ),
+        (
+            HPA,
+            [ABLE, said("ScalingActive", "False", "FailedGetPodsMetric", FORGED)],
+            failed("FailedGetPodsMetric", "?[2Jall is well" + "!" * 1009 + " ..."),
+        ),
+        (KEDA, [{"type": "Ready", "status": "False", "message": None}, {}], failed("", "")),
         ("Deployment", [], None),
     ],
 )
