@@ -19,6 +19,7 @@ _NOT_MANIFEST: Final = frozenset({"status", "metadata", "apiVersion", "kind"})
 _MOST_CHARACTERS: Final = 253
 """Kept of an owner's name and uid, and of a hash: the API server takes any text for them."""
 _OTHERS_ANNOTATIONS: Final = ("deployment.kubernetes.io/", "kubectl.kubernetes.io/")
+_APPLIED: Final = (FIELD_MANAGER, "Apply")
 _PARENTS: Final = {"HTTPRoute": route_parents, "InferencePool": pool_parents}
 
 
@@ -93,9 +94,12 @@ def is_orphaned(metadata: Mapping[str, Any]) -> bool:
 
 
 def _applied(metadata: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
-    """Entries of managedFields of what kvtier applied: one a version of the API."""
+    """Entries of managedFields of what kvtier applied: one a version of the API.
+
+    Whoever may change an object may leave the manager of an entry empty, which the server leaves out then.
+    """
     managers = metadata.get("managedFields", ())
-    return (each for each in managers if (each["manager"], each["operation"]) == (FIELD_MANAGER, "Apply"))
+    return (each for each in managers if (each.get("manager"), each.get("operation")) == _APPLIED)
 
 
 def _holds_replicas(metadata: Mapping[str, Any]) -> bool:

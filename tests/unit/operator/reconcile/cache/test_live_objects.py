@@ -233,3 +233,16 @@ def test_an_owner_may_have_any_text_for_name_and_uid_and_little_is_kept() -> Non
     assert {
         len(each) for each in (live_object.owner_name, live_object.owner_uid, live_object.applied_digest)
     } == {253}
+
+
+def test_an_entry_of_managed_fields_without_a_manager_is_nobodys() -> None:
+    """Whoever may change an object may leave it empty, and one such object must not end a watch."""
+    told, engine = _Told(), _engine()
+    document = live(engine)
+    fields = {"f:spec": {"f:replicas": {}}}
+    document["metadata"]["managedFields"] = [{"operation": "Apply", "fieldsV1": fields}, {}]
+    document["metadata"]["ownerReferences"] = []
+    told.live_objects.upsert(_DEPLOYMENT, document)
+    live_object = told.live_objects.get(engine.ref)
+    assert live_object
+    assert (live_object.holds_replicas, live_object.orphaned) == (False, False)
