@@ -5,8 +5,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+from kvtier_common.one_line import one_line
 from kvtier_operator.api.formats.dns_names import SUBDOMAIN
 from kvtier_operator.planning.objects.engine.pod.doctor import NAME as DOCTOR_NAME
+from kvtier_operator.reconcile.apply.writer import FIELD_MANAGER
 
 _IDLE: Final = frozenset({"ContainerCreating", "PodInitializing", ""})
 _MAX_CHARACTERS: Final = 600
@@ -56,7 +58,7 @@ def not_ready_pod(pod: Mapping[str, Any]) -> NotReadyPod | None:
     if conditions.get("Ready", {}).get("status") == "True":
         return None
     for rank, reason, message in sorted(_findings(status, conditions), key=lambda found: found[0]):
-        return NotReadyPod(metadata["name"], node, reason, _one_line(message), rank)
+        return NotReadyPod(metadata["name"], node, reason, one_line(message, _MAX_CHARACTERS), rank)
     return NotReadyPod(metadata["name"], node, "", "", _LAST)
 
 
@@ -71,6 +73,7 @@ class ServingPod:
         replica_set_uid: Uid of the ReplicaSet in its owner references.
         uid: Its uid.
         deletion_cost: What its annotation says of how late it is to go; empty where it has none.
+        cost_by_others: Whether somebody else wrote that annotation.
     """
 
     name: str
@@ -79,6 +82,7 @@ class ServingPod:
     replica_set_uid: str
     uid: str = ""
     deletion_cost: str = ""
+    cost_by_others: bool = False
 
     def address_at(self, port: int) -> str:
         """Its address with a port, as URLs have it."""
@@ -103,8 +107,23 @@ def serving_pod(pod: Mapping[str, Any]) -> ServingPod | None:
         return None
     if not _NAME.fullmatch(owner["name"]) or len(owner["uid"]) > _MOST_UID_CHARACTERS:
         return None
-    cost = (metadata.get("annotations") or {}).get(DELETION_COST, "")[:_MOST_COST_CHARACTERS]
-    return ServingPod(metadata["name"], address, owner["name"], owner["uid"], metadata.get("uid", ""), cost)
+    cost = (metadata.get("annotations") or {}).get(DELETION_COST, "")
+    return ServingPod(
+        metadata["name"],
+        address,
+        owner["name"],
+        owner["uid"],
+        metadata.get("uid", ""),
+        cost[:_MOST_COST_CHARACTERS],
+        cost_by_others=bool(cost) and not _is_kvtiers_cost(metadata),
+    )
+
+
+def _is_kvtiers_cost(metadata: Mapping[str, Any]) -> bool:
+    """Whether the annotation is as kvtier wrote it: who writes another value after it has it from then on."""
+    entries = (each for each in metadata.get("managedFields", ()) if each.get("manager") == FIELD_MANAGER)
+    fields = ((each.get("fieldsV1") or {}).get("f:metadata") or {} for each in entries)
+    return any(f"f:{DELETION_COST}" in (each.get("f:annotations") or {}) for each in fields)
 
 
 def _findings(status: Mapping[str, Any], conditions: Mapping[str, Any]) -> Iterator[tuple[int, str, str]]:
@@ -139,8 +158,3 @@ def _death(name: str, ended: Mapping[str, Any], restarts: int) -> tuple[str, str
         reason,
         f"container {name} ended with exit code {ended.get('exitCode')}, {restarts} restarts{message}",
     )
-
-
-def _one_line(message: str) -> str:
-    line = " ".join(message.split())
-    return line if len(line) <= _MAX_CHARACTERS else f"{line[:_MAX_CHARACTERS]} ..."

@@ -64,11 +64,13 @@ class RetireTimings:
 
     Attributes:
         round_s: Wait between two rounds over all engines that an autoscaler scales.
-        forbidden_s: The same while the operator may not write pods.
+        forbidden_s: Wait in a namespace in which the operator may not write pods.
+        resource_s: Longest time that engines of one resource may take in a round.
     """
 
     round_s: float = 30.0
     forbidden_s: float = 600.0
+    resource_s: float = 20.0
 
 
 @dataclass(frozen=True, slots=True)
