@@ -152,7 +152,8 @@ class Applier:
         live_object = self._live_objects.get(desired.ref)
         if live_object and live_object.facts and live_object.holds_replicas and desired.leaves_replicas:
             # of no pods an autoscaler makes none: Kubernetes takes 0 for "do not scale"
-            await self._writer.hand_over_replicas(desired, max(1, live_object.facts.desired_replicas))
+            replicas = max(1, live_object.facts.desired_replicas)
+            await self._writer.hand_over_replicas(desired, live_object.uid, replicas)
 
     async def _prune(self, unwanted: Iterable[LiveObject], result: ApplyResult) -> None:
         for live_object in unwanted:
@@ -162,6 +163,8 @@ class Applier:
                 pass
             except KvtierError as error:
                 result.errors.append(error)
+                if live_object.ref.kind in AUTOSCALERS:
+                    result.failures.append(_still_scales(live_object, error))
                 continue
             result.written += 1
 
@@ -173,6 +176,14 @@ def _component(desired: DesiredObject) -> Component:
 def _failure(desired: DesiredObject, error: KvtierError) -> ApplyFailure:
     reason = "QuotaExceeded" if "exceeded quota" in str(error) else type(error).__name__.removesuffix("Error")
     return ApplyFailure(_component(desired), reason, f"{desired.ref} cannot be written: {error}")
+
+
+def _still_scales(live_object: LiveObject, error: KvtierError) -> ApplyFailure:
+    return ApplyFailure(
+        Component.AUTOSCALER,
+        type(error).__name__.removesuffix("Error"),
+        f"{live_object.ref} cannot be deleted, and nothing is changed before it is: {error}",
+    )
 
 
 def _template_failure(desired: DesiredObject, error: InvalidObjectError) -> ApplyFailure:

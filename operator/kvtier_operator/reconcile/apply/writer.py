@@ -47,14 +47,15 @@ class Writer:
                 raise InvalidObjectError(str(error)) from error
             raise
 
-    async def hand_over_replicas(self, desired: DesiredObject, replicas: int) -> None:
+    async def hand_over_replicas(self, desired: DesiredObject, uid: str, replicas: int) -> None:
         """Has a Deployment's number of pods belong to a second manager before kvtier no longer applies it.
 
         A field that no manager has any more is gone, and the number would be Kubernetes' default, one pod.
         The autoscaler, which writes without applying, takes it from that manager with its first change.
 
         Args:
-            desired: The Deployment, with the uid of the live one.
+            desired: The Deployment.
+            uid: Of the live one.
             replicas: The number.
         """
         API_WRITES.labels("apply", desired.ref.kind).inc()
@@ -62,7 +63,7 @@ class Writer:
         document = {
             "apiVersion": body["apiVersion"],
             "kind": body["kind"],
-            "metadata": {key: body["metadata"][key] for key in ("name", "namespace", "uid")},
+            "metadata": {"name": desired.ref.name, "namespace": desired.ref.namespace, "uid": uid},
             "spec": {"replicas": replicas},
         }
         query = {"fieldManager": AUTOSCALING_MANAGER, "force": "true"}

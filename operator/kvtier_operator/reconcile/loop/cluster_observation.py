@@ -7,7 +7,7 @@ from kvtier_operator.planning.cluster.policy.limits import OwnerPolicy
 from kvtier_operator.planning.observed import NOTHING_FOUND, EngineFindings, Observed
 from kvtier_operator.planning.pod.images.image_source import ImageSource
 from kvtier_operator.reconcile.cache.resources import CachedResource, Key
-from kvtier_operator.reconcile.cache.watches import Watches
+from kvtier_operator.reconcile.cache.watches import NOT_INSTALLED, Watches
 from kvtier_operator.reconcile.loop.cached_plan import CachedPlan
 from kvtier_operator.reconcile.observe.engine_observation import hash_engine
 
@@ -85,7 +85,7 @@ def observe_cluster(
             engine=engine.tokens if engine else None,
             images=images,
             policy=policy,
-            serves_scaled_objects=watches.serves("ScaledObject"),
+            serves_scaled_objects=watches.why_not("ScaledObject") != NOT_INSTALLED,
         ),
         nodes_version=nodes.version,
         engine_hash=engine_hash,

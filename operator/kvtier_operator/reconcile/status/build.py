@@ -89,6 +89,8 @@ def untimed_conditions(inputs: StatusInput) -> tuple[UntimedCondition, ...]:
     engines = [each for each in inputs.failures if each.component is Component.ENGINE]
     scalers = [each for each in inputs.failures if each.component is Component.AUTOSCALER]
     others = [each for each in inputs.failures if each not in (*engines, *scalers)]
+    if plan.scaling is None:  # one that is no longer wanted, and holds the engines up
+        engines += scalers
     tiers = "; ".join(filter(None, (tiers_in_use(plan.tiers), inputs.rejected_report)))
     engines_condition = engines_ready(
         inputs.engine, inputs.engine_pods_not_ready, engines, plan.startup_s, tiers
@@ -103,5 +105,7 @@ def untimed_conditions(inputs: StatusInput) -> tuple[UntimedCondition, ...]:
         with_cause(engines_condition, (*others, *inputs.kinds.failures), rejected=plan.rejected),
         with_cause(router_condition, engines, rejected=plan.rejected),
     )
-    scaling = (autoscaler_ready(plan.scaling, inputs.autoscaler, scalers),) if plan.scaling else ()
-    return (*parts, *scaling, ready(parts))
+    if plan.scaling is None:
+        return (*parts, ready(parts))
+    scalers += inputs.kinds.scaler_failures
+    return (*parts, autoscaler_ready(plan.scaling, inputs.autoscaler, scalers), ready(parts))

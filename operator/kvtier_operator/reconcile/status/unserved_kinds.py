@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from kvtier_operator.planning.objects.names import Component
-from kvtier_operator.reconcile.api_server.kinds import Kind
+from kvtier_operator.reconcile.api_server.kinds import AUTOSCALERS, Kind
 from kvtier_operator.reconcile.apply.failure import ApplyFailure
 
 _MONITORING = "monitoring"
@@ -17,12 +17,14 @@ class UnservedKinds:
     Attributes:
         missing_crds: CRDs that the router needs.
         left_out: CRDs that it works without, such as a ServiceMonitor's.
-        failures: Kinds that the operator may not list.
+        failures: Kinds of the router's that the operator may not list.
+        scaler_failures: The same of autoscalers.
     """
 
     missing_crds: tuple[str, ...] = ()
     left_out: tuple[str, ...] = ()
     failures: tuple[ApplyFailure, ...] = ()
+    scaler_failures: tuple[ApplyFailure, ...] = ()
 
 
 def unserved_kinds(
@@ -37,14 +39,20 @@ def unserved_kinds(
     """
     reasons = {kind: why_not(kind.kind) for kind in kinds}
     absent = [kind for kind, why in reasons.items() if why == not_installed]
+    failures = [
+        ApplyFailure(
+            Component.AUTOSCALER if kind.kind in AUTOSCALERS else Component.ROUTER,
+            "Forbidden",
+            f"{kind.kind} cannot be made: {why}",
+        )
+        for kind, why in reasons.items()
+        if why and why != not_installed and not _is_extra(kind)
+    ]
     return UnservedKinds(
         missing_crds=tuple(kind.crd for kind in absent if not _is_extra(kind)),
         left_out=tuple(kind.crd for kind in absent if _is_extra(kind)),
-        failures=tuple(
-            ApplyFailure(Component.ROUTER, "Forbidden", f"{kind.kind} cannot be made: {why}")
-            for kind, why in reasons.items()
-            if why and why != not_installed and not _is_extra(kind)
-        ),
+        failures=tuple(each for each in failures if each.component is Component.ROUTER),
+        scaler_failures=tuple(each for each in failures if each.component is Component.AUTOSCALER),
     )
 
 

@@ -15,8 +15,8 @@ from kvtier_operator.reconcile.status.condition import (
 )
 
 TYPE: Final = "AutoscalerReady"
-_REASON: Final = re.compile(r"[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?")
-"""What the API takes for a reason; KEDA's and Kubernetes' are such."""
+_REASON: Final = re.compile(r"[A-Za-z]([A-Za-z0-9_,:]{0,126}[A-Za-z0-9_])?")
+"""What the API takes for a reason, and no longer than KEDA's and Kubernetes' are."""
 
 
 def autoscaler_ready(

@@ -8,8 +8,10 @@ from tests.unit.operator.reconcile.objects import planned
 from tests.unit.operator.reconcile.status.statuses import FULL, conditions
 
 from kvtier_operator.planning.objects.names import Component
+from kvtier_operator.reconcile.api_server.kinds import BY_NAME
 from kvtier_operator.reconcile.apply.failure import ApplyFailure
 from kvtier_operator.reconcile.facts.autoscaler import AutoscalerFacts
+from kvtier_operator.reconcile.status.unserved_kinds import unserved_kinds
 
 SCALED = replace(FULL, plan=planned({"spec.autoscaling": {"minReplicas": 2, "maxReplicas": 8}})[0])
 NAME = "HorizontalPodAutoscaler qwen3-32b-engine"
@@ -61,6 +63,24 @@ def test_what_it_says(changes: dict[str, Any], status: str, reason: str, message
     assert {found[each]["status"] for each in ("EnginesReady", "RouterReady", "Ready")} == {"True"}
 
 
-def test_a_reason_that_the_api_does_not_take_is_left_out() -> None:
-    odd = replace(SCALED, autoscaler=AutoscalerFacts(scales=False, reason="no reason"))
+@pytest.mark.parametrize("reason", ["", "no reason", "Long" * 300])
+def test_a_reason_that_the_api_does_not_take_is_left_out(reason: str) -> None:
+    odd = replace(SCALED, autoscaler=AutoscalerFacts(scales=False, reason=reason))
     assert conditions(odd)["AutoscalerReady"]["reason"] == "NotScaling"
+
+
+def test_an_autoscaler_that_cannot_be_deleted_is_said_of_the_engines_that_wait_for_it() -> None:
+    stays = ApplyFailure(Component.AUTOSCALER, "Forbidden", f"{NAME} cannot be deleted")
+    found = conditions(replace(FULL, failures=(stays,)))
+    said = found["EnginesReady"]
+    assert (said["reason"], said["message"]) == (stays.reason, stays.message)
+    assert found["RouterReady"]["status"] == "True"
+    assert "AutoscalerReady" not in found
+
+
+def test_a_kind_that_may_not_be_listed_is_the_autoscalers_alone() -> None:
+    kinds = unserved_kinds([BY_NAME["ScaledObject"]], lambda _: "no rights")
+    found = conditions(replace(SCALED, kinds=kinds))
+    said = found["AutoscalerReady"]
+    assert (said["reason"], said["message"]) == ("Forbidden", "ScaledObject cannot be made: no rights")
+    assert {found[each]["status"] for each in ("EnginesReady", "RouterReady", "Ready")} == {"True"}

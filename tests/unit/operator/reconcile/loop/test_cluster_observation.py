@@ -1,0 +1,34 @@
+"""What a plan is made of, as the watches show it."""
+
+from types import SimpleNamespace
+
+import pytest
+from tests.unit.operator.reconcile.objects import stored
+
+from kvtier_operator.planning.cluster.policy.limits import OwnerPolicy
+from kvtier_operator.planning.pod.images.image_source import ImageSource
+from kvtier_operator.reconcile.cache.resources import ResourceCache, key_of
+from kvtier_operator.reconcile.cache.watches import NOT_INSTALLED
+from kvtier_operator.reconcile.loop.cluster_observation import observe_cluster
+
+
+@pytest.mark.parametrize(
+    ("why_not", "has_keda"), [("", True), (NOT_INSTALLED, False), ("503 for a moment", True)]
+)
+def test_only_a_kind_that_is_not_installed_means_that_there_is_no_keda(
+    why_not: str, *, has_keda: bool
+) -> None:
+    """Otherwise a list that fails once puts a second autoscaler beside KEDA's."""
+    resources = ResourceCache(lambda _: None)
+    resources.upsert(stored())
+    key = key_of(stored())
+    resource = resources.get(key)
+    assert resource
+    watches = SimpleNamespace(
+        nodes=SimpleNamespace(all=(), version=0),
+        namespace_limits=SimpleNamespace(of=lambda _: None, version=lambda _: 0),
+        nodes_unknown="",
+        why_not={"ScaledObject": why_not}.__getitem__,
+    )
+    found = observe_cluster(key, resource, watches, ImageSource(), OwnerPolicy())  # type: ignore[arg-type]
+    assert found.observed.serves_scaled_objects is has_keda
