@@ -11,6 +11,9 @@ _FORMAT: Final = 1
 """Of the bytes in a slot. Another number makes every block on disk a stranger's."""
 _LONGEST_VALUE: Final = 40
 """Characters of a fact that are said; of a longer one only the name is."""
+_LONGEST_NAME: Final = 40
+_MOST_FACTS: Final = 64
+"""No engine writes longer names, or more of them; a folder's own text goes into a line of the log."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +71,7 @@ def _facts(text: str) -> dict[str, str]:
         except (ValueError, RecursionError):
             continue
         for name, value in found.items():
-            if name.isprintable():
+            if name.isprintable() and len(name) <= _LONGEST_NAME and len(facts) < _MOST_FACTS:
                 facts[name] = json.dumps(value, sort_keys=True)
     return facts
 

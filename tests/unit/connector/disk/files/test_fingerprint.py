@@ -53,3 +53,17 @@ def test_what_tells_two_apart_is_said_where_it_is_short() -> None:
     }
     assert changed_facts(now, now) == {}
     assert changed_facts("anything else", now) == {}
+
+
+def test_what_somebody_else_wrote_in_its_place_makes_no_long_line_and_no_second_one() -> None:
+    now = fingerprint({"vllm": "0.33"}).text
+    forged = [
+        f'"{"n" * 41}": 1',
+        '"line\\nbreak": 1',
+        '"vllm": "\\n\\u001b[2J"',
+        *map('"f{0}": 0'.format, range(9999)),
+    ]
+    said = changed_facts("\n".join(forged), now)
+    assert said["vllm"] == '"\\n\\u001b[2J" -> "0.33"'
+    assert len(said) < 70
+    assert all(name.isprintable() and len(name) <= 40 for name in said)
