@@ -46,6 +46,8 @@ def make_release(root: Path, dist: Path, wanted: Wanted) -> Release:
     Raises:
         ReleaseError: A part cannot be made.
     """
+    # before hours of building: whether it is known which images stay as they were
+    Release.of_digests(wanted.registry, 0, dict.fromkeys(wanted.images, ""), wanted.earlier)
     clear(dist, wanted.archives)
     (dist / "sbom").mkdir()
     seconds = created_s(root)

@@ -6,6 +6,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Final, Self
 
+from packaging.version import Version
+
 from kvtier_common.version import KVTIER_VERSION
 from kvtier_operator.api.spec.router import Flavor
 from kvtier_operator.planning.pod.images.published import (
@@ -59,7 +61,7 @@ class Release:
             earlier: The release before, which has the digests of images that stay as they were.
 
         Raises:
-            ReleaseError: An earlier release's image is needed, and that release is not given.
+            ReleaseError: An earlier release's image is needed, and no release that has it is given.
         """
         return cls(registry, created_s, {str(each): _path(each, digests, earlier) for each in _IMAGE_OF})
 
@@ -107,6 +109,11 @@ def _path(name: str, digests: Mapping[str, str], earlier: Release | None) -> str
     repository = IMAGES[built].repository
     if version == KVTIER_VERSION:
         return f"{repository}@{digests[built]}" if built in digests else f"{repository}:{version}"
+    if earlier and Version(earlier.version) < Version(version):
+        raise ReleaseError(
+            f"{name} is release {version}'s, and --earlier is of {earlier.version}: give the {FILE} of the "
+            "release before this"
+        )
     if earlier and name in earlier.images:
         return earlier.images[name]
     if digests:

@@ -9,6 +9,7 @@ from kvtier_operator.planning.pod.images.image_source import image_source
 from kvtier_operator.planning.pod.images.published import ImageName
 from kvtier_release import release as module
 from kvtier_release.errors import ReleaseError
+from kvtier_release.make import Wanted, make_release
 from kvtier_release.release import FILE, Release
 
 
@@ -55,6 +56,22 @@ def test_an_earlier_image_is_named_by_the_digest_that_it_had(
     found = Release.of_digests("registry.example/team", CREATED_S, DIGEST, before)
     assert found.images == {**now.images, **{name: f"{name}@sha256:0" for name in images}}
     assert Release.of_digests("r", CREATED_S, {}).images[images[0]].endswith(":0.0.9")
+
+
+def test_a_release_before_the_image_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = replace(release(), version="0.0.9")
+    monkeypatch.setattr(module, "DOCTOR_VERSION", "0.0.10")
+    with pytest.raises(ReleaseError, match=r"doctor is release 0\.0\.10's, and --earlier is of 0\.0\.9"):
+        Release.of_digests("registry.example/team", CREATED_S, DIGEST, before)
+
+
+def test_that_an_earlier_release_is_needed_is_said_before_anything_is_made(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(module, "ENGINE_VERSION", "0.0.9")
+    with pytest.raises(ReleaseError, match="give --earlier"):
+        make_release(tmp_path, tmp_path / "dist", Wanted("registry.example/team", ["operator"]))
+    assert not (tmp_path / "dist").exists()
 
 
 def test_what_is_no_release_says_so() -> None:
