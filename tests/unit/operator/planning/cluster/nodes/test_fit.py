@@ -297,5 +297,4 @@ def test_what_a_template_adds_to_the_pod_is_counted() -> None:
 )
 def test_of_an_autoscaler_the_least_have_to_fit(bounds: dict[str, int], words: str, *, fits: bool) -> None:
     found = fit(node("a"), node("b"), replicas=1, autoscaling=bounds)
-    assert found.fits is fits
-    assert words in found.message
+    assert (found.fits, words in found.message) == (fits, True)
