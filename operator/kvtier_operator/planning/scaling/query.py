@@ -2,13 +2,13 @@
 
 from typing import Final
 
-from kvtier_common.metrics import cpu_tier
+from kvtier_common.metrics import cpu_tier, disk_tier
 from kvtier_operator.api.spec.autoscaling import ScalingTarget
 
 _WINDOW: Final = "10m"
 """Of rates: as long as a few long prompts, and shorter than a working set takes to move."""
 _FULL: Final = 0.95
-"""Share of a CPU tier that is used, from which another engine would give its prompts room."""
+"""Share of all tiers beyond the device together, from which another engine would give prompts room."""
 
 
 def pod_query(target: ScalingTarget, engine: str, *, tells_fill: bool) -> str:
@@ -17,7 +17,7 @@ def pod_query(target: ScalingTarget, engine: str, *, tells_fill: bool) -> str:
     Args:
         target: What to scale by.
         engine: Label matchers of the engines' series, without braces.
-        tells_fill: Whether the backend says how full its CPU tier is.
+        tells_fill: Whether the backend says how full its tiers are.
     """
     match target:
         case ScalingTarget.QUEUE:
@@ -38,9 +38,9 @@ def total_query(target: ScalingTarget, engine: str, *, tells_fill: bool) -> str:
 
 
 def _missed_share(engine: str, *, tells_fill: bool) -> str:
-    """Share of prompt tokens that no tier held; 0 of pods that nobody asks, or whose CPU tier has room.
+    """Share of prompt tokens that no tier held; 0 of pods that nobody asks, or whose tiers have room.
 
-    A pod whose tier has room misses what it has not seen yet, and another pod would miss that as well.
+    A pod whose tiers have room misses what it has not seen yet, and another pod would miss that as well.
     """
     asked = _rate("vllm:prefix_cache_queries_total", engine)
     device = _rate("vllm:prefix_cache_hits_total", engine)
@@ -48,10 +48,14 @@ def _missed_share(engine: str, *, tells_fill: bool) -> str:
     missed = f"clamp_min(1 - ({device} + {beyond}) / ({asked} > 0), 0)"
     if not tells_fill:
         return f"{missed} or 0 * {asked}"
-    used, there = (
-        f"sum by (pod) ({name}{{{engine}}})" for name in (cpu_tier.USED_BYTES, cpu_tier.CAPACITY_BYTES)
-    )
+    used = _of_tiers(cpu_tier.USED_BYTES, disk_tier.USED_BYTES, engine)
+    there = _of_tiers(cpu_tier.CAPACITY_BYTES, disk_tier.CAPACITY_BYTES, engine)
     return f"{missed} * on (pod) ({used} >= bool {_FULL} * {there}) or 0 * {used}"
+
+
+def _of_tiers(cpu: str, disk: str, engine: str) -> str:
+    """A gauge of all tiers that a pod has."""
+    return f'sum by (pod) ({{__name__=~"{cpu}|{disk}",{engine}}})'
 
 
 def _rate(counter: str, engine: str) -> str:

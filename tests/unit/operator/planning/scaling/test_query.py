@@ -23,8 +23,11 @@ def test_they_are_promql(target: ScalingTarget, *, tells_fill: bool) -> None:
 
 
 def test_fill_is_asked_for_where_it_is_told() -> None:
-    assert "kvtier_cpu_used_bytes" in pod_query(ScalingTarget.HIT_RATE, ENGINE, tells_fill=True)
-    assert "kvtier_cpu" not in pod_query(ScalingTarget.HIT_RATE, ENGINE, tells_fill=False)
+    asked = pod_query(ScalingTarget.HIT_RATE, ENGINE, tells_fill=True)
+    for tier in ("cpu", "disk"):
+        assert f"vllm:kvtier_{tier}_used_bytes" in asked
+        assert f"vllm:kvtier_{tier}_capacity_bytes" in asked
+    assert "kvtier_" not in pod_query(ScalingTarget.HIT_RATE, ENGINE, tells_fill=False)
 
 
 @pytest.mark.parametrize("target", ScalingTarget)
