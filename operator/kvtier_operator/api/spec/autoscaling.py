@@ -8,8 +8,9 @@ from pydantic import Field
 from kvtier_operator.api.base import ApiModel, rule
 
 MOST_REPLICAS: Final = 10000
-HTTP_URL_PATTERN: Final = r"^https?://[^\s/?#@]+(/[^\s?#]*)?$"
-"""Without a query, and without a password, which everybody who reads the resource would see."""
+HTTP_URL_PATTERN: Final = r"^https?://[A-Za-z0-9.:_\[\]-]+(/[A-Za-z0-9._~%!$&'()*+,;=:@/-]*)?$"
+"""Of the characters that a URL has (RFC 3986); without a query, and without a password, which everybody who
+reads the resource would see."""
 _MOST_PERCENT: Final = 99
 MOST_STABILIZATION_S: Final = 3600
 """Of a HorizontalPodAutoscaler (k8s.io/kubernetes, pkg/apis/autoscaling/validation)."""
