@@ -50,6 +50,11 @@ def support_page(root: Path) -> str:
             "monitoring.coreos.com/v1",
             _module(root, "crds", "github.com/prometheus-operator/prometheus-operator"),
         ),
+        (
+            "KEDA, spec.autoscaling with prometheusUrl",
+            "2, keda.sh/v1alpha1",
+            f"the CRD of {_module(root, 'crds', 'github.com/kedacore/keda/v2')}",
+        ),
     )
     lines = [("", "Works with", "Tested"), ("---",) * 3, *rows]
     matrix = "".join(f"| {' | '.join(each)} |\n" for each in lines)
