@@ -28,8 +28,8 @@ _IN_IMAGES: Final = {
     "doctor": ("operator/kvtier_operator/doctor", "connector/kvtier_common/kernel", "operator/Containerfile"),
 }
 """What decides how the containers of an engine's pod behave."""
-_LEFT_OUT: Final = frozenset({"bench", "benchmarks", "__pycache__"})
-"""Folders in it."""
+LEFT_OUT: Final = frozenset({"bench", "benchmarks", "kubernetes", "version.py", "project.py", "__pycache__"})
+"""In it, and of no effect on an engine; the version for one changes with every release."""
 
 
 def present_release() -> Release:
@@ -66,7 +66,14 @@ def _applied(resource: Document) -> Iterable[Document]:
 
 def contents() -> dict[str, str]:
     """A checksum for each image of engines' pods, over what decides how it behaves."""
-    return {name: _checksum(ROOT / each for each in parts) for name, parts in _IN_IMAGES.items()}
+    return {name: _checksum(files_in(name)) for name in _IN_IMAGES}
+
+
+def files_in(image: str) -> list[Path]:
+    """What decides how an image of engines' pods behaves."""
+    parts = (ROOT / each for each in _IN_IMAGES[image])
+    files = (file for part in parts for file in (part.rglob("*") if part.is_dir() else [part]))
+    return sorted(each for each in files if each.is_file() and not LEFT_OUT & {*each.parts})
 
 
 def older_images() -> frozenset[str]:
@@ -75,10 +82,9 @@ def older_images() -> frozenset[str]:
     return frozenset(name for name, version in versions.items() if version != KVTIER_VERSION)
 
 
-def _checksum(parts: Iterable[Path]) -> str:
-    files = [file for part in parts for file in (part.rglob("*") if part.is_dir() else [part])]
+def _checksum(files: Iterable[Path]) -> str:
     digest = hashlib.sha256()
-    for file in sorted(each for each in files if each.is_file() and not _LEFT_OUT & {*each.parts}):
+    for file in files:
         digest.update(f"{file.relative_to(ROOT)}\n".encode() + file.read_bytes())
     return digest.hexdigest()
 

@@ -4,13 +4,21 @@ Whoever changes what pods are given restarts every engine at the next upgrade: t
 """
 
 import json
+import re
 from copy import deepcopy
 from typing import Any
 
 import pytest
 from tests.cases.releases.differences import Change, changed_images, changes, documented
 from tests.cases.releases.kept import CONTENTS, Document, KeptRelease, Key, key_of, last_release
-from tests.cases.releases.present import contents, older_images, present_objects, present_plan
+from tests.cases.releases.present import (
+    LEFT_OUT,
+    contents,
+    files_in,
+    older_images,
+    present_objects,
+    present_plan,
+)
 
 from kvtier_operator.api.schema.crd import crd
 
@@ -90,6 +98,16 @@ def test_a_difference_is_named_by_its_field(change: dict[str, Any], fields: list
     found = sorted(changes({key_of(before): before}, {key_of(now): now}))
     assert found == [Change("engine", "Deployment", each) for each in fields]
     assert all(each.restarts_engines for each in found)
+
+
+@pytest.mark.parametrize("image", ["engine", "doctor"])
+def test_what_an_image_is_compared_without_it_does_not_import(image: str) -> None:
+    """Otherwise a change there would not reach engines, and nobody would know."""
+    parts = "|".join(sorted(name.removesuffix(".py") for name in LEFT_OUT if name != "bench"))
+    imports = re.compile(rf"^\s*(?:from|import) kvtier_common\.(?:{parts})\b", re.MULTILINE)
+    files = [each for each in files_in(image) if each.suffix == ".py"]
+    assert len(files) > 5
+    assert [each for each in files if imports.search(each.read_text(encoding="utf-8"))] == []
 
 
 def test_an_older_image_whose_sources_changed_is_a_difference() -> None:
