@@ -1,12 +1,15 @@
 """The monitoring objects of a resource, and the metrics that their expressions read."""
 
 import json
+import re
 from collections.abc import Iterator
 from typing import Any
 
-import promql_parser
 from tests.cases.planning import resource
+from tests.cases.promql import Series, all_read
 
+from kvtier_operator.install.monitoring.dashboard import dashboard
+from kvtier_operator.install.settings import Installation
 from kvtier_operator.planning.objects.monitoring import monitoring_objects
 from kvtier_operator.planning.observed import Observed
 from kvtier_operator.planning.planner import make_plan
@@ -41,39 +44,29 @@ def shown(**spec: Any) -> Object:  # noqa: ANN401 - as in YAML
 def expressions(**spec: Any) -> Iterator[str]:  # noqa: ANN401 - as in YAML
     """Every expression of alerts and panels, as Prometheus gets it."""
     yield from (each["expr"] for each in alerts(**spec).values())
-    for panel in shown(**spec)["panels"]:
-        yield from (target["expr"].replace(GRAFANA_WINDOW, "1m") for target in panel["targets"])
+    yield from (expression for expression, _ in targets(shown(**spec)))
+
+
+def targets(model: Object) -> Iterator[tuple[str, frozenset[str]]]:
+    """Every expression of a dashboard, as Prometheus gets it, and the labels that its legend shows."""
+    for panel in model["panels"]:
+        for target in panel["targets"]:
+            legend = frozenset(re.findall(r"{{(\w+)}}", target["legendFormat"]))
+            yield target["expr"].replace(GRAFANA_WINDOW, "1m"), legend
+
+
+def read_series(**spec: Any) -> Series:  # noqa: ANN401 - as in YAML
+    """Series that alerts and dashboard read, and the labels that they ask of them."""
+    return all_read(expressions(**spec))
 
 
 def read_metrics(**spec: Any) -> set[str]:  # noqa: ANN401 - as in YAML
     """Names of the series that alerts and dashboard read."""
-    return set().union(*(metrics_of(expression) for expression in expressions(**spec)))
+    return set(read_series(**spec))
 
 
-def metrics_of(expression: str) -> set[str]:
-    """Names of the series that an expression reads.
-
-    Raises:
-        ValueError: Prometheus would not take it.
-    """
-    return set(_names(promql_parser.parse(expression)))
-
-
-def _names(node: promql_parser.Expr) -> Iterator[str]:
-    match node:
-        case promql_parser.VectorSelector():
-            yield node.name or ""
-        case promql_parser.MatrixSelector():
-            yield node.vector_selector.name or ""
-        case promql_parser.BinaryExpr():
-            yield from _names(node.lhs)
-            yield from _names(node.rhs)
-        case promql_parser.Call():
-            for each in node.args:
-                yield from _names(each)
-        case promql_parser.AggregateExpr() | promql_parser.ParenExpr():
-            yield from _names(node.expr)
-        case promql_parser.NumberLiteral():
-            return
-        case _:
-            raise TypeError(f"a kind of expression that is not used yet: {node!r}")
+def shown_of_operator() -> Object:
+    """The operator's own dashboard as Grafana reads it."""
+    [text] = dashboard(Installation())["data"].values()
+    found: Object = json.loads(text)
+    return found

@@ -9,6 +9,7 @@ from kvtier_operator.generate.notice import notice
 from kvtier_operator.generate.rules_text import rules_text
 from kvtier_operator.generate.yaml_text import Below, Text, yaml_text
 from kvtier_operator.install import install_objects
+from kvtier_operator.install.monitoring.dashboard import dashboard
 from kvtier_operator.install.monitoring.prometheus_rule import prometheus_rule
 from kvtier_operator.install.monitoring.service_monitor import service_monitor
 from kvtier_operator.install.rbac.rules import EVERYTHING
@@ -25,7 +26,7 @@ def base_files() -> dict[str, str]:
     """One file an object of manifests/base, and the operator's own monitoring objects: path to text."""
     install = Installation()
     files = {f"manifests/base/{_file_name(each)}": _text(each) for each in install_objects(install)}
-    monitoring = (service_monitor(install), prometheus_rule(install))
+    monitoring = (service_monitor(install), prometheus_rule(install), dashboard(install))
     return files | {f"manifests/components/monitoring/{_file_name(each)}": _text(each) for each in monitoring}
 
 

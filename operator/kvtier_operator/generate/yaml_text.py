@@ -51,7 +51,7 @@ Text = Inline | Below | With
 
 
 class _IndentedDumper(yaml.SafeDumper):
-    """Indents lists under their key, as Kubernetes' own documents are, and writes nothing as an alias."""
+    """Indents lists under their key, as Kubernetes' own documents are; no aliases, lines as a block."""
 
     def increase_indent(self, flow: bool = False, indentless: bool = False) -> Any:  # noqa: ANN401 - PyYAML's
         del indentless
@@ -60,6 +60,13 @@ class _IndentedDumper(yaml.SafeDumper):
     def ignore_aliases(self, data: Any) -> bool:  # noqa: ANN401 - as above
         del data
         return True
+
+
+def _string(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
+    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style="|" if "\n" in text else None)
+
+
+_IndentedDumper.add_representer(str, _string)
 
 
 def yaml_text(document: Mapping[str, Any], texts: Mapping[str, Text] | None = None) -> str:

@@ -9,6 +9,9 @@ import yaml
 from tests.cluster.harness.api.commands import Command, CommandError
 from tests.cluster.harness.operator.places import CHART, CI_VALUES, CRD, MANIFESTS, OPERATOR, SYSTEM
 
+from kvtier_operator.install.monitoring.dashboard import dashboard
+from kvtier_operator.install.settings import Installation
+
 EVERYTHING = CHART / "ci" / "everything-values.yaml"
 # What only a chart says of its objects.
 OF_CHARTS = {"app.kubernetes.io/version", "app.kubernetes.io/managed-by", "helm.sh/chart"}
@@ -38,6 +41,20 @@ def test_defaults_are_the_manifests(helm: Command) -> None:
             assert of_chart[key] == document
 
 
+def test_helm_leaves_the_dashboard_as_it_is(helm: Command) -> None:
+    """Legends are in braces, too."""
+    rendered = yaml.safe_load_all(helm("template", "kvtier", CHART, "--values", EVERYTHING))
+    [made] = [each for each in rendered if each and each["metadata"]["name"] == f"{OPERATOR}-dashboard"]
+    assert made["data"] == dashboard(Installation())["data"]
+    assert made["metadata"]["labels"].items() >= {"grafana_dashboard": "1", "team": "inference"}.items()
+    assert made["metadata"]["annotations"] == {"grafana_folder": "kvtier"}
+
+
+def test_values_kept_from_a_release_without_the_dashboard_make_none(helm: Command) -> None:
+    rendered = helm("template", "kvtier", CHART, "--set", "dashboard=null")
+    assert f"{OPERATOR}-dashboard" not in rendered
+
+
 @pytest.mark.parametrize(
     ("values", "names"),
     [
@@ -62,6 +79,7 @@ def test_defaults_are_the_manifests(helm: Command) -> None:
         ({"operator": {"extraEnv": [{"name": "A", "values": "b"}]}}, "extraEnv"),
         ({"operator": {"extraEnv": {"A": "b"}}}, "extraEnv"),
         ({"openshift": "yes"}, "openshift"),
+        ({"dashboard": {"enable": True}}, "dashboard"),
         ({"extraObjects": {"kind": "ConfigMap"}}, "extraObjects"),
     ],
     ids=lambda value: value if isinstance(value, str) else "",

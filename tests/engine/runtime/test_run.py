@@ -11,7 +11,8 @@ from typing import Any
 
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
-from tests.cases.monitoring import read_metrics
+from tests.cases.monitoring import read_series
+from tests.cases.promql import exposed, missing
 from tests.engine.runtime.conftest import TEXT, StartRun, WriteResource
 from tests.engine.runtime.endings import TIMEOUT_S
 from tests.engine.runtime.running import kvtier
@@ -26,11 +27,16 @@ PROCESSES_OF_AN_ENGINE = 3
 PROCESSES_OF_A_GATEWAY = 4  # the picker, Envoy and their guards
 NO_PROMPTS = 2  # picked for as well: the list of models, the unknown model
 # What every engine exposes; the counters of loads and stores come with the first of them.
-ENGINE_METRICS = {name for name in read_metrics() if name.startswith("vllm:") and "kv_offload" not in name}
-
-
-def exposed(text: str) -> set[str]:
-    return {sample.name for family in text_string_to_metric_families(text) for sample in family.samples}
+ENGINE_SERIES = {
+    name: labels
+    for name, labels in read_series().items()
+    if name.startswith("vllm:") and "kv_offload" not in name
+}
+PICKER_SERIES = {
+    name: labels
+    for name, labels in read_series(router={"flavor": "builtin"}).items()
+    if not name.startswith("vllm:")
+}
 
 
 def port() -> int:
@@ -60,10 +66,12 @@ def test_two_replicas_behind_one_url_until_ctrl_c(
         for engine in engines:
             with OpenAIClient(engine) as client:
                 text = client.text("/metrics")
-            assert ENGINE_METRICS - exposed(text) == set(), "alerts or dashboard read what vLLM does not have"
+            assert missing(ENGINE_SERIES, exposed(text)) == [], "alerts or dashboard read what vLLM has not"
             assert parse_metrics(text).held_tokens[Tier.CPU] > 0, "the tier holds nothing"
         wrong_requests(url)
         [picker] = [line.split()[3].removesuffix("/metrics;") for line in run.output if "picker: " in line]
+        with OpenAIClient(picker) as client:
+            assert missing(PICKER_SERIES, exposed(client.text("/metrics"))) == []
         counted = picks(picker)
         assert counted.keys() == {engine.removeprefix("http://") for engine in engines}
         assert sum(counted.values()) == sum(prompts_of(engines)) + NO_PROMPTS

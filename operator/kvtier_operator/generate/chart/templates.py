@@ -1,26 +1,25 @@
 """The chart's templates of the operator's own objects: those of install/, with places for values."""
 
-import json
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 from kvtier_operator.api.schema.crd import crd
-from kvtier_operator.generate.notice import notice
-from kvtier_operator.generate.rules_text import rules_text
+from kvtier_operator.generate.chart.definitions import definitions
+from kvtier_operator.generate.chart.helm import block, comment, include
 from kvtier_operator.generate.yaml_text import Below, Inline, Text, With, yaml_text
 from kvtier_operator.install.admission.admission_policy import admission_policy, admission_policy_binding
-from kvtier_operator.install.deployment import CONTAINER_SECURITY, POD_SECURITY, deployment
+from kvtier_operator.install.deployment import deployment
 from kvtier_operator.install.helm_test import (
     account_of_test,
     binding_of_test,
     pod_of_test,
     role_of_test,
 )
+from kvtier_operator.install.monitoring.dashboard import dashboard
 from kvtier_operator.install.monitoring.prometheus_rule import prometheus_rule
 from kvtier_operator.install.monitoring.service_monitor import service_monitor
 from kvtier_operator.install.network_policy import network_policy
 from kvtier_operator.install.pod_disruption_budget import pod_disruption_budget
-from kvtier_operator.install.rbac import rules
 from kvtier_operator.install.rbac.cluster_role import cluster_role
 from kvtier_operator.install.rbac.cluster_role_binding import cluster_role_binding
 from kvtier_operator.install.rbac.role import role
@@ -29,7 +28,6 @@ from kvtier_operator.install.rbac.service_account import service_account
 from kvtier_operator.install.rbac.user_roles import AGGREGATE, edit_role, view_role
 from kvtier_operator.install.service import service
 from kvtier_operator.install.settings import Installation
-from kvtier_operator.planning.cluster.policy.limits import OwnerPolicy, policy_document
 
 # What stands in the objects of install/ and what in its place in the chart.
 _INSTALL: Final = Installation(name="KVTIERNAME", namespace="KVTIERNAMESPACE", image="KVTIERIMAGE")
@@ -40,23 +38,7 @@ _EXPRESSIONS: Final = {
 }
 _EACH: Final = "KVTIEREACH"
 
-
-def _comment(source: str) -> str:
-    """The template's first line."""
-    return "{{- /* " + notice(source) + " */ -}}\n"
-
-
-def _block(opening: str, body: str) -> str:
-    """Helm's blocks: if, with, range, define."""
-    return "{{- " + opening + " }}\n" + body + "{{- end }}\n"
-
-
-def _include(name: str) -> str:
-    """Lines of a definition, at the column where they begin."""
-    return '{{- include "kvtier.' + name + '" $ | nindent {indent} }}'
-
-
-_NOTICE: Final = _comment("operator/kvtier_operator/install")
+_NOTICE: Final = comment("operator/kvtier_operator/install")
 # also with values kept from a release that had no such policy
 _GUARDED: Final = 'dig "enabled" true ($.Values.admissionPolicy | default dict)'
 _ACCOUNT: Final = Inline('{{ include "kvtier.serviceAccountName" $ }}')
@@ -95,8 +77,7 @@ class _Template:
 def templates() -> dict[str, str]:
     """File name below templates/ and text."""
     texts = {name: _text(template) for name, template in _templates().items()}
-    definitions = {"_rules.tpl": _rules(), "_policy.tpl": _policy(), "_security.tpl": _security()}
-    return {**definitions, "crd.yaml": _crd(), **texts}
+    return {**definitions(_NOTICE), "crd.yaml": _crd(), **texts}
 
 
 def _templates() -> dict[str, _Template]:
@@ -113,8 +94,8 @@ def _templates() -> dict[str, _Template]:
             of_cluster,
             {
                 "rules": Below(
-                    _block(f"if not {namespaces}", f"{_include('namespacedRules')}\n")
-                    + _block("if $.Values.rbac.clusterReads", f"{_include('clusterRules')}\n")
+                    block(f"if not {namespaces}", f"{include('namespacedRules')}\n")
+                    + block("if $.Values.rbac.clusterReads", f"{include('clusterRules')}\n")
                 )
             },
         ),
@@ -126,7 +107,7 @@ def _templates() -> dict[str, _Template]:
         "role.yaml": _Template(
             role(_INSTALL, _EACH, ()),
             rbac,
-            {"rules": Below(_include("namespacedRules"))},
+            {"rules": Below(include("namespacedRules"))},
             for_each=namespaces,
         ),
         "role_binding.yaml": _Template(role_binding(_INSTALL, _EACH), rbac, _SUBJECT, for_each=namespaces),
@@ -149,6 +130,15 @@ def _templates() -> dict[str, _Template]:
             prometheus_rule(_INSTALL),
             "$.Values.prometheusRule.enabled",
             {"metadata labels": _labels("$.Values.prometheusRule.labels")},
+        ),
+        "dashboard.yaml": _Template(
+            _as_it_is(dashboard(_INSTALL)),
+            # also with values kept from a release that had no such value
+            "and $.Values.dashboard $.Values.dashboard.enabled",
+            {
+                "metadata labels": _labels("$.Values.dashboard.labels"),
+                "metadata annotations": With("$.Values.dashboard.annotations"),
+            },
         ),
         "pod_disruption_budget.yaml": _Template(
             pod_disruption_budget(_INSTALL), "$.Values.podDisruptionBudget.enabled"
@@ -186,13 +176,19 @@ def _of_test() -> dict[str, _Template]:
     }
 
 
+def _as_it_is(config_map: dict[str, Any]) -> dict[str, Any]:
+    """With braces that Helm leaves alone: legends of Grafana have them."""
+    escaped = {file: text.replace("{{", '{{ "{{" }}') for file, text in config_map["data"].items()}
+    return config_map | {"data": escaped}
+
+
 def _user_role(document: dict[str, Any], also: str = "") -> _Template:
     """With the labels by which Kubernetes' own roles take it in."""
     aggregate = "$.Values.rbac.aggregate"
     condition = f"and {aggregate} ({also})" if also else aggregate
     labels = document["metadata"]["labels"]
     joins = "".join(f'{key}: "{labels[key]}"\n' for key in labels if key.startswith(AGGREGATE))
-    return _Template(document, condition, {"metadata labels": Below(f"{_include('labels')}\n{joins}")})
+    return _Template(document, condition, {"metadata labels": Below(f"{include('labels')}\n{joins}")})
 
 
 def _deployment_texts() -> dict[str, Text]:
@@ -229,8 +225,8 @@ def _deployment_texts() -> dict[str, Text]:
 
 def _labels(further: str = "", of: str = "labels") -> Below:
     """The chart's labels, and those of a value."""
-    extra = _block(f"with {further}", "{{- toYaml . | nindent {indent} }}\n") if further else ""
-    return Below(f"{_include(of)}\n{extra}")
+    extra = block(f"with {further}", "{{- toYaml . | nindent {indent} }}\n") if further else ""
+    return Below(f"{include(of)}\n{extra}")
 
 
 def _text(template: _Template) -> str:
@@ -238,62 +234,13 @@ def _text(template: _Template) -> str:
     for literal, expression in _EXPRESSIONS.items():
         body = body.replace(literal, expression)
     if template.for_each:
-        body = _block(f"range {template.for_each}", "---\n" + body.replace(_EACH, "{{ . }}"))
+        body = block(f"range {template.for_each}", "---\n" + body.replace(_EACH, "{{ . }}"))
     if template.condition:
-        body = _block(f"if {template.condition}", body)
+        body = block(f"if {template.condition}", body)
     return _NOTICE + body
-
-
-def _rules() -> str:
-    election = _block("if $.Values.rbac.pickerLeaderElection", rules_text(rules.PICKER_LEADER_ELECTION))
-    cost = _block("if $.Values.rbac.podDeletionCost", rules_text(rules.DELETION_COST))
-    namespaced = _block(
-        'define "kvtier.namespacedRules"', rules_text((*rules.NAMESPACED, *rules.PICKERS)) + election + cost
-    )
-    cluster = _block('define "kvtier.clusterRules"', rules_text(rules.CLUSTER))
-    return f"{_NOTICE}{namespaced}{cluster}"
-
-
-def _policy() -> str:
-    """Helm drops a value that is null, and what is not there the operator allows."""
-    limits = " ".join(f'"{limit}"' for limit in policy_document(OwnerPolicy()))
-    message = (
-        "operator.policy.%s: it has no value, which would allow all: write allow or deny "
-        "(where helm upgrade --reuse-values kept older values: --reset-then-reuse-values)"
-    )
-    missing = 'or (not (hasKey $policy .)) (kindIs "invalid" (get $policy .))'
-    check = f"{{{{- if {missing} }}}}{{{{ fail (printf {json.dumps(message)} .) }}}}{{{{ end }}}}\n"
-    body = "{{- $policy := $.Values.operator.policy | default dict }}\n" + _block(
-        f"range list {limits}", check
-    )
-    return _NOTICE + _block('define "kvtier.policy"', body + "{{- $policy | toJson }}\n")
-
-
-def _security() -> str:
-    """Security contexts, also with values kept from a release that had none."""
-    pod = (
-        _given("podSecurityContext", POD_SECURITY)
-        + '{{- $mode := $.Values.openshift | default "auto" }}\n'
-        + '{{- $there := $.Capabilities.APIVersions.Has "security.openshift.io/v1" }}\n'
-        + _block(
-            'if or (eq $mode "force") (and (eq $mode "auto") $there)',
-            '{{- $context = omit $context "runAsUser" "runAsGroup" "fsGroup" }}\n',
-        )
-    )
-    container = _given("containerSecurityContext", CONTAINER_SECURITY)
-    return (
-        _NOTICE
-        + _block('define "kvtier.podSecurityContext"', f"{pod}{{{{- $context | toYaml }}}}\n")
-        + _block('define "kvtier.containerSecurityContext"', f"{container}{{{{- $context | toYaml }}}}\n")
-    )
-
-
-def _given(name: str, otherwise: dict[str, Any]) -> str:
-    given = f"$.Values.operator.{name} | default (fromJson {json.dumps(json.dumps(otherwise))})"
-    return f"{{{{- $context := {given} }}}}\n"
 
 
 def _crd() -> str:
     keep = With('ternary (dict "helm.sh/resource-policy" "keep") (dict) $.Values.crds.keep')
     body = yaml_text(crd(), {"metadata annotations": keep, "metadata labels": _labels()})
-    return f"{_comment('operator/kvtier_operator/api')}{_block('if $.Values.crds.enabled', body)}"
+    return f"{comment('operator/kvtier_operator/api')}{block('if $.Values.crds.enabled', body)}"

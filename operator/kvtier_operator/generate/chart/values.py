@@ -10,6 +10,7 @@ from kvtier_operator.generate.chart.image_values import Global, Image, Images
 from kvtier_operator.generate.chart.model import ChartModel
 from kvtier_operator.generate.chart.policy_values import OwnerLimits
 from kvtier_operator.install.deployment import CONTAINER_SECURITY, POD_SECURITY, RESOURCES
+from kvtier_operator.planning.objects.monitoring.grafana.document import SIDECAR_LABEL
 
 _Namespace = Annotated[str, Field(pattern=f"^{LABEL}$", max_length=63)]
 SOURCE: Final = "operator/kvtier_operator/generate/chart/values.py"
@@ -132,6 +133,20 @@ class Alerts(ChartModel):
     )
 
 
+class OwnDashboard(ChartModel):
+    """ConfigMap with a Grafana dashboard of the operator, for Grafana's sidecar."""
+
+    enabled: bool = Field(
+        default=False, description="Make it. One is enough where several operators share a cluster."
+    )
+    labels: dict[str, str] = Field(
+        default_factory=lambda: dict(SIDECAR_LABEL), description="Labels, by which the sidecar finds it."
+    )
+    annotations: dict[str, str] = Field(
+        default_factory=dict, description="Its annotations, such as the folder: {grafana_folder: kvtier}."
+    )
+
+
 class DisruptionBudget(ChartModel):
     """PodDisruptionBudget of the operator: says that its one pod may be evicted."""
 
@@ -188,6 +203,7 @@ class Values(ChartModel):
     )
     service_monitor: Monitor = Field(default_factory=Monitor, description=Monitor.__doc__)
     prometheus_rule: Alerts = Field(default_factory=Alerts, description=Alerts.__doc__)
+    dashboard: OwnDashboard = Field(default_factory=OwnDashboard, description=OwnDashboard.__doc__)
     pod_disruption_budget: DisruptionBudget = Field(
         default_factory=DisruptionBudget, description=DisruptionBudget.__doc__
     )

@@ -1,1 +1,1 @@
-"""Objects of a Prometheus operator, for the operator's own metrics."""
+"""Objects for Prometheus and Grafana, for the operator's own metrics."""

@@ -34,3 +34,8 @@ def test_the_object_stays_as_it_was_and_nothing_is_an_alias() -> None:
     assert document == {"a": [1], "b": [1]}
     assert yaml.safe_load(text) == {"a": [], "b": [1]}
     assert "&" not in yaml_text(document)
+
+
+def test_lines_are_a_block() -> None:
+    text = yaml_text({"a": {"b": '{\n "c": "{{d}}"\n}\n'}})
+    assert text == 'a:\n  b: |\n    {\n     "c": "{{d}}"\n    }\n'

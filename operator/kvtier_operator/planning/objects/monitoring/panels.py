@@ -1,46 +1,38 @@
 """Panels of the dashboard: how fast, where prompts come from, the tiers, the picker."""
 
-from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any
 
 from kvtier_common.metrics import cpu_tier, disk_tier
+from kvtier_operator.planning.objects.monitoring.grafana.panel import WINDOW, panel, placed
 from kvtier_operator.planning.objects.monitoring.queries import Queries
 from kvtier_operator.planning.plan import Plan
-
-_WINDOW: Final = "$__rate_interval"
-"""Grafana's window of at least four scrapes. Source: Grafana's documentation, Prometheus data source."""
-_COLUMNS: Final = 2
-_WIDTH: Final = 12
-"""Half of Grafana's grid of 24."""
-_HEIGHT: Final = 8
 
 
 def panels(plan: Plan) -> list[dict[str, Any]]:
     """Time series, two beside each other; what the backend or the picker has no metric for is left out."""
     queries = Queries.of(plan)
-    wanted = [*_requests(queries), *_tier(queries), *_disk(queries), *_picker(queries)]
-    return [each | _place(index) for index, each in enumerate(wanted)]
+    return placed([*_requests(queries), *_tier(queries), *_disk(queries), *_picker(queries)])
 
 
 def _requests(queries: Queries) -> list[dict[str, Any]]:
     first_token = "vllm:time_to_first_token_seconds"  # noqa: S105 - not a password
-    cached = queries.rate("vllm:prompt_tokens_cached_by_source_total", _WINDOW, by="source")
+    cached = queries.rate("vllm:prompt_tokens_cached_by_source_total", WINDOW, by="source")
     return [
-        _panel(
+        panel(
             "Time to first token",
             "s",
             {
-                f"p{share:.0%}".rstrip("%"): queries.quantile(first_token, share, _WINDOW)
+                f"p{share:.0%}".rstrip("%"): queries.quantile(first_token, share, WINDOW)
                 for share in (0.5, 0.95)
             },
         ),
-        _panel("Prompt tokens found in a cache", "percentunit", {"share": queries.hit_share(_WINDOW)}),
-        _panel(
+        panel("Prompt tokens found in a cache", "percentunit", {"share": queries.hit_share(WINDOW)}),
+        panel(
             "Prompt tokens a second, by where they came from",
             "short",
-            {"all": queries.rate("vllm:prompt_tokens_total", _WINDOW), "{{source}}": cached},
+            {"all": queries.rate("vllm:prompt_tokens_total", WINDOW), "{{source}}": cached},
         ),
-        _panel(
+        panel(
             "Requests",
             "short",
             {
@@ -48,12 +40,12 @@ def _requests(queries: Queries) -> list[dict[str, Any]]:
                 "waiting": queries.gauge("vllm:num_requests_waiting"),
             },
         ),
-        _panel(
+        panel(
             "Device cache in use",
             "percentunit",
             {"{{pod}}": f"max by (pod) (vllm:kv_cache_usage_perc{{{queries.engine}}})"},
         ),
-        _panel("Engines that answer", "short", {"engines": f"count(up{{{queries.engine}}} == 1)"}),
+        panel("Engines that answer", "short", {"engines": f"count(up{{{queries.engine}}} == 1)"}),
     ]
 
 
@@ -61,26 +53,26 @@ def _tier(queries: Queries) -> list[dict[str, Any]]:
     moved, chunks = [], []
     if queries.moves_by_vllm:
         moved = [
-            _panel(
+            panel(
                 "Bytes loaded and stored a second",
                 "Bps",
                 {
-                    "loaded": queries.rate("vllm:kv_offload_load_bytes_total", _WINDOW),
-                    "stored": queries.rate("vllm:kv_offload_store_bytes_total", _WINDOW),
+                    "loaded": queries.rate("vllm:kv_offload_load_bytes_total", WINDOW),
+                    "stored": queries.rate("vllm:kv_offload_store_bytes_total", WINDOW),
                 },
             ),
-            _panel(
+            panel(
                 "Does the tier pay: tokens a second of loading, of computing",
                 "short",
                 {
-                    "loading": queries.loaded_tokens_per_load_second(_WINDOW),
-                    "computing": queries.computed_tokens_per_prefill_second(_WINDOW),
+                    "loading": queries.loaded_tokens_per_load_second(WINDOW),
+                    "computing": queries.computed_tokens_per_prefill_second(WINDOW),
                 },
             ),
         ]
     if queries.kvtier:
         chunks = [
-            _panel(
+            panel(
                 "CPU tier: bytes used and there",
                 "bytes",
                 {
@@ -89,12 +81,12 @@ def _tier(queries: Queries) -> list[dict[str, Any]]:
                     "locked": queries.gauge(cpu_tier.PINNED_BYTES),
                 },
             ),
-            _panel(
+            panel(
                 "CPU tier: chunks a second that left it",
                 "short",
                 {
-                    "to make room": queries.rate(f"{cpu_tier.EVICTED_CHUNKS}_total", _WINDOW),
-                    "failed": queries.rate(f"{cpu_tier.FAILED_CHUNKS}_total", _WINDOW),
+                    "to make room": queries.rate(f"{cpu_tier.EVICTED_CHUNKS}_total", WINDOW),
+                    "failed": queries.rate(f"{cpu_tier.FAILED_CHUNKS}_total", WINDOW),
                 },
             ),
         ]
@@ -112,7 +104,7 @@ def _disk(queries: Queries) -> list[dict[str, Any]]:
         "corrupt": disk_tier.CORRUPT_CHUNKS,
     }
     return [
-        _panel(
+        panel(
             "Disk tier: bytes used and there",
             "bytes",
             {
@@ -120,20 +112,20 @@ def _disk(queries: Queries) -> list[dict[str, Any]]:
                 "capacity": queries.gauge(disk_tier.CAPACITY_BYTES),
             },
         ),
-        _panel(
+        panel(
             "Disk tier: bytes read and written a second",
             "Bps",
             {
-                "read": queries.rate(f"{disk_tier.LOAD_BYTES}_total", _WINDOW),
-                "written": queries.rate(f"{disk_tier.STORE_BYTES}_total", _WINDOW),
+                "read": queries.rate(f"{disk_tier.LOAD_BYTES}_total", WINDOW),
+                "written": queries.rate(f"{disk_tier.STORE_BYTES}_total", WINDOW),
             },
         ),
-        _panel(
+        panel(
             "Disk tier: chunks a second",
             "short",
-            {legend: queries.rate(f"{counter}_total", _WINDOW) for legend, counter in counters.items()},
+            {legend: queries.rate(f"{counter}_total", WINDOW) for legend, counter in counters.items()},
         ),
-        _panel(
+        panel(
             "Disk tier: engines that serve from memory alone",
             "short",
             {"engines": queries.gauge(disk_tier.DEGRADED)},
@@ -143,31 +135,11 @@ def _disk(queries: Queries) -> list[dict[str, Any]]:
 
 def _picker(queries: Queries) -> list[dict[str, Any]]:
     memory = f"max by (pod) (process_resident_memory_bytes{{{queries.picker}}})"
-    shown = [_panel("Picker: memory", "bytes", {"{{pod}}": memory})]
+    shown = [panel("Picker: memory", "bytes", {"{{pod}}": memory})]
     if queries.picker_hit_ratio:
-        of_picker = f"{{{queries.picker}}}[{_WINDOW}]"
+        of_picker = f"{{{queries.picker}}}[{WINDOW}]"
         total = f"sum(rate({queries.picker_hit_ratio}_sum{of_picker}))"
         count = f"sum(rate({queries.picker_hit_ratio}_count{of_picker}))"
         mean = f"{total} / {count}"
-        shown.append(_panel("Picker: share of a prompt it knows of", "percentunit", {"mean": mean}))
+        shown.append(panel("Picker: share of a prompt it knows of", "percentunit", {"mean": mean}))
     return shown
-
-
-def _panel(title: str, unit: str, expressions: Mapping[str, str]) -> dict[str, Any]:
-    datasource = {"type": "prometheus", "uid": "${datasource}"}
-    return {
-        "type": "timeseries",
-        "title": title,
-        "datasource": datasource,
-        "fieldConfig": {"defaults": {"unit": unit, "min": 0}, "overrides": []},
-        "targets": [
-            {"refId": chr(ord("A") + index), "datasource": datasource, "expr": expr, "legendFormat": legend}
-            for index, (legend, expr) in enumerate(expressions.items())
-        ],
-    }
-
-
-def _place(index: int) -> dict[str, Any]:
-    row, column = divmod(index, _COLUMNS)
-    grid = {"h": _HEIGHT, "w": _WIDTH, "x": column * _WIDTH, "y": row * _HEIGHT}
-    return {"id": index + 1, "gridPos": grid}

@@ -1,5 +1,6 @@
 import pytest
-from tests.cases.monitoring import alerts, expressions, metrics_of
+from tests.cases.monitoring import alerts, expressions
+from tests.cases.promql import metrics_of
 
 BACKENDS = ("KVTier", "Native", "LMCache", "LMCacheMP")
 ALWAYS = {"KVCacheTierPickerDown", "KVCacheTierHitRateCollapsed"}
