@@ -207,9 +207,11 @@ def test_top_lists_every_resource(namespace: str) -> None:
 
 def test_top_looks_again_until_it_is_interrupted(namespace: str) -> None:
     terminal, its_side = pty.openpty()
-    typed = [sys.executable, "-m", "kvtier_operator.cli", "top", "-n", namespace, "--interval", "1"]
+    # A shell's background job ignores the interrupt, and so does what it starts; who types it does not.
+    typed = ["env", "--default-signal=INT", sys.executable, "-m", "kvtier_operator.cli", "top"]
+    typed += ["-n", namespace, "--interval", "1"]
     with (
-        subprocess.Popen(  # noqa: S603 - our own interpreter
+        subprocess.Popen(  # noqa: S603 - env, and our own interpreter
             typed, stdin=subprocess.DEVNULL, stdout=its_side, stderr=subprocess.PIPE, text=True
         ) as live,
         os.fdopen(terminal, "rb", buffering=0) as screen,

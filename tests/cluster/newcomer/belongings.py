@@ -11,8 +11,12 @@ from tests.cluster.harness.operator.places import ROOT
 from tests.cluster.harness.programs.tools import Say, programs
 
 _LEFT_OUT: Final = (".git", ".venv", "build", "dist", "__pycache__", ".*_cache", ".hypothesis", "*.egg-info")
-# Of the tests' own environment; the rest says how to reach a package index.
-_OURS: Final = ("PYTHON", "VIRTUAL_ENV", "COVERAGE", "COV_", "KVTIER_", "KUBE", "XDG_", "HELM_")
+# Of the tests' own environment; the rest says how to reach a package index. GNU Readline exports the last two
+# into pytest's workers.
+_OURS: Final = (
+    *("PYTHON", "VIRTUAL_ENV", "COVERAGE", "COV_", "KVTIER_", "KUBE", "XDG_", "HELM_"),
+    *("COLUMNS", "LINES"),
+)
 
 
 def checkout(target: Path) -> Path:
