@@ -17,7 +17,7 @@ from kvtier_operator.reconcile.apply.ownership import OwnershipLookup
 from kvtier_operator.reconcile.apply.writer import Writer
 from kvtier_operator.reconcile.cache.live_objects import LiveObjectCache
 
-SCALED = {"spec.autoscaling": {"minReplicas": 2, "maxReplicas": 8}}
+SCALED: dict[str, object] = {"spec.autoscaling": {"minReplicas": 2, "maxReplicas": 8}}
 ENGINE = Ref("Deployment", "default", "qwen3-32b-engine")
 HPA = Ref("HorizontalPodAutoscaler", "default", "qwen3-32b-engine")
 
@@ -51,7 +51,7 @@ def _cached(changes: dict[str, object], ref: Ref) -> LiveObjectCache:
     """A cache that has seen one of a resource's objects."""
     [wanted] = [each for each in planned(changes)[1] if each.ref == ref]
     document = live(wanted)
-    fields = {"f:spec": {"f:replicas": {}}}
+    fields: dict[str, object] = {"f:spec": {"f:replicas": {}}}
     document["metadata"]["managedFields"] = [
         {"operation": "Update", "fieldsV1": fields},
         {"manager": "kvtier", "operation": "Apply", "fieldsV1": fields},

@@ -239,7 +239,7 @@ def test_an_entry_of_managed_fields_without_a_manager_is_nobodys() -> None:
     """Whoever may change an object may leave it empty, and one such object must not end a watch."""
     told, engine = _Told(), _engine()
     document = live(engine)
-    fields = {"f:spec": {"f:replicas": {}}}
+    fields: dict[str, object] = {"f:spec": {"f:replicas": {}}}
     document["metadata"]["managedFields"] = [{"operation": "Apply", "fieldsV1": fields}, {}]
     document["metadata"]["ownerReferences"] = []
     told.live_objects.upsert(_DEPLOYMENT, document)
