@@ -68,7 +68,7 @@ def make(  # noqa: PLR0913, PLR0917 - one parameter an option
     owner: str,
 ) -> None:
     """Write everything of a release into its folder."""
-    before = Release.parse(earlier.read_text(encoding="utf-8")) if earlier else None
+    before = Release.parse(earlier.read_bytes()) if earlier else None
     wanted = Wanted(registry, images or BUILT, archives, before, repository_id, owner)
     if archives is None:
         click.echo(

@@ -32,10 +32,8 @@ def run(
     Raises:
         ReleaseError: It is missing or ended with anything but 0.
     """
-    if not (program := shutil.which(name)):
-        raise ReleaseError(f"{name} is missing: {_INSTALL[name]}")
     done = subprocess.run(  # noqa: S603 - our own command
-        [program, *arguments],
+        [program(name), *arguments],
         cwd=cwd,
         env={**os.environ, **(env or {})},
         stdin=subprocess.DEVNULL,
@@ -47,3 +45,14 @@ def run(
         lines = (done.stderr.strip() or done.stdout.strip() or f"status {done.returncode}").splitlines()
         raise ReleaseError(f"{name} {arguments[0]}: {' | '.join(lines[-_LAST_LINES:])}")
     return done.stdout
+
+
+def program(name: str) -> str:
+    """Where a program is.
+
+    Raises:
+        ReleaseError: It is missing.
+    """
+    if not (found := shutil.which(name)):
+        raise ReleaseError(f"{name} is missing: {_INSTALL[name]}")
+    return found

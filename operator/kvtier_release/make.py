@@ -9,7 +9,7 @@ from kvtier_release.contents.artifact_hub import ARTIFACT_HUB_FILE, artifact_hub
 from kvtier_release.contents.bundle import bundle_archive, bundle_files
 from kvtier_release.contents.chart import chart_archive, chart_package
 from kvtier_release.contents.checksums import CHECKSUMS_FILE, checksums_text
-from kvtier_release.contents.images import archive_of, gather_images
+from kvtier_release.contents.images import archive_of, check_sources, gather_images
 from kvtier_release.contents.install_file import INSTALL_FILE, install_text
 from kvtier_release.contents.packages import build_packages
 from kvtier_release.created import created_s
@@ -46,11 +46,12 @@ def make_release(root: Path, dist: Path, wanted: Wanted) -> Release:
     Raises:
         ReleaseError: A part cannot be made.
     """
-    # before hours of building: whether it is known which images stay as they were
+    # before hours of building, and before an earlier release is removed: what can be known to be missing
     Release.of_digests(wanted.registry, 0, dict.fromkeys(wanted.images, ""), wanted.earlier)
+    seconds = created_s(root)
+    check_sources(wanted.images, wanted.archives)
     clear(dist, wanted.archives)
     (dist / "sbom").mkdir()
-    seconds = created_s(root)
     build_packages(root, dist, seconds)
     digests = gather_images(wanted.images, root, dist, seconds, wanted.archives)
     sboms = {name: image_sbom(name, archive_of(name, dist), seconds) for name in digests}

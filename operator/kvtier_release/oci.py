@@ -2,12 +2,14 @@
 
 import hashlib
 import json
+import re
 import tarfile
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any, Final
 
+from kvtier_common.one_line import one_line
 from kvtier_release.archive import tar
 from kvtier_release.created import timestamp
 from kvtier_release.errors import ReleaseError
@@ -15,6 +17,8 @@ from kvtier_release.errors import ReleaseError
 _MANIFEST: Final = "application/vnd.oci.image.manifest.v1+json"
 _CONFIG: Final = "application/vnd.oci.image.config.v1+json"
 _LAYER: Final = "application/vnd.oci.image.layer.v1.tar"
+_DIGEST: Final = re.compile("sha256:[0-9a-f]{64}")
+_MOST_SAID: Final = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,13 +54,14 @@ def image_digest(archive: Path) -> str:
     """
     try:
         with tarfile.open(archive) as opened:
-            index = read_json(opened, "index.json")
-    except (tarfile.TarError, KeyError, ValueError, OSError) as error:
-        raise ReleaseError(f"{archive} is no OCI archive: {error}") from error
-    manifests = index.get("manifests", [])
-    if len(manifests) != 1:
-        raise ReleaseError(f"{archive} has {len(manifests)} images: an archive is to have one")
-    return str(manifests[0]["digest"])
+            digests = [str(each["digest"]) for each in read_json(opened, "index.json")["manifests"]]
+    except (tarfile.TarError, KeyError, TypeError, ValueError, OSError) as error:
+        raise ReleaseError(f"{archive} is no OCI archive: {one_line(str(error), _MOST_SAID)}") from error
+    if len(digests) != 1:
+        raise ReleaseError(f"{archive} has {len(digests)} images: an archive is to have one")
+    if not _DIGEST.fullmatch(digests[0]):
+        raise ReleaseError(f"{archive} is no OCI archive: its image has no digest of SHA-256")
+    return digests[0]
 
 
 def read_json(opened: tarfile.TarFile, name: str) -> dict[str, Any]:

@@ -1,12 +1,12 @@
 """`make publish`: pushes a release's images and chart to a registry, each by its digest, and signs them."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
 from kvtier_common.version import KVTIER_VERSION
-from kvtier_release.commands import run
+from kvtier_release.commands import program, run
 from kvtier_release.created import timestamp
 from kvtier_release.errors import ReleaseError
 from kvtier_release.layout import Pushed, pushed_archives, sbom_of
@@ -56,23 +56,45 @@ def publish(root: Path, dist: Path, registry: str, signing: Signing | None, say:
     if release.registry != registry:
         release = replace(release, registry=registry)
         write_for_registry(root, dist, release)
-    for each in pushed_archives(dist, release):
+    archives = pushed_archives(dist, release)
+    # before the first push: what was published of half a release stays
+    if signing:
+        program("cosign")
+    for each in archives:
+        _check(release, each)
+    _check_promised(release, {f"{each.repository}@{image_digest(each.archive)}" for each in archives})
+    for each in archives:
         _push(release, dist, each)
         if signing:
             _sign(f"{registry}/{each.repository}@{image_digest(each.archive)}", signing)
         say(f"{registry}/{each.repository}:{each.tag}@{image_digest(each.archive)}")
 
 
-def _push(release: Release, dist: Path, pushed: Pushed) -> None:
-    repository, digest = f"{release.registry}/{pushed.repository}", image_digest(pushed.archive)
+def _check(release: Release, pushed: Pushed) -> None:
+    """Whether it is what the release names, and the registry has no other under its tag."""
+    digest = image_digest(pushed.archive)
     start = f"{pushed.repository}@"
     promised = {path.removeprefix(start) for path in release.images.values() if path.startswith(start)}
     if promised and digest not in promised:
         raise ReleaseError(f"{pushed.archive} is not the image that the release names: run make release")
-    target = f"{repository}:{pushed.tag}"
+    target = f"{release.registry}/{pushed.repository}:{pushed.tag}"
     if pushed.is_final and (there := _digest_there(target)) not in {digest, ""}:
         raise ReleaseError(f"{target} is {there} already, and what is published stays: raise the version")
-    run("oras", "cp", "--from-oci-layout", f"{pushed.archive}@{digest}", target)
+
+
+def _check_promised(release: Release, pushed: Container[str]) -> None:
+    """Whether there will be each image that the release names by its digest."""
+    for path in sorted({*release.images.values()}):
+        if "@" in path and path not in pushed and not _digest_there(f"{release.registry}/{path}"):
+            raise ReleaseError(
+                f"the release names {path}, which is neither in it nor at {release.registry}: copy it there "
+                "(oras cp), or run make release with its archive"
+            )
+
+
+def _push(release: Release, dist: Path, pushed: Pushed) -> None:
+    repository, digest = f"{release.registry}/{pushed.repository}", image_digest(pushed.archive)
+    run("oras", "cp", "--from-oci-layout", f"{pushed.archive}@{digest}", f"{repository}:{pushed.tag}")
     if (sbom := sbom_of(pushed.archive.stem, dist)).is_file():
         created = f"org.opencontainers.image.created={timestamp(release.created_s)}"
         what = (

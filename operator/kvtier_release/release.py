@@ -73,25 +73,37 @@ class Release:
             ReleaseError: There is none.
         """
         try:
-            return cls.parse((dist / FILE).read_text(encoding="utf-8"))
+            return cls.parse((dist / FILE).read_bytes())
         except (OSError, ReleaseError) as error:
             raise ReleaseError(f"{dist} has no release: run make release ({error})") from error
 
     @classmethod
-    def parse(cls, text: str) -> Self:
+    def parse(cls, text: str | bytes) -> Self:
         """The release that `text` has written.
 
         Raises:
             ReleaseError: It has not.
         """
         try:
-            return cls(**json.loads(text))
+            parsed = cls(**json.loads(text))
+            parsed._check()
         except (ValueError, TypeError) as error:
             raise ReleaseError(f"no release: {error}") from error
+        return parsed
 
     def text(self) -> str:
         """What `read` reads."""
         return json.dumps(asdict(self), indent=2, sort_keys=True) + "\n"
+
+    def _check(self) -> None:
+        """Raises a ValueError where a field is none: files come from other machines."""
+        if not (isinstance(self.registry, str) and isinstance(self.created_s, int)):
+            raise TypeError("registry is to be text, and created_s a number")
+        if not (isinstance(self.version, str) and isinstance(self.images, dict)):
+            raise TypeError("version is to be text, and images a mapping")
+        Version(self.version)
+        if OPERATOR not in self.images or not all(isinstance(each, str) for each in self.images.values()):
+            raise ValueError(f"images is to have paths, {OPERATOR}'s among them")
 
     def references(self) -> dict[str, str]:
         """Each image as a cluster pulls it."""

@@ -1,6 +1,7 @@
 """`make release`: the whole folder, twice the same."""
 
 import hashlib
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -62,6 +63,20 @@ def test_two_releases_are_the_same(
     assert (checked.returncode, checked.stdout) == (0, "")
 
 
+def test_an_earlier_release_stays_where_there_is_no_new_one(
+    release: Release, archives: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    dist = tmp_path / "dist"
+    assert not made(release, dist, "--archives", archives).returncode
+    before = hashes(dist)
+    (tmp_path / "operator.tar").touch()
+    assert made(release, dist, "--archives", tmp_path, "--image", "picker").returncode == 1
+    assert made(release, dist, "--archives", tmp_path, "--image", "operator").returncode == 1
+    monkeypatch.setenv("SOURCE_DATE_EPOCH", "yesterday")
+    assert made(release, dist, "--archives", archives).returncode == 1
+    assert hashes(dist) == before
+
+
 def test_an_image_that_is_not_there_is_named(release: Release, tmp_path: Path) -> None:
     done = made(release, tmp_path / "dist", "--archives", tmp_path, "--image", "engine")
     [line] = done.stderr.splitlines()
@@ -83,11 +98,14 @@ def test_a_folder_with_something_else_stays_as_it_is(
     assert [each.name for each in tmp_path.iterdir()] == ["thesis.pdf"]
 
 
-def test_archives_in_the_folder_that_is_made_anew_stay(release: Release, tmp_path: Path) -> None:
-    (tmp_path / "dist" / "oci").mkdir(parents=True)
+def test_archives_in_the_folder_that_is_made_anew_stay(
+    release: Release, archives: Path, tmp_path: Path
+) -> None:
+    shutil.copytree(archives, tmp_path / "dist" / "oci")
     done = made(release, tmp_path / "dist", "--archives", tmp_path / "dist" / "oci")
     assert done.returncode == 1
     assert "which is made anew: put the archives elsewhere" in done.stderr
+    assert (tmp_path / "dist" / "oci" / "operator.tar").is_file()
 
 
 def test_a_release_before_that_is_none_is_refused(release: Release, tmp_path: Path) -> None:

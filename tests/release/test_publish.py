@@ -4,6 +4,7 @@ import json
 import os
 import re
 import shutil
+import urllib.error
 import urllib.request
 from pathlib import Path
 from typing import Any
@@ -161,6 +162,27 @@ def test_another_image_under_the_same_version_is_refused(
         f"release: {registry.name}/team/kvtier/operator:{KVTIER_VERSION} is {there} already, "
         "and what is published stays: raise the version"
     )
+
+
+def test_nothing_is_pushed_of_a_release_that_lacks_an_image(
+    release: Release, registry: Registry, dist: Path, tmp_path: Path
+) -> None:
+    lacking, at = tmp_path / "dist", f"{registry.name}/lacking"
+    shutil.copytree(dist, lacking)
+    (lacking / "oci" / "picker.tar").unlink()
+    done = release("publish", "--registry", at, "--dist", lacking)
+    [line] = done.stderr.splitlines()
+    assert (done.returncode, done.stdout) == (1, "")
+    picker = f"kvtier/picker@{image_digest(dist / 'oci' / 'picker.tar')}"
+    assert line.startswith(f"release: the release names {picker}, which is neither in it nor at {at}: copy")
+    with pytest.raises(urllib.error.HTTPError, match="404"):
+        asked(registry, f"lacking/kvtier/operator/manifests/{KVTIER_VERSION}")
+
+
+def test_without_cosign_nothing_is_pushed(release: Release, dist: Path, tmp_path: Path) -> None:
+    shutil.copytree(dist, tmp_path / "dist")
+    done = release("publish", "--registry", "localhost:9", "--dist", tmp_path / "dist", "--key", "cosign.key")
+    assert done.stderr.startswith("release: cosign is missing: ")
 
 
 def test_a_registry_that_does_not_answer_is_one_line(release: Release, dist: Path, tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from typing import Final
 
 from kvtier_common.version import KVTIER_VERSION
 from kvtier_operator.planning.pod.images.published import ENGINE_VERSION, PUBLISHED, ImageName
-from kvtier_release.commands import run
+from kvtier_release.commands import program, run
 from kvtier_release.errors import ReleaseError
 from kvtier_release.oci import image_digest
 
@@ -75,6 +75,27 @@ def build_image(image: ReleasedImage, root: Path, archive: Path, seconds: int) -
     run("buildah", "push", "--quiet", tag, f"oci-archive:{archive}:{KVTIER_VERSION}")
 
 
+def check_sources(names: Iterable[str], given: Path | None) -> None:
+    """Says now what `gather_images` would say later.
+
+    Args:
+        names: Which of IMAGES.
+        given: Folder with archives that were built elsewhere; nothing to build them here.
+
+    Raises:
+        ReleaseError: buildah is missing, or an archive is.
+    """
+    if given is None:
+        program("buildah")
+        return
+    for name in names:
+        if not (there := given / f"{name}.tar").is_file():
+            raise ReleaseError(
+                f"{given} has no {there.name}: put the OCI archive of {IMAGES[name].containerfile} there"
+            )
+        image_digest(there)
+
+
 def gather_images(
     names: Iterable[str], root: Path, dist: Path, seconds: int, given: Path | None
 ) -> dict[str, str]:
@@ -88,7 +109,7 @@ def gather_images(
         given: Folder with archives that were built elsewhere; nothing to build them here.
 
     Raises:
-        ReleaseError: One cannot be built, or is not there.
+        ReleaseError: One cannot be built.
     """
     digests = {}
     for name in names:
@@ -97,11 +118,7 @@ def gather_images(
         archive.unlink(missing_ok=True)
         if given is None:
             build_image(IMAGES[name], root, archive, seconds)
-        elif (there := given / archive.name).is_file():
-            shutil.copyfile(there, archive)
         else:
-            raise ReleaseError(
-                f"{given} has no {archive.name}: put the OCI archive of {IMAGES[name].containerfile} there"
-            )
+            shutil.copyfile(given / archive.name, archive)
         digests[name] = image_digest(archive)
     return digests

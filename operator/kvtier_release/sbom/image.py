@@ -9,6 +9,7 @@ from typing import IO, Final
 
 from packaging.utils import canonicalize_name
 
+from kvtier_common.one_line import one_line
 from kvtier_release.errors import ReleaseError
 from kvtier_release.oci import blob, member, read_json
 from kvtier_release.sbom.distribution import license_of
@@ -19,6 +20,7 @@ _RELEASES: Final = ("usr/lib/os-release", "etc/os-release")
 _REMOVED: Final = ".wh."
 _ALL_REMOVED: Final = ".wh..wh..opq"
 """Names of files that say what an upper layer takes away (image-spec v1.1, layer.md)."""
+_MOST_SAID: Final = 200
 
 
 class _Metadata(Distribution):
@@ -42,8 +44,9 @@ def image_sbom(name: str, archive: Path, created_s: int) -> str:
     """
     try:
         packages = packages_of(archive)
-    except (tarfile.TarError, KeyError, ValueError) as error:
-        raise ReleaseError(f"{archive}: its layers cannot be read: {error}") from error
+    except (tarfile.TarError, AttributeError, KeyError, TypeError, ValueError) as error:
+        why = one_line(str(error), _MOST_SAID)
+        raise ReleaseError(f"{archive}: its layers cannot be read: {why}") from error
     return document(f"kvtier/{name}", packages, created_s)
 
 

@@ -44,8 +44,25 @@ def test_what_is_no_archive_is_refused_by_name(tmp_path: Path) -> None:
         image_digest(wrong)
 
 
+@pytest.mark.parametrize(
+    "index", [[], {}, {"manifests": 1}, {"manifests": [{}]}, {"manifests": [{"digest": 5}]}]
+)
+def test_an_index_that_is_none_is_refused_by_name(tmp_path: Path, index: object) -> None:
+    wrong = tmp_path / "wrong.tar"
+    wrong.write_bytes(tar({"index.json": json.dumps(index).encode()}, 0))
+    with pytest.raises(ReleaseError, match=r"wrong\.tar is no OCI archive: ."):
+        image_digest(wrong)
+
+
+def test_an_archive_that_is_empty_is_one_line(tmp_path: Path) -> None:
+    (tmp_path / "empty.tar").touch()
+    with pytest.raises(ReleaseError) as refused:
+        image_digest(tmp_path / "empty.tar")
+    assert "\n" not in str(refused.value)
+
+
 def test_an_archive_of_two_images_is_refused(tmp_path: Path) -> None:
     two = tmp_path / "two.tar"
-    two.write_bytes(tar({"index.json": json.dumps({"manifests": [{}, {}]}).encode()}, 0))
+    two.write_bytes(tar({"index.json": json.dumps({"manifests": [{"digest": ""}] * 2}).encode()}, 0))
     with pytest.raises(ReleaseError, match="has 2 images"):
         image_digest(two)

@@ -1,4 +1,5 @@
-from dataclasses import replace
+import json
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import pytest
@@ -74,6 +75,25 @@ def test_that_an_earlier_release_is_needed_is_said_before_anything_is_made(
     assert not (tmp_path / "dist").exists()
 
 
-def test_what_is_no_release_says_so() -> None:
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"registry": 5},
+        {"created_s": ""},
+        {"images": []},
+        {"images": {}},
+        {"images": {"operator": 5}},
+        {"version": 5},
+        {"version": "latest"},
+        {"unknown": 1},
+    ],
+)
+def test_a_release_with_a_field_that_is_none_says_so(wrong: dict[str, object]) -> None:
+    with pytest.raises(ReleaseError, match=r"no release: ."):
+        Release.parse(json.dumps(asdict(release()) | wrong))
+
+
+@pytest.mark.parametrize("text", ['{"version": "0.1.0"}', "[]", "", b"\xff\xfe", b"\x80"])
+def test_what_is_no_release_says_so(text: str | bytes) -> None:
     with pytest.raises(ReleaseError, match="no release: "):
-        Release.parse('{"version": "0.1.0"}')
+        Release.parse(text)
