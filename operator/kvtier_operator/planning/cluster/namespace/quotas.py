@@ -89,15 +89,15 @@ def _unset(quota: Quota, demand: Demand) -> Iterator[CheckResult]:
         restarted = {each["name"] for each in workload.pod["initContainers"] if "restartPolicy" in each}
         sidecars = restarted - added.keys()
         for resource, containers in unset(quota, workload.pod):
-            first = next((added[each] for each in containers if each in added), "")
-            where = _section(first or _OWNERS[workload.component], resource)
-            way = f"set {where}, or ask" if sidecars.isdisjoint(containers) else "ask"
+            own = _OWNERS[workload.component]
+            fields = [*dict.fromkeys(_section(added.get(each, own), resource) for each in containers)]
+            way = f"set {' and '.join(fields)}, or ask" if sidecars.isdisjoint(containers) else "ask"
             yield _VERDICTS.reject(
                 "QuotaUnspecified",
                 f"ResourceQuota {quota.name} counts {resource}, so every container has to set it, which "
                 f"{', '.join(containers)} of {workload.name} does not: {way} the namespace's owner for a "
                 "LimitRange with a default",
-                field=where,
+                field=fields[0],
             )
 
 

@@ -216,6 +216,17 @@ def test_what_a_template_leaves_out() -> None:
     assert "which more of case-engine does not: set spec.engine.podTemplate" in refusal.message
 
 
+def test_every_field_that_has_to_be_set_is_named() -> None:
+    template = {"spec": {"containers": [{"name": name, "image": "a/b:1"} for name in ("one", "two")]}}
+    refusal, _ = said(_namespace(quota({"limits.cpu": "99"})), engine={"podTemplate": template})
+    start = "spec.engine.podTemplate.spec.containers"
+    assert refusal.field == "spec.engine.resources.limits.cpu"
+    assert (
+        f"does not: set spec.engine.resources.limits.cpu and {start}[one].resources.limits.cpu "
+        f"and {start}[two].resources.limits.cpu, or ask" in refusal.message
+    )
+
+
 def test_a_default_sets_it() -> None:
     given = limit_range(default={"cpu": "2"}, defaultRequest={"cpu": "1"})
     namespace = Namespace(limit_ranges=(given,), quotas=(quota({"limits.cpu": "8"}),))
