@@ -45,6 +45,12 @@ def connector_args(
         line = serve_line(plan, disk_folder)
     for said in without_pods(source, plan.resource.spec):
         click.echo(said, err=True)
+    if line.model_elsewhere:
+        click.echo(
+            f"{source}: spec.model.source: {line.model_elsewhere} is a cluster's: this asks the Hub for "
+            f"{plan.resource.spec.model.name}; put the folder with the model in its place",
+            err=True,
+        )
     for name in line.env_elsewhere:
         click.echo(f"{source}: {name} comes from the cluster: set it in the environment", err=True)
     if output == "json":

@@ -20,12 +20,14 @@ class ServeLine:
         argv: Program and arguments.
         transfer_config: The value of --kv-transfer-config among them.
         env_elsewhere: Names of variables whose values a cluster has, in a Secret say.
+        model_elsewhere: Where a cluster has the model that the line asks the Hub for; empty for nowhere else.
     """
 
     env: Mapping[str, str]
     argv: tuple[str, ...]
     transfer_config: Mapping[str, object]
     env_elsewhere: tuple[str, ...]
+    model_elsewhere: str = ""
 
     def __str__(self) -> str:
         """As a shell takes it, in one line."""
@@ -65,24 +67,28 @@ def serve_line(plan: Plan, disk_folder: str | None = None) -> ServeLine:
     config: dict[str, object] = {
         key: _moved(value, folders) for key, value in json.loads(engine.args[at]).items()
     }
+    model, elsewhere = _model(plan)
     return ServeLine(
         env=engine.env,
         argv=(
-            *("vllm", "serve", _model(plan)),
+            *("vllm", "serve", model),
             *engine.args[1 : at - 1],
             *transfer_args(config),
             *engine.args[at + 1 :],
         ),
         transfer_config=config,
         env_elsewhere=tuple(each["name"] for each in engine.env_from_resource),
+        model_elsewhere=elsewhere,
     )
 
 
-def _model(plan: Plan) -> str:
-    """A folder of the machine, where the resource names one; else the model's name, for the Hub."""
+def _model(plan: Plan) -> tuple[str, str]:
+    """A folder of the machine, where the resource names one; else the model's name, and its source."""
     model = plan.resource.spec.model
     source = model_source(model)
-    return source.place if source is not None and source.kind is SourceKind.NODE else model.name
+    if source is not None and source.kind is SourceKind.NODE:
+        return source.place, ""
+    return model.name, model.source or ""
 
 
 def _moved(value: object, folders: Mapping[str, str]) -> object:

@@ -73,11 +73,18 @@ def test_the_folder_of_a_tier_of_vllm_s_own(tmp_path: Path) -> None:
     assert '"root_dir": "/data/native/' in tiers
 
 
-@pytest.mark.parametrize(
-    ("source", "model"), [("file:///models/qwen", "/models/qwen"), ("pvc://claim/qwen", "Qwen/Qwen3-32B")]
-)
-def test_the_model(tmp_path: Path, source: str, model: str) -> None:
-    assert json.loads(said(tmp_path, {"spec.model.source": source}, "-o", "json").stdout)["argv"][2] == model
+def test_a_folder_of_the_machine(tmp_path: Path) -> None:
+    result = said(tmp_path, {"spec.model.source": "file:///models/qwen"}, "-o", "json")
+    assert (json.loads(result.stdout)["argv"][2], result.stderr) == ("/models/qwen", "")
+
+
+def test_a_model_that_only_a_cluster_has_is_named(tmp_path: Path) -> None:
+    result = said(tmp_path, {"spec.model.source": "pvc://claim/qwen"}, "-o", "json")
+    assert json.loads(result.stdout)["argv"][2] == "Qwen/Qwen3-32B"
+    assert result.stderr == (
+        f"{tmp_path / 'cr.yaml'}: spec.model.source: pvc://claim/qwen is a cluster's: this asks the Hub for "
+        "Qwen/Qwen3-32B; put the folder with the model in its place\n"
+    )
 
 
 def test_what_the_cluster_has_is_named(tmp_path: Path) -> None:
