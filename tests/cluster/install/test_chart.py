@@ -78,6 +78,16 @@ def test_values_kept_from_a_release_without_the_dashboard_make_none(helm: Comman
         ({"operator": {"policy": {"ipcLock": ["a"]}}}, "ipcLock"),
         ({"operator": {"extraEnv": [{"name": "A", "values": "b"}]}}, "extraEnv"),
         ({"operator": {"extraEnv": {"A": "b"}}}, "extraEnv"),
+        (
+            {"operator": {"extraEnv": [{"name": "KVTIER_POLICY", "value": "{}"}]}},
+            "operator.extraEnv: KVTIER_POLICY is made by other values: remove it",
+        ),
+        (
+            {"operator": {"extraEnv": [{"name": "A", "value": "b"}] * 2}},
+            "operator.extraEnv: A is there twice: keep one",
+        ),
+        ({"nameOverride": "Own"}, "nameOverride"),
+        ({"fullnameOverride": "own_name"}, "fullnameOverride"),
         ({"openshift": "yes"}, "openshift"),
         ({"dashboard": {"enable": True}}, "dashboard"),
         ({"extraObjects": {"kind": "ConfigMap"}}, "extraObjects"),

@@ -52,6 +52,16 @@ _ENV: Final = f"{_POD} containers 0 env"
 
 # behind the last variable of the list, at the column of its items
 _FURTHER_ENV: Final = """
+            {{- $seen := dict }}
+            {{- range $.Values.operator.extraEnv }}
+            {{- if hasPrefix "KVTIER_" .name }}
+            {{- fail (printf "operator.extraEnv: %s is made by other values: remove it" .name) }}
+            {{- end }}
+            {{- if hasKey $seen .name }}
+            {{- fail (printf "operator.extraEnv: %s is there twice: keep one" .name) }}
+            {{- end }}
+            {{- $_ := set $seen .name true }}
+            {{- end }}
             {{- with $.Values.operator.extraEnv }}
             {{- toYaml . | nindent 12 }}
             {{- end }}"""

@@ -12,6 +12,7 @@ from kvtier_operator.generate.chart.policy_values import OwnerLimits
 from kvtier_operator.install.deployment import CONTAINER_SECURITY, POD_SECURITY, RESOURCES
 from kvtier_operator.planning.objects.monitoring.grafana.document import SIDECAR_LABEL
 
+_ObjectName = Annotated[str, Field(pattern=f"^({LABEL})?$", max_length=63)]
 _Namespace = Annotated[str, Field(pattern=f"^{LABEL}$", max_length=63)]
 SOURCE: Final = "operator/kvtier_operator/generate/chart/values.py"
 
@@ -172,11 +173,11 @@ class Tier(ChartModel):
 class Values(ChartModel):
     """All values of the chart."""
 
-    name_override: str = Field(
-        "", description="Name of the operator's objects; RELEASE-operator when empty.", max_length=63
+    name_override: _ObjectName = Field(
+        "", description="Name of the operator's objects; RELEASE-operator when empty."
     )
-    fullname_override: str = Field(
-        "", description="The same, by the name that most charts have it by; it goes first.", max_length=63
+    fullname_override: _ObjectName = Field(
+        "", description="The same, by the name that most charts have it by; it goes first."
     )
     watch_namespaces: list[_Namespace] = Field(
         default_factory=list,
