@@ -13,6 +13,7 @@ from kvtier_operator.planning.pod_template.shape import (
     MAPPING,
     NUMBER,
     TEXT,
+    WORD,
     AtLeast,
     Except,
     Fields,
@@ -26,7 +27,7 @@ IN_HUGE_PAGES: Final = "huge pages are asked for in spec.tiers.cpu.hugepages"
 IN_ROOTS: Final = "spec.tiers.cpu.memlock and a hostPath decide who the engine runs as"
 _NO_HOST: Final = {"host": "the kubelet would ask it, from the node's network"}
 _HTTP: Final = Fields(
-    {"path": TEXT, "port": ANYTHING, "scheme": TEXT, "httpHeaders": ListOf(MAPPING)}, _NO_HOST
+    {"path": WORD, "port": ANYTHING, "scheme": WORD, "httpHeaders": ListOf(MAPPING)}, _NO_HOST
 )
 _HANDLERS: Final[Mapping[str, Shape]] = {
     "exec": MAPPING,
@@ -48,7 +49,7 @@ _PROBE: Final = Fields(
 )
 _PROBES: Final = ("startupProbe", "readinessProbe", "livenessProbe")
 _PORT: Final = Fields(
-    {"name": TEXT, "containerPort": NUMBER, "protocol": TEXT},
+    {"name": TEXT, "containerPort": NUMBER, "protocol": WORD},
     dict.fromkeys(("hostPort", "hostIP"), OF_THE_NODE),
 )
 _MOUNT: Final = Fields(
@@ -64,13 +65,9 @@ _PORTS: Final = Items("containerPort", _PORT)
 _AMOUNTS: Final = Quantities(refused={"hugepages-": IN_HUGE_PAGES})
 _ADDED: Final = Fields(
     {
-        **dict.fromkeys(
-            (
-                *("name", "image", "imagePullPolicy", "workingDir", "restartPolicy"),
-                *("terminationMessagePath", "terminationMessagePolicy"),
-            ),
-            TEXT,
-        ),
+        **dict.fromkeys(("name", "workingDir"), TEXT),
+        **dict.fromkeys(("image", "imagePullPolicy", "restartPolicy"), WORD),
+        **dict.fromkeys(("terminationMessagePath", "terminationMessagePolicy"), WORD),
         **dict.fromkeys(("args", "command"), LIST),
         **dict.fromkeys(_PROBES, _PROBE),
         "env": _ENV,
@@ -124,7 +121,8 @@ def own_container(
         root: Whether the plan has it run as root.
     """
     taken: dict[str, Shape] = {
-        **dict.fromkeys(("name", "imagePullPolicy"), TEXT),
+        "name": TEXT,
+        "imagePullPolicy": WORD,
         **dict.fromkeys(_PROBES, _PROBE),
         "env": kept(container, "env", _ENV),
         "ports": kept(container, "ports", _PORTS),

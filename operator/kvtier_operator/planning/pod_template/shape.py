@@ -47,6 +47,20 @@ TEXT: Final = Of(str)
 
 
 @dataclass(frozen=True, slots=True)
+class Word:
+    """Text that is not empty; in place of none the API server would write its default."""
+
+    def faults(self, value: object, path: str) -> Iterator[Problem]:
+        """As Shape."""
+        yield from TEXT.faults(value, path)
+        if not value and isinstance(value, str):
+            yield Problem(path, "is empty; write a value, or leave it out")
+
+
+WORD: Final = Word()
+
+
+@dataclass(frozen=True, slots=True)
 class AtLeast:
     """A whole number; for a smaller one the API server would take another."""
 

@@ -20,6 +20,7 @@ from kvtier_operator.planning.pod_template.shape import (
     MAPPING,
     NUMBER,
     TEXT,
+    WORD,
     Fields,
     Items,
     ListOf,
@@ -119,17 +120,18 @@ def _table(
     refused: Mapping[str, str],
 ) -> Fields:
     taken: dict[str, Shape] = {
-        **dict.fromkeys(("dnsPolicy", "priorityClassName", "runtimeClassName"), TEXT),
-        **dict.fromkeys(("schedulerName", "serviceAccountName"), TEXT),
+        **dict.fromkeys(("dnsPolicy", "schedulerName"), WORD),
+        **dict.fromkeys(("priorityClassName", "runtimeClassName", "serviceAccountName"), TEXT),
         **dict.fromkeys(("automountServiceAccountToken", "shareProcessNamespace"), BOOLEAN),
         "affinity": Fields(
             dict.fromkeys(("nodeAffinity", "podAffinity", "podAntiAffinity"), MAPPING), replaceable=True
         ),
-        "containers": Items("name", added_container(mounts, containers), containers),
+        # the names of both kinds are those of one pod
+        "containers": Items("name", added_container(mounts, containers), containers, kept=before),
         "dnsConfig": MAPPING,
         "hostAliases": Items("ip", Fields({"ip": TEXT, "hostnames": LIST})),
         "imagePullSecrets": Items("name", Fields({"name": TEXT})),
-        "initContainers": Items("name", added_container(mounts, before), before),
+        "initContainers": Items("name", added_container(mounts, before), before, kept=containers),
         "nodeSelector": Texts(),
         "readinessGates": ListOf(MAPPING),
         "schedulingGates": Items("name", Fields({"name": TEXT})),

@@ -61,6 +61,8 @@ def of_sidecar(**fields: object) -> dict[str, Any]:
         (of_engine(ports=[{"containerPort": 8000}]), "containers[engine].ports[8000]", "kvtier's own"),
         ({"initContainers": [{"name": "doctor", "image": "a"}]}, "initContainers[doctor].image", "plans it"),
         ({"volumes": [{"name": "shm", "emptyDir": {}}]}, "volumes[shm]", "kvtier's own"),
+        ({"initContainers": [SIDECAR | {"name": "engine"}]}, "initContainers[engine]", "take another name"),
+        ({"containers": [SIDECAR | {"name": "doctor"}]}, "containers[doctor]", "take another name"),
         ({"terminationGracePeriodSeconds": 1}, "terminationGracePeriodSeconds", "spec.engine.drainSeconds"),
         ({"resources": {}}, "resources", "kvtier plans"),
         (
@@ -143,6 +145,24 @@ def of_sidecar(**fields: object) -> dict[str, Any]:
             "1 or",
         ),
         ({"schedulerName": 1}, "schedulerName", "expected text, not a whole number"),
+        ({"schedulerName": ""}, "schedulerName", "is empty; write a value, or leave it out"),
+        (of_engine(imagePullPolicy=""), "containers[engine].imagePullPolicy", "is empty"),
+        (of_sidecar(image=""), "containers[more].image", "is empty"),
+        (
+            of_sidecar(ports=[{"containerPort": 1, "protocol": ""}]),
+            "containers[more].ports[1].protocol",
+            "is empty",
+        ),
+        (
+            of_sidecar(livenessProbe={"httpGet": {"port": 1, "path": ""}}),
+            "containers[more].livenessProbe.httpGet.path",
+            "is empty",
+        ),
+        (
+            {"volumes": [{"name": "x", "image": {"reference": "a/b:1", "pullPolicy": ""}}]},
+            "volumes[x].image.pullPolicy",
+            "is empty",
+        ),
         ({"priorityClasName": "a"}, "priorityClasName", "the fields here are"),
         (
             of_sidecar(resources={"requests": {"cpu": "lots"}}),
