@@ -12,10 +12,13 @@ from kvtier_release.errors import ReleaseError
 _INSTALL: Final = {
     "buildah": "Debian and Ubuntu have it as a package; or build the images elsewhere and give --archives",
     "oras": "https://oras.land, or go install oras.land/oras/cmd/oras@v1.3.6",
-    "cosign": "https://docs.sigstore.dev; or publish without a key",
+    "cosign": "https://docs.sigstore.dev, or go install github.com/sigstore/cosign/v3/cmd/cosign@v3.1.3; "
+    "or publish without a key",
     "git": "install it",
 }
 _LAST_LINES: Final = 3
+_BESIDE: Final = ("error during command execution:", "Flag --", "WARNING:")
+"""How lines begin by which cosign says an error again, or something beside it."""
 
 
 def run(
@@ -42,8 +45,8 @@ def run(
         check=False,
     )
     if done.returncode:
-        lines = (done.stderr.strip() or done.stdout.strip() or f"status {done.returncode}").splitlines()
-        raise ReleaseError(f"{name} {arguments[0]}: {' | '.join(lines[-_LAST_LINES:])}")
+        said = _said(done.stderr) or _said(done.stdout) or f"status {done.returncode}"
+        raise ReleaseError(f"{name} {arguments[0]}: {said}")
     return done.stdout
 
 
@@ -56,3 +59,9 @@ def program(name: str) -> str:
     if not (found := shutil.which(name)):
         raise ReleaseError(f"{name} is missing: {_INSTALL[name]}")
     return found
+
+
+def _said(written: str) -> str:
+    """The last of what a program wrote, in one line."""
+    lines = [each for each in written.strip().splitlines() if not each.startswith(_BESIDE)]
+    return " | ".join(lines[-_LAST_LINES:])

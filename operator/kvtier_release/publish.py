@@ -1,5 +1,6 @@
 """`make publish`: pushes a release's images and chart to a registry, each by its digest, and signs them."""
 
+import os
 from collections.abc import Callable, Container
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -18,6 +19,10 @@ _SBOM: Final = "application/vnd.cyclonedx+json"
 _NOT_FOUND: Final = "not found"
 _WITHOUT_TLS: Final = "localhost:"
 """Where oras goes without TLS unasked, and cosign does not."""
+_PASSWORD: Final = "COSIGN_PASSWORD"  # noqa: S105 - the variable's name
+_WRONG_PASSWORD: Final = "decryption failed"  # noqa: S105 - what cosign says
+_PUBLIC_SERVICES: Final = "sigstore.dev"
+_WITHOUT_SERVICES: Final = "--cosign=--use-signing-config=false --cosign=--tlog-upload=false"
 
 Say = Callable[[str], None]
 
@@ -46,7 +51,8 @@ def publish(root: Path, dist: Path, registry: str, signing: Signing | None, say:
         say: Takes a line for each reference that was pushed.
 
     Raises:
-        ReleaseError: The registry refuses or does not answer, or has another release of this version.
+        ReleaseError: The registry refuses or does not answer, or has another release of this version; or
+            the key cannot be had, and nothing was pushed.
     """
     release = Release.read(dist)
     if release.version != KVTIER_VERSION:
@@ -59,7 +65,7 @@ def publish(root: Path, dist: Path, registry: str, signing: Signing | None, say:
     archives = pushed_archives(dist, release)
     # before the first push: what was published of half a release stays
     if signing:
-        program("cosign")
+        _try_key(signing.key)
     for each in archives:
         _check(release, each)
     _check_promised(release, {f"{each.repository}@{image_digest(each.archive)}" for each in archives})
@@ -118,6 +124,26 @@ def _digest_there(target: str) -> str:
         raise
 
 
+def _try_key(key: str) -> None:
+    """Reads the key as signing will."""
+    program("cosign")
+    try:
+        _cosign("public-key", "--key", key)
+    except ReleaseError as error:
+        password = f": set {_PASSWORD} to the key's password" if _WRONG_PASSWORD in str(error) else ""
+        raise ReleaseError(f"--key {key}: {error}{password}") from error
+
+
 def _sign(reference: str, signing: Signing) -> None:
     plain = ("--allow-http-registry",) if reference.startswith(_WITHOUT_TLS) else ()
-    run("cosign", "sign", "--yes", "--key", signing.key, *plain, *signing.arguments, reference)
+    try:
+        _cosign("sign", "--yes", "--key", signing.key, *plain, *signing.arguments, reference)
+    except ReleaseError as error:
+        if _PUBLIC_SERVICES not in str(error):
+            raise
+        raise ReleaseError(f"{error}; to sign without the public services: {_WITHOUT_SERVICES}") from error
+
+
+def _cosign(*arguments: str) -> None:
+    # without the variable it asks a terminal, which it has not got
+    run("cosign", *arguments, env={_PASSWORD: os.environ.get(_PASSWORD, "")})

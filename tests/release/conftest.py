@@ -52,3 +52,14 @@ def release(say: Say) -> Release:
         )
 
     return run
+
+
+@pytest.fixture(scope="module")
+def dist(release: Release, archives: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Made for another registry than it is published to."""
+    folder = tmp_path_factory.mktemp("release") / "dist"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("SOURCE_DATE_EPOCH", "1790000000")
+        done = release("make", "--registry", "elsewhere.example", "--dist", folder, "--archives", archives)
+    assert not done.returncode, done.stderr
+    return folder

@@ -1,7 +1,6 @@
 """`make publish` to a real registry: everything by its digest, and the chart names where it was pushed."""
 
 import json
-import os
 import re
 import shutil
 import urllib.error
@@ -21,17 +20,6 @@ from kvtier_release.oci import image_digest, image_of_files
 
 ACCEPT = "application/vnd.oci.image.manifest.v1+json, application/vnd.oci.image.index.v1+json"
 OF_IMAGES = ("operator", "picker", "engine", "engine-cpu")
-
-
-@pytest.fixture(scope="module")
-def dist(release: Release, archives: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Made for another registry than it is published to."""
-    folder = tmp_path_factory.mktemp("release") / "dist"
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("SOURCE_DATE_EPOCH", "1790000000")
-        done = release("make", "--registry", "elsewhere.example", "--dist", folder, "--archives", archives)
-    assert not done.returncode, done.stderr
-    return folder
 
 
 @pytest.fixture(scope="module")
@@ -116,27 +104,6 @@ def test_files_beside_it_name_the_same_images(registry: Registry, dist: Path) ->
         text = (dist / name).read_text()
         assert f"image: {start}" in text
         assert "elsewhere.example" not in text
-
-
-def test_with_a_key_everything_is_signed_by_its_digest(
-    release: Release,
-    published: list[str],
-    dist: Path,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """What is typed; cosign itself asks a public log."""
-    at = ("--registry", published[0].partition("/kvtier/")[0], "--dist", dist)
-    typed, cosign = tmp_path / "typed", tmp_path / "cosign"
-    cosign.write_text(f'#!/bin/sh\necho "$@" >>{typed}\n')
-    cosign.chmod(0o755)
-    monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
-    key = ("--key", "cosign.key", "--cosign", "--annotations=a=b")
-    done = release("publish", *at, *key)
-    assert not done.returncode, done.stderr
-    start = "sign --yes --key cosign.key --allow-http-registry --annotations=a=b "
-    by_digest = [re.sub(r":[^:/]+@", "@", each) for each in published]
-    assert typed.read_text().splitlines() == [f"{start}{each}" for each in by_digest]
 
 
 def test_again_it_is_the_same(release: Release, published: list[str], registry: Registry, dist: Path) -> None:
