@@ -69,7 +69,7 @@ class Spec(ApiModel):
     router: RouterSpec = Field(default_factory=RouterSpec, description="The endpoint picker.")
     image_pull_secrets: list[ImagePullSecret] = Field(
         default_factory=list,
-        description="Secrets of this namespace that engines and picker pull their images with; those that the operator was installed with are named after them.",
+        description="Secrets of this namespace that engines, picker and gateway pull their images with; those that the operator was installed with are named after them.",
         max_length=16,
         json_schema_extra={"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["name"]},
     )

@@ -149,8 +149,7 @@ CHECKS: Final[tuple[Check, ...]] = (
     allowed_gateways,
 )
 """In the order of the report: the model, the engine, memory, the tiers, the picker, the gateway, the
-autoscaler, what the
-cluster's owner lets resources ask for."""
+autoscaler, what the cluster's owner lets resources ask for."""
 
 
 def run_checks(given: CheckInput) -> tuple[CheckResult, ...]:

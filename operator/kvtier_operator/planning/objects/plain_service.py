@@ -10,4 +10,4 @@ PLAIN_SERVICE: Final[Mapping[str, Any]] = {
     "publishNotReadyAddresses": False,
     "externalIPs": [],
 }
-"""The same for engines and picker."""
+"""The same for engines, picker and gateway."""

@@ -10,4 +10,4 @@ ROLLOUT: Final[Mapping[str, Any]] = {
     "minReadySeconds": 0,
     "revisionHistoryLimit": 3,
 }
-"""The same for engines and picker."""
+"""The same for engines, picker and gateway."""

@@ -35,7 +35,7 @@ class PodCache:
         self._groups: dict[_Group, dict[str, _Pod]] = {}
 
     def not_ready(self, namespace: str, instance: str, component: Component) -> tuple[NotReadyPod, ...]:
-        """The pods of one resource's engines or picker that are not ready, the most telling first."""
+        """One resource's engines, pickers or gateways that are not ready, the most telling first."""
         found = self._groups.get((namespace, instance, component.value), {})
         not_ready = (pod.not_ready for pod in found.values() if pod.not_ready)
         return tuple(sorted(not_ready, key=lambda each: (each.rank, each.name)))

@@ -48,7 +48,7 @@ class Watches:
         api: The API server.
         live_objects: Takes the objects that carry kvtier's label.
         routes: Takes HTTPRoutes, whoever made them.
-        pods: Takes the pods of engines and pickers.
+        pods: Takes the pods of engines, pickers and gateways.
         nodes: Takes the nodes.
         namespace_limits: Takes LimitRanges, quotas and storage classes.
         namespaces: Namespaces to watch; none for the whole cluster.

@@ -58,7 +58,7 @@ class Reconciler:
         live_objects: Live objects that carry kvtier's label.
         applier: Writes desired objects.
         routes: The HTTPRoutes of the cluster, whoever made them.
-        pods: Pods of engines and pickers.
+        pods: Pods of engines, pickers and gateways.
         watches: Which kinds the cluster serves, its nodes, and the limits of its namespaces.
         models: Looks for configurations of models.
         engines: Asks running engines what their tiers hold.

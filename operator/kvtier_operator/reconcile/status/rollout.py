@@ -1,4 +1,4 @@
-"""How far the rollout of a Deployment is, and what blocks it: the same for engines and pickers."""
+"""How far the rollout of a Deployment is, and what blocks it: the same for engines, pickers and gateways."""
 
 from collections.abc import Mapping, Sequence
 from typing import Final
