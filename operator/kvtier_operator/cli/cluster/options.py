@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import click
@@ -27,7 +28,8 @@ def resource_name(_context: click.Context, _argument: click.Parameter, value: st
     from kvtier_operator.api.resource import NAME_MESSAGE, NAME_PATTERN  # noqa: PLC0415 - help has no values
 
     if not NAME_PATTERN.fullmatch(value):
-        raise click.BadParameter(f"{value!r} is no KVCacheTier's: {NAME_MESSAGE}")
+        file = f"; for the file: -f {value}" if Path(value).exists() else ""
+        raise click.BadParameter(f"{value!r} is no KVCacheTier's: {NAME_MESSAGE}{file}")
     return value
 
 

@@ -89,7 +89,8 @@ def _load(
         yield source, resource
     if not found and (alone or kinds != {"ConfigMap"}):
         beside = f"; it has {', '.join(sorted(kinds))}" if kinds else ""
-        what = "is empty" if not kinds else f"has no {KIND}{beside}"
+        empty = f"has no {KIND} in a .yaml, .yml or .json file" if Path(path).is_dir() else "is empty"
+        what = f"has no {KIND}{beside}" if kinds else empty
         raise InvalidInputError(path, Problem("", f"{what}{_WRITE_ONE}"))
 
 

@@ -6,6 +6,7 @@ import click
 import pytest
 from click.testing import CliRunner
 
+from kvtier_operator.api.resource import NAME_MESSAGE
 from kvtier_operator.cli.doctor import doctor
 from kvtier_operator.cli.plan import plan
 
@@ -20,6 +21,7 @@ HERE = Path(__file__)
         (["qwen", "-f", str(HERE)], "give "),
         (["-f", str(HERE), "-n", "llm"], "--namespace is of a NAME; a file says its own"),
         (["Qwen"], "'Qwen' is no KVCacheTier's: "),
+        ([str(HERE)], f"{str(HERE)!r} is no KVCacheTier's: {NAME_MESSAGE}; for the file: -f {HERE}"),
         (["qwen", "-n", "A_B"], "'A_B' is not a namespace: "),
     ],
 )

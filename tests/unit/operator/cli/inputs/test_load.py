@@ -79,6 +79,12 @@ def test_empty_file(tmp_path: Path, content: str) -> None:
     )
 
 
+@pytest.mark.parametrize("name", ["cr.txt", "empty.yaml"])
+def test_a_folder_without_one(tmp_path: Path, name: str) -> None:
+    (tmp_path / name).touch()
+    assert _said(str(tmp_path)).startswith(f"{tmp_path}: has no KVCacheTier in a .yaml, .yml or .json file; ")
+
+
 def test_nothing_of_ours(tmp_path: Path) -> None:
     path = _write(tmp_path, "cr.yaml", DEPLOYMENT)
     assert _said(path).startswith(f"{path}: has no KVCacheTier; it has Deployment; write one with")
