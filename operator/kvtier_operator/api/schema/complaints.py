@@ -12,6 +12,8 @@ from kvtier_operator.errors import Problem
 
 # How close a name must be to be suggested (difflib's ratio): `capacty` is, `disk` for `cpu` is not.
 _SIMILARITY: Final = 0.6
+_VALUE_SIMILARITY: Final = 0.7
+"""Of values: gpu is nearer to cuda than to cpu, whatever its letters say."""
 _MAX_PLACES: Final = 3
 _MAX_QUOTED_CHARACTERS: Final = 80
 _MAY_BE_SECRET: Final = (
@@ -114,7 +116,7 @@ def _not_one_of(given: object, choices: list[str]) -> str:
         advice = _READ_AS_BOOLEAN.format(example=f'"{choices[-1]}"')
         return f"expected one of {', '.join(choices)}, not {_with_type(given)}{advice}"
     lowered = {choice.lower(): choice for choice in choices}
-    near = get_close_matches(str(given).lower(), lowered, 1)
+    near = get_close_matches(str(given).lower(), lowered, 1, _VALUE_SIMILARITY)
     suggestion = f"; did you mean {lowered[near[0]]}?" if near else ""
     return f"{shown(given)} is not one of {', '.join(choices)}{suggestion}"
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from difflib import get_close_matches
 from typing import Any, Final, Protocol
 
 from kvtier_operator.api.formats.quantity import Quantity
@@ -17,6 +18,8 @@ _WORDS: Final[Mapping[type, str]] = {
     type(None): "nothing",
 }
 _REQUIRED: Final = "is required"
+_SIMILARITY: Final = 0.8
+"""More than what others of a pod's own fields have in common."""
 
 
 class Shape(Protocol):
@@ -194,6 +197,8 @@ class Fields:
 
     def _unknown(self, name: str) -> str:
         if not name.startswith("$"):
+            if near := get_close_matches(name, self.taken, 1, _SIMILARITY):
+                return f"is not taken here; did you mean {near[0]}?"
             return f"is not taken here; the fields here are {', '.join(self.taken)}"
         return _no_directive(f"but {DIRECTIVE}: {REPLACE}" if self.replaceable else "here")
 

@@ -163,7 +163,8 @@ def of_sidecar(**fields: object) -> dict[str, Any]:
             "volumes[x].image.pullPolicy",
             "is empty",
         ),
-        ({"priorityClasName": "a"}, "priorityClasName", "the fields here are"),
+        ({"priorityClasName": "a"}, "priorityClasName", "did you mean priorityClassName?"),
+        ({"hostname": "a"}, "hostname", "the fields here are"),
         (
             of_sidecar(resources={"requests": {"cpu": "lots"}}),
             "containers[more].resources.requests[cpu]",
