@@ -8,7 +8,7 @@ from typing import Final
 import click
 
 from kvtier_common.errors import KvtierError
-from kvtier_operator.planning.pod.images.image_source import REGISTRY_PATTERN
+from kvtier_operator.planning.pod.images.image_source import REGISTRY_FORM, REGISTRY_PATTERN
 from kvtier_release.contents.images import BUILT
 from kvtier_release.make import Wanted, make_release
 from kvtier_release.publish import Signing, publish
@@ -21,7 +21,7 @@ _FOLDER: Final = click.Path(file_okay=False, resolve_path=True, path_type=Path)
 def _registry(context: click.Context, parameter: click.Parameter, value: str) -> str:
     del context, parameter
     if not re.fullmatch(REGISTRY_PATTERN, value):
-        raise click.BadParameter(f"{value!r} is not a registry: write HOST[:PORT][/PATH], no https://")
+        raise click.BadParameter(f"{value!r} is not a registry: {REGISTRY_FORM}")
     return value
 
 
@@ -68,7 +68,7 @@ def make(  # noqa: PLR0913, PLR0917 - one parameter an option
     owner: str,
 ) -> None:
     """Write everything of a release into its folder."""
-    before = Release.parse(earlier.read_bytes()) if earlier else None
+    before = Release.earlier(earlier) if earlier else None
     wanted = Wanted(registry, images or BUILT, archives, before, repository_id, owner)
     if archives is None:
         click.echo(

@@ -78,6 +78,20 @@ class Release:
             raise ReleaseError(f"{dist} has no release: run make release ({error})") from error
 
     @classmethod
+    def earlier(cls, file: Path) -> Self:
+        """The release that a file describes.
+
+        Raises:
+            ReleaseError: It describes none.
+        """
+        try:
+            return cls.parse(file.read_bytes())
+        except ReleaseError as error:
+            raise ReleaseError(
+                f"{file} is no release.json: give that of the release before ({error})"
+            ) from error
+
+    @classmethod
     def parse(cls, text: str | bytes) -> Self:
         """The release that `text` has written.
 

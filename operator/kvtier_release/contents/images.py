@@ -91,7 +91,8 @@ def check_sources(names: Iterable[str], given: Path | None) -> None:
     for name in names:
         if not (there := given / f"{name}.tar").is_file():
             raise ReleaseError(
-                f"{given} has no {there.name}: put the OCI archive of {IMAGES[name].containerfile} there"
+                f"{given} has no {there.name}: put the OCI archive of {IMAGES[name].containerfile} there, "
+                "or name the images that are, each with --image"
             )
         image_digest(there)
 

@@ -75,6 +75,13 @@ def test_that_an_earlier_release_is_needed_is_said_before_anything_is_made(
     assert not (tmp_path / "dist").exists()
 
 
+@pytest.mark.parametrize("content", [b"latest", b"\xff", b"[]"])
+def test_a_release_before_that_is_none_is_named(tmp_path: Path, content: bytes) -> None:
+    (file := tmp_path / "README.md").write_bytes(content)
+    with pytest.raises(ReleaseError, match=f"^{file} is no release.json: give that of the release before"):
+        Release.earlier(file)
+
+
 @pytest.mark.parametrize(
     "wrong",
     [

@@ -13,6 +13,7 @@ from kvtier_operator.planning.flavors import picker_image
 from kvtier_operator.planning.pod.images import published
 from kvtier_operator.planning.pod.images.published import IMAGE_NAMES, PUBLISHED, ImageName, picker_image_name
 
+REGISTRY_FORM: Final = "write HOST[:PORT][/PATH], no https://, the path in lower case"
 REGISTRY_PATTERN: Final = r"[A-Za-z0-9][A-Za-z0-9.-]*(:[0-9]+)?(/[a-z0-9][a-z0-9._-]*)*"
 """A host, a port and the start of a path."""
 REPOSITORY_PATTERN: Final = (
@@ -111,9 +112,7 @@ def image_source(
         InvalidInputError: One of them is not what it should be.
     """
     if registry and not re.fullmatch(REGISTRY_PATTERN, registry):
-        raise _wrong(
-            "image-registry", f"{registry!r} is not a registry: write HOST[:PORT][/PATH], no https://"
-        )
+        raise _wrong("image-registry", f"{registry!r} is not a registry: {REGISTRY_FORM}")
     if repository and not re.fullmatch(REPOSITORY_PATTERN, repository):
         raise _wrong("repository", f"{repository!r} is not an image without its tag: write [HOST/]PATH")
     for secret in (pull_secrets := [*pull_secrets]):

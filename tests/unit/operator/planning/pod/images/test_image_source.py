@@ -11,7 +11,7 @@ from kvtier_operator.errors import InvalidInputError
 from kvtier_operator.planning.objects import build_objects
 from kvtier_operator.planning.observed import Observed
 from kvtier_operator.planning.planner import make_plan
-from kvtier_operator.planning.pod.images.image_source import ImageSource, image_source
+from kvtier_operator.planning.pod.images.image_source import REGISTRY_FORM, ImageSource, image_source
 from kvtier_operator.planning.pod.images.published import (
     ENGINE_VERSION,
     IMAGE_NAMES,
@@ -130,6 +130,10 @@ def test_a_resource_s_pull_secrets_come_first_and_once() -> None:
     ("settings", "message"),
     [
         ({"registry": "https://m.example"}, "--image-registry: 'https://m.example' is not a registry"),
+        (
+            {"registry": "m.example/Team"},
+            f"--image-registry: 'm.example/Team' is not a registry: {REGISTRY_FORM}",
+        ),
         ({"registry": "m.example/"}, "--image-registry: 'm.example/' is not a registry"),
         ({"references": ["engin=a/b:1"]}, "--image: 'engin' is none of doctor, engine, "),
         ({"references": ["engine"]}, "--image: '' is not a reference: write engine=REPOSITORY:TAG"),
