@@ -2,10 +2,9 @@
 
 from typing import Final
 
-import orjson
-
 from kvtier_common.errors import TooLargeError
 from kvtier_common.kubernetes.client import METADATA_ONLY, Api
+from kvtier_common.kubernetes.documents import as_object, parsed
 from kvtier_common.kubernetes.errors import NotFoundError
 from kvtier_operator.reconcile.api_server.kinds import REPLICA_SET
 from kvtier_operator.reconcile.cache.live_object import owner_of
@@ -19,12 +18,12 @@ async def belongs_to(api: Api, namespace: str, pod: ServingPod, deployment_uid: 
     """Whether the ReplicaSet that a pod names as its controller exists and belongs to the Deployment.
 
     Raises:
-        KvtierError: The API server gave no answer.
+        KvtierError: The API server gave no answer, or one that is none.
     """
     try:
         path = REPLICA_SET.path(namespace, pod.replica_set)
         found = await api.get(path, accept=METADATA_ONLY, most_bytes=_METADATA_BYTES)
     except (NotFoundError, TooLargeError):
         return False
-    metadata = orjson.loads(found)["metadata"]
-    return (metadata["uid"], owner_of(metadata)[0]) == (pod.replica_set_uid, deployment_uid)
+    metadata = as_object(parsed(found).get("metadata"))
+    return (metadata.get("uid"), owner_of(metadata)[0]) == (pod.replica_set_uid, deployment_uid)
