@@ -19,7 +19,9 @@ def gateway_memory(given: CheckInput) -> CheckResult:
     limit = gateway.compute.limits["memory"]
     if gateway.heap_bytes < ENVOY_BYTES:
         return _VERDICTS.reject(
-            _SHORT, f"{limit} is less than Envoy takes by itself, some {size(ENVOY_BYTES)}: raise it"
+            _SHORT,
+            f"{limit} leaves a heap of {size(gateway.heap_bytes)}, and Envoy takes some {size(ENVOY_BYTES)} "
+            "by itself: raise it",
         )
     needed_bytes = ENVOY_BYTES + gateway.held_bytes
     if gateway.heap_bytes < needed_bytes:

@@ -37,7 +37,8 @@ def test_one_that_refuses_the_largest_bodies_is_said() -> None:
 
 
 def test_one_that_takes_no_request_is_refused() -> None:
-    for limit in ("0", "64Mi"):
+    for limit, heap in (("0", "0 B"), ("64Mi", "57.60 MiB")):
         result = verdict(gateway_memory, of(limit))
-        says(result, REJECT, "GatewayMemoryShort", f"{limit} is less than Envoy takes by itself, some 64 MiB")
+        expected = f"{limit} leaves a heap of {heap}, and Envoy takes some 64 MiB by itself: raise it"
+        says(result, REJECT, "GatewayMemoryShort", expected)
         assert result.field == FIELD
