@@ -41,7 +41,8 @@ def scaled_object(plan: Plan) -> dict[str, Any] | None:
                     "type": "prometheus",
                     "metricType": "AverageValue",
                     "metadata": {
-                        "serverAddress": wanted.prometheus_url,
+                        # KEDA puts /api/v1/query behind it as it is
+                        "serverAddress": (wanted.prometheus_url or "").rstrip("/"),
                         "query": total_query(wanted.target, Queries.of(plan).engine, tells_fill=tells_fill),
                         "threshold": metric.threshold_number,
                         # an engine that is not scraped is no engine that has nothing to do

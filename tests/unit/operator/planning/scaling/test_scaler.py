@@ -71,6 +71,12 @@ def test_bounds_and_thresholds() -> None:
     assert 'namespace="default",job="case-engine"' in trigger["metadata"]["query"]
 
 
+def test_keda_puts_its_path_behind_the_address() -> None:
+    by_query = objects(autoscaling={**SCALED, "prometheusUrl": f"{URL}/prefix/"})
+    [trigger] = by_query["ScaledObject", "case-engine"]["spec"]["triggers"]
+    assert trigger["metadata"]["serverAddress"] == f"{URL}/prefix"
+
+
 def test_what_keda_makes_has_a_name_that_is_a_label() -> None:
     one = make_plan(resource(autoscaling={**SCALED, "prometheusUrl": URL}), Observed())
     longest = replace(one, resource=one.resource.model_copy(update={"metadata": Metadata(name="a" * 48)}))
