@@ -11,6 +11,8 @@ _TELLING: Final[Mapping[str, tuple[str, ...]]] = {
     "ScaledObject": ("Ready",),
 }
 """Conditions that have to be True (k8s.io/api, autoscaling/v2; KEDA 2, keda.sh/v1alpha1)."""
+_PAUSED: Final = "Paused"
+"""Condition of a ScaledObject that an annotation stops (`autoscaling.keda.sh/paused`); it is Ready then."""
 _MOST_CHARACTERS: Final = 1024
 
 
@@ -22,11 +24,13 @@ class AutoscalerFacts:
         scales: Whether it knows its metric and may scale; None while it has not said so.
         reason: Its own reason where it does not.
         message: Its own words where it does not.
+        paused: Whether somebody told it to rest.
     """
 
     scales: bool | None = None
     reason: str = ""
     message: str = ""
+    paused: bool = False
 
 
 def autoscaler_facts(kind: str, document: Mapping[str, Any]) -> AutoscalerFacts | None:
@@ -36,6 +40,8 @@ def autoscaler_facts(kind: str, document: Mapping[str, Any]) -> AutoscalerFacts 
         return None
     said = (document.get("status") or {}).get("conditions") or ()
     conditions = {each.get("type"): each for each in said}
+    if kind == "ScaledObject" and conditions.get(_PAUSED, {}).get("status") == "True":
+        return AutoscalerFacts(scales=False, paused=True)
     found = [conditions[type_] for type_ in telling if type_ in conditions]
     failing = next((each for each in found if each.get("status") == "False"), None)
     if failing is not None:

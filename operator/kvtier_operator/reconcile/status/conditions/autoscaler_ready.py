@@ -34,6 +34,10 @@ def autoscaler_ready(
         return false_condition(TYPE, failures[0].reason, "; ".join(each.message for each in failures))
     if facts is None:
         return false_condition(TYPE, "NotCreated", f"{name} is not there yet")
+    if facts.paused:
+        wish = "an annotation autoscaling.keda.sh/paused, -replicas, -scale-in or -scale-out"
+        message = f"{name} has {wish}: remove it, and it keeps {scaling.goal}"
+        return false_condition(TYPE, "Paused", message)
     if facts.scales:
         return true_condition(TYPE, "Scaling", f"{name} keeps {scaling.goal}")
     if facts.scales is None:

@@ -47,6 +47,12 @@ ABLE = said("AbleToScale", "True", "ReadyForNewScale")
         (KEDA, [said("Ready", "True"), said("Active", "False")], AutoscalerFacts(scales=True)),
         (
             KEDA,
+            [said("Ready", "True"), said("Paused", "True", "ScaledObjectPaused")],
+            AutoscalerFacts(scales=False, paused=True),
+        ),
+        (KEDA, [said("Ready", "True"), said("Paused", "False")], AutoscalerFacts(scales=True)),
+        (
+            KEDA,
             [said("Ready", "False", "TriggerError", "x")],
             failed("TriggerError", "x"),
         ),

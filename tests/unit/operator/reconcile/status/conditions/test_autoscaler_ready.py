@@ -20,6 +20,10 @@ _NO_METRIC = (
     "that serves vllm_num_requests_waiting of pods (custom.metrics.k8s.io), or KEDA with "
     "spec.autoscaling.prometheusUrl"
 )
+_PAUSED = (
+    f"{NAME} has an annotation autoscaling.keda.sh/paused, -replicas, -scale-in or -scale-out: remove it, "
+    "and it keeps 2 to 8 engine pods by 5 waiting requests an engine"
+)
 
 
 def test_it_is_not_there_where_the_resource_says_how_many() -> None:
@@ -47,6 +51,12 @@ def test_it_is_not_there_where_the_resource_says_how_many() -> None:
             "False",
             "FailedGetPodsMetric",
             _NO_METRIC,
+        ),
+        (
+            {"autoscaler": AutoscalerFacts(scales=False, paused=True)},
+            "False",
+            "Paused",
+            _PAUSED,
         ),
         (
             {"failures": [ApplyFailure(Component.AUTOSCALER, "Forbidden", f"{NAME} cannot be written")]},
