@@ -12,7 +12,7 @@ from kvtier_operator.api.spec.router import SUPPORTED_VERSIONS
 from kvtier_operator.generate.chart.about import OLDEST_KUBERNETES
 from kvtier_operator.generate.notice import notice
 from kvtier_operator.planning.pod.images.published import PUBLISHED, ImageName
-from kvtier_scorer.config.flavors import gaie, llm_d
+from kvtier_scorer.config.flavors import llm_d
 
 _PAGE: Final = Path(__file__).with_name("support.md")
 _TOOLS: Final = "tests/tools"
@@ -36,7 +36,7 @@ def support_page(root: Path) -> str:
         (
             "Gateway API inference extension, flavor gaie",
             _listed(_minors("1.")),
-            f"{gaie.TESTED_VERSION}, {_module(root, 'picker', _EXTENSION)}",
+            _listed(_module(root, folder, _EXTENSION) for folder in ("picker-1.2", "picker-1.4", "picker")),
         ),
         ("Gateway API", "v1", _module(root, "crds", "sigs.k8s.io/gateway-api")),
         (
