@@ -12,7 +12,7 @@ from kvtier_operator.api.formats.quantity import Quantity, parse_quantity
 
 REQUEST_PATTERN: Final = f"^{LABEL}(/{LABEL})?$"
 _REQUIRED: Final = "requiredDuringSchedulingIgnoredDuringExecution"
-MOST_NODE_REQUIREMENTS: Final = 64
+MOST_NODE_REQUIREMENTS, MOST_TOLERATIONS = 64, 64
 """Each is asked of every node of the cluster, again whenever one changes."""
 
 
@@ -141,7 +141,7 @@ Tolerations = Annotated[
     list[Toleration],
     Field(
         description="Taints these pods tolerate.",
-        max_length=64,
+        max_length=MOST_TOLERATIONS,
         json_schema_extra={"x-kubernetes-list-type": "atomic"},
     ),
 ]

@@ -9,6 +9,7 @@ from kvtier_operator.planning.pod_template.security import CONTAINER_SECURITY, O
 from kvtier_operator.planning.pod_template.shape import (
     ANYTHING,
     BOOLEAN,
+    LINES,
     LIST,
     MAPPING,
     NUMBER,
@@ -60,7 +61,7 @@ _MOUNT: Final = Fields(
     {"mountPropagation": OF_THE_NODE},
     required=("name",),
 )
-_ENV: Final = Items("name", Fields({"name": TEXT, "value": TEXT, "valueFrom": MAPPING}))
+_ENV: Final = Items("name", Fields({"name": TEXT, "value": LINES, "valueFrom": MAPPING}))
 _PORTS: Final = Items("containerPort", _PORT)
 _AMOUNTS: Final = Quantities(refused={"hugepages-": IN_HUGE_PAGES})
 _ADDED: Final = Fields(

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from difflib import get_close_matches
 from typing import Any, Final, Protocol
 
+from kvtier_common.one_line import one_line
 from kvtier_operator.api.formats.quantity import Quantity
 from kvtier_operator.errors import Problem
 from kvtier_operator.planning.pod_template.merge import DIRECTIVE, REPLACE
@@ -18,6 +19,7 @@ _WORDS: Final[Mapping[type, str]] = {
     type(None): "nothing",
 }
 _REQUIRED: Final = "is required"
+_MOST_SHOWN: Final = 253
 _SIMILARITY: Final = 0.8
 """More than what others of a pod's own fields have in common."""
 
@@ -46,7 +48,21 @@ BOOLEAN: Final = Of(bool)
 MAPPING: Final = Of(dict)
 NUMBER: Final = Of(int)
 LIST: Final = Of(list)
-TEXT: Final = Of(str)
+LINES: Final = Of(str)
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """Text that conditions and terminals may show as it is."""
+
+    def faults(self, value: object, path: str) -> Iterator[Problem]:
+        """As Shape."""
+        yield from LINES.faults(value, path)
+        if isinstance(value, str) and not value.isprintable():
+            yield Problem(path, "has characters that cannot be printed; remove them")
+
+
+TEXT: Final = Line()
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,13 +121,17 @@ class Except:
 
 @dataclass(frozen=True, slots=True)
 class ListOf:
-    """A list that is replaced as a whole."""
+    """A list that is replaced as a whole, of so many items at most."""
 
     of: Shape
+    most: int | None = None
 
     def faults(self, value: object, path: str) -> Iterator[Problem]:
         """As Shape."""
         yield from LIST.faults(value, path)
+        if self.most is not None and isinstance(value, list) and len(value) > self.most:
+            yield Problem(path, f"has {len(value)}, {self.most} at most; remove some")
+            return
         for index, each in enumerate(value if isinstance(value, list) else ()):
             yield from self.of.faults(each, f"{path}[{index}]")
 
@@ -121,17 +141,19 @@ class Texts:
     """A mapping whose values are all text; `refused` has starts of names that may not be there, and why."""
 
     refused: Mapping[str, str] = field(default_factory=dict)
+    values: Shape = TEXT
 
     def faults(self, value: object, path: str) -> Iterator[Problem]:
         """As Shape."""
         yield from MAPPING.faults(value, path)
         for name, each in value.items() if isinstance(value, dict) else ():
+            at = f"{path}[{_shown(name)}]"
             if name.startswith("$"):
-                yield Problem(f"{path}.{name}", _no_directive())
+                yield Problem(f"{path}.{_shown(name)}", _no_directive())
             elif why := _why_refused(name, self.refused):
-                yield _refused(f"{path}[{name}]", why)
+                yield _refused(at, why)
             else:
-                yield from TEXT.faults(each, f"{path}[{name}]")
+                yield from (*TEXT.faults(name, at), *self.values.faults(each, at))
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,18 +170,18 @@ class Quantities:
             return
         yield from _missing(value, self.required, path)
         for name, each in value.items():
+            at = f"{path}[{_shown(name)}]"
+            yield from TEXT.faults(name, at)
             if why := _why_refused(name, self.refused):
-                yield _refused(f"{path}[{name}]", why)
+                yield _refused(at, why)
                 continue
             if not isinstance(each, str | int):
-                yield Problem(
-                    f"{path}[{name}]", f"expected a quantity such as 500m, not {_said(each)}; quote it"
-                )
+                yield Problem(at, f"expected a quantity such as 500m, not {_said(each)}; quote it")
                 continue
             try:
                 Quantity(each)
             except ValueError as error:
-                yield Problem(f"{path}[{name}]", str(error))
+                yield Problem(at, str(error))
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,7 +209,7 @@ class Fields:
             return
         yield from _missing(value, self.required, path, self.absent)
         for name, each in value.items():
-            below = f"{path}.{name}"
+            below = f"{path}.{_shown(name)}"
             if name in self.taken:
                 yield from self.taken[name].faults(each, below)
             elif name in self.refused:
@@ -228,7 +250,7 @@ class Items:
             if not isinstance(name, str | int):
                 yield Problem(f"{path}[{index}]", f"needs a {self.key}, by which it is merged")
                 continue
-            at = f"{path}[{name}]"
+            at = f"{path}[{_shown(name)}]"
             if name in seen:
                 yield Problem(at, "is there twice; keep one")
             elif name in self.kept:
@@ -236,6 +258,11 @@ class Items:
             else:
                 yield from self.named.get(name, self.item).faults(each, at)
             seen.add(name)
+
+
+def _shown(name: object) -> str:
+    """A name in a path, which is a part of a line."""
+    return one_line(str(name), _MOST_SHOWN)
 
 
 def _said(value: object) -> str:

@@ -6,6 +6,7 @@ Only what is listed: a field that Kubernetes gets later may give a pod a power t
 from collections.abc import Mapping
 from typing import Any, Final
 
+from kvtier_operator.api.spec.scheduling import MOST_TOLERATIONS
 from kvtier_operator.planning.pod_template.containers import (
     IN_ROOTS,
     added_container,
@@ -16,6 +17,7 @@ from kvtier_operator.planning.pod_template.containers import (
 from kvtier_operator.planning.pod_template.security import OF_THE_NODE, POD_SECURITY
 from kvtier_operator.planning.pod_template.shape import (
     BOOLEAN,
+    LINES,
     LIST,
     MAPPING,
     NUMBER,
@@ -42,7 +44,8 @@ _ANNOTATIONS: Final = Texts(
         "kvtier.dev/": "kvtier's own",
         "container.apparmor.security.beta.kubernetes.io/": "write securityContext.appArmorProfile",
         "seccomp.security.alpha.kubernetes.io/": "write securityContext.seccompProfile",
-    }
+    },
+    LINES,
 )
 _SPREAD: Final = Fields(
     {
@@ -124,7 +127,8 @@ def _table(
         **dict.fromkeys(("priorityClassName", "runtimeClassName", "serviceAccountName"), TEXT),
         **dict.fromkeys(("automountServiceAccountToken", "shareProcessNamespace"), BOOLEAN),
         "affinity": Fields(
-            dict.fromkeys(("nodeAffinity", "podAffinity", "podAntiAffinity"), MAPPING), replaceable=True
+            dict.fromkeys(("nodeAffinity", "podAffinity", "podAntiAffinity"), MAPPING),
+            replaceable=True,
         ),
         # the names of both kinds are those of one pod
         "containers": Items("name", added_container(mounts, containers), containers, kept=before),
@@ -136,7 +140,7 @@ def _table(
         "readinessGates": ListOf(MAPPING),
         "schedulingGates": Items("name", Fields({"name": TEXT})),
         "securityContext": POD_SECURITY,
-        "tolerations": ListOf(MAPPING),
+        "tolerations": ListOf(MAPPING, MOST_TOLERATIONS),
         "topologySpreadConstraints": Items("topologyKey", _SPREAD),
         "volumes": kept(built, "volumes", VOLUMES),
     }
