@@ -178,7 +178,7 @@ def test_several_resources_share_a_url_by_model(fleet: Fleet, tmp_path: Path) ->
                 # and does not send it back, though it says so
                 assert (passed_on.status, passed_on.engine) == (200, fleet.addresses[1])
             body = json.dumps({"model": "small", "prompt": "x"}).encode()
-            charset = {"content-type": "application/json; charset=utf-8"}
+            charset = {"content-type": "Application/JSON; charset=utf-8"}
             answer = post(first.url("gateway") + COMPLETIONS, body, charset)
             assert answer.engine == fleet.addresses[1]
             assert post(first.url("gateway") + COMPLETIONS, b"{no json").engine == fleet.addresses[0]

@@ -43,7 +43,8 @@ def _model_reader() -> dict[str, Any]:
     read = {"metadata_namespace": MODEL_READER, "key": MODEL}
     rules = {
         "rules": [{"selectors": [{"key": MODEL}], "on_present": read}],
-        "allow_content_types_regex": {"regex": "application/json.*"},
+        # a media type is the same in capitals
+        "allow_content_types_regex": {"regex": "(?i)application/json.*"},
     }
     kind = "filters.http.json_to_metadata.v3.JsonToMetadata"
     return extension(MODEL_READER, kind, {"request_rules": rules})
