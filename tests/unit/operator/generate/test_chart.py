@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 import yaml
+from pydantic import ValidationError
 
 from kvtier_common.version import KVTIER_VERSION
 from kvtier_operator.generate.chart.values import Values
@@ -26,6 +27,12 @@ def test_the_values_file_has_the_defaults() -> None:
 @pytest.mark.parametrize("path", sorted((CHART / "ci").glob("*.yaml")), ids=lambda path: path.stem)
 def test_values_for_the_tests_are_valid(path: Path) -> None:
     Values.model_validate(yaml.safe_load(path.read_text()))
+
+
+@pytest.mark.parametrize("image", ["https://a.example/b:1", "a/B:1", "a/b:1,c/d:1", "a/b@sha256:0"])
+def test_what_no_kubelet_takes_for_an_image_is_refused(image: str) -> None:
+    with pytest.raises(ValidationError, match=r"images\.engine"):
+        Values.model_validate({"images": {"engine": image}})
 
 
 def test_the_version_is_the_distribution_s() -> None:

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from kvtier_common.version import KVTIER_VERSION
+from kvtier_operator.api.formats.image_name import TAGGED
 from kvtier_operator.api.resource import Spec
 from kvtier_operator.api.spec.router import Flavor
 from kvtier_operator.errors import InvalidInputError, Problem
@@ -21,7 +22,7 @@ REPOSITORY_PATTERN: Final = (
 )
 """An image without tag and digest; a port only where a path follows it."""
 TAG_PATTERN: Final = r"[A-Za-z0-9_][A-Za-z0-9._-]{0,127}"
-REFERENCE_PATTERN: Final = r"[A-Za-z0-9][A-Za-z0-9._:/-]*(@sha256:[0-9a-f]{64})?"
+REFERENCE_PATTERN: Final = f"{TAGGED}(@sha256:[0-9a-f]{{64}})?"
 """A repository with a tag or a digest, or both."""
 SECRET_PATTERN: Final = r"[a-z0-9]([a-z0-9.-]*[a-z0-9])?"  # noqa: S105 - names, no password
 
@@ -131,7 +132,8 @@ def _reference(text: str) -> tuple[str, str]:
     if name not in IMAGE_NAMES:
         raise _wrong("image", f"{name!r} is none of {', '.join(IMAGE_NAMES)}: write NAME=REFERENCE")
     if not re.fullmatch(REFERENCE_PATTERN, reference):
-        raise _wrong("image", f"{reference!r} is not a reference: write {name}=REPOSITORY:TAG or @sha256:...")
+        form = f"write {name}=REPOSITORY:TAG or @sha256:..., no https://, the name in lower case"
+        raise _wrong("image", f"{reference!r} is not a reference: {form}")
     return name, reference
 
 

@@ -137,6 +137,8 @@ def test_a_resource_s_pull_secrets_come_first_and_once() -> None:
         ({"registry": "m.example/"}, "--image-registry: 'm.example/' is not a registry"),
         ({"references": ["engin=a/b:1"]}, "--image: 'engin' is none of doctor, engine, "),
         ({"references": ["engine"]}, "--image: '' is not a reference: write engine=REPOSITORY:TAG"),
+        ({"references": ["engine=https://a/b:1"]}, "--image: 'https://a/b:1' is not a reference"),
+        ({"references": ["engine=a/B:1"]}, "--image: 'a/B:1' is not a reference"),
         ({"references": ["engine=a/b@sha256:0"]}, "--image: 'a/b@sha256:0' is not a reference"),
         ({"pull_secrets": ["Mirror"]}, "--image-pull-secret: 'Mirror' is not the name of a Secret"),
     ],
