@@ -1,10 +1,13 @@
 """`make release`: all files of a release, from a checkout."""
 
+import re
 import shutil
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
 
+from kvtier_common.version import KVTIER_VERSION
 from kvtier_release.contents.artifact_hub import ARTIFACT_HUB_FILE, artifact_hub_archive, artifact_hub_text
 from kvtier_release.contents.bundle import bundle_archive, bundle_files
 from kvtier_release.contents.chart import chart_archive, chart_package
@@ -13,10 +16,13 @@ from kvtier_release.contents.images import archive_of, check_sources, gather_ima
 from kvtier_release.contents.install_file import INSTALL_FILE, install_text
 from kvtier_release.contents.packages import build_packages
 from kvtier_release.created import created_s
+from kvtier_release.errors import ReleaseError
 from kvtier_release.layout import BUNDLE, CHART, HUB, chart_package_of, clear, sbom_of
 from kvtier_release.release import FILE, Release
 from kvtier_release.sbom.distribution import distribution_sbom
 from kvtier_release.sbom.image import image_sbom
+
+_VERSION: Final = re.compile(r"(0|[1-9][0-9]*)(\.(0|[1-9][0-9]*)){2}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +52,11 @@ def make_release(root: Path, dist: Path, wanted: Wanted) -> Release:
     Raises:
         ReleaseError: A part cannot be made.
     """
+    if not _VERSION.fullmatch(KVTIER_VERSION):
+        raise ReleaseError(
+            f"version {KVTIER_VERSION!r} of kvtier_common/version.py: write MAJOR.MINOR.PATCH, which wheel, "
+            "chart and tags take alike"
+        )
     # before hours of building, and before an earlier release is removed: what can be known to be missing
     Release.of_digests(wanted.registry, 0, dict.fromkeys(wanted.images, ""), wanted.earlier)
     seconds = created_s(root)
