@@ -178,12 +178,12 @@ REGISTRY ?= ghcr.io
 .PHONY: release
 release: setup-light ## All of a release into dist/, for REGISTRY; builds the images with buildah (RELEASE_ARGS="--archives DIR": takes them)
 	@$(call say,"release: packages; images; chart; manifests; SBOMs; checksums")
-	@$(BIN)/python -m kvtier_release make --registry $(REGISTRY) $(RELEASE_ARGS)
+	@$(BIN)/python -m kvtier_release make --registry "$(REGISTRY)" $(RELEASE_ARGS)
 
 .PHONY: publish
 publish: setup-light ## Push what is in dist/ to REGISTRY, each by digest; needs oras (PUBLISH_ARGS="--key KEY": signs, with cosign)
 	@$(call say,"publish: images and chart to $(REGISTRY)")
-	@$(BIN)/python -m kvtier_release publish --registry $(REGISTRY) $(PUBLISH_ARGS)
+	@$(BIN)/python -m kvtier_release publish --registry "$(REGISTRY)" $(PUBLISH_ARGS)
 
 ##@ This file
 .PHONY: clean

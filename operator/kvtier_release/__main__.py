@@ -13,6 +13,7 @@ from kvtier_release.contents.images import BUILT
 from kvtier_release.make import Wanted, make_release
 from kvtier_release.publish import Signing, publish
 from kvtier_release.release import Release
+from kvtier_release.uncommitted import uncommitted
 
 _ROOT: Final = Path(__file__).resolve().parents[2]
 _FOLDER: Final = click.Path(file_okay=False, resolve_path=True, path_type=Path)
@@ -23,6 +24,10 @@ def _registry(context: click.Context, parameter: click.Parameter, value: str) ->
     if not re.fullmatch(REGISTRY_PATTERN, value):
         raise click.BadParameter(f"{value!r} is not a registry: {REGISTRY_FORM}")
     return value
+
+
+def _more(number: int) -> str:
+    return f" and {number} more" if number else ""
 
 
 _to_registry = click.option(
@@ -70,6 +75,8 @@ def make(  # noqa: PLR0913, PLR0917 - one parameter an option
     """Write everything of a release into its folder."""
     before = Release.earlier(earlier) if earlier else None
     wanted = Wanted(registry, images or BUILT, archives, before, repository_id, owner)
+    if new := uncommitted(_ROOT):
+        click.echo(f"not committed, and in the release as it is: {new[0]}{_more(len(new) - 1)}")
     if archives is None:
         click.echo(
             f"building with buildah: {', '.join(wanted.images)} (engines on vLLM's images, 10 GB each)"
