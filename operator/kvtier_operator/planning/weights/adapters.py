@@ -47,11 +47,13 @@ def adapters_of(spec: Spec) -> Adapters | None:
     words, modules = spec.engine.extra_args, spec.model.lora_modules
     if not modules and not is_on(words, ENABLE):
         return None
-    at_once = _number(words, AT_ONCE) or _DEFAULT_AT_ONCE
+    # what vLLM would end at is planned as its default, and refused by the check of adapters
+    at_once = max(number_of(words, AT_ONCE) or 0, _DEFAULT_AT_ONCE)
+    in_memory = max(number_of(words, IN_MEMORY) or 0, 0)
     return Adapters(
         at_once=at_once,
-        in_memory=_number(words, IN_MEMORY) or max(at_once, len(modules)),
-        rank=_number(words, RANK) or _DEFAULT_RANK,
+        in_memory=in_memory or max(at_once, len(modules)),
+        rank=number_of(words, RANK) or _DEFAULT_RANK,
     )
 
 
@@ -60,7 +62,7 @@ def adapter_args(spec: Spec) -> tuple[str, ...]:
     adapters, modules = adapters_of(spec), spec.model.lora_modules
     if adapters is None or not modules:
         return ()
-    given = _number(spec.engine.extra_args, IN_MEMORY) is not None
+    given = number_of(spec.engine.extra_args, IN_MEMORY) is not None
     in_memory = () if given else (IN_MEMORY, str(adapters.in_memory))
     return (ENABLE, *in_memory, "--lora-modules", *(f"{each.name}={each.source}" for each in modules))
 
@@ -100,7 +102,7 @@ def adapter_notes(spec: Spec, geometry: Geometry) -> tuple[str, ...]:
     )
 
 
-def _number(words: list[str], option: str) -> int | None:
-    """None also for what vLLM's parser refuses, as the check of known arguments says."""
+def number_of(words: list[str], option: str) -> int | None:
+    """What is given for an option; None also for what vLLM's parser refuses, as another check says."""
     given = value_of(words, option)
-    return int(given) if given is not None and given.isdecimal() else None
+    return int(given) if given is not None and given.removeprefix("-").isdecimal() else None

@@ -6,7 +6,13 @@ from kvtier_operator.planning.arguments.extra_args import FIELD
 from kvtier_operator.planning.checks.check import CheckInput, Verdicts
 from kvtier_operator.planning.units import many
 from kvtier_operator.planning.verdict import CheckResult
-from kvtier_operator.planning.weights.adapters import AT_ONCE, IN_MEMORY, adapter_bytes, adapters_of
+from kvtier_operator.planning.weights.adapters import (
+    AT_ONCE,
+    IN_MEMORY,
+    adapter_bytes,
+    adapters_of,
+    number_of,
+)
 
 _VERDICTS: Final = Verdicts("adapters", "spec.model.loraModules")
 
@@ -16,13 +22,16 @@ def adapters(given: CheckInput) -> CheckResult:
     room, modules = adapters_of(given.spec), len(given.spec.model.lora_modules)
     if room is None:
         return _VERDICTS.passed("no adapters")
-    if room.in_memory < room.at_once:
-        return _VERDICTS.reject(
-            "AdaptersDoNotFit",
-            f"{IN_MEMORY} {room.in_memory} is less than {AT_ONCE} {room.at_once}, at which vLLM ends: raise "
-            "it, or leave it out",
-            field=FIELD,
-        )
+    words = given.spec.engine.extra_args
+    at_once, in_memory = number_of(words, AT_ONCE), number_of(words, IN_MEMORY)
+    too_few = ""
+    if at_once is not None and at_once < 1:
+        too_few = f"{AT_ONCE} {at_once} is less than 1"
+    elif in_memory is not None and in_memory < room.at_once:
+        too_few = f"{IN_MEMORY} {in_memory} is less than {AT_ONCE} {room.at_once}"
+    if too_few:
+        wrong = f"{too_few}, at which vLLM ends: raise it, or leave it out"
+        return _VERDICTS.reject("AdaptersDoNotFit", wrong, field=FIELD)
     if adapter_bytes(given.spec, given.geometry) is None:
         return _VERDICTS.warn(
             "AdaptersNotPlanned",

@@ -28,6 +28,10 @@ def test_room_for_adapters() -> None:
     says(verdict(adapters, given(two, "--max-loras", "2")), PASS, "Passed")
     few = given(ONE, "--max-loras", "2", "--max-cpu-loras", "1")
     says(verdict(adapters, few), REJECT, "AdaptersDoNotFit", "--max-cpu-loras 1 is less than --max-loras 2")
+    for none in ("0", "-1"):
+        says(verdict(adapters, given(ONE, "--max-loras", none)), REJECT, "AdaptersDoNotFit", "less than 1")
+        none_kept = verdict(adapters, given(ONE, "--max-cpu-loras", none))
+        says(none_kept, REJECT, "AdaptersDoNotFit", f"{none} is less than --max-loras 1")
     unknown = given(ONE, model="own/model", geometry={"kvBytesPerToken": 1000})
     says(verdict(adapters, unknown), WARN, "AdaptersNotPlanned", "spec.model.weights")
 
