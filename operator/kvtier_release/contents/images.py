@@ -8,6 +8,7 @@ from typing import Final
 
 from kvtier_common.version import KVTIER_VERSION
 from kvtier_operator.planning.pod.images.published import ENGINE_VERSION, PUBLISHED, ImageName
+from kvtier_release.archive import copy_tar
 from kvtier_release.commands import program, run
 from kvtier_release.errors import ReleaseError
 from kvtier_release.oci import image_digest
@@ -72,7 +73,12 @@ def build_image(image: ReleasedImage, root: Path, archive: Path, seconds: int) -
         *("--layers", "--timestamp", str(seconds), *arguments),
         *("--file", root / image.containerfile, "--tag", tag, root),
     )
-    run("buildah", "push", "--quiet", tag, f"oci-archive:{archive}:{KVTIER_VERSION}")
+    pushed = archive.with_suffix(".pushed")
+    try:
+        run("buildah", "push", "--quiet", tag, f"oci-archive:{pushed}:{KVTIER_VERSION}")
+        copy_tar(pushed, archive, seconds)
+    finally:
+        pushed.unlink(missing_ok=True)
 
 
 def check_sources(names: Iterable[str], given: Path | None) -> None:
