@@ -125,11 +125,10 @@ def _cached(name: str, inputs: Iterable[str | bytes], make: Callable[[Path], Non
         identity.update(each if isinstance(each, bytes) else each.encode())
         identity.update(b"\0")
     folder = cache_folder() / "images" / name
-    folder.mkdir(parents=True, exist_ok=True)
     archive = folder / f"{identity.hexdigest()[:12]}.tar"
     with locked(folder.parent / f".{name}.lock"):  # another test run may be building the same
         if not archive.exists():
-            shutil.rmtree(folder)
+            shutil.rmtree(folder, ignore_errors=True)  # it is not there the first time
             folder.mkdir()
             building = archive.with_suffix(".new")
             make(building)
