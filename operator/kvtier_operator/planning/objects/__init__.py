@@ -7,13 +7,13 @@ from kvtier_operator.planning.objects.autoscaler.scaled_object import scaled_obj
 from kvtier_operator.planning.objects.engine.config_map import engine_config_map
 from kvtier_operator.planning.objects.engine.deployment import engine_deployment
 from kvtier_operator.planning.objects.engine.network_policy import engine_network_policy
-from kvtier_operator.planning.objects.engine.pod_disruption_budget import engine_pdb
 from kvtier_operator.planning.objects.engine.service import engine_service
 from kvtier_operator.planning.objects.engine.service_account import engine_service_account
 from kvtier_operator.planning.objects.gateway.http_route import http_route
 from kvtier_operator.planning.objects.gateway.inference_pool import inference_pool
 from kvtier_operator.planning.objects.gateway.providers import gateway_provider_objects
 from kvtier_operator.planning.objects.monitoring import monitoring_objects
+from kvtier_operator.planning.objects.names import Component, Names
 from kvtier_operator.planning.objects.picker.config_map import picker_config_map
 from kvtier_operator.planning.objects.picker.deployment import picker_deployment
 from kvtier_operator.planning.objects.picker.network_policy import picker_network_policy
@@ -21,6 +21,7 @@ from kvtier_operator.planning.objects.picker.role import picker_role
 from kvtier_operator.planning.objects.picker.role_binding import picker_role_binding
 from kvtier_operator.planning.objects.picker.service import picker_service
 from kvtier_operator.planning.objects.picker.service_account import picker_service_account
+from kvtier_operator.planning.objects.pod_disruption_budget import pod_disruption_budget
 from kvtier_operator.planning.plan import Plan
 
 
@@ -29,6 +30,7 @@ def build_objects(plan: Plan) -> tuple[dict[str, Any], ...]:
 
     The engines come before the picker, and the route last, so that no request arrives before an answer can.
     """
+    names = Names.of(plan)
     wanted = (
         engine_service_account(plan),
         picker_service_account(plan),
@@ -41,7 +43,7 @@ def build_objects(plan: Plan) -> tuple[dict[str, Any], ...]:
         engine_service(plan),
         picker_service(plan),
         engine_deployment(plan),
-        engine_pdb(plan),
+        pod_disruption_budget(names, names.engine, Component.ENGINE, plan.resource.spec.most_replicas),
         pod_autoscaler(plan),
         scaled_object(plan),
         picker_deployment(plan),

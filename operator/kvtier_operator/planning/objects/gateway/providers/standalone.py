@@ -5,8 +5,9 @@ from typing import Any, Final
 from kvtier_operator.planning.objects.gateway.providers.provider import Provider
 from kvtier_operator.planning.objects.gateway.standalone.config_map import gateway_config_map, gateway_files
 from kvtier_operator.planning.objects.gateway.standalone.deployment import gateway_deployment
-from kvtier_operator.planning.objects.gateway.standalone.pod_disruption_budget import gateway_pdb
 from kvtier_operator.planning.objects.gateway.standalone.service import gateway_service
+from kvtier_operator.planning.objects.names import Component, Names
+from kvtier_operator.planning.objects.pod_disruption_budget import pod_disruption_budget
 from kvtier_operator.planning.plan import Plan
 
 
@@ -15,7 +16,8 @@ def _objects(plan: Plan) -> tuple[dict[str, Any], ...]:
     if wanted is None or planned is None:
         return ()
     files = gateway_files(plan, wanted, planned)
-    pdb = gateway_pdb(plan, wanted)
+    names = Names.of(plan)
+    pdb = pod_disruption_budget(names, names.gateway, Component.GATEWAY, wanted.replicas)
     return (
         gateway_config_map(plan, files),
         gateway_service(plan, wanted),
