@@ -8,11 +8,8 @@ import socket
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from itertools import count
 from pathlib import Path
-from threading import Thread
 from typing import Any
 
 import pytest
@@ -21,6 +18,7 @@ from kubernetes import client
 from tests.cases.seen import ENGINE_TEXT, conditions
 from tests.cluster.harness.api.kvcachetiers import KVCacheTiers
 from tests.cluster.harness.providers.provider import Cluster
+from tests.cluster.harness.stand_ins.http_server import engine_that_says
 
 from kvtier_common.kubernetes.connect import NoClusterError
 from kvtier_operator.cli.cluster.reader import NoResourceError
@@ -43,30 +41,6 @@ def _own_address() -> str:
         return str(probe.getsockname()[0])
 
 
-@contextmanager
-def _engine(address: str) -> Iterator[int]:
-    """Something that has an engine's /metrics; yields its port."""
-
-    class Handler(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            self.send_response(200 if self.path == "/metrics" else 404)
-            self.end_headers()
-            self.wfile.write(ENGINE_TEXT.encode())
-
-        def log_message(self, *_: object) -> None:
-            pass
-
-    server = ThreadingHTTPServer((address, 0), Handler)
-    thread = Thread(target=server.serve_forever)
-    thread.start()
-    try:
-        yield server.server_address[1]
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()
-
-
 @pytest.fixture(scope="module")
 def namespace(api: client.ApiClient, kvcachetiers: KVCacheTiers) -> Iterator[str]:
     """With one resource that is ready and its engine, which answers."""
@@ -75,7 +49,7 @@ def namespace(api: client.ApiClient, kvcachetiers: KVCacheTiers) -> Iterator[str
     core.create_namespace({"metadata": {"name": name}})
     core.create_namespaced_service_account(name, {"metadata": {"name": "pods"}})
     address = _own_address()
-    with _engine(address) as port:
+    with engine_that_says(ENGINE_TEXT, address) as port:
         _put_resource(KVCacheTiers(api, name), name, port)
         _put_engine(core, name, address)
         yield name

@@ -1,11 +1,8 @@
 """Kubernetes' own controllers and the autoscaler that the operator makes: who goes, and what is missing."""
 
 import json
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from contextlib import ExitStack
 from pathlib import Path
-from threading import Thread
 from typing import Any
 
 import pytest
@@ -13,6 +10,7 @@ from tests.cluster.harness.api.commands import Command
 from tests.cluster.harness.control_plane.control_plane import ControlPlane
 from tests.cluster.harness.operator.places import CHART, SYSTEM
 from tests.cluster.harness.programs.ports import free_ports
+from tests.cluster.harness.stand_ins.http_server import engine_that_says
 from tests.cluster.install.running import installed
 from tests.shared.waiting import eventually
 
@@ -42,7 +40,7 @@ def test_engines_that_hold_least_go_first(
     at, (port,) = ("--namespace", namespace), free_ports(1)
     with installed(site, kubectl, tmp_path), ExitStack() as engines:
         for address, held in HELD.items():
-            engines.enter_context(_engine(address, port, held))
+            engines.enter_context(engine_that_says(_metrics(held), address, port))
         wanted = {"minReplicas": len(HELD), "maxReplicas": 8}
         kubectl("apply", *at, "--filename", "-", stdin=resource(port, autoscaling=wanted))
         pods = eventually(lambda: _all_engines(kubectl, namespace), "as many engines as are the least")
@@ -71,28 +69,8 @@ def test_engines_that_hold_least_go_first(
         assert left.keys() == {by_address["127.0.0.1"], by_address["127.0.0.3"]}
 
 
-@contextmanager
-def _engine(address: str, port: int, held: int) -> Iterator[None]:
-    text = f"vllm:kvtier_cpu_capacity_tokens 1000\nvllm:kvtier_cpu_cached_tokens {held}\n".encode()
-
-    class Handler(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            self.send_response(200)
-            self.end_headers()
-            self.wfile.write(text)
-
-        def log_message(self, *_: object) -> None:
-            pass
-
-    server = ThreadingHTTPServer((address, port), Handler)
-    thread = Thread(target=server.serve_forever)
-    thread.start()
-    try:
-        yield
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()
+def _metrics(held: int) -> str:
+    return f"vllm:kvtier_cpu_capacity_tokens 1000\nvllm:kvtier_cpu_cached_tokens {held}\n"
 
 
 def _pods(kubectl: Command, namespace: str) -> dict[str, dict[str, Any]]:

@@ -1,14 +1,13 @@
 """Who scales the engines: the number is handed over, one autoscaler at a time, and what it says is told."""
 
 from collections.abc import Callable, Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from threading import Thread
 
 import pytest
 from kubernetes import client, watch
 from tests.cluster.harness.api.custom_resources import installed
 from tests.cluster.harness.operator.operator import Operator
 from tests.cluster.harness.programs.modules import published_crds
+from tests.cluster.harness.stand_ins.http_server import engine_that_says
 from tests.cluster.operator.world import DEADLINE_S, Document, World, resource
 from tests.shared.waiting import eventually
 
@@ -122,23 +121,9 @@ def test_kubectl_scale_says_whose_the_number_is(world: World) -> None:
 @pytest.fixture
 def engine_port() -> Iterator[int]:
     """An engine with a tier of 1,000 tokens, of which it holds 340."""
-
-    class Handler(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            self.send_response(200)
-            self.end_headers()
-            self.wfile.write(b"vllm:kvtier_cpu_capacity_tokens 1000\nvllm:kvtier_cpu_cached_tokens 340\n")
-
-        def log_message(self, *_: object) -> None:
-            pass
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    thread = Thread(target=server.serve_forever)
-    thread.start()
-    yield server.server_address[1]
-    server.shutdown()
-    thread.join()
-    server.server_close()
+    text = "vllm:kvtier_cpu_capacity_tokens 1000\nvllm:kvtier_cpu_cached_tokens 340\n"
+    with engine_that_says(text) as port:
+        yield port
 
 
 def test_what_an_engine_holds_is_its_pods_cost(world: World, engine_port: int) -> None:

@@ -2,11 +2,12 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
-from threading import Event, Thread
+from threading import Event
 
 import pytest
+from tests.cluster.harness.stand_ins.http_server import serving
 from tests.cluster.operator.world import Document, World, condition, resource
 from tests.shared.waiting import eventually
 
@@ -53,15 +54,8 @@ def _serving(of: Callable[[], FakeEngine], host: str = "127.0.0.1", at: int = 0)
         def log_message(self, *_: object) -> None:
             pass
 
-    server = ThreadingHTTPServer((host, at), Handler)
-    thread = Thread(target=server.serve_forever)
-    thread.start()
-    try:
-        yield server.server_address[1]
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()
+    with serving(Handler, host, at) as port:
+        yield port
 
 
 def _start(world: World, engine: FakeEngine) -> None:

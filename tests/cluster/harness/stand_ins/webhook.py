@@ -5,13 +5,13 @@ import json
 import ssl
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
-from threading import Thread
 from typing import Any
 
 from kubernetes import client
 from tests.cluster.harness.control_plane.certificates import Authority
+from tests.cluster.harness.stand_ins.http_server import serving
 
 Document = dict[str, Any]
 Mutation = Callable[[Document], list[Document]]
@@ -27,22 +27,16 @@ def mutating_deployments(
     pair = authority.sign("webhook", addresses=["127.0.0.1"])
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(pair.certificate, pair.key)
-    server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(mutation))
-    server.socket = context.wrap_socket(server.socket, server_side=True)
-    thread = Thread(target=server.serve_forever, daemon=True)
-    thread.start()
     admission = client.AdmissionregistrationV1Api(api)
-    url = f"https://127.0.0.1:{server.server_address[1]}/"
-    try:
-        admission.create_mutating_webhook_configuration(
-            _configuration(namespace, url, authority.file.read_bytes())
-        )
-        yield
-    finally:
-        admission.delete_mutating_webhook_configuration(namespace)
-        server.shutdown()
-        server.server_close()
-        thread.join()
+    with serving(_handler(mutation), tls=context) as port:
+        url = f"https://127.0.0.1:{port}/"
+        try:
+            admission.create_mutating_webhook_configuration(
+                _configuration(namespace, url, authority.file.read_bytes())
+            )
+            yield
+        finally:
+            admission.delete_mutating_webhook_configuration(namespace)
 
 
 def _configuration(namespace: str, url: str, authority: bytes) -> Document:
