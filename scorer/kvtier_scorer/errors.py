@@ -21,6 +21,18 @@ class BadRequestError(RefusedRequestError):
     status = 400
 
 
+class BadFieldError(BadRequestError):
+    """A field of the body is missing or of a wrong type.
+
+    Attributes:
+        field: Its path, such as `messages[2].content`.
+    """
+
+    def __init__(self, field: str, problem: str) -> None:
+        super().__init__(f"{field}: {problem}")
+        self.field = field
+
+
 class UnknownApiError(RefusedRequestError):
     """Nothing that the picker reads is served under this path. Sending it again does not help."""
 

@@ -21,6 +21,9 @@ how many objects that makes: up to 45 MiB of them as measured, and what the allo
 _WIDEST: Final = 4
 """Python's bytes for a character of a text that has a single one beyond the basic plane."""
 
+_UPLOADS_BYTES: Final = 256 * _MIB
+"""Of bodies on their way: some 500 clients at a time who send 500 KB slowly."""
+
 DEFAULT_MAX_BODY_BYTES: Final = 8 * _MIB
 DEFAULT_TOTAL_BODY_BYTES: Final = 64 * _MIB
 
@@ -41,6 +44,17 @@ class BodyLimits:
     def worst_memory_bytes(self) -> int:
         """Memory of the picker for bodies, whatever clients send, beside what its transport holds."""
         return _COPIES * self.total_bytes + (_WIDEST + 1) * self.max_bytes + READING_BYTES
+
+
+def uploads_bytes(max_bytes: int) -> int:
+    """What may be on its way of all bodies, in the memory of gateways or of the transport.
+
+    It is counted by what clients announce, and whoever takes most for longest is refused.
+
+    Args:
+        max_bytes: Of one body.
+    """
+    return max(_AT_A_TIME * max_bytes, _UPLOADS_BYTES)
 
 
 def body_limits(max_prompt_tokens: int | None, asked_bytes: int | None) -> BodyLimits:

@@ -27,6 +27,7 @@ class PickerInput:
         version: The picker's version, `0.10` or `v0.10.0`; None for the one this package was tested with.
         max_body_bytes: Largest body of a request; None to follow `max_prefix_tokens`. kvtier's own alone
             has such a bound.
+        uploads_bytes: What the gateways that ask it may hold of bodies; None for as much as usual.
         kv_events: Whether the engines publish KV events for the picker to follow; kvtier's own alone does.
         engine_tls: Whether the engines serve HTTPS; the inference extension's have an argument for it.
     """
@@ -38,6 +39,7 @@ class PickerInput:
     version: str | None = None
     kv_events: bool = False
     max_body_bytes: int | None = None
+    uploads_bytes: int | None = None
     engine_tls: bool = False
 
     @property

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import click
 
 from kvtier_scorer.config.errors import PickerConfigError
+from kvtier_scorer.picker.gateway.protocol.names import SERVED
 from kvtier_scorer.picker.observability.explain_access import explain_access
 from kvtier_scorer.picker.options import POOL_GROUP, Options, PodsFlags, pods_of
 
@@ -60,6 +61,9 @@ _PORT = click.IntRange(1, 65535)
     help="Seconds that requests under way may take once it is told to stop.",
 )  # fmt: skip
 @click.option(
+    "--tell-endpoint", is_flag=True, help=f"Tell clients which engine answered, in the header {SERVED}.",
+)  # fmt: skip
+@click.option(
     "--log-level", type=click.Choice(["debug", "info", "warning", "error"]), default="info",
     show_default=True, help="debug tells of every pick.",
 )  # fmt: skip
@@ -87,6 +91,7 @@ def picker(  # noqa: PLR0913, PLR0917 - one parameter an option
     secure_serving: bool,
     cert_path: Path | None,
     grace_s: float,
+    tell_endpoint: bool,
     log_level: str,
     log_format: str,
 ) -> None:
@@ -119,6 +124,7 @@ def picker(  # noqa: PLR0913, PLR0917 - one parameter an option
             tls=secure_serving,
             certificates=cert_path,
             grace_s=grace_s,
+            tells_endpoint=tell_endpoint,
         )
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
             # what the start leaves behind lives as long as the process: never to be looked through again

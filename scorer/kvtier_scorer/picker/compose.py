@@ -22,7 +22,7 @@ from kvtier_scorer.config.settings.sections import TokenizationMode
 from kvtier_scorer.index.prefix_index import PrefixIndex, load_kernels
 from kvtier_scorer.picker.data_layer import data_layer
 from kvtier_scorer.picker.engines.tokenization.tokenizer import Tokenizer
-from kvtier_scorer.picker.gateway.bodies.budget import BodyBudget
+from kvtier_scorer.picker.gateway.body_memory import BodyBudget
 from kvtier_scorer.picker.gateway.ext_proc.request_reader import RequestReader
 from kvtier_scorer.picker.gateway.ext_proc.service import ExtProcService
 from kvtier_scorer.picker.gateway.transport.certificates import Certificates
@@ -79,13 +79,16 @@ async def serve(options: Options) -> None:
     requests = RequestReader(tokenizer)
     limits = settings.limits
     budget = BodyBudget(limits.total_body_bytes, limits.max_body_bytes, monotonic)
+    uploads = BodyBudget(limits.most_upload_bytes, limits.max_body_bytes, monotonic)
     service = ExtProcService(
-        scheduler,
-        counters,
-        budget,
-        requests,
-        monotonic,
-        LogRateLimiter(_LOG, _LOG_INTERVAL_S, monotonic),
+        scheduler=scheduler,
+        requests=requests,
+        clock=monotonic,
+        counters=counters,
+        budget=budget,
+        uploads=uploads,
+        rate_limited_log=LogRateLimiter(_LOG, _LOG_INTERVAL_S, monotonic),
+        tells_endpoint=options.tells_endpoint,
     )
     connections = connections_within(raise_limit())
     picking = GrpcServer(

@@ -59,6 +59,7 @@ class Options:
         tls: Whether the service is encrypted.
         certificates: Folder with tls.crt and tls.key; None for one of its own.
         grace_s: How long requests under way may take once it is told to stop.
+        tells_endpoint: Whether answers tell clients which engine they came from.
     """
 
     settings: "PickerSettings"
@@ -71,6 +72,7 @@ class Options:
     tls: bool
     certificates: Path | None
     grace_s: float
+    tells_endpoint: bool
 
 
 @dataclass(frozen=True, slots=True)

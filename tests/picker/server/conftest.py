@@ -32,7 +32,7 @@ def tls(request: pytest.FixtureRequest) -> bool:
 @pytest.fixture(scope="module")
 def picker(fleet: Fleet, tmp_path_factory: pytest.TempPathFactory, tls: bool) -> Iterator[Own]:
     """A picker for the fleet."""
-    start = OwnStart(CONFIG, tls=tls, arguments=["--log-level=debug"])
+    start = OwnStart(CONFIG, tls=tls, arguments=["--log-level=debug", "--tell-endpoint"])
     with running_own(start, fleet.pods, tmp_path_factory.mktemp("picker")) as running:
         yield running
 

@@ -14,12 +14,11 @@ from tests.picker.transport.conftest import LIMITS, until
 from tests.unit.scorer.picker.gateway.ext_proc.test_service import Picks
 from tests.unit.scorer.picker.gateway.protocol.gateway import request_body, request_headers
 
-from kvtier_scorer.picker.gateway.bodies.budget import BodyBudget
+from kvtier_scorer.picker.gateway.body_memory import BodyBudget
 from kvtier_scorer.picker.gateway.ext_proc.request_reader import RequestReader
 from kvtier_scorer.picker.gateway.ext_proc.service import ExtProcService
 from kvtier_scorer.picker.gateway.transport.limits import CallTimings
 from kvtier_scorer.picker.gateway.transport.server import GrpcServer
-from kvtier_scorer.picker.observability.counters import PickerCounters
 
 _SOON_S = 0.05
 
@@ -32,7 +31,13 @@ async def service() -> AsyncIterator[ExtProcService]:
     budget = BodyBudget(LIMITS.message_bytes, LIMITS.message_bytes, lambda: 0.0)
     picks: Any = Picks()
     service = ExtProcService(
-        picks, PickerCounters(), budget, RequestReader(None), lambda: 0.0, nobody, timings
+        scheduler=picks,
+        requests=RequestReader(None),
+        clock=lambda: 0.0,
+        budget=budget,
+        uploads=BodyBudget(LIMITS.message_bytes, LIMITS.message_bytes, lambda: 0.0),
+        rate_limited_log=nobody,
+        timings=timings,
     )
     watch = asyncio.create_task(service.enforce_deadlines())
     yield service

@@ -17,7 +17,7 @@ from tests.picker.transport import wire
 from tests.picker.transport.conftest import ECHO, LIMITS, until
 from tests.unit.scorer.picker.gateway.ext_proc.test_service import Picks
 
-from kvtier_scorer.picker.gateway.bodies.budget import BodyBudget
+from kvtier_scorer.picker.gateway.body_memory import BodyBudget
 from kvtier_scorer.picker.gateway.ext_proc.request_reader import RequestReader
 from kvtier_scorer.picker.gateway.ext_proc.service import ExtProcService
 from kvtier_scorer.picker.gateway.transport import limits, thread_priority
@@ -25,7 +25,6 @@ from kvtier_scorer.picker.gateway.transport.disconnect import disconnect
 from kvtier_scorer.picker.gateway.transport.held_calls import HoldLimits
 from kvtier_scorer.picker.gateway.transport.premature_resets import CALLS
 from kvtier_scorer.picker.gateway.transport.server import GrpcServer
-from kvtier_scorer.picker.observability.counters import PickerCounters
 from kvtier_scorer.picker.observability.log_rate_limiter import LogRateLimiter
 
 _WAIT_S = 30.0
@@ -45,12 +44,12 @@ def service(hold_limits: HoldLimits) -> ExtProcService:
     budget = BodyBudget(LIMITS.message_bytes, LIMITS.message_bytes, lambda: 0.0)
     rate_limited_log = LogRateLimiter(logging.getLogger("picker"), 10, lambda: 0.0)
     return ExtProcService(
-        picks,
-        PickerCounters(),
-        budget,
-        RequestReader(None),
-        lambda: 0.0,
-        rate_limited_log,
+        scheduler=picks,
+        requests=RequestReader(None),
+        clock=lambda: 0.0,
+        budget=budget,
+        uploads=BodyBudget(1 << 30, LIMITS.message_bytes, lambda: 0.0),
+        rate_limited_log=rate_limited_log,
         hold_limits=hold_limits,
     )
 
@@ -99,7 +98,7 @@ async def test_the_port_of_one_who_is_gone_is_forgotten(
     service: ExtProcService, picker: GrpcServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     gone = asyncio.Event()
-    monkeypatch.setattr("kvtier_scorer.picker.gateway.ext_proc.service.disconnect", lambda _: gone.set())
+    monkeypatch.setattr("kvtier_scorer.picker.gateway.ext_proc.calls.disconnect", lambda _: gone.set())
     async with asyncio.timeout(_WAIT_S), wire.connected(picker.port) as peer:
         await _reset_until(asyncio.ensure_future(gone.wait()), peer)
     # calls that still waited are counted anew, and forgotten in turn

@@ -80,6 +80,7 @@ def picker_command(config: Path, engines: Sequence[Address], ports: PickerPorts)
             *("--metrics-port", str(ports.metrics)),
             *("--explain-address", f"127.0.0.1:{ports.explain}"),
             "--secure-serving=false",
+            "--tell-endpoint",
         ),
         not_inherited=engine_variables(),
         grace_s=_GRACE_S,

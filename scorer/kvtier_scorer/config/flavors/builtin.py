@@ -6,7 +6,7 @@
 from typing import Any, Final
 
 from kvtier_common.version import KVTIER_VERSION
-from kvtier_scorer.config.body_limits import BodyLimits, body_limits
+from kvtier_scorer.config.body_limits import body_limits, uploads_bytes
 from kvtier_scorer.config.errors import UnsupportedVersionError
 from kvtier_scorer.config.flavors.per_tier import per_tier_config
 from kvtier_scorer.config.flavors.tiers import PrefixTier
@@ -45,11 +45,14 @@ def config(given: PickerInput) -> PickerConfig:
             return settings
         return {**settings, "maxPrefixTokensToMatch": given.max_prefix_tokens}
 
-    sections = {**(_FOLLOWING_EVENTS if given.kv_events else {}), **_limits(given.bodies)}
+    sections = {**(_FOLLOWING_EVENTS if given.kv_events else {}), **_limits(given)}
     return per_tier_config(given, version, API_VERSION, parameters, sections)
 
 
-def _limits(bodies: BodyLimits) -> dict[str, Any]:
-    if bodies == body_limits(None, None):
-        return {}
-    return {"limits": {"maxBodyBytes": bodies.max_bytes, "totalBodyBytes": bodies.total_bytes}}
+def _limits(given: PickerInput) -> dict[str, Any]:
+    bodies, limits = given.bodies, {}
+    if bodies != body_limits(None, None):
+        limits = {"maxBodyBytes": bodies.max_bytes, "totalBodyBytes": bodies.total_bytes}
+    if given.uploads_bytes not in {None, uploads_bytes(bodies.max_bytes)}:
+        limits["uploadBytes"] = given.uploads_bytes
+    return {"limits": limits} if limits else {}

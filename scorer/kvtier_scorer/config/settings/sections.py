@@ -5,7 +5,11 @@ from typing import Annotated, Final
 
 import msgspec
 
-from kvtier_scorer.config.body_limits import DEFAULT_MAX_BODY_BYTES, DEFAULT_TOTAL_BODY_BYTES
+from kvtier_scorer.config.body_limits import (
+    DEFAULT_MAX_BODY_BYTES,
+    DEFAULT_TOTAL_BODY_BYTES,
+    uploads_bytes,
+)
 from kvtier_scorer.config.kv_events import EVENTS_PORT
 from kvtier_scorer.config.settings.strict_fields import field_error
 
@@ -175,10 +179,18 @@ class Limits(Section, frozen=True, kw_only=True):
     Attributes:
         max_body_bytes: Largest body; a larger one is refused with 413.
         total_body_bytes: Of all bodies at a time; one that finds no room is refused with 503.
+        upload_bytes: Of all bodies that are on their way, by what clients announce; whoever takes most for
+            longest is refused with 503. Four of the largest where left out, and 256 MiB at least.
     """
 
     max_body_bytes: Annotated[int, msgspec.Meta(ge=1024, le=1 << 30)] = DEFAULT_MAX_BODY_BYTES
     total_body_bytes: Annotated[int, msgspec.Meta(ge=1024, le=1 << 36)] = DEFAULT_TOTAL_BODY_BYTES
+    upload_bytes: Annotated[int, msgspec.Meta(ge=1024, le=1 << 36)] | None = None
+
+    @property
+    def most_upload_bytes(self) -> int:
+        """`upload_bytes`, or what it is where left out."""
+        return uploads_bytes(self.max_body_bytes) if self.upload_bytes is None else self.upload_bytes
 
     def check(self, path: str) -> None:
         """The largest body must find room.
@@ -186,8 +198,9 @@ class Limits(Section, frozen=True, kw_only=True):
         Raises:
             PickerConfigError: It would not.
         """
-        if self.total_body_bytes < self.max_body_bytes:
-            raise field_error(
-                f"{path}.totalBodyBytes",
-                f"{self.total_body_bytes} must be at least maxBodyBytes, {self.max_body_bytes}",
-            )
+        totals = {"totalBodyBytes": self.total_body_bytes, "uploadBytes": self.most_upload_bytes}
+        for name, total_bytes in totals.items():
+            if total_bytes < self.max_body_bytes:
+                raise field_error(
+                    f"{path}.{name}", f"{total_bytes} must be at least maxBodyBytes, {self.max_body_bytes}"
+                )

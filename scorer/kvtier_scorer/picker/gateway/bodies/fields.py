@@ -9,8 +9,7 @@ import orjson
 import xxhash
 from numpy.typing import NDArray
 
-from kvtier_scorer.errors import BadRequestError
-from kvtier_scorer.picker.gateway.bodies.errors import BadFieldError
+from kvtier_scorer.errors import BadFieldError, BadRequestError
 from kvtier_scorer.scheduling.model import Prompt
 
 Body = Mapping[str, Any]

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from kvtier_scorer.picker.gateway.bodies.errors import BadFieldError
+from kvtier_scorer.errors import BadFieldError
 from kvtier_scorer.picker.gateway.bodies.fields import (
     CONTENT,
     MESSAGE,

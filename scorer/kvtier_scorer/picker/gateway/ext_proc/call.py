@@ -12,15 +12,17 @@ from typing import Final, Protocol
 import grpc
 
 from kvtier_scorer.errors import InternalError, NoRoomError, RefusedRequestError
-from kvtier_scorer.picker.gateway.bodies.budget import BodyBudget
-from kvtier_scorer.picker.gateway.ext_proc.request_reader import RequestReader
+from kvtier_scorer.picker.gateway.body_memory import BodyBudget
 from kvtier_scorer.picker.gateway.protocol.errors import ProtocolError
-from kvtier_scorer.picker.gateway.protocol.events import Reply, RequestReceived, ResponseReceived
+from kvtier_scorer.picker.gateway.protocol.events import (
+    Decision,
+    Reply,
+    RequestReceived,
+    ResponseReceived,
+)
 from kvtier_scorer.picker.gateway.protocol.exchange import Exchange
-from kvtier_scorer.picker.gateway.protocol.names import REQUEST_ID
 from kvtier_scorer.picker.gateway.transport.limits import CallTimings
 from kvtier_scorer.picker.gateway.transport.server import Context
-from kvtier_scorer.scheduling.model import Pick, PickRequest
 
 _NEVER: Final = float("inf")
 
@@ -29,12 +31,16 @@ class Service(Protocol):
     """The part of `ExtProcService` that a call uses."""
 
     budget: BodyBudget
-    requests: RequestReader
+    uploads: BodyBudget
     timings: CallTimings
     draining: bool
+    tells_endpoint: bool
 
-    def pick(self, request: PickRequest, begun_s: float, request_id: str) -> Pick:
-        """Picks a pod for a request, counts it, and records that the request goes there."""
+    def decide_now(self, event: RequestReceived, begun_s: float) -> Decision | None:
+        """What becomes of a request; None where reading it takes a while."""
+
+    async def decide(self, event: RequestReceived, begun_s: float) -> Decision:
+        """What becomes of a request."""
 
     def on_refusal(self, error: RefusedRequestError) -> None:
         """Counts and logs a refusal."""
@@ -42,7 +48,7 @@ class Service(Protocol):
     def on_error(self, error: Exception) -> InternalError:
         """Logs an error of the picker itself."""
 
-    def on_response(self, pick: Pick | None, served: ResponseReceived) -> None:
+    def on_response(self, decision: Decision | None, served: ResponseReceived) -> None:
         """A response is on its way to the client."""
 
     def on_protocol_error(self, error: ProtocolError) -> None:
@@ -58,8 +64,8 @@ class Call:
     """
 
     __slots__ = (
-        "_context", "_exchange", "_interrupted", "_pick", "_reading", "_refusal", "_request_id", "_service",
-        "_share", "_task", "answered", "due_s",
+        "_context", "_decision", "_exchange", "_interrupted", "_reading", "_refusal", "_service", "_share",
+        "_task", "_upload", "answered", "due_s",
     )  # fmt: skip
 
     def __init__(self, service: Service, context: Context) -> None:
@@ -69,9 +75,10 @@ class Call:
         self._context = context
         self._share = service.budget.share()
         self._share.on_evicted = self._on_evicted
-        self._exchange = Exchange(self._share)
-        self._pick: Pick | None = None
-        self._request_id = ""
+        self._upload = service.uploads.share()
+        self._upload.on_evicted = self._on_evicted
+        self._exchange = Exchange(self._share, self._upload, tells_endpoint=service.tells_endpoint)
+        self._decision: Decision | None = None
         self._task: asyncio.Task[object] | None = None
         self._reading = False
         self._interrupted = False
@@ -91,6 +98,7 @@ class Call:
                 await self._send(self._refuse(self._refusal))
         finally:
             self._share.release()
+            self._upload.release()
         if self.due_s < monotonic():
             await self._context.abort(grpc.StatusCode.DEADLINE_EXCEEDED, "the gateway took too long")
 
@@ -149,25 +157,25 @@ class Call:
             elif type(event) is RequestReceived:
                 await self._ask(event)
             elif type(event) is ResponseReceived:
-                self._service.on_response(self._pick, event)
-                self._pick = None
+                self._service.on_response(self._decision, event)
+                self._decision = None
 
     async def _ask(self, event: RequestReceived) -> None:
         begun_s = perf_counter()
-        service, share = self._service, self._share
-        self._request_id = event.head.headers.get(REQUEST_ID, "")
+        service, share, upload = self._service, self._share, self._upload
         try:
-            request = service.requests.read_now(event)
-            if request is None:
-                share.pinned = True
-                request = await service.requests.read(event)
-            self._pick = pick = service.pick(request, begun_s, self._request_id)
-            answers: Iterable[bytes] = self._exchange.answer(pick.address)
+            decision = service.decide_now(event, begun_s)
+            if decision is None:
+                share.pinned = upload.pinned = True
+                decision = await service.decide(event, begun_s)
+            self._decision = decision
+            answers: Iterable[bytes] = self._exchange.answer(decision)
         except Exception as error:  # noqa: BLE001 - the request gets an answer, whatever it is
             answers = self._refuse(error)
-        share.pinned = False
+        share.pinned = upload.pinned = False
         await self._send(answers)
         share.release()
+        upload.release()
 
     def _refuse(self, error: Exception) -> list[bytes]:
         refused = error if isinstance(error, RefusedRequestError) else self._service.on_error(error)

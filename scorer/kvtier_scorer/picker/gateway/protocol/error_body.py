@@ -4,8 +4,7 @@ from typing import Final
 
 import orjson
 
-from kvtier_scorer.errors import RefusedRequestError
-from kvtier_scorer.picker.gateway.bodies.errors import BadFieldError
+from kvtier_scorer.errors import BadFieldError, RefusedRequestError
 
 _TYPES: Final = {
     400: "invalid_request_error",

@@ -34,6 +34,19 @@ class RequestReceived(NamedTuple):
     body: bytes | None
 
 
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """What becomes of a request: where it goes, and what stands on it.
+
+    Attributes:
+        headers: Set on the request, over what its client wrote; with some, the gateway routes it anew.
+        endpoint: `ip:port` that it goes to; None where somebody else decides.
+    """
+
+    headers: Mapping[str, str]
+    endpoint: str | None = None
+
+
 class ResponseReceived(NamedTuple):
     """A response is on its way to the client.
 

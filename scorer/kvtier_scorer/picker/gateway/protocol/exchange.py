@@ -15,11 +15,16 @@ from envoy.service.ext_proc.v3.external_processor_pb2 import ProcessingRequest
 from google.protobuf.message import DecodeError
 
 from kvtier_scorer.errors import RefusedRequestError
-from kvtier_scorer.picker.gateway.bodies.body_buffer import BodyBuffer
-from kvtier_scorer.picker.gateway.bodies.budget import BodyShare
+from kvtier_scorer.picker.gateway.body_memory import BodyBuffer, BodyShare
 from kvtier_scorer.picker.gateway.protocol import replies
 from kvtier_scorer.picker.gateway.protocol.errors import GatewayMisconfiguredError, ProtocolError
-from kvtier_scorer.picker.gateway.protocol.events import Event, Reply, RequestHead, RequestReceived
+from kvtier_scorer.picker.gateway.protocol.events import (
+    Decision,
+    Event,
+    Reply,
+    RequestHead,
+    RequestReceived,
+)
 from kvtier_scorer.picker.gateway.protocol.message_fields import (
     content_length,
     request_head,
@@ -54,6 +59,9 @@ class Exchange:
 
     Args:
         share: Of the memory for bodies; a body that finds no room is refused while it comes in.
+        upload: Of what may be on its way at a time, in the memory of the gateway or of the transport: as many
+            bytes as the client announces, or as a body may have.
+        tells_endpoint: Whether a response tells its client which endpoint it came from.
 
     Attributes:
         finished: The stream is to be ended; nothing that comes on it matters any more.
@@ -70,13 +78,17 @@ class Exchange:
         "_response",
         "_response_mode",
         "_share",
+        "_tells_endpoint",
         "_trailers",
+        "_upload",
         "finished",
     )
 
-    def __init__(self, share: BodyShare) -> None:
+    def __init__(self, share: BodyShare, upload: BodyShare, *, tells_endpoint: bool = False) -> None:
         self.finished = False
         self._share = share
+        self._upload = upload
+        self._tells_endpoint = tells_endpoint
         self._request = _Request.EXPECTED
         self._response = _Response.EXPECTED
         # gateways that do not tell are older than this field; for pickers they use this mode
@@ -120,22 +132,22 @@ class Exchange:
             raise ProtocolError("a message of a kind that is not known")
         return take(self, request)
 
-    def answer(self, endpoint: str) -> Iterable[bytes]:
-        """Send the request to `endpoint`, `ip:port`. Returns the messages for the gateway.
+    def answer(self, decision: Decision) -> Iterable[bytes]:
+        """Let the request go where it was decided. Returns the messages for the gateway.
 
         There are none if the gateway has answered by itself meanwhile.
         """
         if self.finished or self._response is not _Response.EXPECTED:
             return []
-        self._endpoint = endpoint
+        self._endpoint = decision.endpoint
         body, self._body = self._body, b""
         self._request = _Request.ANSWERED
         if not self._has_body:
-            return [replies.destination(endpoint, None)]
+            return [replies.request_headers(decision, None)]
         if self._request_mode == _BUFFERED:
-            return [replies.buffered_destination(endpoint)]
+            return [replies.buffered_body(decision)]
         return chain(
-            [replies.destination(endpoint, len(body))],
+            [replies.request_headers(decision, len(body))],
             replies.request_body(body, end_of_stream=not self._trailers),
             [replies.PASS_REQUEST_TRAILERS] if self._trailers else [],
         )
@@ -148,6 +160,7 @@ class Exchange:
         self._body = b""
         self._received = BodyBuffer()
         self._share.release()
+        self._upload.release()
         return [replies.refusal(refused)]
 
     def _on_request_headers(self, request: ProcessingRequest) -> list[Event]:
@@ -168,8 +181,10 @@ class Exchange:
                 "endpoint pickers need FULL_DUPLEX_STREAMED"
             )
             return self._refused(GatewayMisconfiguredError(problem))
+        announced_bytes = content_length(head)
         try:
-            self._share.check_announced(content_length(head))
+            self._share.check_announced(announced_bytes)
+            self._upload.take(announced_bytes or self._upload.each_bytes)
         except RefusedRequestError as error:
             return self._refused(error)
         # Envoy sends a buffered body only after this
@@ -209,7 +224,8 @@ class Exchange:
         ended = request.response_headers.end_of_stream
         # without a response body, Envoy 1.40 waits for nothing more
         self.finished = ended or self._response_mode == _NONE
-        return [response, Reply([replies.response_headers(response.endpoint or self._endpoint)])]
+        served_by = (response.endpoint or self._endpoint) if self._tells_endpoint else None
+        return [response, Reply([replies.response_headers(served_by)])]
 
     def _on_response_body(self, request: ProcessingRequest) -> list[Event]:
         if self._response is not _Response.BODY:

@@ -8,6 +8,7 @@ from envoy.service.ext_proc.v3.external_processor_pb2 import CommonResponse, Pro
 
 from kvtier_scorer.errors import RefusedRequestError
 from kvtier_scorer.picker.gateway.protocol.error_body import error_body
+from kvtier_scorer.picker.gateway.protocol.events import Decision
 from kvtier_scorer.picker.gateway.protocol.names import DESTINATION, METADATA_NAMESPACE, SERVED
 
 CHUNK_BYTES: Final = 62_000
@@ -16,25 +17,27 @@ CHUNK_BYTES: Final = 62_000
 _OVERWRITE: Final = HeaderValueOption.OVERWRITE_IF_EXISTS_OR_ADD
 
 
-def destination(endpoint: str, content_length: int | None) -> bytes:
-    """Answer to request headers: where the request goes.
+def request_headers(decision: Decision, content_length: int | None) -> bytes:
+    """Answer to request headers: what stands on the request, and where it goes.
 
     Args:
-        endpoint: `ip:port`, in header and metadata alike.
+        decision: What was decided.
         content_length: Bytes of the body, which is sent on unchanged but in chunks, so that Envoy drops the
             client's header; None where there is no body. Gateways that forbid to set it ignore this.
     """
     response = ProcessingResponse()
-    _set_destination(response, response.request_headers.response, endpoint)
+    response.request_headers.SetInParent()
+    _decide(response, response.request_headers.response, decision)
     if content_length is not None:
         _set_header(response.request_headers.response, "content-length", str(content_length))
     return bytes(response.SerializeToString())
 
 
-def buffered_destination(endpoint: str) -> bytes:
-    """Answer to a buffered body: where the request goes. The headers have been let through before."""
+def buffered_body(decision: Decision) -> bytes:
+    """Answer to a buffered body: the same. The headers have been let through before."""
     response = ProcessingResponse()
-    _set_destination(response, response.request_body.response, endpoint)
+    response.request_body.SetInParent()
+    _decide(response, response.request_body.response, decision)
     return bytes(response.SerializeToString())
 
 
@@ -47,7 +50,11 @@ def request_body(body: bytes, *, end_of_stream: bool) -> Iterator[bytes]:
 
 
 def response_headers(endpoint: str | None) -> bytes:
-    """Answer to response headers: lets them through, and tells the client which endpoint answered."""
+    """Answer to response headers: lets them through, and tells the client which endpoint answered.
+
+    Args:
+        endpoint: `ip:port`; None to tell nothing.
+    """
     response = ProcessingResponse()
     response.response_headers.SetInParent()
     if endpoint is not None:
@@ -86,11 +93,13 @@ def _chunks(kind: str, body: bytes, *, end_of_stream: bool) -> Iterator[bytes]:
         yield bytes(response.SerializeToString())
 
 
-def _set_destination(response: ProcessingResponse, common: CommonResponse, endpoint: str) -> None:
-    common.clear_route_cache = True
-    _set_header(common, DESTINATION, endpoint)
-    metadata = response.dynamic_metadata.fields[METADATA_NAMESPACE].struct_value
-    metadata.fields[DESTINATION].string_value = endpoint
+def _decide(response: ProcessingResponse, common: CommonResponse, decision: Decision) -> None:
+    for name, value in decision.headers.items():
+        common.clear_route_cache = True
+        _set_header(common, name, value)
+    if decision.endpoint is not None:
+        metadata = response.dynamic_metadata.fields[METADATA_NAMESPACE].struct_value
+        metadata.fields[DESTINATION].string_value = decision.endpoint
 
 
 def _set_header(common: CommonResponse, name: str, value: str) -> None:

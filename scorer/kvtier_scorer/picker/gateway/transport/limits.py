@@ -99,6 +99,8 @@ class Limits:
             ("grpc.absolute_max_metadata_size", HEADER_BYTES),
             ("grpc.max_receive_message_length", self.message_bytes),
             ("grpc.max_send_message_length", -1),  # ours are in chunks
+            # by default windows grow to what a connection could carry: megabytes a stream
+            ("grpc.http2.bdp_probe", 0),
             ("grpc.max_allowed_incoming_connections", self.connections),
             ("grpc.server_handshake_timeout_ms", self.timings.handshake_ms),
             ("grpc.max_connection_idle_ms", self.timings.idle_ms),

@@ -5,7 +5,7 @@ import tracemalloc
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kvtier_scorer.picker.gateway.bodies.body_buffer import BodyBuffer
+from kvtier_scorer.picker.gateway.body_memory import BodyBuffer
 
 MIB = 1 << 20
 

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kvtier_scorer.errors import NoRoomError, RefusedRequestError, TooLargeError
-from kvtier_scorer.picker.gateway.bodies.budget import BodyBudget, BodyShare
+from kvtier_scorer.picker.gateway.body_memory import BodyBudget, BodyShare
 
 TOTAL = 100
 EACH = 40

@@ -6,9 +6,8 @@ from typing import Any
 
 import pytest
 
-from kvtier_scorer.errors import BadRequestError
+from kvtier_scorer.errors import BadFieldError, BadRequestError
 from kvtier_scorer.picker.gateway.bodies import UNKNOWN_PROMPT, read_prompt
-from kvtier_scorer.picker.gateway.bodies.errors import BadFieldError
 from kvtier_scorer.picker.gateway.bodies.json_size import MOST_CONTAINERS
 from kvtier_scorer.picker.gateway.protocol.error_body import error_body
 from kvtier_scorer.scheduling.model import Prompt

@@ -12,12 +12,11 @@ import pytest
 from tests.unit.scorer.picker.gateway.protocol import gateway
 from tests.unit.scorer.picker.gateway.protocol.gateway import answer, kinds
 
-from kvtier_scorer.picker.gateway.bodies.budget import BodyBudget
+from kvtier_scorer.picker.gateway.body_memory import BodyBudget
 from kvtier_scorer.picker.gateway.ext_proc.request_reader import RequestReader
 from kvtier_scorer.picker.gateway.ext_proc.service import ExtProcService
 from kvtier_scorer.picker.gateway.transport.limits import Limits
 from kvtier_scorer.picker.gateway.transport.server import GrpcServer
-from kvtier_scorer.picker.observability.counters import PickerCounters
 from kvtier_scorer.picker.observability.log_rate_limiter import LogRateLimiter
 from kvtier_scorer.scheduling.model import Pick, PickRequest
 
@@ -49,12 +48,13 @@ class Service:
         self.now_s = 0.0
         self.picks = Picks()
         self.served = ExtProcService(
-            self.picks,  # type: ignore[arg-type]
-            PickerCounters(),
-            BodyBudget(LIMIT, LIMIT, lambda: self.now_s),
-            RequestReader(None),
-            lambda: self.now_s,
-            LogRateLimiter(logging.getLogger("picker"), 10, lambda: self.now_s),
+            scheduler=self.picks,  # type: ignore[arg-type]
+            requests=RequestReader(None),
+            clock=lambda: self.now_s,
+            budget=BodyBudget(LIMIT, LIMIT, lambda: self.now_s),
+            uploads=BodyBudget(2 * LIMIT, LIMIT, lambda: self.now_s),
+            rate_limited_log=LogRateLimiter(logging.getLogger("picker"), 10, lambda: self.now_s),
+            tells_endpoint=True,
         )
         self.server = GrpcServer(self.served.methods(), _LIMITS, "127.0.0.1", 0)
         self.channel: grpc.aio.Channel | None = None

@@ -2,6 +2,7 @@
 
 import itertools
 import json
+from functools import partial
 
 import pytest
 from hypothesis import given
@@ -15,7 +16,9 @@ from tests.unit.scorer.picker.gateway.protocol.exchanges import (
     POD,
     REQUEST,
     STREAMED,
+    TO_POD,
     answers,
+    new_exchange,
 )
 from tests.unit.scorer.picker.gateway.protocol.gateway import answer, destination_of, headers_of, kinds
 
@@ -27,7 +30,7 @@ from kvtier_scorer.errors import (
     SaturatedError,
     TooLargeError,
 )
-from kvtier_scorer.picker.gateway.bodies.budget import BodyBudget
+from kvtier_scorer.picker.gateway.body_memory import BodyBudget, BodyShare
 from kvtier_scorer.picker.gateway.protocol.errors import GatewayMisconfiguredError, ProtocolError
 from kvtier_scorer.picker.gateway.protocol.events import Reply, RequestReceived
 from kvtier_scorer.picker.gateway.protocol.exchange import Exchange
@@ -43,7 +46,7 @@ def test_headers_wait_for_the_end_of_a_streamed_body(exchange: Exchange) -> None
     assert question.body == b"first second"
     assert (question.head.path, question.head.subset) == (gateway.PATH, None)
     assert question.head.headers == {"x-request-id": "7"}, "only headers that matter to a picker"
-    head, body = exchange.answer(POD)
+    head, body = exchange.answer(TO_POD)
     assert answer(head).request_headers.response.clear_route_cache
     assert destination_of(head) == POD
     assert headers_of(head)["content-length"] == "12"
@@ -55,7 +58,7 @@ def test_headers_wait_for_the_end_of_a_streamed_body(exchange: Exchange) -> None
 def test_a_gateway_that_does_not_tell_its_modes_streams(exchange: Exchange) -> None:
     assert exchange.receive(gateway.request_headers(mode=None)) == []
     assert exchange.receive(gateway.request_body(b"x"))
-    assert kinds(list(exchange.answer(POD))) == ["request_headers", "request_body"]
+    assert kinds(list(exchange.answer(TO_POD))) == ["request_headers", "request_body"]
 
 
 def test_the_headers_of_a_buffered_body_are_let_through_first(exchange: Exchange) -> None:
@@ -64,11 +67,29 @@ def test_the_headers_of_a_buffered_body_are_let_through_first(exchange: Exchange
     [question] = exchange.receive(gateway.request_body(b"all", end_of_stream=False))
     assert isinstance(question, RequestReceived)
     assert question.body == b"all"
-    [told] = exchange.answer(POD)
+    [told] = exchange.answer(TO_POD)
     assert kinds([told]) == ["request_body"]
     assert destination_of(told) == POD
     assert not answer(told).request_body.response.HasField("body_mutation"), "the body stays as it is"
     assert kinds(answers(exchange.receive(gateway.request_trailers()))) == ["request_trailers"]
+
+
+@pytest.mark.parametrize("mode", [FULL_DUPLEX, BUFFERED])
+@pytest.mark.parametrize("announced", [{"content-length": str(LIMIT)}, {}], ids=["announced", "unannounced"])
+def test_whoever_is_on_its_way_with_most_for_longest_is_refused(announced: dict[str, str], mode: int) -> None:
+    now_s = 0.0
+    uploads = BodyBudget(2 * LIMIT, LIMIT, lambda: now_s)
+    shares = [uploads.share() for _ in range(2)]
+    lost: list[BodyShare] = []
+    for share in shares:
+        share.on_evicted = partial(lost.append, share)
+        slow = Exchange(BodyBudget(LIMIT, LIMIT, float).share(), share)
+        slow.receive(gateway.request_headers(announced, mode=mode))
+        now_s += 1.0
+    quick = new_exchange(BodyBudget(2 * LIMIT, LIMIT, float), uploads)
+    quick.receive(gateway.request_headers({"content-length": "10"}, mode=mode))
+    assert quick.picking
+    assert lost == shares[:1]
 
 
 @pytest.mark.parametrize("mode", [FULL_DUPLEX, BUFFERED, STREAMED, NONE])
@@ -76,7 +97,7 @@ def test_a_request_without_a_body_is_answered_at_once(exchange: Exchange, mode: 
     [question] = exchange.receive(gateway.request_headers(end_of_stream=True, mode=mode))
     assert isinstance(question, RequestReceived)
     assert question.body is None
-    [told] = exchange.answer(POD)
+    [told] = exchange.answer(TO_POD)
     assert kinds([told]) == ["request_headers"]
     assert destination_of(told) == POD
     assert "content-length" not in headers_of(told)
@@ -90,7 +111,7 @@ def test_trailers_end_a_streamed_body(exchange: Exchange, parts: list[bytes]) ->
     [question] = exchange.receive(gateway.request_trailers())
     assert isinstance(question, RequestReceived)
     assert question.body == b"".join(parts)
-    told = list(exchange.answer(POD))
+    told = list(exchange.answer(TO_POD))
     assert kinds(told) == ["request_headers", "request_body", "request_trailers"]
     assert not answer(told[1]).request_body.response.body_mutation.streamed_response.end_of_stream
 
@@ -100,7 +121,7 @@ def test_a_body_goes_on_in_chunks_that_envoy_takes(exchange: Exchange, size: int
     body = bytes(itertools.islice(itertools.cycle(range(251)), size))
     exchange.receive(gateway.request_headers())
     exchange.receive(gateway.request_body(body))
-    head, *chunks = exchange.answer(POD)
+    head, *chunks = exchange.answer(TO_POD)
     check_chunks([answer(each).request_body for each in chunks], body)
     assert headers_of(head)["content-length"] == str(size)
     exchange.receive(gateway.response_headers())
@@ -155,7 +176,7 @@ def test_a_refusal_is_an_answer_in_openais_shape(
     assert ("retry-after" in headers_of(told)) == (status == 429)
     assert exchange.finished
     assert exchange.receive(b"whatever comes") == []
-    assert exchange.answer(POD) == exchange.refuse(refused) == []
+    assert exchange.answer(TO_POD) == exchange.refuse(refused) == []
 
 
 @pytest.mark.parametrize(("mode", "name"), [(NONE, "NONE"), (STREAMED, "STREAMED"), (77, "77")])
@@ -197,7 +218,7 @@ def test_a_body_that_finds_no_room_is_refused_at_once(announced: dict[str, str])
     other = budget.share()
     other.take(LIMIT)
     other.pinned = True
-    exchange = Exchange(budget.share())
+    exchange = new_exchange(budget)
     events = exchange.receive(gateway.request_headers(announced))
     [event] = events or exchange.receive(gateway.request_body(b"0123456789", end_of_stream=False))
     assert isinstance(event, Reply)
@@ -264,7 +285,7 @@ def test_messages_out_of_order_break_the_protocol(exchange: Exchange, messages: 
 )  # fmt: skip
 def test_whatever_comes_there_is_one_question_and_no_other_error(messages: list[bytes], later: bool) -> None:
     """`read`: the endpoint is known only when everything has come."""
-    exchange = Exchange(BodyBudget(2 * LIMIT, LIMIT, float).share())
+    exchange = new_exchange(BodyBudget(2 * LIMIT, LIMIT, float))
     questions = 0
     told: list[bytes] = []
     try:
@@ -272,11 +293,11 @@ def test_whatever_comes_there_is_one_question_and_no_other_error(messages: list[
             for event in exchange.receive(each):
                 if isinstance(event, RequestReceived):
                     questions += 1
-                    told += [] if later else exchange.answer(POD)
+                    told += [] if later else exchange.answer(TO_POD)
                 elif isinstance(event, Reply):
                     told += event.messages
         if questions and later:
-            told += exchange.answer(POD)
+            told += exchange.answer(TO_POD)
     except ProtocolError:
         pass
     assert questions <= 1

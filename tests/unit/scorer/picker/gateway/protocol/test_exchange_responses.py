@@ -9,6 +9,7 @@ from tests.unit.scorer.picker.gateway.protocol.exchanges import (
     POD,
     REQUEST,
     STREAMED,
+    TO_POD,
     answers,
     picked,
 )
@@ -88,5 +89,5 @@ def test_a_gateway_that_answers_by_itself_gets_no_endpoint_after_it(
     assert kinds(answers(exchange.receive(gateway.response_headers({":status": "413"})))) == [
         "response_headers"
     ]
-    assert exchange.answer(POD) == []
+    assert exchange.answer(TO_POD) == []
     assert exchange.responding

@@ -1,4 +1,4 @@
-"""Memory for the bodies of all requests under way: one budget, and a share of it for each request."""
+"""Memory for the bodies of requests under way: one budget, a share for each, and a body that comes in."""
 
 from collections.abc import Callable
 from typing import Final
@@ -6,6 +6,8 @@ from typing import Final
 from kvtier_scorer.errors import NoRoomError, TooLargeError
 
 _RETRY: Final = "the picker holds as many bodies as it may; send it again later"
+_LONG_BYTES: Final = 4096
+"""A shorter part is put to the one before it: an object for each byte would cost forty times the body."""
 
 
 def _ignore_eviction() -> None:
@@ -30,6 +32,11 @@ class BodyShare:
         self.since_s = 0.0
         self.on_evicted: Callable[[], None] = _ignore_eviction
         self.pinned = False
+
+    @property
+    def each_bytes(self) -> int:
+        """Most bytes of one body."""
+        return self._budget.each_bytes
 
     def check_announced(self, size_bytes: int) -> None:
         """Checks the length that a client announced; nothing is held for it yet.
@@ -64,10 +71,13 @@ class BodyBudget:
         total_bytes: Most bytes of all bodies together.
         each_bytes: Most bytes of one body.
         clock: In seconds.
+
+    Attributes:
+        each_bytes: Most bytes of one body.
     """
 
     def __init__(self, total_bytes: int, each_bytes: int, clock: Callable[[], float]) -> None:
-        self._each_bytes = each_bytes
+        self.each_bytes = each_bytes
         self._total_bytes = total_bytes
         self._clock = clock
         self._held_bytes = 0
@@ -111,8 +121,8 @@ class BodyBudget:
         share.held_bytes = 0
 
     def _check_each(self, size_bytes: int) -> None:
-        if size_bytes > self._each_bytes:
-            raise TooLargeError(f"the body is larger than {self._each_bytes} bytes, the most that is taken")
+        if size_bytes > self.each_bytes:
+            raise TooLargeError(f"the body is larger than {self.each_bytes} bytes, the most that is taken")
 
     def _evictable_bytes(self, but: BodyShare) -> int:
         return sum(holder.held_bytes for holder in self._holders if not holder.pinned and holder is not but)
@@ -124,3 +134,30 @@ class BodyBudget:
             if weight > most and not holder.pinned:
                 evicted, most = holder, weight
         return evicted
+
+
+class BodyBuffer:
+    """Parts of a body, in their order; they take hardly more memory than their bytes."""
+
+    __slots__ = ("_parts",)
+
+    def __init__(self) -> None:
+        self._parts: list[bytes | bytearray] = []
+
+    def add(self, part: bytes) -> None:
+        """One more part."""
+        parts = self._parts
+        if len(part) >= _LONG_BYTES or (part and not parts):
+            parts.append(part)
+        elif part:
+            last = parts[-1]
+            if type(last) is bytearray:
+                last += part
+            else:
+                parts.append(bytearray(part))
+
+    def take(self) -> bytes:
+        """The whole body, which is not kept here."""
+        parts, self._parts = self._parts, []
+        # of one part, join would copy a bytearray only
+        return parts[0] if len(parts) == 1 and type(parts[0]) is bytes else b"".join(parts)
