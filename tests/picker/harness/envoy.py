@@ -21,11 +21,13 @@ class Envoy:
         process: It.
         admin: Base URL of its administration.
         ports: Each gateway's port on loopback, by name.
+        model_router: What reads models beside it, where there is one.
     """
 
     process: Process
     admin: str
     ports: Mapping[str, int]
+    model_router: Process | None = None
 
     def url(self, gateway: str) -> str:
         """Base URL of a gateway."""

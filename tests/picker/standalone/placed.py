@@ -1,15 +1,20 @@
 """The configuration of a resource's own gateway, with addresses of this machine for its names."""
 
 import json
+import sys
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from tests.cases.planning import resource
+from tests.cluster.harness.programs.ports import free_ports
+from tests.cluster.harness.programs.process import Process
 from tests.picker.harness.envoy import Envoy, started_envoy
+from tests.picker.harness.health import is_serving
 
+from kvtier_operator.api.formats.quantity import parse_quantity
 from kvtier_operator.planning.objects import build_objects
 from kvtier_operator.planning.objects.gateway.standalone.envoy import (
     CERTIFICATE_FILE,
@@ -51,6 +56,28 @@ class Wanted:
         """The picker's configuration."""
         return str(self._built("ConfigMap", "picker")["data"]["picker.yaml"])
 
+    def pod(self) -> dict[str, Any]:
+        """The gateway's pod."""
+        return dict(self._built("Deployment", "gateway")["spec"]["template"]["spec"])
+
+    def routes(self) -> bool:
+        """Whether it knows other resources."""
+        return "initContainers" in self.pod()
+
+    def concurrency(self) -> int:
+        """Envoy's threads."""
+        arguments = self._container("gateway")["args"]
+        return int(arguments[arguments.index("--concurrency") + 1])
+
+    def memory_bytes(self, container: str) -> int:
+        """Memory limit of a container of the gateway's pod."""
+        return int(parse_quantity(self._container(container)["resources"]["limits"]["memory"]))
+
+    def _container(self, name: str) -> dict[str, Any]:
+        pod = self.pod()
+        containers = {one["name"]: one for one in (*pod["containers"], *pod.get("initContainers", ()))}
+        return dict(containers[name])
+
     def _built(self, kind: str, component: str) -> Any:  # noqa: ANN401 - an object
         gateway = {"provider": "standalone"} | ({"standalone": self.settings} if self.settings else {})
         router = {"flavor": self.flavor, "failureMode": self.mode, "gateway": gateway, **(self.router or {})}
@@ -77,14 +104,40 @@ def running_gateway(wanted: Wanted, places: Places, folder: Path) -> Iterator[En
         text = json.dumps(files[CERTIFICATE_FILE]).replace(CERTIFICATE_FOLDER, str(folder / "certificate"))
         (folder / CERTIFICATE_FILE).write_text(text)
     whole = json.loads(json.dumps(files["envoy.json"]).replace(CONFIG_FOLDER, str(folder)))
+    with ExitStack() as stack:
+        beside = None
+        if wanted.routes():
+            beside, address = stack.enter_context(_running_model_router(wanted, folder))
+            places = {**places, "127.0.0.1": [address]}
+        _place_all(whole, places)
+        envoy = stack.enter_context(started_envoy(whole, folder, concurrency=wanted.concurrency()))
+        yield replace(envoy, model_router=beside)
+
+
+@contextmanager
+def _running_model_router(wanted: Wanted, folder: Path) -> Iterator[tuple[Process, tuple[str, int]]]:
+    """What reads models beside it, with the arguments that it has in its pod."""
+    port, health = free_ports(2)
+    [container] = wanted.pod()["initContainers"]
+    command = [sys.executable, *container["command"][1:], *container["args"]]
+    places = {"--grpc-port": port, "--grpc-health-port": health}
+    for option, number in places.items():
+        command[command.index(option) + 1] = str(number)
+    process = Process(command, folder / "model-router.log")
+    try:
+        process.wait_until(lambda: is_serving(f"127.0.0.1:{health}"))
+        yield process, ("127.0.0.1", port)
+    finally:
+        process.stop()
+
+
+def _place_all(whole: dict[str, Any], places: Places) -> None:
     resources = whole["static_resources"]
     for each in (whole["admin"], *resources["listeners"]):
         each["address"]["socket_address"] = {"address": "127.0.0.1", "port_value": 0}
     for cluster in resources["clusters"]:
         if "load_assignment" in cluster:
             _place(cluster["load_assignment"]["endpoints"][0], places)
-    with started_envoy(whole, folder) as envoy:
-        yield envoy
 
 
 def _place(group: dict[str, Any], places: Places) -> None:

@@ -60,11 +60,12 @@ def test_requests_with_one_prefix_reach_one_engine(
         assert envoy.statistic("cluster.picked-engine.upstream_rq_200") == 7
 
 
-def test_a_body_that_is_held_whole_is_one_that_the_picker_takes(
+def test_a_body_whose_model_is_read_goes_on_in_parts_that_the_picker_takes(
     picker: tuple[str, int], fleet: Fleet, tmp_path: Path
 ) -> None:
     places = {"case-engine": fleet.pods, "case-picker": [picker], "other-gateway": [NOBODY]}
     shared = gateway({"models": [{"name": "other", "resource": "other"}]})
     with running_gateway(shared, places, tmp_path) as envoy:
-        assert [ask(envoy, "x" * bytes_).status for bytes_ in (100, 3 * MIB, 5 * MIB)] == [200, 200, 413]
-        assert envoy.statistic("cluster.picked-engine.upstream_rq_200") == 2
+        assert [ask(envoy, "x" * bytes_).status for bytes_ in (100, 5 * MIB, 7 * MIB)] == [200] * 3
+        assert envoy.statistic("cluster.picked-engine.upstream_rq_200") == 3
+        assert ask(envoy, "x" * (9 * MIB)).status == 413

@@ -65,6 +65,22 @@ def test_one_prompt_goes_to_one_engine_whatever_a_client_writes(envoy: Envoy, fl
     assert envoy.statistic("cluster.engines.upstream_rq_200") == 0
 
 
+@pytest.mark.parametrize("exposed", [False, True])
+def test_answers_say_which_engine_served_only_where_asked_to(
+    fleet: Fleet, tmp_path: Path, *, exposed: bool
+) -> None:
+    """Whatever wrote it: this picker does."""
+    wanted = Wanted(router={"exposeEndpoint": exposed})
+    start = OwnStart(wanted.picker_config(), tls=True, arguments=["--tell-endpoint"])
+    (beside := tmp_path / "picker").mkdir()
+    with (
+        running_own(start, fleet.pods, beside) as own,
+        running_gateway(wanted, places(fleet, own.address), tmp_path / "gateway") as gateway,
+    ):
+        answer = ask(gateway, LONG)
+    assert answer.headers.get("x-gateway-destination-endpoint-served") == (answer.engine if exposed else None)
+
+
 def test_a_large_body_arrives_as_it_was_sent(envoy: Envoy, fleet: Fleet) -> None:
     seen: list[bytes] = []
     for each in fleet.engines.values():
@@ -173,7 +189,7 @@ def test_several_resources_share_a_url_by_model(fleet: Fleet, tmp_path: Path) ->
         with running_gateway(Wanted(settings=both), first_places, tmp_path / "front") as first:
             assert ask(first, LONG).engine == fleet.addresses[0]
             assert ask(first, LONG, "unknown").engine == fleet.addresses[0]
-            for prompt in ("short", "é" * 200_000):
+            for prompt in ("short", "é" * 1_000_000):
                 passed_on = ask(first, prompt, "small")
                 # and does not send it back, though it says so
                 assert (passed_on.status, passed_on.engine) == (200, fleet.addresses[1])
@@ -183,3 +199,7 @@ def test_several_resources_share_a_url_by_model(fleet: Fleet, tmp_path: Path) ->
             assert answer.engine == fleet.addresses[1]
             assert post(first.url("gateway") + COMPLETIONS, b"{no json").engine == fleet.addresses[0]
             assert get(first.url("gateway") + "/v1/models").engine == fleet.addresses[0]
+            # only what reads models says whose a request is
+            forged = ask(first, "short", **{"x-kvtier-resource": "small"})
+            assert forged.engine == fleet.addresses[0]
+            assert ask(first, "x" * 9_000_000).status == 413

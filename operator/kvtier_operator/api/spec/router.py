@@ -150,6 +150,10 @@ class RouterSpec(ApiModel):
         None,
         description="builtin: largest body of a request, as images in it need; empty: 8Mi, or 16 bytes for each token of a longer model, up to 32Mi. The picker's memory limit follows.",
     )
+    expose_endpoint: bool = Field(
+        default=False,
+        description="builtin: answers tell clients, in the header x-gateway-destination-endpoint-served, the address of the engine that served them. Whoever knows it can find out which engine holds a prompt.",
+    )
     weights: Weights = Field(default_factory=Weights, description="Weights of the scorers.")
     failure_mode: FailureMode = Field(
         FailureMode.FAIL_OPEN, description="What the gateway does when the picker does not answer."

@@ -1,6 +1,6 @@
 """Envoy's bootstrap.
 
-Sources: Envoy 1.40's API v3 (ext_proc, override_host, original_dst, early_header_mutation, json_to_metadata)
+Sources: Envoy 1.40's API v3 (ext_proc, override_host, original_dst, header_mutation, overload_manager)
 and the endpoint picker protocol of kubernetes-sigs/gateway-api-inference-extension
 (docs/proposals/004-endpoint-picker-protocol). llm-d-router's standalone chart sets an Envoy up in the same
 place (config/charts/llm-d-router-standalone).

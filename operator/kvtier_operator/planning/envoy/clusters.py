@@ -17,6 +17,8 @@ from kvtier_operator.planning.envoy.gateway import (
 ENGINES: Final = "engines"
 PICKED: Final = "picked-engine"
 PICKER: Final = "picker"
+MODEL_ROUTER: Final = "model-router"
+"""Name of its filter, too."""
 _CONNECT_TIMEOUT: Final = "5s"
 _CHECK_TIMEOUT: Final = "2s"
 # Envoy's defaults allow 1,024 requests at once; here the engines' queues are the bound.
@@ -24,6 +26,14 @@ _NO_LIMITS: Final = {
     "thresholds": [dict.fromkeys(("max_connections", "max_pending_requests", "max_requests"), 1_000_000)]
 }
 _TLS: Final = "envoy.transport_sockets.tls"
+_HTTP2: Final = {
+    "typed_extension_protocol_options": {
+        "envoy.extensions.upstreams.http.v3.HttpProtocolOptions": {
+            **any_of("upstreams.http.v3.HttpProtocolOptions"),
+            "explicit_http_config": {"http2_protocol_options": {}},
+        }
+    }
+}
 
 
 def clusters(gateway: Gateway) -> list[dict[str, Any]]:
@@ -31,13 +41,16 @@ def clusters(gateway: Gateway) -> list[dict[str, Any]]:
     found = _engines(gateway.engines)
     if gateway.picker is not None:
         found.append(_picker(gateway.picker))
-    others = gateway.entrance.models.values() if gateway.entrance else ()
-    return [*found, *(_cluster(name_of(each), [each]) for each in dict.fromkeys(others))]
+    if gateway.entrance is None or gateway.entrance.model_router is None:
+        return found
+    found.append(_cluster(MODEL_ROUTER, [gateway.entrance.model_router]) | _HTTP2)
+    others = gateway.entrance.others.items()
+    return [*found, *(_cluster(cluster_of(name), [address]) for name, address in others)]
 
 
-def name_of(other: Address) -> str:
-    """Name of the cluster that is another gateway."""
-    return f"gateway-{other.host}"
+def cluster_of(resource: str) -> str:
+    """Name of the cluster that is another resource's gateway."""
+    return f"gateway-{resource}"
 
 
 def _engines(engines: KnownEngines | EngineService) -> list[dict[str, Any]]:
@@ -64,15 +77,7 @@ def _as_picked() -> dict[str, Any]:
 
 
 def _picker(picker: Picker) -> dict[str, Any]:
-    options = {
-        **any_of("upstreams.http.v3.HttpProtocolOptions"),
-        "explicit_http_config": {"http2_protocol_options": {}},
-    }
-    cluster = _cluster(PICKER, [picker.address]) | {
-        "typed_extension_protocol_options": {
-            "envoy.extensions.upstreams.http.v3.HttpProtocolOptions": options
-        }
-    }
+    cluster = _cluster(PICKER, [picker.address]) | _HTTP2
     if picker.tls:
         cluster["transport_socket"] = _unverified_tls(alpn_protocols=["h2"])
     if picker.check_s is not None:

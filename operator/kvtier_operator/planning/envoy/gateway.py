@@ -10,8 +10,14 @@ from kvtier_operator.api.spec.router import FailureMode
 DESTINATION: Final = "x-gateway-destination-endpoint"
 """Header, and key of the metadata `envoy.lb`, in which a picker names the engine."""
 
+SERVED: Final = "x-gateway-destination-endpoint-served"
+"""Header of an answer that names the engine it came from."""
+
+RESOURCE: Final = "x-kvtier-resource"
+"""Header in which the model router names the resource whose model a request asks for."""
+
 BODY_BYTES: Final = 64 * 1024**2
-"""Largest request: Envoy holds it while the picker reads it. The picker's own limit is lower by default."""
+"""Largest request of a local run, which Envoy holds while it comes. The picker's own limit is lower."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,12 +95,16 @@ class Entrance:
     Attributes:
         heap_bytes: Memory from which on it takes no more requests.
         certificate: File that says where its certificate is (`certificate_resource`); None to serve HTTP.
-        models: Other gateways, by the model whose requests go on to them.
+        model_router: Who reads which model a request asks for; None where there are no others.
+        others: Other resources' gateways, by the name that the model router has for them.
+        tells_endpoint: Whether answers may say which engine they came from.
     """
 
     heap_bytes: int
     certificate: str | None = None
-    models: Mapping[str, Address] = field(default_factory=dict)
+    model_router: Address | None = None
+    others: Mapping[str, Address] = field(default_factory=dict)
+    tells_endpoint: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,3 +124,8 @@ class Gateway:
     picker: Picker | None = None
     held_bytes: int = BODY_BYTES
     entrance: Entrance | None = None
+
+    @property
+    def body(self) -> BodyMode:
+        """How bodies are given to those that are asked."""
+        return self.picker.body if self.picker else BodyMode.BUFFERED

@@ -3,16 +3,10 @@
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from kvtier_operator.planning.envoy.clusters import ENGINES, PICKED, name_of
-from kvtier_operator.planning.envoy.extensions import (
-    EXT_PROC,
-    UNLIMITED,
-    any_of,
-    extension,
-    socket_address,
-)
-from kvtier_operator.planning.envoy.filters import LATE_PICK, MODEL, MODEL_READER, http_filters
-from kvtier_operator.planning.envoy.gateway import DESTINATION, Address, EngineService, Entrance, Gateway
+from kvtier_operator.planning.envoy.clusters import ENGINES, PICKED, cluster_of
+from kvtier_operator.planning.envoy.extensions import UNLIMITED, any_of, extension, socket_address
+from kvtier_operator.planning.envoy.filters import LATE_PICK, http_filters, unasked
+from kvtier_operator.planning.envoy.gateway import DESTINATION, RESOURCE, EngineService, Gateway
 
 READY_PATH: Final = "/gateway/ready"
 """Answers 200 by itself, to whoever can reach the gateway at all."""
@@ -21,7 +15,6 @@ CERTIFICATE: Final = "server"
 
 _PASSED_ON: Final = "x-kvtier-passed-on"
 """Header of a request that comes from another gateway: it is served here, so that none goes in circles."""
-_NOT_PICKED: Final = {EXT_PROC: {**any_of("filters.http.ext_proc.v3.ExtProcPerRoute"), "disabled": True}}
 _FOREIGN_CLIENTS: Final[Mapping[str, Any]] = {
     "use_remote_address": True,
     # picker and engine see the same path
@@ -47,12 +40,12 @@ def listener(gateway: Gateway) -> dict[str, Any]:
     """The one URL."""
     manager = {
         "stat_prefix": "gateway",
-        # what a client writes there must not choose an engine
+        # what a client writes there must not choose an engine, or another resource
         "early_header_mutation_extensions": [
             extension(
                 "envoy.http.early_header_mutation.header_mutation",
                 "http.early_header_mutation.header_mutation.v3.HeaderMutation",
-                {"mutations": [{"remove": DESTINATION}]},
+                {"mutations": [{"remove": name} for name in (DESTINATION, RESOURCE)]},
             )
         ],
         "local_reply_config": {"mappers": [LATE_PICK]},
@@ -102,7 +95,9 @@ def _tls(certificate: str) -> dict[str, Any]:
 
 def _routes(gateway: Gateway) -> Iterator[dict[str, Any]]:
     if gateway.entrance:
-        yield from _entrance_routes(gateway.entrance)
+        yield {"match": {"path": READY_PATH}, "direct_response": {"status": 200}, **unasked(gateway)}
+        for resource in gateway.entrance.others:
+            yield {**_passed_on(resource), **unasked(gateway)}
     everything = {"prefix": "/"}
     if isinstance(gateway.engines, EngineService):
         # the picker's answer sets the header and has the route chosen anew
@@ -111,25 +106,14 @@ def _routes(gateway: Gateway) -> Iterator[dict[str, Any]]:
     yield {"match": everything, "route": _to(ENGINES)}
 
 
-def _entrance_routes(entrance: Entrance) -> Iterator[dict[str, Any]]:
-    ready = {"match": {"path": READY_PATH}, "direct_response": {"status": 200}}
-    yield {**ready, "typed_per_filter_config": _NOT_PICKED}
-    for model, other in entrance.models.items():
-        yield _passed_on(model, other)
-
-
-def _passed_on(model: str, other: Address) -> dict[str, Any]:
-    asked_for = {
-        "filter": MODEL_READER,
-        "path": [{"key": MODEL}],
-        "value": {"string_match": {"exact": model}},
-    }
+def _passed_on(resource: str) -> dict[str, Any]:
+    named = {"name": RESOURCE, "string_match": {"exact": resource}}
     first_hand = {"name": _PASSED_ON, "present_match": False}
     return {
-        "match": {"prefix": "/", "headers": [first_hand], "dynamic_metadata": [asked_for]},
-        "route": _to(name_of(other)),
+        "match": {"prefix": "/", "headers": [named, first_hand]},
+        "route": _to(cluster_of(resource)),
         "request_headers_to_add": [{"header": {"key": _PASSED_ON, "value": "true"}}],
-        "typed_per_filter_config": _NOT_PICKED,
+        "request_headers_to_remove": [RESOURCE],
     }
 
 

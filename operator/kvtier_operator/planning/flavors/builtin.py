@@ -23,6 +23,7 @@ TRAITS: Final = FlavorTraits(
     image="kvtier/picker:{version}",
     args=(),
     tls_args=None,
+    endpoint_args=("--tell-endpoint",),
     ending=_ending,
     memory=MemoryTraits(
         idle_bytes=_LOADED_BYTES + _TRANSPORT_BYTES,

@@ -44,6 +44,7 @@ class FlavorTraits:
         image: As its project publishes it, with `{version}` for the three numbers of its version.
         args: Arguments that it takes beside those of every picker.
         tls_args: What makes it read engines that serve HTTPS; None where it reads HTTP alone.
+        endpoint_args: What makes it tell clients which engine served them.
         ending: How it ends.
         objectives: API groups whose objectives and model rewrites it watches.
         hit_ratio: Its histogram of matched prefixes; None where it has none.
@@ -62,6 +63,7 @@ class FlavorTraits:
     # profiles, on the metrics port and on by default: memory's has parts of prompts
     args: tuple[str, ...] = ("--metrics-endpoint-auth=false", "--tracing=false", "--enable-pprof=false")
     tls_args: tuple[str, ...] | None = ()
+    endpoint_args: tuple[str, ...] = ()
     ending: Callable[[EndingInput], PickerEnding] = in_upstreams_time
     objectives: tuple[str, ...] = ()
     hit_ratio: str | None = None

@@ -1,6 +1,7 @@
 """The endpoint picker: its configuration, whose LRU capacities follow from the tiers."""
 
 import hashlib
+from dataclasses import replace
 from typing import Final
 
 from kvtier_common.tier import Tier
@@ -40,7 +41,8 @@ def plan_router(
     """
     router = resource.spec.router
     given = _given(resource, geometry, tiers)
-    config = _config(resource, given)
+    gateway = plan_gateway(resource, images, given.bodies)
+    config = _config(resource, replace(given, uploads_bytes=gateway.uploads_bytes) if gateway else given)
     return RouterPlan(
         flavor=router.flavor,
         version=config.version,
@@ -52,7 +54,7 @@ def plan_router(
         config_hash=hashlib.sha256(config.text.encode()).hexdigest()[:16],
         resources=plan_picker_resources(resource.spec, config.entries, given.bodies),
         unread=config.unread,
-        gateway=plan_gateway(resource, images, given.bodies),
+        gateway=gateway,
     )
 
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from kvtier_common.tier import Tier
 from kvtier_operator.planning.pod.compute import Compute
+from kvtier_scorer.config.body_limits import BodyLimits
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,6 +20,23 @@ class PickerResources(Compute):
 
 
 @dataclass(frozen=True, slots=True)
+class ModelRouterPlan:
+    """What reads, beside kvtier's own gateway, which resource's model a request asks for.
+
+    Attributes:
+        image: kvtier's own picker's, which has it.
+        compute: Its requests and limits.
+        routes: Other resources, by the model that requests name.
+        body_limits: Of the bodies that it holds.
+    """
+
+    image: str
+    compute: Compute
+    routes: Mapping[str, str]
+    body_limits: BodyLimits
+
+
+@dataclass(frozen=True, slots=True)
 class GatewayPlan:
     """kvtier's own gateway.
 
@@ -27,14 +45,18 @@ class GatewayPlan:
         compute: Its requests and limits.
         heap_bytes: Memory from which on it takes no more requests.
         held_bytes: What is held of a request at most; a body that is held whole is no larger.
+        uploads_bytes: What is held of bodies that are not whole yet, all together: the picker counts them.
         url: Base URL for clients in the cluster.
+        model_router: What sends requests for other resources' models on; None where there are none.
     """
 
     image: str
     compute: Compute
     heap_bytes: int
     held_bytes: int
+    uploads_bytes: int
     url: str
+    model_router: ModelRouterPlan | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,7 @@
 from typing import Final
 
 from kvtier_operator.planning.checks.check import CheckInput, Verdicts
-from kvtier_operator.planning.router.gateway import ENVOY_BYTES
+from kvtier_operator.planning.router.gateway import COPIES, ENVOY_BYTES
 from kvtier_operator.planning.units import size
 from kvtier_operator.planning.verdict import CheckResult
 
@@ -23,12 +23,12 @@ def gateway_memory(given: CheckInput) -> CheckResult:
             f"{limit} leaves a heap of {size(gateway.heap_bytes)}, and Envoy takes some {size(ENVOY_BYTES)} "
             "by itself: raise it",
         )
-    needed_bytes = ENVOY_BYTES + gateway.held_bytes
+    needed_bytes = ENVOY_BYTES + COPIES * gateway.uploads_bytes
     if gateway.heap_bytes < needed_bytes:
         return _VERDICTS.warn(
             _SHORT,
-            f"{limit} leaves a heap of {size(gateway.heap_bytes)}, and Envoy takes {size(needed_bytes)} with "
-            f"{size(gateway.held_bytes)} of a request: it answers 503 then, to all; raise it",
+            f"{limit} leaves a heap of {size(gateway.heap_bytes)}, and Envoy takes {size(needed_bytes)} "
+            f"with one body of {size(gateway.held_bytes)}: it answers 503 then, to all; raise it",
             by_itself="keeps to the limit",
         )
-    return _VERDICTS.passed(f"{limit} has room for {size(gateway.held_bytes)} of a request")
+    return _VERDICTS.passed(f"{limit} has room for {size(gateway.uploads_bytes)} of bodies that are coming")

@@ -168,6 +168,7 @@ def _args(plan: Plan) -> list[str]:
         *("--grpc-health-port", str(HEALTH_PORT)),
         *("--metrics-port", str(METRICS_PORT)),
         *_ending(plan).args,
+        *(traits.endpoint_args if plan.resource.spec.router.expose_endpoint else ()),
         *traits.args,
         *((traits.tls_args or ()) if serves_tls(plan.resource.spec.engine) else ()),
         *(("--ha-enable-leader-election",) if _several(plan) else ()),

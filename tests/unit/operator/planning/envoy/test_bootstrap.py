@@ -38,6 +38,10 @@ def manager(gateway: Gateway) -> Any:  # noqa: ANN401 - of Envoy's API
     return one["typed_config"]
 
 
+def filter_names(gateway: Gateway) -> list[str]:
+    return [each["name"] for each in manager(gateway)["http_filters"]]
+
+
 def routes(gateway: Gateway) -> list[Any]:
     [host] = manager(gateway)["route_config"]["virtual_hosts"]
     return list(host["routes"])
@@ -76,19 +80,23 @@ def test_names_are_looked_up_and_engines_found_as_the_picker_names_them() -> Non
 
 
 def test_another_resources_model_goes_on_to_its_gateway_once() -> None:
-    shared = entrance(models={"a": OTHER, "b": OTHER})
-    assert set(clusters(shared)) - set(clusters(entrance())) == {"gateway-small-gateway"}
-    passed_on = routes(shared)[1:3]
-    assert [each["match"]["dynamic_metadata"][0]["value"]["string_match"]["exact"] for each in passed_on] == [
-        *("a", "b")
-    ]
-    for each in passed_on:
-        [header] = each["match"]["headers"]
-        assert header["present_match"] is False
-        assert each["request_headers_to_add"][0]["header"]["key"] == header["name"]
-    assert [each["name"] for each in manager(shared)["http_filters"]] == [
-        "envoy.filters.http.json_to_metadata",
-        "envoy.filters.http.ext_proc",
-        "envoy.filters.http.router",
-    ]
-    assert len(manager(entrance())["http_filters"]) == 2
+    shared = entrance(model_router=Address("127.0.0.1", 9002), others={"small": OTHER})
+    assert set(clusters(shared)) - set(clusters(entrance())) == {"gateway-small", "model-router"}
+    [ready, passed_on] = routes(shared)[:2]
+    [named, first_hand] = passed_on["match"]["headers"]
+    assert (named["string_match"]["exact"], first_hand["present_match"]) == ("small", False)
+    assert passed_on["request_headers_to_add"][0]["header"]["key"] == first_hand["name"]
+    # the other's gateway asks its own, and a client cannot say whose a request is
+    assert passed_on["request_headers_to_remove"] == [named["name"]]
+    [early] = manager(shared)["early_header_mutation_extensions"]
+    assert {"remove": named["name"]} in early["typed_config"]["mutations"]
+    asked = ["model-router", "envoy.filters.http.ext_proc"]
+    for unasked in (ready, passed_on):
+        assert list(unasked["typed_per_filter_config"]) == asked
+    assert filter_names(shared) == ["envoy.filters.http.header_mutation", *asked, "envoy.filters.http.router"]
+
+
+def test_answers_say_where_they_come_from_only_when_asked_to() -> None:
+    assert filter_names(entrance())[0] == "envoy.filters.http.header_mutation"
+    assert filter_names(entrance(tells_endpoint=True))[0] == "envoy.filters.http.ext_proc"
+    assert filter_names(LOCAL)[0] == "envoy.filters.http.ext_proc"

@@ -11,15 +11,21 @@ from kvtier_operator.planning.objects.gateway.standalone.envoy import (
     SERVING_PORT,
 )
 from kvtier_operator.planning.objects.names import CONFIG_HASH, Component, Names, content_hash
+from kvtier_operator.planning.objects.picker.ports import EXT_PROC_PORT, HEALTH_PORT
 from kvtier_operator.planning.objects.placement import placement
 from kvtier_operator.planning.objects.rollout import ROLLOUT
 from kvtier_operator.planning.plan import Plan
-from kvtier_operator.planning.router.router_plan import GatewayPlan
+from kvtier_operator.planning.router.router_plan import GatewayPlan, ModelRouterPlan
 
 _USER: Final = 65532
 """The unprivileged user of distroless images."""
 _WORKERS: Final = 2
 """Threads; by itself Envoy takes as many as the node has processors."""
+_SECURITY_CONTEXT: Final = {
+    "allowPrivilegeEscalation": False,
+    "capabilities": {"drop": ["ALL"]},
+    "readOnlyRootFilesystem": True,
+}
 _PROGRESS_DEADLINE_S: Final = 600
 """Kubernetes' default."""
 
@@ -57,6 +63,7 @@ def gateway_deployment(
                 "labelSelector": {"matchLabels": selector},
             }
         ],
+        **_model_router(plan, planned.model_router),
         "containers": [_container(plan, wanted, planned)],
         "volumes": [{"name": "config", "configMap": {"name": names.gateway}}, *_certificate(wanted)],
     }
@@ -77,6 +84,37 @@ def gateway_deployment(
             "template": {"metadata": metadata, "spec": pod},
         },
     }
+
+
+def _model_router(plan: Plan, planned: ModelRouterPlan | None) -> dict[str, Any]:
+    """A sidecar: there before Envoy, and until that has ended. It listens on the pod's loopback alone."""
+    if planned is None:
+        return {}
+    limits = planned.body_limits
+    probe = {"grpc": {"port": HEALTH_PORT, "service": "liveness"}}
+    container = {
+        "name": "model-router",
+        "image": planned.image,
+        "restartPolicy": "Always",
+        "command": ["python", "-m", "kvtier_scorer.picker.model_router"],
+        "args": [
+            *(f"--route={resource}={model}" for model, resource in sorted(planned.routes.items())),
+            *("--grpc-port", str(EXT_PROC_PORT)),
+            *("--grpc-health-port", str(HEALTH_PORT)),
+            *("--max-body-bytes", str(limits.max_bytes)),
+            *("--total-body-bytes", str(limits.total_bytes)),
+            *("--grace-period", str(plan.ending.drain_s)),
+        ],
+        "ports": [{"name": "grpc-health", "containerPort": HEALTH_PORT, "protocol": "TCP"}],
+        "startupProbe": probe | {"periodSeconds": 1, "failureThreshold": 120},
+        "livenessProbe": probe | {"periodSeconds": 10},
+        "resources": {
+            "requests": dict(planned.compute.requests),
+            "limits": dict(planned.compute.limits),
+        },
+        "securityContext": _SECURITY_CONTEXT,
+    }
+    return {"initContainers": [container]}
 
 
 def _container(plan: Plan, wanted: Standalone, planned: GatewayPlan) -> dict[str, Any]:
@@ -101,11 +139,7 @@ def _container(plan: Plan, wanted: Standalone, planned: GatewayPlan) -> dict[str
             "requests": dict(planned.compute.requests),
             "limits": dict(planned.compute.limits),
         },
-        "securityContext": {
-            "allowPrivilegeEscalation": False,
-            "capabilities": {"drop": ["ALL"]},
-            "readOnlyRootFilesystem": True,
-        },
+        "securityContext": _SECURITY_CONTEXT,
         # what it says at its end is the pod's message in the status
         "terminationMessagePolicy": "FallbackToLogsOnError",
         "volumeMounts": [

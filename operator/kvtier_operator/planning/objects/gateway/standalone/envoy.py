@@ -54,6 +54,11 @@ def envoy_gateway(plan: Plan, wanted: Standalone, planned: GatewayPlan) -> Gatew
     entrance = Entrance(
         heap_bytes=planned.heap_bytes,
         certificate=f"{CONFIG_FOLDER}/{CERTIFICATE_FILE}" if wanted.tls_secret_name else None,
-        models={each.name: Address(gateway_name(each.resource), HTTP_PORT) for each in wanted.models},
+        model_router=Address("127.0.0.1", EXT_PROC_PORT) if planned.model_router else None,
+        others={
+            resource: Address(gateway_name(resource), HTTP_PORT)
+            for resource in sorted({each.resource for each in wanted.models})
+        },
+        tells_endpoint=router.expose_endpoint,
     )
     return Gateway(Address("0.0.0.0", SERVING_PORT), engines, picker, planned.held_bytes, entrance)  # noqa: S104 - a pod's

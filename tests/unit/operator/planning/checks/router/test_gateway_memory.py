@@ -12,26 +12,26 @@ def of(limit: str, **router: str) -> KVCacheTier:
     return resource(router={"gateway": {"provider": "standalone", "standalone": standalone}, **router})
 
 
-def test_it_holds_a_body_unless_somebody_says_less() -> None:
+def test_it_has_memory_for_bodies_unless_somebody_says_less() -> None:
     says(verdict(gateway_memory, resource()), PASS, "Passed", "runs no gateway")
     alone = resource(router={"gateway": {"provider": "standalone"}, "flavor": "llm-d"})
-    says(verdict(gateway_memory, alone), PASS, "Passed", "1Gi has room for 1 MiB of a request")
-    # 90 % are 128.7 MiB
-    says(verdict(gateway_memory, of("143Mi", flavor="builtin")), PASS, "Passed")
+    says(verdict(gateway_memory, alone), PASS, "Passed", "1Gi has room for 256 MiB of bodies that are coming")
+    # 90 % are 90 MiB: three times 8 MiB beside Envoy itself
+    says(verdict(gateway_memory, of("100Mi", flavor="builtin")), PASS, "Passed", "8.67 MiB")
 
 
 def test_one_that_refuses_the_largest_bodies_is_said() -> None:
-    result = verdict(gateway_memory, of("100Mi", flavor="builtin"))
+    result = verdict(gateway_memory, of("90Mi", flavor="builtin"))
     says(
         result,
         WARN,
         "GatewayMemoryShort",
-        "100Mi leaves a heap of 90 MiB",
-        "128 MiB with 64 MiB of a request",
+        "90Mi leaves a heap of 81 MiB",
+        "88 MiB with one body of 8 MiB",
     )
     assert result.field == FIELD
     large = verdict(gateway_memory, of("143Mi", flavor="builtin", maxBodySize="256Mi"))
-    says(large, WARN, "GatewayMemoryShort", "320 MiB with 256 MiB of a request")
+    says(large, WARN, "GatewayMemoryShort", "832 MiB with one body of 256 MiB")
     # others' pickers get it in parts
     says(verdict(gateway_memory, of("100Mi", flavor="llm-d")), PASS, "Passed")
 
