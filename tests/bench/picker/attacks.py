@@ -12,7 +12,7 @@ from typing import Any, Final
 import click
 from tests.picker.attacks.attackers.tally import cut_off
 from tests.picker.attacks.catalogue import ATTACKS
-from tests.picker.attacks.stage import Row, attacked, bare_server, picker_under
+from tests.picker.attacks.stage import Row, attacked, bare_server, victim_of
 
 _MIB: Final = 1 << 20
 _COLUMNS: Final = (
@@ -76,8 +76,9 @@ def main(out: Path, names: Sequence[str], *, bare: bool) -> None:
     for name in names:
         attack = ATTACKS[name]
         with tempfile.TemporaryDirectory(prefix="kvtier-attacks-") as folder:
-            with picker_under(attack, Path(folder)) as victim:
-                rows.append(figures(name, "picker", attacked(name, attack, victim)))
+            with victim_of(attack, Path(folder)) as victim:
+                server = "picker" if attack.gateway is None else "gateway"
+                rows.append(figures(name, server, attacked(name, attack, victim)))
             click.echo(line(rows[-1]))
             if bare and attack.bare:
                 with bare_server(attack.files) as victim:

@@ -1,15 +1,16 @@
 """The attacks, a line each."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
-from typing import Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from tests.picker.attacks.attackers import (
     bodies,
     events,
     explaining,
     floods,
+    gateways,
     pods,
     resets,
     silent,
@@ -20,6 +21,7 @@ from tests.picker.attacks.attackers.target import Target
 
 Client: TypeAlias = Callable[[Target, Tally], Awaitable[None]]
 Pod: TypeAlias = Callable[[Target, Tally, asyncio.Event], pods.Pod]
+_MODELS: Final = {"models": [{"name": "other", "resource": "other"}]}
 _TOKENIZE: Final = "tokenization: {mode: Tokenize}\n"
 _EVENTS: Final = _TOKENIZE + "events: {enabled: true, port: %(events_port)d, replayPort: %(replay_port)d}\n"
 
@@ -43,6 +45,7 @@ class Attack:
         seconds: How long it goes on.
         sampled: Whether it is one of the few in `make test`.
         bare: Whether a bare server can be attacked so.
+        gateway: Settings of a resource's own gateway, which is attacked then; None for the picker.
     """
 
     says: str
@@ -57,6 +60,7 @@ class Attack:
     seconds: float = 4.0
     sampled: bool = False
     bare: bool = True
+    gateway: Mapping[str, Any] | None = None
 
 
 ATTACKS: Final = {
@@ -139,6 +143,36 @@ ATTACKS: Final = {
     ),
     "tokenize-huge": Attack(
         "/tokenize huge", pod=pods.tokenize_huge, config=_TOKENIZE, alone=True, quantile=0.5, bare=False
+    ),
+    "gateway-integers": Attack(
+        "a gateway: bodies of 7.5 to 60 MiB of integers",
+        gateways.integers,
+        seconds=6.0,
+        bare=False,
+        gateway={},
+    ),
+    "gateway-held": Attack(
+        "a gateway: 250 uploads of 7.5 MiB that lack a byte",
+        gateways.held,
+        seconds=8.0,
+        bare=False,
+        gateway={},
+        sampled=True,
+    ),
+    "models-integers": Attack(
+        "a gateway of several models: bodies of 7.5 to 60 MiB of integers",
+        gateways.integers,
+        seconds=6.0,
+        bare=False,
+        gateway=_MODELS,
+        sampled=True,
+    ),
+    "models-held": Attack(
+        "a gateway of several models: 250 uploads of 7.5 MiB that lack a byte",
+        gateways.held,
+        seconds=8.0,
+        bare=False,
+        gateway=_MODELS,
     ),
     "explain": Attack("/explain of 7.5 MiB bodies", explaining.explaining, is_cut_off=False, bare=False),
 }

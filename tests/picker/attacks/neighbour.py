@@ -10,6 +10,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
+import aiohttp
 import click
 import grpc
 from tests.picker.attacks.child import Child, say
@@ -19,10 +20,9 @@ PROCESS: Final = "/envoy.service.ext_proc.v3.ExternalProcessor/Process"
 EVERY_S: Final = 1 / 30
 DEADLINE_S: Final = 5.0
 _PROMPT: Final = b"once upon a time " * 240
-_REQUEST: Final = (
-    request_headers({":path": "/v1/completions"}),
-    request_body(b'{"model": "fake", "prompt": "%b"}' % _PROMPT),
-)
+_BODY: Final = b'{"model": "fake", "prompt": "%b"}' % _PROMPT
+_JSON: Final = {"content-type": "application/json"}
+_REQUEST: Final = (request_headers({":path": "/v1/completions"}), request_body(_BODY))
 _OPTIONS: Final = (("grpc.initial_reconnect_backoff_ms", 100), ("grpc.max_reconnect_backoff_ms", 500))
 _Process: TypeAlias = "grpc.aio.StreamStreamMultiCallable[bytes, bytes]"
 
@@ -83,6 +83,10 @@ class _Neighbour:
             due = max(due + EVERY_S, loop.time() - 1.0)
             await asyncio.sleep(max(0.0, due - loop.time()))
 
+    async def close(self) -> None:
+        """Ends its connections."""
+        await self._channel.close()
+
     async def obey(self) -> None:
         """Does what its standard input says, until that ends."""
         loop = asyncio.get_running_loop()
@@ -111,20 +115,51 @@ class _Neighbour:
                 await channel.close()
 
 
-async def _run(address: str, *, new_connections: bool) -> None:
-    neighbour = _Neighbour(address, new_connections=new_connections)
+class _GatewaysNeighbour(_Neighbour):
+    """The same of a gateway, over HTTP."""
+
+    def __init__(self, address: str, *, new_connections: bool) -> None:
+        super().__init__(address, new_connections=new_connections)
+        self._url = f"http://{address}/v1/completions"
+        self._session = aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(DEADLINE_S))
+
+    async def close(self) -> None:
+        await self._session.close()
+
+    async def _pick(self, report: Report) -> None:
+        loop = asyncio.get_running_loop()
+        began = loop.time()
+        try:
+            async with self._session.post(self._url, data=_BODY, headers=_JSON) as response:
+                await response.read()
+        except TimeoutError:
+            report.failed["DEADLINE_EXCEEDED"] += 1
+        except aiohttp.ClientError as error:
+            report.failed[type(error).__name__] += 1
+        else:
+            if response.ok:
+                report.took_s.append(loop.time() - began)
+            else:
+                report.failed[str(response.status)] += 1
+
+
+async def _run(address: str, *, new_connections: bool, gateway: bool) -> None:
+    kind = _GatewaysNeighbour if gateway else _Neighbour
+    neighbour = kind(address, new_connections=new_connections)
     picks = asyncio.create_task(neighbour.go_on())
     say("ready")
     await neighbour.obey()
     picks.cancel()
+    await neighbour.close()
 
 
 @click.command()
 @click.option("--address", required=True)
 @click.option("--new-connections", is_flag=True, help="A connection for each pick.")
-def main(address: str, *, new_connections: bool) -> None:
+@click.option("--gateway", is_flag=True, help="It is a gateway's: complete a prompt in place of a pick.")
+def main(address: str, *, new_connections: bool, gateway: bool) -> None:
     """Pick 30 times a second until standard input ends."""
-    asyncio.run(_run(address, new_connections=new_connections))
+    asyncio.run(_run(address, new_connections=new_connections, gateway=gateway))
 
 
 if __name__ == "__main__":

@@ -5,7 +5,7 @@ The second one is nobody's victim: what it sees meanwhile is the machine's.
 
 import json
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, field
@@ -25,6 +25,7 @@ from tests.picker.attacks.rendered import rendered
 from tests.picker.harness.fleet import running_fleet_process
 from tests.picker.harness.health import is_serving
 from tests.picker.harness.pickers.own import Own, OwnStart, running_own
+from tests.picker.standalone.placed import NOBODY, Wanted, running_gateway
 
 USUALLY_S: Final = 2.0
 _PROBE_S: Final = 1.0
@@ -41,13 +42,15 @@ class Victim:
 
     Attributes:
         target: What is attacked of it.
-        pid: Its process.
+        pids: Its processes, each with the memory that its container may have.
         own: It, where it is the picker.
+        gateway: Whether it speaks HTTP.
     """
 
     target: Target
-    pid: int
+    pids: Mapping[int, int]
     own: Own | None = None
+    gateway: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,8 +63,8 @@ class Row:
         elsewhere: Picks of another server's neighbour in that time.
         after: Picks after it.
         tally: What happened to the attacker.
-        peak_bytes: The server's memory at its peak.
-        limit_bytes: Its rendered limit.
+        peak_bytes: Memory at its peak, of the server's process that came nearest to its limit.
+        limit_bytes: The rendered limit of that.
         log: What it said meanwhile.
         alive: Whether its health port said so each second; nothing for a bare server, which has none.
     """
@@ -93,6 +96,31 @@ class Row:
 
 
 @contextmanager
+def victim_of(attack: Attack, folder: Path) -> Iterator[Victim]:
+    """What the attack is on, as it is rendered."""
+    start = picker_under if attack.gateway is None else _gateway_under
+    with start(attack, folder) as victim:
+        yield victim
+
+
+@contextmanager
+def _gateway_under(attack: Attack, folder: Path) -> Iterator[Victim]:
+    """A resource's own gateway with its picker, and with what reads models where it knows other resources."""
+    wanted = Wanted(settings=attack.gateway or None)
+    with ExitStack() as stack:
+        fleet = stack.enter_context(running_fleet_process(_ENGINES))
+        (beside := folder / "picker").mkdir()
+        start = OwnStart(wanted.picker_config(), tls=True)
+        own = stack.enter_context(running_own(start, fleet.pods, beside))
+        places = {"case-engine": fleet.pods, "case-picker": [own.address], "other-gateway": [NOBODY]}
+        envoy = stack.enter_context(running_gateway(wanted, places, folder))
+        memory = {envoy.process.pid: wanted.memory_bytes("gateway")}
+        if envoy.model_router is not None:
+            memory[envoy.model_router.pid] = wanted.memory_bytes("model-router")
+        yield Victim(Target(envoy.ports["gateway"]), memory, gateway=True)
+
+
+@contextmanager
 def picker_under(attack: Attack, folder: Path) -> Iterator[Victim]:
     """The picker as it is rendered, before engines of which the attacker may be one."""
     with ExitStack() as stack:
@@ -107,7 +135,7 @@ def picker_under(attack: Attack, folder: Path) -> Iterator[Victim]:
         start = OwnStart(f"{rendered().config}\n{more}", files=attack.files)
         own = stack.enter_context(running_own(start, pods, folder))
         target = Target(own.port, own.explain_port, f"{pod[0]}:{pod[1]}", events, replay)
-        yield Victim(target, own.process.pid, own)
+        yield Victim(target, {own.process.pid: rendered().limit_bytes}, own)
 
 
 @contextmanager
@@ -115,7 +143,7 @@ def bare_server(files: int = 0) -> Iterator[Victim]:
     """A trivial grpc.aio server."""
     [port] = free_ports(1)
     with running_child(f"{_MODULE}.bare", [f"--port={port}"], files) as child:
-        yield Victim(Target(port), child.pid)
+        yield Victim(Target(port), {child.pid: rendered().limit_bytes})
 
 
 def attacked(name: str, attack: Attack, victim: Victim, usually_s: float = USUALLY_S) -> Row:
@@ -130,7 +158,7 @@ def attacked(name: str, attack: Attack, victim: Victim, usually_s: float = USUAL
     with ExitStack() as stack:
         other = stack.enter_context(bare_server())
         beside, away = (
-            stack.enter_context(_neighbour(each.target, new_connections=attack.new_connections))
+            stack.enter_context(_neighbour(each, new_connections=attack.new_connections))
             for each in (victim, other)
         )
         target = json.dumps(asdict(victim.target))
@@ -147,16 +175,21 @@ def attacked(name: str, attack: Attack, victim: Victim, usually_s: float = USUAL
             tally = Tally(attacker.said())
         during, elsewhere = neighbour.report(beside), neighbour.report(away)
         log = _log(victim)[said:]
-        peak = peak_bytes(victim.pid)
+        peaks = [(peak_bytes(pid), limit) for pid, limit in victim.pids.items()]
+        peak, limit = max(peaks, key=lambda memory: memory[0] / memory[1])
         sleep(usually_s / 2)
         after = neighbour.report(beside)
-        return Row(before, during, elsewhere, after, tally, peak, rendered().limit_bytes, log, alive)
+        return Row(before, during, elsewhere, after, tally, peak, limit, log, alive)
 
 
 @contextmanager
-def _neighbour(target: Target, *, new_connections: bool) -> Iterator[Child]:
-    more = ["--new-connections"] if new_connections else []
-    with running_child(f"{_MODULE}.neighbour", [f"--address=127.0.0.1:{target.port}", *more]) as child:
+def _neighbour(victim: Victim, *, new_connections: bool) -> Iterator[Child]:
+    more = [
+        *(["--new-connections"] if new_connections else []),
+        *(["--gateway"] if victim.gateway else []),
+    ]
+    address = f"--address=127.0.0.1:{victim.target.port}"
+    with running_child(f"{_MODULE}.neighbour", [address, *more]) as child:
         yield child
 
 

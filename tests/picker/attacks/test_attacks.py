@@ -9,7 +9,7 @@ from typing import Final
 import pytest
 from tests.picker.attacks.attackers.tally import cut_off, faults
 from tests.picker.attacks.catalogue import ATTACKS
-from tests.picker.attacks.stage import USUALLY_S, Row, attacked, picker_under
+from tests.picker.attacks.stage import USUALLY_S, Row, attacked, victim_of
 
 SLOWER: Final = 10.0
 """Times as long as usual, and no longer, a neighbour's pick may take."""
@@ -19,7 +19,7 @@ SAMPLED: Final = [name for name, attack in ATTACKS.items() if attack.sampled]
 
 
 def under(name: str, folder: Path, usually_s: float) -> Row:
-    with picker_under(ATTACKS[name], folder) as victim:
+    with victim_of(ATTACKS[name], folder) as victim:
         return attacked(name, ATTACKS[name], victim, usually_s)
 
 
