@@ -133,6 +133,22 @@ ATTACKS: Final = {
         alone=True,
         bare=False,
     ),
+    "large-blocks": Attack(
+        "KV events: 4 MiB messages of blocks of 65,536 tokens",
+        pod=events.large_blocks,
+        config=_EVENTS,
+        alone=True,
+        bare=False,
+    ),
+    "changing-mind": Attack(
+        "KV events: resets and what is none, 1,000 a second",
+        pod=events.changing_mind,
+        config=_EVENTS,
+        alone=True,
+        is_cut_off=False,
+        sampled=True,
+        bare=False,
+    ),
     "tokenize-hanging": Attack(
         "/tokenize hanging",
         pod=pods.tokenize_hanging,

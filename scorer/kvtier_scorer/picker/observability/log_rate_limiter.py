@@ -1,11 +1,14 @@
-"""Keeps an error that comes with each request from filling the log."""
+"""Keeps what somebody else can bring about as often as they like from filling the log."""
 
 import logging
 from collections.abc import Callable
+from typing import TypeAlias
+
+_Kind: TypeAlias = type[BaseException] | str
 
 
 class LogRateLimiter:
-    """Logs each kind of error at most once in a while, and how often it was left out in between.
+    """Logs each kind of line at most once in a while, and how often it was left out in between.
 
     Args:
         log: The logger to write to.
@@ -17,15 +20,15 @@ class LogRateLimiter:
         self._log = log
         self._every_s = every_s
         self._clock = clock
-        self._logged_at_s: dict[type[BaseException], float] = {}
-        self._suppressed: dict[type[BaseException], int] = {}
+        self._logged_at_s: dict[_Kind, float] = {}
+        self._suppressed: dict[_Kind, int] = {}
 
-    def log(self, level: int, kind: type[BaseException], message: str, *args: object) -> None:
+    def log(self, level: int, kind: _Kind, message: str, *args: object) -> None:
         """Writes one line, unless one of this kind was written a moment ago.
 
         Args:
             level: A level of `logging`.
-            kind: The kind of error that the line is about.
+            kind: What the line is about, such as the kind of an error.
             message: With places for `args`, as `logging` has it.
             args: Values; pass what a client chose through `printable` first.
         """

@@ -60,6 +60,31 @@ async def tiny_blocks(target: Target, tally: Tally, evil: asyncio.Event) -> Asyn
 
 
 @asynccontextmanager
+async def large_blocks(target: Target, tally: Tally, evil: asyncio.Event) -> AsyncIterator[None]:
+    """Messages within every bound of bytes, of few blocks with many tokens each."""
+    tokens = 1 << 16
+    events = [_stored_event(number, tokens) for number in range(62)]
+    payload = msgspec.msgpack.encode([0.0, events])
+    async with _publisher(target, tally, evil, _again_and_again(payload, tally)):
+        yield
+
+
+@asynccontextmanager
+async def changing_mind(target: Target, tally: Tally, evil: asyncio.Event) -> AsyncIterator[None]:
+    """Holds nothing, and then something that cannot be read: each time it is known anew what it holds."""
+    reset = msgspec.msgpack.encode([0.0, [{"type": "AllBlocksCleared"}]])
+
+    async def attack(events: zmq.asyncio.Socket, _: zmq.asyncio.Socket) -> None:
+        for number in range(1 << 30):
+            await _publish(events, number, b"\xc1" if number % 2 else reset)
+            tally[SENT] += 1
+            await asyncio.sleep(0.001)
+
+    async with _publisher(target, tally, evil, attack):
+        yield
+
+
+@asynccontextmanager
 async def endless_event(target: Target, tally: Tally, evil: asyncio.Event) -> AsyncIterator[None]:
     """One message whose frames of 64 KiB never end: a ZeroMQ library takes all of them in."""
     frame = b"\x03" + (1 << 16).to_bytes(_NUMBER_BYTES, "big") + bytes(1 << 16)
@@ -93,14 +118,17 @@ def _again_and_again(payload: bytes, tally: Tally) -> _Attack:
 
 def _stored(tokens: int) -> bytes:
     """A batch as vLLM's, of one event."""
-    event = {
+    return msgspec.msgpack.encode([0.0, [_stored_event(1, tokens, 16)]])
+
+
+def _stored_event(number: int, tokens: int, block_tokens: int | None = None) -> dict[str, object]:
+    return {
         "type": "BlockStored",
-        "block_hashes": [1],
+        "block_hashes": [number],
         "parent_block_hash": None,
-        "token_ids": [0] * tokens,
-        "block_size": 16,
+        "token_ids": [number] * tokens,
+        "block_size": block_tokens or tokens,
     }
-    return msgspec.msgpack.encode([0.0, [event]])
 
 
 def _removed(blocks: int) -> bytes:

@@ -15,13 +15,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kvtier_common.tier import Tier
+from kvtier_scorer.config.kv_events import BYTES_PER_HELD_BLOCK
 from kvtier_scorer.index.chain import prefix_seed, token_hashes
+from kvtier_scorer.index.layout import SLOT_BYTES
 from kvtier_scorer.picker.engines.kv_events.payload.events import BlockRemoved, BlockStored, EngineHash
 from kvtier_scorer.picker.engines.kv_events.payload.extra_keys import blocks_of_text, salt_of
 
 _BITS: Final = (1 << 64) - 1
 _HASH_BYTES: Final = 8
+_ENTRY_BYTES: Final = _HASH_BYTES + SLOT_BYTES
+"""Of each entry: its hash here, and the index's own."""
 _NO_PARENT: Final = bytes(_HASH_BYTES)
+_MOST_BLOCK_TOKENS: Final = 1 << 16
+"""Of an engine's block, which is learned at once; those of hybrid models have some thousand."""
 _WHOLE_PREFIX: Final = frozenset({"full_attention", "mla_attention", "sink_full_attention", "unknown"})
 """Kinds of attention that keep every block of a prompt (vllm/v1/kv_cache_interface.py: KVCacheSpecKind)."""
 
@@ -31,7 +37,7 @@ own. Empty for a block that other prompts' tokens say nothing about, and for tho
 
 
 class UnalignedBlocksError(ValueError):
-    """The engine's block is not a multiple of the index's, so neither can be told from the other."""
+    """The engine's block is not a multiple of the index's, or larger than any engine's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +80,7 @@ class PodChains:
         """Learns blocks; returns what the index has to learn of them.
 
         Raises:
-            UnalignedBlocksError: The engine's block is not a multiple of ours.
+            UnalignedBlocksError: The engine's block is not a multiple of ours, or larger than any.
         """
         if not self._follows(event.group_idx, event.kv_cache_spec_kind):
             return ()
@@ -88,7 +94,7 @@ class PodChains:
             if key in held:
                 again[key] += 1
             held[key] = chain
-        return _runs(tier, [chains] if event.token_ids else ([chain] for chain in chains))
+        return tuple(_runs(tier, [chains] if event.token_ids else ([chain] for chain in chains)))
 
     def remove(self, event: BlockRemoved, tier: Tier) -> tuple[Run, ...]:
         """Forgets blocks; returns what the index has to forget of them."""
@@ -103,7 +109,7 @@ class PodChains:
                     del again[key]
             elif (chain := held.pop(key, None)) is not None:
                 gone.append(chain)
-        return _runs(tier, [gone])
+        return tuple(_runs(tier, [gone]))
 
     def clear(self) -> None:
         """Forgets everything."""
@@ -119,8 +125,13 @@ class PodChains:
 
     @property
     def blocks(self) -> int:
-        """The engine's blocks that are kept, and those that are there more than once."""
-        return sum(map(len, self._held.values())) + sum(map(len, self._again.values()))
+        """The engine's blocks that are kept, and those that are there more than once.
+
+        A large one counts as several: for what its entries take.
+        """
+        block_bytes = BYTES_PER_HELD_BLOCK + (self._each - 1) * _ENTRY_BYTES
+        held = -(-sum(map(len, self._held.values())) * block_bytes // BYTES_PER_HELD_BLOCK)
+        return held + sum(map(len, self._again.values()))
 
     def held(self, tier: Tier) -> int:
         """Entries of the index that a tier's blocks come to, or would if they were known."""
@@ -139,6 +150,10 @@ class PodChains:
         if event.block_size <= 0 or event.block_size % self.block_tokens:
             raise UnalignedBlocksError(
                 f"the engine's block has {event.block_size} tokens, not a multiple of {self.block_tokens}"
+            )
+        if event.block_size > _MOST_BLOCK_TOKENS:
+            raise UnalignedBlocksError(
+                f"the engine's block has {event.block_size} tokens, more than {_MOST_BLOCK_TOKENS}"
             )
         self._each = max(self._each, event.block_size // self.block_tokens)
         known = list(takewhile(lambda chain: chain is not None, map(self._find, keys)))
@@ -187,13 +202,11 @@ def _key(name: EngineHash) -> int:
     return name & _BITS
 
 
-def _runs(tier: Tier, groups: Iterable[Sequence[Chain | None]]) -> tuple[Run, ...]:
-    """Each group of chains as one run; those that say nothing are left out."""
-    runs = []
+def _runs(tier: Tier, groups: Iterable[Sequence[Chain | None]]) -> Iterator[Run]:
+    """Each group of chains as one run, when it is asked for; those that say nothing are left out."""
     for group in groups:
         known = [chain for chain in group if chain]
         if known:
             parent = known[0][:_HASH_BYTES]
             hashes = np.frombuffer(b"".join(chain[_HASH_BYTES:] for chain in known), "<u8")
-            runs.append(Run(tier, hashes, None if parent == _NO_PARENT else int.from_bytes(parent, "little")))
-    return tuple(runs)
+            yield Run(tier, hashes, None if parent == _NO_PARENT else int.from_bytes(parent, "little"))

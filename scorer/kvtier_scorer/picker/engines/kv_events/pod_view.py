@@ -6,9 +6,10 @@ is announced has taken in as many blocks as it holds: what is older has been evi
 """
 
 import logging
+import time
 from collections import Counter
 from collections.abc import Generator, Iterable
-from itertools import chain, islice
+from itertools import chain
 from typing import Final, Protocol
 
 import numpy as np
@@ -26,13 +27,16 @@ from kvtier_scorer.picker.engines.kv_events.payload.events import (
     decode,
 )
 from kvtier_scorer.picker.engines.kv_events.payload.mediums import tier_of
-from kvtier_scorer.picker.engines.kv_events.payload.split import PART_BLOCKS, parts
+from kvtier_scorer.picker.engines.kv_events.payload.split import PART_BLOCKS, cost, parts
 from kvtier_scorer.picker.engines.kv_events.publisher.message_sequence import Continuity, MessageSequence
+from kvtier_scorer.picker.observability.log_rate_limiter import LogRateLimiter
 
 _LOG: Final = logging.getLogger(__name__)
 _TIMES_OVER: Final = 2
 _LINES: Final = 20
 """About one pod; what it sends could differ each time."""
+_LOG_INTERVAL_S: Final = 60.0
+"""Between two lines that say that it became approximate, or precise: it decides how often it does."""
 _AT_LEAST: Final = 1 << 16
 """Blocks of a tier that are taken in whatever its capacity is said to be: a plan may be far off at first."""
 
@@ -85,6 +89,7 @@ class PodView:
         self._given_up = False
         self._taken_in: Counter[Tier] = Counter()
         self._logged: set[str] = set()
+        self._rate_limited_log = LogRateLimiter(_LOG, _LOG_INTERVAL_S, time.monotonic)
 
     @property
     def given_up(self) -> bool:
@@ -109,7 +114,7 @@ class PodView:
         """Takes a message of the publisher's stream, in steps of a few milliseconds.
 
         Yields:
-            Events and blocks of the step that was done.
+            What the step that was done counts, in blocks.
         """
         self.notice_restart(number)
         if self.misses(number):
@@ -145,7 +150,8 @@ class PodView:
 
     def _forget(self, reason: str) -> None:
         if self.precise:
-            _LOG.warning("pod %s: %s; approximate until all that it holds is known", self._name, reason)
+            what = "pod %s: %s; approximate until all that it holds is known"
+            self._rate_limited_log.log(logging.WARNING, "approximate", what, self._name, reason)
             self._index.set_precise(self._pod, precise=False)
         self.precise = self._whole = False
         self._release()
@@ -190,12 +196,11 @@ class PodView:
     def _apply_all(self, payload: bytes) -> Generator[int]:
         done = 0
         for part in chain.from_iterable(map(parts, decode(payload))):
-            done += 1
+            done += cost(part)
             if part is None:
                 self._once("it sends KV events of a kind that is not known")
             else:
                 self._apply(part)
-                done += 0 if isinstance(part, AllBlocksCleared) else len(part.block_hashes)
             if done >= PART_BLOCKS:
                 yield done
                 done = 0
@@ -248,13 +253,20 @@ class PodView:
         )
 
     def _become_precise(self) -> Generator[int]:
-        _LOG.info("pod %s: its KV events tell what it holds", self._name)
+        what = "pod %s: its KV events tell what it holds"
+        self._rate_limited_log.log(logging.INFO, "precise", what, self._name)
         self.precise = True
         self._index.set_precise(self._pod, precise=True)
-        everything = self._chains.everything()
-        while self.precise and (some := list(islice(everything, PART_BLOCKS))):
-            self._learn(some)
-            yield len(some)
+        done = 0
+        for run in self._chains.everything():
+            self._learn([run])
+            done += len(run.hashes)
+            if done >= PART_BLOCKS:
+                yield done
+                done = 0
+                if not self.precise:
+                    return  # its blocks had to go meanwhile
+        yield done
 
     def _learn(self, runs: Iterable[Run]) -> None:
         for run in runs:

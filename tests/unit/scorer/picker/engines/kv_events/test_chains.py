@@ -8,6 +8,7 @@ import pytest
 from tests.unit.scorer.picker.engines.kv_events.wire import name, removed, stored
 
 from kvtier_common.tier import Tier
+from kvtier_scorer.config.kv_events import BYTES_PER_HELD_BLOCK
 from kvtier_scorer.index.chain import prefix_seed, token_hashes
 from kvtier_scorer.picker.engines.kv_events.chains import PodChains, Run, UnalignedBlocksError
 from kvtier_scorer.picker.engines.kv_events.payload.events import BlockRemoved, BlockStored
@@ -173,3 +174,11 @@ def test_everything_is_told_again_with_what_it_follows() -> None:
     assert [run.parent for run in runs] == [None, *asked()[:3]]
     chains.clear()
     assert list(chains.everything()) == []
+
+
+@pytest.mark.parametrize("block_tokens", [16, 64, 1 << 12, 1 << 16])
+def test_a_large_block_counts_as_the_memory_of_its_entries(block_tokens: int) -> None:
+    chains = pod()
+    store(chains, FOUR, [7] * (4 * block_tokens))
+    entries_bytes = 4 * (block_tokens // 16) * (8 + 24)
+    assert entries_bytes <= chains.blocks * BYTES_PER_HELD_BLOCK <= entries_bytes + 5 * BYTES_PER_HELD_BLOCK

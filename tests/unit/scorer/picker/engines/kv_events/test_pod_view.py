@@ -6,13 +6,16 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 from tests.unit.scorer.picker.engines.kv_events.wire import CLEARED, batch, name, removed, stored
 
 from kvtier_common.tier import Tier
 from kvtier_scorer.index.chain import prefix_seed, token_hashes
 from kvtier_scorer.index.prefix_index import PrefixIndex
-from kvtier_scorer.picker.engines.kv_events.chains import PodChains
+from kvtier_scorer.picker.engines.kv_events import chains as chains_module
+from kvtier_scorer.picker.engines.kv_events.chains import PodChains, Run
 from kvtier_scorer.picker.engines.kv_events.held_blocks import HeldBlocks
+from kvtier_scorer.picker.engines.kv_events.payload.split import PART_BLOCKS
 from kvtier_scorer.picker.engines.kv_events.pod_view import PodView
 
 TOKENS = np.arange(64, dtype=np.uint32)
@@ -150,6 +153,7 @@ def test_a_pod_is_known_again_once_its_tiers_were_filled_anew() -> None:
         (b"\xc1", "not a batch"),
         (batch({"type": "BlockRemoved"}), "malformed"),
         (batch(stored(FOUR, range(20))), "not a multiple of 16"),
+        (batch(stored(FOUR[:1], [7] * (1 << 17))), "more than 65536"),
     ],
 )
 def test_what_cannot_be_understood_makes_it_approximate_with_one_line(
@@ -182,6 +186,48 @@ def test_a_pod_that_announces_more_than_it_can_hold_is_not_believed(pod: Pod) ->
         names = [name(number * 1000 + each) for each in range(1000)]
         pod.apply_live(number, batch(stored(names, [number] * 16_000)))
     assert not pod.view.precise
+
+
+def test_a_pod_that_changes_its_mind_writes_no_log(pod: Pod, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO)
+    for number in range(0, 1000, 2):
+        pod.apply_live(number, batch(CLEARED))
+        pod.apply_live(number + 1, b"\xc1")
+    assert len(caplog.records) <= 4
+
+
+MANY = 8 * PART_BLOCKS
+LONG = 16 * MANY
+"""Tokens of that many blocks."""
+
+
+@pytest.mark.parametrize(
+    ("payload", "blocks"),
+    [
+        (batch(stored(range(MANY), [7] * LONG)), MANY),
+        (batch(stored(range(16), [7] * LONG)), MANY),
+        (batch(*[stored([each], [7] * (LONG // 8)) for each in range(8)]), MANY),
+        (batch(*[CLEARED] * MANY), MANY),
+    ],
+    ids=["blocks", "large blocks", "one large block an event", "resets"],
+)
+def test_no_step_learns_much_whatever_the_blocks_are(
+    pod: Pod, payload: bytes, blocks: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    learned: list[int] = []
+
+    def counted(tier: Tier, hashes: NDArray[np.uint64], parent: int | None) -> Run:
+        learned.append(len(hashes))
+        return Run(tier, hashes, parent)
+
+    monkeypatch.setattr(chains_module, "Run", counted)
+    told = 0
+    for done in pod.view.apply_live(0, payload):
+        told += done
+        assert sum(learned) <= 2 * PART_BLOCKS
+        learned.clear()
+    assert pod.view.precise
+    assert told >= blocks, "what a pod may send is counted by what it takes to learn"
 
 
 MESSAGES = st.lists(
