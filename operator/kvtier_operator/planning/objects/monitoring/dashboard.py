@@ -21,4 +21,5 @@ def dashboard(plan: Plan) -> dict[str, Any] | None:
         heading="dashboard-of-a-kvcachetier",
         panels=panels(plan),
     )
-    return dashboard_object(metadata, f"kvcachetier-{names.namespace}-{names.resource}.json", shown)
+    # a namespace has no dot, so no two resources of a cluster have one file
+    return dashboard_object(metadata, f"kvcachetier.{names.namespace}.{names.resource}.json", shown)

@@ -6,7 +6,7 @@ DISK = {"disk": {"capacity": "1Ti", "volume": {"emptyDir": {}}}}
 def test_grafana_finds_it_under_a_name_of_its_own() -> None:
     config_map = monitoring()["ConfigMap", "case-dashboard"]
     assert config_map["metadata"]["labels"]["grafana_dashboard"] == "1"
-    assert list(config_map["data"]) == ["kvcachetier-default-case.json"]
+    assert list(config_map["data"]) == ["kvcachetier.default.case.json"]
 
 
 def test_a_quantile_is_called_by_its_percentage() -> None:
