@@ -22,7 +22,7 @@ from kvtier_operator.reconcile.observability.metrics import API_ERRORS
 
 _IMMUTABLE: Final = "field is immutable when `immutable` is set"
 """Said of a ConfigMap that somebody set so (k8s.io/kubernetes, pkg/apis/core/validation/validation.go)."""
-NAMESPACE_TERMINATING: Final = "NamespaceTerminating"
+_NAMESPACE_TERMINATING: Final = "NamespaceTerminating"
 
 
 @dataclass(slots=True)
@@ -199,7 +199,7 @@ def _template_failure(desired: DesiredObject, error: InvalidObjectError) -> Appl
 def _namespace_terminating_failure(namespace: str) -> ApplyFailure:
     return ApplyFailure(
         Component.ENGINE,
-        NAMESPACE_TERMINATING,
+        _NAMESPACE_TERMINATING,
         f"namespace {namespace} is being deleted: nothing more is made in it",
     )
 

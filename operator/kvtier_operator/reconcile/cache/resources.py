@@ -12,6 +12,8 @@ from kvtier_operator.reconcile.observe.engine_observation import EngineObservati
 from kvtier_operator.reconcile.observe.model_config import FoundModelConfig
 
 UNKNOWN: Final = "Unknown"
+_MOST_STATUS_BYTES: Final = 256 << 10
+"""As JSON; the operator's own is never as long. Somebody else's is not kept, and so replaced."""
 
 
 class Key(NamedTuple):
@@ -154,6 +156,8 @@ class ResourceCache:
         """What is kept of a resource; a spec that once fitted into the limit stays until it changes."""
         metadata, status = document["metadata"], document.get("status") or {}
         spec_text, status_text = orjson.dumps(document.get("spec")), orjson.dumps(status)
+        if len(status_text) > _MOST_STATUS_BYTES:
+            status, status_text = {}, orjson.dumps({})
         refusal = ""
         if before is None or before.refusal or before.generation != metadata["generation"]:
             refusal = self._limit.refusal(metadata["namespace"], len(spec_text), len(status_text))

@@ -14,7 +14,7 @@ from kvtier_operator.planning.cluster.policy.limits import OwnerPolicy
 from kvtier_operator.planning.objects.names import Component
 from kvtier_operator.planning.pod.images.image_source import ImageSource
 from kvtier_operator.reconcile.api_server.kinds import BY_NAME, KVCACHETIER, Kind, Ref
-from kvtier_operator.reconcile.apply.apply import NAMESPACE_TERMINATING, Applier, ApplyResult
+from kvtier_operator.reconcile.apply.apply import Applier, ApplyResult
 from kvtier_operator.reconcile.apply.desired import DesiredObject
 from kvtier_operator.reconcile.apply.diff import diff, is_in_sync
 from kvtier_operator.reconcile.apply.events import event, transitions
@@ -248,10 +248,6 @@ def _restore_from_status(resource: CachedResource) -> None:
     state = resource.state
     if state.cached_plan is not None:
         return
-    status = orjson.loads(resource.status)
     if state.observation is None:
-        engine_hash = engine_hash_of(resource)
+        status, engine_hash = orjson.loads(resource.status), engine_hash_of(resource)
         state.observation = observation_from_status(status, resource.generation, engine_hash)
-    state.namespace_terminating |= any(
-        each["reason"] == NAMESPACE_TERMINATING for each in status.get("conditions", ())
-    )
