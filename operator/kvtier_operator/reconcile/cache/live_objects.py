@@ -29,7 +29,8 @@ class LiveObjectCache:
         self._changed = changed
         self.manifests = ManifestStore()
         self._by_ref: dict[Ref, LiveObject] = {}
-        self._by_owner: dict[str, set[Ref]] = {}
+        self._by_owner: dict[tuple[str, str], set[Ref]] = {}
+        """By namespace and uid: an owner has objects in its own namespace alone, whatever others say."""
         self._deletions_known_until: dict[str, int] = {}
         """By kind: the resource version up to which deletions are known."""
 
@@ -40,9 +41,9 @@ class LiveObjectCache:
         """The object of a ref, whoever owns it."""
         return self._by_ref.get(ref)
 
-    def of(self, owner_uid: str) -> Iterator[LiveObject]:
-        """The objects that one resource owns."""
-        return (self._by_ref[ref] for ref in self._by_owner.get(owner_uid, ()))
+    def of(self, namespace: str, owner_uid: str) -> Iterator[LiveObject]:
+        """The objects that a resource of that namespace owns."""
+        return (self._by_ref[ref] for ref in self._by_owner.get((namespace, owner_uid), ()))
 
     def upsert(self, kind: Kind, document: Mapping[str, Any]) -> None:
         """Takes an object from a list, a watch or the answer to a write; an older version is ignored.
@@ -117,7 +118,7 @@ class LiveObjectCache:
             self._disown(known)
         self._by_ref[new.ref] = new
         if new.owner_uid:
-            self._by_owner.setdefault(new.owner_uid, set()).add(new.ref)
+            self._by_owner.setdefault(_owner(new), set()).add(new.ref)
 
     def _drop(self, live_object: LiveObject) -> None:
         live_object.release()
@@ -126,10 +127,10 @@ class LiveObjectCache:
         self._notify(live_object, manifest=True)
 
     def _disown(self, live_object: LiveObject) -> None:
-        refs = self._by_owner.get(live_object.owner_uid, set())
+        refs = self._by_owner.get(_owner(live_object), set())
         refs.discard(live_object.ref)
         if not refs:
-            self._by_owner.pop(live_object.owner_uid, None)
+            self._by_owner.pop(_owner(live_object), None)
 
     def _notify(self, live_object: LiveObject, before: LiveObject | None = None, *, manifest: bool) -> None:
         """Tells the owner of an object, and the owner before where it was another one."""
@@ -159,3 +160,7 @@ class KindSink:
     def replace(self, places: set[Place], version: int) -> None:
         """As reflector.Sink."""
         self.live_objects.replace(self.kind, self.namespace, places, version)
+
+
+def _owner(live_object: LiveObject) -> tuple[str, str]:
+    return live_object.ref.namespace, live_object.owner_uid

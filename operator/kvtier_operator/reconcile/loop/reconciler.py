@@ -136,7 +136,7 @@ class Reconciler:
         self, key: Key, resource: CachedResource, plan: CachedPlan, desired: Sequence[DesiredObject]
     ) -> ApplyResult | None:
         """Applies what is out of sync; None where the resource turned out to be gone."""
-        owned = [*self.live_objects.of(resource.uid)]
+        owned = [*self.live_objects.of(key.namespace, resource.uid)]
         if is_in_sync(plan.desired, owned, self.watches.serves):
             return ApplyResult()
         desired = desired or plan_resource(key, resource, self._observe(key, resource))[1]

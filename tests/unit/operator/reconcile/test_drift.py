@@ -205,6 +205,22 @@ def test_every_field_of_every_object_is_mended(deed: str) -> None:
             ends_as_wanted(cluster)
 
 
+def test_what_another_namespace_says_is_ours_is_left_alone() -> None:
+    """An owner has objects in its own namespace alone: to name its uid elsewhere has nothing deleted."""
+    with closing(Cluster()) as cluster:
+        cluster.calm(1)
+        ours, forged = cluster.live_objects(), []
+        for ref in ours:
+            document = copy.deepcopy(cluster.server.objects[ref])
+            document["metadata"]["namespace"] = "elsewhere"
+            forged.append(Ref(ref.kind, "elsewhere", ref.name))
+            cluster.server.put(forged[-1], document)
+        cluster.say_all()
+        do(cluster, "edit", ours[0], 0)
+        cluster.calm(_QUIET_S)
+        assert not {*forged} - {*cluster.live_objects()}
+
+
 def _write_under_way(cluster: Cluster, ref: Ref) -> Call | None:
     """The operator's next write to an object, not yet arrived; None where it has no reason for one."""
     for _ in range(_LOOKS):

@@ -81,7 +81,7 @@ def test_the_number_is_handed_over_also_of_one_that_was_not_seen_at_first() -> N
 
 def test_while_the_autoscaler_cannot_be_deleted_nothing_is_written_and_that_is_said() -> None:
     api = _Api()
-    [old] = _cached(SCALED, HPA).of(UID)
+    [old] = _cached(SCALED, HPA).of("default", UID)
     result = _apply(api, LiveObjectCache(lambda *_: None), Diff(missing=planned()[1], to_prune=(old,)))
     assert api.requests == []
     assert result.failures == [

@@ -20,7 +20,7 @@ def _diff(
 ) -> Diff:
     found = diff(
         tuple(wanted),
-        [*live_objects.of(UID)],
+        [*live_objects.of("default", UID)],
         live_objects.get,
         lambda kind: kind not in unserved,
         owner_uid=UID,
@@ -42,11 +42,12 @@ def _one(wanted: tuple[DesiredObject, ...], kind: str, name: str) -> DesiredObje
 def test_a_comparison_changes_no_live_object(wanted: tuple[DesiredObject, ...]) -> None:
     live_objects = live_objects_of(*wanted)
     first, second = (
-        diff(wanted, [*live_objects.of(UID)], live_objects.get, lambda _: True, UID) for _ in range(2)
+        diff(wanted, [*live_objects.of("default", UID)], live_objects.get, lambda _: True, UID)
+        for _ in range(2)
     )
     assert first == second
     assert [digest for _, digest in first.found_in_sync] == [each.digest for each in wanted]
-    assert all(each.manifest is not None for each in live_objects.of(UID))
+    assert all(each.manifest is not None for each in live_objects.of("default", UID))
 
 
 def test_nothing_there(wanted: tuple[DesiredObject, ...]) -> None:
@@ -55,10 +56,12 @@ def test_nothing_there(wanted: tuple[DesiredObject, ...]) -> None:
 
 def test_all_there_as_wanted(wanted: tuple[DesiredObject, ...]) -> None:
     live_objects = live_objects_of(*wanted)
-    assert not is_in_sync(wanted, live_objects.of(UID), lambda _: True)  # nobody looked yet
+    assert not is_in_sync(wanted, live_objects.of("default", UID), lambda _: True)  # nobody looked yet
     assert _diff(wanted, live_objects) == Diff()
-    assert is_in_sync(wanted, live_objects.of(UID), lambda _: True)
-    assert all(live_object.manifest is None for live_object in live_objects.of(UID))  # nor is it kept
+    assert is_in_sync(wanted, live_objects.of("default", UID), lambda _: True)
+    assert all(
+        live_object.manifest is None for live_object in live_objects.of("default", UID)
+    )  # nor is it kept
 
 
 def test_a_status_does_not_unsettle(wanted: tuple[DesiredObject, ...]) -> None:
@@ -68,7 +71,7 @@ def test_a_status_does_not_unsettle(wanted: tuple[DesiredObject, ...]) -> None:
     changed = live(engine, version=11) | {"status": {"replicas": 1}}
     changed["metadata"]["annotations"]["deployment.kubernetes.io/revision"] = "1"
     live_objects.upsert(engine.kind, changed)
-    assert is_in_sync(wanted, live_objects.of(UID), lambda _: True)
+    assert is_in_sync(wanted, live_objects.of("default", UID), lambda _: True)
 
 
 def _label_gone(one: dict[str, Any]) -> object:
@@ -95,7 +98,7 @@ def test_an_edit_is_seen(wanted: tuple[DesiredObject, ...], edit: Edit) -> None:
     edited = live(engine, version=11)
     edit(edited)
     live_objects.upsert(engine.kind, edited)
-    assert not is_in_sync(wanted, live_objects.of(UID), lambda _: True)
+    assert not is_in_sync(wanted, live_objects.of("default", UID), lambda _: True)
     assert _diff(wanted, live_objects) == Diff(out_of_sync=(engine.with_uid(f"uid of {engine.ref}"),))
 
 
@@ -161,7 +164,7 @@ def test_an_own_object_that_nobody_controls_any_more_is_repaired(
     live_objects = live_objects_of(*wanted)
     picker = _one(wanted, "ConfigMap", "-picker")
     live_objects.upsert(picker.kind, live(picker, version=11, ownerReferences=left))
-    assert not is_in_sync(wanted, live_objects.of(UID), lambda _: True)
+    assert not is_in_sync(wanted, live_objects.of("default", UID), lambda _: True)
     assert [each.ref for each in _diff(wanted, live_objects).out_of_sync] == [picker.ref]
 
 
@@ -170,8 +173,8 @@ def test_kinds_that_are_not_served_wait(wanted: tuple[DesiredObject, ...]) -> No
     found = _diff(wanted, live_objects, unserved=("InferencePool",))
     assert [each.ref.kind for each in found.unserved] == ["InferencePool"]
     assert not found.missing
-    assert is_in_sync(wanted, live_objects.of(UID), lambda kind: kind != "InferencePool")
-    assert not is_in_sync(wanted, live_objects.of(UID), lambda _: True)
+    assert is_in_sync(wanted, live_objects.of("default", UID), lambda kind: kind != "InferencePool")
+    assert not is_in_sync(wanted, live_objects.of("default", UID), lambda _: True)
 
 
 def test_an_object_that_is_going_is_waited_for(wanted: tuple[DesiredObject, ...]) -> None:

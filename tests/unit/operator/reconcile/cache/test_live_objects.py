@@ -112,7 +112,7 @@ def test_an_object_that_lost_its_owner_is_still_pruned() -> None:
     told, engine = _Told(), _engine()
     told.live_objects.upsert(_DEPLOYMENT, live(engine))
     told.live_objects.upsert(_DEPLOYMENT, live(engine, version=11, ownerReferences=[]))
-    assert [live_object.ref for live_object in told.live_objects.of(UID)] == [engine.ref]
+    assert [live_object.ref for live_object in told.live_objects.of("default", UID)] == [engine.ref]
 
 
 @pytest.mark.parametrize("owners", [[], [{"name": "other", "uid": "other", "controller": True}]])
@@ -156,7 +156,7 @@ def test_only_the_object_that_was_known_goes() -> None:
     assert told.live_objects.get(engine.ref)
     told.live_objects.delete(_DEPLOYMENT, live(engine, uid="new"))
     assert told.news() == [("default", "qwen3-32b", True)]
-    assert not [*told.live_objects.of(UID)]
+    assert not [*told.live_objects.of("default", UID)]
 
 
 def test_a_list_drops_what_is_not_in_it_of_its_kind_and_namespace() -> None:
