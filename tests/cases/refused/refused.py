@@ -154,6 +154,27 @@ REFUSED: Final = {
         "spec.router.gateway.hostnames[1]: 'a' is there twice, first at index 0; keep one",
     ),
     **{
+        f"a path to pass, {path}": Refused(
+            {"spec.router.gateway": {"provider": "standalone", "extraPaths": [path]}},
+            f"spec.router.gateway.extraPaths[0]: '{path}' is no path to pass; write /SEGMENT/SEGMENT in "
+            "letters, digits and - . _ ~, with no slash at its end, no query and no % in it, or / for all "
+            "paths",
+        )
+        for path in (
+            *(
+                "metrics",
+                "/metrics/",
+                "//metrics",
+                "/a//b",
+                "/a/../metrics",
+                "/a/.",
+                "/a/...",
+                "/metrics?a=b",
+            ),
+            *("/a%2Fmetrics", "/%2e%2e/metrics", "/a;b", "/a#b", "/a b", "/a/*", "/a|b"),
+        )
+    },
+    **{
         f"{host} for a host": Refused(
             {"spec.router.gateway": {"parentRef": {"name": "g"}, "hostnames": [host]}},
             f"spec.router.gateway.hostnames[0]: '{host}' is no host name; write it in lower case, with no "

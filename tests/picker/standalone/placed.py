@@ -40,12 +40,14 @@ class Wanted:
         mode: What becomes of requests while that does not answer.
         settings: `spec.router.gateway.standalone`.
         router: More of `spec.router`.
+        gateway: More of `spec.router.gateway`.
     """
 
     flavor: str = "builtin"
     mode: str = "FailOpen"
     settings: Mapping[str, Any] | None = None
     router: Mapping[str, Any] | None = None
+    gateway: Mapping[str, Any] | None = None
 
     def files(self) -> dict[str, Any]:
         """The gateway's ConfigMap, read."""
@@ -79,7 +81,8 @@ class Wanted:
         return dict(containers[name])
 
     def _built(self, kind: str, component: str) -> Any:  # noqa: ANN401 - an object
-        gateway = {"provider": "standalone"} | ({"standalone": self.settings} if self.settings else {})
+        own = {"standalone": self.settings} if self.settings else {}
+        gateway = {"provider": "standalone", **own, **(self.gateway or {})}
         router = {"flavor": self.flavor, "failureMode": self.mode, "gateway": gateway, **(self.router or {})}
         [found] = [
             each

@@ -7,7 +7,7 @@ from kvtier_operator.api.formats.dns_names import LABEL_PATTERN, SUBDOMAIN_PATTE
 from kvtier_operator.api.formats.image_name import IMAGE_NAME_PATTERN
 from kvtier_operator.api.spec.autoscaling import HTTP_URL_PATTERN
 from kvtier_operator.api.spec.env import VARIABLE_PATTERN
-from kvtier_operator.api.spec.gateway import HOST_PATTERN
+from kvtier_operator.api.spec.gateway import HOST_PATTERN, URL_PATH_PATTERN
 from kvtier_operator.api.spec.model import ADAPTER_PATTERN, KEY_PATTERN, SERVED_NAME_PATTERN
 from kvtier_operator.api.spec.model_source import SOURCE_PATTERN
 from kvtier_operator.api.spec.router import VERSION_PATTERN
@@ -26,6 +26,8 @@ FORMS: Final[Mapping[str, str]] = {
     SOURCE_PATTERN: "is no source; write SCHEME://PLACE, with the scheme in lower case and no spaces, such as "
     "s3://BUCKET/FOLDER",
     HTTP_URL_PATTERN: "is no base URL; write http://HOST:PORT or https://HOST:PORT/PATH, with no password and no query",
+    URL_PATH_PATTERN: "is no path to pass; write /SEGMENT/SEGMENT in letters, digits and - . _ ~, with no "
+    "slash at its end, no query and no % in it, or / for all paths",
     PATH_PATTERN: "is no absolute path; begin it with /",
     VARIABLE_PATTERN: "is no name of a variable; write letters, digits, _, - and ., no digit first, and its "
     "value into value",

@@ -12,6 +12,8 @@ from kvtier_operator.api.spec.scheduling import ResourceRequirements
 
 HOST_PATTERN: Final = rf"^(\*\.)?{SUBDOMAIN}$"
 """As Gateway API's (v1, apis/v1/shared_types.go, Hostname), which would refuse the route."""
+URL_PATH_PATTERN: Final = r"^(/|(/\.?[A-Za-z0-9_~-][A-Za-z0-9._~-]*)+)$"
+"""`/`, or segments none of which is empty or of dots alone: nothing that a proxy would write otherwise."""
 
 
 class GatewayProvider(StrEnum):
@@ -90,6 +92,12 @@ class Gateway(ApiModel):
     own_path: bool = Field(
         default=False,
         description="Serve below the path /NAMESPACE/NAME instead of all paths, so that several models share host names: clients ask https://HOST/NAMESPACE/NAME/v1. The engine sees paths without it.",
+    )
+    extra_paths: list[Annotated[str, Field(min_length=1, max_length=64, pattern=URL_PATH_PATTERN)]] = Field(
+        default_factory=list,
+        description="Paths of the engines that clients may ask beside inference, such as /metrics, each with everything below it; all others are answered with 404. / alone passes all paths, those that stop engines or replace their weights among them.",
+        max_length=16,
+        json_schema_extra={"x-kubernetes-list-type": "set"},
     )
     provider: GatewayProvider = Field(
         GatewayProvider.NONE,

@@ -94,6 +94,7 @@ class Entrance:
 
     Attributes:
         heap_bytes: Memory from which on it takes no more requests.
+        paths: What it passes, each with everything below it (`passed_paths`).
         certificate: File that says where its certificate is (`certificate_resource`); None to serve HTTP.
         model_router: Who reads which model a request asks for; None where there are no others.
         others: Other resources' gateways, by the name that the model router has for them.
@@ -101,6 +102,7 @@ class Entrance:
     """
 
     heap_bytes: int
+    paths: Sequence[str]
     certificate: str | None = None
     model_router: Address | None = None
     others: Mapping[str, Address] = field(default_factory=dict)

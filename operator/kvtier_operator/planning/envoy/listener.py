@@ -1,12 +1,15 @@
 """Envoy's one listener: who may come in, and which way a request goes."""
 
-from collections.abc import Iterator, Mapping
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from kvtier_operator.planning.envoy.clusters import ENGINES, PICKED, cluster_of
 from kvtier_operator.planning.envoy.extensions import UNLIMITED, any_of, extension, socket_address
 from kvtier_operator.planning.envoy.filters import LATE_PICK, http_filters, unasked
 from kvtier_operator.planning.envoy.gateway import DESTINATION, RESOURCE, EngineService, Gateway
+from kvtier_operator.planning.router.engine_routes import EVERY_PATH
 
 READY_PATH: Final = "/gateway/ready"
 """Answers 200 by itself, to whoever can reach the gateway at all."""
@@ -15,10 +18,22 @@ CERTIFICATE: Final = "server"
 
 _PASSED_ON: Final = "x-kvtier-passed-on"
 """Header of a request that comes from another gateway: it is served here, so that none goes in circles."""
+_KEPT_BACK: Final = json.dumps(
+    {
+        "error": {
+            "message": "The gateway does not pass this path. spec.router.gateway.extraPaths of its "
+            "KVCacheTier opens it, to all clients.",
+            "type": "NotFoundError",
+            "param": None,
+            "code": 404,
+        }
+    }
+)
 _FOREIGN_CLIENTS: Final[Mapping[str, Any]] = {
     "use_remote_address": True,
-    # picker and engine see the same path
+    # picker and engine see the same path, and so does what is kept back
     "normalize_path": True,
+    "path_with_escaped_slashes_action": "UNESCAPE_AND_FORWARD",
     # of a client that opens a request and does not go on
     "request_headers_timeout": "10s",
     # until all of it is there: what has come of a body is held
@@ -96,6 +111,8 @@ def _tls(certificate: str) -> dict[str, Any]:
 def _routes(gateway: Gateway) -> Iterator[dict[str, Any]]:
     if gateway.entrance:
         yield {"match": {"path": READY_PATH}, "direct_response": {"status": 200}, **unasked(gateway)}
+        if EVERY_PATH not in gateway.entrance.paths:
+            yield {**_kept_back(gateway.entrance.paths), **unasked(gateway)}
         for resource in gateway.entrance.others:
             yield {**_passed_on(resource), **unasked(gateway)}
     everything = {"prefix": "/"}
@@ -104,6 +121,19 @@ def _routes(gateway: Gateway) -> Iterator[dict[str, Any]]:
         named = {"name": DESTINATION, "present_match": True}
         yield {"match": {**everything, "headers": [named]}, "route": _to(PICKED)}
     yield {"match": everything, "route": _to(ENGINES)}
+
+
+def _kept_back(passed: Sequence[str]) -> dict[str, Any]:
+    """A local run has no such route: whoever asks there may ask its engines too."""
+    # one for each path: Envoy takes no regex of more than 100 steps
+    others = [{"safe_regex": {"regex": f"{re.escape(path)}([/?].*)?"}} for path in passed]
+    headers = [{"name": ":path", "string_match": each, "invert_match": True} for each in others]
+    json_type = {"header": {"key": "content-type", "value": "application/json"}}
+    return {
+        "match": {"prefix": "/", "headers": headers},
+        "direct_response": {"status": 404, "body": {"inline_string": _KEPT_BACK}},
+        "response_headers_to_add": [json_type | {"append_action": "OVERWRITE_IF_EXISTS_OR_ADD"}],
+    }
 
 
 def _passed_on(resource: str) -> dict[str, Any]:

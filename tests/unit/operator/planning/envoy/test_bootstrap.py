@@ -1,5 +1,6 @@
 """Envoy's configuration: of a local run, and of a gateway that clients of other machines ask."""
 
+import json
 from typing import Any
 
 from kvtier_operator.api.spec.router import FailureMode
@@ -25,7 +26,8 @@ OTHER = Address("small-gateway", 80)
 def entrance(**more: Any) -> Gateway:  # noqa: ANN401 - Entrance's fields
     picker = Picker(Address("big-picker", 9002), body=BodyMode.STREAMED, tls=True, check_s=1)
     engines = EngineService(Address("big-engine", 8000), tls=True)
-    return Gateway(Address("0.0.0.0", 8080), engines, picker, entrance=Entrance(1 << 30, **more))  # noqa: S104
+    entry = Entrance(1 << 30, **({"paths": ["/v1/models", "/a.b"]} | more))
+    return Gateway(Address("0.0.0.0", 8080), engines, picker, entrance=entry)  # noqa: S104
 
 
 def clusters(gateway: Gateway) -> dict[str, Any]:
@@ -65,6 +67,22 @@ def test_foreign_clients_may_not_hold_what_they_do_not_use() -> None:
     assert manager(entrance())["stream_idle_timeout"] == "0s"
 
 
+def test_all_other_paths_are_answered_by_itself_before_anything_is_read() -> None:
+    shared = entrance(model_router=Address("127.0.0.1", 9002), others={"small": OTHER}, tells_endpoint=True)
+    kept_back = routes(shared)[1]
+    paths = kept_back["match"]["headers"]
+    assert [each["string_match"]["safe_regex"]["regex"] for each in paths] == [
+        *(r"/v1/models([/?].*)?", r"/a\.b([/?].*)?")
+    ]
+    assert all(each["invert_match"] for each in paths)
+    body = json.loads(kept_back["direct_response"]["body"]["inline_string"])
+    assert body["error"]["code"] == kept_back["direct_response"]["status"] == 404
+    filters = set(filter_names(shared))
+    unread = {name for name, each in kept_back["typed_per_filter_config"].items() if each["disabled"]}
+    assert unread == filters - {"envoy.filters.http.router"}
+    assert len(routes(entrance(paths=["/"]))) == len(routes(entrance())) - 1
+
+
 def test_names_are_looked_up_and_engines_found_as_the_picker_names_them() -> None:
     found = clusters(entrance())
     assert {name: each["type"] for name, each in found.items()} == {
@@ -73,7 +91,7 @@ def test_names_are_looked_up_and_engines_found_as_the_picker_names_them() -> Non
         "picker": "STRICT_DNS",
     }
     assert all("transport_socket" in each for each in found.values())
-    ready, named, unnamed = routes(entrance())
+    ready, _, named, unnamed = routes(entrance())
     assert ready["direct_response"] == {"status": 200}
     assert named["match"]["headers"] == [{"name": "x-gateway-destination-endpoint", "present_match": True}]
     assert (named["route"]["cluster"], unnamed["route"]["cluster"]) == ("picked-engine", "engines")
@@ -82,7 +100,7 @@ def test_names_are_looked_up_and_engines_found_as_the_picker_names_them() -> Non
 def test_another_resources_model_goes_on_to_its_gateway_once() -> None:
     shared = entrance(model_router=Address("127.0.0.1", 9002), others={"small": OTHER})
     assert set(clusters(shared)) - set(clusters(entrance())) == {"gateway-small", "model-router"}
-    [ready, passed_on] = routes(shared)[:2]
+    [ready, kept_back, passed_on] = routes(shared)[:3]
     [named, first_hand] = passed_on["match"]["headers"]
     assert (named["string_match"]["exact"], first_hand["present_match"]) == ("small", False)
     assert passed_on["request_headers_to_add"][0]["header"]["key"] == first_hand["name"]
@@ -91,7 +109,7 @@ def test_another_resources_model_goes_on_to_its_gateway_once() -> None:
     [early] = manager(shared)["early_header_mutation_extensions"]
     assert {"remove": named["name"]} in early["typed_config"]["mutations"]
     asked = ["model-router", "envoy.filters.http.ext_proc"]
-    for unasked in (ready, passed_on):
+    for unasked in (ready, kept_back, passed_on):
         assert list(unasked["typed_per_filter_config"]) == asked
     assert filter_names(shared) == ["envoy.filters.http.header_mutation", *asked, "envoy.filters.http.router"]
 

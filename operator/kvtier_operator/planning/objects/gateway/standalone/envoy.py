@@ -16,6 +16,7 @@ from kvtier_operator.planning.flavors import flavor_traits
 from kvtier_operator.planning.objects.names import Names, gateway_name
 from kvtier_operator.planning.objects.picker.ports import EXT_PROC_PORT
 from kvtier_operator.planning.plan import Plan
+from kvtier_operator.planning.router.engine_routes import passed_paths
 from kvtier_operator.planning.router.router_plan import GatewayPlan
 
 SERVING_PORT: Final = 8080
@@ -53,6 +54,7 @@ def envoy_gateway(plan: Plan, wanted: Standalone, planned: GatewayPlan) -> Gatew
     )
     entrance = Entrance(
         heap_bytes=planned.heap_bytes,
+        paths=passed_paths(router.gateway.extra_paths if router.gateway else ()),
         certificate=f"{CONFIG_FOLDER}/{CERTIFICATE_FILE}" if wanted.tls_secret_name else None,
         model_router=Address("127.0.0.1", EXT_PROC_PORT) if planned.model_router else None,
         others={
