@@ -10,6 +10,8 @@ from tests.cluster.harness.programs.modules import published_crds
 from tests.cluster.harness.providers.provider import Cluster
 from tests.cluster.operator.world import POOL, ROUTE, World, create_namespace, resource
 
+from kvtier_operator.planning.router.engine_routes import CHAT
+
 OWN_PATH = {"parentRef": {"name": "gateway"}, "ownPath": True}
 _CRDS = {"inferencepools.inference.networking.k8s.io", "httproutes.gateway.networking.k8s.io"}
 
@@ -103,12 +105,16 @@ def test_two_resources_that_share_a_gateway_by_paths_of_their_own(world: World) 
     world.until_condition("Ready", status="True", name="second")
     made = world.find(*ROUTE, "second")
     assert made
-    [rule] = made["spec"]["rules"]
-    assert rule["matches"][0]["path"] == {"type": "PathPrefix", "value": f"/{world.namespace}/second"}
+    [path] = (each["path"] for each in made["spec"]["rules"][0]["matches"])
+    assert path == {"type": "PathPrefix", "value": f"/{world.namespace}/second/v1/models"}
+    # more paths than a route can have that rewrites them; none is left when they need no rewriting
+    world.until_object(*ROUTE, "second-paths-2", lambda live: live)
+    world.change("second", router={"gateway": {"ownPath": False}})
+    world.until_object(*ROUTE, "second-paths-2", lambda live: not live)
 
 
 def test_a_path_of_ones_own_that_somebody_has(world: World) -> None:
-    path = {"type": "PathPrefix", "value": f"/{world.namespace}/second"}
+    path = {"type": "PathPrefix", "value": f"/{world.namespace}/second{CHAT}"}
     theirs = route(
         f"{world.namespace}/another", gateway=f"{world.namespace}/gateway", matches=[{"path": path}]
     )
@@ -119,12 +125,13 @@ def test_a_path_of_ones_own_that_somebody_has(world: World) -> None:
     world.make_ready("second")
     world.gateway_says(condition(), name="second")
     said = world.until_condition("RouterReady", reason="RouteHidden", name="second")["message"]
-    assert f"all requests below /{world.namespace}/second for every host go to HTTPRoute " in said
+    assert f"all requests below /{world.namespace}/second{CHAT} for every host go to HTTPRoute " in said
 
 
 def test_a_route_of_somebody_else(world: World) -> None:
     # of the same second the first by name is served
-    theirs = route(f"{world.namespace}/another", gateway=f"{world.namespace}/gateway")
+    chat = [{"path": {"type": "PathPrefix", "value": CHAT}}]
+    theirs = route(f"{world.namespace}/another", gateway=f"{world.namespace}/gateway", matches=chat)
     world.make(*ROUTE, theirs)
     _routed(world)
     world.gateway_says(condition())

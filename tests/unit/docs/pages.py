@@ -59,10 +59,10 @@ def documents(page: Path) -> Iterator[Any]:
 
 
 def rows(page: Path, heading: str) -> Iterator[list[str]]:
-    """Cells of every table row under a heading, down to the next of its level; without tables' headings."""
-    level = heading.split(" ", 1)[0]
+    """Cells of table rows below a heading, to the next of its level or above; without tables' headings."""
+    level = len(heading.split(" ", 1)[0])
     _, _, rest = page.read_text(encoding="utf-8").partition(f"\n{heading}\n")
-    section = re.split(rf"^{level} ", rest, maxsplit=1, flags=re.MULTILINE)[0]
+    section = re.split(rf"^#{{1,{level}}} ", rest, maxsplit=1, flags=re.MULTILINE)[0]
     for table in re.findall(r"(?:^\|.*\n)+", section, re.MULTILINE):
         for line in table.splitlines()[2:]:
             yield [cell.strip() for cell in re.split(r"(?<!\\)\|", line.strip("|"))]

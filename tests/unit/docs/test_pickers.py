@@ -1,9 +1,11 @@
-"""Versions of pickers that pages call tested are those that the tests run."""
+"""What docs/reference/pickers.md says is so: which versions the tests run, and which paths pass."""
 
 import re
 
 import pytest
-from tests.unit.docs.pages import ROOT
+from tests.unit.docs.pages import DOCS, ROOT, quoted, rows
+
+from kvtier_operator.planning.router.engine_routes import passed_paths
 
 _REQUIRED = re.compile(r"^\s*sigs\.k8s\.io/gateway-api-inference-extension v(\S+)", re.MULTILINE)
 
@@ -23,3 +25,8 @@ def test_of_the_inference_extension(page: str, row: str) -> None:
     }
     [line] = [each for each in (ROOT / page).read_text(encoding="utf-8").splitlines() if each.startswith(row)]
     assert {*re.findall(r"\d+\.\d+\.\d+", line)} == run
+
+
+def test_the_paths_that_pass() -> None:
+    said = [quoted(row[1]) for row in rows(DOCS / "reference" / "pickers.md", "### Which paths pass")]
+    assert sorted(path for paths in said for path in paths) == sorted(passed_paths())

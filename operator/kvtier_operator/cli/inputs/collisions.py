@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from kvtier_operator.planning.objects.gateway.http_route import http_route
+from kvtier_operator.planning.objects.gateway.http_route import http_routes
 from kvtier_operator.planning.plan import Plan
 from kvtier_operator.planning.router.route_claims import Hidden, claim_of
 from kvtier_operator.planning.router.route_order import RouteOrder
@@ -46,10 +46,10 @@ def collisions(plans: Iterable[tuple[str, Plan]]) -> tuple[Collision, ...]:
 def _collisions(plans: Iterable[tuple[str, Plan]]) -> Iterator[Collision]:
     claims, files = [], {}
     for source, plan in plans:
-        route = http_route(plan)
-        if route is not None and (claim := claim_of(route)):
-            claims.append(claim)
-            files[claim.route] = source
+        for route in http_routes(plan)[:1]:
+            if claim := claim_of(route, ours=True):
+                claims.append(claim)
+                files[claim.route] = source
     order, names = RouteOrder(), {claim.route: claim for claim in claims}
     order.put(names, names.keys())
     for claim in sorted(claims, key=lambda each: each.turn):

@@ -9,7 +9,7 @@ from kvtier_operator.planning.objects.engine.deployment import engine_deployment
 from kvtier_operator.planning.objects.engine.network_policy import engine_network_policy
 from kvtier_operator.planning.objects.engine.service import engine_service
 from kvtier_operator.planning.objects.engine.service_account import engine_service_account
-from kvtier_operator.planning.objects.gateway.http_route import http_route
+from kvtier_operator.planning.objects.gateway.http_route import http_routes
 from kvtier_operator.planning.objects.gateway.inference_pool import inference_pool
 from kvtier_operator.planning.objects.gateway.providers import gateway_provider_objects
 from kvtier_operator.planning.objects.monitoring import monitoring_objects
@@ -50,6 +50,6 @@ def build_objects(plan: Plan) -> tuple[dict[str, Any], ...]:
         inference_pool(plan),
         *gateway_provider_objects(plan),
         *monitoring_objects(plan),
-        http_route(plan),
+        *http_routes(plan),
     )
     return tuple(built for built in wanted if built is not None)

@@ -33,7 +33,7 @@ class Names:
     """Names of the objects of one resource, all in its namespace.
 
     Attributes:
-        resource: The resource's own name; InferencePool and HTTPRoute carry it.
+        resource: The resource's own name; InferencePool and the first HTTPRoute carry it.
         namespace: The resource's namespace.
         bench: Job that measures its tiers.
         engine: Deployment, Service, autoscaler and so on of the engines.
@@ -65,6 +65,10 @@ class Names:
             picker=f"{name}-picker",
             gateway=gateway_name(name),
         )
+
+    def route(self, number: int) -> str:
+        """Name of one of its HTTPRoutes, counted from 1."""
+        return self.resource if number == 1 else f"{self.resource}-paths-{number}"
 
     def selector(self, component: Component) -> dict[str, str]:
         """Labels that select the pods of `component`; they never change while the resource lives."""

@@ -11,11 +11,13 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
+from kvtier_operator.planning.router.engine_routes import CHAT, EVERY_PATH
+
 EVERY_HOST: Final = "*"
 """Stands for the host names of a route that has none."""
-EVERY_PATH: Final = "/"
-_OWN_PATH: Final = re.compile(r"/[^/]{1,63}/[^/]{1,63}")
-"""A path that a route of kvtier's can have: its resource's namespace and name."""
+_OWN_PATH: Final = re.compile(rf"(/[^/]{{1,63}}/[^/]{{1,63}})?({CHAT})?")
+"""A path that every route of kvtier's has: CHAT, below its resource's namespace and name or not; those alone
+where a gateway passes all that is below them."""
 _GROUP: Final = "gateway.networking.k8s.io"
 _ANYTHING: Final[tuple[Mapping[str, Any], ...]] = ({},)
 _MORE_SPECIFIC: Final = ("method", "headers", "queryParams")
@@ -107,12 +109,15 @@ class Hidden:
         )
 
 
-def claim_of(document: Mapping[str, Any], refused: AbstractSet[Listeners] = frozenset()) -> Claim | None:
+def claim_of(
+    document: Mapping[str, Any], refused: AbstractSet[Listeners] = frozenset(), *, ours: bool = False
+) -> Claim | None:
     """What an HTTPRoute asks for; None for one that is in nobody's way.
 
     Args:
         document: The route.
         refused: Listeners that do not take it.
+        ours: Whether kvtier made it, so that one path of it stands for all.
     """
     metadata, spec = document["metadata"], document["spec"]
     namespace = metadata.get("namespace", "")
@@ -120,6 +125,8 @@ def claim_of(document: Mapping[str, Any], refused: AbstractSet[Listeners] = froz
     listeners = frozenset(each for each in wanted if each is not None and each not in refused)
     matches = (match for rule in spec.get("rules") or _ANYTHING for match in rule.get("matches") or _ANYTHING)
     paths = frozenset(path for match in matches if (path := _path(match)))
+    if ours:
+        paths = frozenset(sorted(paths, key=_stands_for_all)[:1])
     if not listeners or not paths:
         return None
     return Claim(
@@ -146,6 +153,11 @@ def listeners_of(parent: Mapping[str, Any], namespace: str) -> Listeners | None:
         section=parent.get("sectionName") or "",
         port=parent.get("port") or 0,
     )
+
+
+def _stands_for_all(path: str) -> tuple[bool, bool, bool, str]:
+    """What comes first does, of the paths of a route of kvtier's."""
+    return path != EVERY_PATH, path != CHAT, not path.endswith(CHAT), path
 
 
 def _path(match: Mapping[str, Any]) -> str:

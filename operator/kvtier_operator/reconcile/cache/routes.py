@@ -32,7 +32,7 @@ class RouteCache:
         """Takes a route from a list or a watch."""
         refused = frozenset(each.listeners for each in route_parents(document) if not each.attached)
         route = _name(document)
-        self._put({route: claim_of(document, refused)}, {route} if ours else frozenset())
+        self._put({route: claim_of(document, refused, ours=ours)}, {route} if ours else frozenset())
 
     def delete(self, document: Mapping[str, Any]) -> None:
         """A route is no longer there."""

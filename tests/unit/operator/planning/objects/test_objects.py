@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator
+from typing import Final
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -9,6 +10,8 @@ from hypothesis import strategies as st
 from tests.unit.operator.planning.objects.built import Object, identity, objects, one, pages
 
 from kvtier_operator.planning.objects.manifest import to_yaml
+from kvtier_operator.planning.router.engine_routes import passed_paths
+from kvtier_operator.planning.router.route_claims import claim_of
 
 LABELS = {f"app.kubernetes.io/{key}" for key in ("name", "instance", "component", "part-of", "managed-by")}
 PORT_NAME = re.compile(r"[a-z]([-a-z0-9]{0,13}[a-z0-9])?")
@@ -127,12 +130,44 @@ def test_the_route_leads_to_the_pool() -> None:
         }
     ]
     assert route["hostnames"] == ["llm.example.com"]
-    [rule] = route["rules"]
-    assert rule["backendRefs"][0]["name"] == "qwen3-32b"
-    assert rule["timeouts"] == {"request": "0s"}
+    for rule in route["rules"]:
+        assert rule["backendRefs"][0]["name"] == "qwen3-32b"
+        assert rule["timeouts"] == {"request": "0s"}
     gke = {"parentRef": {"name": "g"}, "provider": "gke"}
-    [rule] = one(objects({"spec.router.gateway": gke}), "HTTPRoute", "router")["spec"]["rules"]
-    assert "timeouts" not in rule
+    route = one(objects({"spec.router.gateway": gke}), "HTTPRoute", "router")["spec"]
+    assert not any("timeouts" in rule for rule in route["rules"])
+
+
+MANY: Final = [f"/extra/{number}" for number in range(16)]
+
+
+@pytest.mark.parametrize("provider", ["none", "istio", "gke", "kgateway", "agentgateway"])
+@pytest.mark.parametrize("own_path", ["", "/default/qwen3-32b"])
+@pytest.mark.parametrize("extra", [[], ["/metrics"], MANY, ["/metrics", "/"]], ids=len)
+def test_routes_pass_what_was_asked_for_within_gateway_apis_limits(
+    provider: str, own_path: str, extra: list[str]
+) -> None:
+    gateway = {"parentRef": {"name": "g"}, "provider": provider, "extraPaths": extra}
+    built = objects({"spec.router.gateway": gateway | {"ownPath": bool(own_path)}})
+    routes = [each for each in built if each["kind"] == "HTTPRoute"]
+    passed = []
+    for rules in (each["spec"]["rules"] for each in routes):
+        assert len(rules) <= 16
+        for rule in rules:
+            paths = [each["path"]["value"] for each in rule["matches"]]
+            passed += [path.removeprefix(own_path) or "/" for path in paths]
+            assert len(paths) <= (1 if own_path else 8)
+            rewritten = [each["urlRewrite"]["path"]["replacePrefixMatch"] for each in rule["filters"]]
+            assert rewritten == (passed[-1:] if own_path else [])
+    restricts = not (own_path and provider == "gke")
+    assert passed == [*passed_paths(extra if restricts else ["/"])]
+    # what the operator looks at is the route with the resource's name
+    first = claim_of(routes[0], ours=True)
+    assert first
+    assert first.path == own_path + ("/v1/chat/completions" if len(passed) > 1 else "") or "/"
+    assert [each["metadata"]["name"] for each in routes] == [
+        *("qwen3-32b", "qwen3-32b-paths-2", "qwen3-32b-paths-3")[: len(routes)]
+    ]
 
 
 VOLUMES = st.sampled_from(

@@ -8,11 +8,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.cases.routes import covers, hidden, route
 
+from kvtier_operator.planning.router.engine_routes import CHAT
 from kvtier_operator.planning.router.route_claims import EVERY_HOST, Claim, Listeners, claim_of, listeners_of
 
 _SECTIONS: Final = ("http", "https")
 _OWN: Final = [{"path": {"type": "PathPrefix", "value": "/team/qwen"}}]
 _HOSTS: Final = ("a.example.com", "b.example.com", "*.example.com", "*.com", "example.com")
+
+
+def _below(*paths: str) -> list[dict[str, Any]]:
+    return [{"path": {"type": "PathPrefix", "value": each}} for each in paths]
 
 
 def _claim(name: str = "team/qwen", **more: Any) -> Claim:  # noqa: ANN401 - the route's fields
@@ -100,9 +105,25 @@ def test_the_path_of_requests_that_are_lost_is_told() -> None:
 
 
 def test_paths_that_no_route_of_ours_has_are_not_kept() -> None:
-    values = ["/", "/a/b", "/a/b/c", "/a", f"/a/{'b' * 64}", "/v1/chat/completions"]
-    matches = [{"path": {"type": "PathPrefix", "value": each}} for each in values]
-    assert _claim(matches=matches).paths == {"/", "/a/b"}
+    kept = {"/", "/a/b", CHAT, f"/a/b{CHAT}"}
+    values = [*kept, "/a/b/c", "/a", f"/a/{'b' * 64}", f"/a{CHAT}", f"{CHAT}/batch"]
+    assert _claim(matches=_below(*values)).paths == kept
+
+
+@pytest.mark.parametrize(
+    ("paths", "asked"),
+    [
+        (["/v1/models", CHAT, "/a/b"], CHAT),
+        (["/v1/models", CHAT, f"/a/b{CHAT}"], CHAT),
+        (["/team/qwen/v1/models", f"/team/qwen{CHAT}"], f"/team/qwen{CHAT}"),
+        (["/team/qwen"], "/team/qwen"),
+        (["/"], "/"),
+    ],
+)
+def test_one_path_stands_for_all_of_a_route_of_ours(paths: list[str], asked: str) -> None:
+    claim = claim_of(route(matches=_below(*paths)), ours=True)
+    assert claim
+    assert claim.path == asked
 
 
 def test_listeners_that_do_not_take_a_route_are_none_of_its() -> None:

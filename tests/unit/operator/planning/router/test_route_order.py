@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from tests.cases.routes import covers
 from tests.shared.steps import steps
 
-from kvtier_operator.planning.router.route_claims import EVERY_HOST, EVERY_PATH, Claim, Listeners
+from kvtier_operator.planning.router.engine_routes import EVERY_PATH
+from kvtier_operator.planning.router.route_claims import EVERY_HOST, Claim, Listeners
 from kvtier_operator.planning.router.route_order import RouteOrder
 
 Answer = tuple[str, tuple[str, ...], bool]

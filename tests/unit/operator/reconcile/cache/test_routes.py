@@ -62,6 +62,15 @@ def test_a_route_that_its_gateway_does_not_take_hides_nothing() -> None:
     assert (told.by("b/two"), told.news()) == ("a/one", ["b/two"])
 
 
+def test_of_a_route_of_many_paths_one_is_asked_for() -> None:
+    told = _Told()
+    paths = ("/v1/models", "/v1/chat/completions", "/a/b")
+    matches = [{"path": {"type": "PathPrefix", "value": each}} for each in paths]
+    told.upsert(route("b/two", matches=matches))
+    told.upsert(route("a/one", matches=matches[1:2]), ours=False)
+    assert (told.by("b/two"), told.news()) == ("a/one", ["b/two"])
+
+
 def test_a_list_drops_what_is_not_in_it_of_its_namespace() -> None:
     told = _Told()
     for name in ("a/one", "b/two", "c/three"):

@@ -58,6 +58,7 @@ def _policy(plan: Plan, kind: str, default: dict[str, Any]) -> dict[str, Any]:
 GKE: Final = Provider(
     objects=_objects,
     route_timeouts=False,
+    rewrites_paths=False,
     managed_prometheus=True,
     calls_from="the network's proxy-only subnet",
     ip_blocks=_CHECKED_FROM,

@@ -20,6 +20,7 @@ class Provider:
     Attributes:
         objects: Makes what it needs beside InferencePool and HTTPRoute.
         route_timeouts: Whether it takes `timeouts` in an HTTPRoute.
+        rewrites_paths: Whether it replaces a path's prefix by another one than `/`.
         managed_prometheus: Whether the platform's own Prometheus reads PodMonitoring in place of
             ServiceMonitor.
         own_proxies: Whether its proxies are pods that kvtier makes.
@@ -31,6 +32,7 @@ class Provider:
 
     objects: Callable[[Plan], tuple[dict[str, Any], ...]] = no_objects
     route_timeouts: bool = True
+    rewrites_paths: bool = True
     managed_prometheus: bool = False
     own_proxies: bool = False
     proxies_beside_gateway: bool = False
