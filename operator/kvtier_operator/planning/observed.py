@@ -71,7 +71,7 @@ class Observed:
     Attributes:
         model_config: The model's Hugging Face `config.json`, parsed; None if it could not be had.
         model_config_source: Where it came from, for the report.
-        model_config_missing: Why the configuration that the resource names could not be had.
+        model_config_missing: Why the configuration could not be had where it was looked for.
         machine: The machine of a local run; None when planning for a cluster.
         weights_bytes: Size of the model's weight files; None if they were not seen.
         nodes: The cluster's nodes; None when planning without a cluster.

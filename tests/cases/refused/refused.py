@@ -211,6 +211,27 @@ REFUSED: Final = {
             ("spec.model.volume", {"ephemeral": {"storageClassName": "A_b"}}, ".ephemeral.storageClassName"),
         )
     },
+    **{
+        f"revision {revision!r}": Refused(
+            {"spec.model.revision": revision},
+            f"spec.model.revision: {revision!r} is no revision; write a branch, tag or commit in letters, "
+            "digits and . _ + @ = -, with / between parts that begin with a letter, a digit or _",
+        )
+        for revision in (
+            "..",
+            "../..",
+            "%2e%2e",
+            "a/../b",
+            "a/./b",
+            r"a\b",
+            "/a",
+            "a//b",
+            "a?b",
+            "a#b",
+            "a\n",
+            "-x",
+        )
+    },
     "a scheme in capitals": Refused(
         {"spec.model.source": "S3://bucket/qwen"},
         "spec.model.source: 'S3://bucket/qwen' is no source; write SCHEME://PLACE, with the scheme in lower "

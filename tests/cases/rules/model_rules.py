@@ -184,6 +184,26 @@ MODEL_RULES: Final = (
         {"spec.model.name": "s3://bucket/qwen"},
         {"spec.model.name": "https://huggingface.co/Qwen/Qwen3-8B"},
     ),
+    *(
+        RuleCase(
+            "name has no . or .. between slashes and none of \\ ? # % or control characters; write the id, "
+            "or the folder's whole path",
+            "spec.model.name",
+            {"spec.model.name": "/models/.hidden/a..b/Qwen 3"},
+            {"spec.model.name": name},
+        )
+        for name in (
+            "../qwen",
+            "team/..",
+            "team/.",
+            "/models/../x",
+            "a\\..\\b",
+            "team/%2e%2e",
+            "a/b?c",
+            "a/b#c",
+            "a\nb",
+        )
+    ),
     RuleCase(
         "name is a folder already: with a source write what the model is called, such as Qwen/Qwen3-32B",
         "spec.model.name",

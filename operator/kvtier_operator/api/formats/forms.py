@@ -9,7 +9,7 @@ from kvtier_operator.api.spec.autoscaling import HTTP_URL_PATTERN
 from kvtier_operator.api.spec.env import VARIABLE_PATTERN
 from kvtier_operator.api.spec.gateway import HOST_PATTERN, URL_PATH_PATTERN
 from kvtier_operator.api.spec.model import ADAPTER_PATTERN, KEY_PATTERN, SERVED_NAME_PATTERN
-from kvtier_operator.api.spec.model_source import SOURCE_PATTERN
+from kvtier_operator.api.spec.model_source import REVISION_PATTERN, SOURCE_PATTERN
 from kvtier_operator.api.spec.router import VERSION_PATTERN
 from kvtier_operator.api.spec.scheduling import REQUEST_PATTERN
 from kvtier_operator.api.spec.volume import PATH_PATTERN
@@ -25,6 +25,8 @@ FORMS: Final[Mapping[str, str]] = {
     "spaces and the name in lower case",
     SOURCE_PATTERN: "is no source; write SCHEME://PLACE, with the scheme in lower case and no spaces, such as "
     "s3://BUCKET/FOLDER",
+    REVISION_PATTERN: "is no revision; write a branch, tag or commit in letters, digits and . _ + @ = -, with / between "
+    "parts that begin with a letter, a digit or _",
     HTTP_URL_PATTERN: "is no base URL; write http://HOST:PORT or https://HOST:PORT/PATH, with no password and no query",
     URL_PATH_PATTERN: "is no path to pass; write /SEGMENT/SEGMENT in letters, digits and - . _ ~, with no "
     "slash at its end, no query and no % in it, or / for all paths",

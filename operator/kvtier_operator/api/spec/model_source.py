@@ -32,6 +32,11 @@ _REFERENCE: Final = (
 CLAIM_PATTERN: Final = f"^{CLAIM}{SUBDOMAIN}(/{_PATH})?$"
 IMAGE_PATTERN: Final = f"^{IMAGE}{_REFERENCE}(#{_PATH})?$"
 NODE_PATTERN: Final = f"^{NODE}/{_PATH}$"
+_REF: Final = "[A-Za-z0-9_][A-Za-z0-9._+@=-]*"
+REVISION_PATTERN: Final = f"^{_REF}(/{_REF})*$"
+"""Of the names that git takes (git-check-ref-format) those that are the same in a URL."""
+_NO_NAME: Final = r"(^|/)[.][.]?(/|$)|[\x00-\x1f\x7f\\?#%]"
+"""What would be another place in a URL: `.` and `..` as parts, and what cuts it or stands for other characters."""
 
 
 class Fetcher(ApiModel):
@@ -90,7 +95,11 @@ class SourcedModel(ApiModel):
         },
     )
     revision: str | None = Field(
-        None, description="Branch, tag or commit of the model's repository.", min_length=1, max_length=256
+        None,
+        description="Branch, tag or commit of the model's repository.",
+        min_length=1,
+        max_length=256,
+        pattern=REVISION_PATTERN,
     )
     source: str | None = Field(
         None,
@@ -188,6 +197,15 @@ class SourcedModel(ApiModel):
     def name_is_no_page(self) -> bool:
         """What a browser shows is the first thing to copy, and vLLM takes it for a folder."""
         return not self.name.startswith(("http://", "https://"))
+
+    @rule(
+        f"!self.name.matches(r'{_NO_NAME}')",
+        "name has no . or .. between slashes and none of \\ ? # % or control characters; write the id, or the folder's whole path",
+        field=".name",
+    )
+    def name_stays_where_it_is(self) -> bool:
+        """It is a part of a URL, and of paths."""
+        return re.search(_NO_NAME, self.name) is None
 
     @rule(
         "!has(self.source) || !self.name.startsWith('/')",

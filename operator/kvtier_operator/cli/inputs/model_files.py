@@ -6,6 +6,7 @@ from os.path import lexists
 from pathlib import Path
 from typing import Any, Final
 
+from kvtier_common.errors import KvtierError
 from kvtier_operator.api.spec.model import ModelSpec
 from kvtier_operator.cli.inputs.whole_file import read_regular
 from kvtier_operator.errors import InvalidInputError, Problem
@@ -20,7 +21,6 @@ from kvtier_operator.planning.model_shape.config.model_files import (
     parse_file,
 )
 
-_HUB_TIMEOUT_S: Final = 5
 _MISTRAL_WEIGHTS: Final = "consolidated*.safetensors"
 
 ConfigMaps = Mapping[tuple[str, str], tuple[str, Mapping[str, Any]]]
@@ -35,7 +35,7 @@ class ModelConfig:
         config: Its config.json with what stands beside it; None where nothing was found.
         source: Where it came from, for the report.
         weights_bytes: Size of its weight files; None if they were not seen.
-        missing: Why it could not be had, where the resource names it.
+        missing: Why it could not be had, where it was looked for by name.
     """
 
     config: Mapping[str, Any] | None = None
@@ -84,16 +84,34 @@ def from_config_map(key: tuple[str, str], config_maps: ConfigMaps) -> ModelConfi
 
 
 def from_hub(model: ModelSpec) -> ModelConfig:
-    """From Hugging Face, from its cache when offline; nothing where neither has it."""
+    """From Hugging Face, or what its cache on this machine has; nothing where neither has it."""
     from kvtier_operator.planning.model_shape.from_catalogue import shape_from_catalogue  # noqa: PLC0415 - reads YAML
 
     if shape_from_catalogue(model.name) is not None:
         return ModelConfig()  # known without asking anyone
     try:
-        files = _of_repository(model)
-    except _OutOfReachError:
+        import asyncio  # noqa: PLC0415 - as below
+
+        from huggingface_hub.constants import HF_HUB_OFFLINE  # noqa: PLC0415 - slow to import
+        from huggingface_hub.utils import build_hf_headers  # noqa: PLC0415 - as above
+
+        from kvtier_operator.reconcile.observe.huggingface import HubClient  # noqa: PLC0415 - needs aiohttp
+
+        known = _cached(model)
+    except ImportError:
         return ModelConfig()
-    return ModelConfig(one_config(files), f"huggingface.co/{model.name}, {names_of(files)}")
+    if HF_HUB_OFFLINE:
+        is_known = bool({CONFIG, PARAMS} & known.keys())
+        return (
+            ModelConfig(one_config(known), f"{model.name}, {names_of(known)}") if is_known else ModelConfig()
+        )
+    hub = HubClient(build_hf_headers().get("authorization", ""))
+    try:
+        return ModelConfig(*asyncio.run(hub.config(model.name, model.revision, known)))
+    except KvtierError as error:
+        if isinstance(error, InvalidInputError):
+            raise
+        return ModelConfig(missing=str(error))
 
 
 def weights_in(folder: Path) -> int | None:
@@ -104,44 +122,18 @@ def weights_in(folder: Path) -> int | None:
     return None
 
 
-class _OutOfReachError(Exception):
-    """No name of a model, no network, no such model, or not for everyone: nothing is known of it."""
+def _cached(model: ModelSpec) -> dict[str, Mapping[str, Any]]:
+    """Files of the model that were downloaded before, by vLLM say."""
+    from huggingface_hub import try_to_load_from_cache  # noqa: PLC0415 - slow to import
+    from huggingface_hub.errors import HFValidationError  # noqa: PLC0415 - as above
 
-
-def _of_repository(model: ModelSpec) -> dict[str, Mapping[str, Any]]:
-    """The files that vLLM would read; it asks for no more of them than it has to."""
-    if config := _downloaded(model, CONFIG):
-        files = {CONFIG: config}
-    elif params := _downloaded(model, PARAMS):
-        files = {PARAMS: params}
-    else:
-        raise _OutOfReachError
-    quantized = files.get(CONFIG, {}).get("quantization_config") is not None
-    if not quantized and (quantization := _downloaded(model, QUANTIZATION)):
-        files[QUANTIZATION] = quantization
-    return files
-
-
-def _downloaded(model: ModelSpec, file: str) -> Mapping[str, Any] | None:
-    """One file of the model's repository; None where it has no such file."""
     try:
-        from huggingface_hub import hf_hub_download, try_to_load_from_cache  # noqa: PLC0415 - slow to import
-        from huggingface_hub.errors import EntryNotFoundError  # noqa: PLC0415 - as above
-        from huggingface_hub.file_download import get_hf_file_metadata, hf_hub_url  # noqa: PLC0415 - as above
-    except ImportError as error:
-        raise _OutOfReachError from error
-    name, revision = model.name, model.revision
-    try:
-        path = try_to_load_from_cache(name, file, revision=revision)
-        if not isinstance(path, str):
-            # Asked once: a download asks five times more, for half a minute, where there is no network.
-            get_hf_file_metadata(hf_hub_url(name, file, revision=revision), timeout=_HUB_TIMEOUT_S)
-            path = hf_hub_download(name, file, revision=revision, etag_timeout=_HUB_TIMEOUT_S)
-    except EntryNotFoundError:
-        return None
-    except Exception as error:
-        raise _OutOfReachError from error
-    return _read(Path(path), "spec.model.name")
+        found = {file: try_to_load_from_cache(model.name, file, revision=model.revision) for file in FILES}
+    except HFValidationError:
+        return {}  # a folder
+    return {
+        file: _read(Path(path), "spec.model.name") for file, path in found.items() if isinstance(path, str)
+    }
 
 
 def _source(path: Path, folder: Path, files: Mapping[str, object]) -> str:

@@ -1,16 +1,27 @@
-"""A model's configuration from Hugging Face, or from the mirror that HF_ENDPOINT names, with few requests."""
+"""A model's configuration from Hugging Face, or from the mirror that HF_ENDPOINT names.
+
+Few requests, to few hosts: whoever answers says neither where else to ask nor who gets a token.
+"""
 
 import asyncio
 import os
 import re
+import socket
 from collections.abc import Mapping
 from typing import Any, Final
 from urllib.parse import quote
+from urllib.request import getproxies, proxy_bypass
 
 import aiohttp
+from aiohttp.abc import ResolveResult
+from yarl import URL
 
 from kvtier_common.errors import KvtierError, UnreachableError
+from kvtier_common.http.addresses import is_public
 from kvtier_common.http.answer import read_body
+from kvtier_common.one_line import one_line
+from kvtier_operator.api.spec.model_source import REVISION_PATTERN
+from kvtier_operator.errors import InvalidInputError, Problem
 from kvtier_operator.planning.model_shape.config.model_files import (
     CONFIG,
     PARAMS,
@@ -21,12 +32,23 @@ from kvtier_operator.planning.model_shape.config.model_files import (
 )
 
 _ENDPOINT: Final = "https://huggingface.co"
-_NAME: Final = re.compile(r"[A-Za-z0-9][\w.-]{0,95}/[A-Za-z0-9][\w.-]{0,95}", re.ASCII)
+_HUB_DOMAINS: Final = ("huggingface.co", "hf.co")
+"""With all below: where the Hub keeps files, by its own list (https://huggingface.co/.well-known/meta.json)."""
+_NAME: Final = re.compile(r"([A-Za-z0-9][\w.-]{0,95}/)?[A-Za-z0-9][\w.-]{0,95}", re.ASCII)
+_HOST: Final = re.compile(r"[a-z0-9_.-]+(:[0-9]{1,5})?", re.ASCII | re.IGNORECASE)
 _MOST_BYTES: Final = 2 << 20
+_MOST_REDIRECTS: Final = 3
+_MOST_SAID: Final = 200
+"""Characters of what a server says, in an error."""
 _AT_A_TIME: Final = 2
-_TIMEOUT: Final = aiohttp.ClientTimeout(total=10)
+_TIMEOUT_S: Final = 10.0
 _FOUND, _NOT_FOUND = 200, 404
 _NOT_FOR_EVERYONE: Final = {401, 403}
+_REDIRECTS: Final = {301, 302, 303, 307, 308}
+_HTTPS: Final = 443
+
+Place = tuple[str, str, int | None]
+"""Scheme, host and port."""
 
 
 class NotPublicError(KvtierError):
@@ -34,56 +56,193 @@ class NotPublicError(KvtierError):
 
 
 class HubClient:
-    """Asks the Hub for the configuration of a model by name."""
+    """Asks the Hub for the configuration of a model by name.
 
-    def __init__(self) -> None:
+    A redirect is followed to the endpoint itself, to hosts that KVTIER_HUB_HOSTS names, and from an endpoint
+    with https to the Hub's own: these at addresses of the Internet, unless the endpoint has none either.
+
+    Args:
+        authorization: The header by which the endpoint, and nobody else, knows who asks; empty for everybody.
+
+    Raises:
+        InvalidInputError: HF_ENDPOINT or KVTIER_HUB_HOSTS cannot be used.
+    """
+
+    def __init__(self, authorization: str = "") -> None:
         self._endpoint = os.environ.get("HF_ENDPOINT", "").rstrip("/") or _ENDPOINT
+        self._place = _endpoint_place(self._endpoint)
+        self._named = _named_places(os.environ.get("KVTIER_HUB_HOSTS", ""))
+        self._authorization = authorization
         self._turns = asyncio.Semaphore(_AT_A_TIME)
 
-    async def config(self, name: str, revision: str | None) -> tuple[dict[str, Any], str]:
+    async def config(
+        self, name: str, revision: str | None, known: Mapping[str, Mapping[str, Any]] | None = None
+    ) -> tuple[dict[str, Any], str]:
         """Configuration of a model, and where it came from.
+
+        Args:
+            name: Its name on the Hub.
+            revision: Branch, tag or commit; `main` when empty.
+            known: Files of it that need not be asked for, by name.
 
         Raises:
             NotPublicError: It has no such model, or not for everyone.
-            UnreachableError: It gave no answer; trying again may help.
+            UnreachableError: It gave no answer, or sends on to somebody else; trying again may help.
             InvalidInputError: What it has is no config.json.
         """
         if _NAME.fullmatch(name) is None:
             raise NotPublicError(f"{name!r} is no name of a model on {self._endpoint}")
+        if revision is not None and re.fullmatch(REVISION_PATTERN, revision) is None:
+            raise NotPublicError(f"{one_line(revision, _MOST_SAID)!r} is no revision of a model")
         if self._turns.locked():  # a Hub that is slow must not hold up whoever does not need it
             raise UnreachableError(f"{self._endpoint} is asked for others: this one is asked for again")
         where = f"{self._endpoint}/{name}/resolve/{quote(revision or 'main', safe='')}"
-        async with self._turns, aiohttp.ClientSession(timeout=_TIMEOUT, trust_env=True) as session:
-            files = await self._files(session, where, name)
+        async with self._turns, self._session() as session:
+            files = await self._files(session, where, name, known or {})
         return one_config(files), f"{self._endpoint}/{name}, {names_of(files)}"
 
+    def _session(self) -> aiohttp.ClientSession:
+        resolver = _HubResolver(self._place[1], frozenset(host for _, host, _ in self._named))
+        return aiohttp.ClientSession(
+            connector=aiohttp.TCPConnector(resolver=resolver),
+            headers={"Accept-Encoding": "identity"},  # unpacking has no bound
+            cookie_jar=aiohttp.DummyCookieJar(),
+            auto_decompress=False,
+        )
+
     async def _files(
-        self, session: aiohttp.ClientSession, where: str, name: str
+        self,
+        session: aiohttp.ClientSession,
+        where: str,
+        name: str,
+        known: Mapping[str, Mapping[str, Any]],
     ) -> dict[str, Mapping[str, Any]]:
-        if config := await self._file(session, where, CONFIG):
+        async def file(one: str) -> Mapping[str, Any] | None:
+            return known[one] if one in known else await self._file(session, f"{where}/{one}")
+
+        if config := await file(CONFIG):
             files = {CONFIG: config}
-        elif params := await self._file(session, where, PARAMS):
+        elif params := await file(PARAMS):
             files = {PARAMS: params}
         else:
             raise NotPublicError(f"{self._endpoint} has no config.json of {name!r}")
         if files.get(CONFIG, {}).get("quantization_config") is None and (
-            quantization := await self._file(session, where, QUANTIZATION)
+            quantization := await file(QUANTIZATION)
         ):
             files[QUANTIZATION] = quantization
         return files
 
-    async def _file(self, session: aiohttp.ClientSession, where: str, file: str) -> Mapping[str, Any] | None:
+    async def _file(self, session: aiohttp.ClientSession, asked: str) -> Mapping[str, Any] | None:
         """One file of a repository; None where it has no such file."""
-        url = f"{where}/{file}"
         try:
-            async with session.get(url, max_redirects=3) as response:
-                if response.status == _NOT_FOUND:
-                    return None
-                if response.status in _NOT_FOR_EVERYONE:
-                    raise NotPublicError(f"{self._endpoint} does not show {url} to everyone")
-                if response.status != _FOUND:
-                    raise UnreachableError(f"{url}: {response.status} {response.reason}")
-                text = await read_body(response.content, url, _MOST_BYTES, asyncio.Semaphore(1))
-        except (aiohttp.ClientError, TimeoutError, OSError) as error:
-            raise UnreachableError(f"no answer to {url}: {error or type(error).__name__}") from error
-        return parse_file(text.decode(errors="replace"), url, "spec.model.name")
+            async with asyncio.timeout(_TIMEOUT_S):
+                text = await self._text(session, asked)
+        except (aiohttp.ClientError, TimeoutError, OSError, ValueError) as error:
+            said = one_line(str(error), _MOST_SAID) or type(error).__name__
+            raise UnreachableError(f"no answer to {asked}: {said}") from error
+        return None if text is None else parse_file(text, asked, "spec.model.name")
+
+    async def _text(self, session: aiohttp.ClientSession, asked: str) -> str | None:
+        url = URL(asked)
+        for _ in range(_MOST_REDIRECTS + 1):
+            is_endpoint = _place(url) == self._place
+            headers = {"Authorization": self._authorization} if self._authorization and is_endpoint else {}
+            async with session.get(
+                url, headers=headers, proxy=_proxy(url), allow_redirects=False
+            ) as response:
+                if response.status not in _REDIRECTS:
+                    return await self._body(response, asked)
+                location = response.headers.get("Location", "")
+                url = self._followed(asked, url.join(URL(location)))
+        raise UnreachableError(f"{asked}: more than {_MOST_REDIRECTS} redirects")
+
+    async def _body(self, response: aiohttp.ClientResponse, asked: str) -> str | None:
+        if response.status == _NOT_FOUND:
+            return None
+        if response.status in _NOT_FOR_EVERYONE:
+            raise NotPublicError(f"{self._endpoint} does not show {asked} to everyone")
+        if response.status != _FOUND:
+            reason = one_line(response.reason or "", _MOST_SAID)
+            raise UnreachableError(f"{asked}: {response.status} {reason}".rstrip())
+        if response.headers.get("Content-Encoding", "identity") != "identity":
+            raise UnreachableError(f"{asked}: the answer is packed although that was not asked for")
+        body = await read_body(response.content, asked, _MOST_BYTES, asyncio.Semaphore(1))
+        return body.decode(errors="replace")
+
+    def _followed(self, asked: str, url: URL) -> URL:
+        """Where a redirect leads, without a name and password of the server's choice."""
+        scheme, host, port = place = _place(url)
+        is_hub = self._place[0] == scheme == "https" and port == _HTTPS and _is_hub_host(host)
+        if place != self._place and place not in self._named and not is_hub:
+            there = one_line(f"{scheme}://{host}:{port}", _MOST_SAID)
+            raise UnreachableError(
+                f"{asked}: sent on to {there}, which is neither {self._endpoint} nor a host of the Hub's; "
+                "KVTIER_HUB_HOSTS names others, asked by https"
+            )
+        return url.with_user(None)
+
+
+class _HubResolver(aiohttp.ThreadedResolver):
+    """Finds no private address for a host that a redirect named, unless the endpoint has one."""
+
+    def __init__(self, endpoint: str, named: frozenset[str]) -> None:
+        super().__init__()
+        self._endpoint, self._named = endpoint, named
+
+    async def resolve(
+        self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_INET
+    ) -> list[ResolveResult]:
+        there = await super().resolve(host, port, family)
+        if host == self._endpoint or host in self._named or not _is_hub_host(host):
+            return there  # what is none of these is a proxy
+        private = [each["host"] for each in there if not is_public(each["host"])]
+        if private:
+            endpoint = await super().resolve(self._endpoint, port, family)
+            if all(is_public(each["host"]) for each in endpoint):
+                raise UnreachableError(f"{host} is at {private[0]}, which is no address of the Internet")
+        return there
+
+
+def _place(url: URL) -> Place:
+    return url.scheme, url.host or "", url.port
+
+
+def _is_hub_host(host: str) -> bool:
+    return any(host == each or host.endswith(f".{each}") for each in _HUB_DOMAINS)
+
+
+def _endpoint_place(endpoint: str) -> Place:
+    """Scheme, host and port of the endpoint, which statuses show as it is written."""
+    place = _place_of_text(endpoint)
+    is_plain = endpoint.isprintable() and not re.search(r"[@?#]", endpoint)
+    if place is None or place[0] not in {"http", "https"} or not is_plain:
+        message = "is no base URL; write https://HOST or http://HOST:PORT/PATH, with no password and no query"
+        raise InvalidInputError("", Problem("HF_ENDPOINT", message))
+    return place
+
+
+def _named_places(text: str) -> frozenset[Place]:
+    """HOST or HOST:PORT, by commas."""
+    places = set()
+    for each in text.replace(",", " ").split():
+        place = _place_of_text(f"https://{each}") if _HOST.fullmatch(each) else None
+        if place is None:
+            message = (
+                f"{one_line(each, _MOST_SAID)!r} is no host; write HOST or HOST:PORT, separated by commas"
+            )
+            raise InvalidInputError("", Problem("KVTIER_HUB_HOSTS", message))
+        places.add(place)
+    return frozenset(places)
+
+
+def _place_of_text(text: str) -> Place | None:
+    try:
+        url = URL(text)
+    except ValueError:
+        return None
+    return _place(url) if url.host else None
+
+
+def _proxy(url: URL) -> str | None:
+    """As the environment says; aiohttp's own look-up takes passwords of a netrc file along, for any host."""
+    return None if proxy_bypass(url.host or "") else getproxies().get(url.scheme)

@@ -20,7 +20,7 @@ def serving(
     server = ThreadingHTTPServer((host, port), handler)
     if tls:
         server.socket = tls.wrap_socket(server.socket, server_side=True)
-    thread = Thread(target=server.serve_forever)
+    thread = Thread(target=server.serve_forever, args=(0.02,))  # how long an end may take to be seen
     thread.start()
     try:
         yield server.server_address[1]

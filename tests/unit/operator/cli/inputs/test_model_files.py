@@ -2,12 +2,14 @@
 
 import json
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.cases.planning import resource
+from tests.cluster.harness.stand_ins.http_server import serving
 
 from kvtier_operator.cli.inputs.model_files import from_hub, from_path, weights_in
 from kvtier_operator.errors import InvalidInputError
@@ -109,30 +111,42 @@ def test_a_link_to_weights_that_are_gone(tmp_path: Path) -> None:
 
 
 class Hub:
-    """A repository of the hub that has these files."""
+    """A repository that a mirror on this machine has, and what it was asked for with which token."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.asked: list[str] = []
+        self.tokens: set[str | None] = set()
+        self.location = ""
 
-    def metadata(self, url: str, **_: object) -> None:
-        from huggingface_hub.errors import EntryNotFoundError  # noqa: PLC0415 - slow to import
+    def handler(self) -> type[BaseHTTPRequestHandler]:
+        hub = self
 
-        self.asked.append(url.rsplit("/", 1)[-1])
-        if not (self.folder / self.asked[-1]).is_file():
-            raise EntryNotFoundError("404")
+        class Handler(BaseHTTPRequestHandler):
+            def do_GET(self) -> None:
+                hub.asked.append(self.path.removeprefix("/nobody/nothing/resolve/main/"))
+                hub.tokens.add(self.headers["Authorization"])
+                file = hub.folder / hub.asked[-1]
+                self.send_response(307 if hub.location else 200 if file.is_file() else 404)
+                self.send_header("Location", hub.location)
+                self.end_headers()
+                self.wfile.write(file.read_bytes() if file.is_file() else b"")
 
-    def download(self, _name: str, file: str, **_: object) -> str:
-        return str(self.folder / file)
+            def log_message(self, *_: object) -> None:
+                pass
+
+        return Handler
 
 
 @pytest.fixture
-def hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Hub:
+def hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Hub]:
     one = Hub(tmp_path)
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setattr("huggingface_hub.file_download.get_hf_file_metadata", one.metadata)
-    monkeypatch.setattr("huggingface_hub.hf_hub_download", one.download)
-    return one
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", False)
+    monkeypatch.setenv("HF_TOKEN", "hf_of_a_person")
+    with serving(one.handler()) as port:
+        monkeypatch.setenv("HF_ENDPOINT", f"http://127.0.0.1:{port}")
+        yield one
 
 
 @pytest.mark.parametrize(
@@ -148,10 +162,35 @@ def test_no_more_is_asked_than_has_to_be(hub: Hub, files: dict[str, Any], asked:
     found = from_hub(resource("nobody/nothing").spec.model)
     assert found.config is not None
     assert found.config["num_hidden_layers"] == 4
-    assert hub.asked == asked
-    assert found.source == f"huggingface.co/nobody/nothing, {next(iter(files))}.json"
+    assert (hub.asked, hub.tokens) == (asked, {"Bearer hf_of_a_person"})
+    assert found.source.endswith(f"/nobody/nothing, {next(iter(files))}.json")
 
 
 def test_a_repository_with_neither(hub: Hub) -> None:
-    assert from_hub(resource("nobody/nothing").spec.model).config is None
+    found = from_hub(resource("nobody/nothing").spec.model)
+    assert found.config is None
+    assert "has no config.json of 'nobody/nothing'" in found.missing
     assert hub.asked == ["config.json", "params.json"]
+
+
+def test_who_is_asked_sends_nobody_elsewhere(hub: Hub, tmp_path_factory: pytest.TempPathFactory) -> None:
+    metadata = Hub(write(tmp_path_factory.mktemp("metadata"), config=CONFIG))
+    with serving(metadata.handler(), "127.0.0.2") as port:
+        hub.location = f"http://127.0.0.2:{port}/config.json"
+        found = from_hub(resource("nobody/nothing").spec.model)
+    assert found.config is None
+    assert f"sent on to http://127.0.0.2:{port}" in found.missing
+    assert metadata.asked == []
+
+
+def test_what_was_downloaded_before_is_not_asked_for(hub: Hub, monkeypatch: pytest.MonkeyPatch) -> None:
+    snapshot = hub.folder / "cache" / "models--nobody--nothing" / "snapshots" / "abc"
+    snapshot.mkdir(parents=True)
+    (refs := snapshot.parents[1] / "refs").mkdir()
+    (refs / "main").write_text("abc", encoding="utf-8")
+    write(snapshot, config=CONFIG)
+    assert from_hub(resource("nobody/nothing").spec.model).config == CONFIG
+    assert hub.asked == ["hf_quant_config.json"]
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
+    assert from_hub(resource("nobody/nothing").spec.model).config == CONFIG
+    assert hub.asked == ["hf_quant_config.json"]

@@ -75,7 +75,7 @@ def test_what_it_asks_for(
 
 
 @pytest.mark.parametrize(
-    "name", ["/models/qwen", "qwen", "a/b/c", "../x", "a/..%2f", "team/mod el", "team/model\n"]
+    "name", ["/models/qwen", ".", "..", "a/b/c", "../x", "x/..", "a/..%2f", "team/mod el", "team/model\n"]
 )
 def test_what_is_no_name_is_not_asked_for(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     said, paths = asked({}, monkeypatch, lambda hub: hub.config(name, None))
