@@ -65,6 +65,15 @@ async def tokens(engine: EngineTokenizer, body: dict[str, Any], path: str = "") 
     return None if found is None else found.tolist()
 
 
+async def test_no_redirect_is_followed(engine: EngineTokenizer, pod: Pod) -> None:
+    async def send_on(_: web.Request) -> web.StreamResponse:
+        raise web.HTTPTemporaryRedirect(f"http://{pod.address}/elsewhere")
+
+    pod.answer = send_on
+    assert await tokens(engine, CHAT) is None
+    assert [each.path for each in pod.requests] == ["/tokenize"]
+
+
 @pytest.mark.parametrize("body", [CHAT, COMPLETION])
 async def test_the_engine_is_asked_what_decides_the_tokens(
     engine: EngineTokenizer, asked: list[dict[str, Any]], body: dict[str, Any]

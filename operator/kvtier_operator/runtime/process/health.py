@@ -6,6 +6,7 @@ from typing import Final
 from aiohttp import ClientError, ClientSession, ClientTimeout
 
 _TIMEOUT_S: Final = 5.0
+_OK: Final = 200
 _CHECK: Final = "/grpc.health.v1.Health/Check"
 # grpc.health.v1, as bytes: HealthCheckRequest{service: "readiness"}, HealthCheckResponse{status: SERVING}
 _READINESS: Final = b"\x0a\x09readiness"
@@ -25,8 +26,11 @@ async def answers_ok(url: str) -> bool:
     """Whether there is an answer that says OK."""
     timeout = ClientTimeout(total=_TIMEOUT_S)
     try:
-        async with ClientSession(timeout=timeout) as session, session.get(url) as answer:
-            return answer.ok
+        async with (
+            ClientSession(timeout=timeout) as session,
+            session.get(url, allow_redirects=False) as answer,
+        ):
+            return answer.status == _OK
     except (ClientError, TimeoutError):
         return False
 
