@@ -212,6 +212,24 @@ REFUSED: Final = {
         )
     },
     **{
+        f"prometheusUrl {url}": Refused(
+            {"spec.autoscaling": {"maxReplicas": 2, "prometheusUrl": url}},
+            f"spec.autoscaling.prometheusUrl: {url!r} is no base URL; write http://HOST:PORT or "
+            "https://HOST:PORT/PATH, with a name or a usual address, no password and no query",
+        )
+        for url in (
+            "http://2852039166",
+            "http://0xA9.254.43518:80",
+            "http://0251.0376.0251.0376",
+            "http://169.254.169.254.",
+            "http://127.1",
+            "http://[::ffff:169.254.169.254]",
+            "http://[fe80::1%25eth0]",
+            "http://169%2e254.169.254",
+            "http://me@169.254.169.254",
+        )
+    },
+    **{
         f"revision {revision!r}": Refused(
             {"spec.model.revision": revision},
             f"spec.model.revision: {revision!r} is no revision; write a branch, tag or commit in letters, "

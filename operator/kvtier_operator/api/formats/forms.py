@@ -3,9 +3,9 @@
 from collections.abc import Mapping
 from typing import Final
 
+from kvtier_operator.api.formats.base_url import HTTP_URL_PATTERN
 from kvtier_operator.api.formats.dns_names import LABEL_PATTERN, SUBDOMAIN_PATTERN
 from kvtier_operator.api.formats.image_name import IMAGE_NAME_PATTERN
-from kvtier_operator.api.spec.autoscaling import HTTP_URL_PATTERN
 from kvtier_operator.api.spec.env import VARIABLE_PATTERN
 from kvtier_operator.api.spec.gateway import HOST_PATTERN, URL_PATH_PATTERN
 from kvtier_operator.api.spec.model import ADAPTER_PATTERN, KEY_PATTERN, SERVED_NAME_PATTERN
@@ -27,7 +27,8 @@ FORMS: Final[Mapping[str, str]] = {
     "s3://BUCKET/FOLDER",
     REVISION_PATTERN: "is no revision; write a branch, tag or commit in letters, digits and . _ + @ = -, with / between "
     "parts that begin with a letter, a digit or _",
-    HTTP_URL_PATTERN: "is no base URL; write http://HOST:PORT or https://HOST:PORT/PATH, with no password and no query",
+    HTTP_URL_PATTERN: "is no base URL; write http://HOST:PORT or https://HOST:PORT/PATH, with a name or a usual address, no "
+    "password and no query",
     URL_PATH_PATTERN: "is no path to pass; write /SEGMENT/SEGMENT in letters, digits and - . _ ~, with no "
     "slash at its end, no query and no % in it, or / for all paths",
     PATH_PATTERN: "is no absolute path; begin it with /",

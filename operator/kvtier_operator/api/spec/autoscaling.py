@@ -1,16 +1,15 @@
 """`spec.autoscaling`: how many engines there are, by how much they have to do."""
 
+import re
 from enum import StrEnum
 from typing import Final
 
 from pydantic import Field
 
 from kvtier_operator.api.base import ApiModel, rule
+from kvtier_operator.api.formats.base_url import FORBIDDEN_URL, HTTP_URL_PATTERN
 
 MOST_REPLICAS: Final = 10000
-HTTP_URL_PATTERN: Final = r"^https?://[A-Za-z0-9.:_\[\]-]+(/[A-Za-z0-9._~%!$&'()*+,;=:@/-]*)?$"
-"""Of the characters that a URL has (RFC 3986); without a query, and without a password, which everybody who
-reads the resource would see."""
 _MOST_PERCENT: Final = 99
 MOST_STABILIZATION_S: Final = 3600
 """Of a HorizontalPodAutoscaler (k8s.io/kubernetes, pkg/apis/autoscaling/validation)."""
@@ -60,6 +59,15 @@ class Autoscaling(ApiModel):
     def least_within_most(self) -> bool:
         """Kubernetes' own rule for a HorizontalPodAutoscaler, said before there is one."""
         return self.min_replicas <= self.max_replicas
+
+    @rule(
+        f"!has(self.prometheusUrl) || !self.prometheusUrl.matches(r'{FORBIDDEN_URL}')",
+        "no Prometheus is at an address of KEDA's own machine, its link or a cloud's metadata; write that of its Service",
+        field=".prometheusUrl",
+    )
+    def prometheus_is_elsewhere(self) -> bool:
+        """KEDA would ask what nobody but its own machine may ask."""
+        return self.prometheus_url is None or re.search(FORBIDDEN_URL, self.prometheus_url) is None
 
     @rule(
         "!has(self.targetValue) || self.target == 'queue' || self.targetValue <= 99",
