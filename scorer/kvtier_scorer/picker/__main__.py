@@ -1,6 +1,13 @@
-"""`python -m kvtier_scorer.picker`: the same as `kvtier picker`."""
+"""`python -m kvtier_scorer.picker`: the same as `kvtier picker`; `model-router` is what reads models."""
+
+import sys
 
 from kvtier_scorer.picker.command import picker
+from kvtier_scorer.picker.model_router import model_router
 
 if __name__ == "__main__":
-    picker(help_option_names=["-h", "--help"])
+    help_options = {"help_option_names": ["-h", "--help"]}
+    if sys.argv[1:2] == [model_router.name]:
+        model_router(sys.argv[2:], **help_options)
+    else:
+        picker(**help_options)

@@ -1,7 +1,4 @@
-"""`python -m kvtier_scorer.picker.model_router`: says to a gateway whose model a request asks for.
-
-It knows no engines and loads neither numba nor a client of the cluster: some 60 MiB.
-"""
+"""`python -m kvtier_scorer.picker model-router`: says to a gateway whose model a request asks for."""
 
 import asyncio
 import logging
@@ -9,6 +6,7 @@ import os
 import signal
 import sys
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from time import monotonic
 from typing import Any, Final
@@ -35,7 +33,7 @@ class _Start:
     grace_s: float
 
 
-@click.command()
+@click.command("model-router")
 @click.option(
     "--route", "routes", metavar="RESOURCE=MODEL", multiple=True, required=True,
     help="Another KVCacheTier, and a model of its that requests name.",
@@ -45,7 +43,7 @@ class _Start:
 @click.option("--max-body-bytes", type=_BYTES, default=DEFAULT_MAX_BODY_BYTES, show_default=True)
 @click.option("--total-body-bytes", type=_BYTES, default=_TOTAL_BYTES, show_default=True)
 @click.option("--grace-period", "grace_s", type=click.FloatRange(min=0), default=30.0, show_default=True)
-def main(routes: Sequence[str], **settings: Any) -> None:  # noqa: ANN401 - the fields of _Start
+def model_router(routes: Sequence[str], **settings: Any) -> None:  # noqa: ANN401 - the fields of _Start
     """Tell a gateway, over ext_proc, which resource a request is for by the model that its body names."""
     # what gRPC's C core says is not in our format, and clients can make it say much
     os.environ.setdefault("GRPC_VERBOSITY", "NONE")
@@ -63,8 +61,10 @@ def main(routes: Sequence[str], **settings: Any) -> None:  # noqa: ANN401 - the 
 
 
 async def _serve(start: _Start) -> None:
+    from kvtier_scorer.picker.gateway.bodies import json_size  # noqa: PLC0415 - as below
     from kvtier_scorer.picker.gateway.body_memory import BodyBudget  # noqa: PLC0415 - gRPC reads the environment
     from kvtier_scorer.picker.gateway.ext_proc.model_router import ModelRouter  # noqa: PLC0415 - as above
+    from kvtier_scorer.picker.gateway.ext_proc.request_reader import SWITCH_S  # noqa: PLC0415 - as above
     from kvtier_scorer.picker.gateway.transport.health import Health  # noqa: PLC0415 - as above
     from kvtier_scorer.picker.gateway.transport.limits import (  # noqa: PLC0415 - as above
         AROUND_BYTES,
@@ -78,11 +78,14 @@ async def _serve(start: _Start) -> None:
     from kvtier_scorer.picker.observability.log_rate_limiter import LogRateLimiter  # noqa: PLC0415 - as above
 
     stop, health = asyncio.Event(), Health()
+    json_size.load_kernels()
+    sys.setswitchinterval(SWITCH_S)
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
     budget, uploads = (BodyBudget(start.total_body_bytes, start.max_body_bytes, monotonic) for _ in range(2))
     service = ModelRouter(
         routes=start.routes,
+        thread=ThreadPoolExecutor(1, "bodies"),
         budget=budget,
         uploads=uploads,
         rate_limited_log=LogRateLimiter(_LOG, _LOG_INTERVAL_S, monotonic),
@@ -108,7 +111,3 @@ async def _serve(start: _Start) -> None:
     service.drain()
     await asked.drain(start.grace_s)
     await probed.drain(0.0)
-
-
-if __name__ == "__main__":
-    main()

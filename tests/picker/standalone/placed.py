@@ -122,7 +122,7 @@ def _running_model_router(wanted: Wanted, folder: Path) -> Iterator[tuple[Proces
     """What reads models beside it, with the arguments that it has in its pod."""
     port, health = free_ports(2)
     [container] = wanted.pod()["initContainers"]
-    command = [sys.executable, *container["command"][1:], *container["args"]]
+    command = [sys.executable, "-m", "kvtier_scorer.picker", *container["args"]]
     places = {"--grpc-port": port, "--grpc-health-port": health}
     for option, number in places.items():
         command[command.index(option) + 1] = str(number)

@@ -16,6 +16,9 @@ READY_PATH: Final = "/gateway/ready"
 CERTIFICATE: Final = "server"
 """Name of the certificate in its file."""
 
+_READ_BYTES: Final = 256 * 1024
+"""From a connection at a time: with more, a crowd that uploads keeps others waiting, and fills the memory
+before anybody can be refused."""
 _PASSED_ON: Final = "x-kvtier-passed-on"
 """Header of a request that comes from another gateway: it is served here, so that none goes in circles."""
 _KEPT_BACK: Final = json.dumps(
@@ -66,7 +69,7 @@ def listener(gateway: Gateway) -> dict[str, Any]:
         "local_reply_config": {"mappers": [LATE_PICK]},
         # a generation may be silent for as long as it takes
         "stream_idle_timeout": UNLIMITED,
-        "route_config": {"virtual_hosts": [{"name": "all", "domains": ["*"], "routes": [*_routes(gateway)]}]},
+        "route_config": {"virtual_hosts": [_host(gateway)]},
         "http_filters": http_filters(gateway),
         **(_FOREIGN_CLIENTS if gateway.entrance else {}),
     }
@@ -79,9 +82,15 @@ def listener(gateway: Gateway) -> dict[str, Any]:
     return {
         "name": "gateway",
         "address": socket_address(gateway.listen),
-        "per_connection_buffer_limit_bytes": gateway.held_bytes,
+        "per_connection_buffer_limit_bytes": _READ_BYTES,
         "filter_chains": [chain],
     }
+
+
+def _host(gateway: Gateway) -> dict[str, Any]:
+    routes = [*_routes(gateway)]
+    body = {"request_body_buffer_limit": gateway.held_bytes}
+    return {"name": "all", "domains": ["*"], "routes": routes, **body}
 
 
 def certificate_resource(folder: str) -> dict[str, Any]:

@@ -26,9 +26,9 @@ _PART_BYTES: Final = MIB
 (inference extension v1.5.0, pkg/epp/server/runserver.go)."""
 _HEAP_PERCENT: Final = 90
 """Of the memory limit: the rest is what Envoy takes beside its heap."""
-_MODEL_ROUTER_REQUESTS: Final = {"cpu": "100m", "memory": "96Mi"}
-_MODEL_ROUTER_BYTES: Final = 160 * MIB
-"""Without a request, some 60 MiB as seen, and what its transport holds at most."""
+_MODEL_ROUTER_REQUESTS: Final = {"cpu": "100m", "memory": "192Mi"}
+_MODEL_ROUTER_BYTES: Final = 256 * MIB
+"""Without a request, some 140 MiB as seen, and what its transport holds at most."""
 _MODEL_ROUTER_COPIES: Final = 2
 """Of a body: itself, and the parts in which it comes and goes."""
 

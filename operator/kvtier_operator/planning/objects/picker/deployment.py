@@ -21,7 +21,7 @@ _USER: Final = 65532
 """The unprivileged user of distroless images, which upstream's pickers are built on."""
 _PROGRESS_DEADLINE_S: Final = 600
 """Kubernetes' default."""
-_SCRATCH: Final = {"name": "scratch", "emptyDir": {"sizeLimit": "64Mi"}}
+SCRATCH: Final = {"name": "scratch", "emptyDir": {"sizeLimit": "64Mi"}}
 """Where a picker that compiles may write: the image of kvtier's own copies its kernels there, for numba takes
 no cache that it cannot write to. The root file system stays read-only."""
 
@@ -62,7 +62,7 @@ def planned_picker_template(plan: Plan) -> dict[str, Any]:
         "containers": [_container(plan)],
         "volumes": [
             {"name": "config", "configMap": {"name": names.picker}},
-            *([_SCRATCH] if _traits(plan).compiles else []),
+            *([SCRATCH] if _traits(plan).compiles else []),
         ],
     }
     metadata = {
@@ -107,7 +107,7 @@ def _container(plan: Plan) -> dict[str, Any]:
         },
         "volumeMounts": [
             {"name": "config", "mountPath": _CONFIG_FOLDER, "readOnly": True},
-            *([{"name": _SCRATCH["name"], "mountPath": "/tmp"}] if _traits(plan).compiles else []),  # noqa: S108 - a mount
+            *([{"name": SCRATCH["name"], "mountPath": "/tmp"}] if _traits(plan).compiles else []),  # noqa: S108 - a mount
         ],
     }
 

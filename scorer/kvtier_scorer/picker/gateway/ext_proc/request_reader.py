@@ -13,7 +13,7 @@ from kvtier_scorer.picker.gateway.protocol.events import RequestReceived
 from kvtier_scorer.picker.gateway.protocol.names import PRIORITY
 from kvtier_scorer.scheduling.model import PickRequest, Prompt
 
-_SWITCH_S: Final = 0.0005
+SWITCH_S: Final = 0.0005
 """How long the thread that reads bodies keeps the interpreter's lock while the loop waits for it. Python's
 own 5 ms would be added to a neighbour's request at each of its system calls."""
 _WHOLE: Final = re.compile(r"\s*[+-]?[0-9]{1,10}\s*", re.ASCII)
@@ -32,7 +32,7 @@ class RequestReader:
         self._tokenizer = tokenizer
         self._thread = ThreadPoolExecutor(1, "bodies")
         json_size.load_kernels()
-        sys.setswitchinterval(_SWITCH_S)
+        sys.setswitchinterval(SWITCH_S)
 
     def read_now(self, event: RequestReceived) -> PickRequest | None:
         """What is asked for, its tokens estimated; None where `read` has to tell.

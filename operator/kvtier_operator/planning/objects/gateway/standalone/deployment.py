@@ -11,6 +11,7 @@ from kvtier_operator.planning.objects.gateway.standalone.envoy import (
     SERVING_PORT,
 )
 from kvtier_operator.planning.objects.names import CONFIG_HASH, Component, Names, content_hash
+from kvtier_operator.planning.objects.picker.deployment import SCRATCH
 from kvtier_operator.planning.objects.picker.ports import EXT_PROC_PORT, HEALTH_PORT
 from kvtier_operator.planning.objects.placement import placement
 from kvtier_operator.planning.objects.rollout import ROLLOUT
@@ -65,7 +66,11 @@ def gateway_deployment(
         ],
         **_model_router(plan, planned.model_router),
         "containers": [_container(plan, wanted, planned)],
-        "volumes": [{"name": "config", "configMap": {"name": names.gateway}}, *_certificate(wanted)],
+        "volumes": [
+            {"name": "config", "configMap": {"name": names.gateway}},
+            *_certificate(wanted),
+            *([SCRATCH] if planned.model_router else []),
+        ],
     }
     metadata = {
         "labels": names.labels(Component.GATEWAY),
@@ -96,8 +101,8 @@ def _model_router(plan: Plan, planned: ModelRouterPlan | None) -> dict[str, Any]
         "name": "model-router",
         "image": planned.image,
         "restartPolicy": "Always",
-        "command": ["python", "-m", "kvtier_scorer.picker.model_router"],
         "args": [
+            "model-router",
             *(f"--route={resource}={model}" for model, resource in sorted(planned.routes.items())),
             *("--grpc-port", str(EXT_PROC_PORT)),
             *("--grpc-health-port", str(HEALTH_PORT)),
@@ -113,6 +118,7 @@ def _model_router(plan: Plan, planned: ModelRouterPlan | None) -> dict[str, Any]
             "limits": dict(planned.compute.limits),
         },
         "securityContext": _SECURITY_CONTEXT,
+        "volumeMounts": [{"name": SCRATCH["name"], "mountPath": "/tmp"}],  # noqa: S108 - a mount
     }
     return {"initContainers": [container]}
 

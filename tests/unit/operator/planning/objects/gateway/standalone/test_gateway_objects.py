@@ -121,7 +121,9 @@ def test_upstream_s_pickers_get_no_message_above_4_mib() -> None:
 
     def held_bytes(changed: dict[str, object]) -> int:
         [listener] = bootstrap_of(changed)["static_resources"]["listeners"]
-        return int(listener["per_connection_buffer_limit_bytes"])
+        [manager] = [each["typed_config"] for each in listener["filter_chains"][0]["filters"]]
+        [host] = manager["route_config"]["virtual_hosts"]
+        return int(host["request_body_buffer_limit"])
 
     for flavor in ("llm-d", "gaie"):
         assert held_bytes(changes(flavor)) == held_bytes(changes(flavor, models=others)) == 2**20
