@@ -23,3 +23,7 @@ class UnreachableError(MomentaryError):
 
 class TooLargeError(RetryableError):
     """An answer has more bytes than were asked for: ask for less at a time."""
+
+
+class MalformedError(ValueError):
+    """A text is not of its format, or has more than anybody writes; one line, without where it came from."""

@@ -20,6 +20,8 @@ CORPUS: Final = Path(__file__).parent / "corpus"
 _LONGEST_BYTES: Final = 16 << 10
 _HANGS_S: Final = 20
 """An input that takes so long is a fault at once."""
+_MOST_MEMORY_MIB: Final = 1536
+"""Of a process with all that it imports; an input that takes it is a fault at once, too."""
 _SHOWN: Final = ("INITED", "pulse", "DONE")
 """Lines of libFuzzer that tell executions, coverage and corpus."""
 
@@ -87,6 +89,7 @@ def fuzz(name: str, seconds: int, out: Path) -> list[Path]:
         f"-max_total_time={seconds}",
         f"-max_len={_LONGEST_BYTES}",
         f"-timeout={_HANGS_S}",
+        f"-rss_limit_mb={_MOST_MEMORY_MIB}",
         f"-artifact_prefix={faults}/",
     ]
     command = [sys.executable, "-m", "tests.fuzz.child", name, *options, str(corpus), *kept]

@@ -12,6 +12,8 @@ from typing import Any
 import click
 from rich.console import Console
 
+from kvtier_common.errors import MalformedError
+from kvtier_common.formats.json_text import json_file
 from kvtier_connector.bench.engines.given import Given
 from kvtier_connector.bench.parts import Part
 from kvtier_connector.bench.run import Run
@@ -64,7 +66,7 @@ def measure(options: BenchOptions, parts: Mapping[str, Part]) -> None:
             )
         about["device"] = gpu or "cpu"
         run = _run(options, Path(scratch), gpu, console.print)
-        report: dict[str, Any] = json.loads(options.out.read_text()) if options.out.exists() else {}
+        report: dict[str, Any] = json_file(options.out) if options.out.exists() else {}
         for name, part in parts.items():
             with console.status(f"measuring {name}"):
                 report[name] = done[name] = part.measure(run)
@@ -97,7 +99,7 @@ def _left_behind(path: Path | None, done: dict[str, Any], about: dict[str, str])
     try:
         yield
         error = ""
-    except ConnectorError as caught:
+    except (ConnectorError, MalformedError) as caught:
         error = str(caught)
         raise click.ClickException(error) from caught
     except click.ClickException as caught:

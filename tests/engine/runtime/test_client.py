@@ -22,7 +22,7 @@ def serve() -> Iterator[Serve]:
             protocol_version = "HTTP/1.1"
 
             def do_POST(self) -> None:
-                self.rfile.read(int(self.headers["Content-Length"]))
+                self.rfile.read(int(self.headers.get("Content-Length", 0)))
                 self.send_response(status)
                 self.send_header("Content-Length", str(len(body)))
                 self.end_headers()
@@ -76,6 +76,11 @@ def test_a_connection_that_the_server_closed_is_opened_again(serve: Serve) -> No
         (b"<html>gone</html>", 502, "502 <html>gone</html>"),
         (b'data: {"error":{"message":"broken"}}\n\n', 200, "broken"),
         (b"data: not json\n\n", 200, "not an OpenAI-compatible server"),
+        (b"data: " + b"[" * 100_000, 200, "not an OpenAI-compatible server"),
+        (b"data: " + b"x" * (4 << 20), 200, "not an OpenAI-compatible server"),
+        (b'data: {"choices": 1, "usage": 1}\n\n', 200, "generated nothing"),
+        (b'data: {"choices": [{"delta": [], "text": 1}]}\n\n', 200, "generated nothing"),
+        (b"x" * (4 << 20), 500, "more than 4,194,304 bytes"),
         (b"data: [DONE]\n\n", 200, "generated nothing"),
     ],
 )
@@ -84,6 +89,21 @@ def test_what_a_server_says_instead(serve: Serve, body: bytes, status: int, mess
         client.ask(QUERY)
     assert message in str(raised.value)
     assert "\n" not in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        (b"[" * 100_000, "not an OpenAI-compatible server: more than 64"),
+        (b"[]", "not an OpenAI-compatible server: no JSON object"),
+        (b'{"data": [1]}', "the server lists no model"),
+        (b'{"data": {"id": "m"}}', "the server lists no model"),
+        (b"x" * (4 << 20), "the server answers with more than 4,194,304 bytes"),
+    ],
+)
+def test_a_list_of_models_that_is_none(serve: Serve, body: bytes, message: str) -> None:
+    with OpenAIClient(serve(body)) as client, pytest.raises(RuntimeFailedError, match=message):
+        client.first_model()
 
 
 @pytest.mark.parametrize("url", ["ftp://host", "http://", "http://host:notaport"])

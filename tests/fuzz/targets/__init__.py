@@ -10,11 +10,12 @@ TARGETS: Final = {
     "metrics": ("kvtier_scorer.picker.engines.metrics_scrape.engine_metrics",),
     "kv_events": ("kvtier_scorer.picker.engines.kv_events.payload.events",),
     "kv_events_wire": ("kvtier_scorer.picker.engines.kv_events",),
-    "picker_settings": ("kvtier_scorer.config", "yaml"),
+    "formats": ("kvtier_common.formats", "yaml"),
+    "picker_settings": ("kvtier_scorer.config", "kvtier_common.formats", "yaml"),
     "resource": (
         "kvtier_operator.api",
         "kvtier_operator.planning",
-        "kvtier_operator.cli.inputs.yaml_documents",
+        "kvtier_common.formats",
         "yaml",
     ),
 }

@@ -1,15 +1,19 @@
 """vLLM's arguments that a benchmark's engines get from outside, such as those of a Plan."""
 
 import argparse
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, NoReturn, Self
 
 from typing_extensions import override
 
+from kvtier_common.errors import MalformedError
+from kvtier_common.formats.json_text import parse_json_object
+from kvtier_common.one_line import one_line
 from kvtier_connector.config import CONNECTOR_NAME, parse_extra_config
 from kvtier_connector.errors import SettingError
+
+_MOST_SHOWN: Final = 80
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,10 +65,12 @@ class Given:
 
 
 def _json_object(text: str) -> dict[str, Any]:
-    value = json.loads(text)
-    if not isinstance(value, dict):
-        raise argparse.ArgumentTypeError(f"{text!r} is not a JSON object")
-    return value
+    try:
+        return parse_json_object(text)
+    except MalformedError as error:
+        raise argparse.ArgumentTypeError(
+            f"{one_line(text, _MOST_SHOWN)!r} is not a JSON object: {error}"
+        ) from error
 
 
 class _Parser(argparse.ArgumentParser):

@@ -1,12 +1,12 @@
 """What the engines of a comparison have in common, and in what they differ."""
 
-import json
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Self
 
+from kvtier_common.formats.json_text import json_file
 from kvtier_connector.bench.engines.given import NOTHING_GIVEN, Given
 from kvtier_connector.bench.engines.model import write_bench_config
 from kvtier_connector.bench.parts.workloads.shape import kv_bytes_per_token
@@ -73,7 +73,7 @@ class Comparison:
 
     def token_bytes(self) -> int:
         """Return what a token's KV cache takes on all ranks together; heads too few to share are repeated."""
-        config = json.loads((self.model / "config.json").read_text(encoding="utf-8"))
+        config = json_file(self.model / "config.json")
         element_bytes = 1 if self.given.cache_dtype.startswith("fp8") else 2
         heads: int = config.get("num_key_value_heads") or config["num_attention_heads"]
         repeated = max(self.given.ranks // heads, 1)

@@ -13,6 +13,7 @@ from kvtier_operator.errors import InvalidInputError, Problem
 from kvtier_operator.planning.model_shape.config.model_files import (
     CONFIG,
     FILES,
+    MOST_BYTES,
     PARAMS,
     QUANTIZATION,
     config_of_map,
@@ -144,7 +145,7 @@ def _source(path: Path, folder: Path, files: Mapping[str, object]) -> str:
 
 def _read(path: Path, field: str) -> Mapping[str, Any]:
     try:
-        text = read_regular(path, field).decode()
+        text = read_regular(path, field, MOST_BYTES).decode()
     except UnicodeDecodeError as error:
         raise InvalidInputError(
             str(path), Problem(field, f"not JSON: {error}; give the model's own file")

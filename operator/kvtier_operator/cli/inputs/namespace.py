@@ -1,6 +1,5 @@
 """Reads what limits a namespace, as far as the rights of the user go."""
 
-import json
 import os
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -12,6 +11,7 @@ from kubernetes.config import new_client_from_config
 from urllib3.exceptions import HTTPError
 
 from kvtier_common.errors import PermanentError, RetryableError
+from kvtier_common.formats.json_text import parse_json_object
 from kvtier_operator.errors import InvalidInputError, Problem
 from kvtier_operator.planning.cluster.namespace.limit_range import limit_range_from_object
 from kvtier_operator.planning.cluster.namespace.namespace import Namespace, demand, refusals
@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 _OPTION: Final = "--against-namespace"
 _TIMEOUT_S: Final = 10
+_MOST_BYTES: Final = 16 << 20
+"""Of an answer."""
 
 
 class ClusterError(PermanentError):
@@ -158,8 +160,7 @@ class _NamespaceReader:
             elif error.status != HTTPStatus.NOT_FOUND:
                 raise
             return None
-        document: dict[str, Any] = json.loads(answer.data)
-        return document
+        return parse_json_object(answer.data, most_bytes=_MOST_BYTES)
 
 
 def _is_ours(labels: Mapping[str, str]) -> bool:

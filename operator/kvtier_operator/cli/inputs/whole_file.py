@@ -8,22 +8,22 @@ from kvtier_operator.errors import InvalidInputError, Problem
 _MOST_BYTES: Final = 64 << 20
 
 
-def read_whole(file: BinaryIO, source: str, field: str = "") -> bytes:
+def read_whole(file: BinaryIO, source: str, field: str = "", most_bytes: int = _MOST_BYTES) -> bytes:
     """What is in an open file.
 
     Raises:
         InvalidInputError: It is longer than any such file.
     """
-    content = file.read(_MOST_BYTES + 1)
-    if len(content) > _MOST_BYTES:
+    content = file.read(most_bytes + 1)
+    if len(content) > most_bytes:
         message = (
-            f"has more than {_MOST_BYTES >> 20} MiB, which nothing that kvtier reads has; name another file"
+            f"has more than {most_bytes >> 20} MiB, which nothing that is read here has; name another file"
         )
         raise InvalidInputError(source, Problem(field, message))
     return content
 
 
-def read_regular(path: Path, field: str) -> bytes:
+def read_regular(path: Path, field: str, most_bytes: int = _MOST_BYTES) -> bytes:
     """What is in a file on a disk; a pipe or a device could keep a reader waiting for ever.
 
     Raises:
@@ -36,6 +36,6 @@ def read_regular(path: Path, field: str) -> bytes:
                 str(path), Problem(field, "cannot be read: it is a pipe or a device; name a regular file")
             )
         with path.open("rb") as file:
-            return read_whole(file, str(path), field)
+            return read_whole(file, str(path), field, most_bytes)
     except OSError as error:
         raise InvalidInputError(str(path), Problem(field, f"cannot be read: {error.strerror}")) from error

@@ -1,10 +1,10 @@
 """A plan's engine as one command line for a machine without an operator."""
 
-import json
 import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from kvtier_common.formats.json_text import parse_json_object
 from kvtier_operator.errors import InvalidInputError, Problem
 from kvtier_operator.planning.backends.parts.transfer import TRANSFER_ARGUMENT, transfer_args
 from kvtier_operator.planning.plan import Plan
@@ -65,7 +65,7 @@ def serve_line(plan: Plan, disk_folder: str | None = None) -> ServeLine:
         for mount in engine.mounts
     }
     config: dict[str, object] = {
-        key: _moved(value, folders) for key, value in json.loads(engine.args[at]).items()
+        key: _moved(value, folders) for key, value in parse_json_object(engine.args[at]).items()
     }
     model, elsewhere = _model(plan)
     return ServeLine(

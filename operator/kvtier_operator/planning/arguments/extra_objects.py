@@ -4,11 +4,15 @@ Source: vllm/utils/argparse_utils.py (FlexibleArgumentParser.parse_args), 0.32 a
 """
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
+from kvtier_common.errors import MalformedError
+from kvtier_common.formats.json_text import parse_json
 from kvtier_operator.errors import InvalidInputError, Problem
 from kvtier_operator.planning.arguments.extra_args import FIELD, means_option
-from kvtier_operator.planning.arguments.json_text import DEEPEST, is_shallow, parsed
+
+DEEPEST: Final = 32
+"""Objects and lists within one another: as far as whoever reads them follows."""
 
 
 def object_of(extra_args: list[str], option: str) -> Mapping[str, Any]:
@@ -33,15 +37,15 @@ def object_of(extra_args: list[str], option: str) -> Mapping[str, Any]:
         else:
             whole = _object(value, option, place)
         found = [whole, *dotted.values()][-1]
-        if not is_shallow(found):
+        if not _is_shallow(found):
             raise _wrong(place, f"{option}: more than {DEEPEST} objects within one another")
     return [whole, *dotted.values()][-1]
 
 
 def _object(value: str, option: str, place: str) -> Mapping[str, Any]:
     try:
-        found = parsed(value)
-    except (ValueError, RecursionError) as error:
+        found = parse_json(value, deepest=DEEPEST)
+    except MalformedError as error:
         raise _wrong(place, f"{option} is no JSON: {error}") from error
     if not isinstance(found, dict):
         raise _wrong(place, f"{option}: expected a JSON object such as {{}}")
@@ -60,9 +64,15 @@ def _put(fields: dict[str, Any], path: str, value: str) -> None:
         fields[last] = [*(before if isinstance(before, list) else []), *value.split(",")]
         return
     try:
-        fields[last] = parsed(value)
-    except (ValueError, RecursionError):
+        fields[last] = parse_json(value)
+    except MalformedError:
         fields[last] = value
+
+
+def _is_shallow(value: object, levels: int = DEEPEST) -> bool:
+    """Whether no more objects and lists than that are within one another."""
+    inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    return levels > 0 and all(_is_shallow(each, levels - 1) for each in inner)
 
 
 def _wrong(place: str, message: str) -> InvalidInputError:

@@ -4,11 +4,11 @@ Source: vllm/utils/argparse_utils.py (human_readable_int) and vllm/engine/arg_ut
 union_dict_and_str), 0.32 and 0.33.
 """
 
-import json
 import re
 from collections.abc import Callable, Mapping
 from typing import Final
 
+from kvtier_common.formats.json_text import parse_json
 from kvtier_operator.planning.arguments.serve_options import Option, Takes
 
 _SIZE: Final = re.compile(r"\d+(?:\.\d+)?[kmgt]|\d+[KMGT]")
@@ -52,7 +52,7 @@ def _listed(option: Option) -> str:
 def _reads(read: Callable[[str], object], value: str) -> bool:
     try:
         read(value)
-    except (ValueError, RecursionError):
+    except ValueError:
         return False
     return True
 
@@ -67,7 +67,7 @@ def _size_or_auto(value: str) -> object:
 
 def _json(value: str) -> object:
     """VLLM writes 8k out as 8000 in JSON first."""
-    return json.loads(_SIZE_IN_JSON.sub("0", value))
+    return parse_json(_SIZE_IN_JSON.sub("0", value))
 
 
 def _json_or_text(value: str) -> object:

@@ -9,9 +9,10 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Final
 
+from kvtier_common.errors import MalformedError
+from kvtier_common.formats.json_text import parse_json
 from kvtier_operator.errors import InvalidInputError, Problem
 from kvtier_operator.planning.arguments.extra_args import FIELD, means_option
-from kvtier_operator.planning.arguments.json_text import parsed
 
 _CONFIG: Final = ("--speculative-config", "-sc")
 _SHORT_FORMS: Final = {
@@ -145,8 +146,8 @@ def _config(extra_args: list[str]) -> tuple[Mapping[str, Any], Mapping[str, str]
 
 def _of_json(value: str, place: str) -> Mapping[str, Any]:
     try:
-        config = parsed(value)
-    except (ValueError, RecursionError) as error:
+        config = parse_json(value)
+    except MalformedError as error:
         raise _wrong(place, f"--speculative-config is no JSON: {error}") from error
     if config is not None and not isinstance(config, dict):
         raise _wrong(place, "--speculative-config must be a JSON object")
@@ -155,8 +156,8 @@ def _of_json(value: str, place: str) -> Mapping[str, Any]:
 
 def _of_dotted(value: str) -> object:
     try:
-        return parsed(value)
-    except (ValueError, RecursionError):
+        return parse_json(value)
+    except MalformedError:
         return value
 
 

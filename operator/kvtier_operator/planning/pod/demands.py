@@ -1,11 +1,13 @@
 """What an engine's pod must find before vLLM starts: plain data that travels from the planner to the doctor.
 
-Imports nothing but the standard library, since the doctor runs before every start of an engine.
+Imports little, since the doctor runs before every start of an engine.
 """
 
 import json
 from dataclasses import asdict, dataclass
-from typing import Any, Final, Self
+from typing import Final, Self
+
+from kvtier_common.formats.json_text import parse_json_object
 
 DEMANDS_VARIABLE: Final = "KVTIER_DEMANDS"
 """Environment variable of the doctor's container that holds the demands as JSON."""
@@ -93,7 +95,7 @@ class Demands:
             ValueError: The text is not what it writes, such as another version's.
         """
         try:
-            given: dict[str, Any] = json.loads(text)
+            given = parse_json_object(text)
             hugepages, memlock = given["hugepages"], given["memlock"]
             return cls(
                 memory_bytes=given["memory_bytes"],
@@ -103,5 +105,5 @@ class Demands:
                 volumes=tuple(VolumeDemand(**volume) for volume in given["volumes"]),
                 ordinary_tier_bytes=given["ordinary_tier_bytes"],
             )
-        except (KeyError, TypeError) as error:
+        except (KeyError, TypeError, ValueError) as error:
             raise ValueError(f"not the demands of an engine: {error}") from error

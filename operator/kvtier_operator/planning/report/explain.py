@@ -8,6 +8,8 @@ from typing import Any, Final
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
+from kvtier_common.errors import MalformedError
+from kvtier_common.formats.json_text import parse_json_object
 from kvtier_common.tier import Tier
 from kvtier_operator.planning.plan import Plan
 from kvtier_operator.planning.pod.budget_plan import BudgetLine
@@ -204,10 +206,11 @@ def _fold_arguments(arguments: tuple[str, ...], columns: int) -> list[str]:
 
 
 def _quoted(argument: str) -> str:
-    if not argument.startswith("{"):
+    try:
+        laid_out = json.dumps(parse_json_object(argument), indent=2).replace("\n", "\n  ")
+    except MalformedError:
         return shlex.quote(argument)
-    laid_out = json.dumps(json.loads(argument), indent=2).replace("\n", "\n  ")
-    return f"'{laid_out}'"
+    return shlex.quote(laid_out)
 
 
 def _picker_rows(plan: Plan) -> list[tuple[str, str, str]]:

@@ -9,10 +9,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-import orjson
-
 from kvtier_common.errors import MomentaryError, TooLargeError
 from kvtier_common.kubernetes.client import METADATA_LIST, Api
+from kvtier_common.kubernetes.documents import parsed
 from kvtier_common.kubernetes.errors import ServerError
 from kvtier_operator.planning.objects.names import MANAGED_BY, MANAGED_BY_LABEL
 from kvtier_operator.reconcile.api_server.kinds import BY_NAME, Ref
@@ -84,7 +83,7 @@ class OwnershipLookup:
         query = {"labelSelector": _OTHERS, "limit": str(_FEW)}
         path = BY_NAME[kind].path(namespace)
         try:
-            page = orjson.loads(await self.api.get(path, query, METADATA_LIST, most_bytes=_LIST_BYTES))
+            page = parsed(await self.api.get(path, query, METADATA_LIST, most_bytes=_LIST_BYTES))
         except TooLargeError:
             return None
         if page["metadata"].get("continue"):
@@ -96,7 +95,7 @@ class OwnershipLookup:
         # any version that the server has at hand: what is not kvtier's was there before
         query = {"fieldSelector": f"metadata.name={ref.name}", "resourceVersion": "0"}
         path = BY_NAME[ref.kind].path(ref.namespace)
-        page = orjson.loads(await self.api.get(path, query, METADATA_LIST, most_bytes=_ONE_BYTES))
+        page = parsed(await self.api.get(path, query, METADATA_LIST, most_bytes=_ONE_BYTES))
         others = (each["metadata"] for each in page["items"] or ())
         return next((owner_of(each)[0] for each in others if not is_orphaned(each)), None)
 

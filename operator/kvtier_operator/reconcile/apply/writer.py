@@ -3,9 +3,8 @@
 from collections.abc import Mapping
 from typing import Any, Final
 
-import orjson
-
 from kvtier_common.kubernetes.client import APPLY, JSON_PATCH, MERGE_PATCH, Api, Request
+from kvtier_common.kubernetes.documents import parsed
 from kvtier_common.kubernetes.errors import InvalidObjectError, ServerError
 from kvtier_operator.reconcile.api_server.kinds import BY_NAME, EVENT, KVCACHETIER, POD, Ref
 from kvtier_operator.reconcile.apply.desired import DesiredObject
@@ -115,8 +114,7 @@ class Writer:
         await self._api.request(Request("POST", EVENT.path(namespace), body=event))
 
     async def _send(self, request: Request) -> dict[str, Any]:
-        document: dict[str, Any] = orjson.loads(await self._api.request(request))
-        return document
+        return parsed(await self._api.request(request))
 
 
 def _apply(desired: DesiredObject, query: dict[str, str]) -> Request:

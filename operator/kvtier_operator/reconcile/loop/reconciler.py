@@ -9,6 +9,7 @@ import orjson
 
 from kvtier_common.errors import KvtierError
 from kvtier_common.kubernetes.client import METADATA_ONLY, Api
+from kvtier_common.kubernetes.documents import parsed
 from kvtier_common.kubernetes.errors import NotFoundError
 from kvtier_operator.planning.cluster.policy.limits import OwnerPolicy
 from kvtier_operator.planning.objects.names import Component
@@ -156,7 +157,7 @@ class Reconciler:
             found = await self.api.get(KVCACHETIER.path(*key), accept=METADATA_ONLY)
         except NotFoundError:
             return False
-        metadata = orjson.loads(found)["metadata"]
+        metadata = parsed(found)["metadata"]
         return bool(metadata["uid"] == resource.uid and "deletionTimestamp" not in metadata)
 
     async def _write_status(

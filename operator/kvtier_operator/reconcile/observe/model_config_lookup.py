@@ -8,6 +8,7 @@ import orjson
 
 from kvtier_common.errors import KvtierError, TooLargeError, UnreachableError
 from kvtier_common.kubernetes.client import Api
+from kvtier_common.kubernetes.documents import as_object, items_of, parsed
 from kvtier_operator.errors import InvalidInputError
 from kvtier_operator.planning.model_shape.compact import compact
 from kvtier_operator.planning.model_shape.config.model_files import config_of_map
@@ -62,7 +63,7 @@ class ModelConfigLookup:
         path = f"/api/v1/namespaces/{quote(key.namespace, safe='')}/configmaps"
         query = {"fieldSelector": f"metadata.name={name}", "limit": "1"}
         try:
-            items = orjson.loads(await self.api.get(path, query, most_bytes=_MOST_BYTES))["items"]
+            items = items_of(parsed(await self.api.get(path, query, most_bytes=_MOST_BYTES)))
         except TooLargeError:
             return _missing(nothing, f"{called} is too long to be read")
         if not items:
@@ -70,7 +71,7 @@ class ModelConfigLookup:
                 nothing, f"{called} is not there: make it with the model's config.json", again=True
             )
         try:
-            config, source = config_of_map(items[0], called)
+            config, source = config_of_map(as_object(items[0]), called)
             return FoundModelConfig(nothing.generation, compact(config, called), source, from_config_map=True)
         except InvalidInputError as error:
             return _missing(nothing, str(error), again=True)

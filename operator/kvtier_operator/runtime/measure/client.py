@@ -13,7 +13,9 @@ from types import TracebackType
 from typing import Any, Final, Self
 from urllib.parse import urlsplit
 
-from kvtier_common.benchmarks.openai_stream import StreamedError, error_message, event_of, text_of
+from kvtier_common.benchmarks.openai_stream import StreamedError, error_message, event_of, text_of, usage_of
+from kvtier_common.errors import MalformedError
+from kvtier_common.formats.json_text import MOST_BYTES, parse_json_object
 from kvtier_operator.errors import RuntimeFailedError
 
 _HTTP_OK: Final = 200
@@ -113,10 +115,14 @@ class OpenAIClient:
         Raises:
             RuntimeFailedError: The server does not answer, or lists none.
         """
-        listed = json.loads(self._exchange("GET", "/models", None).read()).get("data", [])
-        if not listed:
-            raise RuntimeFailedError(f"{self._url}: the server lists no model: name one with --model")
-        return str(listed[0]["id"])
+        try:
+            listed = parse_json_object(self._body(self._exchange("GET", "/models", None))).get("data")
+        except MalformedError as error:
+            raise self._no_server(error) from error
+        match listed:
+            case [{"id": str(name)}, *_]:
+                return name
+        raise RuntimeFailedError(f"{self._url}: the server lists no model: name one with --model")
 
     def text(self, path: str) -> str:
         """What the server answers to GET `path`, above `/v1`.
@@ -124,7 +130,7 @@ class OpenAIClient:
         Raises:
             RuntimeFailedError: The server does not answer, or not with 200.
         """
-        return self._exchange("GET", path, None, base=self._root).read().decode()
+        return self._body(self._exchange("GET", path, None, base=self._root)).decode(errors="replace")
 
     def post(self, path: str, body: bytes) -> bytes:
         """What the server answers to POST `path`, above `/v1`.
@@ -132,7 +138,7 @@ class OpenAIClient:
         Raises:
             RuntimeFailedError: The server does not answer, or not with 200.
         """
-        return self._exchange("POST", path, body, base=self._root).read()
+        return self._body(self._exchange("POST", path, body, base=self._root))
 
     def ask(self, query: Query) -> Answer:
         """Send `query` and read the whole answer.
@@ -144,13 +150,13 @@ class OpenAIClient:
         response = self._exchange("POST", query.path, query.body)
         ttft_s: float | None = None
         text: list[str] = []
-        usage: Mapping[str, Any] = {}
+        usage: Mapping[str, int] = {}
         for event in self._events(response):
             piece = text_of(event)
             if ttft_s is None and piece:
                 ttft_s = time.perf_counter() - start
             text.append(piece)
-            usage = event.get("usage") or usage
+            usage = usage_of(event) or usage
         if ttft_s is None:
             raise RuntimeFailedError(f"{self._url}: the server generated nothing")
         return Answer(
@@ -171,7 +177,9 @@ class OpenAIClient:
             reason = str(error) or type(error).__name__
             raise RuntimeFailedError(f"{self._url}: the server does not answer: {reason}") from error
         if response.status != _HTTP_OK:
-            raise RuntimeFailedError(f"{self._url}{path}: {response.status} {error_message(response.read())}")
+            raise RuntimeFailedError(
+                f"{self._url}{path}: {response.status} {error_message(self._body(response))}"
+            )
         return response
 
     def _send(self, method: str, target: str, body: bytes | None) -> http.client.HTTPResponse:
@@ -189,7 +197,7 @@ class OpenAIClient:
 
     def _events(self, response: http.client.HTTPResponse) -> Iterator[Mapping[str, Any]]:
         try:
-            while line := response.readline():
+            while line := response.readline(MOST_BYTES):
                 if (event := event_of(line)) is not None:
                     yield event
             response.read()  # http.client takes an answer with a length for read only after this
@@ -198,4 +206,15 @@ class OpenAIClient:
         except (OSError, http.client.HTTPException) as error:
             raise RuntimeFailedError(f"{self._url}: the server broke off its answer: {error}") from error
         except ValueError as error:
-            raise RuntimeFailedError(f"{self._url}: not an OpenAI-compatible server: {error}") from error
+            raise self._no_server(error) from error
+
+    def _body(self, response: http.client.HTTPResponse) -> bytes:
+        """A whole answer; what follows one that is too long is not waited for."""
+        content = response.read(MOST_BYTES)
+        if len(content) == MOST_BYTES:
+            self._connection.close()
+            raise RuntimeFailedError(f"{self._url}: the server answers with more than {MOST_BYTES:,} bytes")
+        return content
+
+    def _no_server(self, error: Exception) -> RuntimeFailedError:
+        return RuntimeFailedError(f"{self._url}: not an OpenAI-compatible server: {error}")

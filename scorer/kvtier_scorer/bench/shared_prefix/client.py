@@ -1,5 +1,6 @@
 """Asks an OpenAI-compatible server, streaming, and times the first token."""
 
+import asyncio
 import json
 import time
 from collections.abc import AsyncIterator, Mapping
@@ -9,7 +10,10 @@ from typing import Any, Final, Self
 
 import aiohttp
 
-from kvtier_common.benchmarks.openai_stream import StreamedError, error_message, event_of, text_of
+from kvtier_common.benchmarks.openai_stream import StreamedError, error_message, event_of, text_of, usage_of
+from kvtier_common.errors import TooLargeError
+from kvtier_common.formats.json_text import MOST_BYTES, parse_json_object
+from kvtier_common.http.answer import read_body
 from kvtier_scorer.bench.shared_prefix.errors import ServerError
 from kvtier_scorer.bench.shared_prefix.workload import Question
 
@@ -77,10 +81,10 @@ class Server:
         Raises:
             ServerError: The server does not answer, or lists none.
         """
-        models = (await self._json("GET", "/v1/models")).get("data")
-        if not models:
-            raise ServerError(f"{self._url}: the server lists no model: name one with --model")
-        return str(models[0]["id"])
+        match (await self._json("GET", "/v1/models")).get("data"):
+            case [{"id": str(name)}, *_]:
+                return name
+        raise ServerError(f"{self._url}: the server lists no model: name one with --model")
 
     async def words_per_token(self, model: str, sample: str) -> float:
         """Words of `sample` that the model makes one token of; at 4 bytes a token where it does not say."""
@@ -108,24 +112,23 @@ class Server:
         encoded = json.dumps(body).encode()
         start = time.perf_counter()
         first: float | None = None
-        usage: Mapping[str, Any] = {}
+        usage: Mapping[str, int] = {}
         try:
             async for event in self._stream(encoded):
                 if first is None and text_of(event):
                     first = time.perf_counter()
-                usage = event.get("usage") or usage
+                usage = usage_of(event) or usage
         except (ServerError, StreamedError, aiohttp.ClientError, OSError, ValueError) as error:
             reason = str(error) or type(error).__name__
             return Answer(question.group, 0.0, time.perf_counter() - start, error=reason)
         if first is None:
             return Answer(question.group, 0.0, time.perf_counter() - start, error="nothing was generated")
-        details = usage.get("prompt_tokens_details") or {}
         return Answer(
             group=question.group,
             ttft_s=first - start,
             e2e_s=time.perf_counter() - start,
             prompt_tokens=usage.get("prompt_tokens") or 0,
-            cached_tokens=details.get("cached_tokens"),
+            cached_tokens=usage.get("cached_tokens"),
             output_tokens=usage.get("completion_tokens") or 0,
         )
 
@@ -134,7 +137,9 @@ class Server:
         url = f"{self._url}/v1/chat/completions"
         async with self._session.post(url, data=body, headers=headers) as response:
             if response.status != _HTTP_OK:
-                raise ServerError(f"{response.status} {error_message(await response.read())}")
+                raise ServerError(
+                    f"{response.status} {error_message(await response.content.read(MOST_BYTES))}"
+                )
             async for line in response.content:
                 if (event := event_of(line)) is not None:
                     yield event
@@ -143,13 +148,12 @@ class Server:
         url = self._url + path
         try:
             async with self._session.request(method, url, json=body) as response:
-                content = await response.read()
+                content = await read_body(response.content, url, MOST_BYTES, asyncio.Semaphore(1))
                 if response.status != _HTTP_OK:
                     raise ServerError(f"{url}: {response.status} {error_message(content)}")
-                document = json.loads(content)
-                if not isinstance(document, dict):
-                    raise ServerError(f"{url}: not an OpenAI-compatible server: no object")
-                return document
+                return parse_json_object(content)
+        except TooLargeError as error:
+            raise ServerError(str(error)) from error
         except (aiohttp.ClientError, OSError) as error:
             raise ServerError(
                 f"{url}: the server does not answer: {error or type(error).__name__}"

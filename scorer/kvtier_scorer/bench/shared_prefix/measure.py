@@ -13,6 +13,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from kvtier_common.benchmarks.shared_prefixes import Workload
+from kvtier_common.formats.json_text import json_file
 from kvtier_scorer.bench.shared_prefix.client import Answer, Server
 from kvtier_scorer.bench.shared_prefix.engines import read_engines
 from kvtier_scorer.bench.shared_prefix.errors import ServerError
@@ -125,7 +126,7 @@ async def _shown(
 
 def _read(path: Path) -> Figures:
     try:
-        return Figures.from_json(json.loads(path.read_text(encoding="utf-8"))["shared_prefix"])
+        return Figures.from_json(json_file(path)["shared_prefix"])
     except (ValueError, KeyError, TypeError) as error:
         raise click.BadParameter(
             f"{path} is not a result of `kvtier bench shared-prefix --write`: {error!r}",

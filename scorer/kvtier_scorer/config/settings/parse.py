@@ -30,8 +30,6 @@ def parse_settings(text: str) -> PickerSettings:
         if raw.get(name) != expected:
             raise field_error(name, f"must be {expected!r}, not {raw.get(name)!r}")
     document = convert(raw, Document)
-    document.affinity.check("affinity")
-    document.shedding.check("shedding")
     document.metrics.check("metrics")
     document.tokenization.check("tokenization")
     document.limits.check("limits")

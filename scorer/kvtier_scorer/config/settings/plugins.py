@@ -1,7 +1,6 @@
 """Plugins and the scheduling profile, put together to scorers."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from math import inf
 from typing import Final
 
 from kvtier_common.tier import Tier
@@ -66,7 +65,7 @@ def scorers_and_prefix(document: Document) -> tuple[tuple[ScorerSetting, ...], P
                 raise field_error(f"{path}[{place}].weight", f"{plugin.type} is no scorer; leave it out")
             continue
         weight = _DEFAULT_WEIGHT if reference.weight is None else reference.weight
-        if not 0 <= weight < inf:  # YAML also knows .nan and .inf
+        if weight < 0:
             raise field_error(f"{path}[{place}].weight", f"must be a number, 0 or more, not {weight}")
         if name in weighted:
             raise field_error(where, f"a second {name} scorer; keep one")

@@ -47,18 +47,6 @@ class Shedding(Section, frozen=True, kw_only=True):
     queue_depth: Annotated[int, msgspec.Meta(ge=1)] = 5
     kv_cache_utilization: Annotated[float, msgspec.Meta(gt=0, le=1)] = 0.8
 
-    def check(self, path: str) -> None:
-        """Nothing msgspec has not seen, but a threshold that is not a number.
-
-        Raises:
-            PickerConfigError: It is `.nan`.
-        """
-        utilization = self.kv_cache_utilization
-        if not 0 < utilization <= 1:
-            raise field_error(
-                f"{path}.kvCacheUtilization", f"must be above 0 and at most 1, not {utilization}"
-            )
-
 
 class Affinity(Section, frozen=True, kw_only=True):
     """`affinity`: pods that hold most of a prompt come before others, whatever the weighted sums say.
@@ -73,17 +61,6 @@ class Affinity(Section, frozen=True, kw_only=True):
     enabled: bool = True
     prompt_share: Annotated[float, msgspec.Meta(gt=0, le=1)] = 0.5
     queue_slack: Annotated[int, msgspec.Meta(ge=1)] = 5
-
-    def check(self, path: str) -> None:
-        """Nothing msgspec has not seen, but a share that is not a number.
-
-        Raises:
-            PickerConfigError: It is `.nan`.
-        """
-        if not 0 < self.prompt_share <= 1:
-            raise field_error(
-                f"{path}.promptShare", f"must be above 0 and at most 1, not {self.prompt_share}"
-            )
 
 
 class Metrics(Section, frozen=True, kw_only=True):

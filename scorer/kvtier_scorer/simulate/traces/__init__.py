@@ -31,6 +31,8 @@ def _timed(_: Line) -> None:
     return None
 
 
+_MOST_CHARACTERS: Final = 1 << 30
+"""The longest of the published traces have a tenth of it."""
 FORMATS: Final[Mapping[str, TraceFormat]] = {
     own.NAME: TraceFormat(own.claims, own.read, own.concurrency),
     mooncake.NAME: TraceFormat(mooncake.claims, mooncake.read, _timed),
@@ -66,11 +68,14 @@ def load_trace(path: Path) -> Trace:
         TraceError: It cannot be read, is of no known format, or a line is wrong.
     """
     try:
-        text = path.read_text(encoding="utf-8")
+        with path.open(encoding="utf-8") as file:
+            text = file.read(_MOST_CHARACTERS)
     except OSError as error:
         raise TraceError(f"{path}: cannot be read: {error.strerror}; give a file that can") from None
     except UnicodeDecodeError as error:
         raise TraceError(
             f"{path}: is not UTF-8 text (byte {error.start:,}); give a file of JSON lines"
         ) from None
+    if len(text) == _MOST_CHARACTERS:
+        raise TraceError(f"{path}: has more than {_MOST_CHARACTERS >> 20} Mi characters; give a part of it")
     return parse_trace(str(path), text)

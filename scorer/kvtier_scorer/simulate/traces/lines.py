@@ -1,16 +1,19 @@
 """Reads JSON lines so that each mistake is told with its file, line and field."""
 
-import json
 import reprlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from kvtier_common.errors import MalformedError
+from kvtier_common.formats.json_text import parse_json
 from kvtier_scorer.simulate.errors import TraceError
 
 _MOST_TOKENS = 10_000_000
 _MOST_TIME_S = 1e9
 """Some thirty years: more is a mistake, such as a date in place of a time since the start in nanoseconds."""
+_MOST_LINE = 64 << 20
+"""Ten million hashes are as long."""
 _SHOWN = 60
 _short = reprlib.Repr()
 _short.maxstring = _short.maxother = _short.maxlong = _SHOWN
@@ -103,8 +106,8 @@ def read_lines(file: str, text: str) -> Iterator[Line]:
         if not raw.strip():
             continue
         try:
-            fields = json.loads(raw)
-        except (ValueError, RecursionError) as error:
+            fields = parse_json(raw, most_bytes=_MOST_LINE)
+        except MalformedError as error:
             raise TraceError(
                 f"{file}:{number}: is not JSON: {error}; put one JSON object on each line"
             ) from None

@@ -44,7 +44,7 @@ def test_what_is_no_event(line: bytes) -> None:
         (b'{"message": "d"}', "d"),
         (b"<html>", "<html>"),
         (b"[]", "[]"),
-        (b"x" * 501, "x" * 500 + "..."),
+        (b"x" * 501, "x" * 500 + " ..."),
     ],
 )
 def test_the_message_of_an_error(body: bytes, message: str) -> None:

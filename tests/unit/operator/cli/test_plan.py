@@ -33,6 +33,12 @@ def run(*arguments: str) -> Result:
     return CliRunner().invoke(plan, [*arguments, "--no-hub"], catch_exceptions=False)
 
 
+def test_an_argument_in_braces_that_is_no_json(tmp_path: Path) -> None:
+    template = "{% for m in messages %}{{ m }}{% endfor %}"
+    result = run("-f", write(tmp_path, engine={"extraArgs": ["--chat-template", template]}))
+    assert template in result.stdout
+
+
 def test_json_has_the_names_that_programs_rely_on(tmp_path: Path) -> None:
     pages = {"cpu": {"capacity": "100Gi", "hugepages": {"policy": "Require", "pageSize": "1Gi"}}}
     result = run("-f", write(tmp_path, tiers=pages, engine={"tensorParallelSize": 2}), "-o", "json")

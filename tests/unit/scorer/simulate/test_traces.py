@@ -109,10 +109,10 @@ def test_blank_lines_windows_ends_and_odd_separators_in_strings_are_taken() -> N
         (lines(HEAD, {**OWN, "model": ""}), "f:2: model: must be a name, not ''"),
         (lines(HEAD, {**OWN, "time_s": -1}), "f:2: time_s: must be a number from 0 to 1e+09, not -1"),
         (lines(HEAD, {**OWN, "time_s": 1e300}), "f:2: time_s: must be a number from 0 to 1e+09, not 1e+300"),
-        (lines(HEAD, '{"time_s": NaN}'), "f:2: model: must be a name, not nothing"),
+        (lines(HEAD, '{"time_s": NaN}'), "f:2: is not JSON: NaN is no number"),
         (
             lines(HEAD, {**OWN, "time_s": float("nan")}),
-            "f:2: time_s: must be a number from 0 to 1e+09, not nan",
+            "f:2: is not JSON: NaN is no number",
         ),
         (lines(HEAD, {**OWN, "prompt": []}), "f:2: prompt: must be a list with one element at least, not []"),
         (lines(HEAD, {**OWN, "prompt": [5]}), "f:2: prompt[0]: must be [id, tokens], not 5"),
@@ -134,7 +134,7 @@ def test_blank_lines_windows_ends_and_odd_separators_in_strings_are_taken() -> N
         ),
         (
             lines(HEAD, {**OWN, "output_tokens": 10**30}),
-            "f:2: output_tokens: must be a whole number of tokens, 1 to 10,000,000, not 1000",
+            "f:2: output_tokens: must be a whole number of tokens, 1 to 10,000,000, not 1e+30",
         ),
         (
             lines(MOONCAKE, {**MOONCAKE, "hash_ids": [7, 8]}),

@@ -10,7 +10,6 @@ beside its answer, than on the published benchmark's GPUs. So for each prompt th
 more here than it would there. How many those are does not depend on that: it is in the hit rates.
 """
 
-import json
 import math
 import os
 from collections.abc import Callable, Iterator, Mapping
@@ -21,6 +20,7 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from kvtier_common.benchmarks.shared_prefixes import Workload
+from kvtier_common.formats.json_text import json_file
 from kvtier_connector.bench.engines.engine import SWITCH, BenchEngine, bench_engine
 from kvtier_connector.bench.engines.given import NOTHING_GIVEN, Given
 from kvtier_connector.bench.parts.workloads.figures import (
@@ -99,7 +99,7 @@ def bench_workloads(  # noqa: PLR0913 - what a run is made of
         ConnectorError: an engine died.
     """
     blocks, gb = (replace(each, divisor=divisor) for each in (IN_BLOCKS, IN_GB))
-    token_bytes = kv_bytes_per_token(json.loads((model / "config.json").read_text()), _ELEMENT_BYTES)
+    token_bytes = kv_bytes_per_token(json_file(model / "config.json"), _ELEMENT_BYTES)
     sections = {
         section.name: section
         for section in (

@@ -7,6 +7,9 @@ from typing import Final
 
 import xxhash
 
+from kvtier_common.errors import MalformedError
+from kvtier_common.formats.json_text import parse_json_object
+
 _FORMAT: Final = 1
 """Of the bytes in a slot. Another number makes every block on disk a stranger's."""
 _LONGEST_VALUE: Final = 40
@@ -67,8 +70,8 @@ def _facts(text: str) -> dict[str, str]:
     facts = dict[str, str]()
     for line in text.splitlines():
         try:
-            found = json.loads(f"{{{line}}}")
-        except (ValueError, RecursionError):
+            found = parse_json_object(f"{{{line}}}")
+        except MalformedError:
             continue
         for name, value in found.items():
             if name.isprintable() and len(name) <= _LONGEST_NAME and len(facts) < _MOST_FACTS:

@@ -6,6 +6,7 @@ from dataclasses import asdict, dataclass
 from math import isfinite
 from typing import Final, Self
 
+from kvtier_common.formats.json_text import parse_json_object
 from kvtier_connector.core.disk.worth.prefill_model import Pace
 
 _CHANGED: Final = 0.1
@@ -37,9 +38,9 @@ class Rates:
     def parse(cls, text: str) -> Self:
         """Read what `text` has written; of anything else, nothing is known."""
         try:
-            found = json.loads(text)
+            found = parse_json_object(text)
             rates = cls(**{name: None if value is None else float(value) for name, value in found.items()})
-        except (ValueError, TypeError, AttributeError, OverflowError, RecursionError):
+        except (ValueError, TypeError):
             return cls()
         return rates if all(_is_possible(value) for value in asdict(rates).values()) else cls()
 

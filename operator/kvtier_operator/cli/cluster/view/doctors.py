@@ -1,10 +1,11 @@
 """What the doctors in a resource's pods found on their nodes."""
 
-import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+from kvtier_common.errors import MalformedError
+from kvtier_common.formats.json_text import parse_json
 from kvtier_operator.cli.cluster.view.pods import component_of
 from kvtier_operator.doctor.verdict import Severity
 from kvtier_operator.planning.objects.engine.pod.doctor import NAME as DOCTOR_NAME
@@ -60,8 +61,8 @@ def _said(ended: Mapping[str, Any]) -> tuple[tuple[Severity, str], ...]:
     if ended.get("exitCode"):
         return ((Severity.FAIL, message or f"the doctor ended with exit code {ended['exitCode']}"),)
     try:
-        found = json.loads(message)
-    except (ValueError, RecursionError):  # of many warnings Kubernetes keeps the first 4096 bytes
+        found = parse_json(message)
+    except MalformedError:  # of many warnings Kubernetes keeps the first 4096 bytes
         return ((Severity.WARN, message) if message else (Severity.PASS, _WELL),)
     warnings = found.get("warnings") if isinstance(found, dict) else None
     if not isinstance(warnings, list) or not warnings:

@@ -1,12 +1,13 @@
 """What the owner of a cluster lets KVCacheTiers ask for, whoever writes them."""
 
-import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields
 from typing import Final
 
 from pydantic.alias_generators import to_camel
 
+from kvtier_common.errors import MalformedError
+from kvtier_common.formats.json_text import parse_json
 from kvtier_operator.api.schema.complaints import shown
 from kvtier_operator.errors import InvalidInputError, Problem
 from kvtier_operator.planning.cluster.policy.entries import ENTRIES
@@ -83,20 +84,12 @@ def policy_of_text(text: str, source: str) -> OwnerPolicy:
         InvalidInputError: It is none, or a limit is wrong.
     """
     try:
-        document = json.loads(text, object_pairs_hook=_once)
-    except (ValueError, RecursionError) as error:
+        # of a limit that is there twice, the second might take back the first
+        document = parse_json(text, unique_keys=True)
+    except MalformedError as error:
         message = f"cannot be read as JSON: {error}; it is {shown(text)}"
         raise InvalidInputError(source, Problem("", message)) from error
     return owner_policy(document, source)
-
-
-def _once(pairs: list[tuple[str, object]]) -> dict[str, object]:
-    """Of a limit that is there twice, the second may take back the first."""
-    document = dict(pairs)
-    if len(document) < len(pairs):
-        twice = next(key for position, (key, _) in enumerate(pairs) if key in dict(pairs[:position]))
-        raise ValueError(f"{twice} is there twice: keep one")
-    return document
 
 
 def _problems(name: str | None, value: object, names: Mapping[str, str]) -> Iterator[tuple[str, str]]:

@@ -1,17 +1,20 @@
 """The files of a model's repository that decide its shape, made into one config.json as vLLM does it."""
 
-import json
 from collections.abc import Collection, Mapping
 from typing import Any, Final
 
+from kvtier_common.errors import MalformedError
+from kvtier_common.formats.json_text import parse_json
 from kvtier_operator.errors import InvalidInputError, Problem
-from kvtier_operator.planning.arguments.json_text import DEEPEST, is_shallow
 from kvtier_operator.planning.model_shape.config.dialects.mistral_params import from_mistral_params
 
 CONFIG: Final = "config.json"
 PARAMS: Final = "params.json"
 QUANTIZATION: Final = "hf_quant_config.json"
 FILES: Final = (CONFIG, PARAMS, QUANTIZATION)
+MOST_BYTES: Final = 2 << 20
+"""Of one of them: the longest that are published name each layer that is not quantized, in some 100 KB."""
+_DEEPEST: Final = 32
 
 
 def parse_file(text: str, source: str, field: str) -> Mapping[str, Any]:
@@ -26,8 +29,9 @@ def parse_file(text: str, source: str, field: str) -> Mapping[str, Any]:
         InvalidInputError: It is no JSON object.
     """
     try:
-        found = json.loads(text)  # Nemotron-H and Mamba 2 are published with an Infinity
-    except (ValueError, RecursionError) as error:
+        # Nemotron-H and Mamba 2 are published with an Infinity
+        found = parse_json(text, most_bytes=MOST_BYTES, deepest=_DEEPEST, finite=False)
+    except MalformedError as error:
         raise InvalidInputError(
             source, Problem(field, f"not JSON: {error}; give the model's own file")
         ) from error
@@ -36,9 +40,6 @@ def parse_file(text: str, source: str, field: str) -> Mapping[str, Any]:
             source,
             Problem(field, "not the file of a model: it holds no JSON object; give the model's own file"),
         )
-    if not is_shallow(found):
-        message = f"not the file of a model: more than {DEEPEST} objects and lists within one another"
-        raise InvalidInputError(source, Problem(field, message))
     return found
 
 

@@ -48,7 +48,7 @@ class _WrongAnswerError(ValueError):
 
 
 _NO_ANSWER: Final = (
-    aiohttp.ClientError, TimeoutError, OSError, ValueError, msgspec.MsgspecError,
+    aiohttp.ClientError, TimeoutError, OSError, ValueError, msgspec.MsgspecError, RecursionError,
 )  # fmt: skip
 
 

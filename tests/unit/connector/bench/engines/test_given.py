@@ -31,7 +31,7 @@ def test_nothing() -> None:
     [
         (("--block-size", "many"), "argument --block-size: invalid int value: 'many'"),
         (("--kv-transfer-config",), "argument --kv-transfer-config: expected one argument"),
-        (("--kv-transfer-config", "{"), "argument --kv-transfer-config: invalid"),
+        (("--kv-transfer-config", "{"), "argument --kv-transfer-config: '{' is not a JSON object: Expecting"),
         (("--kv-transfer-config", "[]"), "is not a JSON object"),
         (
             ("--kv-transfer-config", '{"kv_connector":"OffloadingConnector"}'),

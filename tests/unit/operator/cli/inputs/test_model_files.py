@@ -100,8 +100,8 @@ def test_what_is_no_file_is_not_read(
 def test_a_file_that_is_longer_than_any(tmp_path: Path) -> None:
     path = tmp_path / "config.json"
     with path.open("wb") as file:
-        file.truncate((64 << 20) + 1)
-    with pytest.raises(InvalidInputError, match="--model-config: has more than 64 MiB"):
+        file.truncate((2 << 20) + 1)
+    with pytest.raises(InvalidInputError, match="--model-config: has more than 2 MiB"):
         from_path(path, "--model-config")
 
 

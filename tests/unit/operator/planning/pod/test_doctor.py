@@ -86,7 +86,7 @@ def test_demands_travel_as_one_line() -> None:
 
 @pytest.mark.parametrize("text", ["", "[]", "{}", '{"memory_bytes": 1}', '{"hugepages": {"a": 1}}'])
 def test_demands_of_another_hand(text: str) -> None:
-    with pytest.raises(ValueError, match=r"not the demands|Expecting value"):
+    with pytest.raises(ValueError, match="not the demands"):
         Demands.from_json(text)
 
 

@@ -23,7 +23,10 @@ def test_limits() -> None:
         ("null", "x: not a mapping with any of hostPath"),
         ("[]", "x: not a mapping with any of hostPath"),
         ("[1]", "x: not a mapping with any of hostPath"),
-        ('{"hostPath": "deny", "hostPath": "allow"}', "x: cannot be read as JSON: hostPath is there twice"),
+        (
+            '{"hostPath": "deny", "hostPath": "allow"}',
+            "x: cannot be read as JSON: the key 'hostPath' is there twice",
+        ),
         ('{"hostpath": "deny"}', "x: hostpath: unknown limit; there are hostPath"),
         (
             '{"hostPath": "never"}',

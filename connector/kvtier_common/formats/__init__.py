@@ -1,0 +1,1 @@
+"""YAML and JSON that others wrote, read with bounds."""
