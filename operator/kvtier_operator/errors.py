@@ -1,8 +1,15 @@
 """What is wrong with input, and with what kvtier runs; the kinds of errors are kvtier_common's."""
 
 from dataclasses import dataclass
+from typing import Final
 
 from kvtier_common.errors import PermanentError
+from kvtier_common.one_line import one_line
+
+_MOST_FIELD: Final = 300
+_MOST_MESSAGE: Final = 1500
+"""Characters of one problem; of what somebody wrote a message quotes far less."""
+_MOST_SOURCE: Final = 300
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,7 +25,8 @@ class Problem:
     message: str
 
     def __str__(self) -> str:
-        return f"{self.field}: {self.message}" if self.field else self.message
+        message = one_line(self.message, _MOST_MESSAGE)
+        return f"{one_line(self.field, _MOST_FIELD)}: {message}" if self.field else message
 
 
 class InvalidInputError(PermanentError):
@@ -33,7 +41,7 @@ class InvalidInputError(PermanentError):
     def __init__(self, source: str, *problems: Problem) -> None:
         self.source = source
         self.problems = problems
-        start = f"{source}: " if source else ""
+        start = f"{one_line(source, _MOST_SOURCE)}: " if source else ""
         super().__init__("\n".join(f"{start}{problem}" for problem in problems))
 
     def within(self, source: str) -> "InvalidInputError":

@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import click
-from rich.console import Console
 
 from kvtier_common.errors import MalformedError
 from kvtier_common.formats.json_text import json_file
+from kvtier_common.terminal.console import PlainConsole
 from kvtier_connector.bench.engines.given import Given
 from kvtier_connector.bench.parts import Part
 from kvtier_connector.bench.run import Run
@@ -54,7 +54,7 @@ def measure(options: BenchOptions, parts: Mapping[str, Part]) -> None:
     Raises:
         click.ClickException: Something cannot be measured as asked; the message is one line.
     """
-    console = Console()
+    console = PlainConsole()
     options.out.parent.mkdir(parents=True, exist_ok=True)
     done: dict[str, Any] = {}
     about = {"shape": options.model.name if options.model else options.shape or DEMO}
@@ -72,7 +72,7 @@ def measure(options: BenchOptions, parts: Mapping[str, Part]) -> None:
                 report[name] = done[name] = part.measure(run)
             options.out.write_text(json.dumps(report, indent=2) + "\n")
     console.print(table(done, parts))
-    console.print(f"[dim]{options.out}[/dim]")
+    console.print(str(options.out), style="dim")
 
 
 def _run(options: BenchOptions, scratch: Path, gpu: str, say: Callable[[str], None]) -> Run:

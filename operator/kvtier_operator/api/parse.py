@@ -9,7 +9,7 @@ from pydantic.fields import FieldInfo
 
 from kvtier_operator.api.base import ApiModel
 from kvtier_operator.api.resource import API_VERSION, KIND, KVCacheTier
-from kvtier_operator.api.schema.complaints import complaint
+from kvtier_operator.api.schema.complaints import complaint, shown
 from kvtier_operator.api.schema.spec_size import MOST_SPEC_BYTES, spec_size, too_long
 from kvtier_operator.errors import InvalidInputError, Problem
 
@@ -45,6 +45,9 @@ def parse_resource(document: object, source: str) -> KVCacheTier:
         raise InvalidInputError(
             source, Problem("", f"cannot be read as JSON, as Kubernetes does: {error}")
         ) from error
+    if "\\u0000" in text and (fields := [*_with_zero(document, "")]):
+        message = "has a zero character, which no path or argument takes; remove it"
+        raise InvalidInputError(source, *(Problem(field, message) for field in fields))
     try:
         # JSON's own types, strictly: "4" is no number and true is no 1, as for the API server.
         resource = KVCacheTier.model_validate_json(text, strict=True, by_alias=True, by_name=False)
@@ -59,7 +62,7 @@ def parse_resource(document: object, source: str) -> KVCacheTier:
 
 
 def _wrong_constant(value: object, expected: str) -> str:
-    return f"is required: write {expected}" if value is None else f"{value!r} is not {expected}"
+    return f"is required: write {expected}" if value is None else f"{shown(value)} is not {expected}"
 
 
 class _Counter:
@@ -86,6 +89,20 @@ def _without_nulls(value: object, depth: int = 0, counter: _Counter | None = Non
             return [_without_nulls(each, depth + 1, counter) for each in value]
         case _:
             return value
+
+
+def _with_zero(value: object, path: str) -> Iterator[str]:
+    """Paths of the fields whose text has a zero character, or whose names have one."""
+    match value:
+        case str() if "\0" in value:
+            yield path
+        case dict():
+            for key, each in value.items():
+                yield from _with_zero(key, path)
+                yield from _with_zero(each, f"{path}.{key}".removeprefix("."))
+        case list():
+            for index, each in enumerate(value):
+                yield from _with_zero(each, f"{path}[{index}]")
 
 
 def _broken_rules(model: ApiModel, path: str) -> Iterator[Problem]:
@@ -119,5 +136,5 @@ def _duplicates(items: list[Any], info: FieldInfo, path: str) -> Iterator[Proble
     for index, value in enumerate(values):
         if value in first:
             at = f"{path}[{index}]{suffix}".removeprefix(".")
-            yield Problem(at, f"'{value}' is there twice, first at index {first[value]}; keep one")
+            yield Problem(at, f"{shown(value)} is there twice, first at index {first[value]}; keep one")
         first.setdefault(value, index)

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
+from kvtier_common.terminal.say import say
 from kvtier_operator.cli.main import EXIT_REJECTED
 from kvtier_operator.errors import RuntimeFailedError
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
+    from kvtier_common.terminal.console import PlainConsole
     from kvtier_operator.api.resource import KVCacheTier
     from kvtier_operator.planning.observed import Observed
     from kvtier_operator.planning.plan import Plan
@@ -59,8 +59,9 @@ def demo(*, model: Path | None, tokens: int | None, minutes: float, output: Path
 
     Needs no GPU and no network. Exit status: 0 shown, 1 rejected by a check, 3 an engine failed.
     """
-    from rich.console import Console  # noqa: PLC0415 - only here
+    from rich.text import Text  # noqa: PLC0415 - only here
 
+    from kvtier_common.terminal.console import PlainConsole  # noqa: PLC0415 - as above
     from kvtier_operator.runtime.demo.acts import DemoQuestions, both_acts  # noqa: PLC0415 - as above
     from kvtier_operator.runtime.demo.report import routing_table, table, write_report  # noqa: PLC0415 - as above
     from kvtier_operator.runtime.demo.routing_act.result import in_one_line  # noqa: PLC0415 - as above
@@ -69,7 +70,7 @@ def demo(*, model: Path | None, tokens: int | None, minutes: float, output: Path
     from kvtier_operator.runtime.folders import run_folder  # noqa: PLC0415 - as above
     from kvtier_operator.runtime.stop import INTERRUPTED, until_signalled  # noqa: PLC0415 - as above
 
-    console = Console(soft_wrap=True, highlight=False)
+    console = PlainConsole(soft_wrap=True)
     started = time.monotonic()
     text = corpus()
     folder, note = _model(model, text, console)
@@ -87,8 +88,12 @@ def demo(*, model: Path | None, tokens: int | None, minutes: float, output: Path
     console.print(table(result))
     console.print(routing_table(routing))
     console.print(
-        f"[bold green]{result.speedup:.0f} times faster[/] than cold, {result.over_device_hit:.2f} times a "
-        f"device-cache hit; outputs are {'equal' if result.outputs_equal else '[red]not equal[/]'}."
+        Text.assemble(
+            (f"{result.speedup:.0f} times faster", "bold green"),
+            f" than cold, {result.over_device_hit:.2f} times a device-cache hit; outputs are ",
+            "equal" if result.outputs_equal else ("not equal", "red"),
+            ".",
+        )
     )
     console.print(f"Two engines: {in_one_line(routing)}. {time.monotonic() - started:.0f} s in all.")
     if lengths.note:
@@ -97,7 +102,7 @@ def demo(*, model: Path | None, tokens: int | None, minutes: float, output: Path
     console.print(f"report: {written[1]} and {written[0].name} beside it")
 
 
-def _model(model: Path | None, text: str, console: "Console") -> tuple[Path, str]:
+def _model(model: Path | None, text: str, console: "PlainConsole") -> tuple[Path, str]:
     """The model's folder and what it is; the random one is made the first time."""
     from kvtier_operator.runtime.demo.workload.model import ModelShape, cache_folder, random_model  # noqa: PLC0415
 
@@ -109,7 +114,7 @@ def _model(model: Path | None, text: str, console: "Console") -> tuple[Path, str
     return folder, _RANDOM_NOTE
 
 
-def _lengths(model: Path, tokens: int | None, within_s: float, console: "Console") -> "Lengths":
+def _lengths(model: Path, tokens: int | None, within_s: float, console: "PlainConsole") -> "Lengths":
     """How long documents and system prompts are: what was asked for, or what this machine is done with."""
     from kvtier_operator.runtime.demo.workload.lengths import default_lengths, fitting_lengths  # noqa: PLC0415 - after the model
     from kvtier_operator.runtime.demo.workload.pace import measure_pace  # noqa: PLC0415 - as above
@@ -154,7 +159,7 @@ def _accepted(resource: "KVCacheTier", observed: "Observed") -> "Plan":
 
     plan = make_plan(resource, observed)
     for line in refusals(str(RESOURCE_PATH), plan):
-        click.echo(line, err=True)
+        say(line, err=True)
     if plan.rejected:
         sys.exit(EXIT_REJECTED)
     shm_bytes = plan.budget.shm_bytes * resource.spec.least_replicas

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import click
 
+from kvtier_common.terminal.say import complain, say
 from kvtier_operator.cli.cluster import options as of_cluster
 from kvtier_operator.cli.main import EXIT_REJECTED
 from kvtier_operator.doctor.examine import examine
@@ -73,7 +74,7 @@ def doctor(  # noqa: PLR0913 - one argument an option
 
     severities = set()
     for title, verdicts in examine_here(paths, model_config=model_config, hub=hub):
-        click.echo(title)
+        say(title)
         _tell(verdicts)
         severities.add(worst(verdicts))
     sys.exit(EXIT_REJECTED if Severity.FAIL in severities else 0)
@@ -93,7 +94,7 @@ def _examine_pod(demands: str | None, node: str) -> list[Verdict]:
 
 def _tell(verdicts: list[Verdict]) -> None:
     for line in lines(verdicts):
-        click.echo(line)
+        say(line)
 
 
 def _write(path: Path, message: str) -> None:
@@ -101,4 +102,4 @@ def _write(path: Path, message: str) -> None:
     try:
         path.write_text(message, encoding="utf-8")
     except OSError as error:
-        click.echo(f"{path}: {error.strerror}", err=True)
+        complain(f"{path}: {error.strerror}")

@@ -7,9 +7,9 @@ import sys
 from enum import IntEnum
 from typing import Final
 
-import click
 from click.shell_completion import ShellComplete
 
+from kvtier_common.terminal.say import say, say_row
 from kvtier_operator.cli.main import COMPLETE_VARIABLE, kvtier
 from kvtier_operator.cli.main import main as kvtier_main
 
@@ -34,5 +34,5 @@ def complete() -> None:
     found = ShellComplete(kvtier, {}, NAME, COMPLETE_VARIABLE).get_completions(words, incomplete)
     plain = [each for each in found if each.type == "plain"]
     for each in plain:
-        click.echo(f"{each.value}\t{each.help}" if each.help else each.value)
-    click.echo(f":{_Directive.NO_FILES if len(plain) == len(found) else _Directive.FILES_IF_NONE}")
+        say_row(*filter(None, (each.value, each.help)))
+    say(f":{_Directive.NO_FILES if len(plain) == len(found) else _Directive.FILES_IF_NONE}")

@@ -3,12 +3,14 @@
 import signal
 import sys
 from importlib.metadata import EntryPoints, distribution
+from io import StringIO
 from types import FrameType
 from typing import Final, cast
 
 import click
 
 from kvtier_common.errors import KvtierError
+from kvtier_common.terminal.say import complain
 from kvtier_operator.cli.text.summaries import summary
 from kvtier_operator.errors import InvalidInputError
 from kvtier_operator.extras import missing_package
@@ -101,25 +103,34 @@ def main(prog_name: str | None = None) -> None:
     """
     signal.signal(signal.SIGTERM, _end)
     try:
-        kvtier(prog_name=prog_name, complete_var=COMPLETE_VARIABLE, standalone_mode=True)
+        code = kvtier(prog_name=prog_name, complete_var=COMPLETE_VARIABLE, standalone_mode=False)
+    except click.ClickException as error:
+        shown = StringIO()
+        error.show(shown)
+        complain(shown.getvalue())
+        sys.exit(error.exit_code)
+    except click.Abort:
+        complain("Aborted!")
+        sys.exit(EXIT_REJECTED)
     except InvalidInputError as error:
-        click.echo(error, err=True)
+        complain(str(error))
         sys.exit(EXIT_BAD_INPUT)
     except KvtierError as error:
-        click.echo(f"kvtier: {error}", err=True)
+        complain(f"kvtier: {error}")
         sys.exit(EXIT_FAILED)
     except OSError as error:
         if error.filename is None:
             raise
-        click.echo(f"kvtier: {error.filename}: {error.strerror}", err=True)
+        complain(f"kvtier: {error.filename}: {error.strerror}")
         sys.exit(EXIT_FAILED)
     except ModuleNotFoundError as error:
         typed = sys.argv[2:0:-1]
         wanted = next((_EXTRAS[word] for word in typed if word in _EXTRAS), "")
         if (line := missing_package(error, wanted)) is None:
             raise
-        click.echo(f"kvtier: {line}", err=True)
+        complain(f"kvtier: {line}")
         sys.exit(EXIT_FAILED)
+    sys.exit(code if isinstance(code, int) else 0)
 
 
 def _end(number: int, frame: FrameType | None) -> None:

@@ -1,7 +1,5 @@
 """`kvtier plan`: the sizing report."""
 
-import json
-import os
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -10,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from kvtier_common import options as common
+from kvtier_common.terminal.say import say, say_json, wants_colour
 from kvtier_operator.cli.cluster import options as of_cluster
 from kvtier_operator.cli.inputs import options
 from kvtier_operator.cli.main import EXIT_REJECTED
@@ -89,24 +88,24 @@ def plan(  # noqa: PLR0913 - one parameter an option
 
         for one in (found := collisions(zip(sources, plans, strict=True))):
             # of no report alone, so before them; a program reads one document there
-            click.echo(one, err=output == "json")
+            say(str(one), err=output == "json")
         hidden = any(one.hidden.wholly for one in found)
     if output == "json":
         from kvtier_operator.planning.report.fields import report  # noqa: PLC0415 - Jinja2 is not needed for it
 
         reports = [report(one) for one in plans]
-        click.echo(json.dumps(reports if len(reports) > 1 else reports[0], indent=2, ensure_ascii=False))
+        say_json(reports if len(reports) > 1 else reports[0])
     else:
         from kvtier_operator.cli.text.terminal import terminal_columns  # noqa: PLC0415 - only for a reader
         from kvtier_operator.planning.report.explain import explain  # noqa: PLC0415 - loads Jinja2
 
         columns = terminal_columns()
-        colour = sys.stdout.isatty() and not os.environ.get("NO_COLOR")
+        colour = wants_colour()
         names = sources if len(sources) > 1 else [""]
         texts = (
             explain(one, colour=colour, source=name, columns=columns)
             for one, name in zip(plans, names, strict=True)
         )
-        click.echo("\n".join(texts), nl=False, color=colour)
+        say("\n".join(texts), end="", colour=colour)
     if hidden or any(one.rejected for one in plans):
         sys.exit(EXIT_REJECTED)

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from kvtier_common.terminal.say import say, say_whole
 from kvtier_operator.cli.inputs import options
 from kvtier_operator.cli.main import EXIT_REJECTED
 
@@ -31,7 +32,7 @@ def render(paths: tuple[str, ...], model_config: str | None, *, hub: bool, image
     plans = accepted_plans(paths, model_config=model_config, hub=hub, images=images)
     hidden = collisions(plans)
     for one in hidden:
-        click.echo(one, err=True)
+        say(str(one), err=True)
     if any(one.hidden.wholly for one in hidden):
         sys.exit(EXIT_REJECTED)
-    click.echo(to_yaml(built for _, plan in plans for built in build_objects(plan)), nl=False)
+    say_whole(to_yaml(built for _, plan in plans for built in build_objects(plan)), end="")

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from kvtier_common.shell_words import shell_line
+from kvtier_common.terminal.say import say, say_whole
 from kvtier_operator.cli.inputs import options as of_all
 from kvtier_operator.cli.main import EXIT_REJECTED
 from kvtier_operator.errors import InvalidInputError, Problem, RuntimeFailedError
@@ -114,7 +116,7 @@ def _plan(path: str, model: Path | None, log_dir: Path | None) -> "Plan":
         )
         plan = make_plan(resource, observed)
     for line in (*remarks(source, plan), *without_pods(source, resource.spec)):
-        click.echo(line, err=True)
+        say(line, err=True)
     if plan.rejected:
         sys.exit(EXIT_REJECTED)
     shm_bytes = plan.budget.shm_bytes * resource.spec.least_replicas
@@ -128,13 +130,12 @@ def _plan(path: str, model: Path | None, log_dir: Path | None) -> "Plan":
 def _print_commands(plan: "Plan", options: "RunOptions") -> None:
     from kvtier_operator.runtime.gateway.routing import local_routing  # noqa: PLC0415
     from kvtier_operator.runtime.session import Session  # noqa: PLC0415
-    from kvtier_operator.runtime.translate import shell_line  # noqa: PLC0415
 
     session = Session(options, plan.engine, plan.resource.spec.least_replicas, local_routing(plan))
     engines = session.local_engines()
     gateway = session.local_gateway(engines)
     for local in engines:
         for command in (*local.sidecars, local.engine):
-            click.echo(shell_line(command))
+            say_whole(shell_line(command.argv, command.env))
     for command in gateway.commands() if gateway else ():
-        click.echo(shell_line(command))
+        say_whole(shell_line(command.argv, command.env))

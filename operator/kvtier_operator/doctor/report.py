@@ -4,6 +4,7 @@ import json
 from collections.abc import Iterable, Sequence
 from typing import Final
 
+from kvtier_common.one_line import one_line
 from kvtier_operator.doctor.verdict import Severity, Verdict
 
 _MAX_MESSAGE_BYTES: Final = 4096
@@ -24,7 +25,9 @@ def lines(verdicts: Iterable[Verdict]) -> list[str]:
 def termination_message(verdicts: Sequence[Verdict]) -> str:
     """What a pod's status says: one line with all failures, or the severity with its warnings as JSON."""
     severity = worst(verdicts)
-    lines = [str(verdict) for verdict in verdicts if verdict.severity is severity]
+    lines = [
+        one_line(str(verdict), _MAX_MESSAGE_BYTES) for verdict in verdicts if verdict.severity is severity
+    ]
     if severity is Severity.FAIL:
         text = ". ".join(lines)
     elif severity is Severity.WARN:

@@ -12,6 +12,7 @@ from typing import Final
 import click
 
 from kvtier_common.errors import KvtierError
+from kvtier_common.terminal.say import complain
 from kvtier_operator.errors import InvalidInputError
 from kvtier_operator.extras import missing_package
 from kvtier_operator.reconcile.observability.logs import set_up_logs
@@ -95,7 +96,8 @@ def main(  # noqa: PLR0913, PLR0917 - one parameter an option
     except ModuleNotFoundError as error:
         if (line := missing_package(error, "operator")) is None:
             raise
-        sys.exit(f"kvtier-operator: {line}")
+        complain(f"kvtier-operator: {line}")
+        sys.exit(1)
     set_up_logs(log_format)
     try:
         source = image_source(
@@ -116,9 +118,11 @@ def main(  # noqa: PLR0913, PLR0917 - one parameter an option
     except asyncio.CancelledError:
         _LOG.info("stopped")
     except InvalidInputError as error:
-        sys.exit(f"kvtier-operator: {name_option_as_set(context, error)}")
+        complain(f"kvtier-operator: {name_option_as_set(context, error)}")
+        sys.exit(1)
     except (KvtierError, OSError) as error:
-        sys.exit(f"kvtier-operator: {error}")
+        complain(f"kvtier-operator: {error}")
+        sys.exit(1)
 
 
 def _separated(values: tuple[str, ...]) -> tuple[str, ...]:

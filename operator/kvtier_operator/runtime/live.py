@@ -8,11 +8,12 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from aiohttp import ClientError
-from rich.console import Console
 from rich.live import Live
 from rich.table import Table
+from rich.text import Text
 
 from kvtier_common.metrics.answer import MetricsAnswerError, metrics_session, read_metrics
+from kvtier_common.terminal.console import PlainConsole
 from kvtier_common.tier import BEYOND_DEVICE, Tier
 from kvtier_operator.planning.tiers.tier_plan import TierPlan, TiersPlan
 from kvtier_operator.runtime.metrics import WANTED, EngineMetrics, engine_metrics
@@ -35,7 +36,7 @@ class LiveView:
         metrics: What each engine last said, by name.
     """
 
-    console: Console
+    console: PlainConsole
     title: str
     tiers: TiersPlan
     metrics: dict[str, EngineMetrics] = field(default_factory=dict)
@@ -50,7 +51,7 @@ class LiveView:
         async for _ in self._rounds(engines, _PLAIN_INTERVAL_S):
             lines = [plain_line(engine, self.metrics.get(engine.name), self.tiers) for engine in engines]
             if lines != last:
-                self.console.print("\n".join(lines), highlight=False, markup=False, soft_wrap=True)
+                self.console.print("\n".join(lines), soft_wrap=True)
                 last = lines
 
     def table(self, engines: Sequence[RunningEngine]) -> Table:
@@ -62,7 +63,7 @@ class LiveView:
             table.add_column(column, justify="right")
         for engine in engines:
             cells = _cells(self.metrics.get(engine.name), self.tiers)
-            table.add_row(engine.name, f"[{_STATE_STYLE[engine.state]}]{engine.state}[/]", *cells.values())
+            table.add_row(engine.name, Text(engine.state, _STATE_STYLE[engine.state]), *cells.values())
         return table
 
     async def _rounds(self, engines: Sequence[RunningEngine], interval_s: float) -> AsyncIterator[None]:

@@ -2,8 +2,7 @@
 
 import asyncio
 
-from rich.console import Console
-
+from kvtier_common.terminal.console import PlainConsole
 from kvtier_operator.planning.plan import Plan
 from kvtier_operator.runtime.gateway.routing import local_routing, picker_note, routing_note
 from kvtier_operator.runtime.live import LiveView
@@ -16,15 +15,11 @@ async def serve(plan: Plan, options: RunOptions) -> None:
     Raises:
         RuntimeFailedError: A process could not be started or died; everything else has been stopped.
     """
-    console = Console(soft_wrap=True, highlight=False)
+    console = PlainConsole(soft_wrap=True)
     name, replicas = plan.resource.metadata.name, plan.resource.spec.least_replicas
-
-    def say(line: str) -> None:
-        console.print(line, markup=False)
-
-    session = Session(options, plan.engine, replicas, local_routing(plan), say)
+    session = Session(options, plan.engine, replicas, local_routing(plan), console.print)
     if note := routing_note(plan):
-        say(note)
+        console.print(note)
     console.print(f"starting {replicas} x vLLM for {name}; logs in {options.folder}")
 
     def print_state(engine: RunningEngine) -> None:
@@ -33,7 +28,7 @@ async def serve(plan: Plan, options: RunOptions) -> None:
     async with session:
         await session.ready(print_state)
         if (picker := session.picker_url) and (explain := session.explain_url):
-            say(picker_note(picker, explain))
+            console.print(picker_note(picker, explain))
         console.print(f"ready: OpenAI-compatible at {session.url}/v1 (Ctrl-C stops)")
         view = LiveView(console, f"{name} at {session.url}/v1", plan.tiers)
         showing = asyncio.create_task(view.follow(session.engines))

@@ -5,7 +5,6 @@ of the container are. Every other argument and variable is the Plan's own, in it
 """
 
 import re
-import shlex
 import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
@@ -121,12 +120,6 @@ def without_tier(plan: EnginePlan) -> EnginePlan:
         at = arguments.index(TRANSFER_ARGUMENT)
         del arguments[at : at + 2]
     return replace(plan, args=tuple(arguments), sidecars=())
-
-
-def shell_line(command: Command) -> str:
-    """The command as a person would type it."""
-    variables = [f"{name}={shlex.quote(value)}" for name, value in command.env.items()]
-    return " ".join([*variables, shlex.join(command.argv)])
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from kvtier_common.terminal.say import complain
 from kvtier_scorer.config.errors import PickerConfigError
 from kvtier_scorer.picker.gateway.protocol.names import SERVED
 from kvtier_scorer.picker.observability.explain_access import explain_access
@@ -131,7 +132,8 @@ def picker(  # noqa: PLR0913, PLR0917 - one parameter an option
             gc.freeze()
             runner.run(serve(options))
     except PickerConfigError as error:
-        sys.exit(f"kvtier picker: {error}")
+        complain(f"kvtier picker: {error}")
+        sys.exit(1)
 
 
 def _settings(path: Path) -> "PickerSettings":

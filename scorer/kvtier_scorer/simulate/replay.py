@@ -1,16 +1,15 @@
 """Does what the command line asks: reads the trace, runs, prints and writes."""
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, Final
 
-import click
-from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
+from kvtier_common.terminal.console import PlainConsole
+from kvtier_common.terminal.say import json_document, say_whole
 from kvtier_common.tier import BEYOND_DEVICE, Tier
 from kvtier_scorer.config.model import ScorerWeights
 from kvtier_scorer.simulate.engine.settings import PRESETS, PoolSettings
@@ -192,22 +191,21 @@ def _sweep(asked: SimulateOptions, pool: PoolSettings) -> SweepResult:
 
 def _progress() -> Progress:
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    console = Console(stderr=True)
+    console = PlainConsole(stderr=True)
     return Progress(*columns, console=console, transient=True, disable=not console.is_terminal)
 
 
 def _show(asked: SimulateOptions, document: dict[str, Any], readable: list[Any]) -> None:
-    text = json.dumps(document, indent=2)
+    text = json_document(document)
     if asked.write is not None:
         asked.write.parent.mkdir(parents=True, exist_ok=True)
         asked.write.write_text(text + "\n", encoding="utf-8")
     if asked.output == "json":
-        click.echo(text)
+        say_whole(text)
         return
-    console = Console()
+    console = PlainConsole()
     for each in readable:
-        # a file may be named as markup is written
-        console.print(each, soft_wrap=isinstance(each, str), markup=False, highlight=False)
+        console.print(each, soft_wrap=isinstance(each, str))
 
 
 def _named(option: str, read: Any, text: str) -> Any:  # noqa: ANN401 - whatever `read` gives

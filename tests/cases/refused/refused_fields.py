@@ -23,9 +23,9 @@ REFUSED_FIELDS: Final = {
     "unknown field, of the engines": Refused(
         {"spec.router.env": []},
         "spec.router.env: unknown field here; there is spec.model.fetcher.env and spec.engine.env; "
-        "the fields here are flavor, version, image, replicas, kvEvents, maxBodySize, exposeEndpoint, weights, "
-        "failureMode, resources, nodeSelector, tolerations, affinity, priorityClassName, podTemplate, gateway, "
-        "networkPolicy",
+        "the fields here are flavor, version, image, replicas, kvEvents, maxBodySize, exposeEndpoint, "
+        "weights, failureMode, resources, nodeSelector, tolerations, affinity, priorityClassName, "
+        "podTemplate, gateway, networkPolicy",
     ),
     "unknown field, of the other tier": Refused(
         {"spec.tiers.cpu.directIO": True},

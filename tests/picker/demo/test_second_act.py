@@ -8,9 +8,9 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-from rich.console import Console
 from yaml import safe_load
 
+from kvtier_common.terminal.console import PlainConsole
 from kvtier_operator.api.parse import parse_resource
 from kvtier_operator.errors import RuntimeFailedError
 from kvtier_operator.planning.observed import Observed
@@ -48,7 +48,7 @@ async def test_three_ways_are_measured_and_the_picker_chose_in_the_last(
     # one question at a time, so that a busy machine does not decide in which order they reach the picker
     monkeypatch.setattr(run, "fitting_load", lambda *asked: replace(fitting_load(*asked), concurrency=1))
     said = io.StringIO()
-    result = await run_routing(plan, tmp_path, asked, tmp_path / "logs", Console(file=said, width=200))
+    result = await run_routing(plan, tmp_path, asked, tmp_path / "logs", PlainConsole(file=said, width=200))
     assert (result.load.groups, result.load.prompts_per_group) == (GROUPS, QUESTIONS)
     off, turns, picker = (result.ways[way] for way in Way)
     # 1 - 1 / QUESTIONS at best: of five picks between two readings of the engines' queues one goes elsewhere
@@ -66,4 +66,4 @@ async def test_an_engine_that_ends_ends_the_act_and_says_why(
     program = (sys.executable, "-c", "raise SystemExit('no such model')")
     monkeypatch.setattr(run, "RunOptions", partial(RunOptions, program=program))
     with pytest.raises(RuntimeFailedError, match="while it was starting; its log says:\n  no such model"):
-        await run_routing(plan, tmp_path, asked, tmp_path / "logs", Console(file=io.StringIO()))
+        await run_routing(plan, tmp_path, asked, tmp_path / "logs", PlainConsole(file=io.StringIO()))

@@ -11,6 +11,7 @@ from typing import Any, ClassVar, Final, Self
 from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler
 from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 
+from kvtier_common.one_line import one_line
 from kvtier_operator.api.base import VALIDATIONS, cel_validation
 
 # Suffixes and grammar: k8s.io/apimachinery/pkg/api/resource, Quantity ("<quantity> ::= <signedNumber><suffix>").
@@ -58,7 +59,7 @@ def parse_quantity(text: str | int) -> Decimal:
     match = _GRAMMAR.fullmatch(str(text)) if len(str(text)) <= MAX_TEXT_LENGTH else None
     if match is None:
         raise ValueError(
-            f"{text!r} is not a quantity; write a number with Ki, Mi, Gi, Ti or k, M, G, T, as in 100Gi"
+            f"{one_line(str(text), MAX_TEXT_LENGTH)!r} is not a quantity; write a number with Ki, Mi, Gi, Ti or k, M, G, T, as in 100Gi"
         )
     if match["exponent"]:
         return Decimal(match["number"]).scaleb(int(match["exponent"]))

@@ -5,6 +5,7 @@ from typing import Final
 
 import click
 
+from kvtier_common.terminal.say import say, say_whole
 from kvtier_connector.bench.names import names_of, names_shown
 from kvtier_connector.bench.shapes import DEMO, SHAPES
 from kvtier_connector.bench.sides.names import COMPARED_PARTS, SIDES, TURNS
@@ -63,7 +64,7 @@ def job(**options: object) -> None:
 
     made = jobs_of(BenchJobOptions(**options))  # type: ignore[arg-type]
     for line in (*made.remarks, *made.refusals):
-        click.echo(line, err=True)
+        say(line, err=True)
     if made.refusals:
         sys.exit(EXIT_REJECTED)
-    click.echo(to_yaml(made.jobs), nl=False)
+    say_whole(to_yaml(made.jobs), end="")

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from kvtier_common import options
+from kvtier_common.terminal.say import say, say_json
 from kvtier_operator.errors import RuntimeFailedError
 
 if TYPE_CHECKING:
@@ -64,7 +65,7 @@ def offline(  # noqa: PLR0913 - one parameter an option
         write.parent.mkdir(parents=True, exist_ok=True)
         write.write_text(json.dumps(document, indent=2) + "\n", encoding="utf-8")
     if output == "json":
-        click.echo(json.dumps(document, indent=2))
+        say_json(document)
     else:
         _print_table(times, f"{num_prompts} prompts of {num_tokens:,} tokens")
 
@@ -73,7 +74,7 @@ def _random_model() -> Path:
     from kvtier_operator.runtime.demo.workload.corpus import corpus  # noqa: PLC0415 - only without a model
     from kvtier_operator.runtime.demo.workload.model import ModelShape, cache_folder, random_model  # noqa: PLC0415
 
-    return random_model(ModelShape(), corpus(), cache_folder(), lambda step: click.echo(step, err=True))
+    return random_model(ModelShape(), corpus(), cache_folder(), lambda step: say(step, err=True))
 
 
 def _plans(model: Path, num_prompts: int, num_tokens: int) -> "dict[str, Plan]":
@@ -109,7 +110,7 @@ def _plans(model: Path, num_prompts: int, num_tokens: int) -> "dict[str, Plan]":
     if not plans:
         raise RuntimeFailedError("; ".join(dict.fromkeys(left_out.values())))
     for name, reason in left_out.items():
-        click.echo(f"{name}: left out: {reason}", err=True)
+        say(f"{name}: left out: {reason}", err=True)
     return plans
 
 
@@ -124,14 +125,15 @@ async def _measure(
     engines["tiers off"] = without_tier(next(iter(engines.values())))
     times = {}
     for name, engine in engines.items():
-        click.echo(f"{name}: {num_prompts} prompts of {num_tokens} tokens, twice", err=True)
+        say(f"{name}: {num_prompts} prompts of {num_tokens} tokens, twice", err=True)
         times[name] = await run_offline(engine, name.replace(" ", "-"), model, folder, prompts)
     return times
 
 
 def _print_table(times: "dict[str, OfflineTimes]", title: str) -> None:
-    from rich.console import Console  # noqa: PLC0415 - only for a reader
-    from rich.table import Table  # noqa: PLC0415 - as above
+    from rich.table import Table  # noqa: PLC0415 - only for a reader
+
+    from kvtier_common.terminal.console import PlainConsole  # noqa: PLC0415 - as above
 
     table = Table(title=title, title_justify="left")
     table.add_column("backend")
@@ -146,4 +148,4 @@ def _print_table(times: "dict[str, OfflineTimes]", title: str) -> None:
             f"{result.cached_tokens / result.prompt_tokens:.0%}",
             "equal" if result.outputs_equal else "not equal",
         )
-    Console().print(table)
+    PlainConsole().print(table)

@@ -1,12 +1,12 @@
 """`kvtier bench query-twice`: one long context, asked cold and warm, against any OpenAI-compatible server."""
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
 import click
 
 from kvtier_common import options
+from kvtier_common.terminal.say import json_document, say, say_whole
 
 if TYPE_CHECKING:
     from kvtier_operator.runtime.measure.query_twice import QueryTwice
@@ -49,29 +49,31 @@ def query_twice(  # noqa: PLR0913 - one parameter an option
     from kvtier_operator.runtime.measure.client import Answer, OpenAIClient, Query  # noqa: PLC0415 - only here
     from kvtier_operator.runtime.measure.query_twice import query_twice as measure  # noqa: PLC0415 - as above
 
-    def say(number: int, answer: Answer) -> None:
+    def tell(number: int, answer: Answer) -> None:
         if output == "text":
             kind = f"warm {number}/{repeat}" if number else "cold"
-            click.echo(f"{kind}: {answer.ttft_s:.3f} s to the first token", err=True)
+            say(f"{kind}: {answer.ttft_s:.3f} s to the first token", err=True)
 
     prompt = f"{context_file.read()}\n\n{question}"
     with OpenAIClient(url, api_key=api_key) as client:
         name = model or client.first_model()
         query = (Query.chat if chat else Query.completion)(name, prompt, max_tokens)
-        result = measure(client, name, query, repeat, say)
-    document = json.dumps({"query_twice": result.to_json()}, indent=2)
+        result = measure(client, name, query, repeat, tell)
+    document = json_document({"query_twice": result.to_json()})
     if write is not None:
         write.parent.mkdir(parents=True, exist_ok=True)
         write.write_text(document + "\n", encoding="utf-8")
     if output == "json":
-        click.echo(document)
+        say_whole(document)
     else:
         _print_table(result)
 
 
 def _print_table(result: "QueryTwice") -> None:
-    from rich.console import Console  # noqa: PLC0415 - only for a reader
-    from rich.table import Table  # noqa: PLC0415 - as above
+    from rich.table import Table  # noqa: PLC0415 - only for a reader
+    from rich.text import Text  # noqa: PLC0415 - as above
+
+    from kvtier_common.terminal.console import PlainConsole  # noqa: PLC0415 - as above
 
     warm = result.warm_samples
     first, third = warm.quartiles_s
@@ -84,7 +86,8 @@ def _print_table(result: "QueryTwice") -> None:
     table.add_row(
         "warm (median)", f"{warm.median_s:.3f} s", f"{first:.3f} to {third:.3f} s", str(len(warm.seconds))
     )
-    console = Console()
+    console = PlainConsole()
     console.print(table)
-    equal = "the same" if result.outputs_equal else "[red]not the same[/]"
-    console.print(f"[bold]{result.speedup:.1f} times faster warm[/]; outputs at temperature 0 are {equal}")
+    equal = ("the same", "") if result.outputs_equal else ("not the same", "red")
+    faster = (f"{result.speedup:.1f} times faster warm", "bold")
+    console.print(Text.assemble(faster, "; outputs at temperature 0 are ", equal))

@@ -15,6 +15,7 @@ from kvtier_common.kubernetes.client import Api, Request
 from kvtier_common.kubernetes.connect import connection
 from kvtier_common.kubernetes.documents import parsed
 from kvtier_common.kubernetes.errors import NotFoundError
+from kvtier_common.terminal.say import complain, say
 from kvtier_operator.api.resource import API_VERSION, KIND
 from kvtier_operator.api.schema.crd import PLURAL
 
@@ -111,9 +112,10 @@ def main(namespace: str, deployment: str) -> None:
     try:
         well, lines = asyncio.run(_asked(namespace, deployment))
     except KvtierError as error:
-        sys.exit(f"FAIL  {error}")
+        complain(f"FAIL  {error}")
+        sys.exit(1)
     for line in lines:
-        click.echo(line)
+        say(line)
     sys.exit(not well)
 
 

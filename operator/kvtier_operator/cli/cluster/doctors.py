@@ -2,9 +2,8 @@
 
 import asyncio
 
-import click
-
 from kvtier_common.kubernetes.connect import own_namespace
+from kvtier_common.terminal.say import say
 from kvtier_operator.cli.cluster import options
 from kvtier_operator.cli.cluster.view.doctors import DoctorFindings, doctor_findings
 from kvtier_operator.doctor.verdict import Severity
@@ -18,13 +17,13 @@ def tell_what_doctors_found(name: str, namespace: str | None, context: str | Non
     """
     place, found = asyncio.run(_found(name, namespace, context))
     if not found:
-        click.echo(f"{place}/{name}: there is no engine pod yet; see kvtier status {name} -n {place}")
+        say(f"{place}/{name}: there is no engine pod yet; see kvtier status {name} -n {place}")
     for each in found:
-        click.echo(f"{place}/{name}: pod {each.pod} on {f'node {each.node}' if each.node else 'no node yet'}")
+        say(f"{place}/{name}: pod {each.pod} on {f'node {each.node}' if each.node else 'no node yet'}")
         for severity, message in each.findings:
-            click.echo(f"{severity:<4}  {message}")
+            say(f"{severity:<4}  {message}")
         if not each.findings:
-            click.echo("its doctor has not ended yet")
+            say("its doctor has not ended yet")
     return any(severity is Severity.FAIL for each in found for severity, _ in each.findings)
 
 

@@ -1,13 +1,11 @@
 """`kvtier status`: how one KVCacheTier of a cluster is, on one screen."""
 
-import json
-import os
-import sys
 from typing import TYPE_CHECKING
 
 import click
 
 from kvtier_common import options as common
+from kvtier_common.terminal.say import say, say_json, wants_colour
 from kvtier_operator.cli.cluster import options
 
 if TYPE_CHECKING:
@@ -35,10 +33,10 @@ def status(name: str, namespace: str | None, context: str | None, output: str) -
     view = asyncio.run(_view(name, namespace, context))
     step = next_step(view)
     if output == "json":
-        click.echo(json.dumps(view_fields(view, step), indent=2, ensure_ascii=False))
+        say_json(view_fields(view, step))
     else:
-        colour = sys.stdout.isatty() and not os.environ.get("NO_COLOR")
-        click.echo(status_screen(view, step, terminal_columns(), colour=colour), nl=False, color=colour)
+        colour = wants_colour()
+        say(status_screen(view, step, terminal_columns(), colour=colour), end="", colour=colour)
 
 
 async def _view(name: str, namespace: str | None, context: str | None) -> "ResourceView":

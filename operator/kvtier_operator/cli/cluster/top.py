@@ -1,12 +1,12 @@
 """`kvtier top`: what the tiers of all KVCacheTiers do, again and again."""
 
-import json
 import sys
 from typing import TYPE_CHECKING, Final
 
 import click
 
 from kvtier_common import options as common
+from kvtier_common.terminal.say import json_document, say, say_whole
 from kvtier_operator.cli.cluster import options
 
 if TYPE_CHECKING:
@@ -65,6 +65,7 @@ async def _show(namespace: str | None, context: str | None, interval_s: float | 
     from kvtier_common.errors import MomentaryError  # noqa: PLC0415 - as above
     from kvtier_operator.cli.cluster.view.resource import resource_view  # noqa: PLC0415 - as above
 
+    show = say_whole if output == "json" else say
     async with options.reading(context) as reader:
         while True:
             try:
@@ -76,10 +77,10 @@ async def _show(namespace: str | None, context: str | None, interval_s: float | 
             else:
                 shown = _shown([resource_view(each, datetime.now(UTC)) for each in seen], output)
             if interval_s is None:
-                click.echo(shown, nl=False)
+                show(shown, end="")
                 return
             click.clear()
-            click.echo(shown, nl=False)
+            show(shown, end="")
             await asyncio.sleep(interval_s)
 
 
@@ -91,5 +92,5 @@ def _shown(views: list["ResourceView"], output: str) -> str:
 
     if output == "json":
         fields = [view_fields(each, next_step(each)) for each in views]
-        return json.dumps(fields, indent=2, ensure_ascii=False) + "\n"
+        return json_document(fields) + "\n"
     return overview(views, terminal_columns())

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-import click
-
+from kvtier_common.one_line import one_line
+from kvtier_common.terminal.say import say
 from kvtier_operator.api.parse import parse_resource
 from kvtier_operator.api.resource import API_VERSION, GROUP, KIND, KVCacheTier
 from kvtier_operator.cli.inputs.model_files import ConfigMaps
@@ -18,6 +18,8 @@ from kvtier_operator.errors import InvalidInputError, Problem
 # What kubectl reads from a folder, and only from that one (k8s.io/cli-runtime, resource.FileExtensions).
 _SUFFIXES: Final = (".json", ".yaml", ".yml")
 _STDIN: Final = "-"
+_MOST_KIND: Final = 63
+_MOST_KINDS: Final = 8
 _WRITE_ONE: Final = f"; write one with apiVersion: {API_VERSION}, kind: {KIND}"
 
 
@@ -76,19 +78,20 @@ def _load(
         if isinstance(document, dict) and document.get("kind") == "ConfigMap":
             config_maps[_key(document)] = (source, document)
         if not _is_ours(document, named=not Path(path).is_dir()):
-            kinds.add(str(document.get("kind")) if isinstance(document, dict) else type(document).__name__)
+            kind = document.get("kind") if isinstance(document, dict) else type(document).__name__
+            kinds.add(one_line(str(kind), _MOST_KIND))
             continue
         found += 1
         resource = parse_resource(document, source)
         for field in _unquoted_off(document, ""):
-            click.echo(
+            say(
                 f"{source}: {field}: Off without quotes is false in YAML; taken for Off here, but kubectl "
                 'sends false and the cluster refuses it: leave it out or write "Off"',
                 err=True,
             )
         yield source, resource
     if not found and (alone or kinds != {"ConfigMap"}):
-        beside = f"; it has {', '.join(sorted(kinds))}" if kinds else ""
+        beside = f"; it has {', '.join(sorted(kinds)[:_MOST_KINDS])}" if kinds else ""
         empty = f"has no {KIND} in a .yaml, .yml or .json file" if Path(path).is_dir() else "is empty"
         what = f"has no {KIND}{beside}" if kinds else empty
         raise InvalidInputError(path, Problem("", f"{what}{_WRITE_ONE}"))

@@ -3,8 +3,7 @@
 import sys
 from collections.abc import Sequence
 
-import click
-
+from kvtier_common.terminal.say import complain
 from kvtier_operator.cli.inputs.load import load
 from kvtier_operator.cli.inputs.naming import naming
 from kvtier_operator.cli.inputs.observe import observe
@@ -37,6 +36,6 @@ def accepted_plans(
             )
             plans.append((source, make_plan(resource, observed)))
     if refused := [line for source, plan in plans for line in refusals(source, plan)]:
-        click.echo("\n".join(refused), err=True)
+        complain("\n".join(refused))
         sys.exit(EXIT_REJECTED)
     return plans

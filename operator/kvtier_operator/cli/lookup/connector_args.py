@@ -1,10 +1,9 @@
 """`kvtier connector-args`: a resource's engine as a line for a plain `vllm serve`."""
 
-import json
-
 import click
 
 from kvtier_common import options as common
+from kvtier_common.terminal.say import say, say_json, say_whole
 from kvtier_operator.cli.inputs import options
 from kvtier_operator.errors import InvalidInputError, Problem
 
@@ -44,17 +43,17 @@ def connector_args(
     with naming(source):
         line = serve_line(plan, disk_folder)
     for said in without_pods(source, plan.resource.spec):
-        click.echo(said, err=True)
+        say(said, err=True)
     if line.model_elsewhere:
-        click.echo(
+        say(
             f"{source}: spec.model.source: {line.model_elsewhere} is a cluster's: this asks the Hub for "
             f"{plan.resource.spec.model.name}; put the folder with the model in its place",
             err=True,
         )
     for name in line.env_elsewhere:
-        click.echo(f"{source}: {name} comes from the cluster: set it in the environment", err=True)
+        say(f"{source}: {name} comes from the cluster: set it in the environment", err=True)
     if output == "json":
         shown = {"env": dict(line.env), "argv": line.argv, "kvTransferConfig": line.transfer_config}
-        click.echo(json.dumps(shown, indent=2, ensure_ascii=False))
+        say_json(shown)
     else:
-        click.echo(str(line))
+        say_whole(str(line))

@@ -1,10 +1,9 @@
 """`kvtier explain`: what a field of a KVCacheTier means, from the schema that the CRD has too."""
 
-import json
-
 import click
 
 from kvtier_common import options
+from kvtier_common.terminal.say import say, say_json
 
 
 def _paths(_context: click.Context, _argument: click.Parameter, incomplete: str) -> list[str]:
@@ -33,6 +32,6 @@ def explain(field: str, output: str) -> None:
     if output == "json":
         from dataclasses import asdict  # noqa: PLC0415 - as above
 
-        click.echo(json.dumps(asdict(found), indent=2, ensure_ascii=False))
+        say_json(asdict(found))
     else:
-        click.echo(field_screen(found, terminal_columns()), nl=False)
+        say(field_screen(found, terminal_columns()), end="")

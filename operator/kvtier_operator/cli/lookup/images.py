@@ -1,11 +1,11 @@
 """`kvtier images`: every image that a cluster pulls for some resources, for a mirror."""
 
-import json
 from typing import TYPE_CHECKING
 
 import click
 
 from kvtier_common import options as common
+from kvtier_common.terminal.say import say, say_json
 from kvtier_operator.cli.inputs import options
 
 if TYPE_CHECKING:
@@ -32,6 +32,6 @@ def images(
     plans = accepted_plans(paths, model_config=model_config, hub=hub, images=images)
     found = pulled_images([plan for _, plan in plans], images)
     if output == "json":
-        click.echo(json.dumps([{"image": each.image, "usedBy": each.used_by} for each in found], indent=2))
+        say_json([{"image": each.image, "usedBy": each.used_by} for each in found])
     else:
-        click.echo("\n".join(each.image for each in found))
+        say("\n".join(each.image for each in found))

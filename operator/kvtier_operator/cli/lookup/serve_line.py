@@ -1,10 +1,10 @@
 """A plan's engine as one command line for a machine without an operator."""
 
-import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 from kvtier_common.formats.json_text import parse_json_object
+from kvtier_common.shell_words import shell_line
 from kvtier_operator.errors import InvalidInputError, Problem
 from kvtier_operator.planning.backends.parts.transfer import TRANSFER_ARGUMENT, transfer_args
 from kvtier_operator.planning.plan import Plan
@@ -31,8 +31,7 @@ class ServeLine:
 
     def __str__(self) -> str:
         """As a shell takes it, in one line."""
-        variables = (f"{name}={shlex.quote(value)}" for name, value in self.env.items())
-        return " ".join((*variables, shlex.join(self.argv)))
+        return shell_line(self.argv, self.env)
 
 
 def serve_line(plan: Plan, disk_folder: str | None = None) -> ServeLine:

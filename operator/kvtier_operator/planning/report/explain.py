@@ -10,6 +10,8 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from kvtier_common.errors import MalformedError
 from kvtier_common.formats.json_text import parse_json_object
+from kvtier_common.shell_words import shell_word
+from kvtier_common.terminal.say import painted
 from kvtier_common.tier import Tier
 from kvtier_operator.planning.plan import Plan
 from kvtier_operator.planning.pod.budget_plan import BudgetLine
@@ -46,7 +48,7 @@ def explain(plan: Plan, *, colour: bool = False, source: str = "", columns: int 
 
     Args:
         plan: The plan.
-        colour: Whether to write ANSI colours.
+        colour: Whether to paint it, as `kvtier_common.terminal.say` makes colours of.
         source: The resource's file, where there are several.
         columns: Of the terminal; the report has 80 to 120, longer words excepted.
 
@@ -98,7 +100,7 @@ def explain(plan: Plan, *, colour: bool = False, source: str = "", columns: int 
         passed=[row for row in rows if not row["loud"]],
         idle=", ".join(check.name for check in plan.checks if check.reason in _IDLE_REASONS),
     )
-    return "\n".join(line.rstrip() for line in text.splitlines()) + "\n"
+    return "\n".join(line.rstrip() for line in text.rstrip("\n").split("\n")) + "\n"
 
 
 def bar(value: int, whole: int, cells: int = _BAR_CELLS) -> str:
@@ -111,7 +113,7 @@ def bar(value: int, whole: int, cells: int = _BAR_CELLS) -> str:
 
 def _painter(*, colour: bool) -> Callable[[str, str], str]:
     def paint(text: str, style: str) -> str:
-        return f"\x1b[{_STYLES[style]}m{text}\x1b[0m" if colour and text.strip() else text
+        return painted(text, _STYLES[style]) if colour and text.strip() else text
 
     return paint
 
@@ -209,7 +211,7 @@ def _quoted(argument: str) -> str:
     try:
         laid_out = json.dumps(parse_json_object(argument), indent=2).replace("\n", "\n  ")
     except MalformedError:
-        return shlex.quote(argument)
+        return shell_word(argument)
     return shlex.quote(laid_out)
 
 

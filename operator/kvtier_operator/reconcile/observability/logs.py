@@ -5,6 +5,8 @@ import logging
 import sys
 from typing import Final
 
+from kvtier_common.log_records import OneLineRecords
+
 _PLAIN: Final = "%(asctime)s %(levelname)s %(message)s"
 
 
@@ -18,8 +20,8 @@ class _Json(logging.Formatter):
             "logger": record.name,
             "message": record.getMessage(),
         }
-        if record.exc_info:
-            entry["exception"] = self.formatException(record.exc_info)
+        if record.exc_text:
+            entry["exception"] = record.exc_text
         return json.dumps(entry)
 
 
@@ -39,6 +41,7 @@ def set_up_logs(log_format: str) -> None:
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(_Json() if log_format == "json" else logging.Formatter(_PLAIN))
     handler.addFilter(_WithoutKopfRetries())
+    handler.addFilter(OneLineRecords())
     logging.basicConfig(level=logging.INFO, handlers=[handler], force=True)
     logging.getLogger("aiohttp").setLevel(logging.WARNING)
     # it warns of what is meant to be: a thread of its own, without signals

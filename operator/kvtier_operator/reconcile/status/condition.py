@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from kvtier_common.one_line import one_line
 from kvtier_operator.api.status import ConditionStatus
 
 MAX_MESSAGE_CHARACTERS: Final = 4096
@@ -73,4 +74,5 @@ def with_transition_time(
 
 
 def _cut(message: str, most_characters: int) -> str:
-    return message if len(message) <= most_characters else f"{message[:most_characters]} ..."
+    """On one line: what others wrote into it forges no other and commands no terminal."""
+    return one_line(message, most_characters)

@@ -5,8 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from rich.console import Console
-
+from kvtier_common.terminal.console import PlainConsole
 from kvtier_operator.planning.plan import Plan
 from kvtier_operator.runtime.demo.routing_act.result import RoutingResult
 from kvtier_operator.runtime.demo.routing_act.run import RoutingQuestions, run_routing
@@ -59,7 +58,7 @@ class DemoQuestions:
 
 
 async def both_acts(
-    plans: DemoPlans, model: Path, asked: DemoQuestions, logs: Path, console: Console
+    plans: DemoPlans, model: Path, asked: DemoQuestions, logs: Path, console: PlainConsole
 ) -> DemoMeasurements:
     """Run both acts.
 

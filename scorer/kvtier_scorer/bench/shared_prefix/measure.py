@@ -1,7 +1,6 @@
 """Asks what `kvtier bench shared-prefix` is told to, and shows it beside earlier runs."""
 
 import asyncio
-import json
 import random
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
@@ -9,11 +8,12 @@ from pathlib import Path
 from typing import Final
 
 import click
-from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from kvtier_common.benchmarks.shared_prefixes import Workload
 from kvtier_common.formats.json_text import json_file
+from kvtier_common.terminal.console import PlainConsole
+from kvtier_common.terminal.say import json_document, say_whole
 from kvtier_scorer.bench.shared_prefix.client import Answer, Server
 from kvtier_scorer.bench.shared_prefix.engines import read_engines
 from kvtier_scorer.bench.shared_prefix.errors import ServerError
@@ -64,16 +64,16 @@ def measure(asked: SharedPrefixOptions) -> None:
     earlier = [_read(path) for path in asked.beside]
     figures = asyncio.run(_measure(asked, shape))
     runs = [*earlier, figures]
-    document = json.dumps({"shared_prefix": figures.to_json()}, indent=2)
+    document = json_document({"shared_prefix": figures.to_json()})
     if asked.write is not None:
         asked.write.parent.mkdir(parents=True, exist_ok=True)
         asked.write.write_text(document + "\n", encoding="utf-8")
     if asked.plot is not None:
         write_plot(runs, asked.plot)
     if asked.output == "json":
-        click.echo(document)
+        say_whole(document)
     else:
-        Console().print(table(runs))
+        PlainConsole().print(table(runs))
     if figures.failed:
         raise ServerError(
             f"{figures.failed} of {shape.requests} requests failed; the first: {figures.failure}"
@@ -114,7 +114,7 @@ async def _shown(
     ask: Callable[[Question], Awaitable[Answer]], prompts: list[Question], concurrency: int
 ) -> LoadResult:
     columns = (TextColumn("requests"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
+    with Progress(*columns, console=PlainConsole(stderr=True), transient=True) as progress:
         task = progress.add_task("requests", total=len(prompts))
         return await constant_concurrency(
             ask,

@@ -6,6 +6,8 @@ from typing import Final
 
 from pythonjsonlogger.json import JsonFormatter
 
+from kvtier_common.log_records import OneLineRecords
+
 _FIELDS: Final = "%(asctime)s %(levelname)s %(name)s %(message)s"
 _RENAMED: Final = {"asctime": "time", "levelname": "level", "name": "logger"}
 
@@ -29,6 +31,7 @@ def set_up_logs(log_format: LogFormat, level: str) -> None:
         handler.setFormatter(JsonFormatter(_FIELDS, rename_fields=_RENAMED, datefmt="%Y-%m-%dT%H:%M:%S%z"))
     else:
         handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
+    handler.addFilter(OneLineRecords())
     logging.basicConfig(level=level.upper(), handlers=[handler], force=True)
     for noisy in ("aiohttp.access", "numba", "asyncio"):
         logging.getLogger(noisy).setLevel(logging.WARNING)

@@ -128,6 +128,13 @@ def test_a_few_lines_that_are_millions_of_values() -> None:
     assert _said(document({"spec.engine.affinity": {"a": many}})).endswith("too large for a resource")
 
 
+def test_a_zero_character_which_no_process_can_be_given() -> None:
+    said = _said(document({"spec.engine.extraArgs": ["--seed", "1\0"], "spec.model.revision": r"\u0000"}))
+    assert (
+        said == "spec.engine.extraArgs[1]: has a zero character, which no path or argument takes; remove it"
+    )
+
+
 def test_what_json_cannot_say() -> None:
     assert _said(document({"spec.model.name": b"x"})).startswith("cannot be read as JSON")
 

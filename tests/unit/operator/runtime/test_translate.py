@@ -2,10 +2,11 @@ from pathlib import Path
 
 import pytest
 
+from kvtier_common.shell_words import shell_line
 from kvtier_operator.planning.plan import EnginePlan
 from kvtier_operator.planning.pod.container_parts import ConfigFile, Mount, Sidecar
 from kvtier_operator.runtime.session import discard, materialise
-from kvtier_operator.runtime.translate import Placement, shell_line, to_local, without_tier
+from kvtier_operator.runtime.translate import Placement, to_local, without_tier
 
 FOLDER = Path("/run/here")
 TRANSFER = '{"kv_connector":"X","root_dir":"/var/lib/kvtier/disk/0/native"}'
@@ -143,6 +144,7 @@ def test_with_the_tiers_off_only_the_connector_is_missing() -> None:
 
 
 def test_a_command_can_be_pasted_into_a_shell() -> None:
-    line = shell_line(to_local(engine(), place(), program=("vllm", "serve")).engine)
+    command = to_local(engine(), place(), program=("vllm", "serve")).engine
+    line = shell_line(command.argv, command.env)
     assert line.startswith("PYTHONHASHSEED=0 CONFIG=/run/here/files/etc/kvtier/lmcache.yaml vllm serve ")
     assert '\'{"kv_connector":"X"' in line

@@ -3,8 +3,7 @@
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-import click
-
+from kvtier_common.terminal.say import painted
 from kvtier_operator.cli.cluster.text.units import NONE, age, seconds, share
 from kvtier_operator.cli.cluster.view.next_step import NextStep
 from kvtier_operator.cli.cluster.view.pods import READY, PodRow
@@ -17,7 +16,7 @@ from kvtier_operator.planning.units import count, many, size
 _INDENT: Final = "  "
 _MOST_PODS: Final = 12
 """Rows of pods, those in trouble first: a screen has 40 lines."""
-_MARKS: Final = {"True": ("✓", "green"), "False": ("✗", "red"), "Unknown": ("?", "yellow")}
+_MARKS: Final = {"True": ("✓", "32"), "False": ("✗", "31"), "Unknown": ("?", "33")}
 
 
 def status_screen(view: ResourceView, step: NextStep, columns: int, *, colour: bool = False) -> str:
@@ -54,7 +53,7 @@ def _conditions(conditions: Sequence[ConditionRow], columns: int, *, colour: boo
     width = max((len(each.type) for each in conditions), default=0)
     for each in conditions:
         mark, shade = _MARKS.get(each.status, _MARKS["Unknown"])
-        start = f"{_INDENT}{click.style(mark, fg=shade) if colour else mark} {each.type.ljust(width)}  "
+        start = f"{_INDENT}{painted(mark, shade) if colour else mark} {each.type.ljust(width)}  "
         room = columns - len(_INDENT) - width - 4
         if each.status == "False":
             first, *rest = folded(f"{each.reason}: {each.message}", room)

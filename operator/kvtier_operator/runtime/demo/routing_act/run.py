@@ -10,9 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from rich.console import Console
-
 from kvtier_common.metrics.text import read_families, read_labels
+from kvtier_common.terminal.console import PlainConsole
 from kvtier_operator.errors import RuntimeFailedError
 from kvtier_operator.planning.envoy.gateway import Address
 from kvtier_operator.planning.plan import Plan
@@ -64,7 +63,7 @@ class _Entrance:
 
 
 async def run_routing(
-    plan: Plan, model: Path, asked: RoutingQuestions, logs: Path, console: Console
+    plan: Plan, model: Path, asked: RoutingQuestions, logs: Path, console: PlainConsole
 ) -> RoutingResult:
     """Start two engines with the tier and two without, ask them in three ways, stop them.
 
@@ -82,7 +81,7 @@ async def run_routing(
     """
 
     def say(line: str) -> None:
-        console.print(line, markup=False)
+        console.print(line)
 
     on_port, off_port, turns_port = free_ports(3, LOOPBACK)
     on = Session(
@@ -115,7 +114,7 @@ async def run_routing(
 
 
 async def _ask_all(
-    entrances: Sequence[_Entrance], model: str, asked: RoutingQuestions, logs: Path, console: Console
+    entrances: Sequence[_Entrance], model: str, asked: RoutingQuestions, logs: Path, console: PlainConsole
 ) -> tuple[RoutingLoad, Mapping[Way, WayFigures]]:
     urls = {engine.url for entrance in entrances for engine in entrance.engines}
     with console.status("warming up"):
@@ -150,7 +149,7 @@ async def _ask_each(urls: Collection[str], model: str, text: str, questions: Seq
 
 
 async def _ask(
-    entrance: _Entrance, model: str, load: RoutingLoad, logs: Path, console: Console
+    entrance: _Entrance, model: str, load: RoutingLoad, logs: Path, console: PlainConsole
 ) -> WayFigures:
     """Have the workload asked by `kvtier bench shared-prefix`, a process of its own."""
     name = entrance.way.name.lower()
@@ -177,7 +176,7 @@ async def _ask(
     return WayFigures.from_bench(json.loads(written.read_text(encoding="utf-8")))
 
 
-async def _show(entrance: _Entrance, load: RoutingLoad, console: Console) -> None:
+async def _show(entrance: _Entrance, load: RoutingLoad, console: PlainConsole) -> None:
     """How far it is, by the engines' own count, until it is cancelled."""
     before = await asyncio.to_thread(_answered, entrance.engines)
     with console.status(f"{entrance.way}: 0 of {load.requests} answers have begun") as status:

@@ -10,8 +10,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Final
 
-from rich.console import Console
-
+from kvtier_common.terminal.console import PlainConsole
 from kvtier_operator.planning.plan import Plan
 from kvtier_operator.runtime.demo.engines import unless_an_engine_fails
 from kvtier_operator.runtime.demo.tier_act.measure import Questions, measure
@@ -47,7 +46,7 @@ class Facts:
 
 
 async def run_demo(
-    plan: Plan, model: Path, asked: Questions, logs: Path, console: Console
+    plan: Plan, model: Path, asked: Questions, logs: Path, console: PlainConsole
 ) -> tuple[DemoResult, Facts]:
     """Start one engine with the tier and one without, ask both, stop both.
 

@@ -1,0 +1,1 @@
+"""How commands speak: what others wrote commands no terminal and fills no screen."""

@@ -1,0 +1,26 @@
+"""Words that a shell takes for what they are."""
+
+import shutil
+import subprocess
+
+import pytest
+
+from kvtier_common.shell_words import shell_line, shell_word
+
+
+def test_what_needs_nothing_is_left_as_it_is() -> None:
+    assert shell_line(["vllm", "serve", "a b", "it's"], {"A": "1"}) == "A=1 vllm serve 'a b' 'it'\"'\"'s'"
+
+
+@pytest.mark.parametrize(
+    "text", ["a\nb", "it's\x1b[31m \\ \"$x`", "\x9b2J\u202e\u2028", "\U000e0041é\x07f", "\r\t"], ids=range(5)
+)
+def test_a_shell_reads_what_was_escaped(text: str) -> None:
+    word = shell_word(text)
+    assert word.isprintable()
+    bash = shutil.which("bash")
+    assert bash
+    printed = subprocess.run(  # noqa: S603 - what is tested
+        [bash, "-c", f"printf %s {word}"], env={"LC_ALL": "C.UTF-8"}, capture_output=True, check=True
+    )
+    assert printed.stdout.decode() == text
