@@ -13,6 +13,7 @@ from typing import Any, Final
 
 import click
 
+from kvtier_common.terminal.say import complain
 from kvtier_scorer.config.body_limits import DEFAULT_MAX_BODY_BYTES, uploads_bytes
 from kvtier_scorer.picker.observability.logs import LogFormat, set_up_logs
 
@@ -52,12 +53,14 @@ def model_router(routes: Sequence[str], **settings: Any) -> None:  # noqa: ANN40
     for route in routes:
         resource, separator, model = route.partition("=")
         if not (resource and separator and model):
-            sys.exit(f"model-router: --route: {route!r} is not of the form RESOURCE=MODEL")
+            complain(f"model-router: --route: {route!r} is not of the form RESOURCE=MODEL")
+            sys.exit(1)
         by_model[model] = resource
     try:
         asyncio.run(_serve(_Start(by_model, **settings)))
     except OSError as error:
-        sys.exit(f"model-router: cannot listen: {error}")
+        complain(f"model-router: cannot listen: {error}")
+        sys.exit(1)
 
 
 async def _serve(start: _Start) -> None:

@@ -2,10 +2,12 @@
 
 from typing import Final
 
+from kvtier_operator.api.spec.router import Flavor
 from kvtier_operator.planning.flavors.ending import EndingInput, PickerEnding
 from kvtier_operator.planning.flavors.traits import FlavorTraits, MemoryTraits
 from kvtier_operator.planning.units import MIB
 
+FLAVOR: Final = Flavor.BUILTIN
 _BYTES_PER_ENTRY: Final = 32
 """What kvtier_scorer.index takes at most (a test of it measures 10 million entries)."""
 _LOADED_BYTES: Final = 256 * MIB

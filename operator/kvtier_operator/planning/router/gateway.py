@@ -6,8 +6,8 @@ from kvtier_common.version import KVTIER_VERSION
 from kvtier_operator.api.formats.quantity import parse_bytes
 from kvtier_operator.api.resource import KVCacheTier
 from kvtier_operator.api.spec.gateway import Standalone
-from kvtier_operator.api.spec.router import Flavor
 from kvtier_operator.planning.flavors import flavor_traits
+from kvtier_operator.planning.flavors.builtin import FLAVOR
 from kvtier_operator.planning.objects.names import Names
 from kvtier_operator.planning.pod.compute import Compute, compute
 from kvtier_operator.planning.pod.images.image_source import ImageSource
@@ -65,7 +65,7 @@ def _model_router(wanted: Standalone, images: ImageSource, bodies: BodyLimits) -
     needed_bytes = _MODEL_ROUTER_BYTES + _MODEL_ROUTER_COPIES * total_bytes
     limits = {"memory": quantity(round_up(needed_bytes, MIB))}
     return ModelRouterPlan(
-        image=images.picker(Flavor.BUILTIN, KVTIER_VERSION, tested=True),
+        image=images.picker(FLAVOR, KVTIER_VERSION, tested=True),
         compute=Compute(_MODEL_ROUTER_REQUESTS, limits),
         routes={each.name: each.resource for each in wanted.models},
         body_limits=BodyLimits(bodies.max_bytes, total_bytes),

@@ -160,7 +160,7 @@ def test_a_field_of_a_resource(tmp_path: Path, run: Run, name: str) -> None:
 
 
 def test_what_is_for_a_machine_has_all_of_it(tmp_path: Path, run: Run) -> None:
-    path = write(tmp_path / "a.yaml", resource(spec__model__revision=FORGED))
+    path = write(tmp_path / "a.yaml", resource(spec__engine__extraArgs=["--chat-template", FORGED]))
     objects = yaml.load_all(run("render", "--no-hub", "-f", path).out, Loader=LOADER)
     [engine] = [
         each for each in objects if each["kind"] == "Deployment" and each["metadata"]["name"] == "a-engine"
@@ -229,10 +229,15 @@ def test_every_command_is_tried() -> None:
 
 def test_kvtiers_own_colours_stay(tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("kvtier_operator.cli.plan.wants_colour", lambda: True)
-    said = run("plan", "--no-hub", "-f", write(tmp_path / "a.yaml", resource(spec__model__revision=FORGED)))
+    said = run(
+        "plan",
+        "--no-hub",
+        "-f",
+        write(tmp_path / "a.yaml", resource(spec__engine__extraArgs=["--chat-template", FORGED])),
+    )
     assert "\x1b[32m✓\x1b[0m" in said.out
     plain = Said(said.code, OWN_STYLES.sub("", said.out), said.err)
     check(plain)
-    assert r"--revision $'a\x1b[31mb\x07c\u009b2Jd\u202ee" in plain.out
+    assert r"--chat-template $'a\x1b[31mb\x07c\u009b2Jd\u202ee" in plain.out
     monkeypatch.undo()
     assert say.styled(said.out, colour=True).count("\x1b") == 0
