@@ -94,7 +94,7 @@ class Entrance:
 
     Attributes:
         heap_bytes: Memory from which on it takes no more requests.
-        paths: What it passes, each with everything below it (`passed_paths`).
+        paths: What it passes, each with everything below it: with `/` everything.
         certificate: File that says where its certificate is (`certificate_resource`); None to serve HTTP.
         model_router: Who reads which model a request asks for; None where there are no others.
         others: Other resources' gateways, by the name that the model router has for them.

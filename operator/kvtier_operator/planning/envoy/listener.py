@@ -9,7 +9,6 @@ from kvtier_operator.planning.envoy.clusters import ENGINES, PICKED, cluster_of
 from kvtier_operator.planning.envoy.extensions import UNLIMITED, any_of, extension, socket_address
 from kvtier_operator.planning.envoy.filters import LATE_PICK, http_filters, unasked
 from kvtier_operator.planning.envoy.gateway import DESTINATION, RESOURCE, EngineService, Gateway
-from kvtier_operator.planning.router.engine_routes import EVERY_PATH
 
 READY_PATH: Final = "/gateway/ready"
 """Answers 200 by itself, to whoever can reach the gateway at all."""
@@ -120,7 +119,7 @@ def _tls(certificate: str) -> dict[str, Any]:
 def _routes(gateway: Gateway) -> Iterator[dict[str, Any]]:
     if gateway.entrance:
         yield {"match": {"path": READY_PATH}, "direct_response": {"status": 200}, **unasked(gateway)}
-        if EVERY_PATH not in gateway.entrance.paths:
+        if "/" not in gateway.entrance.paths:
             yield {**_kept_back(gateway.entrance.paths), **unasked(gateway)}
         for resource in gateway.entrance.others:
             yield {**_passed_on(resource), **unasked(gateway)}
