@@ -29,6 +29,7 @@ from kvtier_connector.core.region.growth import Growth
 from kvtier_connector.core.region.growth_words import Grown, GrowthWords
 from kvtier_connector.core.region.pages import SMALL_PAGE_BYTES
 from kvtier_connector.core.region.pieces import pieces_of
+from kvtier_connector.core.region.region import RegionOffer
 from kvtier_connector.errors import ConnectorError, UnsupportedEngineError
 from kvtier_connector.vllm.copies.copier import Copier
 from kvtier_connector.vllm.copies.copier_memcpy import MemcpyCopier
@@ -38,7 +39,6 @@ from kvtier_connector.vllm.logger import log
 from kvtier_connector.vllm.metrics import cpu_tier, disk_tier
 from kvtier_connector.vllm.metrics.config_info import LABELS, TierFacts
 from kvtier_connector.vllm.offloading.manager import KVTierManager
-from kvtier_connector.vllm.offloading.transfer import RegionOffer
 from kvtier_connector.vllm.offloading.worker import KVTierWorker, canonical_layout
 from kvtier_connector.vllm.upstream.ranks import GroupCoordinator, engine_ranks
 

@@ -6,9 +6,9 @@ import signal
 from kvtier_common.kubernetes.client import Api
 from kvtier_common.kubernetes.connect import connection
 from kvtier_operator.reconcile.api_server.access import Access
+from kvtier_operator.reconcile.endpoints import endpoints
 from kvtier_operator.reconcile.handlers import ResourceWatch
 from kvtier_operator.reconcile.loop.controller import Controller
-from kvtier_operator.reconcile.observability.endpoints import endpoints
 from kvtier_operator.reconcile.settings.options import Options
 from kvtier_operator.reconcile.settings.timings import Timings
 

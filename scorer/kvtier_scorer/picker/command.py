@@ -14,8 +14,8 @@ import click
 
 from kvtier_common.terminal.say import complain
 from kvtier_scorer.config.errors import PickerConfigError
+from kvtier_scorer.picker.explain_access import explain_access
 from kvtier_scorer.picker.gateway.protocol.names import SERVED
-from kvtier_scorer.picker.observability.explain_access import explain_access
 from kvtier_scorer.picker.options import POOL_GROUP, Options, PodsFlags, pods_of
 
 if TYPE_CHECKING:

@@ -21,7 +21,8 @@ from kvtier_scorer.config.settings.model import PickerSettings
 from kvtier_scorer.config.settings.sections import TokenizationMode
 from kvtier_scorer.index.prefix_index import PrefixIndex, load_kernels
 from kvtier_scorer.picker.data_layer import data_layer
-from kvtier_scorer.picker.engines.tokenization.tokenizer import Tokenizer
+from kvtier_scorer.picker.explain_access import ExplainAccess
+from kvtier_scorer.picker.gateway.bodies.tokenizer import Tokenizer
 from kvtier_scorer.picker.gateway.body_memory import BodyBudget
 from kvtier_scorer.picker.gateway.ext_proc.request_reader import RequestReader
 from kvtier_scorer.picker.gateway.ext_proc.service import ExtProcService
@@ -37,10 +38,9 @@ from kvtier_scorer.picker.gateway.transport.limits import (
     Limits,
 )
 from kvtier_scorer.picker.gateway.transport.server import GrpcServer
+from kvtier_scorer.picker.http_server import HttpServer
 from kvtier_scorer.picker.observability.collector import MetricsSnapshot, metrics_snapshot
 from kvtier_scorer.picker.observability.counters import PickerCounters
-from kvtier_scorer.picker.observability.explain_access import ExplainAccess
-from kvtier_scorer.picker.observability.http import HttpServer
 from kvtier_scorer.picker.observability.log_rate_limiter import LogRateLimiter
 from kvtier_scorer.picker.options import Options, PodsOption, Pool
 from kvtier_scorer.picker.pods.source import PodSource

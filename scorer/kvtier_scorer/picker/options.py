@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from kvtier_scorer.config.errors import PickerConfigError
-from kvtier_scorer.picker.observability.explain_access import ExplainAccess
+from kvtier_scorer.picker.explain_access import ExplainAccess
 
 if TYPE_CHECKING:
     from kvtier_scorer.config.settings.model import PickerSettings

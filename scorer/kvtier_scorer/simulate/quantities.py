@@ -5,8 +5,8 @@ from typing import Final
 
 from kvtier_common.tier import Tier
 from kvtier_scorer.config.model import ScorerWeights
+from kvtier_scorer.simulate.engine.policy import WEIGHED, weights_in_order
 from kvtier_scorer.simulate.errors import SimulationError
-from kvtier_scorer.simulate.policies.policy import WEIGHED, weights_in_order
 
 _UNITS: Final = {
     "": 1,

@@ -12,10 +12,10 @@ from kvtier_common.terminal.console import PlainConsole
 from kvtier_common.terminal.say import json_document, say_whole
 from kvtier_common.tier import BEYOND_DEVICE, Tier
 from kvtier_scorer.config.model import ScorerWeights
+from kvtier_scorer.simulate.engine.policy import DEFAULT_WEIGHTS
 from kvtier_scorer.simulate.engine.settings import PRESETS, PoolSettings
 from kvtier_scorer.simulate.errors import PoolError, SimulationError
 from kvtier_scorer.simulate.policies import POLICIES
-from kvtier_scorer.simulate.policies.policy import DEFAULT_WEIGHTS
 from kvtier_scorer.simulate.quantities import bytes_of, weights_of
 from kvtier_scorer.simulate.report.plot import write_plot
 from kvtier_scorer.simulate.report.table import comparison_lines, sweep_lines, weights_text

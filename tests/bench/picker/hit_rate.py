@@ -18,10 +18,10 @@ import numpy as np
 from tests.bench.picker.results import merge
 
 from kvtier_scorer.config.model import ScorerWeights
+from kvtier_scorer.simulate.engine.policy import DEFAULT_WEIGHTS, WEIGHED
 from kvtier_scorer.simulate.engine.settings import QWEN3_32B_2X_H100, PoolSettings
 from kvtier_scorer.simulate.errors import SimulationError
 from kvtier_scorer.simulate.policies import KVTIER, KVTIER_PRECISE, POLICIES, ROUND_ROBIN
-from kvtier_scorer.simulate.policies.policy import DEFAULT_WEIGHTS, WEIGHED
 from kvtier_scorer.simulate.quantities import weights_of
 from kvtier_scorer.simulate.runs.compare import compare
 from kvtier_scorer.simulate.traces.generated import HIGH_CACHE, LOW_CACHE, Workload, generate

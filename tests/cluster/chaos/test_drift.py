@@ -18,11 +18,11 @@ from tests.cluster.harness.programs.tools import Say
 
 from kvtier_operator.planning.observed import Observed
 from kvtier_operator.reconcile.api_server.kinds import BY_NAME, KVCACHETIER, Ref
-from kvtier_operator.reconcile.apply.desired import DesiredObject
 from kvtier_operator.reconcile.apply.diff import diff
 from kvtier_operator.reconcile.cache.live_object import live_ref
 from kvtier_operator.reconcile.cache.live_objects import LiveObjectCache
 from kvtier_operator.reconcile.cache.resources import Key, ResourceCache
+from kvtier_operator.reconcile.facts.desired import DesiredObject
 from kvtier_operator.reconcile.loop.cluster_observation import ClusterObservation
 from kvtier_operator.reconcile.loop.plan_resource import plan_resource
 

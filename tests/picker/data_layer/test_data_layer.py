@@ -23,7 +23,7 @@ from kvtier_scorer.scheduling.pods import PodTable
 from kvtier_scorer.scheduling.scoring import stale_pods
 
 if TYPE_CHECKING:
-    from kvtier_scorer.picker.engines.metrics_scrape.engine_metrics import HitTokens
+    from kvtier_scorer.picker.observability.counters import HitTokens
 
 CONFIG = picker_config("builtin", EXAMPLE).text
 SETTINGS = parse_settings(f"{CONFIG}\nmetrics: {{scrapeIntervalMs: 50}}\n")

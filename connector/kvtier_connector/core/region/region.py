@@ -73,6 +73,23 @@ class RegionHandle:
     nodes: tuple[int | None, ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class RegionOffer:
+    """The first worker's offer of the region to the scheduler's process.
+
+    Attributes:
+        region: The region.
+        part_ends: Where the parts of a slot end for which a step can wait, in bytes; empty where it needs
+            all.
+        arrivals: Path of the words in which the worker wants to be told what has come from disk; empty where
+            it needs all.
+    """
+
+    region: RegionHandle
+    part_ends: tuple[int, ...] = ()
+    arrivals: str = ""
+
+
 class Slice:
     """One rank's part of the region, mapped.
 

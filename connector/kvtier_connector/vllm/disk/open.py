@@ -21,10 +21,9 @@ from kvtier_connector.core.disk.transfers.thread import DiskThread
 from kvtier_connector.core.disk.worth.admission import WriteBudget
 from kvtier_connector.core.index.slots import TierGeometry
 from kvtier_connector.core.machine.memory import format_bytes
-from kvtier_connector.core.region.region import open_whole
+from kvtier_connector.core.region.region import RegionOffer, open_whole
 from kvtier_connector.vllm.fingerprint import engine_fingerprint
 from kvtier_connector.vllm.logger import log
-from kvtier_connector.vllm.offloading.transfer import RegionOffer
 from kvtier_connector.vllm.upstream.identity import chunk_key_bytes
 
 _STAGED_BYTES: Final = 64 << 20

@@ -10,7 +10,7 @@ from vllm.v1.kv_offload.base import LoadStoreSpec
 
 from kvtier_connector.core.copies.arrivals import Tickets
 from kvtier_connector.core.index.keytable import Slots
-from kvtier_connector.core.region.region import RegionHandle
+from kvtier_connector.core.region.region import RegionOffer
 from kvtier_connector.vllm.upstream.classes import OffloadingConnectorMetadata, OffloadingWorkerMetadata
 
 
@@ -58,23 +58,6 @@ class KVTierWorkerMetadata(OffloadingWorkerMetadata):  # type: ignore[misc] # vL
         failed = self.failed_jobs | getattr(other, "failed_jobs", set())
         steps = self.steps | getattr(other, "steps", frozenset())
         return KVTierWorkerMetadata(merged.completed_jobs, merged.transfer_stats, failed, steps)
-
-
-@dataclass(frozen=True, slots=True)
-class RegionOffer:
-    """The first worker's offer of the region to the scheduler's process.
-
-    Attributes:
-        region: The region.
-        part_ends: Where the parts of a slot end for which a step can wait, in bytes; empty where it needs
-            all.
-        arrivals: Path of the words in which the worker wants to be told what has come from disk; empty where
-            it needs all.
-    """
-
-    region: RegionHandle
-    part_ends: tuple[int, ...] = ()
-    arrivals: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,6 @@ from kvtier_common.errors import KvtierError
 from kvtier_common.kubernetes.errors import InvalidObjectError, NamespaceTerminatingError, NotFoundError
 from kvtier_operator.planning.objects.names import COMPONENT_LABEL, Component
 from kvtier_operator.reconcile.api_server.kinds import AUTOSCALERS, RUNNING
-from kvtier_operator.reconcile.apply.desired import DesiredObject
 from kvtier_operator.reconcile.apply.diff import Diff
 from kvtier_operator.reconcile.apply.extra_keys import removal_of_extra_keys
 from kvtier_operator.reconcile.apply.failure import ApplyFailure
@@ -18,6 +17,7 @@ from kvtier_operator.reconcile.apply.ownership import OwnershipLookup
 from kvtier_operator.reconcile.apply.writer import Writer
 from kvtier_operator.reconcile.cache.live_object import LiveObject
 from kvtier_operator.reconcile.cache.live_objects import LiveObjectCache
+from kvtier_operator.reconcile.facts.desired import DesiredObject
 from kvtier_operator.reconcile.observability.metrics import API_ERRORS
 
 _IMMUTABLE: Final = "field is immutable when `immutable` is set"

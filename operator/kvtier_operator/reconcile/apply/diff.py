@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from kvtier_operator.reconcile.api_server.kinds import Ref
-from kvtier_operator.reconcile.apply.desired import DesiredObject
 from kvtier_operator.reconcile.apply.matching import matches
 from kvtier_operator.reconcile.cache.live_object import LiveObject
+from kvtier_operator.reconcile.facts.desired import DesiredObject
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,10 +7,9 @@ from kvtier_common.kubernetes.client import APPLY, JSON_PATCH, MERGE_PATCH, Api,
 from kvtier_common.kubernetes.documents import parsed
 from kvtier_common.kubernetes.errors import InvalidObjectError, ServerError
 from kvtier_operator.reconcile.api_server.kinds import BY_NAME, EVENT, KVCACHETIER, POD, Ref
-from kvtier_operator.reconcile.apply.desired import DesiredObject
+from kvtier_operator.reconcile.facts.desired import FIELD_MANAGER, DesiredObject
 from kvtier_operator.reconcile.observability.metrics import API_WRITES
 
-FIELD_MANAGER: Final = "kvtier"
 AUTOSCALING_MANAGER: Final = "kvtier-autoscaling"
 """Keeps a Deployment's number of pods until an autoscaler changes it."""
 _NOT_TYPED: Final = "failed to create typed patch object"

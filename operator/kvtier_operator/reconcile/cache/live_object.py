@@ -8,11 +8,10 @@ from typing import Any, Final
 import orjson
 
 from kvtier_operator.reconcile.api_server.kinds import Kind, Ref
-from kvtier_operator.reconcile.apply.desired import APPLIED_HASH
-from kvtier_operator.reconcile.apply.writer import FIELD_MANAGER
 from kvtier_operator.reconcile.cache.manifests import CompressedManifest
 from kvtier_operator.reconcile.facts.autoscaler import AutoscalerFacts, autoscaler_facts
 from kvtier_operator.reconcile.facts.deployment import DeploymentFacts, deployment_facts
+from kvtier_operator.reconcile.facts.desired import APPLIED_HASH, FIELD_MANAGER
 from kvtier_operator.reconcile.facts.gateway_parents import ParentFacts, pool_parents, route_parents
 
 _NOT_MANIFEST: Final = frozenset({"status", "metadata", "apiVersion", "kind"})

@@ -7,9 +7,9 @@ from typing import Any, Final, NamedTuple
 import orjson
 
 from kvtier_operator.reconcile.cache.memory_limit import OBJECTS_BYTES, MemoryLimit
-from kvtier_operator.reconcile.loop.cached_plan import CachedPlan
-from kvtier_operator.reconcile.observe.engine_observation import EngineObservation
-from kvtier_operator.reconcile.observe.model_config import FoundModelConfig
+from kvtier_operator.reconcile.facts.cached_plan import CachedPlan
+from kvtier_operator.reconcile.facts.engine_observation import EngineObservation
+from kvtier_operator.reconcile.facts.model_config import FoundModelConfig
 
 UNKNOWN: Final = "Unknown"
 _MOST_STATUS_BYTES: Final = 256 << 10

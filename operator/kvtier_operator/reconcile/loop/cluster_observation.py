@@ -8,8 +8,8 @@ from kvtier_operator.planning.observed import NOTHING_FOUND, EngineFindings, Obs
 from kvtier_operator.planning.pod.images.image_source import ImageSource
 from kvtier_operator.reconcile.cache.resources import CachedResource, Key
 from kvtier_operator.reconcile.cache.watches import NOT_INSTALLED, Watches
-from kvtier_operator.reconcile.loop.cached_plan import CachedPlan
-from kvtier_operator.reconcile.observe.engine_observation import hash_engine
+from kvtier_operator.reconcile.facts.cached_plan import CachedPlan
+from kvtier_operator.reconcile.facts.engine_observation import hash_engine
 
 
 @dataclass(frozen=True, slots=True)

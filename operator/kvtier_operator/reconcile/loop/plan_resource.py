@@ -19,9 +19,9 @@ from kvtier_operator.planning.pod_template.asked import pod_templates
 from kvtier_operator.planning.scaling.summary import scaling_of
 from kvtier_operator.planning.tiers.observed_tiers import most_pinned_bytes
 from kvtier_operator.planning.tiers.tier_plan import TierPlan
-from kvtier_operator.reconcile.apply.desired import DesiredObject, desired_objects
 from kvtier_operator.reconcile.cache.resources import CachedResource, Key
-from kvtier_operator.reconcile.loop.cached_plan import CachedPlan
+from kvtier_operator.reconcile.facts.cached_plan import CachedPlan
+from kvtier_operator.reconcile.facts.desired import DesiredObject, desired_objects
 from kvtier_operator.reconcile.loop.cluster_observation import ClusterObservation
 from kvtier_operator.reconcile.status.conditions.accepted import accepted, not_valid
 from kvtier_operator.reconcile.status.conditions.budget_fits import budget_fits, no_budget

@@ -16,7 +16,6 @@ from kvtier_operator.planning.objects.names import Component
 from kvtier_operator.planning.pod.images.image_source import ImageSource
 from kvtier_operator.reconcile.api_server.kinds import BY_NAME, KVCACHETIER, Kind, Ref
 from kvtier_operator.reconcile.apply.apply import Applier, ApplyResult
-from kvtier_operator.reconcile.apply.desired import DesiredObject
 from kvtier_operator.reconcile.apply.diff import diff, is_in_sync
 from kvtier_operator.reconcile.apply.events import event, transitions
 from kvtier_operator.reconcile.apply.writer import Writer
@@ -27,8 +26,10 @@ from kvtier_operator.reconcile.cache.resources import CachedResource, Key, Resou
 from kvtier_operator.reconcile.cache.routes import RouteCache
 from kvtier_operator.reconcile.cache.watches import Watches
 from kvtier_operator.reconcile.facts.autoscaler import AutoscalerFacts
+from kvtier_operator.reconcile.facts.cached_plan import CachedPlan
 from kvtier_operator.reconcile.facts.deployment import DeploymentFacts
-from kvtier_operator.reconcile.loop.cached_plan import CachedPlan
+from kvtier_operator.reconcile.facts.desired import DesiredObject
+from kvtier_operator.reconcile.facts.engine_observation import observation_from_status
 from kvtier_operator.reconcile.loop.clock import Clock
 from kvtier_operator.reconcile.loop.cluster_observation import (
     ClusterObservation,
@@ -38,7 +39,6 @@ from kvtier_operator.reconcile.loop.cluster_observation import (
 from kvtier_operator.reconcile.loop.dispatch import ReconcileResult
 from kvtier_operator.reconcile.loop.errors import LostWatchError
 from kvtier_operator.reconcile.loop.plan_resource import plan_resource
-from kvtier_operator.reconcile.observe.engine_observation import observation_from_status
 from kvtier_operator.reconcile.observe.engine_observer import EngineObserver
 from kvtier_operator.reconcile.observe.model_config_lookup import ModelConfigLookup, waits_for_model
 from kvtier_operator.reconcile.status.build import StatusInput, build_status

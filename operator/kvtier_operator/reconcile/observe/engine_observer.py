@@ -16,10 +16,10 @@ from kvtier_operator.planning.tiers.observed_tiers import why_not_believed
 from kvtier_operator.reconcile.cache.live_object import LiveObject
 from kvtier_operator.reconcile.cache.pods import PodCache
 from kvtier_operator.reconcile.cache.resources import CachedResource, Key
+from kvtier_operator.reconcile.facts.cached_plan import CachedPlan
+from kvtier_operator.reconcile.facts.engine_observation import EngineObservation, merge_observations
 from kvtier_operator.reconcile.facts.pod import ServingPod
-from kvtier_operator.reconcile.loop.cached_plan import CachedPlan
 from kvtier_operator.reconcile.observe.engine_metrics import READ, read_tiers
-from kvtier_operator.reconcile.observe.engine_observation import EngineObservation, merge_observations
 from kvtier_operator.reconcile.observe.pod_owner import belongs_to
 from kvtier_operator.reconcile.settings.timings import EngineTimings
 

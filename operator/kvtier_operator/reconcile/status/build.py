@@ -7,10 +7,10 @@ from typing import Any
 from kvtier_operator.planning.objects.names import Component
 from kvtier_operator.reconcile.apply.failure import ApplyFailure
 from kvtier_operator.reconcile.facts.autoscaler import AutoscalerFacts
+from kvtier_operator.reconcile.facts.cached_plan import CachedPlan
+from kvtier_operator.reconcile.facts.condition import UntimedCondition, with_transition_time
 from kvtier_operator.reconcile.facts.deployment import DeploymentFacts
 from kvtier_operator.reconcile.facts.pod import NotReadyPod
-from kvtier_operator.reconcile.loop.cached_plan import CachedPlan
-from kvtier_operator.reconcile.status.condition import UntimedCondition, with_transition_time
 from kvtier_operator.reconcile.status.conditions.autoscaler_ready import autoscaler_ready
 from kvtier_operator.reconcile.status.conditions.budget_fits import with_engines
 from kvtier_operator.reconcile.status.conditions.engines_ready import engines_ready

@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Final
 
 from kvtier_operator.reconcile.apply.failure import ApplyFailure
-from kvtier_operator.reconcile.status.condition import UntimedCondition, false_condition
+from kvtier_operator.reconcile.facts.condition import UntimedCondition, false_condition
 
 NOT_CREATED: Final = "NotCreated"
 

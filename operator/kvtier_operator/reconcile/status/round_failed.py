@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from kvtier_common.errors import KvtierError
-from kvtier_operator.reconcile.status.condition import (
+from kvtier_operator.reconcile.facts.condition import (
     UntimedCondition,
     unknown_condition,
     with_transition_time,

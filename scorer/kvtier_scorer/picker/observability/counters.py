@@ -11,12 +11,28 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from kvtier_common.tier import Tier
-from kvtier_scorer.picker.engines.metrics_scrape.engine_metrics import HitTokens
 from kvtier_scorer.scheduling.model import Pick
 
 DECISION_BUCKETS_S: Final = (
     0.0001, 0.0002, 0.0003, 0.0005, 0.00075, 0.001, 0.0015, 0.002, 0.003, 0.005, 0.01, 0.025, 0.05, 0.1, 0.5,
 )  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class HitTokens:
+    """Tokens asked of the caches and found in them, since an engine's start or since an earlier scrape.
+
+    Attributes:
+        queries: Asked of the device's prefix cache: every token of every prompt.
+        hits: Of those, found on the device.
+        external_queries: Asked of the tiers beyond it.
+        external_hits: Of those, found in them.
+    """
+
+    queries: float = 0.0
+    hits: float = 0.0
+    external_queries: float = 0.0
+    external_hits: float = 0.0
 
 
 @dataclass(slots=True)

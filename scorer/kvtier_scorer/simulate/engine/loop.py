@@ -11,10 +11,10 @@ from kvtier_common.tier import BEYOND_DEVICE, Tier
 from kvtier_scorer.simulate.engine.caches import Caches
 from kvtier_scorer.simulate.engine.loads import Loads
 from kvtier_scorer.simulate.engine.pod import Pod, Prefill
+from kvtier_scorer.simulate.engine.policy import Policy
 from kvtier_scorer.simulate.engine.result import SimulationResult
 from kvtier_scorer.simulate.engine.settings import PoolSettings
 from kvtier_scorer.simulate.engine.timing import load_s
-from kvtier_scorer.simulate.policies.policy import Policy
 from kvtier_scorer.simulate.traces.blocks import Blocks
 
 

@@ -4,11 +4,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from kvtier_scorer.simulate.engine.policy import Policy, Situation
 from kvtier_scorer.simulate.policies import gaie_1_4, gaie_1_5, llm_d
 from kvtier_scorer.simulate.policies.kvtier import Kvtier
 from kvtier_scorer.simulate.policies.kvtier_precise import KvtierPrecise
 from kvtier_scorer.simulate.policies.least_queue import LeastQueue
-from kvtier_scorer.simulate.policies.policy import Policy, Situation
 from kvtier_scorer.simulate.policies.random_pod import RandomPod
 from kvtier_scorer.simulate.policies.round_robin import RoundRobin
 

@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 from kvtier_common.tier import Tier
 from kvtier_scorer.config.scorer_names import KV_CACHE_UTILIZATION, QUEUE
 from kvtier_scorer.simulate.engine.loads import Loads
+from kvtier_scorer.simulate.engine.policy import Situation
 from kvtier_scorer.simulate.engine.settings import PodSettings
 from kvtier_scorer.simulate.policies.approximate_index import ApproximateIndex
-from kvtier_scorer.simulate.policies.policy import Situation
 from kvtier_scorer.simulate.traces.blocks import blocks_of
 
 _GUIDE_TIER_BYTES: Final = 100 * 1024**3

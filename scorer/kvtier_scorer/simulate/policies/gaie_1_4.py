@@ -4,8 +4,8 @@ from typing import Final
 
 from kvtier_common.tier import Tier
 from kvtier_scorer.config.scorer_names import PREFIX_SCORERS
+from kvtier_scorer.simulate.engine.policy import Situation
 from kvtier_scorer.simulate.policies.approximate_picker import ApproximatePicker, PrefixScorer, guide_entries
-from kvtier_scorer.simulate.policies.policy import Situation
 
 _DEFAULT_MOST_BLOCKS: Final = 256
 """v1.4.0, scheduling/scorer/prefix/plugin.go, DefaultMaxPrefixBlocks: the first 4,096 tokens of a prompt."""

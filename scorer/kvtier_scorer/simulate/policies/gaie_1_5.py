@@ -9,8 +9,8 @@ from typing import Final
 from kvtier_common.tier import Tier
 from kvtier_scorer.config.flavors.gaie_1_5 import FIXED_ENTRIES, MIN_BLOCK_TOKENS
 from kvtier_scorer.config.scorer_names import PREFIX_SCORERS
+from kvtier_scorer.simulate.engine.policy import Situation
 from kvtier_scorer.simulate.policies.approximate_picker import ApproximatePicker, PrefixScorer
-from kvtier_scorer.simulate.policies.policy import Situation
 
 _DEFAULT_BLOCK_TOKENS: Final = 16
 _DEFAULT_MOST_BLOCKS: Final = 256

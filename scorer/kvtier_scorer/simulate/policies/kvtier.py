@@ -17,8 +17,8 @@ from kvtier_scorer.scheduling.pods import PodInfo, PodLoad, PodTable
 from kvtier_scorer.scheduling.scheduler import Scheduler
 from kvtier_scorer.simulate.engine.caches import CacheListener
 from kvtier_scorer.simulate.engine.loads import Loads
+from kvtier_scorer.simulate.engine.policy import Situation
 from kvtier_scorer.simulate.errors import PoolError
-from kvtier_scorer.simulate.policies.policy import Situation
 from kvtier_scorer.simulate.traces.blocks import first_tokens, prompt_token_ids
 
 _MS_PER_S: Final = 1000

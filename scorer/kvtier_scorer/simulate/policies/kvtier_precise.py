@@ -6,8 +6,8 @@ from numpy.typing import NDArray
 from kvtier_common.tier import Tier
 from kvtier_scorer.scheduling.model import Pick
 from kvtier_scorer.simulate.engine.caches import CacheListener
+from kvtier_scorer.simulate.engine.policy import Situation
 from kvtier_scorer.simulate.policies.kvtier import Kvtier
-from kvtier_scorer.simulate.policies.policy import Situation
 from kvtier_scorer.simulate.traces.blocks import blocks_of
 
 _NONE = -1

@@ -3,7 +3,7 @@
 import numpy as np
 
 from kvtier_scorer.simulate.engine.loads import Loads
-from kvtier_scorer.simulate.policies.policy import Situation
+from kvtier_scorer.simulate.engine.policy import Situation
 
 
 class LeastQueue:

@@ -5,8 +5,8 @@ from typing import Final
 
 from kvtier_common.tier import Tier
 from kvtier_scorer.config.scorer_names import PREFIX_SCORERS
+from kvtier_scorer.simulate.engine.policy import Situation
 from kvtier_scorer.simulate.policies.approximate_picker import ApproximatePicker, PrefixScorer, guide_entries
-from kvtier_scorer.simulate.policies.policy import Situation
 
 _MIN_BLOCK_TOKENS: Final = 64
 """dataproducer/approximateprefix/plugin.go, minBlockSizeTokens."""

@@ -1,7 +1,7 @@
 """One pod after another."""
 
 from kvtier_scorer.simulate.engine.loads import Loads
-from kvtier_scorer.simulate.policies.policy import Situation
+from kvtier_scorer.simulate.engine.policy import Situation
 
 
 class RoundRobin:

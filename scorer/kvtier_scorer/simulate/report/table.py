@@ -5,8 +5,8 @@ from rich.table import Table
 
 from kvtier_common.tier import Tier
 from kvtier_scorer.config.model import ScorerWeights
+from kvtier_scorer.simulate.engine.policy import DEFAULT_WEIGHTS, WEIGHED
 from kvtier_scorer.simulate.policies import POLICIES
-from kvtier_scorer.simulate.policies.policy import DEFAULT_WEIGHTS, WEIGHED
 from kvtier_scorer.simulate.runs.compare import Comparison
 from kvtier_scorer.simulate.runs.sweep import SweepResult
 

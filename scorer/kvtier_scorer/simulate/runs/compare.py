@@ -7,11 +7,11 @@ from typing import Any
 
 from kvtier_scorer.config.model import ScorerWeights
 from kvtier_scorer.simulate.engine.loop import Simulation
+from kvtier_scorer.simulate.engine.policy import DEFAULT_WEIGHTS, Situation
 from kvtier_scorer.simulate.engine.result import SimulationResult
 from kvtier_scorer.simulate.engine.settings import PoolSettings
 from kvtier_scorer.simulate.policies import POLICIES
-from kvtier_scorer.simulate.policies.policy import DEFAULT_WEIGHTS, Situation
-from kvtier_scorer.simulate.report.figures import Figures
+from kvtier_scorer.simulate.runs.figures import Figures
 from kvtier_scorer.simulate.runs.optimum import optimum_hit_rate
 from kvtier_scorer.simulate.traces.blocks import blocks_of
 from kvtier_scorer.simulate.traces.trace import Trace

@@ -18,12 +18,12 @@ import numpy as np
 from kvtier_common.tier import BEYOND_DEVICE, Tier
 from kvtier_scorer.config.model import ScorerWeights
 from kvtier_scorer.config.scorer_names import PREFIX_SCORERS
+from kvtier_scorer.simulate.engine.policy import DEFAULT_WEIGHTS, WEIGHED
 from kvtier_scorer.simulate.engine.settings import PoolSettings
 from kvtier_scorer.simulate.policies import KVTIER
-from kvtier_scorer.simulate.policies.policy import DEFAULT_WEIGHTS, WEIGHED
-from kvtier_scorer.simulate.report.figures import Figures
 from kvtier_scorer.simulate.runs.bootstrap import Interval, paired
 from kvtier_scorer.simulate.runs.compare import run_policy
+from kvtier_scorer.simulate.runs.figures import Figures
 from kvtier_scorer.simulate.traces.trace import Trace
 
 _MOST_WEIGHT: Final = 6

@@ -6,9 +6,9 @@ from click.testing import CliRunner
 from tests.bench.picker import hit_rate
 from tests.bench.picker.hit_rate import Measured, Series, main, measure, required
 
+from kvtier_scorer.simulate.engine.policy import DEFAULT_WEIGHTS, weights_in_order
 from kvtier_scorer.simulate.engine.settings import QWEN3_32B_2X_H100, PoolSettings
 from kvtier_scorer.simulate.policies import POLICIES
-from kvtier_scorer.simulate.policies.policy import DEFAULT_WEIGHTS, weights_in_order
 from kvtier_scorer.simulate.traces.generated import Workload
 
 SMALL = Workload(

@@ -8,10 +8,10 @@ from tests.cases.kvcachetier import document
 
 from kvtier_operator.planning.cluster.namespace.namespace import UNBOUNDED, Namespace
 from kvtier_operator.planning.observed import Observed
-from kvtier_operator.reconcile.apply.desired import DesiredObject
 from kvtier_operator.reconcile.cache.live_objects import LiveObjectCache
 from kvtier_operator.reconcile.cache.resources import ResourceCache, key_of
-from kvtier_operator.reconcile.loop.cached_plan import CachedPlan
+from kvtier_operator.reconcile.facts.cached_plan import CachedPlan
+from kvtier_operator.reconcile.facts.desired import DesiredObject
 from kvtier_operator.reconcile.loop.cluster_observation import ClusterObservation
 from kvtier_operator.reconcile.loop.plan_resource import plan_resource
 

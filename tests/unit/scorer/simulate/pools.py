@@ -8,10 +8,10 @@ from hypothesis import strategies as st
 from kvtier_common.tier import Tier
 from kvtier_scorer.config.model import ScorerWeights
 from kvtier_scorer.simulate.engine.loads import Loads
+from kvtier_scorer.simulate.engine.policy import DEFAULT_WEIGHTS, Situation
 from kvtier_scorer.simulate.engine.settings import PodSettings, PoolSettings
 from kvtier_scorer.simulate.policies import POLICIES
 from kvtier_scorer.simulate.policies.approximate_picker import ApproximatePicker
-from kvtier_scorer.simulate.policies.policy import DEFAULT_WEIGHTS, Situation
 from kvtier_scorer.simulate.traces.request import Segment, TraceRequest
 from kvtier_scorer.simulate.traces.trace import Trace, build_trace
 

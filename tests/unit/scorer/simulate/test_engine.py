@@ -16,7 +16,7 @@ from kvtier_scorer.simulate.engine.settings import QWEN3_32B_2X_H100, PoolSettin
 from kvtier_scorer.simulate.engine.timing import compute_s, load_s, step_s
 from kvtier_scorer.simulate.errors import PoolError
 from kvtier_scorer.simulate.policies import POLICIES, ROUND_ROBIN
-from kvtier_scorer.simulate.report.figures import Figures, p90
+from kvtier_scorer.simulate.runs.figures import Figures, p90
 from kvtier_scorer.simulate.traces.blocks import blocks_of
 from kvtier_scorer.simulate.traces.trace import Trace
 

@@ -14,11 +14,11 @@ from kvtier_scorer.scheduling.prompt_blocks import block_hashes
 from kvtier_scorer.simulate.engine.loads import Loads
 from kvtier_scorer.simulate.engine.loop import Simulation
 from kvtier_scorer.simulate.engine.lru import find_prefix
+from kvtier_scorer.simulate.engine.policy import weights_in_order
 from kvtier_scorer.simulate.errors import PoolError
 from kvtier_scorer.simulate.policies import KVTIER, KVTIER_PRECISE, POLICIES
 from kvtier_scorer.simulate.policies.kvtier import Kvtier, settings_for
 from kvtier_scorer.simulate.policies.kvtier_precise import KvtierPrecise
-from kvtier_scorer.simulate.policies.policy import weights_in_order
 from kvtier_scorer.simulate.runs.compare import compare
 from kvtier_scorer.simulate.traces.blocks import blocks_of, prompt_token_ids
 

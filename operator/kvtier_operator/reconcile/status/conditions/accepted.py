@@ -8,7 +8,7 @@ from kvtier_operator.planning.plan import Plan
 from kvtier_operator.planning.report.check_order import most_important_first
 from kvtier_operator.planning.units import many
 from kvtier_operator.planning.verdict import CheckResult, Outcome
-from kvtier_operator.reconcile.status.condition import UntimedCondition, false_condition, true_condition
+from kvtier_operator.reconcile.facts.condition import UntimedCondition, false_condition, true_condition
 
 TYPE: Final = "Accepted"
 _KEPT: Final = "nothing was changed: what runs keeps running as it was"

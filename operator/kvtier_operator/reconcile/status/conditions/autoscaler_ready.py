@@ -7,7 +7,7 @@ from typing import Final
 from kvtier_operator.planning.scaling.summary import Scaling
 from kvtier_operator.reconcile.apply.failure import ApplyFailure
 from kvtier_operator.reconcile.facts.autoscaler import AutoscalerFacts
-from kvtier_operator.reconcile.status.condition import (
+from kvtier_operator.reconcile.facts.condition import (
     UntimedCondition,
     false_condition,
     true_condition,

@@ -7,13 +7,13 @@ from kvtier_operator.planning.cluster.namespace.storage import CLASS_MISSING
 from kvtier_operator.planning.plan import Plan
 from kvtier_operator.planning.units import size
 from kvtier_operator.planning.verdict import CheckResult, Outcome
-from kvtier_operator.reconcile.facts.deployment import DeploymentFacts
-from kvtier_operator.reconcile.status.condition import (
+from kvtier_operator.reconcile.facts.condition import (
     UntimedCondition,
     false_condition,
     true_condition,
     unknown_condition,
 )
+from kvtier_operator.reconcile.facts.deployment import DeploymentFacts
 
 TYPE: Final = "BudgetFits"
 _CHECKS: Final = frozenset(

@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from typing import Final
 
 from kvtier_operator.reconcile.apply.failure import ApplyFailure
+from kvtier_operator.reconcile.facts.condition import UntimedCondition, false_condition, true_condition
 from kvtier_operator.reconcile.facts.deployment import DeploymentFacts
 from kvtier_operator.reconcile.facts.pod import NotReadyPod
-from kvtier_operator.reconcile.status.condition import UntimedCondition, false_condition, true_condition
 from kvtier_operator.reconcile.status.not_created import not_created
 from kvtier_operator.reconcile.status.rollout import blocking_reason, replica_counts
 

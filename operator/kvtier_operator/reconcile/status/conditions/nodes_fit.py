@@ -3,7 +3,7 @@
 from typing import Final
 
 from kvtier_operator.planning.cluster.nodes.fit import NodesFit
-from kvtier_operator.reconcile.status.condition import (
+from kvtier_operator.reconcile.facts.condition import (
     UntimedCondition,
     false_condition,
     true_condition,

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Final
 
-from kvtier_operator.reconcile.status.condition import UntimedCondition, false_condition, true_condition
+from kvtier_operator.reconcile.facts.condition import UntimedCondition, false_condition, true_condition
 
 TYPE: Final = "Ready"
 _NEEDED: Final = ("Accepted", "EnginesReady", "RouterReady")

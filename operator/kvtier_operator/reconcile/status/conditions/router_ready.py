@@ -5,9 +5,9 @@ from dataclasses import replace
 from typing import Final
 
 from kvtier_operator.reconcile.apply.failure import ApplyFailure
+from kvtier_operator.reconcile.facts.condition import UntimedCondition, false_condition, true_condition
 from kvtier_operator.reconcile.facts.deployment import DeploymentFacts
 from kvtier_operator.reconcile.facts.pod import NotReadyPod
-from kvtier_operator.reconcile.status.condition import UntimedCondition, false_condition, true_condition
 from kvtier_operator.reconcile.status.gateway_pods import GatewayPods, gateway_problem
 from kvtier_operator.reconcile.status.not_created import not_created
 from kvtier_operator.reconcile.status.rollout import blocking_reason, replica_counts

@@ -17,6 +17,7 @@ from kvtier_common.metrics.tier_metrics import (
     OFFLOADED_TOKENS,
 )
 from kvtier_common.tier import Tier
+from kvtier_scorer.picker.observability.counters import HitTokens
 
 _WAITING: Final = b"vllm:num_requests_waiting"
 _RUNNING: Final = b"vllm:num_requests_running"
@@ -47,23 +48,6 @@ _LONGEST_MODEL: Final = 1024
 
 class NotMetricsError(ValueError):
     """The answer is not an engine's metrics; the message says what it is instead, in one line."""
-
-
-@dataclass(frozen=True, slots=True)
-class HitTokens:
-    """Tokens asked of the caches and found in them, since an engine's start or since an earlier scrape.
-
-    Attributes:
-        queries: Asked of the device's prefix cache: every token of every prompt.
-        hits: Of those, found on the device.
-        external_queries: Asked of the tiers beyond it.
-        external_hits: Of those, found in them.
-    """
-
-    queries: float = 0.0
-    hits: float = 0.0
-    external_queries: float = 0.0
-    external_hits: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,7 @@
 
 from dataclasses import astuple
 
-from kvtier_scorer.picker.engines.metrics_scrape.engine_metrics import HitTokens
+from kvtier_scorer.picker.observability.counters import HitTokens
 
 
 def increase(before: HitTokens, now: HitTokens) -> HitTokens:

@@ -12,8 +12,8 @@ import numpy as np
 import orjson
 
 from kvtier_scorer.picker.engines.tokenization.circuit_breaker import CircuitBreaker
-from kvtier_scorer.picker.engines.tokenization.tokenizer import TokenIds
 from kvtier_scorer.picker.gateway.bodies.fields import MESSAGE
+from kvtier_scorer.picker.gateway.bodies.tokenizer import TokenIds
 from kvtier_scorer.scheduling.model import Prompt
 
 _LOG: Final = logging.getLogger(__name__)

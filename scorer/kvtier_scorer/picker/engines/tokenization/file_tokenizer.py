@@ -11,7 +11,7 @@ from typing import Any, Final
 import numpy as np
 
 from kvtier_scorer.config.errors import PickerConfigError
-from kvtier_scorer.picker.engines.tokenization.tokenizer import TokenIds
+from kvtier_scorer.picker.gateway.bodies.tokenizer import TokenIds
 from kvtier_scorer.scheduling.model import Prompt
 
 _SPECIAL: Final = b"+"

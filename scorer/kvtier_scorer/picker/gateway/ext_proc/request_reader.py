@@ -7,8 +7,8 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Final
 
 from kvtier_scorer.errors import BadRequestError
-from kvtier_scorer.picker.engines.tokenization.tokenizer import Tokenizer
 from kvtier_scorer.picker.gateway.bodies import UNKNOWN_PROMPT, json_size, prompt_and_body
+from kvtier_scorer.picker.gateway.bodies.tokenizer import Tokenizer
 from kvtier_scorer.picker.gateway.protocol.events import RequestReceived
 from kvtier_scorer.picker.gateway.protocol.names import PRIORITY
 from kvtier_scorer.scheduling.model import PickRequest, Prompt

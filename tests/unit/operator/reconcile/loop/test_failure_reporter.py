@@ -7,9 +7,9 @@ from tests.unit.operator.reconcile.objects import UID, stored
 
 from kvtier_common.errors import KvtierError, UnreachableError
 from kvtier_common.kubernetes.errors import ForbiddenError, NotFoundError
-from kvtier_operator.reconcile.apply.desired import DesiredObject
 from kvtier_operator.reconcile.apply.writer import Writer
 from kvtier_operator.reconcile.cache.resources import Key, ResourceCache, key_of
+from kvtier_operator.reconcile.facts.desired import DesiredObject
 from kvtier_operator.reconcile.loop.clock import Clock
 from kvtier_operator.reconcile.loop.failure_reporter import FailureReporter
 

@@ -13,8 +13,8 @@ from tests.unit.operator.reconcile.model_cluster.server import OURS, Document, S
 from tests.unit.operator.reconcile.objects import VIEW
 
 from kvtier_operator.reconcile.api_server.kinds import KVCACHETIER, Ref
-from kvtier_operator.reconcile.apply.desired import DesiredObject
 from kvtier_operator.reconcile.cache.resources import Key, ResourceCache
+from kvtier_operator.reconcile.facts.desired import DesiredObject
 from kvtier_operator.reconcile.loop.controller import Controller
 from kvtier_operator.reconcile.loop.plan_resource import plan_resource
 from kvtier_operator.reconcile.settings.options import Options

@@ -3,7 +3,7 @@
 import numpy as np
 
 from kvtier_common.tier import Tier
-from kvtier_scorer.simulate.report.figures import Figures
+from kvtier_scorer.simulate.runs.figures import Figures
 
 
 def test_its_names_are_what_people_read() -> None:

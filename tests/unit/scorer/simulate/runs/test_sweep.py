@@ -8,7 +8,7 @@ from tests.unit.scorer.simulate.pools import pool
 
 from kvtier_common.tier import Tier
 from kvtier_scorer.config.model import ScorerWeights
-from kvtier_scorer.simulate.policies.policy import DEFAULT_WEIGHTS, weights_in_order
+from kvtier_scorer.simulate.engine.policy import DEFAULT_WEIGHTS, weights_in_order
 from kvtier_scorer.simulate.report.table import sweep_lines
 from kvtier_scorer.simulate.runs.bootstrap import paired
 from kvtier_scorer.simulate.runs.sweep import Objective, SweepResult, candidate_weights, rungs, runs, sweep

@@ -6,7 +6,6 @@ from hypothesis import strategies as st
 
 from kvtier_common.tier import Tier
 from kvtier_scorer.picker.engines.metrics_scrape.capacity import most_entries, new_entries
-from kvtier_scorer.picker.engines.metrics_scrape.engine_metrics import HitTokens
 from kvtier_scorer.picker.engines.metrics_scrape.hits import increase
 from kvtier_scorer.picker.engines.metrics_scrape.scrape_interval import (
     SCRAPE_S,
@@ -14,6 +13,7 @@ from kvtier_scorer.picker.engines.metrics_scrape.scrape_interval import (
     after_failures_s,
     interval_s,
 )
+from kvtier_scorer.picker.observability.counters import HitTokens
 
 TOKENS = st.integers(0, 10**9)
 

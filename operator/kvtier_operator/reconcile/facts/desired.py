@@ -11,6 +11,7 @@ from kvtier_operator.planning.objects.names import COMPONENT_LABEL, Component
 from kvtier_operator.planning.pod_template.asked import ENGINE, ROUTER
 from kvtier_operator.reconcile.api_server.kinds import BY_NAME, KVCACHETIER, Kind, Ref, ref_of
 
+FIELD_MANAGER: Final = "kvtier"
 APPLIED_HASH: Final = "kvtier.dev/applied-hash"
 """Annotation with the digest of what was applied: only it shows that a field is no longer desired."""
 _TEMPLATES: Final = {Component.ENGINE.value: ENGINE, Component.PICKER.value: ROUTER}

@@ -6,8 +6,8 @@ from typing import Any, Final
 
 from kvtier_operator.planning.observed import NOTHING_FOUND, EngineFindings, EngineTokens
 from kvtier_operator.planning.scaling.summary import Scaling
-from kvtier_operator.reconcile.apply.desired import DesiredObject
-from kvtier_operator.reconcile.status.condition import UntimedCondition
+from kvtier_operator.reconcile.facts.condition import UntimedCondition
+from kvtier_operator.reconcile.facts.desired import DesiredObject
 
 _NOTHING: Final = EngineTokens()
 
