@@ -27,6 +27,7 @@ _SafeLoader: Final[Any] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 MOST_VALUES: Final = 200_000
 """Of a stream, with what anchors and merges repeat; etcd takes 1.5 MiB, so that no one object has as many."""
+_MOST_DIRECTIVES: Final = 100
 _MOST_DEPTH: Final = 100
 """Deeper than any Kubernetes object."""
 _LARGEST_WRITTEN_OUT: Final = 1e21
@@ -94,6 +95,9 @@ def read_yaml(text: str | bytes) -> Iterator[object]:
 
 def _check_size(text: str | bytes) -> None:
     """The C parser composes nodes by recursion without a bound of its own, and would end the process."""
+    # libyaml compares each directive with all before it
+    if text.count(b"\n%" if isinstance(text, bytes) else "\n%") > _MOST_DIRECTIVES:
+        raise _malformed(f"more than {_MOST_DIRECTIVES} directives")
     depth = count = 0
     for event in yaml.parse(text, Loader=_Loader):
         depth += isinstance(event, CollectionStartEvent) - isinstance(event, CollectionEndEvent)

@@ -92,6 +92,7 @@ async def _serve(start: _Start) -> None:
         budget=budget,
         uploads=uploads,
         rate_limited_log=LogRateLimiter(_LOG, _LOG_INTERVAL_S, monotonic),
+        suspects_resets=False,
     )
     asked = GrpcServer(
         service.methods(),

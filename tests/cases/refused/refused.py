@@ -157,8 +157,8 @@ REFUSED: Final = {
         f"a path to pass, {path}": Refused(
             {"spec.router.gateway": {"provider": "standalone", "extraPaths": [path]}},
             f"spec.router.gateway.extraPaths[0]: '{path}' is no path to pass; write /SEGMENT/SEGMENT in "
-            "letters, digits and - . _ ~, with no slash at its end, no query and no % in it, or / for all "
-            "paths",
+            "letters, digits and - . _ ~, with no slash at its end, no . or .. as a segment, no query and "
+            "no %, or / for all paths",
         )
         for path in (
             *(
@@ -215,7 +215,8 @@ REFUSED: Final = {
         f"prometheusUrl {url}": Refused(
             {"spec.autoscaling": {"maxReplicas": 2, "prometheusUrl": url}},
             f"spec.autoscaling.prometheusUrl: {url!r} is no base URL; write http://HOST:PORT or "
-            "https://HOST:PORT/PATH, with a name or a usual address, no password and no query",
+            "https://HOST:PORT/PATH, with a name, four decimal numbers or a plain IPv6 address, the scheme "
+            "in lower case, no password and no query",
         )
         for url in (
             "http://2852039166",

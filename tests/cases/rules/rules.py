@@ -194,6 +194,13 @@ RULES: Final = (
         {"spec.router": {"flavor": "builtin", "maxBodySize": "64Mi"}},
         {"spec.router": {"flavor": "llm-d", "maxBodySize": "64Mi"}},
     ),
+    RuleCase(
+        "only kvtier's own picker tells clients which engine served them; set flavor to builtin or leave "
+        "exposeEndpoint out",
+        "spec.router.exposeEndpoint",
+        {"spec.router": {"flavor": "builtin", "exposeEndpoint": True}},
+        {"spec.router": {"flavor": "llm-d", "exposeEndpoint": True}},
+    ),
     *GATEWAY_RULES,
     *MODEL_RULES,
     *SCALING_RULES,

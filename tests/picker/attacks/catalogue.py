@@ -174,6 +174,12 @@ ATTACKS: Final = {
         seconds=8.0,
         bare=False,
         gateway={},
+    ),
+    "models-resets": Attack(
+        "a gateway of several models: rapid reset from 4 connections",
+        gateways.resets,
+        bare=False,
+        gateway=_MODELS,
         sampled=True,
     ),
     "models-integers": Attack(

@@ -28,6 +28,7 @@ _OTHER_WORDS = {
     *("True", "False", "Error", "Failed", "Always"),
     *(
         "ConfigMap",
+        "DesiredObject",
         "Container",
         "Deployment",
         "HorizontalPodAutoscaler",

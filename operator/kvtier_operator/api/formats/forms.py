@@ -27,10 +27,10 @@ FORMS: Final[Mapping[str, str]] = {
     "s3://BUCKET/FOLDER",
     REVISION_PATTERN: "is no revision; write a branch, tag or commit in letters, digits and . _ + @ = -, with / between "
     "parts that begin with a letter, a digit or _",
-    HTTP_URL_PATTERN: "is no base URL; write http://HOST:PORT or https://HOST:PORT/PATH, with a name or a usual address, no "
-    "password and no query",
+    HTTP_URL_PATTERN: "is no base URL; write http://HOST:PORT or https://HOST:PORT/PATH, with a name, four decimal numbers or a plain IPv6 "
+    "address, the scheme in lower case, no password and no query",
     URL_PATH_PATTERN: "is no path to pass; write /SEGMENT/SEGMENT in letters, digits and - . _ ~, with no "
-    "slash at its end, no query and no % in it, or / for all paths",
+    "slash at its end, no . or .. as a segment, no query and no %, or / for all paths",
     PATH_PATTERN: "is no absolute path; begin it with /",
     VARIABLE_PATTERN: "is no name of a variable; write letters, digits, _, - and ., no digit first, and its "
     "value into value",

@@ -8,6 +8,7 @@ from pydantic import Field
 from kvtier_operator.api.base import ApiModel, rule
 from kvtier_operator.api.formats.dns_names import SUBDOMAIN, DnsLabel, DnsSubdomain
 from kvtier_operator.api.formats.image_name import IMAGE_NAME_PATTERN
+from kvtier_operator.api.spec.model import ServedName
 from kvtier_operator.api.spec.scheduling import ResourceRequirements
 
 HOST_PATTERN: Final = rf"^(\*\.)?{SUBDOMAIN}$"
@@ -40,9 +41,7 @@ class ParentRef(ApiModel):
 class OtherModel(ApiModel):
     """A model of another KVCacheTier, for which clients ask here too."""
 
-    name: str = Field(
-        description="The model as requests name it, such as Qwen/Qwen3-8B.", min_length=1, max_length=512
-    )
+    name: ServedName = Field(description="The model as requests name it, such as Qwen/Qwen3-8B.")
     resource: DnsLabel = Field(
         description="KVCacheTier of this namespace that serves it, with gateway provider standalone and no TLS."
     )
@@ -71,7 +70,7 @@ class Standalone(ApiModel):
     )
     models: list[OtherModel] = Field(
         default_factory=list,
-        description="Other KVCacheTiers behind the same URL: requests whose body names one of these models go on to them. All others are this resource's.",
+        description="Other KVCacheTiers behind the same URL: requests whose body names one of these models go on to them. All others are this resource's, those with more than 524,288 values in their body among them. A container model-router, whose memory follows maxBodySize, reads the names.",
         max_length=64,
         json_schema_extra={"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["name"]},
     )
@@ -95,7 +94,7 @@ class Gateway(ApiModel):
     )
     extra_paths: list[Annotated[str, Field(min_length=1, max_length=64, pattern=URL_PATH_PATTERN)]] = Field(
         default_factory=list,
-        description="Paths of the engines that clients may ask beside inference, such as /metrics, each with everything below it; all others are answered with 404. / alone passes all paths, those that stop engines or replace their weights among them.",
+        description="Paths of the engines that clients may ask in addition to inference, such as /metrics, each with everything below it; all others get 404. An entry / passes every path, including those that stop engines or replace their weights.",
         max_length=16,
         json_schema_extra={"x-kubernetes-list-type": "set"},
     )

@@ -195,6 +195,15 @@ class RouterSpec(ApiModel):
         return self.flavor is Flavor.BUILTIN or self.max_body_size is None
 
     @rule(
+        "self.flavor == 'builtin' || !self.exposeEndpoint",
+        "only kvtier's own picker tells clients which engine served them; set flavor to builtin or leave exposeEndpoint out",
+        field=".exposeEndpoint",
+    )
+    def endpoint_has_a_teller(self) -> bool:
+        """Other pickers have no such setting."""
+        return self.flavor is Flavor.BUILTIN or not self.expose_endpoint
+
+    @rule(
         "self.flavor == 'builtin' || !self.kvEvents",
         "only kvtier's own picker is configured for KV events; set flavor to builtin or leave kvEvents out",
         field=".kvEvents",

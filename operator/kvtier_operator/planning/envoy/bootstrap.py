@@ -16,6 +16,8 @@ from kvtier_operator.planning.envoy.listener import listener
 ADMIN_PORT: Final = 19000
 """Of an entrance's administration, on loopback."""
 _MOST_CONNECTIONS: Final = 20_000
+# clients that reset their requests, or leave with many of them open, take turns with all others
+_RUNTIME: Final = {"http.max_requests_per_io_cycle": 1, "overload.premature_reset_total_stream_count": 50}
 _HEAP: Final = "envoy.resource_monitors.fixed_heap"
 
 
@@ -29,7 +31,9 @@ def bootstrap(gateway: Gateway) -> dict[str, Any]:
         return whole
     # a certificate in a file of its own is for an Envoy with a name
     node = {"id": "gateway", "cluster": "kvtier"}
-    return {"node": node, **whole, "overload_manager": _overload(gateway.entrance.heap_bytes)}
+    runtime = {"layers": [{"name": "fixed", "static_layer": _RUNTIME}]}
+    overload = _overload(gateway.entrance.heap_bytes)
+    return {"node": node, **whole, "layered_runtime": runtime, "overload_manager": overload}
 
 
 def _overload(heap_bytes: int) -> dict[str, Any]:

@@ -26,11 +26,13 @@ _NO_LIMITS: Final = {
     "thresholds": [dict.fromkeys(("max_connections", "max_pending_requests", "max_requests"), 1_000_000)]
 }
 _TLS: Final = "envoy.transport_sockets.tls"
+_STREAMS: Final = 48
+"""On one connection to a picker or the model router: kvtier's own reset what is above 64 of a burst."""
 _HTTP2: Final = {
     "typed_extension_protocol_options": {
         "envoy.extensions.upstreams.http.v3.HttpProtocolOptions": {
             **any_of("upstreams.http.v3.HttpProtocolOptions"),
-            "explicit_http_config": {"http2_protocol_options": {}},
+            "explicit_http_config": {"http2_protocol_options": {"max_concurrent_streams": _STREAMS}},
         }
     }
 }

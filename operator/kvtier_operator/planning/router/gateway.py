@@ -45,6 +45,7 @@ def plan_gateway(resource: KVCacheTier, images: ImageSource, bodies: BodyLimits)
     limits = {"memory": quantity(max(_LEAST_LIMIT_BYTES, round_up(limit_bytes, MIB)))}
     resources = compute(Compute(_REQUESTS, limits), wanted.resources)
     heap_bytes = parse_bytes(resources.limits["memory"]) * _HEAP_PERCENT // 100
+    held_together_bytes = max(held_bytes, min(most_bytes, (heap_bytes - ENVOY_BYTES) // COPIES))
     names = Names.of_resource(resource)
     scheme = "https" if wanted.tls_secret_name else "http"
     return GatewayPlan(
@@ -52,21 +53,22 @@ def plan_gateway(resource: KVCacheTier, images: ImageSource, bodies: BodyLimits)
         compute=resources,
         heap_bytes=heap_bytes,
         held_bytes=held_bytes,
-        uploads_bytes=max(held_bytes, min(most_bytes, (heap_bytes - ENVOY_BYTES) // COPIES)),
+        uploads_bytes=held_together_bytes if whole or wanted.models else None,
         url=f"{scheme}://{names.gateway}.{names.namespace}.svc/v1",
-        model_router=_model_router(wanted, images, bodies),
+        model_router=_model_router(
+            wanted, images, BodyLimits(bodies.max_bytes, max(bodies.max_bytes, held_together_bytes))
+        ),
     )
 
 
 def _model_router(wanted: Standalone, images: ImageSource, bodies: BodyLimits) -> ModelRouterPlan | None:
     if not wanted.models:
         return None
-    total_bytes = uploads_bytes(bodies.max_bytes)
-    needed_bytes = _MODEL_ROUTER_BYTES + _MODEL_ROUTER_COPIES * total_bytes
+    needed_bytes = _MODEL_ROUTER_BYTES + _MODEL_ROUTER_COPIES * bodies.total_bytes
     limits = {"memory": quantity(round_up(needed_bytes, MIB))}
     return ModelRouterPlan(
         image=images.picker(FLAVOR, KVTIER_VERSION, tested=True),
         compute=Compute(_MODEL_ROUTER_REQUESTS, limits),
         routes={each.name: each.resource for each in wanted.models},
-        body_limits=BodyLimits(bodies.max_bytes, total_bytes),
+        body_limits=bodies,
     )

@@ -45,7 +45,7 @@ class GatewayPlan:
         compute: Its requests and limits.
         heap_bytes: Memory from which on it takes no more requests.
         held_bytes: What is held of a request at most; a body that is held whole is no larger.
-        uploads_bytes: What is held of bodies that are not whole yet, all together: the picker counts them.
+        uploads_bytes: What is on its way of all bodies, together; None where nothing counts it.
         url: Base URL for clients in the cluster.
         model_router: What sends requests for other resources' models on; None where there are none.
     """
@@ -54,7 +54,7 @@ class GatewayPlan:
     compute: Compute
     heap_bytes: int
     held_bytes: int
-    uploads_bytes: int
+    uploads_bytes: int | None
     url: str
     model_router: ModelRouterPlan | None = None
 

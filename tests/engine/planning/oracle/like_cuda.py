@@ -14,6 +14,7 @@ from typing import Any, Final
 
 _CAPABILITY: Final = (9, 0)
 _KERNELS: Final = (
+    "_C",  # the CPU's own, which ends a process on a processor without AVX-512
     "_C_stable_libtorch",
     "_moe_C_stable_libtorch",
     "_flashkda_C",

@@ -152,9 +152,10 @@ _MANY_KEYS = ", ".join(f"k{key}: 1" for key in range(3000))
         ("? &a {? *a : 1}\n: 2", "line 1, column 3: an anchor has itself within; write it out"),
         ("a: !!" + "x" * 1_000_000 + " b", "line 1, column 4: the tag !!xxx"),
         (f"? {'x' * 1_000_000}\n: 1\n? {'x' * 1_000_000}\n: 2", "line 3, column 3: the key 'xxx"),
+        ("".join(f"%TAG !{n}! tag:{n}\n" for n in range(100_000)) + "---\na: 1", "more than 100 directives"),
         ("a: *" + "x" * 1_000_000, "line 1, column 4: found undefined alias"),
     ],
-    ids=range(13),
+    ids=range(14),
 )
 def test_more_than_anybody_writes_is_one_short_line(text: str, message: str) -> None:
     said = _said(text)

@@ -118,7 +118,7 @@ class Call:
     def _on_evicted(self) -> None:
         """Others needed the memory of this body, which is on its way in or out."""
         if self._exchange.picking:
-            self._refusal = NoRoomError("the body took too long to come; send it again later")
+            self._refusal = NoRoomError("too much is on its way at once; send it again later")
         self._interrupt()
 
     def _interrupt(self) -> None:

@@ -39,6 +39,8 @@ class ExtProcCalls(ABC):
         timings: How long a call may take.
         hold_limits: How long and how many calls of a connection that resets its calls are held.
         tells_endpoint: Whether responses tell clients which endpoint they came from.
+        suspects_resets: Whether a client that resets its calls is held up and cut off; not one beside it,
+            which passes on what others do.
         draining: Calls end once neither their request nor their response needs them.
     """
 
@@ -49,6 +51,7 @@ class ExtProcCalls(ABC):
     timings: CallTimings = field(default_factory=CallTimings)
     hold_limits: HoldLimits = field(default_factory=HoldLimits)
     tells_endpoint: bool = False
+    suspects_resets: bool = True
     draining: bool = False
     _calls: set[Call] = field(default_factory=set)
     _resets: PrematureResets = field(default_factory=PrematureResets)
@@ -151,7 +154,8 @@ class ExtProcCalls(ABC):
         finally:
             if call is not None:
                 self._calls.discard(call)
-            self._resets.count_call(peer, premature=premature)
+            if self.suspects_resets:
+                self._resets.count_call(peer, premature=premature)
             if premature and self._resets.is_suspect(peer) and not self.draining:
                 await self._held_up(peer)
 

@@ -15,7 +15,7 @@ def of(limit: str, **router: str) -> KVCacheTier:
 def test_it_has_memory_for_bodies_unless_somebody_says_less() -> None:
     says(verdict(gateway_memory, resource()), PASS, "Passed", "runs no gateway")
     alone = resource(router={"gateway": {"provider": "standalone"}, "flavor": "llm-d"})
-    says(verdict(gateway_memory, alone), PASS, "Passed", "1Gi has room for 256 MiB of bodies that are coming")
+    says(verdict(gateway_memory, alone), PASS, "Passed", "1Gi; bodies go through it in parts")
     # 90 % are 90 MiB: three times 8 MiB beside Envoy itself
     says(verdict(gateway_memory, of("100Mi", flavor="builtin")), PASS, "Passed", "8.67 MiB")
 

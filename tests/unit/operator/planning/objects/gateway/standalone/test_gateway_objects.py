@@ -131,6 +131,16 @@ def test_upstream_s_pickers_get_no_message_above_4_mib() -> None:
     assert held_bytes({**changes("builtin"), "spec.router.maxBodySize": "128Mi"}) == 2**27
 
 
+def test_all_who_count_bodies_keep_to_the_memory_that_envoy_has() -> None:
+    small = {"models": [{"name": "small", "resource": "small"}], "resources": {"limits": {"memory": "300Mi"}}}
+    rendered = objects(changes("builtin", **small))
+    [router] = one(rendered, "Deployment", "gateway")["spec"]["template"]["spec"]["initContainers"]
+    counted_bytes = int(router["args"][router["args"].index("--total-body-bytes") + 1])
+    assert f"uploadBytes: {counted_bytes}" in one(rendered, "ConfigMap", "picker")["data"]["picker.yaml"]
+    # 90 % of the limit are the heap, and Envoy itself takes 64 MiB of it
+    assert 3 * counted_bytes <= (300 * 0.9 - 64) * 2**20 < 4 * counted_bytes
+
+
 def test_it_is_replaced_when_its_configuration_changes_and_not_with_the_pickers() -> None:
     def hash_of(changed: dict[str, object]) -> str:
         template = one(objects(changed), "Deployment", "gateway")["spec"]["template"]
