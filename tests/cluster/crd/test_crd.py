@@ -52,6 +52,7 @@ def test_fills_in_every_default(kvcachetiers: KVCacheTiers) -> None:
             "weights": {"queue": 2, "kvCacheUtilization": 2, "gpuPrefix": 1, "cpuPrefix": 1, "diskPrefix": 0},
             "failureMode": "FailOpen",
             "kvEvents": False,
+            "exposeEndpoint": False,
             "networkPolicy": {},
             "resources": {},
         },
