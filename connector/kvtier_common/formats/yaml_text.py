@@ -96,7 +96,8 @@ def read_yaml(text: str | bytes) -> Iterator[object]:
 def _check_size(text: str | bytes) -> None:
     """The C parser composes nodes by recursion without a bound of its own, and would end the process."""
     # libyaml compares each directive with all before it
-    if text.count(b"\n%" if isinstance(text, bytes) else "\n%") > _MOST_DIRECTIVES:
+    directives = text.count(b"\n%") if isinstance(text, bytes) else text.count("\n%")
+    if directives > _MOST_DIRECTIVES:
         raise _malformed(f"more than {_MOST_DIRECTIVES} directives")
     depth = count = 0
     for event in yaml.parse(text, Loader=_Loader):
