@@ -2,6 +2,7 @@
 
 import ast
 import importlib.util
+import logging
 from argparse import Namespace
 from collections.abc import Iterator
 from pathlib import Path
@@ -48,8 +49,9 @@ class _Model:
 
 
 @pytest.fixture(scope="module")
-def apps() -> Iterator[list[Any]]:
+def apps() -> list[Any]:
     """vLLM's server with all that it can have, for models that generate and for two that do not."""
+    level = logging.getLogger().level
     with pytest.MonkeyPatch.context() as patch:
         for name in _SWITCHES:
             patch.setenv(name, "1")
@@ -58,11 +60,13 @@ def apps() -> Iterator[list[Any]]:
         def built(*tasks: str) -> Any:  # noqa: ANN401 - FastAPI's
             return build_app(_arguments(), tasks, _Model(tasks[0]))
 
-        yield [
+        apps_ = [
             built("generate", "render", "transcription", "realtime"),
             built("embed", "classify"),
             built("token_embed"),
         ]
+    logging.getLogger().setLevel(level)  # a library that serves SageMaker silences everybody
+    return apps_
 
 
 def _arguments() -> Namespace:

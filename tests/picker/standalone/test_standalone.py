@@ -119,9 +119,11 @@ def test_without_a_picker_it_does_what_the_mode_says(
 
 
 def test_without_a_picker_no_client_chooses_the_engine(fleet: Fleet, tmp_path: Path) -> None:
+    """Each of Envoy's two workers takes turns: one of them has half of the requests or more."""
     chosen = {DESTINATION: fleet.addresses[0]}
     with running_gateway(Wanted(), places(fleet), tmp_path) as alone:
-        assert {ask(alone, LONG, **chosen).engine for _ in fleet.addresses} == set(fleet.addresses)
+        engines = {ask(alone, LONG, **chosen).engine for _ in range(2 * len(fleet.addresses))}
+    assert engines == set(fleet.addresses)
 
 
 def test_a_picker_that_ends_and_comes_back(fleet: Fleet, tmp_path: Path) -> None:

@@ -78,6 +78,7 @@ def test_without_huggingface_hub_nothing_is_asked(monkeypatch: pytest.MonkeyPatc
 
 def test_a_hub_that_is_out_of_reach(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path))
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", False)
     monkeypatch.setenv("HF_ENDPOINT", "http://127.0.0.1:9")
     observed = observe(resource("nobody/nothing"), hub=True)
     assert observed.model_config is None
