@@ -134,6 +134,7 @@ def resource() -> dict[str, Any]:
     spec["engine"] |= WITHOUT_GPU
     spec["tiers"]["cpu"] |= {"capacity": "128Mi"}
     spec["router"] |= {"flavor": "builtin"}
+    spec["router"]["gateway"]["standalone"] = {"models": [{"name": "kvtier/other", "resource": "other"}]}
     return document
 
 
@@ -161,7 +162,10 @@ def test_from_the_registry_to_a_served_model(stranger: Stranger) -> None:
     answer = post(f"{stranger.url(f'{name}-engine')}/v1/completions", body)
     assert answer.status == 200, answer.body
     # without a cluster DNS here it finds no engine, and is ready once it has given up
-    assert get(stranger.url(f"{name}-gateway") + READY_PATH).status == 200
+    gateway = stranger.url(f"{name}-gateway")
+    assert get(gateway + READY_PATH).status == 200
+    # it says so once the container beside it has read the model; without that, nothing is said
+    assert post(f"{gateway}/v1/completions", body).body == b"no healthy upstream"
 
     pods = stranger.kubectl.json("get", "pods", "--all-namespaces")["items"]
     images = {
