@@ -8,7 +8,7 @@ from typing import Final
 import click
 
 from kvtier_common.errors import KvtierError
-from kvtier_operator.planning.pod.images.image_source import REGISTRY_FORM, REGISTRY_PATTERN
+from kvtier_operator.planning.images import REGISTRY_FORM, REGISTRY_PATTERN
 from kvtier_release.contents.images import BUILT
 from kvtier_release.make import Wanted, make_release
 from kvtier_release.publish import Signing, publish

@@ -10,7 +10,7 @@ from packaging.version import Version
 
 from kvtier_common.version import KVTIER_VERSION
 from kvtier_operator.api.spec.router import Flavor
-from kvtier_operator.planning.pod.images.published import (
+from kvtier_operator.planning.images import (
     DOCTOR_VERSION,
     ENGINE_VERSION,
     ImageName,

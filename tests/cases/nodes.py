@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from kvtier_operator.planning.cluster.nodes.node import Node, Taint
+from kvtier_operator.planning.base.node import Node, Taint
 
 GIB = 1 << 30
 

@@ -6,7 +6,8 @@ from typing import Any
 from kvtier_operator.api.parse import parse_resource
 from kvtier_operator.api.resource import KVCacheTier
 from kvtier_operator.planning.backends import plan_backend
-from kvtier_operator.planning.backends.backend_plan import BackendPlan
+from kvtier_operator.planning.base.backend_plan import BackendPlan
+from kvtier_operator.planning.base.tier_plan import TiersPlan
 from kvtier_operator.planning.checks.check import CheckInput
 from kvtier_operator.planning.kv_cache.resolve import resolve_geometry
 from kvtier_operator.planning.observed import Machine, Observed
@@ -14,7 +15,6 @@ from kvtier_operator.planning.pod.budget import plan_budget
 from kvtier_operator.planning.pod.budget_plan import Budget
 from kvtier_operator.planning.router.picker_config import plan_router
 from kvtier_operator.planning.tiers.capacity import plan_tiers
-from kvtier_operator.planning.tiers.tier_plan import TiersPlan
 
 MODEL = "Qwen/Qwen3-32B"
 

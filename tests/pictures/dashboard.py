@@ -17,8 +17,8 @@ from tests.pictures.served import served
 
 from kvtier_operator.cli.inputs.load import load_resources
 from kvtier_operator.cli.inputs.observe import observe
+from kvtier_operator.planning.base.names import Names
 from kvtier_operator.planning.objects.monitoring.dashboard import dashboard
-from kvtier_operator.planning.objects.names import Names
 from kvtier_operator.planning.plan import Plan
 from kvtier_operator.planning.planner import make_plan
 from kvtier_operator.runtime.demo.workload.corpus import corpus

@@ -16,7 +16,7 @@ import click
 from tests.pictures.prometheus import Target
 from tests.shared.waiting import eventually
 
-from kvtier_operator.planning.objects.names import Names
+from kvtier_operator.planning.base.names import Names
 from kvtier_operator.runtime.process.ports import LOOPBACK, free_ports
 
 _KVTIER: Final = str(Path(sys.executable).with_name("kvtier"))

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from kvtier_common.version import KVTIER_VERSION
-from kvtier_operator.planning.pod.images import published
+from kvtier_operator.planning import images as published
 
 ROOT = Path(__file__).parents[2]
 

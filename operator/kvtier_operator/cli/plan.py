@@ -14,7 +14,7 @@ from kvtier_operator.cli.inputs import options
 from kvtier_operator.cli.main import EXIT_REJECTED
 
 if TYPE_CHECKING:
-    from kvtier_operator.planning.pod.images.image_source import ImageSource
+    from kvtier_operator.planning.images import ImageSource
 
 
 @click.command(short_help="Size the tiers of a KVCacheTier and say how each number came about.")
@@ -60,7 +60,7 @@ def plan(  # noqa: PLR0913 - one parameter an option
     from kvtier_operator.cli.inputs.naming import naming  # noqa: PLC0415 - as above
     from kvtier_operator.cli.inputs.observe import observe  # noqa: PLC0415 - as above
     from kvtier_operator.cli.inputs.policy_file import policy_file  # noqa: PLC0415 - as above
-    from kvtier_operator.planning.cluster.policy.limits import OwnerPolicy  # noqa: PLC0415 - as above
+    from kvtier_operator.planning.base.owner_policy import OwnerPolicy  # noqa: PLC0415 - as above
     from kvtier_operator.planning.planner import make_plan  # noqa: PLC0415 - as above
 
     limits = policy_file(policy) if policy else OwnerPolicy()

@@ -10,7 +10,7 @@ from kvtier_operator.cli.inputs import options
 from kvtier_operator.cli.main import EXIT_REJECTED
 
 if TYPE_CHECKING:
-    from kvtier_operator.planning.pod.images.image_source import ImageSource
+    from kvtier_operator.planning.images import ImageSource
 
 
 @click.command(short_help="Print the Kubernetes objects of KVCacheTiers.")

@@ -11,7 +11,7 @@ from kvtier_operator.api.spec.gateway import GatewayProvider
 from kvtier_operator.api.spec.router import SUPPORTED_VERSIONS
 from kvtier_operator.generate.chart.about import OLDEST_KUBERNETES
 from kvtier_operator.generate.notice import notice
-from kvtier_operator.planning.pod.images.published import PUBLISHED, ImageName
+from kvtier_operator.planning.images import PUBLISHED, ImageName
 from kvtier_scorer.config.flavors import llm_d
 
 _PAGE: Final = Path(__file__).with_name("support.md")

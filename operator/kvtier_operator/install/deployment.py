@@ -4,7 +4,7 @@ import json
 from typing import Any, Final
 
 from kvtier_operator.install.settings import HEALTH_PORT, IMAGE_REPOSITORY, METRICS_PORT, Installation
-from kvtier_operator.planning.cluster.policy.limits import OwnerPolicy, policy_document
+from kvtier_operator.planning.base.owner_policy import OwnerPolicy, policy_document
 
 USER: Final = 65532
 """Nobody in particular; the user of distroless images."""

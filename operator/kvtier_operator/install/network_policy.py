@@ -3,7 +3,7 @@
 from typing import Any, Final
 
 from kvtier_operator.install.settings import METRICS_PORT, Installation
-from kvtier_operator.planning.objects.names import (
+from kvtier_operator.planning.base.names import (
     COMPONENT_LABEL,
     MANAGED_BY,
     MANAGED_BY_LABEL,

@@ -5,9 +5,9 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from kvtier_common.tier import Tier
-from kvtier_operator.planning.cluster.nodes.node import Node
-from kvtier_operator.planning.cluster.policy.limits import OwnerPolicy
-from kvtier_operator.planning.pod.images.image_source import ImageSource
+from kvtier_operator.planning.base.node import Node
+from kvtier_operator.planning.base.owner_policy import OwnerPolicy
+from kvtier_operator.planning.images import ImageSource
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,19 +1,17 @@
 """The Plan: everything that must agree, computed once from one KVCacheTier."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from kvtier_operator.api.resource import KVCacheTier
-from kvtier_operator.planning.kv_cache.geometry import Geometry
+from kvtier_operator.planning.base.container_parts import EnginePlan, Mount
+from kvtier_operator.planning.base.ending import Ending
+from kvtier_operator.planning.base.tier_plan import TiersPlan
+from kvtier_operator.planning.model_shape.geometry import Geometry
 from kvtier_operator.planning.observed import EngineTokens
 from kvtier_operator.planning.pod.budget_plan import Budget
-from kvtier_operator.planning.pod.container_parts import ConfigFile, Mount, Sidecar
-from kvtier_operator.planning.pod.demands import Demands
-from kvtier_operator.planning.pod.ending import Ending
+from kvtier_operator.planning.pod.demands import DoctorPlan
 from kvtier_operator.planning.router.router_plan import RouterPlan
 from kvtier_operator.planning.scaling.scaler import Scaler
-from kvtier_operator.planning.tiers.tier_plan import TiersPlan
 from kvtier_operator.planning.verdict import CheckResult, Outcome
 
 
@@ -30,46 +28,6 @@ class Figure:
     name: str
     value: int
     how: str
-
-
-@dataclass(frozen=True, slots=True)
-class EnginePlan:
-    """The engine as a container or a process.
-
-    Attributes:
-        image: Container image.
-        args: All vLLM arguments after the program, the model's name included.
-        env: Plain environment variables.
-        env_from_resource: Variables passed through from the resource (with valueFrom), as in a pod.
-        files: Files it needs.
-        mounts: Volumes it needs.
-        sidecars: Processes beside it.
-        scratch_dirs: Folders to empty before each start.
-        port: Port of the OpenAI-compatible server.
-    """
-
-    image: str
-    args: tuple[str, ...]
-    env: Mapping[str, str]
-    env_from_resource: tuple[Mapping[str, Any], ...]
-    files: tuple[ConfigFile, ...]
-    mounts: tuple[Mount, ...]
-    sidecars: tuple[Sidecar, ...]
-    port: int
-    scratch_dirs: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class DoctorPlan:
-    """What looks at the pod before vLLM starts.
-
-    Attributes:
-        image: kvtier's own image.
-        demands: What the pod must find.
-    """
-
-    image: str
-    demands: Demands
 
 
 @dataclass(frozen=True, slots=True)

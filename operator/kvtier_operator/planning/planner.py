@@ -1,8 +1,8 @@
 """From a resource and what is known of the world to the Plan: the one way for all who need one."""
 
 from kvtier_operator.api.resource import KVCacheTier
-from kvtier_operator.planning.arguments.engine import plan_engine
 from kvtier_operator.planning.backends import plan_backend
+from kvtier_operator.planning.base.ending import plan_ending
 from kvtier_operator.planning.checks import run_checks
 from kvtier_operator.planning.checks.check import CheckInput
 from kvtier_operator.planning.kv_cache.resolve import resolve_geometry
@@ -10,7 +10,7 @@ from kvtier_operator.planning.observed import Observed
 from kvtier_operator.planning.plan import Plan
 from kvtier_operator.planning.pod.budget import plan_budget
 from kvtier_operator.planning.pod.doctor import plan_doctor
-from kvtier_operator.planning.pod.ending import plan_ending
+from kvtier_operator.planning.pod.engine import plan_engine
 from kvtier_operator.planning.pod_template.asked import template_notes
 from kvtier_operator.planning.pod_template.refuse import refuse_templates
 from kvtier_operator.planning.report.figures import plan_figures

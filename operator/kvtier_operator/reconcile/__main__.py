@@ -89,8 +89,8 @@ def main(  # noqa: PLR0913, PLR0917 - one parameter an option
     The cluster is that of the pod's service account, else that of KUBECONFIG.
     """
     try:
-        from kvtier_operator.planning.cluster.policy.limits import policy_of_text  # noqa: PLC0415 - see the module
-        from kvtier_operator.planning.pod.images.image_source import image_source  # noqa: PLC0415 - as above
+        from kvtier_operator.planning.base.owner_policy import policy_of_text  # noqa: PLC0415 - see the module
+        from kvtier_operator.planning.images import image_source  # noqa: PLC0415 - as above
         from kvtier_operator.reconcile.serve import serve  # noqa: PLC0415 - as above
         from kvtier_operator.reconcile.settings.options import Options  # noqa: PLC0415 - as above
     except ModuleNotFoundError as error:

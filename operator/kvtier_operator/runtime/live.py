@@ -15,7 +15,7 @@ from rich.text import Text
 from kvtier_common.metrics.answer import MetricsAnswerError, metrics_session, read_metrics
 from kvtier_common.terminal.console import PlainConsole
 from kvtier_common.tier import BEYOND_DEVICE, Tier
-from kvtier_operator.planning.tiers.tier_plan import TierPlan, TiersPlan
+from kvtier_operator.planning.base.tier_plan import TierPlan, TiersPlan
 from kvtier_operator.runtime.metrics import WANTED, EngineMetrics, engine_metrics
 from kvtier_operator.runtime.session import EngineState, RunningEngine
 

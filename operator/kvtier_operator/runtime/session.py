@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Final, Self
 
 from kvtier_operator.errors import RuntimeFailedError
+from kvtier_operator.planning.base.container_parts import EnginePlan
 from kvtier_operator.planning.envoy.gateway import Address
-from kvtier_operator.planning.plan import EnginePlan
 from kvtier_operator.runtime.folders import engine_name
 from kvtier_operator.runtime.gateway.running import LocalGateway, Routing
 from kvtier_operator.runtime.process.ports import LOOPBACK, free_ports, numeric, require_free

@@ -16,8 +16,8 @@ from kvtier_operator.install.rbac.user_roles import view_role
 from kvtier_operator.install.service import service
 from kvtier_operator.install.settings import Installation
 from kvtier_operator.planning.flavors import picker_image
+from kvtier_operator.planning.images import PUBLISHED, picker_image_name
 from kvtier_operator.planning.objects.manifest import to_yaml
-from kvtier_operator.planning.pod.images.published import PUBLISHED, picker_image_name
 from kvtier_release.created import timestamp
 from kvtier_release.oci import image_of_files
 from kvtier_release.release import OPERATOR, Release

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from kvtier_common.version import KVTIER_VERSION
-from kvtier_operator.planning.pod.images.published import ENGINE_VERSION, PUBLISHED, ImageName
+from kvtier_operator.planning.images import ENGINE_VERSION, PUBLISHED, ImageName
 from kvtier_release.archive import copy_tar
 from kvtier_release.commands import program, run
 from kvtier_release.errors import ReleaseError

@@ -21,7 +21,7 @@ from tests.cluster.harness.providers.chosen import chosen_provider
 from tests.cluster.scale import fleet
 from tests.cluster.scale.operated import fleet_cluster
 
-from kvtier_operator.planning.objects.names import MANAGED_BY, MANAGED_BY_LABEL
+from kvtier_operator.planning.base.names import MANAGED_BY, MANAGED_BY_LABEL
 
 _SIDES: Final = ("reflectors", "kopf", "kopf-pages", "kopf-streams")
 _LARGE: Final = {"value": "x" * 1_000_000}

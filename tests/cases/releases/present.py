@@ -9,12 +9,11 @@ from tests.cases.releases.kept import ROOT, Document, Key, key_of
 
 from kvtier_common.version import KVTIER_VERSION
 from kvtier_operator.api.parse import parse_resource
+from kvtier_operator.planning.images import DOCTOR_VERSION, ENGINE_VERSION, image_source
 from kvtier_operator.planning.objects import build_objects
 from kvtier_operator.planning.observed import Observed
 from kvtier_operator.planning.plan import Plan
 from kvtier_operator.planning.planner import make_plan
-from kvtier_operator.planning.pod.images.image_source import image_source
-from kvtier_operator.planning.pod.images.published import DOCTOR_VERSION, ENGINE_VERSION
 from kvtier_operator.planning.pod_template.asked import pod_templates
 from kvtier_operator.reconcile.facts.desired import desired_objects
 from kvtier_release.contents.install_file import install_text

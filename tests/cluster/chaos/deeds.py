@@ -10,7 +10,7 @@ import aiohttp
 from tests.cluster.chaos.snapshot import CHILDREN
 from tests.cluster.harness.api.connection import Connection, collection
 
-from kvtier_operator.planning.objects.names import MANAGED_BY_LABEL
+from kvtier_operator.planning.base.names import MANAGED_BY_LABEL
 
 FieldPath = tuple[str | int, ...]
 DEEDS: Final = ("delete", "take label", "take owner", "edit")

@@ -8,9 +8,8 @@ import yaml
 from tests.cluster.harness.api.commands import Command
 from tests.cluster.harness.operator.places import CHART, SYSTEM
 
-from kvtier_operator.planning.cluster.policy.limits import OwnerPolicy, policy_of_text
-from kvtier_operator.planning.pod.images.image_source import image_source
-from kvtier_operator.planning.pod.images.published import IMAGE_NAMES
+from kvtier_operator.planning.base.owner_policy import OwnerPolicy, policy_of_text
+from kvtier_operator.planning.images import IMAGE_NAMES, image_source
 
 MIRROR = CHART / "ci" / "mirror-values.yaml"
 EVERYTHING = CHART / "ci" / "everything-values.yaml"

@@ -7,7 +7,7 @@ import pytest
 from tests.cluster.harness.api.commands import Command, CommandError
 from tests.cluster.harness.operator.places import CHART
 
-from kvtier_operator.planning.cluster.policy.limits import OwnerPolicy, policy_document
+from kvtier_operator.planning.base.owner_policy import OwnerPolicy, policy_document
 
 
 @pytest.mark.parametrize("limit", policy_document(OwnerPolicy()))

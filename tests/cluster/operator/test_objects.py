@@ -5,8 +5,8 @@ from tests.cluster.harness.api.kvcachetiers import Document
 from tests.cluster.operator.world import World, resource
 
 from kvtier_operator.api.parse import parse_resource
+from kvtier_operator.planning.base.names import MANAGED_BY_LABEL
 from kvtier_operator.planning.objects import build_objects
-from kvtier_operator.planning.objects.names import MANAGED_BY_LABEL
 from kvtier_operator.planning.observed import Observed
 from kvtier_operator.planning.planner import make_plan
 

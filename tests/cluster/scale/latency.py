@@ -7,7 +7,7 @@ from collections import Counter
 from tests.cluster.harness.api.connection import Connection, WatchEndedError, collection
 from tests.cluster.scale import fleet
 
-from kvtier_operator.planning.objects.names import INSTANCE_LABEL
+from kvtier_operator.planning.base.names import INSTANCE_LABEL
 
 
 async def creation_to_last_object_ms(

@@ -7,7 +7,8 @@ from tests.unit.additions.copied import Copied
 
 PACKAGE: Final = "kvtier_operator.planning.checks"
 _CHECK: Final = """
-from kvtier_operator.planning.checks.check import CheckInput, Verdicts
+from kvtier_operator.planning.checks.check import CheckInput
+from kvtier_operator.planning.verdict import Verdicts
 from kvtier_operator.planning.verdict import CheckResult
 
 _VERDICTS = Verdicts("toy", "spec.replicas")

@@ -13,8 +13,8 @@ from tests.unit.docs.pages import DOCS, PAGES, ROOT, documents, fenced, name, qu
 from kvtier_operator.api.parse import parse_resource
 from kvtier_operator.cli.cluster.text.screen import status_screen
 from kvtier_operator.cli.cluster.view.next_step import next_step
+from kvtier_operator.planning.base.node import Node
 from kvtier_operator.planning.cluster.nodes.fit import nodes_fit
-from kvtier_operator.planning.cluster.nodes.node import Node
 from kvtier_operator.planning.objects import build_objects
 from kvtier_operator.planning.observed import Observed
 from kvtier_operator.planning.plan import Plan

@@ -39,7 +39,7 @@ _OTHER_WORDS = {
         "ResourceQuota",
         "ScaledObject",
     ),
-    *("DoesNotExist", "Exists", "Gt", "In", "Lt", "NotIn"),  # operators of selectors
+    "Exists",  # an operator of selectors
     *("NoExecute", "NoSchedule"),
     *("BestEffort", "NotBestEffort", "NotTerminating", "Terminating"),
     *("PodScheduled", "ReplicaFailure"),

@@ -6,8 +6,7 @@ import pytest
 from tests.unit.release.checkout import CREATED_S, DIGEST, release
 
 from kvtier_common.version import KVTIER_VERSION
-from kvtier_operator.planning.pod.images.image_source import image_source
-from kvtier_operator.planning.pod.images.published import ImageName
+from kvtier_operator.planning.images import ImageName, image_source
 from kvtier_release import release as module
 from kvtier_release.errors import ReleaseError
 from kvtier_release.make import Wanted, make_release

@@ -21,11 +21,11 @@ from kvtier_operator.planning.bench import (
     without_download,
     without_shared_disk,
 )
+from kvtier_operator.planning.images import ImageSource
 from kvtier_operator.planning.objects.bench_job import bench_job
 from kvtier_operator.planning.observed import Observed
 from kvtier_operator.planning.plan import Plan
 from kvtier_operator.planning.planner import make_plan
-from kvtier_operator.planning.pod.images.image_source import ImageSource
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,13 +13,13 @@ from urllib3.exceptions import HTTPError
 from kvtier_common.errors import PermanentError, RetryableError
 from kvtier_common.formats.json_text import parse_json_object
 from kvtier_operator.errors import InvalidInputError, Problem
+from kvtier_operator.planning.base.names import COMPONENT_LABEL, MANAGED_BY, MANAGED_BY_LABEL
 from kvtier_operator.planning.cluster.namespace.limit_range import limit_range_from_object
 from kvtier_operator.planning.cluster.namespace.namespace import Namespace, demand, refusals
 from kvtier_operator.planning.cluster.namespace.quota import quota_from_object
 from kvtier_operator.planning.cluster.namespace.storage import storage_class_from_object
 from kvtier_operator.planning.cluster.namespace.workload import DEPLOYMENT, Workload, workload
 from kvtier_operator.planning.objects import build_objects
-from kvtier_operator.planning.objects.names import COMPONENT_LABEL, MANAGED_BY, MANAGED_BY_LABEL
 from kvtier_operator.planning.plan import Plan
 
 if TYPE_CHECKING:

@@ -12,8 +12,8 @@ from kvtier_operator.cli.inputs.model_files import (
     from_hub,
     from_path,
 )
+from kvtier_operator.planning.images import ImageSource
 from kvtier_operator.planning.observed import Machine, Observed
-from kvtier_operator.planning.pod.images.image_source import ImageSource
 from kvtier_operator.runtime.folders import state_folder, volume_folders
 
 

@@ -82,7 +82,7 @@ def images(command: Callable[..., None]) -> Callable[..., None]:
         pull_secrets: tuple[str, ...],
         **values: Any,  # noqa: ANN401 - the command's own
     ) -> None:
-        from kvtier_operator.planning.pod.images.image_source import image_source  # noqa: PLC0415 - help needs none of it
+        from kvtier_operator.planning.images import image_source  # noqa: PLC0415 - help needs none of it
 
         source = image_source(registry=image_registry, references=references, pull_secrets=pull_secrets)
         command(images=source, **values)

@@ -9,9 +9,9 @@ from kvtier_operator.cli.inputs.naming import naming
 from kvtier_operator.cli.inputs.observe import observe
 from kvtier_operator.cli.main import EXIT_REJECTED
 from kvtier_operator.cli.text.verdicts import refusals
+from kvtier_operator.planning.images import ImageSource
 from kvtier_operator.planning.plan import Plan
 from kvtier_operator.planning.planner import make_plan
-from kvtier_operator.planning.pod.images.image_source import ImageSource
 
 
 def accepted_plans(

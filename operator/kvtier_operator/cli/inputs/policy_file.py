@@ -6,7 +6,7 @@ from pathlib import Path
 from kvtier_operator.cli.inputs.whole_file import read_regular
 from kvtier_operator.cli.inputs.yaml_documents import read_documents
 from kvtier_operator.errors import InvalidInputError, Problem
-from kvtier_operator.planning.cluster.policy.limits import OwnerPolicy, owner_policy
+from kvtier_operator.planning.base.owner_policy import OwnerPolicy, owner_policy
 
 
 def policy_file(path: Path) -> OwnerPolicy:

@@ -31,7 +31,7 @@ def connector_args(
     from kvtier_operator.cli.inputs.plans import accepted_plans  # noqa: PLC0415 - as above
     from kvtier_operator.cli.lookup.serve_line import serve_line  # noqa: PLC0415 - as above
     from kvtier_operator.cli.text.verdicts import without_pods  # noqa: PLC0415 - as above
-    from kvtier_operator.planning.pod.images.image_source import ImageSource  # noqa: PLC0415 - as above
+    from kvtier_operator.planning.images import ImageSource  # noqa: PLC0415 - as above
 
     plans = accepted_plans([path], model_config=model_config, hub=hub, images=ImageSource())
     if len(plans) > 1:

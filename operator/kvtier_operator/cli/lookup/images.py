@@ -9,7 +9,7 @@ from kvtier_common.terminal.say import say, say_json
 from kvtier_operator.cli.inputs import options
 
 if TYPE_CHECKING:
-    from kvtier_operator.planning.pod.images.image_source import ImageSource
+    from kvtier_operator.planning.images import ImageSource
 
 
 @click.command(short_help="List the images that a cluster pulls for KVCacheTiers.")

@@ -4,9 +4,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeGuard
 
+from kvtier_operator.planning.images import ImageSource
 from kvtier_operator.planning.objects import build_objects
 from kvtier_operator.planning.plan import Plan
-from kvtier_operator.planning.pod.images.image_source import ImageSource
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from kvtier_operator.generate.chart.helm import block
 from kvtier_operator.generate.rules_text import rules_text
 from kvtier_operator.install.deployment import CONTAINER_SECURITY, POD_SECURITY
 from kvtier_operator.install.rbac import rules
-from kvtier_operator.planning.cluster.policy.limits import OwnerPolicy, policy_document
+from kvtier_operator.planning.base.owner_policy import OwnerPolicy, policy_document
 
 
 def definitions(head: str) -> dict[str, str]:

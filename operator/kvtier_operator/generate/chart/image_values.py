@@ -8,14 +8,15 @@ from kvtier_operator.api.spec.backend import Backend
 from kvtier_operator.generate.chart.model import ChartModel
 from kvtier_operator.install.settings import IMAGE_REPOSITORY
 from kvtier_operator.planning.backends import traits_of
-from kvtier_operator.planning.pod.images.image_source import (
+from kvtier_operator.planning.images import (
+    DOCTOR_VERSION,
     REFERENCE_PATTERN,
     REGISTRY_PATTERN,
     REPOSITORY_PATTERN,
     SECRET_PATTERN,
     TAG_PATTERN,
+    ImageName,
 )
-from kvtier_operator.planning.pod.images.published import DOCTOR_VERSION, ImageName
 
 _SecretName = Annotated[str, Field(pattern=f"^{SECRET_PATTERN}$", max_length=253)]
 

@@ -5,8 +5,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, WithJsonSchema
 
 from kvtier_operator.generate.chart.model import ChartModel
-from kvtier_operator.planning.cluster.policy.entries import ENTRIES
-from kvtier_operator.planning.cluster.policy.limits import ALLOW, DENY
+from kvtier_operator.planning.base.owner_policy import ALLOW, DENY, ENTRIES
 
 _Switch = Literal["allow", "deny"]
 

@@ -14,8 +14,8 @@ from kvtier_operator.planning.backends.traits import BackendTraits
 
 if TYPE_CHECKING:
     from kvtier_operator.api.resource import Spec
-    from kvtier_operator.planning.backends.backend_plan import BackendPlan
-    from kvtier_operator.planning.kv_cache.geometry import Geometry
+    from kvtier_operator.planning.base.backend_plan import BackendPlan
+    from kvtier_operator.planning.model_shape.geometry import Geometry
 
 
 class BackendModule(Protocol):

@@ -14,16 +14,16 @@ from kvtier_connector.config import Policy as ConnectorPolicy
 from kvtier_operator.api.resource import Spec
 from kvtier_operator.api.spec.engine import Device
 from kvtier_operator.api.spec.tiers import HugepageSize, Policy
-from kvtier_operator.planning.backends.backend_plan import BackendPlan
 from kvtier_operator.planning.backends.kvtier_disk import disk_chunks, disk_settings
 from kvtier_operator.planning.backends.parts.disk import disk_mounts
 from kvtier_operator.planning.backends.parts.pages import PREFER_NOTE, page_bytes, required_pages
 from kvtier_operator.planning.backends.parts.share import Share, index_bytes_per_rank
 from kvtier_operator.planning.backends.parts.transfer import transfer_args
 from kvtier_operator.planning.backends.traits import BackendTraits, CpuTraits, DiskTraits, Folder, TierPlace
-from kvtier_operator.planning.kv_cache.geometry import Geometry
-from kvtier_operator.planning.pod.devices import not_tested
-from kvtier_operator.planning.pod.images.published import ImageName
+from kvtier_operator.planning.base.backend_plan import BackendPlan
+from kvtier_operator.planning.base.devices import not_tested
+from kvtier_operator.planning.images import ImageName
+from kvtier_operator.planning.model_shape.geometry import Geometry
 from kvtier_operator.planning.units import ceil_div, round_up
 
 _INDEX_BYTES_PER_ENTRY: Final = 100

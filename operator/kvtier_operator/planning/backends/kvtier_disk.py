@@ -8,10 +8,10 @@ from typing import Any, Final
 
 from kvtier_connector.config import DISK_SPARE_BYTES, KEY_BYTES, disk_beside_bytes, disk_slots
 from kvtier_operator.api.resource import Spec
-from kvtier_operator.planning.backends.backend_plan import DiskChunks
 from kvtier_operator.planning.backends.parts.share import Share
-from kvtier_operator.planning.kv_cache.geometry import Geometry
-from kvtier_operator.planning.pod.container_parts import Mount
+from kvtier_operator.planning.base.backend_plan import DiskChunks
+from kvtier_operator.planning.base.container_parts import Mount
+from kvtier_operator.planning.model_shape.geometry import Geometry
 from kvtier_operator.planning.units import ceil_div, count, size
 
 FOLDER: Final = "kvtier"

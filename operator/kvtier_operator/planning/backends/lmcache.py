@@ -8,7 +8,6 @@ from kvtier_common.tier import Tier
 from kvtier_operator.api.resource import Spec
 from kvtier_operator.api.spec.engine import Device
 from kvtier_operator.api.spec.tiers import HugepageSize, Policy
-from kvtier_operator.planning.backends.backend_plan import BackendPlan
 from kvtier_operator.planning.backends.lmcache_settings import (
     CHUNK_TOKENS,
     CONFIG_PATH,
@@ -30,8 +29,9 @@ from kvtier_operator.planning.backends.traits import (
     NoHybridManager,
     TierPlace,
 )
-from kvtier_operator.planning.kv_cache.geometry import Geometry
-from kvtier_operator.planning.pod.images.published import ImageName
+from kvtier_operator.planning.base.backend_plan import BackendPlan
+from kvtier_operator.planning.images import ImageName
+from kvtier_operator.planning.model_shape.geometry import Geometry
 from kvtier_operator.planning.units import MIB, round_up
 
 _OVERHEAD_BYTES_PER_RANK: Final = 512 * MIB

@@ -7,7 +7,6 @@ from kvtier_common.tier import Tier
 from kvtier_operator.api.resource import Spec
 from kvtier_operator.api.spec.engine import Device
 from kvtier_operator.api.spec.tiers import HugepageSize, Policy
-from kvtier_operator.planning.backends.backend_plan import BackendPlan
 from kvtier_operator.planning.backends.lmcache_mp_chunks import (
     bytes_per_chunk,
     chunk_notes,
@@ -27,9 +26,10 @@ from kvtier_operator.planning.backends.traits import (
     NeedsGPU,
     TierPlace,
 )
-from kvtier_operator.planning.kv_cache.geometry import Geometry
-from kvtier_operator.planning.pod.container_parts import Mount, Sidecar
-from kvtier_operator.planning.pod.images.published import ImageName
+from kvtier_operator.planning.base.backend_plan import BackendPlan
+from kvtier_operator.planning.base.container_parts import Mount, Sidecar
+from kvtier_operator.planning.images import ImageName
+from kvtier_operator.planning.model_shape.geometry import Geometry
 from kvtier_operator.planning.units import GIB, MIB, round_up
 
 SIDECAR_NAME: Final = "lmcache"

@@ -11,8 +11,8 @@ from typing import Final
 
 from kvtier_operator.api.resource import Spec
 from kvtier_operator.planning.arguments.extra_args import value_of
-from kvtier_operator.planning.kv_cache.geometry import Geometry
-from kvtier_operator.planning.kv_cache.kept_states import STEP, step_tokens
+from kvtier_operator.planning.backends.kept_states import STEP, step_tokens
+from kvtier_operator.planning.model_shape.geometry import Geometry
 from kvtier_operator.planning.units import count, round_up, size
 
 _DEFAULT_CHUNK_TOKENS: Final = 256

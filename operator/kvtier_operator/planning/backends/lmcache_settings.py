@@ -13,7 +13,7 @@ from typing import Any, Final
 import yaml
 
 from kvtier_operator.planning.backends.parts.share import gib, gib_text
-from kvtier_operator.planning.pod.container_parts import ConfigFile
+from kvtier_operator.planning.base.container_parts import ConfigFile
 
 CONFIG_PATH: Final = "/etc/kvtier/lmcache.yaml"
 ENV_PREFIX: Final = "LMCACHE_"

@@ -7,7 +7,6 @@ from kvtier_common.tier import Tier
 from kvtier_connector.bench.sides.names import VLLM
 from kvtier_operator.api.resource import Spec
 from kvtier_operator.api.spec.engine import Device
-from kvtier_operator.planning.backends.backend_plan import BackendPlan
 from kvtier_operator.planning.backends.parts.disk import disk_mounts
 from kvtier_operator.planning.backends.parts.share import Share, index_bytes_per_rank
 from kvtier_operator.planning.backends.parts.transfer import transfer_args
@@ -20,9 +19,10 @@ from kvtier_operator.planning.backends.traits import (
     NeedsGPU,
     TierPlace,
 )
-from kvtier_operator.planning.kv_cache.blocks.block_tokens import engine_block_tokens
-from kvtier_operator.planning.kv_cache.geometry import Geometry
-from kvtier_operator.planning.pod.images.published import ImageName
+from kvtier_operator.planning.base.backend_plan import BackendPlan
+from kvtier_operator.planning.images import ImageName
+from kvtier_operator.planning.model_shape.block_tokens import engine_block_tokens
+from kvtier_operator.planning.model_shape.geometry import Geometry
 from kvtier_operator.planning.units import ceil_div
 
 _INDEX_BYTES_PER_ENTRY: Final = 600

@@ -6,7 +6,7 @@ from enum import StrEnum
 
 from kvtier_operator.api.spec.engine import Device
 from kvtier_operator.api.spec.tiers import HugepageSize
-from kvtier_operator.planning.pod.images.published import ImageName
+from kvtier_operator.planning.images import ImageName
 
 
 class TierPlace(StrEnum):

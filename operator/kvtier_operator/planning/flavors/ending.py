@@ -6,7 +6,7 @@ In each flavour a call that is open when the pod has to go may last for the endi
 from dataclasses import dataclass
 from typing import Final
 
-from kvtier_operator.planning.pod.ending import Ending
+from kvtier_operator.planning.base.ending import Ending
 
 _UPSTREAM_S: Final = 30
 """What upstream's give calls under way: controller-runtime's time for what it runs (manager.go,

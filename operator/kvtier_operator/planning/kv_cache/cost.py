@@ -21,13 +21,7 @@ from kvtier_operator.api.spec.engine import Device
 from kvtier_operator.errors import InvalidInputError, Problem
 from kvtier_operator.planning.arguments.extra_args import is_on
 from kvtier_operator.planning.backends import traits_of
-from kvtier_operator.planning.kv_cache.attention_backend import Attention
-from kvtier_operator.planning.kv_cache.blocks.block_tokens import (
-    Architecture,
-    BlockChoice,
-    attention_of,
-    choose_block,
-)
+from kvtier_operator.planning.base.vllm_minor import vllm_minor
 from kvtier_operator.planning.kv_cache.explanations import (
     explain_gpu_differences,
     explain_token_bytes,
@@ -35,10 +29,16 @@ from kvtier_operator.planning.kv_cache.explanations import (
     turns_off_for_chunks,
     why_full,
 )
-from kvtier_operator.planning.kv_cache.geometry import Geometry, LayerGroup, LayerKind, ModelShape
 from kvtier_operator.planning.kv_cache.sizing import KVCost, Sizing
 from kvtier_operator.planning.kv_cache.split import Split, boundaries_apart, split_on
-from kvtier_operator.planning.pod.images.vllm_minor import vllm_minor
+from kvtier_operator.planning.model_shape.attention_backend import Attention
+from kvtier_operator.planning.model_shape.block_tokens import (
+    Architecture,
+    BlockChoice,
+    attention_of,
+    choose_block,
+)
+from kvtier_operator.planning.model_shape.geometry import Geometry, LayerGroup, LayerKind, ModelShape
 from kvtier_operator.planning.units import ceil_div, count, size
 
 _EXPORTS_STATES: Final = 33

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from kvtier_operator.planning.arguments.speculation import DROPS_LAST_BLOCK
-from kvtier_operator.planning.kv_cache.geometry import Geometry, LayerKind
+from kvtier_operator.planning.model_shape.geometry import Geometry, LayerKind
 from kvtier_operator.planning.model_shape.layers.draft import Draft
 from kvtier_operator.planning.units import ceil_div, count, many
 

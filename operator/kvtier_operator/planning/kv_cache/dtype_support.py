@@ -9,7 +9,7 @@ from enum import StrEnum
 from typing import Final
 
 from kvtier_operator.api.spec.engine import Device, EngineSpec, KVCacheDtype
-from kvtier_operator.planning.kv_cache.geometry import Geometry, LayerKind
+from kvtier_operator.planning.model_shape.geometry import Geometry, LayerKind
 
 
 class Maker(StrEnum):

@@ -6,8 +6,8 @@ from typing import Final
 from kvtier_operator.api.resource import Spec
 from kvtier_operator.planning.arguments.speculation import DROPS_LAST_BLOCK, speculation
 from kvtier_operator.planning.backends import traits_of
-from kvtier_operator.planning.kv_cache.blocks.block_tokens import Architecture
 from kvtier_operator.planning.kv_cache.split import Split
+from kvtier_operator.planning.model_shape.block_tokens import Architecture
 from kvtier_operator.planning.model_shape.shape import LayerGroup, LayerKind, ModelShape
 from kvtier_operator.planning.units import count, size
 

@@ -4,8 +4,8 @@ from kvtier_operator.api.resource import Spec
 from kvtier_operator.errors import InvalidInputError
 from kvtier_operator.planning.kv_cache.cost import kv_geometry
 from kvtier_operator.planning.kv_cache.draft_cost import counted
-from kvtier_operator.planning.kv_cache.geometry import Geometry
 from kvtier_operator.planning.model_shape.config.overrides import blamed, overridden
+from kvtier_operator.planning.model_shape.geometry import Geometry
 from kvtier_operator.planning.model_shape.layers.draft import must_not_be_a_draft, plan_draft, with_draft
 from kvtier_operator.planning.model_shape.resolve import resolve_shape
 from kvtier_operator.planning.observed import Observed

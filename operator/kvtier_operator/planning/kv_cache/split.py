@@ -10,8 +10,8 @@ from typing import Final
 
 from kvtier_operator.api.spec.engine import EngineSpec, KVCacheDtype
 from kvtier_operator.planning.arguments.extra_args import value_of
-from kvtier_operator.planning.kv_cache.blocks.block_tokens import Architecture, Elements
 from kvtier_operator.planning.kv_cache.cell import BOUNDARY_LAYERS, cell_bytes, packs_keys_and_values
+from kvtier_operator.planning.model_shape.block_tokens import Architecture, Elements
 from kvtier_operator.planning.model_shape.shape import LayerGroup, LayerKind, ModelShape
 from kvtier_operator.planning.units import ceil_div
 

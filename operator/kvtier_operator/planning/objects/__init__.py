@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from kvtier_operator.planning.base.names import Component, Names
 from kvtier_operator.planning.objects.autoscaler.pod_autoscaler import pod_autoscaler
 from kvtier_operator.planning.objects.autoscaler.scaled_object import scaled_object
 from kvtier_operator.planning.objects.engine.config_map import engine_config_map
@@ -13,7 +14,6 @@ from kvtier_operator.planning.objects.gateway.http_route import http_routes
 from kvtier_operator.planning.objects.gateway.inference_pool import inference_pool
 from kvtier_operator.planning.objects.gateway.providers import gateway_provider_objects
 from kvtier_operator.planning.objects.monitoring import monitoring_objects
-from kvtier_operator.planning.objects.names import Component, Names
 from kvtier_operator.planning.objects.picker.config_map import picker_config_map
 from kvtier_operator.planning.objects.picker.deployment import picker_deployment
 from kvtier_operator.planning.objects.picker.network_policy import picker_network_policy

@@ -2,13 +2,13 @@
 
 from typing import Any, Final
 
+from kvtier_operator.planning.base.merge import merged, without_containers
+from kvtier_operator.planning.base.names import Component, Names
 from kvtier_operator.planning.bench import BenchRun
 from kvtier_operator.planning.objects.engine.pod.container import engine_container
 from kvtier_operator.planning.objects.engine.pod.pod_spec import engine_pod
 from kvtier_operator.planning.objects.engine.pod.volumes import HOME
-from kvtier_operator.planning.objects.names import Component, Names
 from kvtier_operator.planning.plan import Plan
-from kvtier_operator.planning.pod_template.merge import merged, without_containers
 
 KEPT_S: Final = 86_400
 """How long its log can be read."""

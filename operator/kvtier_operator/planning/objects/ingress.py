@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from typing import Any, Final
 
-from kvtier_operator.planning.objects.names import Component, Names
+from kvtier_operator.planning.base.names import Component, Names
 
 NAMESPACE_LABEL: Final = "kubernetes.io/metadata.name"
 """The API server's own label of a namespace, which nobody can choose."""

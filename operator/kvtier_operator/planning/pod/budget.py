@@ -6,13 +6,13 @@ from typing import Final
 from kvtier_operator.api.formats.quantity import parse_bytes
 from kvtier_operator.api.resource import Spec
 from kvtier_operator.api.spec.engine import Device
-from kvtier_operator.planning.backends.backend_plan import BackendPlan
-from kvtier_operator.planning.kv_cache.geometry import Geometry
+from kvtier_operator.planning.base.backend_plan import BackendPlan
+from kvtier_operator.planning.base.devices import engine_devices, without_cuda
+from kvtier_operator.planning.base.tier_plan import TiersPlan
+from kvtier_operator.planning.model_shape.geometry import Geometry
 from kvtier_operator.planning.pod.budget_plan import Budget, BudgetLine
-from kvtier_operator.planning.pod.devices import engine_devices, without_cuda
 from kvtier_operator.planning.pod.storage import EPHEMERAL_STORAGE, plan_storage, storage_bytes, tier_bytes
 from kvtier_operator.planning.tiers.capacity import CPU_DEVICE_KV_CACHE_BYTES
-from kvtier_operator.planning.tiers.tier_plan import TiersPlan
 from kvtier_operator.planning.units import GIB, MIB, ceil_div, many, quantity, round_up, size
 from kvtier_operator.planning.weights.adapters import AdapterBytes, adapter_bytes
 from kvtier_operator.planning.weights.pod_weights import is_brought, moved_weights_bytes, plan_weights

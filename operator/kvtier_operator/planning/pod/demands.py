@@ -107,3 +107,16 @@ class Demands:
             )
         except (KeyError, TypeError, ValueError) as error:
             raise ValueError(f"not the demands of an engine: {error}") from error
+
+
+@dataclass(frozen=True, slots=True)
+class DoctorPlan:
+    """What looks at the pod before vLLM starts.
+
+    Attributes:
+        image: kvtier's own image.
+        demands: What the pod must find.
+    """
+
+    image: str
+    demands: Demands

@@ -4,11 +4,17 @@ from kvtier_operator.api.resource import Spec
 from kvtier_operator.api.spec.tiers import Policy
 from kvtier_operator.planning.backends import traits_of
 from kvtier_operator.planning.backends.parts.pages import preferred_pages
+from kvtier_operator.planning.base.container_parts import EnginePlan
+from kvtier_operator.planning.base.tier_plan import TiersPlan
 from kvtier_operator.planning.observed import Observed
-from kvtier_operator.planning.plan import DoctorPlan, EnginePlan
 from kvtier_operator.planning.pod.budget_plan import Budget
-from kvtier_operator.planning.pod.demands import Demands, HugepagesDemand, MemlockDemand, VolumeDemand
-from kvtier_operator.planning.tiers.tier_plan import TiersPlan
+from kvtier_operator.planning.pod.demands import (
+    Demands,
+    DoctorPlan,
+    HugepagesDemand,
+    MemlockDemand,
+    VolumeDemand,
+)
 from kvtier_operator.planning.units import ceil_div
 
 

@@ -5,8 +5,8 @@ from typing import Final
 
 from kvtier_operator.api.formats.quantity import parse_bytes
 from kvtier_operator.api.resource import Spec
+from kvtier_operator.planning.base.container_parts import Mount
 from kvtier_operator.planning.pod.budget_plan import BudgetLine
-from kvtier_operator.planning.pod.container_parts import Mount
 from kvtier_operator.planning.units import GIB
 from kvtier_operator.planning.weights.pod_weights import weights_volume_bytes
 

@@ -4,8 +4,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from kvtier_operator.api.resource import Spec
-from kvtier_operator.planning.cluster.nodes.label_selector import mapping, mappings
-from kvtier_operator.planning.pod_template.merge import DIRECTIVE, merged
+from kvtier_operator.planning.base.label_selector import mapping, mappings
+from kvtier_operator.planning.base.merge import DIRECTIVE, merged
 
 ENGINE: Final = "spec.engine.podTemplate"
 ROUTER: Final = "spec.router.podTemplate"

@@ -8,7 +8,7 @@ from typing import Any, Final, Protocol
 from kvtier_common.one_line import one_line
 from kvtier_operator.api.formats.quantity import Quantity
 from kvtier_operator.errors import Problem
-from kvtier_operator.planning.pod_template.merge import DIRECTIVE, REPLACE
+from kvtier_operator.planning.base.merge import DIRECTIVE, REPLACE
 
 _WORDS: Final[Mapping[type, str]] = {
     bool: "true or false",

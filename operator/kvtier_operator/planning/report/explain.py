@@ -13,12 +13,12 @@ from kvtier_common.formats.json_text import parse_json_object
 from kvtier_common.shell_words import shell_word
 from kvtier_common.terminal.say import painted
 from kvtier_common.tier import Tier
+from kvtier_operator.planning.base.tier_plan import TierPlan
 from kvtier_operator.planning.plan import Plan
 from kvtier_operator.planning.pod.budget_plan import BudgetLine
 from kvtier_operator.planning.pod.storage import EPHEMERAL_STORAGE, storage_bytes
 from kvtier_operator.planning.report.check_order import most_important_first
 from kvtier_operator.planning.report.shown import shown_args, shown_env
-from kvtier_operator.planning.tiers.tier_plan import TierPlan
 from kvtier_operator.planning.units import ceil_div, count, size
 from kvtier_operator.planning.verdict import CheckResult, Outcome
 

@@ -2,21 +2,21 @@
 
 from kvtier_operator.api.resource import Spec
 from kvtier_operator.api.spec.engine import Device
-from kvtier_operator.planning.backends.backend_plan import BackendPlan
-from kvtier_operator.planning.kv_cache.geometry import Geometry
-from kvtier_operator.planning.kv_cache.kept_states import kept_bytes, retention_tokens
+from kvtier_operator.planning.backends.kept_states import kept_bytes, retention_tokens
+from kvtier_operator.planning.base.backend_plan import BackendPlan
+from kvtier_operator.planning.base.ending import plan_ending
+from kvtier_operator.planning.base.tier_plan import TierPlan, TiersPlan
+from kvtier_operator.planning.model_shape.geometry import Geometry
 from kvtier_operator.planning.model_shape.shape import CATALOGUE
 from kvtier_operator.planning.plan import Figure
 from kvtier_operator.planning.pod.budget import START_S, load_s, pin_s, read_s
 from kvtier_operator.planning.pod.budget_plan import Budget
-from kvtier_operator.planning.pod.ending import plan_ending
 from kvtier_operator.planning.tiers.capacity import (
     ACTIVATION_RESERVE_BYTES,
     GPU_MEMORY_UTILIZATION,
     chunk_bytes,
     prefix_tokens,
 )
-from kvtier_operator.planning.tiers.tier_plan import TierPlan, TiersPlan
 from kvtier_operator.planning.units import count, many, size
 from kvtier_operator.planning.weights.active_parameters import active_parameters
 from kvtier_operator.planning.weights.adapters import adapter_bytes

@@ -6,11 +6,11 @@ from kvtier_common.version import KVTIER_VERSION
 from kvtier_operator.api.formats.quantity import parse_bytes
 from kvtier_operator.api.resource import KVCacheTier
 from kvtier_operator.api.spec.gateway import Standalone
+from kvtier_operator.planning.base.names import Names
 from kvtier_operator.planning.flavors import flavor_traits
 from kvtier_operator.planning.flavors.builtin import FLAVOR
-from kvtier_operator.planning.objects.names import Names
+from kvtier_operator.planning.images import ImageSource
 from kvtier_operator.planning.pod.compute import Compute, compute
-from kvtier_operator.planning.pod.images.image_source import ImageSource
 from kvtier_operator.planning.router.router_plan import GatewayPlan, ModelRouterPlan
 from kvtier_operator.planning.units import MIB, quantity, round_up
 from kvtier_scorer.config.body_limits import BodyLimits, uploads_bytes

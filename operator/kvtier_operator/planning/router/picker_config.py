@@ -9,14 +9,13 @@ from kvtier_operator.api.resource import KVCacheTier
 from kvtier_operator.api.spec.router import Flavor
 from kvtier_operator.errors import InvalidInputError, Problem
 from kvtier_operator.planning.arguments.engine_tls import serves_tls
-from kvtier_operator.planning.kv_cache.geometry import Geometry
-from kvtier_operator.planning.plan import Plan
-from kvtier_operator.planning.pod.images.image_source import ImageSource
+from kvtier_operator.planning.base.tier_plan import TiersPlan
+from kvtier_operator.planning.images import ImageSource
+from kvtier_operator.planning.model_shape.geometry import Geometry
 from kvtier_operator.planning.router.gateway import plan_gateway
 from kvtier_operator.planning.router.picker_resources import plan_picker_resources
 from kvtier_operator.planning.router.router_plan import RouterPlan
 from kvtier_operator.planning.tiers.observed_tiers import picker_tokens
-from kvtier_operator.planning.tiers.tier_plan import TiersPlan
 from kvtier_scorer.config.errors import PickerConfigError, UnsupportedVersionError
 from kvtier_scorer.config.flavors import picker_config
 from kvtier_scorer.config.model import PickerConfig, PickerInput, ScorerWeights, TierTokens
@@ -67,14 +66,13 @@ def router_warnings(resource: KVCacheTier, geometry: Geometry, tiers: TiersPlan)
     return _config(resource, _given(resource, geometry, tiers)).warnings
 
 
-def local_picker(plan: Plan) -> PickerConfig:
-    """Configuration of a local run's picker with the plan's weights and tiers, whatever flavour it names.
+def local_picker(resource: KVCacheTier, geometry: Geometry, tiers: TiersPlan) -> PickerConfig:
+    """Configuration of a local run's picker with a plan's tiers, whatever flavour the resource names.
 
     Raises:
         InvalidInputError: The weights leave no scorer.
     """
-    given = _given(plan.resource, plan.geometry, plan.tiers, alone=True)
-    return _config(plan.resource, given, LOCAL_FLAVOR)
+    return _config(resource, _given(resource, geometry, tiers, alone=True), LOCAL_FLAVOR)
 
 
 def _given(

@@ -6,10 +6,10 @@ from typing import Final
 from kvtier_common.tier import Tier
 from kvtier_operator.api.resource import Spec
 from kvtier_operator.api.spec.engine import Device, EngineSpec
-from kvtier_operator.planning.backends.backend_plan import BackendPlan
-from kvtier_operator.planning.kv_cache.geometry import Geometry
-from kvtier_operator.planning.kv_cache.kept_states import kept_bytes
-from kvtier_operator.planning.tiers.tier_plan import TierPlan, TiersPlan
+from kvtier_operator.planning.backends.kept_states import kept_bytes
+from kvtier_operator.planning.base.backend_plan import BackendPlan
+from kvtier_operator.planning.base.tier_plan import TierPlan, TiersPlan
+from kvtier_operator.planning.model_shape.geometry import Geometry
 from kvtier_operator.planning.units import GIB, round_down, round_up
 from kvtier_operator.planning.weights.adapters import adapter_bytes
 from kvtier_operator.planning.weights.device_weights import rank_weights

@@ -5,10 +5,10 @@ from typing import Final
 
 from kvtier_common.tier import Tier
 from kvtier_operator.api.resource import Spec
-from kvtier_operator.planning.kv_cache.geometry import Geometry
+from kvtier_operator.planning.base.tier_plan import TierPlan, TiersPlan
+from kvtier_operator.planning.model_shape.geometry import Geometry
 from kvtier_operator.planning.observed import EngineTokens
 from kvtier_operator.planning.tiers.capacity import without_states
-from kvtier_operator.planning.tiers.tier_plan import TierPlan, TiersPlan
 from kvtier_operator.planning.units import GIB
 
 TOLERANCE: Final = 0.05

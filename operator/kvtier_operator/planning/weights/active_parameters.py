@@ -1,6 +1,6 @@
 """How many parameters compute one token: what tells it, and in what words."""
 
-from kvtier_operator.planning.kv_cache.geometry import Geometry
+from kvtier_operator.planning.model_shape.geometry import Geometry
 from kvtier_operator.planning.model_shape.parameters.arithmetic import Arithmetic
 from kvtier_operator.planning.units import size
 

@@ -5,7 +5,7 @@ from typing import Final
 
 from kvtier_operator.api.resource import Spec
 from kvtier_operator.planning.arguments.extra_args import is_on, value_of
-from kvtier_operator.planning.kv_cache.geometry import Geometry
+from kvtier_operator.planning.model_shape.geometry import Geometry
 from kvtier_operator.planning.units import ceil_div, many, size
 
 ENABLE: Final = "--enable-lora"

@@ -8,7 +8,7 @@ from typing import Final
 
 from kvtier_operator.api.spec.engine import EngineSpec
 from kvtier_operator.planning.arguments.extra_args import means_option, value_of
-from kvtier_operator.planning.kv_cache.geometry import Geometry
+from kvtier_operator.planning.model_shape.geometry import Geometry
 
 _OPTIONS: Final = ("--quantization", "-q", "--quantization-config")
 _OFFLOADING: Final = ("--cpu-offload-gb", "--offload-group-size")

@@ -5,9 +5,8 @@ from typing import Final
 from kvtier_operator.api.resource import Spec
 from kvtier_operator.api.spec.volume import Volume
 from kvtier_operator.planning.backends.parts.disk import MOUNT_ROOT
-from kvtier_operator.planning.kv_cache.geometry import Geometry
-from kvtier_operator.planning.pod.container_parts import Mount
-from kvtier_operator.planning.pod.volumes import volume_source
+from kvtier_operator.planning.base.container_parts import Mount, volume_source
+from kvtier_operator.planning.model_shape.geometry import Geometry
 from kvtier_operator.planning.units import GIB, MIB, ceil_div, round_up
 from kvtier_operator.planning.weights.model_source import MODEL_DIR, SourceKind, model_source
 

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from kvtier_common.errors import KvtierError
 from kvtier_common.kubernetes.errors import InvalidObjectError, NamespaceTerminatingError, NotFoundError
-from kvtier_operator.planning.objects.names import COMPONENT_LABEL, Component
+from kvtier_operator.planning.base.names import COMPONENT_LABEL, Component
 from kvtier_operator.reconcile.api_server.kinds import AUTOSCALERS, RUNNING
 from kvtier_operator.reconcile.apply.diff import Diff
 from kvtier_operator.reconcile.apply.extra_keys import removal_of_extra_keys

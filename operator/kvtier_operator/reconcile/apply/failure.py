@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from kvtier_operator.planning.objects.names import Component
+from kvtier_operator.planning.base.names import Component
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 from kvtier_common.kubernetes.documents import Place
-from kvtier_operator.planning.cluster.nodes.node import Node, node_from_object
+from kvtier_operator.planning.base.node import Node, node_from_object
 
 
 class NodeCache:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from kvtier_common.kubernetes.documents import Place
-from kvtier_operator.planning.objects.names import COMPONENT_LABEL, INSTANCE_LABEL, Component
+from kvtier_operator.planning.base.names import COMPONENT_LABEL, INSTANCE_LABEL, Component
 from kvtier_operator.reconcile.facts.pod import NotReadyPod, ServingPod, not_ready_pod, serving_pod
 
 _Group = tuple[str, str, str]

@@ -13,7 +13,7 @@ from kvtier_common.errors import KvtierError
 from kvtier_common.kubernetes.client import MOST_BYTES, Api
 from kvtier_common.kubernetes.errors import ForbiddenError, NotFoundError
 from kvtier_common.kubernetes.reflector import Reflector, ReflectorPolicy, Sink
-from kvtier_operator.planning.objects.names import MANAGED_BY, MANAGED_BY_LABEL
+from kvtier_operator.planning.base.names import MANAGED_BY, MANAGED_BY_LABEL
 from kvtier_operator.reconcile.api_server.kinds import BY_NAME, KINDS, NODE, POD, STORAGE_CLASS, Kind
 from kvtier_operator.reconcile.cache.live_objects import KindSink, LiveObjectCache
 from kvtier_operator.reconcile.cache.namespace_limits import NamespaceLimitCache, NamespaceLimitSink

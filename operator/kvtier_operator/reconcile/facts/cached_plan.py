@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from kvtier_operator.planning.observed import NOTHING_FOUND, EngineFindings, EngineTokens
-from kvtier_operator.planning.scaling.summary import Scaling
+from kvtier_operator.planning.report.scaling import Scaling
 from kvtier_operator.reconcile.facts.condition import UntimedCondition
 from kvtier_operator.reconcile.facts.desired import DesiredObject
 

@@ -2,10 +2,10 @@
 
 from dataclasses import dataclass
 
+from kvtier_operator.planning.base.owner_policy import OwnerPolicy
 from kvtier_operator.planning.cluster.namespace.namespace import UNBOUNDED, Namespace
-from kvtier_operator.planning.cluster.policy.limits import OwnerPolicy
+from kvtier_operator.planning.images import ImageSource
 from kvtier_operator.planning.observed import NOTHING_FOUND, EngineFindings, Observed
-from kvtier_operator.planning.pod.images.image_source import ImageSource
 from kvtier_operator.reconcile.cache.resources import CachedResource, Key
 from kvtier_operator.reconcile.cache.watches import NOT_INSTALLED, Watches
 from kvtier_operator.reconcile.facts.cached_plan import CachedPlan

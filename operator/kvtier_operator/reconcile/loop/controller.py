@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping
 from typing import Any, Final
 
 from kvtier_common.kubernetes.client import Api
-from kvtier_operator.planning.objects.names import Component
+from kvtier_operator.planning.base.names import Component
 from kvtier_operator.reconcile.api_server.kinds import Ref
 from kvtier_operator.reconcile.apply.apply import Applier
 from kvtier_operator.reconcile.apply.ownership import OwnershipLookup

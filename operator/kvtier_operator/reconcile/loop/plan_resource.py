@@ -8,17 +8,17 @@ from kvtier_operator.api.parse import parse_resource
 from kvtier_operator.api.spec.tiers import Policy
 from kvtier_operator.api.status import RouterEntries, RouterStatus, Source, TierStatus
 from kvtier_operator.errors import InvalidInputError, Problem
+from kvtier_operator.planning.base.names import Component, Names
+from kvtier_operator.planning.base.tier_plan import TierPlan
 from kvtier_operator.planning.cluster.namespace.namespace import refusals
 from kvtier_operator.planning.cluster.nodes.fit import nodes_fit
 from kvtier_operator.planning.objects import build_objects
-from kvtier_operator.planning.objects.names import Component, Names
 from kvtier_operator.planning.observed import EngineFindings
 from kvtier_operator.planning.plan import Plan
 from kvtier_operator.planning.planner import make_plan
 from kvtier_operator.planning.pod_template.asked import pod_templates
-from kvtier_operator.planning.scaling.summary import scaling_of
+from kvtier_operator.planning.report.scaling import scaling_of
 from kvtier_operator.planning.tiers.observed_tiers import most_pinned_bytes
-from kvtier_operator.planning.tiers.tier_plan import TierPlan
 from kvtier_operator.reconcile.cache.resources import CachedResource, Key
 from kvtier_operator.reconcile.facts.cached_plan import CachedPlan
 from kvtier_operator.reconcile.facts.desired import DesiredObject, desired_objects

@@ -11,9 +11,9 @@ from kvtier_common.errors import KvtierError
 from kvtier_common.kubernetes.client import METADATA_ONLY, Api
 from kvtier_common.kubernetes.documents import parsed
 from kvtier_common.kubernetes.errors import NotFoundError
-from kvtier_operator.planning.cluster.policy.limits import OwnerPolicy
-from kvtier_operator.planning.objects.names import Component
-from kvtier_operator.planning.pod.images.image_source import ImageSource
+from kvtier_operator.planning.base.names import Component
+from kvtier_operator.planning.base.owner_policy import OwnerPolicy
+from kvtier_operator.planning.images import ImageSource
 from kvtier_operator.reconcile.api_server.kinds import BY_NAME, KVCACHETIER, Kind, Ref
 from kvtier_operator.reconcile.apply.apply import Applier, ApplyResult
 from kvtier_operator.reconcile.apply.diff import diff, is_in_sync

@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass, field
 
-from kvtier_operator.planning.cluster.policy.limits import OwnerPolicy
-from kvtier_operator.planning.pod.images.image_source import ImageSource
+from kvtier_operator.planning.base.owner_policy import OwnerPolicy
+from kvtier_operator.planning.images import ImageSource
 
 
 @dataclass(frozen=True, slots=True)

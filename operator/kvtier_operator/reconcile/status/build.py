@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from kvtier_operator.planning.objects.names import Component
+from kvtier_operator.planning.base.names import Component
 from kvtier_operator.reconcile.apply.failure import ApplyFailure
 from kvtier_operator.reconcile.facts.autoscaler import AutoscalerFacts
 from kvtier_operator.reconcile.facts.cached_plan import CachedPlan

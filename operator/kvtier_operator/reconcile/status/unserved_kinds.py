@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from kvtier_operator.planning.objects.names import Component
+from kvtier_operator.planning.base.names import Component
 from kvtier_operator.reconcile.api_server.kinds import AUTOSCALERS, Kind
 from kvtier_operator.reconcile.apply.failure import ApplyFailure
 

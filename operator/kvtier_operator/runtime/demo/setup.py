@@ -6,7 +6,7 @@ from typing import Final
 from kvtier_operator.api.parse import parse_resource
 from kvtier_operator.api.resource import KVCacheTier
 from kvtier_operator.errors import RuntimeFailedError
-from kvtier_operator.planning.kv_cache.blocks.block_tokens import engine_block_tokens
+from kvtier_operator.planning.model_shape.block_tokens import engine_block_tokens
 from kvtier_operator.runtime.demo.routing_act.load import ENGINES, RoutingLoad
 from kvtier_operator.runtime.demo.workload.corpus import documents
 

@@ -7,7 +7,9 @@ from kvtier_operator.runtime.gateway.running import Routing
 
 def local_routing(plan: Plan) -> Routing:
     """The picker's configuration and the failure mode of a run on this machine."""
-    return Routing(local_picker(plan).text, plan.resource.spec.router.failure_mode)
+    return Routing(
+        local_picker(plan.resource, plan.geometry, plan.tiers).text, plan.resource.spec.router.failure_mode
+    )
 
 
 def routing_note(plan: Plan) -> str | None:

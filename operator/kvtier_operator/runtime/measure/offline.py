@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from kvtier_operator.errors import RuntimeFailedError
-from kvtier_operator.planning.plan import EnginePlan
+from kvtier_operator.planning.base.container_parts import EnginePlan
 from kvtier_operator.runtime.process.readiness import death
 from kvtier_operator.runtime.process.supervised import Command, SupervisedProcess
 from kvtier_operator.runtime.session import materialise

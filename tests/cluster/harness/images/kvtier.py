@@ -18,8 +18,8 @@ from tests.picker.harness.envoy import envoy_program
 
 from kvtier_common.version import KVTIER_VERSION
 from kvtier_operator.api.spec.router import Flavor
+from kvtier_operator.planning import images as published
 from kvtier_operator.planning.flavors import picker_image
-from kvtier_operator.planning.pod.images import published
 
 _ROOT: Final = Path(__file__).resolve().parents[4]
 _ENGINE_BASE: Final = Path(__file__).with_name("engine_base")
@@ -35,7 +35,7 @@ def operator_archive(say: Say) -> Path:
 
     def make(archive: Path) -> None:
         arguments = {"BASE_IMAGE": base}
-        _build(published.doctor(), "operator/Containerfile", arguments, archive, say)
+        _build(published.doctor_image(), "operator/Containerfile", arguments, archive, say)
 
     return _cached("operator", [base, *_sources("operator/Containerfile")], make)
 

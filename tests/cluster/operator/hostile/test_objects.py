@@ -10,7 +10,7 @@ from tests.cluster.harness.providers.provider import Cluster
 from tests.cluster.operator.hostile.test_engines import LIMIT_BYTES
 from tests.cluster.operator.world import World, create_namespace, resource
 
-from kvtier_operator.planning.objects.names import MANAGED_BY, MANAGED_BY_LABEL
+from kvtier_operator.planning.base.names import MANAGED_BY, MANAGED_BY_LABEL
 
 _MANY = 200
 _LARGE_BYTES = 768 << 10

@@ -25,7 +25,7 @@ from kvtier_operator.planning.checks.arguments.reserved_arguments import (
     reserved_arguments,
 )
 from kvtier_operator.planning.checks.arguments.unplanned_arguments import REFUSED, WARNED, unplanned_arguments
-from kvtier_operator.planning.kv_cache.blocks.block_tokens import engine_block_tokens
+from kvtier_operator.planning.model_shape.block_tokens import engine_block_tokens
 from kvtier_operator.planning.observed import Observed
 from kvtier_operator.planning.planner import make_plan
 from kvtier_operator.planning.report.shown import SECRETS

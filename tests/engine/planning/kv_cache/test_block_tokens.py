@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from kvtier_operator.api.spec.engine import Device
-from kvtier_operator.planning.kv_cache.blocks.block_tokens import DEFAULT_BLOCK_TOKENS
+from kvtier_operator.planning.model_shape.block_tokens import DEFAULT_BLOCK_TOKENS
 
 pytestmark = [pytest.mark.engine, pytest.mark.filterwarnings("ignore")]
 

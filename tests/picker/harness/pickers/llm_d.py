@@ -28,8 +28,8 @@ from tests.picker.harness.pool import Pool
 from tests.unit.scorer.picker.gateway.protocol.gateway import answer, request_body, request_headers
 
 from kvtier_operator.api.spec.router import Flavor
+from kvtier_operator.planning.base.names import Component, Names
 from kvtier_operator.planning.objects import build_objects
-from kvtier_operator.planning.objects.names import Component, Names
 from kvtier_operator.planning.observed import Observed
 from kvtier_operator.planning.planner import make_plan
 from kvtier_scorer.picker.gateway.protocol.names import (

@@ -8,7 +8,7 @@ from tests.cases.kvcachetier import document
 
 from kvtier_operator.cli.render import render
 from kvtier_operator.errors import InvalidInputError
-from kvtier_operator.planning.pod.images.published import ENGINE_VERSION, doctor
+from kvtier_operator.planning.images import ENGINE_VERSION, doctor
 
 
 def write(folder: Path, name: str, changes: dict[str, object]) -> str:

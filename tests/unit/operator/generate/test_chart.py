@@ -12,7 +12,7 @@ from pydantic import ValidationError
 from kvtier_common.version import KVTIER_VERSION
 from kvtier_operator.generate.chart.values import Values
 from kvtier_operator.install.settings import Installation
-from kvtier_operator.planning.pod.images.published import IMAGE_NAMES
+from kvtier_operator.planning.images import IMAGE_NAMES
 
 ROOT = Path(__file__).parents[4]
 CHART = ROOT / "charts" / "tiered-prefix-cache"

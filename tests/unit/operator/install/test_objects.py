@@ -14,7 +14,7 @@ from kvtier_operator.install.rbac.role_binding import role_binding
 from kvtier_operator.install.rbac.rules import NAMESPACED
 from kvtier_operator.install.rbac.user_roles import edit_role, view_role
 from kvtier_operator.install.settings import Installation
-from kvtier_operator.planning.objects.names import MANAGED_BY
+from kvtier_operator.planning.base.names import MANAGED_BY
 from kvtier_operator.reconcile.observability.metrics import REGISTRY
 
 INSTALL = Installation(name="op", namespace="system", image="registry.example/op@sha256:1")

@@ -14,7 +14,7 @@ from tests.unit.operator.reconcile.model_cluster.cluster import RESOURCE, Cluste
 from tests.unit.operator.reconcile.model_cluster.deeds import DEEDS, content_leaves, do
 
 from kvtier_common.kubernetes.errors import ConflictError, ServerError
-from kvtier_operator.planning.objects.names import MANAGED_BY_LABEL
+from kvtier_operator.planning.base.names import MANAGED_BY_LABEL
 from kvtier_operator.reconcile.api_server.kinds import BY_NAME, KINDS, Ref
 
 _ANY: Final = st.integers(0, 999)

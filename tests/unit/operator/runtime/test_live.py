@@ -6,7 +6,7 @@ import pytest
 from tests.cases.planning import resource, sized
 
 from kvtier_common.tier import Tier
-from kvtier_operator.planning.tiers.tier_plan import TiersPlan
+from kvtier_operator.planning.base.tier_plan import TiersPlan
 from kvtier_operator.runtime.live import plain_line
 from kvtier_operator.runtime.metrics import EngineMetrics
 from kvtier_operator.runtime.process.supervised import Command, SupervisedProcess

@@ -3,8 +3,7 @@ from pathlib import Path
 import pytest
 
 from kvtier_common.shell_words import shell_line
-from kvtier_operator.planning.plan import EnginePlan
-from kvtier_operator.planning.pod.container_parts import ConfigFile, Mount, Sidecar
+from kvtier_operator.planning.base.container_parts import ConfigFile, EnginePlan, Mount, Sidecar
 from kvtier_operator.runtime.session import discard, materialise
 from kvtier_operator.runtime.translate import Placement, to_local, without_tier
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
 
-from kvtier_operator.planning.objects.names import COMPONENT_LABEL, Component
+from kvtier_operator.planning.base.names import COMPONENT_LABEL, Component
 from kvtier_operator.reconcile.facts.pod import not_ready_pod
 
 READY: Final = "ready"

@@ -11,7 +11,7 @@ from kvtier_operator.cli.cluster.view.engines import EngineFigures, engine_figur
 from kvtier_operator.cli.cluster.view.picker import PickerFigures, picker_figures
 from kvtier_operator.cli.cluster.view.pods import PodRow, component_of, pod_rows
 from kvtier_operator.cli.cluster.view.tiers import TierRow, tier_rows
-from kvtier_operator.planning.objects.names import Component
+from kvtier_operator.planning.base.names import Component
 
 
 @dataclass(frozen=True, slots=True)

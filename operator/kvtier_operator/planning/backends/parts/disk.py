@@ -4,8 +4,7 @@ from typing import Final
 
 from kvtier_operator.api.spec.tiers import DiskTierSpec
 from kvtier_operator.api.spec.volume import Volume
-from kvtier_operator.planning.pod.container_parts import Mount
-from kvtier_operator.planning.pod.volumes import volume_source
+from kvtier_operator.planning.base.container_parts import Mount, volume_source
 from kvtier_operator.planning.units import MIB, ceil_div
 
 VOLUME_NAME: Final = "kv-disk"

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from kvtier_operator.api.spec.tiers import CpuTierSpec, HugepageSize, Policy
-from kvtier_operator.planning.tiers.tier_plan import HugepagesPlan
+from kvtier_operator.planning.base.tier_plan import HugepagesPlan
 from kvtier_operator.planning.units import ceil_div
 
 PREFER_NOTE: Final = (

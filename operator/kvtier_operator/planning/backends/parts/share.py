@@ -5,7 +5,7 @@ from decimal import Decimal
 from typing import Self
 
 from kvtier_operator.api.resource import Spec
-from kvtier_operator.planning.kv_cache.geometry import Geometry
+from kvtier_operator.planning.model_shape.geometry import Geometry
 from kvtier_operator.planning.units import GIB, ceil_div
 
 

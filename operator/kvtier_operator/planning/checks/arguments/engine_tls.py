@@ -6,9 +6,9 @@ from kvtier_operator.api.spec.backend import one_of
 from kvtier_operator.api.spec.router import Flavor
 from kvtier_operator.planning.arguments.engine_tls import CERTIFICATE, serves_tls
 from kvtier_operator.planning.arguments.extra_args import FIELD, field_path_of, value_of
-from kvtier_operator.planning.checks.check import CheckInput, Verdicts
+from kvtier_operator.planning.checks.check import CheckInput
 from kvtier_operator.planning.flavors import flavor_traits
-from kvtier_operator.planning.verdict import CheckResult
+from kvtier_operator.planning.verdict import CheckResult, Verdicts
 
 _VERDICTS: Final = Verdicts("engine-tls", FIELD)
 _KEY: Final = "--ssl-keyfile"

@@ -3,8 +3,8 @@
 from typing import Final
 
 from kvtier_operator.planning.arguments.extra_args import is_on
-from kvtier_operator.planning.checks.check import CheckInput, Verdicts
-from kvtier_operator.planning.verdict import CheckResult
+from kvtier_operator.planning.checks.check import CheckInput
+from kvtier_operator.planning.verdict import CheckResult, Verdicts
 
 _VERDICTS: Final = Verdicts("expandable-segments", "spec.engine.env")
 _VARIABLES: Final = frozenset({"PYTORCH_ALLOC_CONF", "PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_HIP_ALLOC_CONF"})

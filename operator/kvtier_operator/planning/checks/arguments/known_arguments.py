@@ -5,9 +5,9 @@ from typing import Final
 from kvtier_operator.planning.arguments.extra_args import FIELD
 from kvtier_operator.planning.arguments.serve_options import MINORS, serve_options
 from kvtier_operator.planning.arguments.serve_words import Fault, faults_of
-from kvtier_operator.planning.checks.check import CheckInput, Verdicts
-from kvtier_operator.planning.pod.images.vllm_minor import vllm_minor
-from kvtier_operator.planning.verdict import CheckResult
+from kvtier_operator.planning.base.vllm_minor import vllm_minor
+from kvtier_operator.planning.checks.check import CheckInput
+from kvtier_operator.planning.verdict import CheckResult, Verdicts
 
 _VERDICTS: Final = Verdicts("known-arguments", FIELD)
 _REASON: Final = "ArgumentNotKnown"

@@ -3,8 +3,8 @@
 from typing import Final
 
 from kvtier_operator.planning.arguments.extra_args import FIELD, means_option
-from kvtier_operator.planning.checks.check import CheckInput, Verdicts
-from kvtier_operator.planning.verdict import CheckResult
+from kvtier_operator.planning.checks.check import CheckInput
+from kvtier_operator.planning.verdict import CheckResult, Verdicts
 
 _VERDICTS: Final = Verdicts("reserved-arguments", FIELD)
 _ONE_PORT: Final = "kvtier runs all engines of a pod behind one port, on one node"

@@ -4,8 +4,8 @@ from typing import Final
 
 from kvtier_operator.api.spec.backend import Backend
 from kvtier_operator.planning.backends import traits_of
-from kvtier_operator.planning.checks.check import CheckInput, Verdicts
-from kvtier_operator.planning.verdict import CheckResult
+from kvtier_operator.planning.checks.check import CheckInput
+from kvtier_operator.planning.verdict import CheckResult, Verdicts
 from kvtier_operator.planning.weights.pod_weights import CACHE_VARIABLES
 
 _VERDICTS: Final = Verdicts("reserved-environment", "spec.engine.env")

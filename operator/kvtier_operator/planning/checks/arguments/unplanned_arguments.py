@@ -6,9 +6,9 @@ from typing import Final
 
 from kvtier_operator.planning.arguments.extra_args import FIELD, means_option, value_of
 from kvtier_operator.planning.arguments.extra_objects import object_of
-from kvtier_operator.planning.checks.check import CheckInput, Verdicts
-from kvtier_operator.planning.kv_cache.geometry import LayerKind
-from kvtier_operator.planning.verdict import CheckResult
+from kvtier_operator.planning.checks.check import CheckInput
+from kvtier_operator.planning.model_shape.geometry import LayerKind
+from kvtier_operator.planning.verdict import CheckResult, Verdicts
 
 _VERDICTS: Final = Verdicts("unplanned-arguments", FIELD)
 _ANYWHERE: Final = frozenset({"", "None", "0.0.0.0", "::"})  # noqa: S104 - read, not bound

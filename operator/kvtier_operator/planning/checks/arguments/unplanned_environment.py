@@ -2,8 +2,8 @@
 
 from typing import Final
 
-from kvtier_operator.planning.checks.check import CheckInput, Verdicts
-from kvtier_operator.planning.verdict import CheckResult
+from kvtier_operator.planning.checks.check import CheckInput
+from kvtier_operator.planning.verdict import CheckResult, Verdicts
 
 _VERDICTS: Final = Verdicts("unplanned-environment", "spec.engine.env")
 _NO_LATENTS: Final = "VLLM_MLA_DISABLE"

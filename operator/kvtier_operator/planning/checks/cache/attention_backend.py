@@ -3,9 +3,9 @@
 from typing import Final
 
 from kvtier_operator.planning.arguments.extra_args import FIELD, field_path_of
-from kvtier_operator.planning.checks.check import CheckInput, Verdicts
-from kvtier_operator.planning.kv_cache.attention_backend import BACKENDS, OPTIONS, Attention, named_backend
-from kvtier_operator.planning.verdict import CheckResult
+from kvtier_operator.planning.checks.check import CheckInput
+from kvtier_operator.planning.model_shape.attention_backend import BACKENDS, OPTIONS, Attention, named_backend
+from kvtier_operator.planning.verdict import CheckResult, Verdicts
 
 _VERDICTS: Final = Verdicts("attention-backend", FIELD)
 

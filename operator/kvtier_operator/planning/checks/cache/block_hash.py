@@ -3,8 +3,8 @@
 from typing import Final
 
 from kvtier_operator.planning.arguments.extra_args import FIELD, field_path_of, value_of
-from kvtier_operator.planning.checks.check import CheckInput, Verdicts
-from kvtier_operator.planning.verdict import CheckResult
+from kvtier_operator.planning.checks.check import CheckInput
+from kvtier_operator.planning.verdict import CheckResult, Verdicts
 
 _VERDICTS: Final = Verdicts("block-hash", FIELD)
 _OPTION: Final = "--prefix-caching-hash-algo"

@@ -3,10 +3,10 @@
 from typing import Final
 
 from kvtier_operator.api.spec.engine import Device
-from kvtier_operator.planning.checks.check import CheckInput, Verdicts
-from kvtier_operator.planning.kv_cache.blocks.block_tokens import choose_block
+from kvtier_operator.planning.checks.check import CheckInput
+from kvtier_operator.planning.model_shape.block_tokens import choose_block
 from kvtier_operator.planning.units import round_up
-from kvtier_operator.planning.verdict import CheckResult
+from kvtier_operator.planning.verdict import CheckResult, Verdicts
 
 _VERDICTS: Final = Verdicts("block-size", "spec.engine.blockSize")
 

@@ -5,12 +5,12 @@ from typing import Final
 
 from kvtier_operator.api.spec.engine import Device, KVCacheDtype
 from kvtier_operator.planning.arguments.extra_args import value_of
-from kvtier_operator.planning.checks.check import CheckInput, Verdicts
+from kvtier_operator.planning.base.vllm_minor import vllm_minor
+from kvtier_operator.planning.checks.check import CheckInput
 from kvtier_operator.planning.kv_cache.cell import packs_keys_and_values
 from kvtier_operator.planning.kv_cache.dtype_support import KEPT, kind_of, maker_of
-from kvtier_operator.planning.kv_cache.geometry import LayerKind
-from kvtier_operator.planning.pod.images.vllm_minor import vllm_minor
-from kvtier_operator.planning.verdict import CheckResult
+from kvtier_operator.planning.model_shape.geometry import LayerKind
+from kvtier_operator.planning.verdict import CheckResult, Verdicts
 
 _VERDICTS: Final = Verdicts("cache-dtype", "spec.engine.kvCacheDtype")
 _NOT_SUPPORTED: Final = "CacheDtypeNotSupported"

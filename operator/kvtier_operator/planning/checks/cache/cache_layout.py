@@ -3,10 +3,10 @@
 from typing import Final
 
 from kvtier_operator.api.spec.engine import Device
-from kvtier_operator.planning.checks.check import CheckInput, Verdicts
+from kvtier_operator.planning.checks.check import CheckInput
 from kvtier_operator.planning.kv_cache.cell import packs_keys_and_values
-from kvtier_operator.planning.kv_cache.geometry import LayerKind
-from kvtier_operator.planning.verdict import CheckResult
+from kvtier_operator.planning.model_shape.geometry import LayerKind
+from kvtier_operator.planning.verdict import CheckResult, Verdicts
 
 _VARIABLE: Final = "VLLM_KV_CACHE_LAYOUT"
 _VERDICTS: Final = Verdicts("cache-layout", f"spec.engine.env[{_VARIABLE}]")

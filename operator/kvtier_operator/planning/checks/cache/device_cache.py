@@ -3,14 +3,14 @@
 from typing import Final
 
 from kvtier_operator.api.spec.engine import Device
-from kvtier_operator.planning.checks.check import CheckInput, Verdicts
+from kvtier_operator.planning.checks.check import CheckInput
 from kvtier_operator.planning.tiers.capacity import (
     ACTIVATION_RESERVE_BYTES,
     GPU_MEMORY_UTILIZATION,
     usable_bytes,
 )
 from kvtier_operator.planning.units import count, each_of, round_up, size
-from kvtier_operator.planning.verdict import CheckResult
+from kvtier_operator.planning.verdict import CheckResult, Verdicts
 from kvtier_operator.planning.weights.device_weights import RankWeights, online_quantization, rank_weights
 
 _VERDICTS: Final = Verdicts("device-cache", "spec.engine.kvCacheMemory")

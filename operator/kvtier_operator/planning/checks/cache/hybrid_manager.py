@@ -3,9 +3,9 @@
 from typing import Final
 
 from kvtier_operator.planning.arguments.extra_args import FIELD, field_path_of, switch_value
-from kvtier_operator.planning.checks.check import CheckInput, Verdicts
-from kvtier_operator.planning.kv_cache.geometry import LayerKind
-from kvtier_operator.planning.verdict import CheckResult
+from kvtier_operator.planning.checks.check import CheckInput
+from kvtier_operator.planning.model_shape.geometry import LayerKind
+from kvtier_operator.planning.verdict import CheckResult, Verdicts
 
 _VERDICTS: Final = Verdicts("hybrid-manager", FIELD)
 OFF: Final = "--disable-hybrid-kv-cache-manager"

@@ -4,13 +4,13 @@ import math
 from typing import Final
 
 from kvtier_operator.planning.arguments.extra_args import FIELD, field_path_of, is_on, value_of
+from kvtier_operator.planning.backends.kept_states import EVERYWHERE, RETENTION, kept_bytes, retention_tokens
 from kvtier_operator.planning.checks.cache.hybrid_manager import OFF
-from kvtier_operator.planning.checks.check import CheckInput, Verdicts
-from kvtier_operator.planning.kv_cache.geometry import LayerKind
-from kvtier_operator.planning.kv_cache.kept_states import EVERYWHERE, RETENTION, kept_bytes, retention_tokens
+from kvtier_operator.planning.checks.check import CheckInput
+from kvtier_operator.planning.model_shape.geometry import LayerKind
 from kvtier_operator.planning.tiers.capacity import prefix_tokens
 from kvtier_operator.planning.units import count, round_up, size
-from kvtier_operator.planning.verdict import CheckResult
+from kvtier_operator.planning.verdict import CheckResult, Verdicts
 
 _VERDICTS: Final = Verdicts("retention-interval", FIELD)
 

@@ -4,10 +4,10 @@ from collections.abc import Iterator
 from typing import Final
 
 from kvtier_operator.planning.arguments.extra_args import value_of
-from kvtier_operator.planning.checks.check import CheckInput, Verdicts
+from kvtier_operator.planning.checks.check import CheckInput
 from kvtier_operator.planning.kv_cache.split import RECURRENT_DTYPE, STATE_DTYPE
 from kvtier_operator.planning.model_shape.state import Recurrence
-from kvtier_operator.planning.verdict import CheckResult
+from kvtier_operator.planning.verdict import CheckResult, Verdicts
 
 _VERDICTS: Final = Verdicts("state-dtype", "spec.engine.extraArgs")
 _CHOICES: Final = ("auto", "float32", "float16", "bfloat16")

@@ -2,9 +2,9 @@
 
 from typing import Final
 
-from kvtier_operator.planning.checks.check import CheckInput, Verdicts
+from kvtier_operator.planning.checks.check import CheckInput
 from kvtier_operator.planning.units import count
-from kvtier_operator.planning.verdict import CheckResult
+from kvtier_operator.planning.verdict import CheckResult, Verdicts
 
 _VERDICTS: Final = Verdicts("lmcache-chunk", "spec.engine.blockSize")
 _STEP_TOKENS: Final = 64

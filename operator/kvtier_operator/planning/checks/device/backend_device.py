@@ -4,9 +4,9 @@ from typing import Final
 
 from kvtier_operator.api.spec.backend import DEFAULT_BACKEND
 from kvtier_operator.api.spec.engine import Device
-from kvtier_operator.planning.checks.check import CheckInput, Verdicts
-from kvtier_operator.planning.pod.devices import is_xpu, not_tested
-from kvtier_operator.planning.verdict import CheckResult
+from kvtier_operator.planning.base.devices import is_xpu, not_tested
+from kvtier_operator.planning.checks.check import CheckInput
+from kvtier_operator.planning.verdict import CheckResult, Verdicts
 
 _VERDICTS: Final = Verdicts("backend-device", "spec.backend")
 

@@ -3,8 +3,8 @@
 from typing import Final
 
 from kvtier_operator.api.spec.engine import Device
-from kvtier_operator.planning.checks.check import CheckInput, Verdicts
-from kvtier_operator.planning.verdict import CheckResult
+from kvtier_operator.planning.checks.check import CheckInput
+from kvtier_operator.planning.verdict import CheckResult, Verdicts
 
 _VERDICTS: Final = Verdicts("cpu-request", "spec.engine.resources.requests.cpu")
 

@@ -2,9 +2,9 @@
 
 from typing import Final
 
-from kvtier_operator.planning.checks.check import CheckInput, Verdicts
-from kvtier_operator.planning.pod.devices import without_cuda
-from kvtier_operator.planning.verdict import CheckResult
+from kvtier_operator.planning.base.devices import without_cuda
+from kvtier_operator.planning.checks.check import CheckInput
+from kvtier_operator.planning.verdict import CheckResult, Verdicts
 
 _VERDICTS: Final = Verdicts("device-image", "spec.engine.image")
 

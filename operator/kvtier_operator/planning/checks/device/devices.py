@@ -7,16 +7,16 @@ from typing import Final
 from kvtier_operator.api.formats.dns_names import SUBDOMAIN
 from kvtier_operator.api.formats.quantity import parse_quantity
 from kvtier_operator.api.spec.scheduling import PodClaim
-from kvtier_operator.planning.checks.check import CheckInput, Verdicts
-from kvtier_operator.planning.pod.devices import (
+from kvtier_operator.planning.base.devices import (
     engine_devices,
     is_accelerator,
     is_device,
     is_of_a_network,
     named_devices,
 )
+from kvtier_operator.planning.checks.check import CheckInput
 from kvtier_operator.planning.units import many
-from kvtier_operator.planning.verdict import CheckResult
+from kvtier_operator.planning.verdict import CheckResult, Verdicts
 
 _VERDICTS: Final = Verdicts("devices", "spec.engine.resources.limits")
 _KUBERNETES_OWN: Final = ("cpu", "memory", "ephemeral-storage")

@@ -3,11 +3,10 @@
 from typing import Final
 
 from kvtier_operator.planning.backends import backends_that, traits_of
-from kvtier_operator.planning.checks.check import CheckInput, Verdicts
-from kvtier_operator.planning.pod.images.image_source import repository_of
-from kvtier_operator.planning.pod.images.published import PUBLISHED
-from kvtier_operator.planning.pod.images.vllm_minor import KNOWN_MINORS, vllm_minor
-from kvtier_operator.planning.verdict import CheckResult
+from kvtier_operator.planning.base.vllm_minor import KNOWN_MINORS, vllm_minor
+from kvtier_operator.planning.checks.check import CheckInput
+from kvtier_operator.planning.images import PUBLISHED, repository_of
+from kvtier_operator.planning.verdict import CheckResult, Verdicts
 
 _VERDICTS: Final = Verdicts("engine-image", "spec.engine.image")
 _REGISTRIES: Final = ("docker.io/", "index.docker.io/", "registry-1.docker.io/")

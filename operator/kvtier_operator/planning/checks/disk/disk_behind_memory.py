@@ -3,10 +3,10 @@
 from typing import Final
 
 from kvtier_operator.planning.backends import any_backend_that
-from kvtier_operator.planning.checks.check import CheckInput, Verdicts
+from kvtier_operator.planning.checks.check import CheckInput
 from kvtier_operator.planning.tiers.capacity import chunk_bytes
 from kvtier_operator.planning.units import count, many, size
-from kvtier_operator.planning.verdict import CheckResult
+from kvtier_operator.planning.verdict import CheckResult, Verdicts
 
 _VERDICTS: Final = Verdicts("disk-behind-memory", "spec.tiers.disk.capacity")
 

@@ -4,8 +4,8 @@ from typing import Final
 
 from kvtier_operator.planning.backends import any_backend_that
 from kvtier_operator.planning.backends.traits import Folder
-from kvtier_operator.planning.checks.check import CheckInput, Verdicts
-from kvtier_operator.planning.verdict import CheckResult
+from kvtier_operator.planning.checks.check import CheckInput
+from kvtier_operator.planning.verdict import CheckResult, Verdicts
 
 _VERDICTS: Final = Verdicts("disk-folder", "spec.tiers.disk.volume")
 

@@ -4,9 +4,9 @@ from typing import Final
 
 from kvtier_common.tier import Tier
 from kvtier_operator.planning.backends.traits import Folder
-from kvtier_operator.planning.checks.check import CheckInput, Verdicts
+from kvtier_operator.planning.checks.check import CheckInput
 from kvtier_operator.planning.units import size_exact
-from kvtier_operator.planning.verdict import CheckResult
+from kvtier_operator.planning.verdict import CheckResult, Verdicts
 
 _VERDICTS: Final = Verdicts("machine-disk", "spec.tiers.disk.capacity")
 

@@ -5,8 +5,8 @@ from typing import Final
 from kvtier_operator.api.spec.backend import DEFAULT_BACKEND
 from kvtier_operator.api.spec.tiers import HugepageSize, Policy
 from kvtier_operator.planning.backends.traits import BackendTraits, TierPlace
-from kvtier_operator.planning.checks.check import CheckInput, Verdicts
-from kvtier_operator.planning.verdict import CheckResult
+from kvtier_operator.planning.checks.check import CheckInput
+from kvtier_operator.planning.verdict import CheckResult, Verdicts
 
 _VERDICTS: Final = Verdicts("hugepages-backend", "spec.tiers.cpu.hugepages")
 _PREFER: Final = (

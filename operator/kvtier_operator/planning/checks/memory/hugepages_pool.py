@@ -4,10 +4,10 @@ from typing import Final
 
 from kvtier_operator.api.spec.tiers import Policy
 from kvtier_operator.planning.backends.parts.pages import preferred_pages
-from kvtier_operator.planning.checks.check import CheckInput, Verdicts
-from kvtier_operator.planning.tiers.tier_plan import HugepagesPlan
+from kvtier_operator.planning.base.tier_plan import HugepagesPlan
+from kvtier_operator.planning.checks.check import CheckInput
 from kvtier_operator.planning.units import count, size
-from kvtier_operator.planning.verdict import CheckResult
+from kvtier_operator.planning.verdict import CheckResult, Verdicts
 
 _VERDICTS: Final = Verdicts("hugepages-pool", "spec.tiers.cpu.hugepages.policy")
 

@@ -2,11 +2,11 @@
 
 from typing import Final
 
-from kvtier_operator.planning.checks.check import CheckInput, Verdicts
+from kvtier_operator.planning.checks.check import CheckInput
 from kvtier_operator.planning.pod.budget import DEVICE_CACHE_LINE
 from kvtier_operator.planning.tiers.capacity import CPU_DEVICE_KV_CACHE_BYTES
 from kvtier_operator.planning.units import size, size_exact
-from kvtier_operator.planning.verdict import CheckResult
+from kvtier_operator.planning.verdict import CheckResult, Verdicts
 
 _VERDICTS: Final = Verdicts("machine-memory", "spec.tiers.cpu.capacity")
 

@@ -6,10 +6,10 @@ from kvtier_operator.api.spec.backend import Backend
 from kvtier_operator.api.spec.engine import Device
 from kvtier_operator.api.spec.tiers import Policy
 from kvtier_operator.planning.backends import any_backend_that
-from kvtier_operator.planning.checks.check import CheckInput, Verdicts
-from kvtier_operator.planning.pod.devices import not_tested
+from kvtier_operator.planning.base.devices import not_tested
+from kvtier_operator.planning.checks.check import CheckInput
 from kvtier_operator.planning.units import size
-from kvtier_operator.planning.verdict import CheckResult
+from kvtier_operator.planning.verdict import CheckResult, Verdicts
 
 _VERDICTS: Final = Verdicts("memlock", "spec.tiers.cpu.memlock.policy")
 

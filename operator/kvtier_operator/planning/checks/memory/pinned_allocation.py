@@ -5,9 +5,9 @@ from typing import Final
 from kvtier_operator.api.spec.backend import DEFAULT_BACKEND
 from kvtier_operator.api.spec.engine import Device
 from kvtier_operator.planning.backends.traits import TierPlace
-from kvtier_operator.planning.checks.check import CheckInput, Verdicts
+from kvtier_operator.planning.checks.check import CheckInput
 from kvtier_operator.planning.units import size
-from kvtier_operator.planning.verdict import CheckResult
+from kvtier_operator.planning.verdict import CheckResult, Verdicts
 
 _VERDICTS: Final = Verdicts("pinned-allocation", "spec.tiers.cpu.capacity")
 _ONE_CALL_BYTES: Final = 500 * 10**9

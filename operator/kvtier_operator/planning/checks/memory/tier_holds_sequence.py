@@ -2,11 +2,11 @@
 
 from typing import Final
 
-from kvtier_operator.planning.checks.check import CheckInput, Verdicts
-from kvtier_operator.planning.kv_cache.kept_states import kept_bytes
+from kvtier_operator.planning.backends.kept_states import kept_bytes
+from kvtier_operator.planning.checks.check import CheckInput
 from kvtier_operator.planning.tiers.capacity import chunk_bytes, prefix_tokens
 from kvtier_operator.planning.units import count, each_of, size
-from kvtier_operator.planning.verdict import CheckResult
+from kvtier_operator.planning.verdict import CheckResult, Verdicts
 
 _VERDICTS: Final = Verdicts("tier-holds-sequence", "spec.tiers.cpu.capacity")
 

@@ -3,8 +3,8 @@
 from typing import Final
 
 from kvtier_operator.planning.backends import any_backend_that
-from kvtier_operator.planning.checks.check import CheckInput, Verdicts
-from kvtier_operator.planning.verdict import CheckResult
+from kvtier_operator.planning.checks.check import CheckInput
+from kvtier_operator.planning.verdict import CheckResult, Verdicts
 from kvtier_operator.planning.weights.adapters import ENABLE, adapters_of
 
 _VERDICTS: Final = Verdicts("adapter-keys", "spec.backend")

@@ -3,9 +3,9 @@
 from typing import Final
 
 from kvtier_operator.planning.arguments.extra_args import FIELD
-from kvtier_operator.planning.checks.check import CheckInput, Verdicts
+from kvtier_operator.planning.checks.check import CheckInput
 from kvtier_operator.planning.units import many
-from kvtier_operator.planning.verdict import CheckResult
+from kvtier_operator.planning.verdict import CheckResult, Verdicts
 from kvtier_operator.planning.weights.adapters import (
     AT_ONCE,
     IN_MEMORY,

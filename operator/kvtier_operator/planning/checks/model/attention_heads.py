@@ -2,10 +2,10 @@
 
 from typing import Final
 
-from kvtier_operator.planning.checks.check import CheckInput, Verdicts
-from kvtier_operator.planning.kv_cache.geometry import LayerKind
+from kvtier_operator.planning.checks.check import CheckInput
+from kvtier_operator.planning.model_shape.geometry import LayerKind
 from kvtier_operator.planning.units import many
-from kvtier_operator.planning.verdict import CheckResult
+from kvtier_operator.planning.verdict import CheckResult, Verdicts
 
 _VERDICTS: Final = Verdicts("attention-heads", "spec.engine.tensorParallelSize")
 

@@ -3,9 +3,9 @@
 from typing import Final
 
 from kvtier_operator.planning.arguments.extra_args import FIELD
-from kvtier_operator.planning.checks.check import CheckInput, Verdicts
+from kvtier_operator.planning.checks.check import CheckInput
 from kvtier_operator.planning.units import count, many
-from kvtier_operator.planning.verdict import CheckResult
+from kvtier_operator.planning.verdict import CheckResult, Verdicts
 
 _VERDICTS: Final = Verdicts("draft-known", FIELD)
 

@@ -3,12 +3,12 @@
 from typing import Final
 
 from kvtier_operator.planning.arguments.extra_args import field_path_of, value_of
+from kvtier_operator.planning.backends.kept_states import STEP
 from kvtier_operator.planning.backends.traits import NoHybridManager
-from kvtier_operator.planning.checks.check import CheckInput, Verdicts
-from kvtier_operator.planning.kv_cache.geometry import LayerKind
-from kvtier_operator.planning.kv_cache.kept_states import STEP
+from kvtier_operator.planning.checks.check import CheckInput
+from kvtier_operator.planning.model_shape.geometry import LayerKind
 from kvtier_operator.planning.units import count
-from kvtier_operator.planning.verdict import CheckResult
+from kvtier_operator.planning.verdict import CheckResult, Verdicts
 
 _VERDICTS: Final = Verdicts("hybrid-models", "spec.backend")
 _SMALLEST_STEP_TOKENS: Final = 2048

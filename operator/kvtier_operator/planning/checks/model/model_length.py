@@ -2,10 +2,10 @@
 
 from typing import Final
 
-from kvtier_operator.planning.checks.check import CheckInput, Verdicts
+from kvtier_operator.planning.checks.check import CheckInput
 from kvtier_operator.planning.model_shape.config.overrides import OPTION
 from kvtier_operator.planning.units import count
-from kvtier_operator.planning.verdict import CheckResult
+from kvtier_operator.planning.verdict import CheckResult, Verdicts
 
 _VERDICTS: Final = Verdicts("model-length", "spec.engine.maxModelLen")
 _ALLOWED_BY: Final = "VLLM_ALLOW_LONG_MAX_MODEL_LEN"

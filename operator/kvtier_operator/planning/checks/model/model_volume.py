@@ -3,9 +3,9 @@
 from typing import Final
 
 from kvtier_operator.api.spec.volume import Volume
-from kvtier_operator.planning.checks.check import CheckInput, Verdicts
+from kvtier_operator.planning.checks.check import CheckInput
 from kvtier_operator.planning.units import size
-from kvtier_operator.planning.verdict import CheckResult
+from kvtier_operator.planning.verdict import CheckResult, Verdicts
 from kvtier_operator.planning.weights.pod_weights import HF_HOME, is_downloaded
 
 _VERDICTS: Final = Verdicts("model-volume", "spec.model.volume")

@@ -4,9 +4,9 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from kvtier_operator.planning.arguments.extra_objects import object_of
-from kvtier_operator.planning.checks.check import CheckInput, Verdicts
+from kvtier_operator.planning.checks.check import CheckInput
 from kvtier_operator.planning.model_shape.config.overrides import OPTION
-from kvtier_operator.planning.verdict import CheckResult
+from kvtier_operator.planning.verdict import CheckResult, Verdicts
 
 _VERDICTS: Final = Verdicts("overridden-length", "spec.engine.maxModelLen")
 _SCALING: Final = frozenset({"rope_scaling", "rope_parameters"})

@@ -5,10 +5,10 @@ from typing import Final
 
 from kvtier_operator.planning.arguments.extra_args import FIELD
 from kvtier_operator.planning.arguments.speculation import GONE_FROM_NEWER, WITHOUT_LAYERS, Method
-from kvtier_operator.planning.checks.check import CheckInput, Verdicts
+from kvtier_operator.planning.base.vllm_minor import vllm_minor
+from kvtier_operator.planning.checks.check import CheckInput
 from kvtier_operator.planning.model_shape.layers.draft import Draft
-from kvtier_operator.planning.pod.images.vllm_minor import vllm_minor
-from kvtier_operator.planning.verdict import CheckResult
+from kvtier_operator.planning.verdict import CheckResult, Verdicts
 
 _VERDICTS: Final = Verdicts("speculation-supported", FIELD)
 _WITHOUT_DRAFT: Final = (WITHOUT_LAYERS - GONE_FROM_NEWER - {Method.CUSTOM_CLASS}) | {

@@ -2,10 +2,10 @@
 
 from typing import Final
 
-from kvtier_operator.planning.checks.check import CheckInput, Verdicts
+from kvtier_operator.planning.base.owner_policy import permits
+from kvtier_operator.planning.checks.check import CheckInput
 from kvtier_operator.planning.checks.policy.denial import Denial
-from kvtier_operator.planning.cluster.policy.limits import permits
-from kvtier_operator.planning.verdict import CheckResult
+from kvtier_operator.planning.verdict import CheckResult, Verdicts
 
 _VERDICTS: Final = Verdicts("allowed-gateways", "spec.router.gateway.parentRef.namespace")
 _DENIAL: Final = Denial(

@@ -2,10 +2,10 @@
 
 from typing import Final
 
-from kvtier_operator.planning.checks.check import CheckInput, Verdicts
+from kvtier_operator.planning.base.owner_policy import ALLOW, Limit
+from kvtier_operator.planning.checks.check import CheckInput
 from kvtier_operator.planning.checks.policy.denial import Denial
-from kvtier_operator.planning.cluster.policy.limits import ALLOW, Limit
-from kvtier_operator.planning.verdict import CheckResult
+from kvtier_operator.planning.verdict import CheckResult, Verdicts
 
 _VERDICTS: Final = Verdicts("allowed-host-names", "spec.router.gateway.hostnames")
 _DENIAL: Final = Denial(

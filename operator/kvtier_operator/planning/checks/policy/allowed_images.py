@@ -3,12 +3,12 @@
 from typing import Final
 
 from kvtier_operator.api.spec.model import ModelSpec
-from kvtier_operator.planning.checks.check import CheckInput, Verdicts
+from kvtier_operator.planning.base.owner_policy import ALLOW, Limit
+from kvtier_operator.planning.checks.check import CheckInput
 from kvtier_operator.planning.checks.policy.denial import Denial
-from kvtier_operator.planning.cluster.policy.limits import ALLOW, Limit
-from kvtier_operator.planning.pod.images.image_source import repository_of
+from kvtier_operator.planning.images import repository_of
 from kvtier_operator.planning.pod_template.asked import images
-from kvtier_operator.planning.verdict import CheckResult
+from kvtier_operator.planning.verdict import CheckResult, Verdicts
 from kvtier_operator.planning.weights.model_source import SourceKind, model_source
 
 _VERDICTS: Final = Verdicts("allowed-images", "spec.engine.image")

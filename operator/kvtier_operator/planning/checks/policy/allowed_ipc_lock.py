@@ -2,10 +2,10 @@
 
 from typing import Final
 
-from kvtier_operator.planning.checks.check import CheckInput, Verdicts
-from kvtier_operator.planning.cluster.policy.limits import ALLOW
+from kvtier_operator.planning.base.owner_policy import ALLOW
+from kvtier_operator.planning.checks.check import CheckInput
 from kvtier_operator.planning.objects.engine.pod.security import wants_ipc_lock
-from kvtier_operator.planning.verdict import CheckResult
+from kvtier_operator.planning.verdict import CheckResult, Verdicts
 
 _VERDICTS: Final = Verdicts("allowed-ipc-lock", "spec.tiers.cpu.memlock.policy")
 

@@ -2,12 +2,12 @@
 
 from typing import Final
 
-from kvtier_operator.planning.checks.check import CheckInput, Verdicts
-from kvtier_operator.planning.cluster.policy.limits import ALLOW
+from kvtier_operator.planning.base.owner_policy import ALLOW
+from kvtier_operator.planning.checks.check import CheckInput
 from kvtier_operator.planning.objects.engine.pod.security import runs_as_root, wants_ipc_lock
 from kvtier_operator.planning.pod.host_folders import written_host_folders
 from kvtier_operator.planning.pod_template.asked import root_fields
-from kvtier_operator.planning.verdict import CheckResult
+from kvtier_operator.planning.verdict import CheckResult, Verdicts
 
 _VERDICTS: Final = Verdicts("allowed-root", "spec.tiers.disk.volume.hostPath")
 _MEMLOCK: Final = "spec.tiers.cpu.memlock.policy"

@@ -2,10 +2,10 @@
 
 from typing import Final
 
-from kvtier_operator.planning.checks.check import CheckInput, Verdicts
-from kvtier_operator.planning.cluster.policy.limits import ALLOW
+from kvtier_operator.planning.base.owner_policy import ALLOW
+from kvtier_operator.planning.checks.check import CheckInput
 from kvtier_operator.planning.pod_template.asked import ENGINE, pod_templates
-from kvtier_operator.planning.verdict import CheckResult
+from kvtier_operator.planning.verdict import CheckResult, Verdicts
 
 _VERDICTS: Final = Verdicts("allowed-templates", ENGINE)
 

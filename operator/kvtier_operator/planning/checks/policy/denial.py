@@ -3,9 +3,8 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from kvtier_operator.planning.checks.check import Verdicts
-from kvtier_operator.planning.cluster.policy.limits import Limit, limit_text
-from kvtier_operator.planning.verdict import CheckResult
+from kvtier_operator.planning.base.owner_policy import Limit, limit_text
+from kvtier_operator.planning.verdict import CheckResult, Verdicts
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,9 +3,9 @@
 from typing import Final
 
 from kvtier_operator.api.resource import Spec
-from kvtier_operator.planning.checks.check import CheckInput, Verdicts
+from kvtier_operator.planning.checks.check import CheckInput
 from kvtier_operator.planning.units import count
-from kvtier_operator.planning.verdict import CheckResult
+from kvtier_operator.planning.verdict import CheckResult, Verdicts
 
 _VERDICTS: Final = Verdicts("data-parallel", "spec.engine.dataParallelSize")
 _ADDS_UP: Final = "it adds up their queues and caches"

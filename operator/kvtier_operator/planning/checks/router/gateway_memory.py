@@ -2,10 +2,10 @@
 
 from typing import Final
 
-from kvtier_operator.planning.checks.check import CheckInput, Verdicts
+from kvtier_operator.planning.checks.check import CheckInput
 from kvtier_operator.planning.router.gateway import COPIES, ENVOY_BYTES
 from kvtier_operator.planning.units import size
-from kvtier_operator.planning.verdict import CheckResult
+from kvtier_operator.planning.verdict import CheckResult, Verdicts
 
 _VERDICTS: Final = Verdicts("gateway-memory", "spec.router.gateway.standalone.resources.limits.memory")
 _SHORT: Final = "GatewayMemoryShort"

@@ -3,9 +3,9 @@
 from typing import Final
 
 from kvtier_operator.api.spec.gateway import GatewayProvider
-from kvtier_operator.planning.checks.check import CheckInput, Verdicts
+from kvtier_operator.planning.checks.check import CheckInput
 from kvtier_operator.planning.objects.gateway.providers import provider_of
-from kvtier_operator.planning.verdict import CheckResult
+from kvtier_operator.planning.verdict import CheckResult, Verdicts
 
 _VERDICTS: Final = Verdicts("gateway-provider", "spec.router.gateway.provider")
 

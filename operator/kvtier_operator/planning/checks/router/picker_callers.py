@@ -2,11 +2,11 @@
 
 from typing import Final
 
-from kvtier_operator.planning.checks.check import CheckInput, Verdicts
+from kvtier_operator.planning.checks.check import CheckInput
 from kvtier_operator.planning.objects.gateway.providers import provider_of
 from kvtier_operator.planning.objects.picker.network_policy import admitted_namespaces, is_guarded
 from kvtier_operator.planning.objects.picker.ports import EXT_PROC_PORT
-from kvtier_operator.planning.verdict import CheckResult
+from kvtier_operator.planning.verdict import CheckResult, Verdicts
 
 _VERDICTS: Final = Verdicts("picker-callers", "spec.router.networkPolicy")
 _SHUT_OUT: Final = "GatewayMayBeShutOut"

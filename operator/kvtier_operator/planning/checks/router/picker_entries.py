@@ -3,9 +3,9 @@
 from typing import Final
 
 from kvtier_operator.api.spec.router import Weights
-from kvtier_operator.planning.checks.check import CheckInput, Verdicts
+from kvtier_operator.planning.checks.check import CheckInput
 from kvtier_operator.planning.router.picker_config import router_warnings
-from kvtier_operator.planning.verdict import CheckResult
+from kvtier_operator.planning.verdict import CheckResult, Verdicts
 
 _VERDICTS: Final = Verdicts("picker-entries", "spec.router.version")
 

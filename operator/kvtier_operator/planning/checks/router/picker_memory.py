@@ -3,9 +3,9 @@
 from typing import Final
 
 from kvtier_operator.api.formats.quantity import parse_quantity
-from kvtier_operator.planning.checks.check import CheckInput, Verdicts
+from kvtier_operator.planning.checks.check import CheckInput
 from kvtier_operator.planning.units import GIB, size
-from kvtier_operator.planning.verdict import CheckResult
+from kvtier_operator.planning.verdict import CheckResult, Verdicts
 from kvtier_scorer.config.body_limits import body_limits
 
 _VERDICTS: Final = Verdicts("picker-memory", "spec.router.resources.limits.memory")

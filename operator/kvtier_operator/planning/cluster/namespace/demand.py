@@ -5,13 +5,13 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final, Self
 
+from kvtier_operator.planning.base.devices import is_device
+from kvtier_operator.planning.base.names import Component
 from kvtier_operator.planning.cluster.namespace.fields import shares
 from kvtier_operator.planning.cluster.namespace.names import plain
 from kvtier_operator.planning.cluster.namespace.workload import Workload
 from kvtier_operator.planning.cluster.nodes.shortage import amount
-from kvtier_operator.planning.objects.names import Component
 from kvtier_operator.planning.plan import Plan
-from kvtier_operator.planning.pod.devices import is_device
 from kvtier_operator.planning.units import many
 
 _WITH_EACH_POD: Final = ("pods", "count/pods", "persistentvolumeclaims", "count/persistentvolumeclaims")

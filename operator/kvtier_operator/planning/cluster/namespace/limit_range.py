@@ -9,7 +9,7 @@ from decimal import Decimal
 from typing import Any, Final
 
 from kvtier_operator.api.formats.quantity import parse_quantity
-from kvtier_operator.planning.cluster.nodes.node import whole
+from kvtier_operator.planning.base.node import whole
 from kvtier_operator.planning.cluster.nodes.pod_needs import container_limits, container_requests
 from kvtier_operator.planning.cluster.nodes.shortage import amount
 

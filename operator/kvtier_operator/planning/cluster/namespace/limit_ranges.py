@@ -5,7 +5,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from kvtier_operator.planning.checks.check import Verdicts
 from kvtier_operator.planning.cluster.namespace.fields import SOURCE, WEIGHTS, claim_field, field, less
 from kvtier_operator.planning.cluster.namespace.limit_range import (
     CLAIM,
@@ -22,7 +21,7 @@ from kvtier_operator.planning.cluster.nodes.pod_needs import container_limits, c
 from kvtier_operator.planning.cluster.nodes.shortage import amount
 from kvtier_operator.planning.plan import Plan
 from kvtier_operator.planning.units import many
-from kvtier_operator.planning.verdict import CheckResult
+from kvtier_operator.planning.verdict import CheckResult, Verdicts
 
 _VERDICTS: Final = Verdicts("limit-range", "metadata.namespace")
 

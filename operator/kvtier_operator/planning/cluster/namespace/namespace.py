@@ -5,7 +5,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from kvtier_operator.planning.checks.check import Verdicts
 from kvtier_operator.planning.cluster.namespace.demand import Demand
 from kvtier_operator.planning.cluster.namespace.limit_range import LimitRange, admitted
 from kvtier_operator.planning.cluster.namespace.limit_ranges import limit_ranges
@@ -15,7 +14,7 @@ from kvtier_operator.planning.cluster.namespace.storage import StorageClass, sto
 from kvtier_operator.planning.cluster.namespace.workload import DEPLOYMENT, Workload, workload
 from kvtier_operator.planning.objects import build_objects
 from kvtier_operator.planning.plan import Plan
-from kvtier_operator.planning.verdict import CheckResult
+from kvtier_operator.planning.verdict import CheckResult, Verdicts
 
 _UNSEEN: Final = Verdicts("namespace", "metadata.namespace")
 

@@ -9,9 +9,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+from kvtier_operator.planning.base.node import whole
 from kvtier_operator.planning.cluster.namespace.names import CPU, MEMORY, plain
 from kvtier_operator.planning.cluster.namespace.workload import Claim
-from kvtier_operator.planning.cluster.nodes.node import whole
 from kvtier_operator.planning.cluster.nodes.pod_needs import container_limits, container_requests, pod_total
 
 _EPHEMERAL: Final = "ephemeral-storage"

@@ -4,16 +4,15 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from kvtier_operator.api.resource import Spec
-from kvtier_operator.planning.checks.check import Verdicts
+from kvtier_operator.planning.base.names import Component
 from kvtier_operator.planning.cluster.namespace.demand import Demand
 from kvtier_operator.planning.cluster.namespace.fields import less
 from kvtier_operator.planning.cluster.namespace.names import plain
 from kvtier_operator.planning.cluster.namespace.quota import Quota, unset
 from kvtier_operator.planning.cluster.nodes.shortage import amount
-from kvtier_operator.planning.objects.names import Component
 from kvtier_operator.planning.pod_template.asked import ENGINE, ROUTER, added_containers
 from kvtier_operator.planning.units import many
-from kvtier_operator.planning.verdict import CheckResult
+from kvtier_operator.planning.verdict import CheckResult, Verdicts
 
 _VERDICTS: Final = Verdicts("quota", "metadata.namespace")
 _OWNERS: Final = {

@@ -4,11 +4,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from kvtier_operator.planning.checks.check import Verdicts
 from kvtier_operator.planning.cluster.namespace.fields import SOURCE, WEIGHTS, volume_field
 from kvtier_operator.planning.cluster.namespace.workload import Workload
 from kvtier_operator.planning.pod_template.asked import ENGINE, ROUTER
-from kvtier_operator.planning.verdict import CheckResult
+from kvtier_operator.planning.verdict import CheckResult, Verdicts
 
 _VERDICTS: Final = Verdicts("storage", "spec.tiers.disk.volume")
 _CLASS: Final = "ephemeral.storageClassName"

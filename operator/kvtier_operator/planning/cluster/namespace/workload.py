@@ -4,9 +4,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+from kvtier_operator.planning.base.names import COMPONENT_LABEL, Component
+from kvtier_operator.planning.base.node import whole
 from kvtier_operator.planning.cluster.namespace.names import STORAGE
-from kvtier_operator.planning.cluster.nodes.node import whole
-from kvtier_operator.planning.objects.names import COMPONENT_LABEL, Component
 from kvtier_operator.planning.units import ceil_div
 
 DEPLOYMENT: Final = "Deployment"

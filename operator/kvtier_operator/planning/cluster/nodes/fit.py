@@ -5,13 +5,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Self
 
+from kvtier_operator.planning.base.devices import is_device
+from kvtier_operator.planning.base.node import Node
 from kvtier_operator.planning.cluster.nodes.matching import Mismatch, mismatch
-from kvtier_operator.planning.cluster.nodes.node import Node
 from kvtier_operator.planning.cluster.nodes.pod_needs import ONE_PER_NODE, PodNeeds, pod_needs
 from kvtier_operator.planning.cluster.nodes.shortage import Shortage, amount, shortages
 from kvtier_operator.planning.objects.engine.deployment import engine_deployment
 from kvtier_operator.planning.plan import Plan
-from kvtier_operator.planning.pod.devices import is_device
 from kvtier_operator.planning.pod.storage import EPHEMERAL_STORAGE
 from kvtier_operator.planning.units import many
 

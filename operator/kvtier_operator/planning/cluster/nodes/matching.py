@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Final
 
-from kvtier_operator.planning.cluster.nodes.label_selector import requirement_holds
-from kvtier_operator.planning.cluster.nodes.node import Node, Taint
+from kvtier_operator.planning.base.label_selector import requirement_holds
+from kvtier_operator.planning.base.node import Node, Taint
 from kvtier_operator.planning.cluster.nodes.pod_needs import NodeTerm, PodNeeds
 
 UNSCHEDULABLE: Final = Taint("node.kubernetes.io/unschedulable", "", "NoSchedule")

@@ -4,13 +4,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from kvtier_operator.planning.cluster.nodes.label_selector import (
+from kvtier_operator.planning.base.label_selector import (
     mapping,
     mappings,
     selects,
     with_values_at_hand,
 )
-from kvtier_operator.planning.cluster.nodes.node import whole
+from kvtier_operator.planning.base.node import whole
 
 PODS: Final = "pods"
 ONE_PER_NODE: Final = "engines of one node"

@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from typing import Final
 
 from kvtier_operator.api.formats.quantity import parse_bytes
-from kvtier_operator.planning.cluster.nodes.node import CPU
+from kvtier_operator.planning.base.devices import named_devices
+from kvtier_operator.planning.base.node import CPU
 from kvtier_operator.planning.cluster.nodes.pod_needs import ONE_PER_NODE, PODS
 from kvtier_operator.planning.plan import Plan
-from kvtier_operator.planning.pod.devices import named_devices
 from kvtier_operator.planning.pod.storage import EPHEMERAL_STORAGE, without_weights
 from kvtier_operator.planning.units import GIB, MIB, ceil_div, count, many, size
 

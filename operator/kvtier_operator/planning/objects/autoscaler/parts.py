@@ -3,7 +3,7 @@
 from typing import Any
 
 from kvtier_operator.api.spec.autoscaling import Autoscaling
-from kvtier_operator.planning.objects.names import Names
+from kvtier_operator.planning.base.names import Names
 from kvtier_operator.planning.plan import Plan
 from kvtier_operator.planning.scaling.behavior import scaling_behavior
 

@@ -2,8 +2,8 @@
 
 from typing import Any
 
+from kvtier_operator.planning.base.names import Component, Names
 from kvtier_operator.planning.objects.autoscaler.parts import behavior, scale_target
-from kvtier_operator.planning.objects.names import Component, Names
 from kvtier_operator.planning.plan import Plan
 from kvtier_operator.planning.scaling.metric import scaling_metric
 from kvtier_operator.planning.scaling.scaler import Scaler

@@ -3,9 +3,9 @@
 from typing import Any
 
 from kvtier_operator.api.spec.backend import TELLING_OF_TIERS
+from kvtier_operator.planning.base.names import Component, Names
 from kvtier_operator.planning.objects.autoscaler.parts import behavior, scale_target
 from kvtier_operator.planning.objects.monitoring.queries import Queries
-from kvtier_operator.planning.objects.names import Component, Names
 from kvtier_operator.planning.plan import Plan
 from kvtier_operator.planning.scaling.metric import scaling_metric
 from kvtier_operator.planning.scaling.query import total_query

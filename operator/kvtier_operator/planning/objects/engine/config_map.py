@@ -3,9 +3,9 @@
 from pathlib import PurePosixPath
 from typing import Any
 
-from kvtier_operator.planning.objects.names import Component, Names, content_hash
+from kvtier_operator.planning.base.container_parts import ConfigFile
+from kvtier_operator.planning.base.names import Component, Names, content_hash
 from kvtier_operator.planning.plan import Plan
-from kvtier_operator.planning.pod.container_parts import ConfigFile
 
 
 def engine_config_map(plan: Plan) -> dict[str, Any] | None:

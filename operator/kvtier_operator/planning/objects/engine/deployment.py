@@ -2,13 +2,13 @@
 
 from typing import Any
 
+from kvtier_operator.planning.base.merge import merged
+from kvtier_operator.planning.base.names import CONFIG_HASH, Component, Names
 from kvtier_operator.planning.objects.engine.config_map import files_hash
 from kvtier_operator.planning.objects.engine.pod.container import engine_container
 from kvtier_operator.planning.objects.engine.pod.pod_spec import engine_pod
-from kvtier_operator.planning.objects.names import CONFIG_HASH, Component, Names
 from kvtier_operator.planning.objects.rollout import ROLLOUT
 from kvtier_operator.planning.plan import Plan
-from kvtier_operator.planning.pod_template.merge import merged
 
 
 def engine_deployment(plan: Plan) -> dict[str, Any]:

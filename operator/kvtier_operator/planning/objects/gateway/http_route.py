@@ -4,10 +4,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, TypeVar
 
 from kvtier_operator.api.spec.gateway import Gateway, ParentRef
+from kvtier_operator.planning.base.names import Component, Names
 from kvtier_operator.planning.objects.gateway.inference_pool import GROUP as POOL_GROUP
 from kvtier_operator.planning.objects.gateway.inference_pool import KIND as POOL_KIND
 from kvtier_operator.planning.objects.gateway.providers import gateway_provider
-from kvtier_operator.planning.objects.names import Component, Names
 from kvtier_operator.planning.plan import Plan
 from kvtier_operator.planning.router.engine_routes import EVERY_PATH, passed_paths
 

@@ -3,8 +3,8 @@
 from typing import Any, Final
 
 from kvtier_operator.api.spec.router import RouterSpec
+from kvtier_operator.planning.base.names import Component, Names
 from kvtier_operator.planning.flavors import flavor_traits
-from kvtier_operator.planning.objects.names import Component, Names
 from kvtier_operator.planning.objects.picker.ports import EXT_PROC_PORT
 from kvtier_operator.planning.plan import Plan
 

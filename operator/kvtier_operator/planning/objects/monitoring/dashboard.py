@@ -2,9 +2,9 @@
 
 from typing import Any
 
+from kvtier_operator.planning.base.names import Component, Names, content_hash
 from kvtier_operator.planning.objects.monitoring.grafana.document import Dashboard, dashboard_object
 from kvtier_operator.planning.objects.monitoring.panels import panels
-from kvtier_operator.planning.objects.names import Component, Names, content_hash
 from kvtier_operator.planning.plan import Plan
 
 

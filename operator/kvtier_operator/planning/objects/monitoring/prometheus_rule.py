@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import Any, Final
 
+from kvtier_operator.planning.base.names import Component, Names
 from kvtier_operator.planning.objects.monitoring.alerts.alert import Alert, rules_object
 from kvtier_operator.planning.objects.monitoring.alerts.disk_corrupt import disk_corrupt
 from kvtier_operator.planning.objects.monitoring.alerts.disk_degraded import disk_degraded
@@ -17,7 +18,6 @@ from kvtier_operator.planning.objects.monitoring.alerts.picker_down import picke
 from kvtier_operator.planning.objects.monitoring.alerts.smaller_than_planned import smaller_than_planned
 from kvtier_operator.planning.objects.monitoring.alerts.transfers_failing import transfers_failing
 from kvtier_operator.planning.objects.monitoring.queries import Queries
-from kvtier_operator.planning.objects.names import Component, Names
 from kvtier_operator.planning.plan import Plan
 
 _ALERTS: Final[tuple[Callable[[Plan, Queries], Alert | None], ...]] = (

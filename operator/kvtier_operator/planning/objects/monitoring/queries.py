@@ -10,8 +10,8 @@ from typing import Self
 
 from kvtier_operator.api.spec.backend import TELLING_OF_TIERS
 from kvtier_operator.planning.backends import traits_of
+from kvtier_operator.planning.base.names import Names
 from kvtier_operator.planning.flavors import flavor_traits
-from kvtier_operator.planning.objects.names import Names
 from kvtier_operator.planning.plan import Plan
 
 

@@ -3,7 +3,7 @@
 from typing import Any, Final
 
 from kvtier_operator.planning.arguments.engine_tls import SKIP_VERIFY, serves_tls
-from kvtier_operator.planning.objects.names import Component, Names
+from kvtier_operator.planning.base.names import Component, Names
 from kvtier_operator.planning.plan import Plan
 
 METRICS_PATH: Final = "/metrics"

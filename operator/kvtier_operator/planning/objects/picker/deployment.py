@@ -3,18 +3,18 @@
 from typing import Any, Final
 
 from kvtier_operator.planning.arguments.engine_tls import serves_tls
+from kvtier_operator.planning.base.merge import merged
+from kvtier_operator.planning.base.names import CONFIG_HASH, Component, Names
 from kvtier_operator.planning.flavors import flavor_traits
 from kvtier_operator.planning.flavors.ending import EndingInput, PickerEnding
 from kvtier_operator.planning.flavors.traits import FlavorTraits
 from kvtier_operator.planning.objects.gateway.inference_pool import GROUP as POOL_GROUP
 from kvtier_operator.planning.objects.gateway.inference_pool import has_pool
-from kvtier_operator.planning.objects.names import CONFIG_HASH, Component, Names
 from kvtier_operator.planning.objects.picker.config_map import FILE_NAME
 from kvtier_operator.planning.objects.picker.ports import EXT_PROC_PORT, HEALTH_PORT, METRICS_PORT
 from kvtier_operator.planning.objects.placement import placement
 from kvtier_operator.planning.objects.rollout import ROLLOUT
 from kvtier_operator.planning.plan import Plan
-from kvtier_operator.planning.pod_template.merge import merged
 
 _CONFIG_FOLDER: Final = "/config"
 _USER: Final = 65532

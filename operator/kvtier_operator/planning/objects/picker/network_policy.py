@@ -4,9 +4,9 @@ from typing import Any
 
 from kvtier_operator.api.resource import KVCacheTier
 from kvtier_operator.api.spec.router import RouterSpec
+from kvtier_operator.planning.base.names import Component, Names
 from kvtier_operator.planning.objects.gateway.providers import provider_of
 from kvtier_operator.planning.objects.ingress import ingress_policy, namespace, ports
-from kvtier_operator.planning.objects.names import Component, Names
 from kvtier_operator.planning.objects.picker.ports import EXT_PROC_PORT, HEALTH_PORT, METRICS_PORT
 from kvtier_operator.planning.plan import Plan
 

@@ -2,9 +2,9 @@
 
 from typing import Any, Final
 
+from kvtier_operator.planning.base.names import Component, Names
 from kvtier_operator.planning.flavors import flavor_traits
 from kvtier_operator.planning.objects.gateway.inference_pool import has_pool
-from kvtier_operator.planning.objects.names import Component, Names
 from kvtier_operator.planning.plan import Plan
 
 _READ: Final = ("get", "list", "watch")

@@ -2,7 +2,7 @@
 
 from typing import Any, Final
 
-from kvtier_operator.planning.objects.names import Component, Names
+from kvtier_operator.planning.base.names import Component, Names
 from kvtier_operator.planning.plan import Plan
 
 _GROUP: Final = "rbac.authorization.k8s.io"

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from kvtier_operator.planning.objects.names import Component, Names
+from kvtier_operator.planning.base.names import Component, Names
 from kvtier_operator.planning.objects.picker.ports import EXT_PROC_PORT, METRICS_PORT
 from kvtier_operator.planning.objects.plain_service import PLAIN_SERVICE
 from kvtier_operator.planning.plan import Plan

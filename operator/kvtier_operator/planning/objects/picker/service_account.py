@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from kvtier_operator.planning.objects.names import Component, Names
+from kvtier_operator.planning.base.names import Component, Names
 from kvtier_operator.planning.plan import Plan
 
 

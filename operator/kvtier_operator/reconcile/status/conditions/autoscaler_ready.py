@@ -4,7 +4,7 @@ import re
 from collections.abc import Sequence
 from typing import Final
 
-from kvtier_operator.planning.scaling.summary import Scaling
+from kvtier_operator.planning.report.scaling import Scaling
 from kvtier_operator.reconcile.apply.failure import ApplyFailure
 from kvtier_operator.reconcile.facts.autoscaler import AutoscalerFacts
 from kvtier_operator.reconcile.facts.condition import (

@@ -7,7 +7,7 @@ import pytest
 
 from kvtier_operator.cli.inputs.policy_file import policy_file
 from kvtier_operator.errors import InvalidInputError
-from kvtier_operator.planning.cluster.policy.limits import OwnerPolicy
+from kvtier_operator.planning.base.owner_policy import OwnerPolicy
 
 ROOT = Path(__file__).parents[5]
 

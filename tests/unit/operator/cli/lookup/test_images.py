@@ -7,7 +7,7 @@ from tests.cases.kvcachetier import document
 
 from kvtier_common.version import KVTIER_VERSION
 from kvtier_operator.cli.lookup.images import images
-from kvtier_operator.planning.pod.images.published import ENGINE_VERSION, PUBLISHED, ImageName
+from kvtier_operator.planning.images import ENGINE_VERSION, PUBLISHED, ImageName
 
 
 def listed(folder: Path, changes: dict[str, object], *arguments: str) -> Result:

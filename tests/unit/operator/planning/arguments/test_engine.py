@@ -3,10 +3,10 @@ import json
 import pytest
 from tests.unit.operator.planning.backends.planned import resource
 
+from kvtier_operator.planning.base.container_parts import EnginePlan
+from kvtier_operator.planning.images import ENGINE_VERSION
 from kvtier_operator.planning.observed import Machine, Observed
-from kvtier_operator.planning.plan import EnginePlan
 from kvtier_operator.planning.planner import make_plan
-from kvtier_operator.planning.pod.images.published import ENGINE_VERSION
 
 GIB = 1 << 30
 

@@ -6,8 +6,8 @@ import pytest
 from tests.cases.planning import resource
 
 from kvtier_operator.errors import InvalidInputError
-from kvtier_operator.planning.kv_cache.geometry import LayerKind
 from kvtier_operator.planning.kv_cache.resolve import resolve_geometry
+from kvtier_operator.planning.model_shape.geometry import LayerKind
 from kvtier_operator.planning.observed import Observed
 
 LLAMA = {"num_hidden_layers": 8, "num_attention_heads": 12, "num_key_value_heads": 2, "hidden_size": 768}

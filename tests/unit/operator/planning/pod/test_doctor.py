@@ -6,12 +6,12 @@ import pytest
 from tests.cases.planning import resource
 
 from kvtier_operator.planning.cluster.nodes.pod_needs import pod_requests
+from kvtier_operator.planning.images import ImageSource
 from kvtier_operator.planning.objects.engine.deployment import engine_deployment
 from kvtier_operator.planning.observed import Observed
 from kvtier_operator.planning.plan import Plan
 from kvtier_operator.planning.planner import make_plan
 from kvtier_operator.planning.pod.demands import Demands, HugepagesDemand, MemlockDemand, VolumeDemand
-from kvtier_operator.planning.pod.images.image_source import ImageSource
 
 MIB, GIB, TIB = 1 << 20, 1 << 30, 1 << 40
 DISK = {"capacity": "1Ti", "volume": {"hostPath": {"path": "/mnt/nvme"}}}

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from kvtier_operator.planning.pod_template.merge import merged, without_containers
+from kvtier_operator.planning.base.merge import merged, without_containers
 
 POD: dict[str, Any] = {
     "containers": [{"name": "engine", "args": ["a"], "env": [{"name": "A", "value": "1"}], "ports": []}],

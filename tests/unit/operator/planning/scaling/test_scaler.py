@@ -12,8 +12,8 @@ from kvtier_operator.planning.objects import build_objects
 from kvtier_operator.planning.objects.autoscaler.scaled_object import scaled_object
 from kvtier_operator.planning.observed import Observed
 from kvtier_operator.planning.planner import make_plan
+from kvtier_operator.planning.report.scaling import scaling_of
 from kvtier_operator.planning.scaling.scaler import Scaler
-from kvtier_operator.planning.scaling.summary import scaling_of
 
 URL = "http://prometheus.monitoring:9090"
 SCALED = {"minReplicas": 2, "maxReplicas": 8}

@@ -8,7 +8,7 @@ from tests.unit.operator.reconcile.objects import UID, live, planned
 
 from kvtier_common.kubernetes.client import Request
 from kvtier_common.kubernetes.errors import ForbiddenError
-from kvtier_operator.planning.objects.names import Component
+from kvtier_operator.planning.base.names import Component
 from kvtier_operator.reconcile.api_server.kinds import BY_NAME, Ref
 from kvtier_operator.reconcile.apply.apply import Applier, ApplyResult
 from kvtier_operator.reconcile.apply.diff import Diff

@@ -9,7 +9,7 @@ from tests.unit.operator.reconcile.objects import UID, live, planned
 from kvtier_common.errors import KvtierError
 from kvtier_common.kubernetes.client import Request
 from kvtier_common.kubernetes.errors import InvalidObjectError, ServerError
-from kvtier_operator.planning.objects.names import Component
+from kvtier_operator.planning.base.names import Component
 from kvtier_operator.reconcile.apply.apply import Applier, ApplyResult
 from kvtier_operator.reconcile.apply.diff import Diff
 from kvtier_operator.reconcile.apply.ownership import OwnershipLookup

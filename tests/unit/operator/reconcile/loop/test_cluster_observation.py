@@ -5,8 +5,8 @@ from types import SimpleNamespace
 import pytest
 from tests.unit.operator.reconcile.objects import stored
 
-from kvtier_operator.planning.cluster.policy.limits import OwnerPolicy
-from kvtier_operator.planning.pod.images.image_source import ImageSource
+from kvtier_operator.planning.base.owner_policy import OwnerPolicy
+from kvtier_operator.planning.images import ImageSource
 from kvtier_operator.reconcile.cache.resources import ResourceCache, key_of
 from kvtier_operator.reconcile.cache.watches import NOT_INSTALLED
 from kvtier_operator.reconcile.loop.cluster_observation import observe_cluster

@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple
 import orjson
 
 from kvtier_common.kubernetes.client import APPLY, Request, api_error
-from kvtier_operator.planning.objects.names import MANAGED_BY, MANAGED_BY_LABEL
+from kvtier_operator.planning.base.names import MANAGED_BY, MANAGED_BY_LABEL
 from kvtier_operator.reconcile.api_server.kinds import KINDS, KVCACHETIER, NODE, POD, Kind, Ref
 
 Document = dict[str, Any]

@@ -5,8 +5,8 @@ from typing import Any, Final
 
 from kvtier_operator.api.spec.engine import EngineSpec
 from kvtier_operator.api.spec.scheduling import ContainerClaim
+from kvtier_operator.planning.base.container_parts import Sidecar
 from kvtier_operator.planning.plan import Plan
-from kvtier_operator.planning.pod.container_parts import Sidecar
 from kvtier_operator.planning.units import quantity
 
 _HUGEPAGES: Final = "hugepages-"

@@ -2,11 +2,11 @@
 
 from typing import Any, Final
 
+from kvtier_operator.planning.base.container_parts import Sidecar
 from kvtier_operator.planning.objects.engine.pod.resources import sidecar_resources
 from kvtier_operator.planning.objects.engine.pod.security import engine_container_security
 from kvtier_operator.planning.objects.engine.pod.volumes import disk_volume_mounts
 from kvtier_operator.planning.plan import Plan
-from kvtier_operator.planning.pod.container_parts import Sidecar
 
 _PERIOD_S: Final = 5
 

@@ -4,10 +4,10 @@ from typing import Any, Final
 
 from kvtier_operator.planning.backends import traits_of
 from kvtier_operator.planning.backends.traits import Folder
+from kvtier_operator.planning.base.container_parts import Mount
+from kvtier_operator.planning.base.names import Names
 from kvtier_operator.planning.objects.engine.config_map import file_key
-from kvtier_operator.planning.objects.names import Names
 from kvtier_operator.planning.plan import Plan
-from kvtier_operator.planning.pod.container_parts import Mount
 from kvtier_operator.planning.units import quantity
 
 HOME: Final = "/var/lib/kvtier/home"

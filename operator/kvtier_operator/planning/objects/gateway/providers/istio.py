@@ -6,8 +6,8 @@ extension's chart makes the same. istiod itself must run with ENABLE_GATEWAY_API
 
 from typing import Any, Final
 
+from kvtier_operator.planning.base.names import Component, Names
 from kvtier_operator.planning.objects.gateway.providers.provider import Provider
-from kvtier_operator.planning.objects.names import Component, Names
 from kvtier_operator.planning.plan import Plan
 
 

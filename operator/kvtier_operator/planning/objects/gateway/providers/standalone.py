@@ -2,11 +2,11 @@
 
 from typing import Any, Final
 
+from kvtier_operator.planning.base.names import Component, Names
 from kvtier_operator.planning.objects.gateway.providers.provider import Provider
 from kvtier_operator.planning.objects.gateway.standalone.config_map import gateway_config_map, gateway_files
 from kvtier_operator.planning.objects.gateway.standalone.deployment import gateway_deployment
 from kvtier_operator.planning.objects.gateway.standalone.service import gateway_service
-from kvtier_operator.planning.objects.names import Component, Names
 from kvtier_operator.planning.objects.pod_disruption_budget import pod_disruption_budget
 from kvtier_operator.planning.plan import Plan
 

@@ -4,6 +4,7 @@ import json
 from typing import Any
 
 from kvtier_operator.api.spec.gateway import Standalone
+from kvtier_operator.planning.base.names import Component, Names
 from kvtier_operator.planning.envoy.bootstrap import bootstrap
 from kvtier_operator.planning.envoy.listener import certificate_resource
 from kvtier_operator.planning.objects.gateway.standalone.envoy import (
@@ -12,7 +13,6 @@ from kvtier_operator.planning.objects.gateway.standalone.envoy import (
     CERTIFICATE_FOLDER,
     envoy_gateway,
 )
-from kvtier_operator.planning.objects.names import Component, Names
 from kvtier_operator.planning.plan import Plan
 from kvtier_operator.planning.router.router_plan import GatewayPlan
 

@@ -3,6 +3,7 @@
 from typing import Any, Final
 
 from kvtier_operator.api.spec.gateway import Standalone
+from kvtier_operator.planning.base.names import CONFIG_HASH, Component, Names, content_hash
 from kvtier_operator.planning.envoy.listener import READY_PATH
 from kvtier_operator.planning.objects.gateway.standalone.envoy import (
     BOOTSTRAP_FILE,
@@ -10,7 +11,6 @@ from kvtier_operator.planning.objects.gateway.standalone.envoy import (
     CONFIG_FOLDER,
     SERVING_PORT,
 )
-from kvtier_operator.planning.objects.names import CONFIG_HASH, Component, Names, content_hash
 from kvtier_operator.planning.objects.picker.deployment import SCRATCH
 from kvtier_operator.planning.objects.picker.ports import EXT_PROC_PORT, HEALTH_PORT
 from kvtier_operator.planning.objects.placement import placement

@@ -4,6 +4,7 @@ from typing import Final
 
 from kvtier_operator.api.spec.gateway import Standalone
 from kvtier_operator.planning.arguments.engine_tls import serves_tls
+from kvtier_operator.planning.base.names import Names, gateway_name
 from kvtier_operator.planning.envoy.gateway import (
     Address,
     BodyMode,
@@ -13,7 +14,6 @@ from kvtier_operator.planning.envoy.gateway import (
     Picker,
 )
 from kvtier_operator.planning.flavors import flavor_traits
-from kvtier_operator.planning.objects.names import Names, gateway_name
 from kvtier_operator.planning.objects.picker.ports import EXT_PROC_PORT
 from kvtier_operator.planning.plan import Plan
 from kvtier_operator.planning.router.engine_routes import passed_paths

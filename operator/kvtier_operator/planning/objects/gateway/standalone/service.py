@@ -3,8 +3,8 @@
 from typing import Any
 
 from kvtier_operator.api.spec.gateway import Standalone
+from kvtier_operator.planning.base.names import Component, Names
 from kvtier_operator.planning.objects.gateway.standalone.envoy import HTTP_PORT, HTTPS_PORT
-from kvtier_operator.planning.objects.names import Component, Names
 from kvtier_operator.planning.objects.plain_service import PLAIN_SERVICE
 from kvtier_operator.planning.plan import Plan
 

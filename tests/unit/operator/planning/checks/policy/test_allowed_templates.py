@@ -5,11 +5,11 @@ import pytest
 from tests.cases.checks import PASS, REJECT, says, verdict
 from tests.cases.planning import resource
 
+from kvtier_operator.planning.base.owner_policy import OwnerPolicy
 from kvtier_operator.planning.checks.check import Check
 from kvtier_operator.planning.checks.policy.allowed_images import allowed_images
 from kvtier_operator.planning.checks.policy.allowed_root import allowed_root
 from kvtier_operator.planning.checks.policy.allowed_templates import allowed_templates
-from kvtier_operator.planning.cluster.policy.limits import OwnerPolicy
 from kvtier_operator.planning.observed import Observed
 from kvtier_operator.planning.verdict import CheckResult
 

@@ -4,8 +4,8 @@ import pytest
 from tests.cases.nodes import node
 from tests.shared.steps import steps
 
+from kvtier_operator.planning.base.node import Node, Taint
 from kvtier_operator.planning.cluster.nodes.matching import Cause, Mismatch, mismatch
-from kvtier_operator.planning.cluster.nodes.node import Node, Taint
 from kvtier_operator.planning.cluster.nodes.pod_needs import pod_needs
 
 GPU = Taint("gpu", "h100", "NoSchedule")

@@ -1,6 +1,6 @@
 import pytest
 
-from kvtier_operator.planning.cluster.nodes.node import Node, Taint, node_from_object, whole
+from kvtier_operator.planning.base.node import Node, Taint, node_from_object, whole
 
 
 def test_a_node_of_an_api_server() -> None:

@@ -8,8 +8,7 @@ from pydantic.alias_generators import to_camel
 from tests.unit.operator.generate.test_chart import SCHEMA
 
 from kvtier_operator.errors import InvalidInputError
-from kvtier_operator.planning.cluster.policy.entries import ENTRIES
-from kvtier_operator.planning.cluster.policy.limits import policy_of_text
+from kvtier_operator.planning.base.owner_policy import ENTRIES, policy_of_text
 
 DIGEST = "@sha256:" + "0" * 64
 RIGHT = {

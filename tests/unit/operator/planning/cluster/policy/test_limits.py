@@ -1,7 +1,7 @@
 import pytest
 
 from kvtier_operator.errors import InvalidInputError
-from kvtier_operator.planning.cluster.policy.limits import OwnerPolicy, policy_document, policy_of_text
+from kvtier_operator.planning.base.owner_policy import OwnerPolicy, policy_document, policy_of_text
 
 
 def test_all_is_allowed_until_somebody_says_otherwise() -> None:

@@ -6,11 +6,10 @@ from typing import Any
 import pytest
 from tests.cases.planning import resource
 
+from kvtier_operator.planning.images import ENGINE_VERSION, ImageSource, image_source
 from kvtier_operator.planning.objects import build_objects
 from kvtier_operator.planning.observed import Observed
 from kvtier_operator.planning.planner import make_plan
-from kvtier_operator.planning.pod.images.image_source import ImageSource, image_source
-from kvtier_operator.planning.pod.images.published import ENGINE_VERSION
 
 ENGINE, PICKER = "case-engine", "case-picker"
 BASE: Mapping[str, Any] = {"engine": {"tensorParallelSize": 2, "gpuMemory": "80Gi"}}

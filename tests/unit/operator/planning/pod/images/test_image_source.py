@@ -8,17 +8,19 @@ from tests.cases.planning import resource
 from kvtier_operator.api.resource import KVCacheTier
 from kvtier_operator.api.spec.router import Flavor
 from kvtier_operator.errors import InvalidInputError
-from kvtier_operator.planning.objects import build_objects
-from kvtier_operator.planning.observed import Observed
-from kvtier_operator.planning.planner import make_plan
-from kvtier_operator.planning.pod.images.image_source import REGISTRY_FORM, ImageSource, image_source
-from kvtier_operator.planning.pod.images.published import (
+from kvtier_operator.planning.images import (
     ENGINE_VERSION,
     IMAGE_NAMES,
     PUBLISHED,
+    REGISTRY_FORM,
     ImageName,
+    ImageSource,
+    image_source,
     picker_image_name,
 )
+from kvtier_operator.planning.objects import build_objects
+from kvtier_operator.planning.observed import Observed
+from kvtier_operator.planning.planner import make_plan
 
 BACKENDS = ("KVTier", "Native", "LMCache", "LMCacheMP")
 REGISTRY = "registry.example:5000/mirror"

@@ -2,7 +2,7 @@
 
 import pytest
 
-from kvtier_operator.planning.pod.images.vllm_minor import vllm_minor
+from kvtier_operator.planning.base.vllm_minor import vllm_minor
 
 
 @pytest.mark.parametrize(

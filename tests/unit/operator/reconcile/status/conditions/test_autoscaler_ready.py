@@ -7,7 +7,7 @@ import pytest
 from tests.unit.operator.reconcile.objects import planned
 from tests.unit.operator.reconcile.status.statuses import FULL, conditions
 
-from kvtier_operator.planning.objects.names import Component
+from kvtier_operator.planning.base.names import Component
 from kvtier_operator.reconcile.api_server.kinds import BY_NAME
 from kvtier_operator.reconcile.apply.failure import ApplyFailure
 from kvtier_operator.reconcile.facts.autoscaler import AutoscalerFacts

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from tests.unit.operator.reconcile.status.statuses import FULL, READY, conditions
 
-from kvtier_operator.planning.objects.names import Component
+from kvtier_operator.planning.base.names import Component
 from kvtier_operator.reconcile.api_server.kinds import BY_NAME
 from kvtier_operator.reconcile.apply.failure import ApplyFailure
 from kvtier_operator.reconcile.facts.pod import NotReadyPod

@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from kvtier_common.tier import Tier
-from kvtier_operator.planning.pod.container_parts import ConfigFile, Mount, Sidecar
-from kvtier_operator.planning.tiers.tier_plan import HugepagesPlan
+from kvtier_operator.planning.base.container_parts import ConfigFile, Mount, Sidecar
+from kvtier_operator.planning.base.tier_plan import HugepagesPlan
 
 
 @dataclass(frozen=True, slots=True)

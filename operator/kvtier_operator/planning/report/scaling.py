@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from kvtier_operator.api.spec.backend import TELLING_OF_TIERS
-from kvtier_operator.planning.objects.names import Names
+from kvtier_operator.planning.base.names import Names
 from kvtier_operator.planning.plan import Plan
 from kvtier_operator.planning.scaling.metric import scaling_metric
 from kvtier_operator.planning.scaling.scaler import Scaler

@@ -13,7 +13,7 @@ from enum import StrEnum
 from typing import Final
 
 from kvtier_operator.api.spec.engine import Device, EngineSpec, KVCacheDtype
-from kvtier_operator.planning.kv_cache.attention_backend import BACKENDS, Attention, named_backend
+from kvtier_operator.planning.model_shape.attention_backend import BACKENDS, Attention, named_backend
 from kvtier_operator.planning.model_shape.shape import LayerGroup, LayerKind
 
 DEFAULT_BLOCK_TOKENS: Final[Mapping[Device, int]] = {Device.CUDA: 16, Device.CPU: 128}

@@ -1,4 +1,4 @@
-"""Which minor of vLLM an engine's image has, where its tag tells."""
+"""What the image of vLLM that a resource names has in it."""
 
 import re
 from typing import Final

@@ -1,1 +1,0 @@
-"""What the owner of a cluster lets KVCacheTiers ask for."""
