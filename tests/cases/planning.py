@@ -6,13 +6,11 @@ from typing import Any
 from kvtier_operator.api.parse import parse_resource
 from kvtier_operator.api.resource import KVCacheTier
 from kvtier_operator.planning.backends import plan_backend
-from kvtier_operator.planning.base.backend_plan import BackendPlan
-from kvtier_operator.planning.base.tier_plan import TiersPlan
+from kvtier_operator.planning.base.tier_plan import BackendPlan, TiersPlan
 from kvtier_operator.planning.checks.check import CheckInput
-from kvtier_operator.planning.kv_cache.resolve import resolve_geometry
+from kvtier_operator.planning.kv_cache.cost import resolve_geometry
 from kvtier_operator.planning.observed import Machine, Observed
-from kvtier_operator.planning.pod.budget import plan_budget
-from kvtier_operator.planning.pod.budget_plan import Budget
+from kvtier_operator.planning.pod.budget import Budget, plan_budget
 from kvtier_operator.planning.router.picker_config import plan_router
 from kvtier_operator.planning.tiers.capacity import plan_tiers
 

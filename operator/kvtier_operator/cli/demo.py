@@ -130,7 +130,7 @@ def _lengths(model: Path, tokens: int | None, within_s: float, console: "PlainCo
 def _plans(folder: Path, lengths: "Lengths", *, random: bool) -> "DemoPlans":
     from kvtier_operator.cli.inputs.load import load_resources  # noqa: PLC0415 - after the model has been made
     from kvtier_operator.cli.inputs.observe import observe  # noqa: PLC0415 - as above
-    from kvtier_operator.planning.kv_cache.resolve import resolve_geometry  # noqa: PLC0415 - as above
+    from kvtier_operator.planning.kv_cache.cost import resolve_geometry  # noqa: PLC0415 - as above
     from kvtier_operator.runtime.demo.acts import DemoPlans  # noqa: PLC0415 - as above
     from kvtier_operator.runtime.demo.routing_act.load import RoutingLoad  # noqa: PLC0415 - as above
     from kvtier_operator.runtime.demo.setup import (  # noqa: PLC0415 - as above

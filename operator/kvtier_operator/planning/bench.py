@@ -6,8 +6,7 @@ from kvtier_connector.bench.sides.names import VLLM
 from kvtier_operator.api.resource import KVCacheTier
 from kvtier_operator.planning.backends import backends_that
 from kvtier_operator.planning.plan import Plan
-from kvtier_operator.planning.pod.budget_plan import Budget
-from kvtier_operator.planning.pod.storage import EPHEMERAL_STORAGE, storage_bytes, without_weights
+from kvtier_operator.planning.pod.budget import EPHEMERAL_STORAGE, Budget, storage_bytes, without_weights
 from kvtier_operator.planning.units import quantity
 
 

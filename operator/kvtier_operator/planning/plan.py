@@ -8,7 +8,7 @@ from kvtier_operator.planning.base.ending import Ending
 from kvtier_operator.planning.base.tier_plan import TiersPlan
 from kvtier_operator.planning.model_shape.geometry import Geometry
 from kvtier_operator.planning.observed import EngineTokens
-from kvtier_operator.planning.pod.budget_plan import Budget
+from kvtier_operator.planning.pod.budget import Budget
 from kvtier_operator.planning.pod.demands import DoctorPlan
 from kvtier_operator.planning.router.router_plan import RouterPlan
 from kvtier_operator.planning.scaling.scaler import Scaler

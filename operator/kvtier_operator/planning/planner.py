@@ -5,7 +5,7 @@ from kvtier_operator.planning.backends import plan_backend
 from kvtier_operator.planning.base.ending import plan_ending
 from kvtier_operator.planning.checks import run_checks
 from kvtier_operator.planning.checks.check import CheckInput
-from kvtier_operator.planning.kv_cache.resolve import resolve_geometry
+from kvtier_operator.planning.kv_cache.cost import resolve_geometry
 from kvtier_operator.planning.observed import Observed
 from kvtier_operator.planning.plan import Plan
 from kvtier_operator.planning.pod.budget import plan_budget

@@ -13,7 +13,7 @@ from typing import Final
 
 from kvtier_operator.api.spec.backend import Backend
 from kvtier_operator.planning.backends import traits_of
-from kvtier_operator.planning.backends.parts.transfer import TRANSFER_ARGUMENT
+from kvtier_operator.planning.backends.parts import TRANSFER_ARGUMENT
 from kvtier_operator.planning.base.container_parts import EnginePlan
 from kvtier_operator.runtime.folders import volume_folder
 from kvtier_operator.runtime.process.supervised import Command

@@ -9,9 +9,9 @@ _BACKEND: Final = """
 from kvtier_common.tier import Tier
 from kvtier_operator.api.spec.engine import Device
 from kvtier_operator.api.resource import Spec
-from kvtier_operator.planning.base.backend_plan import BackendPlan
+from kvtier_operator.planning.base.tier_plan import BackendPlan
 from kvtier_operator.planning.backends.traits import BackendTraits, CpuTraits, DiskTraits, Folder, TierPlace
-from kvtier_operator.planning.backends.parts.transfer import transfer_args
+from kvtier_operator.planning.backends.parts import transfer_args
 from kvtier_operator.planning.model_shape.geometry import Geometry
 from kvtier_operator.planning.images import ImageName
 

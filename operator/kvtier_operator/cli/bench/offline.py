@@ -87,7 +87,7 @@ def _plans(model: Path, num_prompts: int, num_tokens: int) -> "dict[str, Plan]":
     from kvtier_operator.api.spec.backend import Backend  # noqa: PLC0415 - as above
     from kvtier_operator.cli.inputs.load import load_resources  # noqa: PLC0415 - as above
     from kvtier_operator.cli.inputs.observe import observe  # noqa: PLC0415 - as above
-    from kvtier_operator.planning.kv_cache.resolve import resolve_geometry  # noqa: PLC0415 - as above
+    from kvtier_operator.planning.kv_cache.cost import resolve_geometry  # noqa: PLC0415 - as above
     from kvtier_operator.planning.planner import make_plan  # noqa: PLC0415 - as above
     from kvtier_operator.runtime.demo.setup import RESOURCE_PATH, fitted  # noqa: PLC0415 - as above
     from kvtier_operator.runtime.runnable import MachineCapabilities, why_not  # noqa: PLC0415 - as above

@@ -12,8 +12,7 @@ from kvtier_common.metrics.text import MOST_BYTES, Families, MetricsTextError, r
 from kvtier_operator.cli.cluster.seen import Seen
 from kvtier_operator.cli.cluster.view import engines, picker
 from kvtier_operator.cli.cluster.view.pods import component_of, is_ready
-from kvtier_operator.planning.arguments.engine_tls import CERTIFICATE
-from kvtier_operator.planning.arguments.extra_args import value_of
+from kvtier_operator.planning.arguments.extra_args import CERTIFICATE, value_of
 from kvtier_operator.planning.base.names import INSTANCE_LABEL, MANAGED_BY, MANAGED_BY_LABEL, Component
 from kvtier_operator.planning.objects.picker.ports import METRICS_PORT
 from kvtier_operator.reconcile.api_server.kinds import BY_NAME, KVCACHETIER, POD

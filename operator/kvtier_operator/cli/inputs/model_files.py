@@ -86,7 +86,7 @@ def from_config_map(key: tuple[str, str], config_maps: ConfigMaps) -> ModelConfi
 
 def from_hub(model: ModelSpec) -> ModelConfig:
     """From Hugging Face, or what its cache on this machine has; nothing where neither has it."""
-    from kvtier_operator.planning.model_shape.from_catalogue import shape_from_catalogue  # noqa: PLC0415 - reads YAML
+    from kvtier_operator.planning.model_shape.from_catalogue import shape_from_catalogue  # noqa: PLC0415 - slow to import
 
     if shape_from_catalogue(model.name) is not None:
         return ModelConfig()  # known without asking anyone

@@ -86,7 +86,7 @@ def _draft(resource_: KVCacheTier) -> ModelConfig:
 
 def _folder(model: ModelSpec) -> tuple[Path, str]:
     """A folder of this machine that may have the model, and the field that names it."""
-    from kvtier_operator.planning.weights.model_source import SourceKind, model_source  # noqa: PLC0415 - loads the planner
+    from kvtier_operator.planning.weights.pod_weights import SourceKind, model_source  # noqa: PLC0415 - loads the planner
 
     source = model_source(model)
     if source is not None and source.kind is SourceKind.NODE:
@@ -98,7 +98,7 @@ def _machine(resource_: KVCacheTier, run_folder: Path | None) -> Machine:
     """This machine, with the disk on which a run would have its tier, and what an earlier one left there."""
     disk = resource_.spec.tiers.disk
     if disk is not None and disk.volume.host_path is not None:
-        from kvtier_operator.planning.backends.kvtier_disk import FOLDER  # noqa: PLC0415 - loads the planner
+        from kvtier_operator.planning.backends.kvtier import FOLDER  # noqa: PLC0415 - loads the planner
 
         place = Path(disk.volume.host_path.path)
         return this_machine(place, (place / FOLDER,))

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from kvtier_common.formats.json_text import parse_json_object
 from kvtier_common.shell_words import shell_line
 from kvtier_operator.errors import InvalidInputError, Problem
-from kvtier_operator.planning.backends.parts.transfer import TRANSFER_ARGUMENT, transfer_args
+from kvtier_operator.planning.backends.parts import TRANSFER_ARGUMENT, transfer_args
 from kvtier_operator.planning.plan import Plan
-from kvtier_operator.planning.weights.model_source import SourceKind, model_source
+from kvtier_operator.planning.weights.pod_weights import SourceKind, model_source
 
 
 @dataclass(frozen=True, slots=True)

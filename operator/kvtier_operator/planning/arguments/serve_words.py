@@ -8,8 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from kvtier_operator.planning.arguments.serve_options import Count, Option, Takes
-from kvtier_operator.planning.arguments.serve_values import is_taken, taken
+from kvtier_operator.planning.arguments.serve_options import Count, Option, Takes, is_taken, taken
 
 _NEGATIVE: Final = re.compile(r"-\d+|-\d*\.\d+")
 _REST: Final = "--"

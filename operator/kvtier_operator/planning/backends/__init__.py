@@ -14,7 +14,7 @@ from kvtier_operator.planning.backends.traits import BackendTraits
 
 if TYPE_CHECKING:
     from kvtier_operator.api.resource import Spec
-    from kvtier_operator.planning.base.backend_plan import BackendPlan
+    from kvtier_operator.planning.base.tier_plan import BackendPlan
     from kvtier_operator.planning.model_shape.geometry import Geometry
 
 

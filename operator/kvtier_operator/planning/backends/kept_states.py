@@ -5,7 +5,7 @@ from typing import Final
 from kvtier_operator.api.resource import Spec
 from kvtier_operator.api.spec.engine import Device, EngineSpec
 from kvtier_operator.planning.arguments.extra_args import value_of
-from kvtier_operator.planning.base.backend_plan import BackendPlan
+from kvtier_operator.planning.base.tier_plan import BackendPlan
 from kvtier_operator.planning.model_shape.geometry import Geometry
 from kvtier_operator.planning.units import GIB, ceil_div
 

@@ -7,9 +7,7 @@ from kvtier_common.tier import Tier
 from kvtier_connector.bench.sides.names import VLLM
 from kvtier_operator.api.resource import Spec
 from kvtier_operator.api.spec.engine import Device
-from kvtier_operator.planning.backends.parts.disk import disk_mounts
-from kvtier_operator.planning.backends.parts.share import Share, index_bytes_per_rank
-from kvtier_operator.planning.backends.parts.transfer import transfer_args
+from kvtier_operator.planning.backends.parts import Share, disk_mounts, index_bytes_per_rank, transfer_args
 from kvtier_operator.planning.backends.traits import (
     BackendTraits,
     Caveat,
@@ -19,7 +17,7 @@ from kvtier_operator.planning.backends.traits import (
     NeedsGPU,
     TierPlace,
 )
-from kvtier_operator.planning.base.backend_plan import BackendPlan
+from kvtier_operator.planning.base.tier_plan import BackendPlan
 from kvtier_operator.planning.images import ImageName
 from kvtier_operator.planning.model_shape.block_tokens import engine_block_tokens
 from kvtier_operator.planning.model_shape.geometry import Geometry

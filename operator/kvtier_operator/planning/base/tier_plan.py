@@ -1,9 +1,10 @@
-"""The tiers of one engine pod, sized."""
+"""Tiers as planned, and what a backend needs of the engine and its pod to serve them."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from kvtier_common.tier import Tier
+from kvtier_operator.planning.base.container_parts import ConfigFile, Mount, Sidecar
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,3 +72,67 @@ class TiersPlan:
     def disk(self) -> TierPlan | None:
         """Local disk; None where there is none."""
         return self.by_tier.get(Tier.DISK)
+
+
+@dataclass(frozen=True, slots=True)
+class DiskChunks:
+    """What one engine's disk tier holds, of a backend whose index shares the capacity with the chunks.
+
+    Attributes:
+        chunks: How many.
+        how: The formula with its numbers filled in.
+        memory_bytes: What their index takes of memory at most.
+        read_s: Seconds that reading the index takes at start.
+    """
+
+    chunks: int
+    how: str
+    memory_bytes: int
+    read_s: int
+
+
+@dataclass(frozen=True, slots=True)
+class BackendPlan:
+    """What one backend needs, to be merged into the engine and the budget.
+
+    Attributes:
+        args: vLLM arguments.
+        bytes_per_rank: Each tier beyond the device as this backend takes it, each rank; 0 of one without.
+        tokens_per_chunk: Tokens it stores, finds and evicts together.
+        env: Environment of the engine.
+        files: Files of the engine.
+        mounts: Volumes of the engine.
+        sidecars: Processes beside it.
+        scratch_dirs: Folders that must be emptied before each start of the engine's container.
+        shm_bytes: What it keeps in /dev/shm.
+        tier_memory_bytes: The CPU tier outside /dev/shm and outside explicit huge pages.
+        page_locked: Whether it asks the driver to page-lock the tier for DMA, and says whether it did.
+        per_rank_overhead_bytes: Its own memory beside the tier, each rank.
+        disk_chunks: What the disk tier holds in each engine; None for as many chunks as it has room for.
+        hugepages: Explicit huge pages it takes.
+        notes: What a reader of the report should know of this backend's behaviour.
+        chunk_alignment_bytes: What it rounds each chunk of the CPU tier up to, all ranks of one engine.
+        bytes_per_chunk: What it keeps of one chunk, all ranks of one engine, where that is more than the
+            tokens' bytes; None for those.
+        states_every_tokens: After how many tokens of a prefix it keeps the states again; None where it keeps
+            them as the device does.
+    """
+
+    args: tuple[str, ...]
+    bytes_per_rank: Mapping[Tier, int]
+    tokens_per_chunk: int
+    env: Mapping[str, str] = field(default_factory=dict)
+    files: tuple[ConfigFile, ...] = ()
+    mounts: tuple[Mount, ...] = ()
+    sidecars: tuple[Sidecar, ...] = ()
+    scratch_dirs: tuple[str, ...] = ()
+    shm_bytes: int = 0
+    tier_memory_bytes: int = 0
+    page_locked: bool = False
+    per_rank_overhead_bytes: int = 0
+    disk_chunks: DiskChunks | None = None
+    hugepages: HugepagesPlan | None = None
+    notes: tuple[str, ...] = ()
+    chunk_alignment_bytes: int = 4096
+    bytes_per_chunk: int | None = None
+    states_every_tokens: int | None = None

@@ -6,16 +6,15 @@ from dataclasses import dataclass
 from kvtier_operator.api.resource import KVCacheTier, Spec
 from kvtier_operator.planning.backends import traits_of
 from kvtier_operator.planning.backends.traits import BackendTraits
-from kvtier_operator.planning.base.backend_plan import BackendPlan
 from kvtier_operator.planning.base.names import Component, Names
 from kvtier_operator.planning.base.owner_policy import OwnerPolicy
-from kvtier_operator.planning.base.tier_plan import TiersPlan
+from kvtier_operator.planning.base.tier_plan import BackendPlan, TiersPlan
 from kvtier_operator.planning.cluster.nodes.pod_needs import keeps_away_its_like
 from kvtier_operator.planning.flavors import flavor_traits
 from kvtier_operator.planning.flavors.traits import FlavorTraits
 from kvtier_operator.planning.model_shape.geometry import Geometry
 from kvtier_operator.planning.observed import Machine, Observed
-from kvtier_operator.planning.pod.budget_plan import Budget
+from kvtier_operator.planning.pod.budget import Budget
 from kvtier_operator.planning.pod_template.asked import engine_affinity
 from kvtier_operator.planning.router.router_plan import RouterPlan
 from kvtier_operator.planning.verdict import CheckResult

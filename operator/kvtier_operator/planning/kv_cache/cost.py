@@ -20,16 +20,18 @@ from kvtier_operator.api.resource import Spec
 from kvtier_operator.api.spec.engine import Device
 from kvtier_operator.errors import InvalidInputError, Problem
 from kvtier_operator.planning.arguments.extra_args import is_on
+from kvtier_operator.planning.arguments.speculation import DROPS_LAST_BLOCK
 from kvtier_operator.planning.backends import traits_of
 from kvtier_operator.planning.base.vllm_minor import vllm_minor
-from kvtier_operator.planning.kv_cache.explanations import (
+from kvtier_operator.planning.kv_cache.sizing import (
+    KVCost,
+    Sizing,
     explain_gpu_differences,
     explain_token_bytes,
     name_partial_layers,
     turns_off_for_chunks,
     why_full,
 )
-from kvtier_operator.planning.kv_cache.sizing import KVCost, Sizing
 from kvtier_operator.planning.kv_cache.split import Split, boundaries_apart, split_on
 from kvtier_operator.planning.model_shape.attention_backend import Attention
 from kvtier_operator.planning.model_shape.block_tokens import (
@@ -38,8 +40,17 @@ from kvtier_operator.planning.model_shape.block_tokens import (
     attention_of,
     choose_block,
 )
+from kvtier_operator.planning.model_shape.config.overrides import blamed, overridden
 from kvtier_operator.planning.model_shape.geometry import Geometry, LayerGroup, LayerKind, ModelShape
-from kvtier_operator.planning.units import ceil_div, count, size
+from kvtier_operator.planning.model_shape.layers.draft import (
+    Draft,
+    must_not_be_a_draft,
+    plan_draft,
+    with_draft,
+)
+from kvtier_operator.planning.model_shape.resolve import resolve_shape
+from kvtier_operator.planning.observed import Observed
+from kvtier_operator.planning.units import ceil_div, count, many, size
 
 _EXPORTS_STATES: Final = 33
 """The first minor that exports states inside a prefill."""
@@ -260,3 +271,60 @@ def _how(layers: tuple[LayerGroup, ...], cost: KVCost, split: Split) -> str:
         f"{count(wider * split.copies)} B of padding, to blocks as wide as all groups and kernels need"
     ]
     return " + ".join(terms + (padding if wider > 0 else []))
+
+
+def counted(geometry: Geometry, draft: Draft) -> Geometry:
+    """The geometry with what only a sum tells of the draft, its weights, and words on both.
+
+    Args:
+        geometry: Of the model together with the draft's layers.
+        draft: What drafts.
+    """
+    extra = draft.bytes_per_token
+    weights = geometry.weights_bytes
+    return replace(
+        geometry,
+        kv_bytes_per_token=geometry.kv_bytes_per_token + extra,
+        kv_bytes_per_token_per_rank=geometry.kv_bytes_per_token_per_rank
+        + ceil_div(extra, geometry.tensor_parallel_size),
+        mla=geometry.mla and all(group.kind is LayerKind.MLA for group in draft.groups),
+        weights_bytes=None if weights is None else weights + (draft.weights_bytes or 0),
+        how=f"{geometry.how} + {count(extra)} B of the draft" if extra else geometry.how,
+        notes=(*geometry.notes, *_notes(geometry, draft)),
+        draft=draft,
+    )
+
+
+def _notes(geometry: Geometry, draft: Draft) -> list[str]:
+    asked = draft.speculation
+    notes = []
+    if draft.groups:
+        notes.append(
+            f"speculative decoding ({asked.method}) caches {many(draft.layers, 'layer')} more in every tier "
+            f"({draft.source})"
+        )
+    if asked.method in DROPS_LAST_BLOCK:
+        notes.append(
+            f"with method {asked.method} vLLM computes the last block of each hit again, "
+            f"{count(geometry.block_tokens)} tokens, whose hidden states the draft needs"
+        )
+    return notes
+
+
+def resolve_geometry(spec: Spec, observed: Observed) -> Geometry:
+    """KV geometry of one engine, from the first of: the resource, the model's config.json, the catalogue.
+
+    Layers that draft tokens are among its layers.
+
+    Raises:
+        InvalidInputError: Nothing knows the model, or what is known cannot be sized.
+    """
+    must_not_be_a_draft(observed)
+    observed = overridden(spec, observed)
+    try:
+        shape = resolve_shape(spec.model, observed)
+    except InvalidInputError as error:
+        raise blamed(error, spec) from error
+    draft = plan_draft(spec, shape, observed)
+    geometry = kv_geometry(with_draft(shape, draft), spec)
+    return geometry if draft is None else counted(geometry, draft)

@@ -4,8 +4,7 @@ from collections.abc import Mapping
 from enum import StrEnum
 from typing import Final
 
-from kvtier_operator.planning.arguments.extra_args import value_of
-from kvtier_operator.planning.arguments.extra_objects import object_of
+from kvtier_operator.planning.arguments.extra_args import object_of, value_of
 
 _OPTION: Final = "--attention-backend"
 _CONFIG: Final = ("--attention-config", "-ac")

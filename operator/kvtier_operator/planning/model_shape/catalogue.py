@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import yaml
 
-from kvtier_operator.planning.model_shape.parameters.arithmetic import Arithmetic
+from kvtier_operator.planning.model_shape.shape import Arithmetic
 
 _BYTES_PER_PARAMETER: Final = 2
 """Of the catalogue's weights, where it says no number of parameters."""

@@ -1,34 +1,60 @@
-"""The shape that a Hugging Face config.json describes.
-
-The rules are those of vLLM 0.32 (transformers_utils/model_arch_config_convertor.py), so that a plan and
-the engine read the same file the same way.
-"""
+"""The shape that a Hugging Face config.json describes."""
 
 import re
 from collections.abc import Mapping
 from typing import Any, Final
 
 from kvtier_operator.api.schema.complaints import shown
+from kvtier_operator.errors import InvalidInputError, Problem
 from kvtier_operator.planning.model_shape.config.checkpoint import checkpoint_cache, quantization_of
-from kvtier_operator.planning.model_shape.config.dialects.text_model import with_text_model
 from kvtier_operator.planning.model_shape.config.engine_data.architectures import (
+    refuse_prefixless,
     refuse_removed,
     refuse_states_of_the_library,
     unknown_architecture,
 )
-from kvtier_operator.planning.model_shape.config.engine_data.prefixless import refuse_prefixless
 from kvtier_operator.planning.model_shape.config.fields import TEXT_CONFIGS, ConfigFields
 from kvtier_operator.planning.model_shape.config.longest_sequence import longest_sequence, longest_taken
-from kvtier_operator.planning.model_shape.layers.attention_sinks import has_sinks
-from kvtier_operator.planning.model_shape.layers.image_attention import images_both_ways
 from kvtier_operator.planning.model_shape.layers.layer_groups import layer_groups
 from kvtier_operator.planning.model_shape.layers.layer_kinds import is_chunked
-from kvtier_operator.planning.model_shape.parameters.experts import experts_of
-from kvtier_operator.planning.model_shape.parameters.from_config import arithmetic
-from kvtier_operator.planning.model_shape.parameters.matrices import hidden_size, matrices
-from kvtier_operator.planning.model_shape.parameters.parameter_bits import parameter_bits
+from kvtier_operator.planning.model_shape.layers.layer_parts import has_sinks, images_both_ways
+from kvtier_operator.planning.model_shape.parameters import (
+    arithmetic,
+    experts_of,
+    hidden_size,
+    matrices,
+    parameter_bits,
+)
 from kvtier_operator.planning.model_shape.shape import LayerKind, ModelShape
 
+# vLLM reads that repository's config.json (transformers_utils/configs/ultravox.py, text_model_id).
+_TYPE: Final = "ultravox"
+_FIELD: Final = "text_model_id"
+_PART: Final = "text_config"
+
+
+def with_text_model(config: Mapping[str, Any], source: str) -> Mapping[str, Any]:
+    """The configuration with its language model's in it.
+
+    Raises:
+        InvalidInputError: It names one that the catalogue lacks, and does not describe it either.
+    """
+    name = config.get(_FIELD)
+    if config.get("model_type") != _TYPE or name is None:
+        return config
+    from kvtier_operator.planning.model_shape.catalogue import config_in_catalogue  # noqa: PLC0415 - slow to import
+
+    found = config_in_catalogue(name) if isinstance(name, str) else None
+    if found is not None:
+        return {**config, _PART: found}
+    if config.get(_PART):
+        return config
+    message = f"{shown(name)} is not in the catalogue: write its config.json's fields as {_PART} beside it"
+    raise InvalidInputError(source, Problem(_FIELD, f"{message}, or set spec.model.geometry"))
+
+
+# The rules are those of vLLM 0.32 (transformers_utils/model_arch_config_convertor.py), so that a plan and
+# the engine read the same file the same way.
 # Models whose cache is not plain keys, values, latents and states of each layer, by what tells them:
 # DeepSeek V4 compresses tokens; GLM-5 next pools its indexer's keys; Qwen4 keeps n-gram states and rings;
 # Inkling keeps convolutions as windows; dots3's windows keep latents; HRM's layers run in cycles.

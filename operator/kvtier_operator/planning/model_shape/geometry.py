@@ -9,7 +9,7 @@ from kvtier_operator.planning.model_shape.shape import LayerGroup, LayerKind, Mo
 
 if TYPE_CHECKING:
     from kvtier_operator.planning.model_shape.layers.draft import Draft
-    from kvtier_operator.planning.model_shape.parameters.arithmetic import Arithmetic
+    from kvtier_operator.planning.model_shape.shape import Arithmetic
 
 
 __all__ = ["Geometry", "LayerGroup", "LayerKind", "ModelShape"]

@@ -1,21 +1,94 @@
-"""One memory and disk budget for the engine pod, and what each part of it is for."""
+"""Memory, disk and CPU of an engine's pod, line by line."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from typing import Final
 
-from kvtier_operator.api.formats.quantity import parse_bytes
+from kvtier_operator.api.formats.quantity import parse_bytes, parse_quantity
 from kvtier_operator.api.resource import Spec
 from kvtier_operator.api.spec.engine import Device
-from kvtier_operator.planning.base.backend_plan import BackendPlan
+from kvtier_operator.api.spec.scheduling import ResourceRequirements
+from kvtier_operator.planning.base.container_parts import Mount
 from kvtier_operator.planning.base.devices import engine_devices, without_cuda
-from kvtier_operator.planning.base.tier_plan import TiersPlan
+from kvtier_operator.planning.base.tier_plan import BackendPlan, TiersPlan
 from kvtier_operator.planning.model_shape.geometry import Geometry
-from kvtier_operator.planning.pod.budget_plan import Budget, BudgetLine
-from kvtier_operator.planning.pod.storage import EPHEMERAL_STORAGE, plan_storage, storage_bytes, tier_bytes
 from kvtier_operator.planning.tiers.capacity import CPU_DEVICE_KV_CACHE_BYTES
 from kvtier_operator.planning.units import GIB, MIB, ceil_div, many, quantity, round_up, size
 from kvtier_operator.planning.weights.adapters import AdapterBytes, adapter_bytes
-from kvtier_operator.planning.weights.pod_weights import is_brought, moved_weights_bytes, plan_weights
+from kvtier_operator.planning.weights.pod_weights import (
+    SourceKind,
+    is_brought,
+    model_source,
+    moved_weights_bytes,
+    plan_weights,
+    weights_volume_bytes,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class BudgetLine:
+    """One line of the pod's memory or disk: what takes `bytes`, and why that many."""
+
+    what: str
+    bytes: int
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """The pod's resources.
+
+    Attributes:
+        memory: The lines whose sum is the memory limit. Explicit huge pages are not among them: the
+            kernel accounts them apart.
+        storage: The lines whose sum is the request for the node's own disk; empty where there is none.
+        requests: The engine pod's requests, as quantities.
+        limits: Its limits.
+        shm_bytes: Size of /dev/shm.
+        startup_s: Seconds until the engine must be ready: loading weights, taking the tier's memory, reading
+            the disk's index.
+        fetch_s: Seconds before that, until the weights are there: by a fetcher, or in an image.
+    """
+
+    memory: tuple[BudgetLine, ...]
+    storage: tuple[BudgetLine, ...]
+    requests: Mapping[str, str]
+    limits: Mapping[str, str]
+    shm_bytes: int
+    startup_s: int
+    fetch_s: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Compute:
+    """Of one container.
+
+    Attributes:
+        requests: As quantities.
+        limits: As quantities.
+    """
+
+    requests: Mapping[str, str]
+    limits: Mapping[str, str]
+
+
+def compute(own: Compute, asked: ResourceRequirements) -> Compute:
+    """What is asked for stands; what is left open stays within it.
+
+    A limit below kvtier's request lowers that, a request above kvtier's limit raises it. The API sees to it
+    that the author's own two agree.
+    """
+    requests = {**own.requests, **{name: str(size) for name, size in asked.requests.items()}}
+    limits = {**own.limits, **{name: str(size) for name, size in asked.limits.items()}}
+    for name in requests.keys() & limits.keys():
+        if parse_quantity(requests[name]) <= parse_quantity(limits[name]):
+            continue
+        if name in asked.requests:
+            limits[name] = requests[name]
+        else:
+            requests[name] = limits[name]
+    return Compute(requests, limits)
+
 
 API_SERVER_BYTES: Final = GIB
 """vLLM's API server process: 0.9 GiB resident after importing vLLM 0.32 and torch (measured), and room
@@ -181,3 +254,133 @@ def read_s(backend: BackendPlan) -> int:
 
 def _text(resources: Mapping[str, str | int]) -> dict[str, str]:
     return {name: str(value) for name, value in resources.items()}
+
+
+EPHEMERAL_STORAGE: Final = "ephemeral-storage"
+LOGS_AND_SCRATCH_BYTES: Final = GIB
+"""Logs, the container's writable layer and compile caches: an allowance."""
+_WEIGHTS_LINES: Final = ("model weights", "beside the weights")
+_OWN_LINE: Final = "the engine's own"
+_LOGS_LINE: Final = "logs and scratch"
+_DISK_LINES: Final = ("disk tier", "beside the disk tier")
+
+
+def plan_storage(
+    spec: Spec, disk: Iterable[Mount], weights: Mount | None, moved_bytes: int = 0
+) -> tuple[BudgetLine, ...]:
+    """The lines whose sum the pod requests; none where nothing is known that is worth a request.
+
+    Args:
+        spec: What is wanted.
+        disk: Volumes of the disk tier.
+        weights: Volume of the model's weights.
+        moved_bytes: Weights that are downloaded beside any volume.
+    """
+    tier = _lines(
+        disk, _DISK_LINES, "spec.tiers.disk.capacity", "a tenth: what a filesystem keeps for itself"
+    )
+    if own := _own(spec):
+        return (own, *tier)
+    downloaded = _lines(
+        (weights,) if weights else (),
+        _WEIGHTS_LINES,
+        "each pod downloads them once, for all its engines",
+        "a tenth, at least 1 GiB: tokenizer, what a download leaves",
+    )
+    downloaded += _image(weights) + _moved(moved_bytes)
+    if not tier and not downloaded:
+        return ()
+    logs = BudgetLine(_LOGS_LINE, LOGS_AND_SCRATCH_BYTES, "logs, the writable layer, compile caches")
+    return (*downloaded, *tier, logs)
+
+
+def _image(weights: Mount | None) -> tuple[BudgetLine, ...]:
+    """An image that is mounted: the kubelet evicts no pod for it, and the node must have the room."""
+    if weights is None or "image" not in weights.source or not weights.payload_bytes:
+        return ()
+    why = "an image volume, in the node's image store, where pods of one node share it"
+    return (BudgetLine(_WEIGHTS_LINES[0], weights.payload_bytes, why),)
+
+
+def _moved(weights_bytes: int) -> tuple[BudgetLine, ...]:
+    """Downloads that the resource's environment puts into the container's writable layer."""
+    if not weights_bytes:
+        return ()
+    names, beside = _WEIGHTS_LINES, weights_volume_bytes(weights_bytes) - weights_bytes
+    return (
+        BudgetLine(names[0], weights_bytes, "where spec.engine.env moves them, in the container's own layer"),
+        BudgetLine(names[1], beside, "a tenth, at least 1 GiB: tokenizer, what a download leaves"),
+    )
+
+
+def storage_bytes(lines: Iterable[BudgetLine]) -> int:
+    """What the lines come to."""
+    return sum(line.bytes for line in lines)
+
+
+def without_weights(lines: Iterable[BudgetLine]) -> tuple[BudgetLine, ...]:
+    """The lines of a pod that downloads nothing; none where only the allowance would be left."""
+    kept = tuple(line for line in lines if line.what not in _WEIGHTS_LINES)
+    return kept if any(line.what != _LOGS_LINE for line in kept) else ()
+
+
+def tier_bytes(lines: Iterable[BudgetLine]) -> int:
+    """What of the lines is the disk tier's, which comes on top of the engine's own."""
+    return sum(line.bytes for line in lines if line.what in _DISK_LINES)
+
+
+def weights_bytes(lines: Iterable[BudgetLine]) -> int:
+    """What of the lines is for the model's weights."""
+    return sum(line.bytes for line in lines if line.what in _WEIGHTS_LINES)
+
+
+def own_bytes(lines: Iterable[BudgetLine]) -> int:
+    """What of the lines the resource asks for itself, whatever it is for."""
+    return sum(line.bytes for line in lines if line.what == _OWN_LINE)
+
+
+def _own(spec: Spec) -> BudgetLine | None:
+    """The engine without tiers, as the resource says."""
+    resources = spec.engine.resources
+    for where, given in (("requests", resources.requests), ("limits", resources.limits)):
+        if EPHEMERAL_STORAGE in given:
+            value = given[EPHEMERAL_STORAGE]
+            why = f"{value} of resources.{where}.{EPHEMERAL_STORAGE}"
+            return BudgetLine(_OWN_LINE, parse_bytes(value), why)
+    return None
+
+
+def _lines(mounts: Iterable[Mount], names: tuple[str, str], *whys: str) -> tuple[BudgetLine, ...]:
+    """What emptyDir volumes are to hold, and the rest of their sizeLimit."""
+    counted = [
+        (mount.payload_bytes, parse_bytes(mount.source["emptyDir"]["sizeLimit"]))
+        for mount in mounts
+        if "sizeLimit" in mount.source.get("emptyDir", {})
+    ]
+    payload = sum(payload for payload, _ in counted)
+    beside = sum(limit for _, limit in counted) - payload
+    lines = zip(names, (payload, beside), whys, strict=True)
+    return tuple(BudgetLine(*line) for line in lines) if counted else ()
+
+
+def host_folders(spec: Spec) -> tuple[tuple[str, str], ...]:
+    """Field and path of each."""
+    source = model_source(spec.model)
+    read = (("spec.model.source", source.place),) if source and source.kind is SourceKind.NODE else ()
+    return (*written_host_folders(spec), *read)
+
+
+def written_host_folders(spec: Spec) -> tuple[tuple[str, str], ...]:
+    """Those that an engine writes to, and so has to be root for."""
+    disk = spec.tiers.disk
+    extra = disk.extra_volumes if disk else ()
+    volumes = (
+        ("spec.tiers.disk.volume", disk.volume if disk else None),
+        *((f"spec.tiers.disk.extraVolumes[{index}]", each) for index, each in enumerate(extra)),
+        ("spec.model.volume", spec.model.volume),
+    )
+    return tuple(
+        (f"{field}.hostPath", volume.host_path.path)
+        for field, volume in volumes
+        if volume is not None and volume.host_path is not None
+    )

@@ -3,11 +3,11 @@
 from kvtier_operator.api.resource import Spec
 from kvtier_operator.api.spec.tiers import Policy
 from kvtier_operator.planning.backends import traits_of
-from kvtier_operator.planning.backends.parts.pages import preferred_pages
+from kvtier_operator.planning.backends.parts import preferred_pages
 from kvtier_operator.planning.base.container_parts import EnginePlan
 from kvtier_operator.planning.base.tier_plan import TiersPlan
 from kvtier_operator.planning.observed import Observed
-from kvtier_operator.planning.pod.budget_plan import Budget
+from kvtier_operator.planning.pod.budget import Budget
 from kvtier_operator.planning.pod.demands import (
     Demands,
     DoctorPlan,

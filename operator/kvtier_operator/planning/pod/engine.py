@@ -9,14 +9,14 @@ from kvtier_operator.api.spec.engine import Device, EngineSpec, KVCacheDtype
 from kvtier_operator.api.spec.model import ModelSpec
 from kvtier_operator.api.spec.router import RouterSpec
 from kvtier_operator.planning.backends import traits_of
-from kvtier_operator.planning.base.backend_plan import BackendPlan
 from kvtier_operator.planning.base.container_parts import EnginePlan
 from kvtier_operator.planning.base.ending import Ending
+from kvtier_operator.planning.base.tier_plan import BackendPlan
 from kvtier_operator.planning.model_shape.block_tokens import engine_block_tokens
 from kvtier_operator.planning.observed import Machine, Observed
 from kvtier_operator.planning.tiers.capacity import CPU_DEVICE_KV_CACHE_BYTES
 from kvtier_operator.planning.weights.adapters import adapter_args
-from kvtier_operator.planning.weights.model_source import SourceKind, model_source
+from kvtier_operator.planning.weights.pod_weights import SourceKind, model_source
 from kvtier_scorer.config.kv_events import EVENTS_PORT, REPLAY_PORT
 
 

@@ -15,8 +15,7 @@ from kvtier_common.terminal.say import painted
 from kvtier_common.tier import Tier
 from kvtier_operator.planning.base.tier_plan import TierPlan
 from kvtier_operator.planning.plan import Plan
-from kvtier_operator.planning.pod.budget_plan import BudgetLine
-from kvtier_operator.planning.pod.storage import EPHEMERAL_STORAGE, storage_bytes
+from kvtier_operator.planning.pod.budget import EPHEMERAL_STORAGE, BudgetLine, storage_bytes
 from kvtier_operator.planning.report.check_order import most_important_first
 from kvtier_operator.planning.report.shown import shown_args, shown_env
 from kvtier_operator.planning.units import ceil_div, count, size

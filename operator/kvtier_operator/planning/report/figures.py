@@ -3,14 +3,12 @@
 from kvtier_operator.api.resource import Spec
 from kvtier_operator.api.spec.engine import Device
 from kvtier_operator.planning.backends.kept_states import kept_bytes, retention_tokens
-from kvtier_operator.planning.base.backend_plan import BackendPlan
 from kvtier_operator.planning.base.ending import plan_ending
-from kvtier_operator.planning.base.tier_plan import TierPlan, TiersPlan
+from kvtier_operator.planning.base.tier_plan import BackendPlan, TierPlan, TiersPlan
 from kvtier_operator.planning.model_shape.geometry import Geometry
 from kvtier_operator.planning.model_shape.shape import CATALOGUE
 from kvtier_operator.planning.plan import Figure
-from kvtier_operator.planning.pod.budget import START_S, load_s, pin_s, read_s
-from kvtier_operator.planning.pod.budget_plan import Budget
+from kvtier_operator.planning.pod.budget import START_S, Budget, load_s, pin_s, read_s
 from kvtier_operator.planning.tiers.capacity import (
     ACTIVATION_RESERVE_BYTES,
     GPU_MEMORY_UTILIZATION,
@@ -18,9 +16,8 @@ from kvtier_operator.planning.tiers.capacity import (
     prefix_tokens,
 )
 from kvtier_operator.planning.units import count, many, size
-from kvtier_operator.planning.weights.active_parameters import active_parameters
 from kvtier_operator.planning.weights.adapters import adapter_bytes
-from kvtier_operator.planning.weights.device_weights import rank_weights
+from kvtier_operator.planning.weights.device_weights import active_parameters, rank_weights
 
 
 def plan_figures(

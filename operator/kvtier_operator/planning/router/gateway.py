@@ -10,7 +10,7 @@ from kvtier_operator.planning.base.names import Names
 from kvtier_operator.planning.flavors import flavor_traits
 from kvtier_operator.planning.flavors.builtin import FLAVOR
 from kvtier_operator.planning.images import ImageSource
-from kvtier_operator.planning.pod.compute import Compute, compute
+from kvtier_operator.planning.pod.budget import Compute, compute
 from kvtier_operator.planning.router.router_plan import GatewayPlan, ModelRouterPlan
 from kvtier_operator.planning.units import MIB, quantity, round_up
 from kvtier_scorer.config.body_limits import BodyLimits, uploads_bytes

@@ -8,7 +8,7 @@ from kvtier_common.tier import Tier
 from kvtier_operator.api.resource import KVCacheTier
 from kvtier_operator.api.spec.router import Flavor
 from kvtier_operator.errors import InvalidInputError, Problem
-from kvtier_operator.planning.arguments.engine_tls import serves_tls
+from kvtier_operator.planning.arguments.extra_args import serves_tls
 from kvtier_operator.planning.base.tier_plan import TiersPlan
 from kvtier_operator.planning.images import ImageSource
 from kvtier_operator.planning.model_shape.geometry import Geometry

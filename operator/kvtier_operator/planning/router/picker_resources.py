@@ -6,7 +6,7 @@ from typing import Final
 from kvtier_common.tier import Tier
 from kvtier_operator.api.resource import Spec
 from kvtier_operator.planning.flavors import flavor_traits
-from kvtier_operator.planning.pod.compute import Compute, compute
+from kvtier_operator.planning.pod.budget import Compute, compute
 from kvtier_operator.planning.router.router_plan import PickerResources
 from kvtier_operator.planning.units import MIB, quantity, round_up
 from kvtier_scorer.config.body_limits import BodyLimits

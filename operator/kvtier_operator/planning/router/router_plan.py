@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from kvtier_common.tier import Tier
-from kvtier_operator.planning.pod.compute import Compute
+from kvtier_operator.planning.pod.budget import Compute
 from kvtier_scorer.config.body_limits import BodyLimits
 
 

@@ -7,8 +7,7 @@ from kvtier_common.tier import Tier
 from kvtier_operator.api.resource import Spec
 from kvtier_operator.api.spec.engine import Device, EngineSpec
 from kvtier_operator.planning.backends.kept_states import kept_bytes
-from kvtier_operator.planning.base.backend_plan import BackendPlan
-from kvtier_operator.planning.base.tier_plan import TierPlan, TiersPlan
+from kvtier_operator.planning.base.tier_plan import BackendPlan, TierPlan, TiersPlan
 from kvtier_operator.planning.model_shape.geometry import Geometry
 from kvtier_operator.planning.units import GIB, round_down, round_up
 from kvtier_operator.planning.weights.adapters import adapter_bytes

@@ -1,4 +1,4 @@
-"""What one GPU holds of the weights: vLLM divides them over ranks, and may quantise them as it loads them."""
+"""What the model's weights take of the device, and how many of them a token passes."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -9,6 +9,8 @@ from typing import Final
 from kvtier_operator.api.spec.engine import EngineSpec
 from kvtier_operator.planning.arguments.extra_args import means_option, value_of
 from kvtier_operator.planning.model_shape.geometry import Geometry
+from kvtier_operator.planning.model_shape.shape import Arithmetic
+from kvtier_operator.planning.units import size
 
 _OPTIONS: Final = ("--quantization", "-q", "--quantization-config")
 _OFFLOADING: Final = ("--cpu-offload-gb", "--offload-group-size")
@@ -84,3 +86,19 @@ def _left(engine: EngineSpec, geometry: Geometry) -> tuple[Fraction, Fraction]:
     left = _ONLINE.get(method, _LEAST)
     certain = method in _ONLINE and geometry.is_quantised is False
     return left, left if certain else _WHOLE
+
+
+_BITS_PER_BYTE = 8
+
+
+def active_parameters(geometry: Geometry) -> Arithmetic | None:
+    """From the model's configuration, else as if all of its weights computed; None where nothing tells."""
+    if geometry.arithmetic is not None:
+        return geometry.arithmetic
+    if geometry.weights_bytes is None:
+        return None
+    each = geometry.parameter_bits / _BITS_PER_BYTE
+    parameters = int(geometry.weights_bytes / each)
+    return Arithmetic(
+        parameters, f"{size(geometry.weights_bytes)} of weights / {each:g} B, all for every token"
+    )

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from kvtier_operator.planning.weights.model_source import MODEL_DIR
+from kvtier_operator.planning.weights.pod_weights import MODEL_DIR
 
 
 @dataclass(frozen=True, slots=True)

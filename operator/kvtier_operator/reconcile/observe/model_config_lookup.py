@@ -10,8 +10,7 @@ from kvtier_common.errors import KvtierError, TooLargeError, UnreachableError
 from kvtier_common.kubernetes.client import Api
 from kvtier_common.kubernetes.documents import as_object, items_of, parsed
 from kvtier_operator.errors import InvalidInputError
-from kvtier_operator.planning.model_shape.compact import compact
-from kvtier_operator.planning.model_shape.config.model_files import config_of_map
+from kvtier_operator.planning.model_shape.config.model_files import compact, config_of_map
 from kvtier_operator.planning.model_shape.from_catalogue import shape_from_catalogue
 from kvtier_operator.reconcile.cache.resources import CachedResource, Key
 from kvtier_operator.reconcile.facts.model_config import FoundModelConfig

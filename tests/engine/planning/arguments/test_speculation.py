@@ -13,7 +13,7 @@ from tests.cases.planning import resource
 from kvtier_connector.bench.engines.llm import serve_parser
 from kvtier_connector.config import ConnectorConfig, kv_transfer_config
 from kvtier_operator.planning.arguments.speculation import GONE_FROM_NEWER, Method, _config
-from kvtier_operator.planning.kv_cache.resolve import resolve_geometry
+from kvtier_operator.planning.kv_cache.cost import resolve_geometry
 from kvtier_operator.planning.model_shape.layers.mtp import _COUNTS, mtp_layers
 from kvtier_operator.planning.observed import Observed
 

@@ -9,7 +9,7 @@ import pytest
 from tests.cases.planning import resource
 
 from kvtier_operator.planning.backends import plan_backend
-from kvtier_operator.planning.kv_cache.resolve import resolve_geometry
+from kvtier_operator.planning.kv_cache.cost import resolve_geometry
 from kvtier_operator.planning.observed import Observed
 
 pytestmark = [pytest.mark.engine, pytest.mark.filterwarnings("ignore")]

@@ -9,9 +9,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from kvtier_operator.planning.kv_cache.blocks.groups import KVGroups, LayerPages, get_kv_cache_groups
-from kvtier_operator.planning.model_shape.shape import LayerKind
-from kvtier_operator.planning.model_shape.state import State
+from kvtier_operator.planning.kv_cache.blocks import KVGroups, LayerPages, get_kv_cache_groups
+from kvtier_operator.planning.model_shape.shape import LayerKind, State
 
 pytestmark = [pytest.mark.engine, pytest.mark.filterwarnings("ignore")]
 TOKENS = 16

@@ -4,8 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from kvtier_operator.planning.arguments.extra_args import FIELD, means_option, value_of
-from kvtier_operator.planning.arguments.extra_objects import object_of
+from kvtier_operator.planning.arguments.extra_args import FIELD, means_option, object_of, value_of
 from kvtier_operator.planning.checks.check import CheckInput
 from kvtier_operator.planning.model_shape.geometry import LayerKind
 from kvtier_operator.planning.verdict import CheckResult, Verdicts

@@ -7,8 +7,8 @@ from kvtier_operator.api.spec.engine import Device, KVCacheDtype
 from kvtier_operator.planning.arguments.extra_args import value_of
 from kvtier_operator.planning.base.vllm_minor import vllm_minor
 from kvtier_operator.planning.checks.check import CheckInput
-from kvtier_operator.planning.kv_cache.cell import packs_keys_and_values
 from kvtier_operator.planning.kv_cache.dtype_support import KEPT, kind_of, maker_of
+from kvtier_operator.planning.kv_cache.split import packs_keys_and_values
 from kvtier_operator.planning.model_shape.geometry import LayerKind
 from kvtier_operator.planning.verdict import CheckResult, Verdicts
 

@@ -4,7 +4,7 @@ from typing import Final
 
 from kvtier_operator.api.spec.engine import Device
 from kvtier_operator.planning.checks.check import CheckInput
-from kvtier_operator.planning.kv_cache.cell import packs_keys_and_values
+from kvtier_operator.planning.kv_cache.split import packs_keys_and_values
 from kvtier_operator.planning.model_shape.geometry import LayerKind
 from kvtier_operator.planning.verdict import CheckResult, Verdicts
 

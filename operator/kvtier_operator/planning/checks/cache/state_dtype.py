@@ -6,7 +6,7 @@ from typing import Final
 from kvtier_operator.planning.arguments.extra_args import value_of
 from kvtier_operator.planning.checks.check import CheckInput
 from kvtier_operator.planning.kv_cache.split import RECURRENT_DTYPE, STATE_DTYPE
-from kvtier_operator.planning.model_shape.state import Recurrence
+from kvtier_operator.planning.model_shape.shape import Recurrence
 from kvtier_operator.planning.verdict import CheckResult, Verdicts
 
 _VERDICTS: Final = Verdicts("state-dtype", "spec.engine.extraArgs")

@@ -2,13 +2,12 @@
 
 from typing import Final
 
-from kvtier_operator.planning.backends.parts.disk import disk_volumes
+from kvtier_operator.planning.backends.parts import disk_volumes
 from kvtier_operator.planning.backends.traits import Folder
 from kvtier_operator.planning.checks.check import CheckInput
 from kvtier_operator.planning.units import size
 from kvtier_operator.planning.verdict import CheckResult, Verdicts
-from kvtier_operator.planning.weights.model_source import SourceKind, model_source
-from kvtier_operator.planning.weights.pod_weights import is_downloaded
+from kvtier_operator.planning.weights.pod_weights import SourceKind, is_downloaded, model_source
 
 _DISK: Final = "spec.tiers.disk.volume.hostPath"
 _MODEL: Final = "spec.model.volume.hostPath"

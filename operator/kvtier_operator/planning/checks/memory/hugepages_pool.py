@@ -3,7 +3,7 @@
 from typing import Final
 
 from kvtier_operator.api.spec.tiers import Policy
-from kvtier_operator.planning.backends.parts.pages import preferred_pages
+from kvtier_operator.planning.backends.parts import preferred_pages
 from kvtier_operator.planning.base.tier_plan import HugepagesPlan
 from kvtier_operator.planning.checks.check import CheckInput
 from kvtier_operator.planning.units import count, size

@@ -8,7 +8,7 @@ from kvtier_operator.api.spec.engine import Device
 from kvtier_operator.planning.checks.check import CheckInput
 from kvtier_operator.planning.units import count
 from kvtier_operator.planning.verdict import CheckResult, Verdicts
-from kvtier_operator.planning.weights.active_parameters import active_parameters
+from kvtier_operator.planning.weights.device_weights import active_parameters
 
 _VERDICTS: Final = Verdicts("tier-pays", "spec.tiers")
 

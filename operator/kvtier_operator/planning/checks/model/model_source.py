@@ -6,8 +6,8 @@ from kvtier_operator.api.spec.volume import Volume
 from kvtier_operator.planning.backends.traits import Folder
 from kvtier_operator.planning.checks.check import CheckInput
 from kvtier_operator.planning.verdict import CheckResult, Verdicts
-from kvtier_operator.planning.weights.model_source import ModelSource, SourceKind
-from kvtier_operator.planning.weights.model_source import model_source as source_of
+from kvtier_operator.planning.weights.pod_weights import ModelSource, SourceKind
+from kvtier_operator.planning.weights.pod_weights import model_source as source_of
 
 _VERDICTS: Final = Verdicts("model-source", "spec.model.source")
 

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, Final
 
-from kvtier_operator.planning.arguments.extra_objects import object_of
+from kvtier_operator.planning.arguments.extra_args import object_of
 from kvtier_operator.planning.checks.check import CheckInput
 from kvtier_operator.planning.model_shape.config.overrides import OPTION
 from kvtier_operator.planning.verdict import CheckResult, Verdicts

@@ -5,7 +5,7 @@ from typing import Final
 from kvtier_operator.api.formats.quantity import parse_bytes
 from kvtier_operator.api.spec.engine import Device
 from kvtier_operator.planning.checks.check import CheckInput
-from kvtier_operator.planning.pod.storage import EPHEMERAL_STORAGE
+from kvtier_operator.planning.pod.budget import EPHEMERAL_STORAGE
 from kvtier_operator.planning.units import size
 from kvtier_operator.planning.verdict import CheckResult, Verdicts
 from kvtier_operator.planning.weights.pod_weights import (

@@ -5,7 +5,7 @@ from typing import Final
 from kvtier_operator.planning.base.owner_policy import ALLOW, Limit
 from kvtier_operator.planning.checks.check import CheckInput
 from kvtier_operator.planning.checks.policy.denial import Denial
-from kvtier_operator.planning.pod.host_folders import host_folders
+from kvtier_operator.planning.pod.budget import host_folders
 from kvtier_operator.planning.verdict import CheckResult, Verdicts
 
 _VERDICTS: Final = Verdicts("allowed-host-path", "spec.tiers.disk.volume.hostPath")

@@ -9,7 +9,7 @@ from kvtier_operator.planning.checks.policy.denial import Denial
 from kvtier_operator.planning.images import repository_of
 from kvtier_operator.planning.pod_template.asked import images
 from kvtier_operator.planning.verdict import CheckResult, Verdicts
-from kvtier_operator.planning.weights.model_source import SourceKind, model_source
+from kvtier_operator.planning.weights.pod_weights import SourceKind, model_source
 
 _VERDICTS: Final = Verdicts("allowed-images", "spec.engine.image")
 _DENIAL: Final = Denial(

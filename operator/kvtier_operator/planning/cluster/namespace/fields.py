@@ -9,7 +9,7 @@ from kvtier_operator.planning.base.names import Component
 from kvtier_operator.planning.cluster.namespace.names import MEMORY, STORAGE, plain, storage_class_of
 from kvtier_operator.planning.cluster.namespace.workload import Workload
 from kvtier_operator.planning.plan import Plan
-from kvtier_operator.planning.pod.storage import EPHEMERAL_STORAGE, own_bytes, tier_bytes, weights_bytes
+from kvtier_operator.planning.pod.budget import EPHEMERAL_STORAGE, own_bytes, tier_bytes, weights_bytes
 from kvtier_operator.planning.pod_template.asked import ENGINE, ROUTER
 from kvtier_operator.planning.weights.pod_weights import SOURCE_VOLUME_NAME, VOLUME_NAME
 

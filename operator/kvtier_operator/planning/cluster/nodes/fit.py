@@ -12,7 +12,7 @@ from kvtier_operator.planning.cluster.nodes.pod_needs import ONE_PER_NODE, PodNe
 from kvtier_operator.planning.cluster.nodes.shortage import Shortage, amount, shortages
 from kvtier_operator.planning.objects.engine.deployment import engine_deployment
 from kvtier_operator.planning.plan import Plan
-from kvtier_operator.planning.pod.storage import EPHEMERAL_STORAGE
+from kvtier_operator.planning.pod.budget import EPHEMERAL_STORAGE
 from kvtier_operator.planning.units import many
 
 _NAMED_REASONS: Final = 3

@@ -9,7 +9,7 @@ from kvtier_operator.planning.base.devices import named_devices
 from kvtier_operator.planning.base.node import CPU
 from kvtier_operator.planning.cluster.nodes.pod_needs import ONE_PER_NODE, PODS
 from kvtier_operator.planning.plan import Plan
-from kvtier_operator.planning.pod.storage import EPHEMERAL_STORAGE, without_weights
+from kvtier_operator.planning.pod.budget import EPHEMERAL_STORAGE, without_weights
 from kvtier_operator.planning.units import GIB, MIB, ceil_div, count, many, size
 
 _MEMORY: Final = "memory"

@@ -6,11 +6,12 @@ from typing import Any, Final, TypeVar
 
 from kvtier_operator.api.schema.complaints import shown
 from kvtier_operator.errors import InvalidInputError, Problem
-from kvtier_operator.planning.model_shape.config.dialects.mistral_params import (
+from kvtier_operator.planning.model_shape.config.dialects import (
     from_mistral_params,
+    from_moondream3,
     is_mistral_params,
+    is_moondream3,
 )
-from kvtier_operator.planning.model_shape.config.dialects.moondream3 import from_moondream3, is_moondream3
 from kvtier_operator.planning.model_shape.config.engine_data.defaults import (
     MOST_LAYERS,
     TypeDefaults,

@@ -1,12 +1,13 @@
-"""The files of a model's repository that decide its shape, made into one config.json as vLLM does it."""
+"""A model's files: read, made one, and kept as small as decides its shape."""
 
+import json
 from collections.abc import Collection, Mapping
 from typing import Any, Final
 
 from kvtier_common.errors import MalformedError
 from kvtier_common.formats.json_text import parse_json
 from kvtier_operator.errors import InvalidInputError, Problem
-from kvtier_operator.planning.model_shape.config.dialects.mistral_params import from_mistral_params
+from kvtier_operator.planning.model_shape.config.dialects import from_mistral_params
 
 CONFIG: Final = "config.json"
 PARAMS: Final = "params.json"
@@ -88,3 +89,36 @@ def config_of_map(document: Mapping[str, Any], name: str) -> tuple[dict[str, Any
             name, Problem("data", f"has neither {CONFIG} nor {PARAMS}: make it of the model's own file")
         )
     return one_config(files), f"{name}, {names_of(files)}"
+
+
+MOST_COMPACT_BYTES: Final = 16 << 10
+_LONG_BYTES: Final = 6 << 10
+"""Of one list or object: names of modules that are not quantised and labels of classes are longer, a list of
+one word a layer is not."""
+
+
+def compact(config: Mapping[str, Any], source: str) -> str:
+    """The file as JSON without its long parts, which nothing about the cache depends on.
+
+    Raises:
+        InvalidInputError: It is long all the same.
+    """
+    text = json.dumps(_without_long(config), separators=(",", ":"))
+    if len(text) > MOST_COMPACT_BYTES:
+        most = f"more than the {MOST_COMPACT_BYTES >> 10} KiB kept of one"
+        problem = f"has {len(text) >> 10} KiB beside its lists, {most}"
+        raise InvalidInputError(
+            source, Problem("spec.model.configRef", f"{problem}: leave out what does not describe layers")
+        )
+    return text
+
+
+def _without_long(value: Any) -> Any:  # noqa: ANN401 - any JSON
+    if isinstance(value, Mapping):
+        inner = {name: _without_long(each) for name, each in value.items()}
+        return {name: each for name, each in inner.items() if not _is_long(each)}
+    return value
+
+
+def _is_long(value: object) -> bool:
+    return isinstance(value, list) and len(json.dumps(value, separators=(",", ":"))) > _LONG_BYTES

@@ -11,8 +11,7 @@ from typing import Any, Final
 
 from kvtier_operator.api.resource import Spec
 from kvtier_operator.errors import InvalidInputError, Problem
-from kvtier_operator.planning.arguments.extra_args import field_path_of
-from kvtier_operator.planning.arguments.extra_objects import object_of
+from kvtier_operator.planning.arguments.extra_args import field_path_of, object_of
 from kvtier_operator.planning.model_shape.config.fields import TEXT_CONFIGS
 from kvtier_operator.planning.observed import Observed
 
@@ -36,7 +35,7 @@ def overridden(spec: Spec, observed: Observed) -> Observed:
         config, weights_bytes = observed.model_config, observed.weights_bytes
     else:
         # as in resolve.py: not for those who need it not
-        from kvtier_operator.planning.model_shape.catalogue import entry_of  # noqa: PLC0415
+        from kvtier_operator.planning.model_shape.catalogue import entry_of  # noqa: PLC0415 - slow to import
 
         entry = entry_of(spec.model.name)
         if entry is None:

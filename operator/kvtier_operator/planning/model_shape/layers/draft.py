@@ -12,8 +12,8 @@ from kvtier_operator.api.resource import Spec
 from kvtier_operator.errors import InvalidInputError, Problem
 from kvtier_operator.planning.arguments.speculation import WITHOUT_LAYERS, Method, Speculation, speculation
 from kvtier_operator.planning.model_shape.from_config import shape_from_config
-from kvtier_operator.planning.model_shape.from_spec import shape_from_spec
 from kvtier_operator.planning.model_shape.layers.mtp import like_the_model, mtp_groups, mtp_layers
+from kvtier_operator.planning.model_shape.resolve import shape_from_spec
 from kvtier_operator.planning.model_shape.shape import LayerGroup, LayerKind, ModelShape
 from kvtier_operator.planning.observed import Observed
 
@@ -154,9 +154,7 @@ def _config_of(spec: Spec, observed: Observed) -> Mapping[str, Any] | None:
 
 
 def _in_catalogue(model: str) -> Mapping[str, Any] | None:
-    from kvtier_operator.planning.model_shape.catalogue import (  # noqa: PLC0415 - slow to import
-        config_in_catalogue,
-    )
+    from kvtier_operator.planning.model_shape.catalogue import config_in_catalogue  # noqa: PLC0415 - slow to import
 
     return config_in_catalogue(model)
 
@@ -189,9 +187,7 @@ def _one_layer(asked: Speculation, shape: ModelShape, *, weights_bytes: int | No
 
 def _shape_of_draft(asked: Speculation, observed: Observed) -> ModelShape | Draft | None:
     if observed.draft_config is None:
-        from kvtier_operator.planning.model_shape.from_catalogue import (  # noqa: PLC0415 - slow to import
-            shape_from_catalogue,
-        )
+        from kvtier_operator.planning.model_shape.from_catalogue import shape_from_catalogue  # noqa: PLC0415 - slow to import
 
         return shape_from_catalogue(asked.model or "")
     config, source = observed.draft_config, observed.draft_config_source or "the draft's config.json"

@@ -5,10 +5,17 @@ from dataclasses import replace
 from typing import Final
 
 from kvtier_operator.planning.model_shape.config.fields import ConfigFields
-from kvtier_operator.planning.model_shape.layers.indexers import NO_INDEXER, Indexer, layer_indexers
-from kvtier_operator.planning.model_shape.layers.interleaved_windows import interleaved_window
-from kvtier_operator.planning.model_shape.layers.latents import keeps_latent
-from kvtier_operator.planning.model_shape.layers.layer_kinds import is_chunked, layer_kinds
+from kvtier_operator.planning.model_shape.layers.layer_kinds import (
+    interleaved_window,
+    is_chunked,
+    layer_kinds,
+)
+from kvtier_operator.planning.model_shape.layers.layer_parts import (
+    NO_INDEXER,
+    Indexer,
+    keeps_latent,
+    layer_indexers,
+)
 from kvtier_operator.planning.model_shape.layers.recurrent_state import recurrent_state
 from kvtier_operator.planning.model_shape.shape import LayerGroup, LayerKind
 

@@ -3,7 +3,7 @@
 from typing import Final
 
 from kvtier_operator.planning.model_shape.config.fields import ConfigFields
-from kvtier_operator.planning.model_shape.state import Recurrence, State
+from kvtier_operator.planning.model_shape.shape import Recurrence, State
 
 _BYTES: Final = {"float32": 4, "bfloat16": 2, "float16": 2}
 _FLOAT32_BYTES: Final = 4

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from kvtier_operator.planning.arguments.engine_tls import serves_tls
+from kvtier_operator.planning.arguments.extra_args import serves_tls
 from kvtier_operator.planning.base.names import Component, Names
 from kvtier_operator.planning.objects.plain_service import PLAIN_SERVICE
 from kvtier_operator.planning.plan import Plan

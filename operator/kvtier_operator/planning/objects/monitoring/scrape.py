@@ -2,7 +2,7 @@
 
 from typing import Any, Final
 
-from kvtier_operator.planning.arguments.engine_tls import SKIP_VERIFY, serves_tls
+from kvtier_operator.planning.arguments.extra_args import SKIP_VERIFY, serves_tls
 from kvtier_operator.planning.base.names import Component, Names
 from kvtier_operator.planning.plan import Plan
 

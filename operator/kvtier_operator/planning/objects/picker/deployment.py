@@ -2,7 +2,7 @@
 
 from typing import Any, Final
 
-from kvtier_operator.planning.arguments.engine_tls import serves_tls
+from kvtier_operator.planning.arguments.extra_args import serves_tls
 from kvtier_operator.planning.base.merge import merged
 from kvtier_operator.planning.base.names import CONFIG_HASH, Component, Names
 from kvtier_operator.planning.flavors import flavor_traits

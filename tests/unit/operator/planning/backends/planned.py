@@ -10,8 +10,8 @@ from tests.cases.kvcachetier import document
 from kvtier_operator.api.parse import parse_resource
 from kvtier_operator.api.resource import KVCacheTier
 from kvtier_operator.planning.backends import plan_backend
-from kvtier_operator.planning.base.backend_plan import BackendPlan
-from kvtier_operator.planning.kv_cache.resolve import resolve_geometry
+from kvtier_operator.planning.base.tier_plan import BackendPlan
+from kvtier_operator.planning.kv_cache.cost import resolve_geometry
 from kvtier_operator.planning.observed import Observed
 
 GIB = 1 << 30

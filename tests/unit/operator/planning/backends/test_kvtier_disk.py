@@ -10,7 +10,7 @@ from kvtier_connector.config import ConnectorConfig, parse_extra_config
 from kvtier_connector.core.disk.files.fingerprint import fingerprint
 from kvtier_connector.core.disk.files.store import StoreRequest
 from kvtier_connector.core.index.slots import TierGeometry, tier_geometry
-from kvtier_operator.planning.kv_cache.resolve import resolve_geometry
+from kvtier_operator.planning.kv_cache.cost import resolve_geometry
 from kvtier_operator.planning.observed import Observed
 from kvtier_operator.planning.tiers.capacity import chunk_bytes
 

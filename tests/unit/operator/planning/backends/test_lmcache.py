@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.unit.operator.planning.backends.planned import GIB, planned
 
-from kvtier_operator.planning.backends.lmcache_settings import LMCacheSettings
-from kvtier_operator.planning.backends.parts.share import gib_text
-from kvtier_operator.planning.base.backend_plan import BackendPlan
+from kvtier_operator.planning.backends.lmcache import LMCacheSettings
+from kvtier_operator.planning.backends.parts import gib_text
+from kvtier_operator.planning.base.tier_plan import BackendPlan
 
 MIB = 1 << 20
 LMCACHE: dict[str, object] = {"spec.backend": "LMCache", "spec.engine.tensorParallelSize": 2}

@@ -10,8 +10,8 @@ from tests.unit.operator.planning.backends.planned import (
 )
 
 from kvtier_common.tier import Tier
-from kvtier_operator.planning.base.backend_plan import BackendPlan
 from kvtier_operator.planning.base.container_parts import Sidecar
+from kvtier_operator.planning.base.tier_plan import BackendPlan
 
 SERVER: dict[str, object] = {"spec.backend": "LMCacheMP", "spec.engine.tensorParallelSize": 2}
 DISK: dict[str, object] = SERVER | {

@@ -8,9 +8,9 @@ from tests.cases.kvcachetier import document
 from kvtier_operator.api.resource import KVCacheTier
 from kvtier_operator.api.spec.backend import BOUNDING_WRITES, SPREADING_DISK, TELLING_OF_TIERS, Backend
 from kvtier_operator.planning.backends import backends_that, plan_backend
-from kvtier_operator.planning.backends.parts.disk import MOUNT_ROOT
-from kvtier_operator.planning.base.backend_plan import BackendPlan
-from kvtier_operator.planning.kv_cache.resolve import resolve_geometry
+from kvtier_operator.planning.backends.parts import MOUNT_ROOT
+from kvtier_operator.planning.base.tier_plan import BackendPlan
+from kvtier_operator.planning.kv_cache.cost import resolve_geometry
 from kvtier_operator.planning.observed import Observed
 
 CLAIM = {"persistentVolumeClaim": {"claimName": "disk"}}

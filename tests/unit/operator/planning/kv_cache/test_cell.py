@@ -3,7 +3,7 @@
 import pytest
 
 from kvtier_operator.api.spec.engine import KVCacheDtype
-from kvtier_operator.planning.kv_cache.cell import cell_bytes
+from kvtier_operator.planning.kv_cache.split import cell_bytes
 
 
 @pytest.mark.parametrize(

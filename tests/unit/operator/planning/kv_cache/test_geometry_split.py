@@ -6,7 +6,7 @@ import pytest
 from tests.cases.planning import resource
 
 from kvtier_operator.errors import InvalidInputError
-from kvtier_operator.planning.kv_cache.resolve import resolve_geometry
+from kvtier_operator.planning.kv_cache.cost import resolve_geometry
 from kvtier_operator.planning.model_shape.geometry import Geometry
 from kvtier_operator.planning.observed import Observed
 

@@ -6,7 +6,7 @@ import pytest
 from tests.cases.planning import resource, sized
 
 from kvtier_operator.planning.observed import Observed
-from kvtier_operator.planning.pod.budget_plan import Budget
+from kvtier_operator.planning.pod.budget import Budget
 
 GIB = 1024**3
 

@@ -9,7 +9,7 @@ from kvtier_operator.api.formats.quantity import parse_bytes
 from kvtier_operator.api.parse import parse_resource
 from kvtier_operator.planning.observed import Observed
 from kvtier_operator.planning.planner import make_plan
-from kvtier_operator.planning.pod.budget_plan import Budget
+from kvtier_operator.planning.pod.budget import Budget
 from kvtier_operator.planning.report.explain import explain
 
 GIB = 1024**3

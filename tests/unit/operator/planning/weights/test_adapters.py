@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from tests.cases.planning import resource
 
-from kvtier_operator.planning.kv_cache.resolve import resolve_geometry
+from kvtier_operator.planning.kv_cache.cost import resolve_geometry
 from kvtier_operator.planning.observed import Observed
 from kvtier_operator.planning.planner import make_plan
 from kvtier_operator.planning.units import MIB

@@ -3,7 +3,7 @@
 import shlex
 from typing import Any, Final
 
-from kvtier_operator.planning.arguments.engine_tls import serves_tls
+from kvtier_operator.planning.arguments.extra_args import serves_tls
 from kvtier_operator.planning.objects.engine.pod.resources import engine_resources
 from kvtier_operator.planning.objects.engine.pod.security import engine_container_security
 from kvtier_operator.planning.objects.engine.pod.volumes import HOME, engine_volume_mounts

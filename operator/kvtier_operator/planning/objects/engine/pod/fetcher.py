@@ -6,7 +6,7 @@ from kvtier_operator.api.spec.env import EnvVar
 from kvtier_operator.planning.objects.engine.pod.doctor import bounds
 from kvtier_operator.planning.objects.engine.pod.security import fetcher_container_security
 from kvtier_operator.planning.plan import Plan
-from kvtier_operator.planning.weights.model_source import MODEL_DIR, SourceKind, model_source
+from kvtier_operator.planning.weights.pod_weights import MODEL_DIR, SourceKind, model_source
 
 NAME: Final = "fetcher"
 _SOURCE: Final = "MODEL_SOURCE"

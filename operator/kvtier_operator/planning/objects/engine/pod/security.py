@@ -4,7 +4,7 @@ from typing import Any, Final
 
 from kvtier_operator.api.resource import Spec
 from kvtier_operator.api.spec.tiers import Policy
-from kvtier_operator.planning.backends.parts.disk import disk_volumes
+from kvtier_operator.planning.backends.parts import disk_volumes
 
 _USER: Final = 1000
 

@@ -7,7 +7,7 @@ chart makes the same. The picker needs no policy: the gateway's controller check
 
 from typing import Any, Final
 
-from kvtier_operator.planning.arguments.engine_tls import serves_tls
+from kvtier_operator.planning.arguments.extra_args import serves_tls
 from kvtier_operator.planning.base.names import Component, Names
 from kvtier_operator.planning.objects.gateway.inference_pool import GROUP as POOL_GROUP
 from kvtier_operator.planning.objects.gateway.inference_pool import KIND as POOL_KIND

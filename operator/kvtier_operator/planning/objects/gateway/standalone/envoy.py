@@ -3,7 +3,7 @@
 from typing import Final
 
 from kvtier_operator.api.spec.gateway import Standalone
-from kvtier_operator.planning.arguments.engine_tls import serves_tls
+from kvtier_operator.planning.arguments.extra_args import serves_tls
 from kvtier_operator.planning.base.names import Names, gateway_name
 from kvtier_operator.planning.envoy.gateway import (
     Address,

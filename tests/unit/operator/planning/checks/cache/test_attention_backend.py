@@ -4,7 +4,7 @@ from tests.cases.planning import resource
 
 from kvtier_operator.api.resource import KVCacheTier
 from kvtier_operator.planning.checks.cache.attention_backend import attention_backend
-from kvtier_operator.planning.kv_cache.resolve import resolve_geometry
+from kvtier_operator.planning.kv_cache.cost import resolve_geometry
 from kvtier_operator.planning.observed import Observed
 
 HEADS, LATENT, SPARSE = "Qwen/Qwen3-32B", "deepseek-ai/DeepSeek-V3", "deepseek-ai/DeepSeek-V3.2"

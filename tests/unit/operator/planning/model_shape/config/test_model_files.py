@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 
 from kvtier_operator.errors import InvalidInputError
-from kvtier_operator.planning.model_shape.compact import MOST_BYTES, compact
-from kvtier_operator.planning.model_shape.config.model_files import config_of_map
+from kvtier_operator.planning.model_shape.config.model_files import MOST_COMPACT_BYTES, compact, config_of_map
 
 CONFIG = {"num_hidden_layers": 4}
 QUANTIZATION = {"producer": {"name": "modelopt"}}
@@ -62,7 +61,7 @@ def test_what_is_long_and_says_nothing_of_layers_is_left_out() -> None:
         "layer_types": layers,
         "quantization_config": {"quant_method": "modelopt"},
     }
-    assert len(kept) < MOST_BYTES
+    assert len(kept) < MOST_COMPACT_BYTES
 
 
 def test_what_is_long_all_the_same_is_refused() -> None:

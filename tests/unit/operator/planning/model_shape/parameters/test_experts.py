@@ -13,7 +13,7 @@ import pytest
 from kvtier_operator.planning.model_shape.catalogue import entries
 from kvtier_operator.planning.model_shape.from_catalogue import shape_from_catalogue
 from kvtier_operator.planning.model_shape.from_config import shape_from_config
-from kvtier_operator.planning.model_shape.parameters.experts import Experts
+from kvtier_operator.planning.model_shape.shape import Experts
 
 MODELS = Path(__file__).parents[5] / "cases/models"
 DENSE = {"model_type": "qwen3", "num_hidden_layers": 4, "num_attention_heads": 8, "hidden_size": 1024}

@@ -1,1 +1,0 @@
-"""The blocks of a KV cache: their tokens, the groups of layers that share them, and what raises them."""

@@ -1,1 +1,0 @@
-"""Files that describe a model in words of their own, put into those of most."""

@@ -1,1 +1,0 @@
-"""How many parameters a model has, and how many compute one token."""
