@@ -4,7 +4,7 @@ import sys
 
 import pytest
 from hypothesis import HealthCheck, settings
-from tests.cluster.harness.programs.tools import Say
+from tests.cluster.harness.programs.tools import Say, given
 from tests.workers import TogetherByFile, place
 
 # On a machine that others use, how long an example took says nothing.
@@ -23,6 +23,12 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> TogetherB
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: place(item.nodeid))
+    lacking = [
+        item for item in items if any(given(mark.args[0]) is None for mark in item.iter_markers("program"))
+    ]
+    if lacking:
+        items[:] = [item for item in items if item not in set(lacking)]
+        lacking[0].config.hook.pytest_deselected(items=lacking)
 
 
 @pytest.fixture(scope="session")

@@ -157,9 +157,8 @@ class LlmDStart:
 
 
 def needs(version: str) -> pytest.MarkDecorator:
-    """Skips a test where the picker of a version is not given."""
-    reason = f"{_name(version)} is not in a folder that KUBEBUILDER_ASSETS names"
-    return pytest.mark.skipif(given(_name(version)) is None, reason=reason)
+    """Leaves a test out where the picker of a version is not given: it is run by hand."""
+    return pytest.mark.program(_name(version))
 
 
 def _name(version: str) -> str:
