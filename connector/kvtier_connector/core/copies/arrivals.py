@@ -15,8 +15,8 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from kvtier_connector.core import shared_words
 from kvtier_connector.core.index.keytable import Slots
+from kvtier_connector.core.machine.allocation import attach_words, create_words
 from kvtier_connector.errors import ConnectorError, DiskError
 
 Tickets = npt.NDArray[np.int64]
@@ -123,7 +123,7 @@ def create(slots: int) -> str:
         ConnectorError: there is not enough memory.
     """
     try:
-        _, path = shared_words.create("kvtier-arrivals", slots * ROW_BYTES)
+        _, path = create_words("kvtier-arrivals", slots * ROW_BYTES)
     except OSError as error:
         raise ConnectorError(f"no memory for {ROW_BYTES} bytes a slot: {error.strerror}") from error
     return path
@@ -135,4 +135,4 @@ def attach(path: str) -> Arrivals:
     Raises:
         ConnectorError: it cannot be reached.
     """
-    return Arrivals(shared_words.attach(path))
+    return Arrivals(attach_words(path))

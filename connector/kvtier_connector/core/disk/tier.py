@@ -8,11 +8,9 @@ from typing import Final
 import numpy as np
 
 from kvtier_connector.core.copies.arrivals import TICKETS
+from kvtier_connector.core.disk.break_even import WriteBudget
 from kvtier_connector.core.disk.files.store import GENERATIONS, Store
-from kvtier_connector.core.disk.index_updates import IndexUpdates
-from kvtier_connector.core.disk.pending import PendingOrders
-from kvtier_connector.core.disk.rate_learner import RateLearner
-from kvtier_connector.core.disk.report import Counts, Progress
+from kvtier_connector.core.disk.progress import Counts, IndexUpdates, PendingOrders, Progress, RateLearner
 from kvtier_connector.core.disk.timings import DEFAULT_TIMINGS, Timings
 from kvtier_connector.core.disk.transfers.messages import (
     Clear,
@@ -28,8 +26,7 @@ from kvtier_connector.core.disk.transfers.messages import (
     Probed,
     Up,
 )
-from kvtier_connector.core.disk.worth.admission import WriteBudget
-from kvtier_connector.core.index.block import BlockState
+from kvtier_connector.core.index.index import BlockState
 from kvtier_connector.core.index.keytable import Slots
 
 _SENT_AT_ONCE: Final = 128

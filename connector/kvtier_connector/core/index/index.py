@@ -4,16 +4,75 @@ A block is pending (its store is in flight), ready, or bad (a transfer of it fai
 read, and only ready blocks that no load reads are evicted.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from enum import IntEnum
 from itertools import compress, islice
 
 import numpy as np
 import numpy.typing as npt
 
-from kvtier_connector.core.index.block import BlockState, Reservation
 from kvtier_connector.core.index.eviction import EvictionOrder
-from kvtier_connector.core.index.free_slots import FreeSlots
 from kvtier_connector.core.index.keytable import ABSENT, KeyTable, PackedKeys, Slots, marks
+
+
+class BlockState(IntEnum):
+    """What is known of a key. BAD is a block that must not be read and goes away with its last transfer."""
+
+    ABSENT = 0
+    PENDING = 1
+    READY = 2
+    BAD = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Reservation:
+    """Slots given to blocks that are about to be stored.
+
+    Attributes:
+        keys: the keys that were given a slot, in the order asked, without those that the tier has already.
+        slots: their slots.
+        evicted: the keys that had to leave.
+    """
+
+    keys: list[bytes]
+    slots: Slots
+    evicted: list[bytes]
+
+
+class FreeSlots:
+    """A stack of slot numbers.
+
+    Args:
+        capacity: slots 0..capacity-1 are free at first, and are taken in that order.
+
+    Attributes:
+        count: how many are free.
+    """
+
+    def __init__(self, capacity: int) -> None:
+        self._slots: Slots = np.arange(capacity - 1, -1, -1, dtype=np.int32)
+        self.count = capacity
+
+    def take(self, count: int) -> Slots:
+        """Take as many slots as that; there are so many."""
+        self.count -= count
+        return self._slots[self.count : self.count + count][::-1].copy()
+
+    def add(self, slots: Slots | Sequence[int]) -> None:
+        """Let slots be taken again, the last of them first."""
+        self._slots[self.count : self.count + len(slots)] = slots
+        self.count += len(slots)
+
+    def replace(self, slots: Slots) -> None:
+        """Let these slots be taken and no others, the first of them first."""
+        self._slots[: len(slots)] = slots[::-1]
+        self.count = len(slots)
+
+    def remove(self, slots: Slots) -> None:
+        """Keep those of the slots that are free from being taken."""
+        self.replace(np.setdiff1d(self._slots[: self.count], slots))
+
 
 _RESTORED_AT_ONCE = 4096
 """Keys whose Python objects, which hashing needs, exist at the same time: half a megabyte."""
@@ -296,3 +355,37 @@ class BlockIndex:
         self._state[slots] = BlockState.ABSENT
         self._holds[slots] = 1
         self._free.add(slots[::-1])
+
+
+class WithheldSlots:
+    """Slots that hold nothing any more and may not be filled yet, by who still uses them.
+
+    Workers say once that all of their copies have ended. The disk's transfers end one by one.
+    """
+
+    def __init__(self) -> None:
+        self._by_workers = set[int]()
+        self._by_disk = set[int]()
+
+    def reset(self, *, by_workers: Iterable[int], by_disk: Iterable[int]) -> Slots:
+        """Take note of another reset, and return all slots that may not be filled.
+
+        Args:
+            by_workers: slots that their copies use; those of earlier resets may still be in use, too.
+            by_disk: all slots that its transfers use, those of earlier resets included.
+        """
+        self._by_workers.update(by_workers)
+        self._by_disk = set(by_disk)
+        return np.array(sorted(self._by_workers | self._by_disk), np.int32)
+
+    def workers_ended(self) -> list[int]:
+        """Return the slots that may be filled now that no copy of before the reset is left."""
+        free = self._by_workers - self._by_disk
+        self._by_workers.clear()
+        return sorted(free)
+
+    def disk_ended(self, slots: Iterable[int]) -> list[int]:
+        """Return which of these slots, that the disk uses no more, may be filled now."""
+        ended = list(slots)
+        self._by_disk.difference_update(ended)
+        return [slot for slot in ended if slot not in self._by_workers]

@@ -1,6 +1,9 @@
-"""Files whose space is all there before anything is written to them."""
+"""Files and memory whose space is all there before anything is written to them."""
 
+import mmap
 import os
+
+from kvtier_connector.errors import ConnectorError
 
 
 def allocated(descriptor: int, size_bytes: int) -> int:
@@ -19,3 +22,36 @@ def allocated(descriptor: int, size_bytes: int) -> int:
         os.close(descriptor)
         raise
     return descriptor
+
+
+def create_words(name: str, size_bytes: int) -> tuple[mmap.mmap, str]:
+    """Make memory of zeros; it is there until this process has ended and all have let go.
+
+    Args:
+        name: for people who look at the process's descriptors.
+        size_bytes: how much.
+
+    Returns:
+        The memory, and its path for `attach`.
+
+    Raises:
+        OSError: there is not enough.
+    """
+    descriptor = allocated(os.memfd_create(name, os.MFD_CLOEXEC), size_bytes)
+    return mmap.mmap(descriptor, size_bytes), f"/proc/{os.getpid()}/fd/{descriptor}"
+
+
+def attach_words(path: str) -> mmap.mmap:
+    """Map what `create` has made.
+
+    Raises:
+        ConnectorError: it cannot be reached.
+    """
+    try:
+        descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+    except OSError as error:
+        raise ConnectorError(f"{path}: {error.strerror}") from error
+    try:
+        return mmap.mmap(descriptor, 0)
+    finally:
+        os.close(descriptor)

@@ -1,12 +1,14 @@
-"""The NUMA nodes of this machine: which one a device or a process is on, and which CPUs are on one.
+"""The NUMA nodes of this machine, and the cores that a thread of ours runs on.
 
 Memory gets to a node by being touched first on one of its CPUs. That needs no right, while mbind(2) and
 set_mempolicy(2) need CAP_SYS_NICE under the usual seccomp profiles of containers, and it leaves a policy that
 someone set with numactl in force.
 """
 
+import os
 from collections.abc import Iterator
 from collections.abc import Set as AbstractSet
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
@@ -55,3 +57,15 @@ def _listed(cpulist: str) -> Iterator[int]:
     for part in filter(None, cpulist.strip().split(",")):
         first, _, last = part.partition("-")
         yield from range(int(first), int(last or first) + 1)
+
+
+def use_every_core() -> None:
+    """Let the calling thread run on all cores that the process computes on.
+
+    vLLM binds each of its computing threads to one core, and a thread inherits that of the one that made it.
+    """
+    cores: set[int] = set()
+    for thread in Path("/proc/self/task").iterdir():
+        with suppress(ProcessLookupError):  # it ended just now
+            cores |= os.sched_getaffinity(int(thread.name))
+    os.sched_setaffinity(0, cores)

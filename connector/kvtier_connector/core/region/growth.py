@@ -1,24 +1,102 @@
 """Takes and locks a rank's slice piece by piece, beside the engine that serves already.
 
 To take and to page-lock a hundred gigabytes lasts a minute, which nobody need wait for: the tier begins empty
-anyway, and grows faster than prompts fill it.
+anyway, and grows faster than prompts fill it. The scheduler's process, which may be another one, is told how
+far it is.
 """
 
+import mmap
 import os
 import threading
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from typing import Final
+from dataclasses import dataclass
+from typing import Final, Self
 
 from kvtier_connector.config import MIB
-from kvtier_connector.core.machine.cores import use_every_core
+from kvtier_connector.core.machine.allocation import attach_words, create_words
 from kvtier_connector.core.machine.memory import format_bytes
+from kvtier_connector.core.machine.numa import use_every_core
 from kvtier_connector.core.region import pages
-from kvtier_connector.core.region.growth_words import Grown, GrowthWords
-from kvtier_connector.core.region.pieces import Piece
+from kvtier_connector.core.region.pages import Piece
 from kvtier_connector.core.region.pin import Pinning, PinReport, checked
 from kvtier_connector.core.region.region import Slice
+
+_WORDS: Final = 3
+_BYTES: Final = _WORDS * 8
+
+
+@dataclass(frozen=True, slots=True)
+class Grown:
+    """How far the tier has grown.
+
+    Args:
+        slots: that are there, from the first.
+        pinned_bytes: of all ranks that are locked in memory.
+        is_over: no more comes.
+    """
+
+    slots: int
+    pinned_bytes: int
+    is_over: bool
+
+
+class GrowthWords:
+    """Three words that one process writes and another reads: slots, pinned bytes, whether that is all.
+
+    Args:
+        memory: mapped from `create`'s path.
+    """
+
+    def __init__(self, memory: mmap.mmap) -> None:
+        self._words = memoryview(memory).cast("q")
+
+    @classmethod
+    def create(cls) -> tuple[Self, str]:
+        """Make the words; they are there until this process has ended and all have let go.
+
+        Returns:
+            The words, and their path for `attach`.
+        """
+        memory, path = create_words("kvtier-growth", _BYTES)
+        return cls(memory), path
+
+    @classmethod
+    def attach(cls, path: str) -> Self:
+        """Map what `create` has made.
+
+        Raises:
+            ConnectorError: it cannot be reached.
+        """
+        return cls(attach_words(path))
+
+    def tell(self, grown: Grown) -> None:
+        """Say how far the slice has grown; the slots are the last to be seen."""
+        self._words[1] = grown.pinned_bytes
+        self._words[0] = grown.slots
+        self._words[2] = grown.is_over
+
+    def read(self) -> Grown:
+        """Return what was told last."""
+        is_over = bool(self._words[2])  # before the slots: what comes with it is not missed
+        return Grown(self._words[0], self._words[1], is_over)
+
+
+def together(ranks: Sequence[GrowthWords], slices: int) -> Grown:
+    """Return how far all ranks' slices have grown: a slot is there when it is on every rank.
+
+    Args:
+        ranks: one or more.
+        slices: of the region; fewer than ranks where they use the same one.
+    """
+    grown = [words.read() for words in ranks]
+    return Grown(
+        slots=min(each.slots for each in grown),
+        pinned_bytes=sum(each.pinned_bytes for each in grown) * min(slices, len(grown)) // len(grown),
+        is_over=all(each.is_over for each in grown),
+    )
+
 
 _NICENESS: Final = 10
 """The engine's own threads go first, and leave a tenth of a core: setpriority(2) is of threads on Linux."""

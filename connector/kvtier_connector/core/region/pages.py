@@ -1,4 +1,4 @@
-"""The kinds of pages that memory can be on, and what this machine has of each."""
+"""The kinds of pages that memory can be on, what this machine has of each, and how they are taken."""
 
 import ctypes
 import errno
@@ -11,6 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from functools import partial
+from math import gcd
 from pathlib import Path
 from typing import Final
 
@@ -171,3 +172,48 @@ def _populate_piece(address: int, size_bytes: int) -> None:
     if _LIBC.madvise(ctypes.c_void_p(address), ctypes.c_size_t(size_bytes), _MADV_POPULATE_WRITE) != 0:
         code = ctypes.get_errno()
         raise OSError(code, f"{os.strerror(code)}: {format_bytes(size_bytes)} of memory")
+
+
+PIECE_BYTES: Final = 128 * MIB
+"""Some 10 ms of a driver's page-locking, which is what a request may have to wait for while a tier grows."""
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """A piece of a slice.
+
+    Args:
+        offset_bytes: where it begins in the slice, on a page.
+        size_bytes: its size, whole pages.
+        slots: how many slots, from the slice's first, are whole with it and those before.
+    """
+
+    offset_bytes: int
+    size_bytes: int
+    slots: int
+
+
+def piece_slots(slot_bytes: int, most_bytes: int = PIECE_BYTES) -> int:
+    """Return how many slots make a piece, which ends with a slot and with a page.
+
+    Args:
+        slot_bytes: size of a slot.
+        most_bytes: what a piece should take at most; one slot may need more.
+    """
+    least = SMALL_PAGE_BYTES // gcd(slot_bytes, SMALL_PAGE_BYTES)
+    return max(least, most_bytes // slot_bytes // least * least)
+
+
+def pieces_of(slots: int, slot_bytes: int, most_bytes: int = PIECE_BYTES) -> Iterator[Piece]:
+    """Yield the pieces of a slice; all but the last are of one size.
+
+    Args:
+        slots: of the slice.
+        slot_bytes: size of a slot.
+        most_bytes: what a piece should take at most.
+    """
+    step = piece_slots(slot_bytes, most_bytes)
+    for first in range(0, slots, step):
+        last = min(first + step, slots)
+        end_bytes = -(-last * slot_bytes // SMALL_PAGE_BYTES) * SMALL_PAGE_BYTES
+        yield Piece(first * slot_bytes, end_bytes - first * slot_bytes, last)

@@ -7,12 +7,10 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from kvtier_connector.config import MIB, Policy
-from kvtier_connector.core.machine.locklimit import LockLimit, lock_limit, raised
-from kvtier_connector.core.machine.memory import format_bytes, tightest_bound
-from kvtier_connector.core.region.mappings import range_state
-from kvtier_connector.core.region.pieces import Piece
+from kvtier_connector.core.machine.memory import LockLimit, format_bytes, lock_limit, raised, tightest_bound
+from kvtier_connector.core.region.pages import Piece
 from kvtier_connector.core.region.region import Slice
-from kvtier_connector.core.region.report import RegionReport
+from kvtier_connector.core.region.report import RegionReport, range_state
 from kvtier_connector.errors import PinError
 
 _LIBC: Final = ctypes.CDLL(None, use_errno=True)

@@ -17,8 +17,7 @@ from typing import Self
 from kvtier_connector.config import Policy
 from kvtier_connector.core.machine.memory import format_bytes, tightest_bound
 from kvtier_connector.core.region import pages
-from kvtier_connector.core.region.mappings import bytes_on_nodes, range_state
-from kvtier_connector.core.region.report import SMALL, TRANSPARENT, RegionReport
+from kvtier_connector.core.region.report import SMALL, TRANSPARENT, RegionReport, bytes_on_nodes, range_state
 from kvtier_connector.errors import RegionError
 
 

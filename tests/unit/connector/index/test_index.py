@@ -12,8 +12,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from kvtier_connector.core.index.block import BlockState
-from kvtier_connector.core.index.index import _RESTORED_AT_ONCE, BlockIndex
+from kvtier_connector.core.index.index import _RESTORED_AT_ONCE, BlockIndex, BlockState
 
 KEY_BYTES = 36
 UNIVERSE = [number.to_bytes(KEY_BYTES, "big") for number in range(24)]

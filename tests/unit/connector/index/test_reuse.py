@@ -1,21 +1,21 @@
 import numpy as np
 import pytest
 
+from kvtier_connector.core.index.eviction import ReuseStatistics, gittins_index, hazard, in_order
 from kvtier_connector.core.index.eviction_kernels import ONCE, STEPS, class_of, step_of
-from kvtier_connector.core.index.reuse import ReuseStatistics, hazard, in_order, worth
 
 ALIKE = np.ones(STEPS)
 
 
 def test_where_use_is_as_likely_at_any_age_all_ages_are_worth_the_same() -> None:
     # Of every two that reach a step one is used in it; the step takes the one half and the other whole: 3/4.
-    assert worth(ALIKE * 0.5, ALIKE).tolist() == pytest.approx([0.5 / 0.75] * STEPS)
+    assert gittins_index(ALIKE * 0.5, ALIKE).tolist() == pytest.approx([0.5 / 0.75] * STEPS)
 
 
 def test_what_is_used_at_a_fixed_age_is_worth_more_the_nearer_it_comes_and_then_nothing() -> None:
     at_two = np.zeros(STEPS)
     at_two[2] = 0.999
-    found = worth(at_two, ALIKE)
+    found = gittins_index(at_two, ALIKE)
     assert found[:3].tolist() == pytest.approx([1 / 2.5, 1 / 1.5, 1 / 0.5], rel=0.01)
     assert found[3:].tolist() == [0.0] * (STEPS - 3)
 

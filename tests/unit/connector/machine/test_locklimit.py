@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from kvtier_connector.config import MIB
-from kvtier_connector.core.machine.locklimit import LockLimit, lock_limit
+from kvtier_connector.core.machine.memory import LockLimit, lock_limit
 
 IPC_LOCK = 1 << 14
 FIRST = "0 0 4294967295"

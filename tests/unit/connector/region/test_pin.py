@@ -11,9 +11,9 @@ from types import SimpleNamespace
 import pytest
 
 from kvtier_connector.config import MIB, Policy
-from kvtier_connector.core.machine.locklimit import LockLimit
+from kvtier_connector.core.machine.memory import LockLimit
 from kvtier_connector.core.region import pin, region
-from kvtier_connector.core.region.pieces import pieces_of
+from kvtier_connector.core.region.pages import pieces_of
 from kvtier_connector.core.region.report import SMALL, RegionReport
 from kvtier_connector.errors import PinError
 

@@ -1,4 +1,4 @@
-"""What KV bytes mean: blocks of one fingerprint may be loaded by an engine of the same, and by no other."""
+"""What KV bytes mean, and whether they are as they were written: fingerprints and checksums."""
 
 import json
 from collections.abc import Mapping
@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Final
 
 import xxhash
+from typing_extensions import Buffer
 
 from kvtier_common.errors import MalformedError
 from kvtier_common.formats.json_text import parse_json_object
@@ -81,3 +82,30 @@ def _facts(text: str) -> dict[str, str]:
 
 def _change(old: str, new: str) -> str:
     return "" if max(len(old), len(new)) > _LONGEST_VALUE else f"{old} -> {new}"
+
+
+def bound_checksum(whole: int, part: bytes, *data: Buffer) -> int:
+    """Return the checksum of data and of where they belong: what is undamaged is still refused elsewhere.
+
+    Args:
+        whole: what they are a part of: a block's namespace, or a journal's nonce.
+        part: which part: a block's key, or a frame's place.
+        data: the bytes as they lie on disk, in one piece or several.
+    """
+    seed = bound_seed(whole, part)
+    if len(data) == 1:
+        return seeded_checksum(seed, data[0])
+    pieces = xxhash.xxh3_64(seed=seed)
+    for piece in data:
+        pieces.update(piece)
+    return pieces.intdigest()
+
+
+def bound_seed(whole: int, part: bytes) -> int:
+    """Return what binds a checksum to where its data belong, for who does not know that."""
+    return xxhash.xxh3_64_intdigest(part, seed=whole)
+
+
+def seeded_checksum(seed: int, data: Buffer) -> int:
+    """Return the bound checksum of data in one piece."""
+    return xxhash.xxh3_64_intdigest(data, seed=seed)

@@ -6,8 +6,7 @@ from contextlib import suppress
 from typing import Final, NamedTuple, Self
 
 from kvtier_connector.config import DISK_ALIGNMENT_BYTES
-from kvtier_connector.core.disk.files.directory import Directory
-from kvtier_connector.core.disk.files.disk_errors import disk_errors
+from kvtier_connector.core.disk.files.folder import Directory, disk_errors
 from kvtier_connector.core.machine.allocation import allocated
 from kvtier_connector.core.machine.memory import format_bytes
 from kvtier_connector.errors import DiskError, UnsafeFolderError

@@ -10,16 +10,12 @@ from typing import Final, Self
 import numpy as np
 
 from kvtier_connector.config import DISK_INDEX_SIZES, DISK_SPARE_BYTES, disk_slots
-from kvtier_connector.core.disk.files.checksum import bound_checksum
-from kvtier_connector.core.disk.files.directory import Directory
-from kvtier_connector.core.disk.files.disk_errors import disk_errors
-from kvtier_connector.core.disk.files.fingerprint import Fingerprint
+from kvtier_connector.core.disk.break_even import Rates
+from kvtier_connector.core.disk.files.fingerprint import Fingerprint, bound_checksum
+from kvtier_connector.core.disk.files.folder import Directory, LockedFolder, disk_errors
 from kvtier_connector.core.disk.files.journal import Entries, Journal, Shape
-from kvtier_connector.core.disk.files.locked_folder import LockedFolder
-from kvtier_connector.core.disk.files.namespace_files import FACTS, RATES, rates_in
+from kvtier_connector.core.disk.files.namespaces import FACTS, RATES, Removed, rates_in, remove_others
 from kvtier_connector.core.disk.files.segments import Segments
-from kvtier_connector.core.disk.files.strangers import Removed, remove_strangers
-from kvtier_connector.core.disk.worth.rates import Rates
 from kvtier_connector.core.index.index import BlockIndex
 from kvtier_connector.core.index.keytable import Slots
 from kvtier_connector.core.machine.memory import format_bytes
@@ -129,7 +125,7 @@ class Store:
             lock = LockedFolder.take(request.path, request.holder)
             undo.callback(lock.close)
             with disk_errors(request.path):
-                removed = remove_strangers(lock.directory, request.fingerprint)
+                removed = remove_others(lock.directory, request.fingerprint)
                 folder = lock.directory.folder(request.fingerprint.folder)
             undo.callback(folder.close)
             segments = Segments.open(

@@ -7,8 +7,16 @@ from collections.abc import Callable, Iterator, Sequence
 from queue import Empty, SimpleQueue
 from typing import Final, TypeVar
 
-from kvtier_connector.core.disk.io.engine import JOINED_BYTES, BlockIO, Completion, EngineUnavailableError
-from kvtier_connector.core.disk.io.progress import ended_short, parts_after, size_bytes, unusable
+from kvtier_connector.core.disk.io.engine import (
+    JOINED_BYTES,
+    BlockIO,
+    Completion,
+    EngineUnavailableError,
+    ended_short,
+    parts_after,
+    size_bytes,
+    unusable,
+)
 
 Item = TypeVar("Item")
 _MOST_THREADS: Final = 32

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from kvtier_connector.core.disk.files.store import Store
+from kvtier_connector.core.disk.io.engine import statically_frozen
 from kvtier_connector.core.index.keytable import Slots
-from kvtier_connector.core.statically_frozen import statically_frozen
 
 MemoryOf = Callable[[int], tuple[memoryview, ...]]
 """From a slot in memory to its bytes, in the order of the file."""

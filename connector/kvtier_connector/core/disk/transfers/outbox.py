@@ -1,11 +1,105 @@
-"""What the disk's thread has to say: to the owner of the index, and to the workers that wait for blocks."""
+"""What the disk's thread has to say: to the owner of the index, and to the workers that wait for blocks.
+
+The worker that loads a block checks it, too, on threads that would only wait meanwhile. The disk's thread
+hears of that, and checks those itself that no worker comes to.
+"""
 
 import threading
 import time
 from collections import deque
+from typing import NamedTuple
 
+from kvtier_connector.core.copies.arrivals import DOUBTED, FAILED, WHOLE, Arrivals
+from kvtier_connector.core.disk.files.fingerprint import bound_seed
+from kvtier_connector.core.disk.io.engine import Completion
 from kvtier_connector.core.disk.transfers.messages import Ended, Event, Order, Overdue
-from kvtier_connector.core.disk.transfers.partial_reads import EndedTransfer, PartialReads
+from kvtier_connector.core.disk.transfers.orders import Transfer
+
+
+class EndedTransfer(NamedTuple):
+    """A transfer that has ended; its orders end when what was read has been checked, or written put down.
+
+    Attributes:
+        completion: how it ended.
+        transfer: what it was.
+        at_s: when that was seen, by time.monotonic().
+        is_right: whether a worker has checked what was read.
+    """
+
+    completion: Completion
+    transfer: Transfer
+    at_s: float
+    is_right: bool = False
+
+
+class PartialReads:
+    """What workers are told, and have found. Without workers that are told, all blocks are checked at once.
+
+    Args:
+        arrivals: where they are told; None if they are not.
+        namespace: of the store's blocks.
+        patience_s: how long a worker may take to come to a block.
+    """
+
+    def __init__(self, arrivals: Arrivals | None, namespace: int, patience_s: float) -> None:
+        self._arrivals = arrivals
+        self._namespace = namespace
+        self.patience_s = patience_s
+        self._unchecked = deque[EndedTransfer]()
+
+    def __len__(self) -> int:
+        """Return how many blocks are left to workers."""
+        return len(self._unchecked)
+
+    def part_arrived(self, transfer: Transfer) -> None:
+        """Tell of a part that is there, and is not the last."""
+        if self._arrivals is not None:
+            order = transfer.order
+            if not transfer.part:
+                seed = bound_seed(self._namespace, order.key)
+                self._arrivals.expect(order.memory_slot, seed, transfer.checksums[0])
+            self._tell(order, transfer.part + 1)
+
+    def is_checked_by_worker(self, order: Order) -> bool:
+        """Tell whether a worker checks a block that was read."""
+        return bool(order.part_ends) and self._arrivals is not None
+
+    def leave_to_worker(self, ended: EndedTransfer) -> None:
+        """Tell of a block that is all there; `take_checked` returns it when a worker has checked it."""
+        self._unchecked.append(ended)
+        order = ended.transfer.order
+        self._tell(order, len(order.part_ends))
+
+    def take_checked(self) -> list[EndedTransfer]:
+        """Take the blocks that a worker has checked, and those that none has come to in time."""
+        if self._arrivals is None:
+            return []
+        late = time.monotonic() - self.patience_s
+        waiting, self._unchecked = self._unchecked, deque()
+        done = list[EndedTransfer]()
+        for ended in waiting:
+            order = ended.transfer.order
+            how_far = self._arrivals.how_far(order.memory_slot, order.ticket)
+            if how_far == WHOLE:
+                done.append(ended._replace(is_right=True))
+            elif how_far == DOUBTED or ended.at_s < late:
+                done.append(ended)
+            else:
+                self._unchecked.append(ended)
+        return done
+
+    def drop_unchecked(self) -> list[Order]:
+        """Let go of what is not checked; returns its orders."""
+        waiting, self._unchecked = self._unchecked, deque()
+        return [ended.transfer.order for ended in waiting]
+
+    def end(self, order: Order, error: Exception | None) -> None:
+        """Tell what became of an order that is read in parts."""
+        self._tell(order, FAILED if error else WHOLE)
+
+    def _tell(self, order: Order, parts: int) -> None:
+        if self._arrivals is not None:
+            self._arrivals.tell(order.memory_slot, order.ticket, parts)
 
 
 class Outbox:

@@ -1,6 +1,6 @@
 """A block's checksum belongs to its bytes, its key and its namespace."""
 
-from kvtier_connector.core.disk.files.checksum import bound_checksum
+from kvtier_connector.core.disk.files.fingerprint import bound_checksum
 
 BLOCK = bytes(range(256)) * 16
 

@@ -12,9 +12,9 @@ import pytest
 from tests.unit.connector.disk.rig.blocks import MEANING, capacity_for, request_for
 from tests.unit.connector.disk.rig.tier_files import directory
 
-from kvtier_connector.core.disk.files.locked_folder import LockedFolder
+from kvtier_connector.core.disk.break_even import Rates
+from kvtier_connector.core.disk.files.folder import LockedFolder
 from kvtier_connector.core.disk.files.store import Store
-from kvtier_connector.core.disk.worth.rates import Rates
 from kvtier_connector.errors import SettingError, UnsafeFolderError
 
 OTHER_USER = 65534

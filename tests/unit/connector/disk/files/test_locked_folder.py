@@ -10,14 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from kvtier_connector.core.disk.files.directory import Directory
-from kvtier_connector.core.disk.files.locked_folder import LockedFolder
+from kvtier_connector.core.disk.files.folder import Directory, LockedFolder
 from kvtier_connector.errors import DiskError, FolderInUseError, SettingError
 
 HOLDER = """
 import sys
 from pathlib import Path
-from kvtier_connector.core.disk.files.locked_folder import LockedFolder
+from kvtier_connector.core.disk.files.folder import LockedFolder
 folder = LockedFolder.take(Path(sys.argv[1]), "engine qwen3-0 (process 7)")
 print("taken", flush=True)
 sys.stdin.read()

@@ -7,12 +7,11 @@ import numpy as np
 import pytest
 from tests.unit.connector.disk.rig.blocks import BLOCK, KEY_BYTES, capacity_for, key_of, request_for
 
+from kvtier_connector.core.disk.break_even import Rates
 from kvtier_connector.core.disk.files.fingerprint import Fingerprint, fingerprint
 from kvtier_connector.core.disk.files.journal import Entries
-from kvtier_connector.core.disk.files.removed_text import removed_text
+from kvtier_connector.core.disk.files.namespaces import Removed, removed_text
 from kvtier_connector.core.disk.files.store import Store
-from kvtier_connector.core.disk.files.strangers import Removed
-from kvtier_connector.core.disk.worth.rates import Rates
 
 BEFORE = fingerprint({"vllm": "0.32", "KV cache groups": "x" * 50, "dtype": "bfloat16"})
 NOW = fingerprint({"vllm": "0.33", "KV cache groups": "y" * 50, "dtype": "bfloat16"})

@@ -5,7 +5,7 @@ import errno
 import pytest
 
 from kvtier_connector.core.disk.timings import DEFAULT_TIMINGS
-from kvtier_connector.core.disk.transfers.health import Health
+from kvtier_connector.core.disk.transfers.reopening_store import Health
 
 BAD_SECTOR = OSError(errno.EIO, "a bad sector")
 

@@ -14,7 +14,7 @@ from typing_extensions import Buffer
 
 from kvtier_connector.core.disk import tier
 from kvtier_connector.core.disk.files import store as store_file
-from kvtier_connector.core.disk.files.checksum import bound_checksum
+from kvtier_connector.core.disk.files.fingerprint import bound_checksum
 from kvtier_connector.core.disk.files.journal import Entries
 from kvtier_connector.core.disk.files.store import Store
 from kvtier_connector.core.disk.io.engine import BlockIO, Completion

@@ -11,7 +11,7 @@ from tests.unit.connector.disk.rig.rig import IMPATIENT, Coming, Rig, rig_in
 from tests.unit.connector.disk.rig.tier_files import segment
 
 from kvtier_connector.core.copies.arrivals import DOUBTED, FAILED, WHOLE
-from kvtier_connector.core.disk.files.checksum import bound_checksum, seeded_checksum
+from kvtier_connector.core.disk.files.fingerprint import bound_checksum, seeded_checksum
 from kvtier_connector.errors import DiskError
 
 ENDS = (1024, 2560, BLOCK)

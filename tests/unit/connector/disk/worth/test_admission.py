@@ -7,9 +7,14 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from kvtier_connector.core.disk.worth.admission import Bandwidth, BreakEven, ReadingPays, WriteBudget
-from kvtier_connector.core.disk.worth.prefill_model import TokenSpan
-from kvtier_connector.core.disk.worth.rates import Rates
+from kvtier_connector.core.disk.break_even import (
+    Bandwidth,
+    BreakEven,
+    Rates,
+    ReadingPays,
+    TokenSpan,
+    WriteBudget,
+)
 
 MIB = 1 << 20
 HOUR_S = 3600.0

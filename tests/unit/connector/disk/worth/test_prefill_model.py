@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from kvtier_connector.core.disk.worth.prefill_model import Pace, PrefillModel, TokenSpan
+from kvtier_connector.core.disk.break_even import Pace, PrefillModel, TokenSpan
 
 
 def learnt(pace: Pace, steps: list[TokenSpan], noise: float = 0.0) -> PrefillModel:

@@ -9,10 +9,9 @@ from tests.unit.connector.disk.rig.blocks import MEANING, content_of
 from tests.unit.connector.disk.rig.faulty_engine import Fail, Keep
 from tests.unit.connector.disk.rig.rig import IMPATIENT, Rig, found_by_the_next, rig_in
 
+from kvtier_connector.core.disk.break_even import Rates, TokenSpan
 from kvtier_connector.core.disk.files.store import Store
 from kvtier_connector.core.disk.timings import DEFAULT_TIMINGS
-from kvtier_connector.core.disk.worth.prefill_model import TokenSpan
-from kvtier_connector.core.disk.worth.rates import Rates
 from kvtier_connector.errors import DiskError
 
 SOON_TOO_LONG = replace(IMPATIENT, probe_patience_s=0.01)

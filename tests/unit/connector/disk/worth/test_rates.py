@@ -4,8 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kvtier_connector.core.disk.worth.prefill_model import Pace
-from kvtier_connector.core.disk.worth.rates import Rates
+from kvtier_connector.core.disk.break_even import Pace, Rates
 
 ALL = Rates(1e9, 30e-6, 2e-9)
 

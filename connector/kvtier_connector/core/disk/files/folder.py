@@ -1,18 +1,94 @@
-"""A folder that only this user writes to, and its files: reached through a descriptor, never by path again.
+"""The tier's folder, which only this user writes to and one engine has at a time, and the files in it.
 
 Whoever can write above the folder may put another in its place, and whoever could write in it may have left
 links there. So nothing below it is found by a path, no link is followed, and what was opened is looked at by
 its descriptor: there is no moment between the look and the use.
 """
 
+import errno
+import fcntl
 import os
 import shutil
 import stat
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Final, Self
 
-from kvtier_connector.core.disk.files.safe_path import open_parent
-from kvtier_connector.errors import SettingError, UnsafeFolderError
+from kvtier_connector.errors import DiskError, FolderInUseError, SettingError, UnsafeFolderError
+
+
+@contextmanager
+def disk_errors(path: Path) -> Iterator[None]:
+    """Turn every OSError into a DiskError that names `path`."""
+    try:
+        yield
+    except OSError as error:
+        raise DiskError(f"{path}: {error.strerror or error}") from error
+
+
+_STEP: Final = os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC
+_FOLDER_STEP: Final = _STEP | os.O_DIRECTORY
+_MOST_LINKS: Final = 40
+"""As the kernel has it (path_resolution(7))."""
+
+
+def open_parent(path: Path) -> int:
+    """Return a descriptor of the folder that holds `path`; folders that are missing on the way are made.
+
+    Raises:
+        UnsafeFolderError: a link on the way is another user's, who could have it point anywhere.
+        OSError: a step of the way is no folder, or may not be passed or made.
+    """
+    left = list(reversed(path.absolute().parent.parts))  # begins with the root
+    links, at = 0, os.open("/", _FOLDER_STEP)
+    with ExitStack() as undo:
+        undo.callback(lambda: os.close(at))
+        while left:
+            name = left.pop()
+            step = _open_step(at, name)
+            if step is None:
+                links += 1
+                left += reversed(_target(at, name, path, links))
+                continue
+            os.close(at)
+            at = step
+        undo.pop_all()
+    return at
+
+
+def _open_step(at: int, name: str) -> int | None:
+    """Open a folder, made if it is missing; None for what is no folder and may be a link."""
+    try:
+        return os.open(name, _FOLDER_STEP, dir_fd=at)
+    except FileNotFoundError:
+        with suppress(FileExistsError):  # made by another just now
+            os.mkdir(name, 0o755, dir_fd=at)
+        return os.open(name, _FOLDER_STEP, dir_fd=at)
+    except NotADirectoryError:
+        return None
+
+
+def _target(at: int, name: str, path: Path, links: int) -> tuple[str, ...]:
+    """Return the steps that a link stands for."""
+    link = os.open(name, _STEP, dir_fd=at)
+    try:
+        found = os.fstat(link)
+        if not stat.S_ISLNK(found.st_mode):
+            raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), name)
+        if found.st_uid not in {0, os.geteuid()}:
+            raise UnsafeFolderError(
+                f"disk_path: on the way to {path}, {name!r} is a link of user {found.st_uid}, who may let it "
+                "point anywhere; name the folder itself"
+            )
+        if links > _MOST_LINKS:
+            raise UnsafeFolderError(
+                f"disk_path: there are more than {_MOST_LINKS} links on the way to {path}"
+            )
+        return Path(os.readlink("", dir_fd=link)).parts
+    finally:
+        os.close(link)
+
 
 _FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _FILE: Final = os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NOCTTY | os.O_NONBLOCK
@@ -209,3 +285,83 @@ def _foreign(path: Path, what: str) -> str:
         f"disk_path: {path} is {what}, which the tier did not make: see who else writes there, then rm -r "
         f"{path}"
     )
+
+
+_LOCK = "lock"
+_LONGEST_HOLDER_BYTES = 200
+
+
+class LockedFolder:
+    """A folder that nobody else has until `close`, or until this process ends in whatever way."""
+
+    def __init__(self, directory: Directory, descriptor: int) -> None:
+        self.directory = directory
+        self._descriptor = descriptor
+
+    @classmethod
+    def take(cls, path: Path, holder: str) -> Self:
+        """Make the folder if need be, and lock it.
+
+        Args:
+            path: the folder.
+            holder: one line by which others are told who has it.
+
+        Raises:
+            SettingError: a file is in its place, or it may not be written; the message says which.
+            UnsafeFolderError: it, or its lock, may be another user's.
+            FolderInUseError: another engine has it.
+            DiskError: the disk is full, read-only or failing.
+        """
+        with disk_errors(path), ExitStack() as undo:
+            with _setting_errors(path):
+                directory = Directory.open(path)
+                undo.callback(directory.close)
+                descriptor = directory.file(_LOCK)
+            undo.callback(os.close, descriptor)
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                line = os.pread(descriptor, _LONGEST_HOLDER_BYTES, 0).decode(errors="replace").strip()
+                other = "".join(letter if letter.isprintable() else "?" for letter in line)
+                raise FolderInUseError(
+                    f"disk_path: {path} is in use by {other or 'another engine'}; "
+                    "give every engine a folder of its own"
+                ) from None
+            os.ftruncate(descriptor, 0)
+            os.pwrite(descriptor, holder.encode()[:_LONGEST_HOLDER_BYTES], 0)
+            undo.pop_all()
+        return cls(directory, descriptor)
+
+    def check(self) -> None:
+        """See that the folder is still the one that was taken.
+
+        Raises:
+            DiskError: it has been deleted or replaced, so that nobody will find what is written to it.
+        """
+        path = self.directory.path
+        with disk_errors(path):
+            # By its path, as the next engine will look for it; nothing is opened.
+            found, taken = (path / _LOCK).lstat(), os.fstat(self._descriptor)
+            if (found.st_dev, found.st_ino) != (taken.st_dev, taken.st_ino):
+                raise DiskError(f"{path}: the folder has been replaced by another")
+
+    def close(self) -> None:
+        """Let others have it."""
+        os.close(self._descriptor)
+        self.directory.close()
+
+
+@contextmanager
+def _setting_errors(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except (FileExistsError, NotADirectoryError) as error:
+        raise SettingError(f"disk_path: {path}: {error.filename} is a file; name a folder") from error
+    except PermissionError as error:
+        user = os.geteuid()
+        # what is there goes with it; where nothing is, all else on the volume stays whose it is
+        command = f"chown -R {user}" if os.path.lexists(path) else f"install -d -o {user} -m 700"
+        raise SettingError(
+            f"disk_path: no permission to write {path} as user {user}; as root: {command} {path}, or name "
+            "another folder"
+        ) from error
