@@ -31,17 +31,22 @@ from kvtier_common.metrics.disk_tier import DEGRADED
 from kvtier_connector.complete import refusals
 from kvtier_connector.config import KEY_BYTES, disk_aligned
 from kvtier_connector.core.disk.files.store import StoreRequest
-from kvtier_connector.core.disk.report import Progress
+from kvtier_connector.core.disk.progress import Progress
 from kvtier_connector.core.disk.tier import DiskTier
 from kvtier_connector.vllm.disk.open import holder, open_tier, replica_folder
-from kvtier_connector.vllm.logger import log
+from kvtier_connector.vllm.fingerprint import tier_fingerprint
 from kvtier_connector.vllm.metrics.disk_tier import DEFINITIONS, DiskMetrics
-from kvtier_connector.vllm.secondary.fingerprint import tier_fingerprint
-from kvtier_connector.vllm.secondary.jobs import Job, Jobs
-from kvtier_connector.vllm.secondary.keys import DiskKeys
-from kvtier_connector.vllm.secondary.memory import LentMemory
-from kvtier_connector.vllm.secondary.settings import SecondarySettings, entry_path, errors_named, parse
-from kvtier_connector.vllm.upstream.classes import OffloadingConnectorStats
+from kvtier_connector.vllm.secondary import (
+    DiskKeys,
+    Job,
+    Jobs,
+    LentMemory,
+    SecondarySettings,
+    entry_path,
+    errors_named,
+    parse_settings,
+)
+from kvtier_connector.vllm.upstream.engine import OffloadingConnectorStats, log
 
 _PATIENCE: Final = 4
 """A job may take so many times as long as one chunk."""
@@ -87,7 +92,7 @@ class KVTierDisk(SecondaryTierManager):  # type: ignore[misc] # vLLM has no type
         entry = entry_path(offloading_spec.extra_config.get("secondary_tiers"), settings)
         with ExitStack() as undo, refusals(), errors_named(entry):
             undo.callback(self._memory.close)
-            parsed = parse(settings, entry)
+            parsed = parse_settings(settings, entry)
             self._timeout_s = parsed.timeout_s
             self._disk = self._open(parsed, entry)
             undo.pop_all()

@@ -5,14 +5,33 @@ unless `layered_loads` is set, since vLLM's async scheduling has to be off for i
 """
 
 from bisect import bisect_left
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Protocol, runtime_checkable
 
+import torch
+from vllm.v1.kv_cache_interface import KVCacheConfig
 from vllm.v1.kv_offload.base import GPULoadStoreSpec
 
-from kvtier_connector.core.copies.copy_parts import CopyPart
 from kvtier_connector.core.copies.copyplan import CopyPlan, plan_copies
+from kvtier_connector.core.copies.layer_parts import CopyPart, LayerPlace
 from kvtier_connector.core.index.keytable import Slots
+
+
+def layer_places(
+    kv_caches: Mapping[str, torch.Tensor], kv_cache_config: KVCacheConfig
+) -> tuple[LayerPlace, ...]:
+    """Return the layers of an engine's only KV cache group, in order; none where it has several.
+
+    Args:
+        kv_caches: For each layer, its pages of all blocks.
+        kv_cache_config: vLLM's.
+    """
+    if len(kv_cache_config.kv_cache_groups) != 1:
+        return ()
+    (group,) = kv_cache_config.kv_cache_groups
+    page_bytes: int = group.kv_cache_spec.page_size_bytes
+    caches = [kv_caches[name] for name in group.layer_names]
+    return tuple(LayerPlace(each.storage_offset() * each.element_size(), page_bytes) for each in caches)
 
 
 @runtime_checkable

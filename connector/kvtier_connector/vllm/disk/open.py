@@ -10,21 +10,19 @@ from vllm.v1.kv_cache_interface import KVCacheConfig
 
 from kvtier_connector.config import DISK_WRITE_SHARE, ConnectorConfig
 from kvtier_connector.core.copies.arrivals import Arrivals, attach
-from kvtier_connector.core.disk.files.removed_text import removed_text
+from kvtier_connector.core.disk.break_even import WriteBudget
+from kvtier_connector.core.disk.files.namespaces import removed_text
 from kvtier_connector.core.disk.files.store import Store, StoreRequest
 from kvtier_connector.core.disk.io.choose import depth_for, open_engine
 from kvtier_connector.core.disk.io.staged import StagedEngine
 from kvtier_connector.core.disk.tier import DiskTier
-from kvtier_connector.core.disk.transfers.loop import DiskLoop
+from kvtier_connector.core.disk.transfers.loop import DiskLoop, DiskThread
 from kvtier_connector.core.disk.transfers.messages import MemoryOf
-from kvtier_connector.core.disk.transfers.thread import DiskThread
-from kvtier_connector.core.disk.worth.admission import WriteBudget
 from kvtier_connector.core.index.slots import TierGeometry
 from kvtier_connector.core.machine.memory import format_bytes
 from kvtier_connector.core.region.region import RegionOffer, open_whole
 from kvtier_connector.vllm.fingerprint import engine_fingerprint
-from kvtier_connector.vllm.logger import log
-from kvtier_connector.vllm.upstream.identity import chunk_key_bytes
+from kvtier_connector.vllm.upstream.engine import chunk_key_bytes, log
 
 _STAGED_BYTES: Final = 64 << 20
 """Memory for transfers that do not use the chunks' own; 32 chunks of 2 MiB."""

@@ -8,16 +8,13 @@ from typing import Final, Protocol
 
 from vllm.v1.kv_offload.base import OffloadKey, ReqContext
 
-from kvtier_connector.core.disk.report import Progress
+from kvtier_connector.core.disk.progress import Progress
 from kvtier_connector.core.disk.tier import DiskTier
-from kvtier_connector.core.index.block import BlockState
-from kvtier_connector.core.index.index import BlockIndex
+from kvtier_connector.core.index.index import BlockIndex, BlockState
 from kvtier_connector.core.index.keytable import Slots
-from kvtier_connector.vllm.disk.promotions import PendingRead, Promotions
-from kvtier_connector.vllm.disk.read_decision import ReadDecision
-from kvtier_connector.vllm.logger import log
+from kvtier_connector.vllm.disk.promotions import PendingRead, Promotions, ReadDecision
 from kvtier_connector.vllm.metrics.disk_tier import DiskMetrics
-from kvtier_connector.vllm.upstream.classes import OffloadingConnectorStats
+from kvtier_connector.vllm.upstream.engine import OffloadingConnectorStats, log
 
 _PATIENCE_S: Final = 0.05
 """How long a step without work waits for the disk: longer than a chunk takes, too short for a new request to

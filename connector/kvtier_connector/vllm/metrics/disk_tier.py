@@ -26,7 +26,7 @@ from kvtier_common.metrics.disk_tier import (
     USED_BYTES,
 )
 from kvtier_connector.core.disk.tier import DiskTier
-from kvtier_connector.vllm.upstream.classes import OffloadingConnectorStats
+from kvtier_connector.vllm.upstream.engine import OffloadingConnectorStats
 
 DEFINITIONS: Final[dict[str, OffloadingMetricMetadata]] = {
     CAPACITY_BYTES: OffloadingGaugeMetadata("Bytes of chunks that the disk tier can hold."),

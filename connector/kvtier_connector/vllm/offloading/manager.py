@@ -20,17 +20,14 @@ from vllm.v1.metrics.cache_hit_source import CacheHitSource
 
 from kvtier_connector.config import KEY_BYTES
 from kvtier_connector.core.disk.tier import DiskTier
-from kvtier_connector.core.index.block import BlockState
-from kvtier_connector.core.index.index import BlockIndex
+from kvtier_connector.core.index.index import BlockIndex, BlockState, WithheldSlots
 from kvtier_connector.core.index.slots import TierGeometry
-from kvtier_connector.core.index.withheld import WithheldSlots
-from kvtier_connector.core.region.growth_words import Grown
+from kvtier_connector.core.region.growth import Grown
 from kvtier_connector.vllm.disk.promotions import PendingRead
 from kvtier_connector.vllm.disk.tiering import DiskTiering
-from kvtier_connector.vllm.metrics.config_info import TierFacts
-from kvtier_connector.vllm.metrics.cpu_tier import TierMetrics
-from kvtier_connector.vllm.offloading.transfer import SlotSpec
-from kvtier_connector.vllm.upstream.classes import OffloadingConnectorStats
+from kvtier_connector.vllm.metrics.cpu_tier import TierFacts, TierMetrics
+from kvtier_connector.vllm.offloading.steps import SlotSpec
+from kvtier_connector.vllm.upstream.engine import OffloadingConnectorStats
 
 _RESULTS = {
     BlockState.ABSENT: LookupResult.MISS,

@@ -5,7 +5,7 @@ is gained by that, because copying and computing take the same cores, and the se
 costs more than a short load itself. So a step loads first and then computes.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -17,10 +17,11 @@ from vllm.v1.kv_cache_interface import FullAttentionSpec, KVCacheConfig
 from vllm.v1.kv_offload.base import ReqContext
 from vllm.v1.request import Request
 
-from kvtier_connector.vllm.logger import log
-from kvtier_connector.vllm.offloading.transfer import SlotSpec
-from kvtier_connector.vllm.upstream.classes import TransferJob
-from kvtier_connector.vllm.upstream.scheduler import UpstreamJob, UpstreamScheduler
+from kvtier_connector.vllm.disk.tiering import DiskTiering
+from kvtier_connector.vllm.offloading.manager import KVTierManager
+from kvtier_connector.vllm.offloading.steps import KVTierWorkerMetadata, SlotSpec
+from kvtier_connector.vllm.upstream.engine import TransferJob, log
+from kvtier_connector.vllm.upstream.offloading import UpstreamJob, UpstreamScheduler
 
 BYTES_PER_STEP: Final = 256 << 20
 """A rank's bytes that one step on a CPU loads: some 15 ms, for which the step's other requests wait."""
@@ -177,3 +178,123 @@ def sync_jobs(jobs: dict[int, TransferJob]) -> dict[int, TransferJob]:
         for job_id, job in jobs.items()
         if isinstance(job.src_spec, SlotSpec) and job.src_spec.is_sync
     }
+
+
+Found = tuple[int | None, bool]
+"""How many tokens the tiers have beyond the device's, None for a request that has to wait and be looked up
+again; and whether they are loaded apart from the step that computes with them."""
+
+
+class Lookups:
+    """Looks requests up, one after the other.
+
+    Args:
+        upstream: vLLM's side.
+        manager: The tiers' manager.
+        sync_loads: Chooses the loads that a step does itself.
+        match: vLLM's own lookup of a request, of which the device has so many tokens.
+    """
+
+    def __init__(
+        self,
+        upstream: UpstreamScheduler,
+        manager: KVTierManager,
+        sync_loads: SyncLoads,
+        match: Callable[[Request, int], Found],
+    ) -> None:
+        self._upstream = upstream
+        self._manager = manager
+        self._sync_loads = sync_loads
+        self._match = match
+        self._last_touched = ""
+        self.is_sync = False
+        """Whether the step loads what was found last."""
+
+    def look_up(self, request: Request, computed_tokens: int) -> Found:
+        """Tell what the tiers have of a request.
+
+        Args:
+            request: The request.
+            computed_tokens: What the device has already.
+        """
+        if self._sync_loads.shares_blocks(request):
+            return None, False
+        self._upstream.hold_manager_for_step()
+        disk = self._manager.disk
+        if disk is not None:
+            disk.poll()
+        tokens, apart = self._match(request, computed_tokens)
+        if tokens is None and disk is not None and self._upstream.is_alone_with_one_request:
+            # Nobody else would be served by another round through the engine.
+            disk.on_schedule_end(in_parts=True)
+            tokens, apart = self._match_ahead(disk, request, computed_tokens)
+            if tokens is None:
+                disk.wait()
+                tokens, apart = self._match(request, computed_tokens)
+        if tokens is not None and computed_tokens:
+            self._touch(request.request_id, computed_tokens)
+        self.is_sync = self._sync_loads.admits(request, computed_tokens, tokens or 0)
+        return tokens, apart and not self.is_sync
+
+    def _match_ahead(self, disk: DiskTiering, request: Request, computed_tokens: int) -> Found:
+        """Find what is being read for a request, if a step can load it meanwhile."""
+        if not disk.reads_in_parts:
+            return None, False
+        with disk.ahead(request.request_id):
+            tokens, apart = self._match(request, computed_tokens)
+        admitted = self._sync_loads.admits(request, computed_tokens, tokens or 0)
+        return (tokens, apart) if tokens and admitted and disk.is_quick(tokens) else (None, False)
+
+    def _touch(self, request_id: str, computed_tokens: int) -> None:
+        """Have the tiers know what a request found on the device: upstream tells them nothing of it."""
+        if request_id == self._last_touched:
+            return  # it waits for room, and is asked for in every step
+        self._last_touched = request_id
+        context = self._upstream.context(request_id)
+        for keys in self._upstream.keys(request_id, computed_tokens):
+            if keys:
+                self._manager.touch(keys, context)
+
+
+class Failures:
+    """Of one engine's transfers.
+
+    Args:
+        upstream: vLLM's side.
+        manager: The tiers' manager.
+        sync_loads: Keeps the books of the loads that steps do themselves.
+        evict_blocks: Takes device blocks out of the device's prefix cache.
+    """
+
+    def __init__(
+        self,
+        upstream: UpstreamScheduler,
+        manager: KVTierManager,
+        sync_loads: SyncLoads,
+        evict_blocks: Callable[[frozenset[int]], None],
+    ) -> None:
+        self._upstream = upstream
+        self._manager = manager
+        self._sync_loads = sync_loads
+        self._evict_blocks = evict_blocks
+
+    def take(self, report: KVTierWorkerMetadata) -> None:
+        """Make misses of what failed before it is completed."""
+        if self._manager.disk is not None:
+            self._manager.disk.poll()  # a load may have ended that was ahead of what is known here
+        for job_id in report.failed_jobs:
+            self._forget(job_id)
+
+    def _forget(self, job_id: int) -> None:
+        """Invalidate a failed job's chunks, and have its request offer them again once computed."""
+        sync_load = self._sync_loads.find(job_id)
+        job = sync_load.job if sync_load else self._upstream.job(job_id)
+        if job is None:
+            return  # a job from before a cache reset
+        if sync_load:
+            # Until they are computed again, nobody else may find these blocks in the device's cache.
+            self._evict_blocks(sync_load.block_ids)
+        self._manager.invalidate(job.keys)
+        if sync_load:
+            self._upstream.count_as_computed(job.request_id)
+        self._upstream.offer_again(job.request_id)

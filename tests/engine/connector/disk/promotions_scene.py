@@ -2,9 +2,8 @@
 
 from collections.abc import Sequence
 
-from kvtier_connector.core.disk.report import Progress
-from kvtier_connector.core.index.block import BlockState
-from kvtier_connector.core.index.index import BlockIndex
+from kvtier_connector.core.disk.progress import Progress
+from kvtier_connector.core.index.index import BlockIndex, BlockState
 from kvtier_connector.core.index.keytable import Slots
 from kvtier_connector.vllm.disk.promotions import PendingRead, Promotions
 

@@ -9,7 +9,7 @@ from tests.engine.connector.offloading_config import offloading_config
 from tests.engine.connector.prompts import PROMPTS, SMALL_DEVICE, answers
 
 from kvtier_connector.config import kv_transfer_config
-from kvtier_connector.core.region.growth_words import Grown
+from kvtier_connector.core.region.growth import Grown
 
 pytestmark = [pytest.mark.engine, pytest.mark.filterwarnings("ignore")]
 

@@ -18,7 +18,7 @@ from kvtier_connector.bench.parts.memory.hugepages import PAGE_BYTES, reserved
 from kvtier_connector.bench.run import Run
 from kvtier_connector.config import GIB, HUGEPAGE_BYTES, Policy
 from kvtier_connector.core.region import pin, region
-from kvtier_connector.core.region.pieces import pieces_of
+from kvtier_connector.core.region.pages import pieces_of
 from kvtier_connector.core.region.report import SMALL, TRANSPARENT
 
 SAMPLE_BYTES: Final = GIB

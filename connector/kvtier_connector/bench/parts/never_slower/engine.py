@@ -13,14 +13,12 @@ from vllm.v1.kv_offload.base import LookupResult, OffloadKey, ReqContext
 
 from kvtier_connector.bench.parts.never_slower.throttled import ThrottledEngine
 from kvtier_connector.config import KEY_BYTES
+from kvtier_connector.core.disk.break_even import Pace, TokenSpan, WriteBudget
 from kvtier_connector.core.disk.files.fingerprint import fingerprint
 from kvtier_connector.core.disk.files.store import Store, StoreRequest
 from kvtier_connector.core.disk.io.choose import depth_for, open_engine
 from kvtier_connector.core.disk.tier import DiskTier
-from kvtier_connector.core.disk.transfers.loop import DiskLoop
-from kvtier_connector.core.disk.transfers.thread import DiskThread
-from kvtier_connector.core.disk.worth.admission import WriteBudget
-from kvtier_connector.core.disk.worth.prefill_model import Pace, TokenSpan
+from kvtier_connector.core.disk.transfers.loop import DiskLoop, DiskThread
 from kvtier_connector.core.index.slots import TierGeometry
 from kvtier_connector.vllm.offloading.manager import KVTierManager
 

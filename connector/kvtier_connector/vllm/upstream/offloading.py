@@ -1,23 +1,26 @@
-"""Inner parts of the scheduler's side of vLLM's offloading connector.
+"""Inner parts of vLLM's offloading connector, in the scheduler and in the workers.
 
-Source: vLLM 0.32 and 0.33, scheduler.py in vllm/distributed/kv_transfer/kv_connector/v1/offloading.
+Source: vLLM 0.32 and 0.33, scheduler.py and worker.py in
+vllm/distributed/kv_transfer/kv_connector/v1/offloading.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import Final
+from typing import Any, Final
 
 from vllm.distributed.kv_transfer.kv_connector.v1.offloading.scheduler import (
     OffloadingConnectorScheduler,
     TransferJobStatus,
 )
+from vllm.distributed.kv_transfer.kv_connector.v1.offloading.worker import OffloadingConnectorWorker
 from vllm.v1.core.kv_cache_manager import KVCacheBlocks
 from vllm.v1.core.kv_cache_utils import KVCacheBlock
-from vllm.v1.kv_offload.base import LoadStoreSpec, OffloadingManager, OffloadKey, ReqContext
+from vllm.v1.kv_offload.base import LoadStoreSpec, OffloadingManager, OffloadingWorker, OffloadKey, ReqContext
 from vllm.v1.request import Request
 
-from kvtier_connector.vllm.upstream.internals import require_attributes
+from kvtier_connector.vllm.upstream.compat import require_attributes
+from kvtier_connector.vllm.upstream.engine import OffloadingConnectorMetadata, TransferJob
 
 ATTRIBUTES: Final = (
     "_chunks_being_loaded",
@@ -202,3 +205,92 @@ def _with_unfilled(blocks: KVCacheBlocks, first: int) -> KVCacheBlocks:
     """
     (group,) = blocks.blocks
     return KVCacheBlocks(([*group[:first], KVCacheBlock(group[first].block_id), *group[first + 1 :]],))
+
+
+class ResetFence:
+    """Counts the workers' reports that are due since a reset.
+
+    Args:
+        scheduler: vLLM's, which is asked for them.
+        on_flushed: Is called when the last of them has come, at once where none is due.
+    """
+
+    def __init__(self, scheduler: UpstreamScheduler, on_flushed: Callable[[], None]) -> None:
+        self._scheduler = scheduler
+        self._on_flushed = on_flushed
+        self._due: dict[int, int] = {}
+
+    @contextmanager
+    def around_reset(self) -> Iterator[None]:
+        """Begin to wait for the transfers that run, while vLLM forgets them."""
+        due = self._scheduler.reports_due
+        yield
+        if self._scheduler.tells_when_flushed:
+            return
+        self._due |= due
+        if not self._due:
+            self._on_flushed()
+
+    def reported(self, completed: Mapping[int, int]) -> None:
+        """Take note of a step's reports: transfers, and how many workers have reported each."""
+        if not self._due:
+            return
+        for job_id in self._due.keys() & completed.keys():
+            self._due[job_id] -= completed[job_id]
+            if self._due[job_id] <= 0:
+                del self._due[job_id]
+        if not self._due:
+            self._on_flushed()
+
+
+_WORKER_ATTRIBUTES: Final = (
+    "_connector_worker_meta",
+    "_load_jobs",
+    "_unsubmitted_store_jobs",
+    "spec",
+    "worker",
+)
+
+
+class UpstreamWorker:
+    """vLLM's side in a worker.
+
+    Args:
+        worker: vLLM's.
+
+    Raises:
+        UnsupportedEngineError: It lacks inner attributes.
+    """
+
+    def __init__(self, worker: OffloadingConnectorWorker) -> None:
+        require_attributes(worker, _WORKER_ATTRIBUTES)
+        self._worker = worker
+
+    @property
+    def spec(self) -> Any:  # noqa: ANN401 - vLLM has no types
+        """The spec that vLLM made in this process; kvtier's."""
+        return self._worker.spec
+
+    @property
+    def worker(self) -> OffloadingWorker | None:
+        """What the spec made of the KV caches; None before there are any."""
+        return self._worker.worker
+
+    @property
+    def has_stores_put_off(self) -> bool:
+        """Whether it has stores to begin in the next step, which has transfers then."""
+        return bool(self._worker._unsubmitted_store_jobs)
+
+    @property
+    def requests_of_loads(self) -> dict[int, str | None]:
+        """Whose each running load is, by job; it forgets a load when it reports that."""
+        return dict(self._worker._load_jobs)
+
+    def begin(self, loads: Mapping[int, TransferJob]) -> None:
+        """Begin loads before the step's own hook does."""
+        orders = OffloadingConnectorMetadata(dict(loads), store_jobs={}, jobs_to_flush=None)
+        self._worker.start_kv_transfers(orders)
+
+    def mark_completed(self, job_id: int) -> None:
+        """Report a store as done that is not to be done, as it does for one that is not this rank's."""
+        self._worker._connector_worker_meta.mark_completed(job_id)
