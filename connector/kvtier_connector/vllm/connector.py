@@ -280,14 +280,14 @@ class KVTierConnector(OffloadingConnector):  # type: ignore[misc] # vLLM has no 
         report = connector_output.kv_connector_worker_meta
         ours = isinstance(report, KVTierWorkerMetadata)
         if self._prefill is not None:
-            self._prefill.ended(report.steps if ours else frozenset())
+            self._prefill.end(report.steps if ours else frozenset())
         if report is None:
             return
         if ours:
             with self._upstream.manager_held():
                 self._failures.take(report)
                 self._sync_loads.complete(report.completed_jobs)
-                self._fence.reported(report.completed_jobs)
+                self._fence.take_reports(report.completed_jobs)
         super().update_connector_output(connector_output)
 
     @override

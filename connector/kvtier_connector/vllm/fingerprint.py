@@ -19,17 +19,28 @@ from kvtier_connector.core.index.slots import TierGeometry
 from kvtier_connector.errors import SettingError
 from kvtier_connector.vllm.upstream.engine import commit_of
 
+_PATTERNS: Final = (
+    "*.safetensors",
+    "*.bin",
+    "*.pt",
+    "*.pth",
+    "*.gguf",
+    "*.index.json",
+    "adapter_config.json",
+    "*processor_config.json",  # what becomes of an image: vLLM's hash of that is of the image as it came
+)
+_BLOBS: Final = "blobs"
+"""Folder of Hugging Face's cache in which a file's name is the hash of its content."""
+WeightFacts = dict[str, list[str | int]]
+_CONFIGURATIONS: Final = ("config.json", "*quant*.json", "params.json")
+"""Files beside the weights that say how to compute with them."""
+
 
 def engine_fingerprint(config: VllmConfig, kv_cache: KVCacheConfig, geometry: TierGeometry) -> Fingerprint:
     """Return the fingerprint of all that decides what is in a chunk, and which chunk has which key.
 
     vLLM's minor stands for what vLLM has no other name for: the kernels that write KV bytes, and what its
     models compute (docs/development/adr/0035-a-minor-starts-cold.md).
-
-    Args:
-        config: vLLM's.
-        kv_cache: Its KV caches.
-        geometry: How a chunk lies in memory, and so on disk.
     """
     model, cache, parallel = config.model_config, config.cache_config, config.parallel_config
     speculative = config.speculative_config
@@ -77,22 +88,6 @@ def _fused_cache_writes(config: VllmConfig) -> dict[str, str]:
     return {name: str(value) for name, value in passes.items() if "kvcache" in name}
 
 
-_PATTERNS: Final = (
-    "*.safetensors",
-    "*.bin",
-    "*.pt",
-    "*.pth",
-    "*.gguf",
-    "*.index.json",
-    "adapter_config.json",
-    "*processor_config.json",  # what becomes of an image: vLLM's hash of that is of the image as it came
-)
-_BLOBS: Final = "blobs"
-"""Folder of Hugging Face's cache in which a file's name is the hash of its content."""
-
-WeightFacts = dict[str, list[str | int]]
-
-
 def weights_identity(model: ModelConfig) -> object:
     """Return what tells a model's weights from others, of JSON's types.
 
@@ -127,10 +122,6 @@ def _content(file: Path) -> list[str | int]:
     return [about.st_size, about.st_mtime_ns]
 
 
-_CONFIGURATIONS: Final = ("config.json", "*quant*.json", "params.json")
-"""Files beside the weights that say how to compute with them."""
-
-
 def tier_fingerprint(spec: OffloadingSpec, row_bytes: int, namespace: str, entry: str) -> Fingerprint:
     """Return the fingerprint of all that is known to decide what is in a chunk.
 
@@ -143,12 +134,6 @@ def tier_fingerprint(spec: OffloadingSpec, row_bytes: int, namespace: str, entry
     cache dtype, --load-format dummy, --mm-processor-kwargs, --revision of a model that is known by its name
     only, on ROCm passes of --compilation-config that write KV), and the weights of LoRA adapters, which are
     told apart by their names. Whoever changes one of these changes `namespace`.
-
-    Args:
-        spec: What vLLM tells.
-        row_bytes: Bytes of a chunk in memory.
-        namespace: The setting.
-        entry: Field path of the settings.
 
     Raises:
         SettingError: Nothing says which weights the model has.
@@ -189,5 +174,5 @@ def tier_fingerprint(spec: OffloadingSpec, row_bytes: int, namespace: str, entry
 
 
 def _configuration(folder: Path) -> dict[str, str]:
-    found = {file for pattern in _CONFIGURATIONS for file in folder.glob(pattern)} if folder.is_dir() else ()
-    return {file.name: hashlib.sha256(file.read_bytes()).hexdigest() for file in sorted(found)}
+    files = {file for pattern in _CONFIGURATIONS for file in folder.glob(pattern)} if folder.is_dir() else ()
+    return {file.name: hashlib.sha256(file.read_bytes()).hexdigest() for file in sorted(files)}

@@ -18,6 +18,7 @@ from kvtier_connector.errors import ConnectorError, SettingError
 _NOT_OURS: Final = frozenset({"type", "module_path", "backpressure"})
 """Keys of an entry that vLLM reads itself."""
 _CONNECTORS_NAMES: Final = re.compile(r"\bdisk_(path|capacity_bytes)\b")
+_MOMENT_S: Final = 1e-4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,10 +54,6 @@ def entry_path(entries: object, settings: Mapping[str, object]) -> str:
 
 def parse_settings(settings: Mapping[str, object], entry: str) -> SecondarySettings:
     """Read an entry's settings strictly.
-
-    Args:
-        settings: By name, without those that vLLM reads itself.
-        entry: Its field path.
 
     Raises:
         SettingError: A setting is unknown, missing or bad; the message names it and says what would do.
@@ -121,8 +118,7 @@ class Job:
 class Jobs:
     """The jobs of one tier. Within a direction, a chunk is in one job at a time.
 
-    Args:
-        take_back: Is called with each slot in memory that the tier uses no more.
+    `take_back` is called with each slot in memory that the tier uses no more.
     """
 
     def __init__(self, take_back: Callable[[int], None]) -> None:
@@ -220,9 +216,6 @@ class DiskKeys:
     def of_vllm(self, keys: Iterable[bytes]) -> list[OffloadKey]:
         """Return keys as vLLM knows them."""
         return [OffloadKey(key[: self._key_bytes]) for key in keys]
-
-
-_MOMENT_S: Final = 1e-4
 
 
 class LentMemory:

@@ -46,7 +46,8 @@ from kvtier_connector.vllm.secondary import (
     errors_named,
     parse_settings,
 )
-from kvtier_connector.vllm.upstream.engine import OffloadingConnectorStats, log
+from kvtier_connector.vllm.upstream.compat import log
+from kvtier_connector.vllm.upstream.engine import OffloadingConnectorStats
 
 _PATIENCE: Final = 4
 """A job may take so many times as long as one chunk."""
@@ -55,13 +56,6 @@ _LOOK_S: Final = 0.05
 
 class KVTierDisk(SecondaryTierManager):  # type: ignore[misc] # vLLM has no types
     """Chunks on disk, for vLLM's own tiering.
-
-    Args:
-        offloading_spec: vLLM's.
-        primary_kv_view: The memory of the tier before it, shape (chunks, bytes of a chunk).
-        tier_type: The name of this class.
-        backpressure_detector: vLLM's.
-        settings: Those of SecondarySettings.
 
     Raises:
         SettingError: A setting is unknown, missing or bad, or the folder or the capacity cannot be used.
@@ -134,10 +128,10 @@ class KVTierDisk(SecondaryTierManager):  # type: ignore[misc] # vLLM has no type
         asked = self._keys.slots(job_metadata)
         job = Job(job_metadata.job_id, time.monotonic(), loads=True, failed=True)
         with self._quietly():
-            found = {key: slot for key, slot in asked.items() if self._can_load(key)}
-            if found:
-                self._disk.load(list(found), np.array(list(found.values()), np.int32))
-            job.waiting, job.failed = found, len(found) < len(asked)
+            loadable = {key: slot for key, slot in asked.items() if self._can_load(key)}
+            if loadable:
+                self._disk.load(list(loadable), np.array(list(loadable.values()), np.int32))
+            job.waiting, job.failed = loadable, len(loadable) < len(asked)
         self._jobs.begin(job)
 
     @override
@@ -254,7 +248,7 @@ class KVTierDisk(SecondaryTierManager):  # type: ignore[misc] # vLLM has no type
 
     def _apply(self, progress: Progress) -> None:
         self._jobs.apply(progress)
-        self._metrics.hit(len(progress.loaded))
+        self._metrics.count_hits(len(progress.loaded))
         self._publish(progress.stored, removed=False)
         self._publish(progress.evicted + progress.lost, removed=True)
         for note in progress.notes:

@@ -35,7 +35,8 @@ from kvtier_connector.vllm.metrics import cpu_tier, disk_tier
 from kvtier_connector.vllm.metrics.cpu_tier import LABELS, TierFacts
 from kvtier_connector.vllm.offloading.manager import KVTierManager
 from kvtier_connector.vllm.offloading.worker import KVTierWorker, canonical_layout
-from kvtier_connector.vllm.upstream.engine import GroupCoordinator, engine_ranks, log
+from kvtier_connector.vllm.upstream.compat import log
+from kvtier_connector.vllm.upstream.engine import GroupCoordinator, engine_ranks
 
 
 class KVTierOffloadingSpec(OffloadingSpec):  # type: ignore[misc] # vLLM has no types

@@ -11,6 +11,9 @@ from kvtier_connector.core.copies.copyplan import Layout, Page
 _ENDS: Final = (1 / 8, 3 / 8, 1)
 """Of the layers. Each part is read while the one before it computes; the last has most, because a disk reads
 faster than a step computes, and few large transfers take less of the cores than many small ones."""
+_PARTS: Final = 6
+"""What comes after the last part is copied is its layers' computing: a sixth of a step. More parts make
+single copies so small that a GPU's bandwidth suffers: of Qwen3-8B's block of 2.25 MiB, 384 KiB each."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,19 +54,9 @@ def layer_parts(layout: Layout) -> tuple[LayerPart, ...]:
     return tuple(parts) if len(parts) > 1 else ()
 
 
-_PARTS: Final = 6
-"""What comes after the last part is copied is its layers' computing: a sixth of a step. More parts make
-single copies so small that a GPU's bandwidth suffers: of Qwen3-8B's block of 2.25 MiB, 384 KiB each."""
-
-
 @dataclass(frozen=True, slots=True)
 class LayerPlace:
-    """Where a layer's page lies in a block of the region.
-
-    Args:
-        offset_bytes: from the block's beginning.
-        size_bytes: of the page.
-    """
+    """Where a layer's page lies in a block of the region."""
 
     offset_bytes: int
     size_bytes: int
@@ -76,12 +69,7 @@ class LayerPlace:
 
 @dataclass(frozen=True, slots=True)
 class CopyPart:
-    """Some layers of a load.
-
-    Args:
-        last_layer: the last of them, counted from 0.
-        layout: their pages.
-    """
+    """Some layers of a load."""
 
     last_layer: int
     layout: Layout

@@ -8,7 +8,6 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from enum import Enum
-from math import isfinite
 from typing import Final, Self
 
 from kvtier_common.formats.json_text import parse_json_object
@@ -19,6 +18,23 @@ _FADING_TOKENS: Final = 1 << 17
 """Computed tokens after which a step counts half: an engine's pace changes with what else it serves."""
 _LEAST_DETERMINANT: Final = 1e-6
 """Of the two sums' correlation, below which all steps began at one place: the slope is not known then."""
+_CHANGED: Final = 0.1
+"""What is kept is written again when a figure is off by so much."""
+_FADING_BYTES: Final = 64 << 20
+"""Read bytes after which an older bandwidth counts half."""
+_BELIEVED_S: Final = 0.01
+"""For how long a disk is taken to have been as fast as an earlier engine said: new figures count more."""
+_MARGIN: Final = 1.05
+_MARGIN_S: Final = 0.003
+"""By how much reading must be sooner: figures are a little off, and a request that waits for the disk takes
+more rounds through the engine."""
+_HOUR_S: Final = 3600.0
+_BURST_S: Final = 600.0
+"""What may be written at once: ten minutes' worth, so that a busy quarter of an hour is not half lost."""
+_PROBE_BYTES: Final = 64 << 20
+"""What is read at most: enough for a fast disk to show its pace, and half a second of a slow one."""
+_abandoned: Final = list[mmap.mmap]()
+"""What the kernel may still write to, of a disk that hangs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,15 +78,14 @@ class Pace:
 class PrefillModel:
     """Fits a Pace to steps by least squares of their relative errors, in which older steps fade.
 
-    Args:
-        pace: what an earlier engine found, until this one has computed; None if it is not known.
+    It begins with what an earlier engine found.
     """
 
     def __init__(self, pace: Pace | None = None) -> None:
         self.pace = pace
         self._tokens2 = self._positions2 = self._both = self._tokens1 = self._positions1 = 0.0
 
-    def measured(self, computed: TokenSpan, seconds: float) -> None:
+    def add(self, computed: TokenSpan, seconds: float) -> None:
         """Learn how long a step took."""
         if seconds <= 0 or not computed.tokens:
             return
@@ -81,9 +96,9 @@ class PrefillModel:
         self._both = self._both * fading + tokens * positions
         self._tokens1 = self._tokens1 * fading + tokens
         self._positions1 = self._positions1 * fading + positions
-        self.pace = self._fitted()
+        self.pace = self._fit()
 
-    def _fitted(self) -> Pace:
+    def _fit(self) -> Pace:
         by_tokens = Pace(self._tokens1 / self._tokens2, 0.0)
         determinant = self._tokens2 * self._positions2 - self._both * self._both
         if determinant <= _LEAST_DETERMINANT * self._tokens2 * self._positions2:
@@ -97,19 +112,9 @@ class PrefillModel:
         return Pace(token_s, position_s)
 
 
-_CHANGED: Final = 0.1
-"""What is kept is written again when a figure is off by so much."""
-
-
 @dataclass(frozen=True, slots=True)
 class Rates:
-    """What was measured last; None where nothing was.
-
-    Attributes:
-        read_bytes_per_s: of the disk.
-        token_s: of computing, as in Pace.
-        position_s: likewise.
-    """
+    """What was measured last, of computing as in Pace; None where nothing was."""
 
     read_bytes_per_s: float | None = None
     token_s: float | None = None
@@ -126,8 +131,8 @@ class Rates:
     def parse(cls, text: str) -> Self:
         """Read what `text` has written; of anything else, nothing is known."""
         try:
-            found = parse_json_object(text)
-            rates = cls(**{name: None if value is None else float(value) for name, value in found.items()})
+            figures = parse_json_object(text)
+            rates = cls(**{name: None if value is None else float(value) for name, value in figures.items()})
         except (ValueError, TypeError):
             return cls()
         return rates if all(_is_possible(value) for value in asdict(rates).values()) else cls()
@@ -155,35 +160,17 @@ class Rates:
 
 
 def _is_possible(value: float | None) -> bool:
-    return value is None or (isfinite(value) and value >= 0)
-
-
-_FADING_BYTES: Final = 64 << 20
-"""Read bytes after which an older bandwidth counts half."""
-_BELIEVED_S: Final = 0.01
-"""For how long a disk is taken to have been as fast as an earlier engine said: new figures count more."""
-_MARGIN: Final = 1.05
-_MARGIN_S: Final = 0.003
-"""By how much reading must be sooner: figures are a little off, and a request that waits for the disk takes
-more rounds through the engine."""
-_HOUR_S: Final = 3600.0
-_BURST_S: Final = 600.0
-"""What may be written at once: ten minutes' worth, so that a busy quarter of an hour is not half lost."""
+    return value is None or (math.isfinite(value) and value >= 0)
 
 
 @dataclass(slots=True)
 class Bandwidth:
-    """Bytes a second that follow what is measured: an average in which older reads fade.
-
-    Attributes:
-        size_bytes: what was read.
-        seconds: how long that took.
-    """
+    """Bytes a second that follow what is measured: an average in which older reads fade."""
 
     size_bytes: float = 0.0
     seconds: float = 0.0
 
-    def measured(self, size_bytes: float, seconds: float) -> None:
+    def add(self, size_bytes: float, seconds: float) -> None:
         """Add what was read in how long."""
         fading = 0.5 ** (size_bytes / _FADING_BYTES)
         self.size_bytes = self.size_bytes * fading + size_bytes
@@ -220,15 +207,10 @@ class BreakEven:
         self.read = Bandwidth()
         self.prefill = PrefillModel(kept.pace)
         if kept.read_bytes_per_s:
-            self.read.measured(kept.read_bytes_per_s * _BELIEVED_S, _BELIEVED_S)
+            self.read.add(kept.read_bytes_per_s * _BELIEVED_S, _BELIEVED_S)
 
     def reading_pays(self, span: TokenSpan, size_bytes: float) -> ReadingPays:
-        """Tell whether tokens are read sooner than they are computed.
-
-        Args:
-            span: the tokens.
-            size_bytes: what has to be read until they are there.
-        """
+        """Tell whether tokens are read, with so many bytes until they are there, sooner than computed."""
         bandwidth, pace = self.read.per_second, self.prefill.pace
         if self._always:
             return ReadingPays.PAYS
@@ -261,10 +243,6 @@ class WriteBudget:
 
     A bucket of b blocks that gains r an hour lets fewer than b + r pass within an hour, so r is the bound and
     one, less b: who writes all the time gets five sixths of the bound.
-
-    Args:
-        bytes_per_hour: the bound; 0 for none.
-        now_s: a clock's time.
     """
 
     def __init__(self, bytes_per_hour: int, now_s: float) -> None:
@@ -288,29 +266,16 @@ class WriteBudget:
         return granted
 
 
-_BYTES: Final = 64 << 20
-"""What is read at most: enough for a fast disk to show its pace, and half a second of a slow one."""
-_abandoned: Final = list[mmap.mmap]()
-"""What the kernel may still write to, of a disk that hangs."""
-
-
 def probe(
     segments: Segments, engine: IOEngine, held: Sequence[int], free: Sequence[int], patience_s: float
 ) -> tuple[int, float] | None:
-    """Read some slots; where none holds a block, write free ones first. Nothing else may be under way.
-
-    Args:
-        segments: the slots' files.
-        engine: idle.
-        held: slots that hold blocks.
-        free: slots that hold none.
-        patience_s: how long the disk may take to write, and to read.
+    """Read slots that hold blocks; where none does, write free ones first. Nothing else may be under way.
 
     Returns:
         Bytes that were read and the seconds that took, so that a disk which did not end in time counts as
         slower than that; None if it fails.
     """
-    count = max(1, min(_BYTES // segments.slot_bytes, engine.depth))
+    count = max(1, min(_PROBE_BYTES // segments.slot_bytes, engine.depth))
     slots = (held or free)[:count]
     scratch = mmap.mmap(-1, max(1, len(slots)) * segments.slot_bytes)
     memory = memoryview(scratch)
@@ -318,11 +283,11 @@ def probe(
     pieces = [memory[start : start + size_bytes] for start in range(0, len(memory), size_bytes)]
     try:
         if not held:
-            written = _moved(segments, engine, slots, pieces, patience_s, write=True)
+            written = _move_blocks(segments, engine, slots, pieces, patience_s, write=True)
             if written is None or engine.in_flight:
                 return written  # what ends from now on may be writes still
             _forget_cached(segments, slots)
-        return _moved(segments, engine, slots, pieces, patience_s, write=False)
+        return _move_blocks(segments, engine, slots, pieces, patience_s, write=False)
     finally:
         if engine.in_flight:
             _abandoned.append(scratch)
@@ -338,7 +303,7 @@ def is_probe(io: BlockIO) -> bool:
     return io.tag < 0
 
 
-def _moved(  # noqa: PLR0913 - what moves what
+def _move_blocks(  # noqa: PLR0913 - what moves what
     segments: Segments,
     engine: IOEngine,
     slots: Sequence[int],
@@ -358,10 +323,10 @@ def _moved(  # noqa: PLR0913 - what moves what
     ended = 0
     while ended < len(slots):
         left_s = start_s + patience_s - time.monotonic()
-        found = engine.take_completions(max(0.0, left_s))
-        if any(each.error for each in found):
+        completions = engine.take_completions(max(0.0, left_s))
+        if any(completion.error for completion in completions):
             return None
-        ended += len(found)
+        ended += len(completions)
         if left_s <= 0:
             break
     return max(1, ended) * segments.slot_bytes, time.monotonic() - start_s

@@ -77,12 +77,7 @@ class Counts:
 
 
 class PendingOrders:
-    """Loads and stores, each with whether it is lost: taken for failed, while its memory is still in use.
-
-    Attributes:
-        loads: for which somebody waits.
-        stores: likewise.
-    """
+    """Loads and stores, each with whether it is lost: taken for failed, while its memory is still in use."""
 
     def __init__(self) -> None:
         self.loads = dict[Order, bool]()
@@ -90,14 +85,7 @@ class PendingOrders:
         self._orphans = set[Order]()
 
     def end(self, ended: Ended, progress: Progress, generation: int, *, is_current: bool) -> None:
-        """Take note of an order that has ended.
-
-        Args:
-            ended: the order, and how.
-            progress: is told what that means.
-            generation: of what the tier holds.
-            is_current: whether the order is for what the disk holds now.
-        """
+        """Take note of an order that has ended."""
         order = ended.order
         if order in self._orphans:
             self._orphans.remove(order)
@@ -137,13 +125,7 @@ class PendingOrders:
 
 @dataclass(slots=True)
 class IndexUpdates:
-    """Orders for what the index holds, which have ended.
-
-    Attributes:
-        read: slots that were read.
-        written: keys of blocks that were written, or could not be.
-        bad: orders whose blocks cannot be used.
-    """
+    """Orders for what the index holds, which have ended."""
 
     read: list[int] = field(default_factory=list)
     written: list[bytes] = field(default_factory=list)
@@ -169,17 +151,7 @@ class IndexUpdates:
 
 
 class RateLearner:
-    """Measures the disk, and keeps for the next engine what is known.
-
-    Args:
-        kept: what an earlier engine found.
-        always: say that reading pays, whatever was measured.
-        block_bytes: size of a block on disk.
-        every_s: how often what was learnt is kept, and a disk that nothing is read from is looked at.
-
-    Attributes:
-        break_even: tells whether reading pays.
-    """
+    """Measures the disk, and keeps for the next engine what is known."""
 
     def __init__(self, kept: Rates, *, always: bool, block_bytes: int, every_s: float) -> None:
         self.break_even = BreakEven(kept, always=always)
@@ -201,24 +173,19 @@ class RateLearner:
             if isinstance(event, Ended) and event.error is None and not event.order.write
         ]
         if ends and max(ends) > self._reading_since_s:  # an orphan may have ended before the first load began
-            self.break_even.read.measured(len(ends) * self._block_bytes, max(ends) - self._reading_since_s)
+            self.break_even.read.add(len(ends) * self._block_bytes, max(ends) - self._reading_since_s)
             self._reading_since_s = max(ends)
 
     def take_due(self, now_s: float, *, is_in_use: bool) -> list[Probe | KeepRates]:
-        """Return what the disk is to be told now: to keep what is known, and to show its pace.
-
-        Args:
-            now_s: a clock's time.
-            is_in_use: whether requests read from it.
-        """
+        """Return what the disk is to be told now: to keep what is known, and to show its pace."""
         orders = list[Probe | KeepRates]()
-        found = self.break_even.rates
+        rates = self.break_even.rates
         is_due = now_s >= self._look_at_s
         if is_due:
             self._look_at_s = now_s + self._every_s
             if not is_in_use:
                 orders.append(Probe())
-        if found.says_more_than(self._kept) or (is_due and found.differs(self._kept)):
-            self._kept = found
-            orders.append(KeepRates(found.text()))
+        if rates.says_more_than(self._kept) or (is_due and rates.differs(self._kept)):
+            self._kept = rates
+            orders.append(KeepRates(rates.text()))
         return orders

@@ -52,6 +52,14 @@ _PRIOR_HAZARD: Final = np.full(STEPS, 0.12)
 """Chance of a use within a step before anything is known: constant, so that worth falls with age: LRU."""
 _PRIOR_WEIGHT: Final = 64.0
 """Observations that outweigh it."""
+_FEWEST_RUNS: Final = 256
+"""Looked at even for one that leaves: fewer tell little of what is worth least."""
+_LOOKED_AT_FOR_EACH: Final = 8
+"""Slots looked at for each that leaves, at least: what leaves is of the worst eighth, or nearly. Redis and
+LHD choose from samples in the same way."""
+_GOLDEN: Final = 0.618
+_STORED_TOGETHER: Final = 1024
+"""Blocks: some prompts of 16,000 tokens."""
 
 
 class ReuseStatistics:
@@ -123,12 +131,7 @@ def hazard(used: PerStep, lost: PerStep, prior: PerStep) -> PerStep:
 
 @compiled(_PER_STEP, _PER_STEP)
 def gittins_index(hazard: PerStep, widths: PerStep) -> PerStep:
-    """Return for each age the uses that a block earns for its time, if kept as long as that pays best.
-
-    Args:
-        hazard: chance of a use in each step.
-        widths: length of each step.
-    """
+    """Return for each age the uses that a block earns for its time, if kept as long as that pays best."""
     left = np.ones(len(hazard) + 1)  # chance of no use before each step
     for step in range(len(hazard)):
         left[step + 1] = left[step] * (1 - hazard[step])
@@ -155,16 +158,6 @@ def in_order(estimates: Estimates) -> Estimates:
             least = max(least, estimates[number, step])
             ordered[number, step] = least
     return ordered
-
-
-_FEWEST_RUNS: Final = 256
-"""Looked at even for one that leaves: fewer tell little of what is worth least."""
-_LOOKED_AT_FOR_EACH: Final = 8
-"""Slots looked at for each that leaves, at least: what leaves is of the worst eighth, or nearly. Redis and
-LHD choose from samples in the same way."""
-_GOLDEN: Final = 0.618
-_STORED_TOGETHER: Final = 1024
-"""Blocks: some prompts of 16,000 tokens."""
 
 
 class EvictionOrder:

@@ -15,6 +15,12 @@ import numpy.typing as npt
 from kvtier_connector.core.index.eviction import EvictionOrder
 from kvtier_connector.core.index.keytable import ABSENT, KeyTable, PackedKeys, Slots, marks
 
+_RESTORED_AT_ONCE = 4096
+"""Keys whose Python objects, which hashing needs, exist at the same time: half a megabyte."""
+_MAY_BE_KEPT = 64
+"""Blocks that eviction passes over at the caller's wish, at least: it looks at twice as many as it needs and
+these, so that a prompt that fills the tier costs no search through all of it."""
+
 
 class BlockState(IntEnum):
     """What is known of a key. BAD is a block that must not be read and goes away with its last transfer."""
@@ -41,14 +47,7 @@ class Reservation:
 
 
 class FreeSlots:
-    """A stack of slot numbers.
-
-    Args:
-        capacity: slots 0..capacity-1 are free at first, and are taken in that order.
-
-    Attributes:
-        count: how many are free.
-    """
+    """A stack of slot numbers: 0..capacity-1 are free at first, and are taken in that order."""
 
     def __init__(self, capacity: int) -> None:
         self._slots: Slots = np.arange(capacity - 1, -1, -1, dtype=np.int32)
@@ -74,11 +73,6 @@ class FreeSlots:
         self.replace(np.setdiff1d(self._slots[: self.count], slots))
 
 
-_RESTORED_AT_ONCE = 4096
-"""Keys whose Python objects, which hashing needs, exist at the same time: half a megabyte."""
-_MAY_BE_KEPT = 64
-"""Blocks that eviction passes over at the caller's wish, at least: it looks at twice as many as it needs and
-these, so that a prompt that fills the tier costs no search through all of it."""
 _STATES = tuple(BlockState)  # indexing is several times faster than BlockState(value)
 # numpy compares with a plain number four times faster than with a member of an enumeration.
 _PENDING, _READY, _BAD = int(BlockState.PENDING), int(BlockState.READY), int(BlockState.BAD)
@@ -112,7 +106,7 @@ class BlockIndex:
         return self.capacity - self._free.count
 
     @property
-    def room(self) -> int:
+    def reservable(self) -> int:
         """Number of blocks that could be reserved now, by evicting whatever may be."""
         return self._free.count + self._evictable_count
 
@@ -131,12 +125,12 @@ class BlockIndex:
             keep: tells of a key whether it must stay; others leave in its place.
         """
         batch = self._table.batch(keys)
-        found = self._table.find(batch)
-        here = np.flatnonzero(found >= 0)
-        present = here[self._state[found[here]] == _READY]
-        used = found[present]
+        places = self._table.find(batch)
+        here = np.flatnonzero(places >= 0)
+        present = here[self._state[places[here]] == _READY]
+        used = places[present]
         self._order.use(used, present)
-        lacking = np.flatnonzero(found < 0)
+        lacking = np.flatnonzero(places < 0)
         spans = self._order.spans_of(marks(batch.words[lacking]))
         evicted: list[bytes] = []
         if (short := len(lacking) - self._free.count) > 0:
@@ -154,11 +148,7 @@ class BlockIndex:
         return Reservation(new, slots, evicted)
 
     def commit(self, keys: Sequence[bytes]) -> list[bytes]:
-        """End the stores of pending keys: they become ready, or leave if they went bad. Any order.
-
-        Returns:
-            The keys that became ready.
-        """
+        """End the stores of pending keys, in any order; returns those that became ready. Bad ones leave."""
         slots = np.fromiter(map(self._pending.pop, keys), np.int32, len(keys))
         state = self._state[slots]
         ready, bad = slots[state == _PENDING], slots[state == _BAD]
@@ -171,8 +161,7 @@ class BlockIndex:
     def pin(self, keys: Sequence[bytes]) -> Slots:
         """Protect ready keys, root to tail, from eviction until as many `unpin`s, and count them as used.
 
-        Returns:
-            Their slots.
+        Returns their slots.
 
         Raises:
             KeyError: a key is not ready.
@@ -198,11 +187,7 @@ class BlockIndex:
         self._end_reads(self._slots_of(keys), 1)
 
     def unpin_slots(self, slots: Slots) -> None:
-        """Undo `pin`s and `hold`s by the slots that those returned, without a search. Any order.
-
-        Args:
-            slots: each as many times as it is to be let go of.
-        """
+        """Undo `pin`s and `hold`s by the slots that those returned, without a search. Any order."""
         self._end_reads(*np.unique(slots, return_counts=True))
 
     def lacking(self, keys: Sequence[bytes]) -> list[bytes]:
@@ -221,10 +206,9 @@ class BlockIndex:
         self._order.refresh(slots[present], present)
 
     def invalidate(self, keys: Sequence[bytes]) -> list[bytes]:
-        """Make keys unreadable at once; their slots are reused when no transfer uses them any more.
+        """Make keys unreadable at once, and return those that were readable.
 
-        Returns:
-            The keys that were readable until now.
+        Their slots are reused when no transfer uses them any more.
         """
         slots = self._table.find(self._table.batch(keys))
         slots = slots[slots >= 0]
@@ -292,9 +276,6 @@ class BlockIndex:
 
         Any thread may call it. What the owner changes meanwhile may be seen or not, down to a key of which
         only a part is new; whoever reads blocks by such rows has to check that they are the key's.
-
-        Returns:
-            Slots, shape (blocks,), and keys, shape (blocks, key bytes).
         """
         ready = np.flatnonzero(self._state[first:last] == _READY)
         slots = (ready + first).astype(np.int32)
@@ -302,7 +283,7 @@ class BlockIndex:
 
     def _restore_lacking(self, keys: PackedKeys, slots: Slots) -> None:
         """Add blocks whose keys are not there yet; of one key that comes several times the last."""
-        slot_of = dict(zip(self._table.unpacked(keys), slots.tolist(), strict=True))
+        slot_of = dict(zip(self._table.unpack(keys), slots.tolist(), strict=True))
         batch = self._table.batch(list(slot_of))
         lacking = np.flatnonzero(self._table.find(batch) == ABSENT)
         added = np.fromiter(slot_of.values(), np.int32, len(slot_of))[lacking]

@@ -6,7 +6,7 @@ import os
 from kvtier_connector.errors import ConnectorError
 
 
-def allocated(descriptor: int, size_bytes: int) -> int:
+def allocate(descriptor: int, size_bytes: int) -> int:
     """Give a new file its size and take all of its space; returns the descriptor.
 
     fallocate(2) takes the space before anything touches it: what is exhausted says so now, and neither with a
@@ -25,24 +25,17 @@ def allocated(descriptor: int, size_bytes: int) -> int:
 
 
 def create_words(name: str, size_bytes: int) -> tuple[mmap.mmap, str]:
-    """Make memory of zeros; it is there until this process has ended and all have let go.
+    """Make memory of zeros and return it with its path for `attach_words`; OSError if there is not enough.
 
-    Args:
-        name: for people who look at the process's descriptors.
-        size_bytes: how much.
-
-    Returns:
-        The memory, and its path for `attach`.
-
-    Raises:
-        OSError: there is not enough.
+    It is there until this process has ended and all have let go. The name is for people who look at the
+    process's descriptors.
     """
-    descriptor = allocated(os.memfd_create(name, os.MFD_CLOEXEC), size_bytes)
+    descriptor = allocate(os.memfd_create(name, os.MFD_CLOEXEC), size_bytes)
     return mmap.mmap(descriptor, size_bytes), f"/proc/{os.getpid()}/fd/{descriptor}"
 
 
 def attach_words(path: str) -> mmap.mmap:
-    """Map what `create` has made.
+    """Map what `create_words` has made.
 
     Raises:
         ConnectorError: it cannot be reached.

@@ -16,16 +16,14 @@ _CGROUP: Final = Path("/sys/fs/cgroup")
 _V2_LIMITS: Final = ("max", "high")
 """A group is killed beyond the first and slowed down without end beyond the second (Linux,
 Documentation/admin-guide/cgroup-v2.rst): memory that is locked cannot be reclaimed from it."""
+_SELF: Final = Path("/proc/self")
+_ALL_IDS: Final = 2**32 - 1
+"""Length of the identity mapping in the first user namespace, user_namespaces(7)."""
 
 
 @dataclass(frozen=True, slots=True)
 class MemoryBound:
-    """An upper bound on what may still be allocated.
-
-    Args:
-        available_bytes: bytes left under the bound.
-        source: where it comes from, for people.
-    """
+    """An upper bound on what may still be allocated."""
 
     available_bytes: int
     source: str
@@ -37,31 +35,20 @@ def format_bytes(count: int) -> str:
 
 
 def tightest_bound(proc: Path = _PROC, cgroup: Path = _CGROUP) -> MemoryBound:
-    """Return the smallest of the kernel's and the control groups' bounds on ordinary (not huge) pages.
-
-    Args:
-        proc: the proc file system.
-        cgroup: the control group file system, version 1, 2 or both.
-    """
+    """Return the smallest of the kernel's and the control groups' bounds on ordinary (not huge) pages."""
     return _smallest((*_machine(proc), *_memory_groups(proc, cgroup)))
 
 
 def hugetlb_bound(page_bytes: int, proc: Path = _PROC, cgroup: Path = _CGROUP) -> MemoryBound | None:
-    """Return the smallest of the control groups' bounds on huge pages of one size, or None without any.
-
-    Args:
-        page_bytes: size of the pages.
-        proc: the proc file system.
-        cgroup: the control group file system, version 1, 2 or both.
-    """
+    """Return the smallest of the control groups' bounds on huge pages of one size, or None without any."""
     size = f"{page_bytes // GIB}GB" if page_bytes >= GIB else f"{page_bytes // MIB}MB"
-    found = []
+    bounds = []
     for folder, version in groups("hugetlb", proc, cgroup):
         limit, usage = ("max", "current") if version == 2 else ("limit_in_bytes", "usage_in_bytes")  # noqa: PLR2004 - the version
         for kind in (f"hugetlb.{size}", f"hugetlb.{size}.rsvd"):
             bound = _group_bound(folder, f"{kind}.{limit}", f"{kind}.{usage}")
-            found += [bound] if bound else []
-    return _smallest(found) if found else None
+            bounds += [bound] if bound else []
+    return _smallest(bounds) if bounds else None
 
 
 def _smallest(bounds: Iterable[MemoryBound]) -> MemoryBound:
@@ -106,11 +93,6 @@ def _clean_page_cache(folder: Path) -> int:
     return int(statistics.get("total_inactive_file", statistics.get("inactive_file", 0)))
 
 
-_SELF: Final = Path("/proc/self")
-_ALL_IDS: Final = 2**32 - 1
-"""Length of the identity mapping in the first user namespace, user_namespaces(7)."""
-
-
 @dataclass(frozen=True, slots=True)
 class LockLimit:
     """A process's limit on locked memory.
@@ -146,11 +128,7 @@ class LockLimit:
 
 
 def lock_limit(proc: Path = _SELF) -> LockLimit:
-    """Return this process's limit.
-
-    Args:
-        proc: the process's folder in the proc file system.
-    """
+    """Return this process's limit."""
     soft, hard = memlock_limits()
     in_namespace = (proc / "uid_map").read_text().split() != ["0", "0", str(_ALL_IDS)]
     return LockLimit(
@@ -162,7 +140,7 @@ def lock_limit(proc: Path = _SELF) -> LockLimit:
     )
 
 
-def raised(limit: LockLimit, more_bytes: int) -> LockLimit:
+def raise_soft_limit(limit: LockLimit, more_bytes: int) -> LockLimit:
     """Raise the soft limit to the hard one if so much more would not fit below it; return the limit then."""
     if limit.privileged or limit.limit_bytes is None or limit.locked_bytes + more_bytes <= limit.limit_bytes:
         return limit

@@ -17,14 +17,7 @@ _DEVICES: Final = Path("/sys/bus/pci/devices")
 
 
 def node_of_pci(domain: int, bus: int, device: int, devices: Path = _DEVICES) -> int | None:
-    """Return the node that a PCI device is attached to, or None where the firmware does not say.
-
-    Args:
-        domain: as the driver gives it (CUDA: pciDomainID), with `bus` and `device`.
-        bus: likewise.
-        device: likewise.
-        devices: sysfs' folder of PCI devices.
-    """
+    """Return the node of a PCI device (CUDA: pciDomainID etc.), or None where the firmware does not say."""
     try:
         node = int((devices / f"{domain:04x}:{bus:02x}:{device:02x}.0/numa_node").read_text())
     except OSError:
@@ -47,12 +40,12 @@ def cpus_of_node(node: int, nodes: Path = _NODES) -> frozenset[int]:
 
 def _cpus_in(folder: Path) -> frozenset[int]:
     try:
-        return frozenset(_listed((folder / "cpulist").read_text()))
+        return frozenset(_numbers_in((folder / "cpulist").read_text()))
     except OSError:
         return frozenset()
 
 
-def _listed(cpulist: str) -> Iterator[int]:
+def _numbers_in(cpulist: str) -> Iterator[int]:
     """Yield the numbers in a list such as 0-3,8."""
     for part in filter(None, cpulist.strip().split(",")):
         first, _, last = part.partition("-")

@@ -20,11 +20,17 @@ from kvtier_connector.core.machine.memory import format_bytes
 from kvtier_connector.core.machine.numa import use_every_core
 from kvtier_connector.core.region import pages
 from kvtier_connector.core.region.pages import Piece
-from kvtier_connector.core.region.pin import Pinning, PinReport, checked
+from kvtier_connector.core.region.pin import Pinning, PinReport, check_lock
 from kvtier_connector.core.region.region import Slice
 
-_WORDS: Final = 3
-_BYTES: Final = _WORDS * 8
+_BYTES: Final = 3 * 8
+_NICENESS: Final = 10
+"""The engine's own threads go first, and leave a tenth of a core: setpriority(2) is of threads on Linux."""
+_AT_ONCE_BYTES: Final = 2 * MIB
+"""Memory that one call takes. Meanwhile the kernel lets nobody else change the process's memory, and a thread
+that others keep from a core has it wait for ten times as long: with 32 MiB, a request took 0.3 s."""
+_CORES_A_THREAD: Final = 4
+"""That there have to be for another thread: those that a CPU's engine computes on are not to be taken."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,32 +49,20 @@ class Grown:
 
 
 class GrowthWords:
-    """Three words that one process writes and another reads: slots, pinned bytes, whether that is all.
-
-    Args:
-        memory: mapped from `create`'s path.
-    """
+    """Three words that one process writes and another reads: slots, pinned bytes, whether that is all."""
 
     def __init__(self, memory: mmap.mmap) -> None:
         self._words = memoryview(memory).cast("q")
 
     @classmethod
     def create(cls) -> tuple[Self, str]:
-        """Make the words; they are there until this process has ended and all have let go.
-
-        Returns:
-            The words, and their path for `attach`.
-        """
+        """Make the words; they are there until this process has ended and all have let go."""
         memory, path = create_words("kvtier-growth", _BYTES)
         return cls(memory), path
 
     @classmethod
     def attach(cls, path: str) -> Self:
-        """Map what `create` has made.
-
-        Raises:
-            ConnectorError: it cannot be reached.
-        """
+        """Map what `create` has made."""
         return cls(attach_words(path))
 
     def tell(self, grown: Grown) -> None:
@@ -84,39 +78,19 @@ class GrowthWords:
 
 
 def together(ranks: Sequence[GrowthWords], slices: int) -> Grown:
-    """Return how far all ranks' slices have grown: a slot is there when it is on every rank.
-
-    Args:
-        ranks: one or more.
-        slices: of the region; fewer than ranks where they use the same one.
-    """
+    """Return how far all ranks' slices have grown: a slot is there when it is on every rank."""
     grown = [words.read() for words in ranks]
     return Grown(
-        slots=min(each.slots for each in grown),
-        pinned_bytes=sum(each.pinned_bytes for each in grown) * min(slices, len(grown)) // len(grown),
-        is_over=all(each.is_over for each in grown),
+        slots=min(rank.slots for rank in grown),
+        pinned_bytes=sum(rank.pinned_bytes for rank in grown) * min(slices, len(grown)) // len(grown),
+        is_over=all(rank.is_over for rank in grown),
     )
 
 
-_NICENESS: Final = 10
-"""The engine's own threads go first, and leave a tenth of a core: setpriority(2) is of threads on Linux."""
-_AT_ONCE_BYTES: Final = 2 * MIB
-"""Memory that one call takes. Meanwhile the kernel lets nobody else change the process's memory, and a thread
-that others keep from a core has it wait for ten times as long: with 32 MiB, a request took 0.3 s."""
-_CORES_A_THREAD: Final = 4
-"""That there have to be for another thread: those that a CPU's engine computes on are not to be taken."""
-
-
 class Growth:
-    """Grows one slice on a thread of its own, which rests after each piece for as long as the first one took.
+    """Grows one slice on a thread of its own, which rests after each piece as long as the first one took.
 
-    Args:
-        memory: mapped, nothing of it taken.
-        pieces: of the slice, from its beginning.
-        page_bytes: size of the pages that it is on.
-        pinning: how pieces are locked.
-        words: are told of each piece.
-        say: is told once what came of it, and whether it is less than was asked for.
+    `say` is told once what came of it, and whether it is less than was asked for.
     """
 
     def __init__(  # noqa: PLR0913 - its parts
@@ -218,7 +192,9 @@ class Growth:
         size_bytes = last.offset_bytes + last.size_bytes
         pinning = self._pinning
         why = self._unlocked or pinning.how
-        pinned = checked(self._memory, PinReport(pinning.asked, grown.pinned_bytes, size_bytes, why), pinning)
+        pinned = check_lock(
+            self._memory, PinReport(pinning.asked, grown.pinned_bytes, size_bytes, why), pinning
+        )
         outcome = f"all there after {seconds:.1f} s"
         if self._refused:
             there = format_bytes(grown.slots * size_bytes // last.slots)

@@ -28,6 +28,8 @@ _POPULATE_PIECE_BYTES: Final = 64 * MIB
 _LIBC: Final = ctypes.CDLL(None, use_errno=True)
 _MODES: Final = Path("/sys/kernel/mm/transparent_hugepage")
 _POOLS: Final = Path("/sys/kernel/mm/hugepages")
+PIECE_BYTES: Final = 128 * MIB
+"""Some 10 ms of a driver's page-locking, which is what a request may have to wait for while a tier grows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,11 +101,7 @@ def free_pages(page_bytes: int) -> int:
 
 
 def transparent_obstacle(*, shared: bool) -> str:
-    """Return why the kernel would not give transparent huge pages, or nothing if it would.
-
-    Args:
-        shared: for a memfd; otherwise for anonymous memory.
-    """
+    """Return why the kernel would not give transparent huge pages, to a memfd if shared; or nothing."""
     name = "shmem_enabled" if shared else "enabled"
     try:
         modes = (_MODES / name).read_text()
@@ -174,10 +172,6 @@ def _populate_piece(address: int, size_bytes: int) -> None:
         raise OSError(code, f"{os.strerror(code)}: {format_bytes(size_bytes)} of memory")
 
 
-PIECE_BYTES: Final = 128 * MIB
-"""Some 10 ms of a driver's page-locking, which is what a request may have to wait for while a tier grows."""
-
-
 @dataclass(frozen=True, slots=True)
 class Piece:
     """A piece of a slice.
@@ -194,24 +188,13 @@ class Piece:
 
 
 def piece_slots(slot_bytes: int, most_bytes: int = PIECE_BYTES) -> int:
-    """Return how many slots make a piece, which ends with a slot and with a page.
-
-    Args:
-        slot_bytes: size of a slot.
-        most_bytes: what a piece should take at most; one slot may need more.
-    """
+    """Return how many slots make a piece, which ends with a slot and with a page."""
     least = SMALL_PAGE_BYTES // gcd(slot_bytes, SMALL_PAGE_BYTES)
     return max(least, most_bytes // slot_bytes // least * least)
 
 
 def pieces_of(slots: int, slot_bytes: int, most_bytes: int = PIECE_BYTES) -> Iterator[Piece]:
-    """Yield the pieces of a slice; all but the last are of one size.
-
-    Args:
-        slots: of the slice.
-        slot_bytes: size of a slot.
-        most_bytes: what a piece should take at most.
-    """
+    """Yield the pieces of a slice; all but the last are of one size."""
     step = piece_slots(slot_bytes, most_bytes)
     for first in range(0, slots, step):
         last = min(first + step, slots)

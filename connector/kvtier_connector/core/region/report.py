@@ -15,6 +15,10 @@ from kvtier_connector.core.machine.memory import format_bytes
 SMALL: Final = "4 KiB pages"
 TRANSPARENT: Final = "transparent huge pages"
 _NEARLY_ALL: Final = 0.95
+_SMAPS: Final = Path("/proc/self/smaps")
+_NUMA_MAPS: Final = Path("/proc/self/numa_maps")
+_LOCKED: Final = "lo"
+_HUGE: Final = ("AnonHugePages", "ShmemPmdMapped")
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,23 +58,14 @@ class RegionReport:
         return f"region {format_bytes(self.total_bytes)} on {self.got}{place} (asked {asked}{reason})"
 
     def with_transparent(self, share: float) -> Self:
-        """Return the report with what the kernel really gave: transparent huge pages are never promised.
-
-        Args:
-            share: how much of the slice is on them, 0 to 1.
-        """
+        """Return the report with what the kernel really gave: transparent huge pages are never promised."""
         if share > _NEARLY_ALL:
             return self
         got = f"{share:.0%} {TRANSPARENT}" if share else SMALL
         return replace(self, got=got, why=self._why("transparent huge pages: no more to be had"))
 
     def with_node(self, node: int, on_nodes: Mapping[int, int]) -> Self:
-        """Return the report with where the pages really lie: a full node passes them on to others.
-
-        Args:
-            node: the NUMA node asked for.
-            on_nodes: the slice's bytes on each node; empty where the kernel does not say.
-        """
+        """Return the report with where the pages really lie: a full node passes them on to others."""
         why = self.why
         if on_nodes and on_nodes.get(node, 0) <= _NEARLY_ALL * sum(on_nodes.values()):
             why = self._why(f"NUMA node {node}: no more such pages, or no CPU of it may be used")
@@ -80,22 +75,9 @@ class RegionReport:
         return "; ".join(filter(None, (self.why, reason)))
 
 
-_SMAPS: Final = Path("/proc/self/smaps")
-_NUMA_MAPS: Final = Path("/proc/self/numa_maps")
-_LOCKED: Final = "lo"
-_HUGE: Final = ("AnonHugePages", "ShmemPmdMapped")
-
-
 @dataclass(frozen=True, slots=True)
 class MappedRange:
-    """One mapping, or the kernel's part of one.
-
-    Args:
-        first: its first address.
-        last: the address behind it.
-        kib: the counters, such as Rss.
-        flags: two letters each, as VmFlags has them.
-    """
+    """One mapping, or the kernel's part of one: first and last address, counters, and flags as in VmFlags."""
 
     first: int
     last: int
@@ -123,7 +105,7 @@ def range_state(address: int, size_bytes: int, smaps: Path = _SMAPS) -> RangeSta
     """Return the state of a range of this process; a mapping that reaches beyond counts up to its size."""
     inside = [
         mapping
-        for mapping in _parsed(smaps.read_text())
+        for mapping in _parse_smaps(smaps.read_text())
         if mapping.first < address + size_bytes and address < mapping.last
     ]
     resident = sum(mapping.kib.get("Rss", 0) for mapping in inside) * 1024
@@ -138,7 +120,7 @@ def range_state(address: int, size_bytes: int, smaps: Path = _SMAPS) -> RangeSta
 
 def bytes_on_nodes(address: int, size_bytes: int, numa_maps: Path = _NUMA_MAPS) -> dict[int, int]:
     """Return how many bytes of a range lie on which NUMA node; empty where the kernel does not say."""
-    found: Counter[int] = Counter()
+    sizes: Counter[int] = Counter()
     try:
         lines = numa_maps.read_text().splitlines()
     except OSError:
@@ -150,11 +132,11 @@ def bytes_on_nodes(address: int, size_bytes: int, numa_maps: Path = _NUMA_MAPS) 
             page_bytes = int(pairs.get("kernelpagesize_kB", "4")) * 1024
             for name, pages in pairs.items():
                 if name[0] == "N" and name[1:].isdigit():
-                    found[int(name[1:])] += int(pages) * page_bytes
-    return dict(found)
+                    sizes[int(name[1:])] += int(pages) * page_bytes
+    return dict(sizes)
 
 
-def _parsed(smaps: str) -> Iterator[MappedRange]:
+def _parse_smaps(smaps: str) -> Iterator[MappedRange]:
     first = last = 0
     kib: dict[str, int] = {}
     for line in smaps.splitlines():

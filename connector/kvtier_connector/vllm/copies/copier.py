@@ -14,16 +14,17 @@ import numpy.typing as npt
 from kvtier_connector.core.copies.copyplan import CopyPlan, Run
 from kvtier_connector.core.machine.numa import use_every_core
 
+_THREADS: Final = 2
+"""One thread does not reach the memory's bandwidth; more would take cores from the model."""
+_LEAST_FOR_VIEW: Final = 4
+"""Copies from which on making two array views is cheaper than one call for each copy."""
+_PIECE_BYTES: Final = 16 << 20
+"""Threads that take small pieces wait for the interpreter's lock: 2 MiB took a third longer than 8."""
+
 
 @dataclass(frozen=True, slots=True)
 class CopyResult:
-    """How a job ended.
-
-    Attributes:
-        job_id: Which job.
-        seconds: How long its copies took.
-        error: Why they failed, or None.
-    """
+    """How a job ended."""
 
     job_id: int
     seconds: float
@@ -47,14 +48,6 @@ class Copier(Protocol):
 
     def close(self) -> None:
         """End all copies and release what they used."""
-
-
-_THREADS: Final = 2
-"""One thread does not reach the memory's bandwidth; more would take cores from the model."""
-_WORTH_A_VIEW: Final = 4
-"""Copies from which on making two array views is cheaper than one call for each copy."""
-_PIECE_BYTES: Final = 16 << 20
-"""Threads that take small pieces wait for the interpreter's lock: 2 MiB took a third longer than 8."""
 
 
 class MemcpyCopier:
@@ -116,7 +109,7 @@ def _copy(pieces: deque[Run], *, to_device: bool) -> None:
 
 def copy_run(run: Run, *, to_device: bool) -> None:
     """Copy a run in one go; the interpreter's lock is given up meanwhile."""
-    if run.count >= _WORTH_A_VIEW:
+    if run.count >= _LEAST_FOR_VIEW:
         device = _view(run.device, run.device_step, run)
         region = _view(run.region, run.region_step, run)
         np.copyto(*(device, region) if to_device else (region, device))

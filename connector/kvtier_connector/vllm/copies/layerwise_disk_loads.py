@@ -22,6 +22,10 @@ from kvtier_connector.vllm.copies.copier import CopyResult, copy_run
 
 T = TypeVar("T")
 _REGION: Final = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
+_MARGIN_S: Final = 5.0
+"""The disk's own thread says when a block has taken too long; only if that hangs, too, nothing is said."""
+_COPIED_AT_ONCE_BYTES: Final = 32 << 20
+"""Of slots, of which a part is copied: threads that take less wait for the interpreter's lock."""
 
 
 def on_computing_threads(do: Callable[[T], None], items: Iterable[T]) -> None:
@@ -67,9 +71,6 @@ def _parallel(library: str | None = None) -> Callable[[object, None, int, int], 
     """Find the OpenMP that all of the process uses, which vLLM preloads for that; None without.
 
     It takes what each thread calls, what with, how many threads (0: as many as there are), and flags.
-
-    Args:
-        library: Where to look instead of everywhere in the process.
     """
     try:
         function = ctypes.CDLL(library).GOMP_parallel
@@ -77,12 +78,6 @@ def _parallel(library: str | None = None) -> Callable[[object, None, int, int], 
         return None
     function.restype, function.argtypes = None, (_REGION, ctypes.c_void_p, ctypes.c_uint, ctypes.c_uint)
     return function
-
-
-_MARGIN_S: Final = 5.0
-"""The disk's own thread says when a block has taken too long; only if that hangs, too, nothing is said."""
-_COPIED_AT_ONCE_BYTES: Final = 32 << 20
-"""Of slots, of which a part is copied: threads that take less wait for the interpreter's lock."""
 
 
 @dataclass(slots=True)
@@ -111,11 +106,6 @@ class LayerwiseDiskLoads:
 
     Nothing goes on beside the step: threads that copy take the cores from those that compute, which then wait
     for each other.
-
-    Args:
-        parts: Parts of a block; two at least.
-        arrivals: Where it is told what has come, and tells what is right.
-        timeout_s: How long the disk may have one block.
     """
 
     def __init__(self, parts: Sequence[LayerPart], arrivals: Arrivals, timeout_s: float) -> None:
@@ -131,14 +121,7 @@ class LayerwiseDiskLoads:
         self._loads = dict[int, _Load]()
 
     def start(self, job_id: int, blocks: GPULoadStoreSpec, slots: Slots, tickets: Tickets) -> int:
-        """Begin a load; returns its bytes.
-
-        Args:
-            job_id: The load's.
-            blocks: The device's.
-            slots: The region's.
-            tickets: Tickets of the reads into them.
-        """
+        """Begin a load; returns its bytes."""
         plan = plan_copies(self._whole, blocks.block_ids, slots, blocks.group_sizes, blocks.block_indices)
         self._loads[job_id] = _Load(plan.runs, slots, tickets, time.monotonic())
         return len(slots) * self._parts[-1].end_bytes
@@ -194,7 +177,7 @@ class LayerwiseDiskLoads:
         unchecked = {
             slot: ticket for slot, ticket in reads if ticket and self._arrivals.how_far(slot, ticket) != WHOLE
         }
-        expected = ((slot, *self._arrivals.expected(slot), self._memory(slot)) for slot in unchecked)
+        expected = ((slot, *self._arrivals.seed_and_checksum(slot), self._memory(slot)) for slot in unchecked)
         doubted = set[int]()
 
         def check(block: tuple[int, int, int, Buffer]) -> None:

@@ -20,18 +20,13 @@ from kvtier_connector.core.index.keytable import Slots
 def layer_places(
     kv_caches: Mapping[str, torch.Tensor], kv_cache_config: KVCacheConfig
 ) -> tuple[LayerPlace, ...]:
-    """Return the layers of an engine's only KV cache group, in order; none where it has several.
-
-    Args:
-        kv_caches: For each layer, its pages of all blocks.
-        kv_cache_config: vLLM's.
-    """
+    """Return the layers of an engine's only KV cache group, in order; none where it has several."""
     if len(kv_cache_config.kv_cache_groups) != 1:
         return ()
     (group,) = kv_cache_config.kv_cache_groups
     page_bytes: int = group.kv_cache_spec.page_size_bytes
     caches = [kv_caches[name] for name in group.layer_names]
-    return tuple(LayerPlace(each.storage_offset() * each.element_size(), page_bytes) for each in caches)
+    return tuple(LayerPlace(cache.storage_offset() * cache.element_size(), page_bytes) for cache in caches)
 
 
 @runtime_checkable
@@ -46,12 +41,7 @@ class PartsCopier(Protocol):
 
 
 class LayerwiseGpuLoads:
-    """The loads of the step that is running.
-
-    Args:
-        parts: Of a block, two at least.
-        copier: Copies them.
-    """
+    """The loads of the step that is running."""
 
     def __init__(self, parts: Sequence[CopyPart], copier: PartsCopier) -> None:
         self._parts = parts
@@ -61,13 +51,7 @@ class LayerwiseGpuLoads:
         """For each load, how many of its parts the step has waited for."""
 
     def start(self, job_id: int, blocks: GPULoadStoreSpec, slots: Slots) -> int:
-        """Begin a load; returns its bytes.
-
-        Args:
-            job_id: The load's.
-            blocks: The device's.
-            slots: The region's.
-        """
+        """Begin a load; returns its bytes."""
         asked = blocks.block_ids, slots, blocks.group_sizes, blocks.block_indices
         plans = [plan_copies(part.layout, *asked) for part in self._parts]
         self._copier.start_load(job_id, plans)

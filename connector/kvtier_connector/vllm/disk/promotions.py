@@ -14,17 +14,11 @@ from kvtier_connector.core.disk.break_even import ReadingPays, TokenSpan
 from kvtier_connector.core.disk.progress import Progress
 from kvtier_connector.core.disk.tier import DiskTier
 from kvtier_connector.core.index.index import BlockIndex, BlockState, Reservation
-from kvtier_connector.vllm.upstream.engine import log
+from kvtier_connector.vllm.upstream.compat import log
 
 
 class ReadDecision:
-    """Asks the break-even for one engine's chunks.
-
-    Args:
-        disk: The tier.
-        chunk_tokens: Tokens of a chunk.
-        most_tokens: Tokens of the longest prompt.
-    """
+    """Asks the break-even for one engine's chunks."""
 
     def __init__(self, disk: DiskTier, chunk_tokens: int, most_tokens: int) -> None:
         self._disk = disk
@@ -113,13 +107,7 @@ class _Held:
 
 
 class Promotions:
-    """What waiting requests have asked of the disk.
-
-    Args:
-        memory: The index of the tier in memory.
-        disk: The tier behind it.
-        decision: Tells what is read.
-    """
+    """What waiting requests have asked of the disk."""
 
     def __init__(self, memory: BlockIndex, disk: DiskTier, decision: ReadDecision) -> None:
         self._memory = memory
@@ -133,13 +121,7 @@ class Promotions:
         """Request that finds what is being read for it in parts, as if it were in memory."""
 
     def lookup(self, key: bytes, request_id: str, end_tokens: int = 0) -> BlockState:
-        """Return the state of a block; one that `begin` will read is pending.
-
-        Args:
-            key: Key of the block.
-            request_id: Who asks.
-            end_tokens: Where the block ends in its prompt.
-        """
+        """Return the state of a block; one that `begin` will read is pending."""
         state = self._memory.state(key)
         if state is BlockState.READY:
             self._lookups_of(request_id).ready[key] = None
@@ -156,26 +138,19 @@ class Promotions:
         return self._decision.may_pay(end_tokens)
 
     def begin(self, part_ends: tuple[int, ...] = ()) -> list[Reservation]:
-        """Begin to read what was asked for since the last call.
-
-        Args:
-            part_ends: Where the parts end in which blocks are read, in bytes; empty for all at once.
-
-        Returns:
-            The memory that was given to it.
-        """
+        """Begin to read what was asked for since the last call; returns the memory that was given to it."""
         if not self._lookups:
             return []
         lookups, self._lookups = self._lookups, {}
         made = list[Reservation]()
-        for request_id, each in lookups.items():
+        for request_id, asked in lookups.items():
             # Since it was looked up, it may have left, come, or been asked for by a request before this one.
-            ready = [key for key in each.ready if self._memory.state(key) is BlockState.READY]
-            wanted = [key for key in each.wanted if self._memory.state(key) is BlockState.ABSENT]
+            ready = [key for key in asked.ready if self._memory.state(key) is BlockState.READY]
+            wanted = [key for key in asked.wanted if self._memory.state(key) is BlockState.ABSENT]
             wanted = [key for key in wanted if self._disk.holds(key)]
             if not wanted:
                 continue
-            if not self._decision.decide([each.wanted[key] for key in wanted]):
+            if not self._decision.decide([asked.wanted[key] for key in wanted]):
                 self._hold(request_id).refused.update(wanted)
                 continue
             if not self._may_begin(request_id, ready, wanted):
@@ -184,11 +159,7 @@ class Promotions:
         return made
 
     def apply(self, progress: Progress) -> list[bytes]:
-        """Take note of blocks that were read, and of those that could not be.
-
-        Returns:
-            The keys that are in memory now.
-        """
+        """Take note of blocks that were read, and of those that could not be; returns those in memory now."""
         self._memory.invalidate(progress.lost)
         ready = self._memory.commit(progress.loaded + progress.ended)
         for key in progress.lost:
@@ -263,7 +234,7 @@ class Promotions:
         """Tell whether there is room; who has to wait is looked up again, and holds nothing meanwhile."""
         pinned = self._hold(request_id).pinned
         needed = sum(key not in pinned for key in ready) + len(wanted)
-        return needed <= self._memory.room or not self._others_hold(request_id)
+        return needed <= self._memory.reservable or not self._others_hold(request_id)
 
     def _begin(
         self, request_id: str, ready: Sequence[bytes], wanted: Sequence[bytes], part_ends: tuple[int, ...]

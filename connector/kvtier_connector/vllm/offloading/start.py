@@ -13,17 +13,14 @@ from kvtier_connector.core.region.growth import GrowthWords, together
 from kvtier_connector.vllm.disk.open import open_tier_behind_region
 from kvtier_connector.vllm.offloading.manager import KVTierManager
 from kvtier_connector.vllm.offloading.steps import WorkerOffer
-from kvtier_connector.vllm.upstream.engine import chunk_key_bytes, log
+from kvtier_connector.vllm.upstream.compat import log
+from kvtier_connector.vllm.upstream.engine import chunk_key_bytes
 
 _CRYPTOGRAPHIC: Final = ("sha256", "sha256_cbor")
 
 
 def warn_of_weak_hash(algorithm: str) -> None:
-    """Say once, at start, what a hash that is not cryptographic lets clients do.
-
-    Args:
-        algorithm: vLLM's --prefix-caching-hash-algo.
-    """
+    """Say once, at start, what a hash that is not cryptographic lets clients do."""
     if algorithm not in _CRYPTOGRAPHIC:
         log.warning(
             "kvtier: --prefix-caching-hash-algo %s: a client can make a prompt that is answered from "
@@ -53,14 +50,7 @@ def warn_of_states(kv_cache_config: KVCacheConfig, blocks_per_chunk: int) -> Non
 
 
 class Handshake:
-    """The manager's memory and disk, as workers offer them.
-
-    Args:
-        settings: The connector's.
-        manager: The tiers' manager.
-        config: vLLM's.
-        kv_cache: Its KV caches.
-    """
+    """The manager's memory and disk, as workers offer them."""
 
     def __init__(
         self, settings: ConnectorConfig, manager: KVTierManager, config: VllmConfig, kv_cache: KVCacheConfig
@@ -72,17 +62,7 @@ class Handshake:
         self._growing: list[GrowthWords] = []
 
     def take(self, offered: Mapping[int, KVConnectorHandshakeMetadata], *, in_parts: bool) -> None:
-        """Follow how the workers' slices grow, and open the disk tier behind them.
-
-        Args:
-            offered: What each worker offers.
-            in_parts: Whether a step can wait for parts of chunks.
-
-        Raises:
-            SettingError: The folder or the capacity cannot be used.
-            DiskError: Another engine has the folder, or the disk is full, read-only or failing.
-            RegionError: The memory cannot be reached.
-        """
+        """Follow how the workers' slices grow, and open the disk tier behind them."""
         offers = [offer for offer in offered.values() if isinstance(offer, WorkerOffer)]
         self._growing = [GrowthWords.attach(offer.growth) for offer in offers]
         self.grow()

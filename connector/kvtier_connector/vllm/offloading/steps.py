@@ -19,6 +19,9 @@ from kvtier_connector.core.region.region import RegionOffer
 from kvtier_connector.vllm.upstream.engine import OffloadingConnectorMetadata, OffloadingWorkerMetadata
 from kvtier_connector.vllm.upstream.offloading import UpstreamScheduler
 
+_LEAST_TOKENS: Final = 256
+"""A step of so many tokens computes a prompt; decoding steps have one token a request."""
+
 
 @dataclass(frozen=True, slots=True)
 class SlotSpec(LoadStoreSpec):  # type: ignore[misc] # vLLM has no types
@@ -45,7 +48,7 @@ class StepMetadata(OffloadingConnectorMetadata):  # type: ignore[misc] # vLLM ha
 
 def with_step(orders: OffloadingConnectorMetadata, step: int) -> StepMetadata:
     """Return a step's orders with its number."""
-    return StepMetadata(**{each.name: getattr(orders, each.name) for each in fields(orders)}, step=step)
+    return StepMetadata(**{field.name: getattr(orders, field.name) for field in fields(orders)}, step=step)
 
 
 @dataclass
@@ -97,12 +100,8 @@ def with_transfers(
 
     Upstream looks at every running request in every step. A decoding request has something to store only when
     a chunk fills up, and new blocks only when one did. What is put off by looking at it no sooner is not
-    lost: upstream stores all chunks that a request has by then, at the latest when it ends.
-
-    Args:
-        step: What vLLM has scheduled.
-        upstream: What looks at it.
-        chunk_gcd_tokens: At whose multiples a chunk of some KV cache group may be full.
+    lost: upstream stores all chunks that a request has by then, at the latest when it ends. At multiples of
+    `chunk_gcd_tokens` a chunk of some KV cache group may be full.
     """
     cached = step.scheduled_cached_reqs
     scheduled = step.num_scheduled_tokens
@@ -148,19 +147,12 @@ def _changes_requests(step: SchedulerOutput) -> bool:
     )
 
 
-_LEAST_TOKENS: Final = 256
-"""A step of so many tokens computes a prompt; decoding steps have one token a request."""
-
-
 class PrefillClock:
     """Measures steps that compute much, from being planned or from the end of the one before, to their end.
 
     Such a step is given a number, which the workers send back. Steps without work send nothing back, and with
     asynchronous scheduling the next step is planned before the last has ended: what comes back cannot be told
     to be a step's by its turn.
-
-    Args:
-        model: Learns of them.
     """
 
     def __init__(self, model: PrefillModel) -> None:
@@ -182,12 +174,12 @@ class PrefillClock:
         """Leave a step out: it waits for something else, too."""
         self._begun.pop(number, None)
 
-    def ended(self, numbers: frozenset[int]) -> None:
+    def end(self, numbers: frozenset[int]) -> None:
         """Take note of a step's end, and of the numbers that came with it."""
         now_s = time.monotonic()
         for number in numbers:
             computed, start_s = self._begun.pop(number, (TokenSpan(0, 0.0), now_s))
-            self._model.measured(computed, now_s - max(start_s, self._last_end_s))
+            self._model.add(computed, now_s - max(start_s, self._last_end_s))
         self._last_end_s = now_s
 
 

@@ -20,22 +20,23 @@ from vllm.v1.request import Request
 from kvtier_connector.vllm.disk.tiering import DiskTiering
 from kvtier_connector.vllm.offloading.manager import KVTierManager
 from kvtier_connector.vllm.offloading.steps import KVTierWorkerMetadata, SlotSpec
-from kvtier_connector.vllm.upstream.engine import TransferJob, log
+from kvtier_connector.vllm.upstream.compat import log
+from kvtier_connector.vllm.upstream.engine import TransferJob
 from kvtier_connector.vllm.upstream.offloading import UpstreamJob, UpstreamScheduler
 
 BYTES_PER_STEP: Final = 256 << 20
 """A rank's bytes that one step on a CPU loads: some 15 ms, for which the step's other requests wait."""
 BYTES_PER_LAYERED_STEP: Final = 4 << 30
 """Those of a step on a GPU whose layers wait one by one: some 80 ms, beside which it computes."""
+Found = tuple[int | None, bool]
+"""How many tokens the tiers have beyond the device's, None for a request that has to wait and be looked up
+again; and whether they are loaded apart from the step that computes with them."""
 
 
 def sync_budget_tokens(vllm_config: VllmConfig, kv_cache_config: KVCacheConfig, *, layered: bool) -> int:
-    """Return how many tokens one step may load; 0 where that gains nothing or a failure could not be mended.
+    """Return how many tokens a step may load; 0 where that gains nothing or a failure could not be mended.
 
-    Args:
-        vllm_config: vLLM's.
-        kv_cache_config: vLLM's.
-        layered: Whether a GPU's layers are to wait one by one; a line of the log says why they do not.
+    Where a GPU's layers are to wait one by one and do not, a line of the log says why.
     """
     if not current_platform.is_cpu() and not layered:
         return 0
@@ -93,12 +94,7 @@ class SyncLoad:
 
 
 class SyncLoads:
-    """Chooses the loads that a step does itself and keeps their books, which upstream would keep otherwise.
-
-    Args:
-        upstream: Plans all loads.
-        budget_tokens: Tokens that one step may load; with 0 every load is upstream's.
-    """
+    """Chooses the loads that a step does itself, and keeps their books in upstream's place."""
 
     def __init__(self, upstream: UpstreamScheduler, budget_tokens: int) -> None:
         self._upstream = upstream
@@ -112,13 +108,7 @@ class SyncLoads:
         return self._budget_tokens > 0
 
     def admits(self, request: Request, computed_tokens: int, tokens: int) -> bool:
-        """Tell whether the step being scheduled can do a load; `plan` follows if it is scheduled.
-
-        Args:
-            request: Whose prefix it is.
-            computed_tokens: Tokens that the device has already.
-            tokens: Tokens to load.
-        """
+        """Tell whether the step being scheduled can do a load; `plan` follows if it is scheduled."""
         # A step has to compute something: a prompt that is found as a whole is upstream's.
         return 0 < tokens <= self._left_tokens and computed_tokens + tokens < request.num_tokens
 
@@ -131,13 +121,7 @@ class SyncLoads:
         return any(request.block_hashes[:1] == [load.root] for load in self._running.values())
 
     def plan(self, request: Request, blocks: KVCacheBlocks, tokens: int) -> None:
-        """Have upstream plan the load of an admitted request, and take it out of its hands.
-
-        Args:
-            request: Whose prefix it is.
-            blocks: All device blocks of the request.
-            tokens: Tokens to load.
-        """
+        """Have upstream plan the load of an admitted request, and take it out of its hands."""
         job_id, job = self._upstream.plan_load(
             request, blocks, tokens, lambda source: replace(source, is_sync=True)
         )
@@ -161,7 +145,7 @@ class SyncLoads:
         """Take the loads that ended out of a step's report: job -> number of ranks that have done it."""
         for job_id in self._running.keys() & completed_jobs.keys():
             load = self._running[job_id]
-            if load.job.reported(completed_jobs.pop(job_id)):
+            if load.job.add_reports(completed_jobs.pop(job_id)):
                 self._upstream.manager.complete_load(load.job.keys, load.context)
                 del self._running[job_id]
 
@@ -180,20 +164,8 @@ def sync_jobs(jobs: dict[int, TransferJob]) -> dict[int, TransferJob]:
     }
 
 
-Found = tuple[int | None, bool]
-"""How many tokens the tiers have beyond the device's, None for a request that has to wait and be looked up
-again; and whether they are loaded apart from the step that computes with them."""
-
-
 class Lookups:
-    """Looks requests up, one after the other.
-
-    Args:
-        upstream: vLLM's side.
-        manager: The tiers' manager.
-        sync_loads: Chooses the loads that a step does itself.
-        match: vLLM's own lookup of a request, of which the device has so many tokens.
-    """
+    """Looks requests up, one after the other."""
 
     def __init__(
         self,
@@ -211,12 +183,7 @@ class Lookups:
         """Whether the step loads what was found last."""
 
     def look_up(self, request: Request, computed_tokens: int) -> Found:
-        """Tell what the tiers have of a request.
-
-        Args:
-            request: The request.
-            computed_tokens: What the device has already.
-        """
+        """Tell what the tiers have of a request."""
         if self._sync_loads.shares_blocks(request):
             return None, False
         self._upstream.hold_manager_for_step()
@@ -257,14 +224,7 @@ class Lookups:
 
 
 class Failures:
-    """Of one engine's transfers.
-
-    Args:
-        upstream: vLLM's side.
-        manager: The tiers' manager.
-        sync_loads: Keeps the books of the loads that steps do themselves.
-        evict_blocks: Takes device blocks out of the device's prefix cache.
-    """
+    """Makes misses of the chunks of an engine's failed transfers."""
 
     def __init__(
         self,

@@ -22,7 +22,8 @@ from kvtier_connector.vllm.copies.layerwise_disk_loads import LayerwiseDiskLoads
 from kvtier_connector.vllm.copies.layerwise_gpu_loads import LayerwiseGpuLoads
 from kvtier_connector.vllm.offloading.steps import SlotSpec
 from kvtier_connector.vllm.offloading.sync_loads import asks_for_layers, jobs_being_read, sync_jobs
-from kvtier_connector.vllm.upstream.engine import OffloadingConnectorMetadata, TransferJob, log
+from kvtier_connector.vllm.upstream.compat import log
+from kvtier_connector.vllm.upstream.engine import OffloadingConnectorMetadata, TransferJob
 from kvtier_connector.vllm.upstream.offloading import UpstreamWorker
 
 
@@ -35,13 +36,6 @@ def canonical_layout(
     region_address: int,
 ) -> Layout:
     """Return where vLLM's KV caches lie, as the copy plan needs it.
-
-    Args:
-        kv_caches: vLLM's description of this rank's KV caches.
-        blocks_per_chunk: Engine blocks in a slot.
-        block_bytes: This rank's bytes of a block.
-        slot_bytes: Distance from one slot to the next.
-        region_address: Address of this rank's slice.
 
     Raises:
         ValueError: The caches need more bytes for a block than `block_bytes`.
@@ -74,14 +68,6 @@ class KVTierWorker(OffloadingWorker):  # type: ignore[misc] # vLLM has no types
 
     A transfer that fails is reported to upstream as done, because upstream asserts success, and is remembered
     in `take_failed`, from which the connector makes a miss of it.
-
-    Args:
-        layout: Where everything lies.
-        memory: The slice.
-        copier: Copies between them.
-        layerwise_disk_loads: Loads of what is still being read; None where there are none.
-        growth: Has the slice grow; None where all of it is there.
-        layerwise_gpu_loads: Loads of which each layer waits for its own part; None where there are none.
     """
 
     def __init__(  # noqa: PLR0913 - its parts
@@ -179,12 +165,7 @@ class KVTierWorker(OffloadingWorker):  # type: ignore[misc] # vLLM has no types
         return self.layerwise_disk_loads is not None and self.layerwise_disk_loads.is_last(layer)
 
     def finish(self, job_ids: Collection[int], *, has_computed: bool) -> set[int]:
-        """Return when these transfers have ended, and which of them failed; `get_finished` still has them.
-
-        Args:
-            job_ids: Loads that a step computes with.
-            has_computed: Whether it has done so, and each layer should have waited for its part.
-        """
+        """Return when these transfers have ended, and which of them failed; `get_finished` still has them."""
         self.wait(set(job_ids))
         self._collect()
         if self._layerwise_gpu_loads is not None:
@@ -192,8 +173,8 @@ class KVTierWorker(OffloadingWorker):  # type: ignore[misc] # vLLM has no types
             if has_computed and unasked:
                 error = ConnectorError("a step has computed without asking for all layers of a load")
                 self._ended = [
-                    replace(each, error=each.error or error) if each.job_id in unasked else each
-                    for each in self._ended
+                    replace(outcome, error=outcome.error or error) if outcome.job_id in unasked else outcome
+                    for outcome in self._ended
                 ]
         return {outcome.job_id for outcome in self._ended if outcome.error and outcome.job_id in job_ids}
 
@@ -234,11 +215,7 @@ class KVTierWorker(OffloadingWorker):  # type: ignore[misc] # vLLM has no types
 
 
 class RunningStep:
-    """One step after the other.
-
-    Args:
-        upstream: vLLM's side, which begins the loads.
-    """
+    """The loads of the step that a worker runs: begun, waited for, and taken back where they fail."""
 
     def __init__(self, upstream: UpstreamWorker) -> None:
         self._upstream = upstream

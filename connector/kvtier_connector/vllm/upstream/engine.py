@@ -1,6 +1,5 @@
 """What the connector takes of vLLM's engine beyond what others are meant to build on."""
 
-import logging
 from typing import Final
 
 from vllm.config import ModelConfig
@@ -24,7 +23,6 @@ __all__ = [
     "chunk_key_bytes",
     "commit_of",
     "engine_ranks",
-    "log",
 ]
 
 
@@ -33,11 +31,7 @@ _GROUP_INDEX_BYTES: Final = 4
 
 
 def chunk_key_bytes(hash_algorithm: str) -> int:
-    """Return the length of a chunk's key.
-
-    Args:
-        hash_algorithm: vLLM's --prefix-caching-hash-algo.
-    """
+    """Return the length of a chunk's key under vLLM's --prefix-caching-hash-algo."""
     return len(get_hash_fn_by_name(hash_algorithm)(None)) + _GROUP_INDEX_BYTES
 
 
@@ -53,7 +47,3 @@ def engine_ranks() -> GroupCoordinator:
         return get_inner_dp_world_group()
     except AssertionError:  # how vLLM says that there is no such group
         return get_world_group()
-
-
-# vLLM configures handlers for its own name only: ours is a child of it.
-log: Final = logging.getLogger("vllm.kvtier")

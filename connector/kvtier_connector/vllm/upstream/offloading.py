@@ -34,35 +34,31 @@ ATTRIBUTES: Final = (
 )
 _LOCK_ATTRIBUTES: Final = ("_acquire_step", "_manager_locked", "_release_step")
 """Since 0.33, whose managers have a lock."""
+_WORKER_ATTRIBUTES: Final = (
+    "_connector_worker_meta",
+    "_load_jobs",
+    "_unsubmitted_store_jobs",
+    "spec",
+    "worker",
+)
 
 
 class UpstreamJob:
-    """A transfer that runs.
-
-    Args:
-        status: vLLM's record of it.
-    """
+    """A transfer that runs."""
 
     def __init__(self, status: TransferJobStatus) -> None:
         self._status = status
         self.request_id: str = status.req_id
         self.keys: set[OffloadKey] = status.keys
 
-    def reported(self, workers: int) -> bool:
+    def add_reports(self, workers: int) -> bool:
         """Take note of how many workers have done it, and tell whether all have."""
         self._status.pending_count -= workers
         return not self._status.pending_count
 
 
 class UpstreamScheduler:
-    """vLLM's side in the scheduler.
-
-    Args:
-        scheduler: vLLM's.
-
-    Raises:
-        UnsupportedEngineError: It lacks inner attributes.
-    """
+    """vLLM's side in the scheduler."""
 
     def __init__(self, scheduler: OffloadingConnectorScheduler) -> None:
         require_attributes(scheduler, ATTRIBUTES)
@@ -130,16 +126,13 @@ class UpstreamScheduler:
         tokens: int,
         mark: Callable[[LoadStoreSpec], LoadStoreSpec],
     ) -> tuple[int, UpstreamJob]:
-        """Have a load planned, and take it over: whoever asked keeps its books.
+        """Have a load planned, and return its number and it: whoever asked keeps its books.
 
         Args:
             request: Whose prefix it is.
             blocks: All device blocks of the request.
             tokens: Tokens to load.
             mark: Changes what workers are told of where the chunks are.
-
-        Returns:
-            The load's number, and the load.
 
         Raises:
             KeyError: The request was never looked up.
@@ -208,11 +201,9 @@ def _with_unfilled(blocks: KVCacheBlocks, first: int) -> KVCacheBlocks:
 
 
 class ResetFence:
-    """Counts the workers' reports that are due since a reset.
+    """Counts the workers' reports that are due since a reset, for a vLLM that does not tell (0.32).
 
-    Args:
-        scheduler: vLLM's, which is asked for them.
-        on_flushed: Is called when the last of them has come, at once where none is due.
+    `on_flushed` is called when the last of them has come, at once where none is due.
     """
 
     def __init__(self, scheduler: UpstreamScheduler, on_flushed: Callable[[], None]) -> None:
@@ -231,7 +222,7 @@ class ResetFence:
         if not self._due:
             self._on_flushed()
 
-    def reported(self, completed: Mapping[int, int]) -> None:
+    def take_reports(self, completed: Mapping[int, int]) -> None:
         """Take note of a step's reports: transfers, and how many workers have reported each."""
         if not self._due:
             return
@@ -243,24 +234,8 @@ class ResetFence:
             self._on_flushed()
 
 
-_WORKER_ATTRIBUTES: Final = (
-    "_connector_worker_meta",
-    "_load_jobs",
-    "_unsubmitted_store_jobs",
-    "spec",
-    "worker",
-)
-
-
 class UpstreamWorker:
-    """vLLM's side in a worker.
-
-    Args:
-        worker: vLLM's.
-
-    Raises:
-        UnsupportedEngineError: It lacks inner attributes.
-    """
+    """vLLM's side in a worker."""
 
     def __init__(self, worker: OffloadingConnectorWorker) -> None:
         require_attributes(worker, _WORKER_ATTRIBUTES)

@@ -124,7 +124,7 @@ class Scene:
             self.promotions.on_request_finished(request)
 
     def assert_nothing_is_kept(self) -> None:
-        assert self.memory.room == self.memory.capacity
+        assert self.memory.reservable == self.memory.capacity
         assert not self.promotions._held
         assert not self.promotions._readers
         assert not self.promotions._lookups

@@ -106,8 +106,8 @@ def test_an_engine_tells_when_all_have_reported(scheduler: tuple[Any, Any]) -> N
     assert connector._upstream.reports_due, "every store has ended already"
     under_way = len(index.in_use())
     assert llm.reset_prefix_cache(reset_connector=True)
-    assert index.room == index.capacity - under_way < index.capacity
+    assert index.reservable == index.capacity - under_way < index.capacity
     answers(llm, [PROMPTS[1]])
     answers(llm, [PROMPTS[2]])
-    assert index.room + len(index.in_use()) == index.capacity
+    assert index.reservable + len(index.in_use()) == index.capacity
     assert answers(llm, [PROMPTS[-1]])[0][0] == answers(llm, [PROMPTS[-1]])[0][0]

@@ -157,7 +157,7 @@ class IndexMachine(RuleBasedStateMachine):
             key: self.state.get(key, BlockState.ABSENT) for key in UNIVERSE
         }
         assert self.index.used == len(self.state) <= self.capacity
-        assert self.index.room == self.capacity - len(self.state) + len(self._evictable())
+        assert self.index.reservable == self.capacity - len(self.state) + len(self._evictable())
         assert len(set(self.slot.values())) == len(self.slot)
         assert all(0 <= slot < self.capacity for slot in self.slot.values())
 

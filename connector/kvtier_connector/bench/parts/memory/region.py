@@ -123,7 +123,7 @@ def _start(kind: Kind) -> Sample | None:
     memory = region.alone(request)
     taken = time.perf_counter() - start
     report = pin.lock(memory, pieces_of(1, memory.size_bytes), pin.by_kernel(memory, Policy.PREFER))
-    locked = time.perf_counter() - start if report.locked else None
+    locked = time.perf_counter() - start if report.is_locked else None
     return Sample(taken, locked) if memory.report.got == kind.wanted else None
 
 

@@ -12,7 +12,7 @@ from kvtier_common.errors import MalformedError
 from kvtier_common.formats.json_text import parse_json_object
 
 _FORMAT: Final = 1
-"""Of the bytes in a slot. Another number makes every block on disk a stranger's."""
+"""Of the bytes in a slot. Another number makes every block on disk another engine's."""
 _LONGEST_VALUE: Final = 40
 """Characters of a fact that are said; of a longer one only the name is."""
 _LONGEST_NAME: Final = 40
@@ -71,10 +71,10 @@ def _facts(text: str) -> dict[str, str]:
     facts = dict[str, str]()
     for line in text.splitlines():
         try:
-            found = parse_json_object(f"{{{line}}}")
+            parsed = parse_json_object(f"{{{line}}}")
         except MalformedError:
             continue
-        for name, value in found.items():
+        for name, value in parsed.items():
             if name.isprintable() and len(name) <= _LONGEST_NAME and len(facts) < _MOST_FACTS:
                 facts[name] = json.dumps(value, sort_keys=True)
     return facts

@@ -17,6 +17,25 @@ from typing import Final, Self
 
 from kvtier_connector.errors import DiskError, FolderInUseError, SettingError, UnsafeFolderError
 
+_STEP: Final = os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC
+_FOLDER_STEP: Final = _STEP | os.O_DIRECTORY
+_MOST_LINKS: Final = 40
+"""As the kernel has it (path_resolution(7))."""
+_FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_FILE: Final = os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NOCTTY | os.O_NONBLOCK
+"""A FIFO in a file's place must not be waited for."""
+_KINDS: Final = {
+    stat.S_IFLNK: "a link",
+    stat.S_IFDIR: "a folder",
+    stat.S_IFREG: "a file",
+    stat.S_IFIFO: "a FIFO",
+    stat.S_IFSOCK: "a socket",
+    stat.S_IFBLK: "a device",
+    stat.S_IFCHR: "a device",
+}
+_LOCK = "lock"
+_LONGEST_HOLDER_BYTES = 200
+
 
 @contextmanager
 def disk_errors(path: Path) -> Iterator[None]:
@@ -25,12 +44,6 @@ def disk_errors(path: Path) -> Iterator[None]:
         yield
     except OSError as error:
         raise DiskError(f"{path}: {error.strerror or error}") from error
-
-
-_STEP: Final = os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC
-_FOLDER_STEP: Final = _STEP | os.O_DIRECTORY
-_MOST_LINKS: Final = 40
-"""As the kernel has it (path_resolution(7))."""
 
 
 def open_parent(path: Path) -> int:
@@ -73,12 +86,12 @@ def _target(at: int, name: str, path: Path, links: int) -> tuple[str, ...]:
     """Return the steps that a link stands for."""
     link = os.open(name, _STEP, dir_fd=at)
     try:
-        found = os.fstat(link)
-        if not stat.S_ISLNK(found.st_mode):
+        entry = os.fstat(link)
+        if not stat.S_ISLNK(entry.st_mode):
             raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), name)
-        if found.st_uid not in {0, os.geteuid()}:
+        if entry.st_uid not in {0, os.geteuid()}:
             raise UnsafeFolderError(
-                f"disk_path: on the way to {path}, {name!r} is a link of user {found.st_uid}, who may let it "
+                f"disk_path: on the way to {path}, {name!r} is a link of user {entry.st_uid}, who may let it "
                 "point anywhere; name the folder itself"
             )
         if links > _MOST_LINKS:
@@ -90,27 +103,8 @@ def _target(at: int, name: str, path: Path, links: int) -> tuple[str, ...]:
         os.close(link)
 
 
-_FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-_FILE: Final = os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NOCTTY | os.O_NONBLOCK
-"""A FIFO in a file's place must not be waited for."""
-_KINDS: Final = {
-    stat.S_IFLNK: "a link",
-    stat.S_IFDIR: "a folder",
-    stat.S_IFREG: "a file",
-    stat.S_IFIFO: "a FIFO",
-    stat.S_IFSOCK: "a socket",
-    stat.S_IFBLK: "a device",
-    stat.S_IFCHR: "a device",
-}
-
-
 class Directory:
-    """An open folder.
-
-    Args:
-        path: by which people know it.
-        descriptor: which `close` closes.
-    """
+    """An open folder. What is no plain file or folder of ours alone is refused (UnsafeFolderError)."""
 
     def __init__(self, path: Path, descriptor: int) -> None:
         self.path = path
@@ -135,12 +129,7 @@ class Directory:
         return type(self)(self.path / name, _own_folder(self.descriptor, name, self.path / name, make=make))
 
     def file(self, name: str, *, make: bool = True) -> int:
-        """Open a file of our own to read and write, made if need be; its bytes are left as they are.
-
-        Raises:
-            UnsafeFolderError: it is no plain file of ours alone.
-            OSError: it cannot be made or opened.
-        """
+        """Open a file of our own to read and write, made if need be; its bytes are left as they are."""
         path = self.path / name
         if make:
             try:
@@ -148,21 +137,16 @@ class Directory:
             except FileExistsError:
                 pass
             else:
-                return _finished(made, path, 0o600)
+                return _finish(made, path, 0o600)
         try:
             descriptor = os.open(name, _FILE, dir_fd=self.descriptor)
         except OSError:
             _check_kind(self.descriptor, name, path, stat.S_IFREG)
             raise
-        return _finished(descriptor, path)
+        return _finish(descriptor, path)
 
     def read(self, name: str, most_bytes: int) -> bytes:
-        """Return what a file of our own begins with; nothing where there is none.
-
-        Raises:
-            UnsafeFolderError: it is no plain file of ours alone.
-            OSError: it cannot be read.
-        """
+        """Return what a file of our own begins with; nothing where there is none."""
         try:
             descriptor = self.file(name, make=False)
         except FileNotFoundError:
@@ -171,12 +155,7 @@ class Directory:
             return file.read(most_bytes)
 
     def write(self, name: str, content: bytes) -> None:
-        """Replace a file's content in place.
-
-        Raises:
-            UnsafeFolderError: it is no plain file of ours alone.
-            OSError: it cannot be written.
-        """
+        """Replace a file's content in place."""
         with os.fdopen(self.file(name), "wb") as file:
             os.ftruncate(file.fileno(), 0)
             file.write(content)
@@ -222,10 +201,10 @@ def _own_folder(parent: int, name: str, path: Path, *, make: bool = True) -> int
     except OSError:
         _check_kind(parent, name, path, stat.S_IFDIR)
         raise
-    return _finished(descriptor, path, mode)
+    return _finish(descriptor, path, mode)
 
 
-def _finished(descriptor: int, path: Path, mode: int | None = None) -> int:
+def _finish(descriptor: int, path: Path, mode: int | None = None) -> int:
     """Return a descriptor that was found to be ours; `mode` is of what was made, whatever the umask."""
     try:
         if mode is not None:
@@ -239,17 +218,17 @@ def _finished(descriptor: int, path: Path, mode: int | None = None) -> int:
 
 
 def _check(descriptor: int, path: Path) -> None:
-    found, user = os.fstat(descriptor), os.geteuid()
-    kind = stat.S_IFMT(found.st_mode)
-    mode = stat.S_IMODE(found.st_mode)
+    status, user = os.fstat(descriptor), os.geteuid()
+    kind = stat.S_IFMT(status.st_mode)
+    mode = stat.S_IMODE(status.st_mode)
     if kind not in {stat.S_IFDIR, stat.S_IFREG}:
         raise UnsafeFolderError(_foreign(path, _KINDS.get(kind, "no file")))
     is_folder = kind == stat.S_IFDIR
-    if not is_folder and found.st_nlink > 1:
-        raise UnsafeFolderError(_foreign(path, f"a file of {found.st_nlink} names"))
-    if found.st_uid != user:
+    if not is_folder and status.st_nlink > 1:
+        raise UnsafeFolderError(_foreign(path, f"a file of {status.st_nlink} names"))
+    if status.st_uid != user:
         raise UnsafeFolderError(
-            f"disk_path: {path} belongs to user {found.st_uid} and the engine is user {user}: "
+            f"disk_path: {path} belongs to user {status.st_uid} and the engine is user {user}: "
             + (f"chown -R {user} {path}, or " if is_folder else f"rm {path}, or ")
             + f"name a folder that the tier makes for itself, such as {_another(path, is_folder=is_folder)}"
         )
@@ -287,10 +266,6 @@ def _foreign(path: Path, what: str) -> str:
     )
 
 
-_LOCK = "lock"
-_LONGEST_HOLDER_BYTES = 200
-
-
 class LockedFolder:
     """A folder that nobody else has until `close`, or until this process ends in whatever way."""
 
@@ -301,10 +276,6 @@ class LockedFolder:
     @classmethod
     def take(cls, path: Path, holder: str) -> Self:
         """Make the folder if need be, and lock it.
-
-        Args:
-            path: the folder.
-            holder: one line by which others are told who has it.
 
         Raises:
             SettingError: a file is in its place, or it may not be written; the message says which.
@@ -341,8 +312,8 @@ class LockedFolder:
         path = self.directory.path
         with disk_errors(path):
             # By its path, as the next engine will look for it; nothing is opened.
-            found, taken = (path / _LOCK).lstat(), os.fstat(self._descriptor)
-            if (found.st_dev, found.st_ino) != (taken.st_dev, taken.st_ino):
+            now, taken = (path / _LOCK).lstat(), os.fstat(self._descriptor)
+            if (now.st_dev, now.st_ino) != (taken.st_dev, taken.st_ino):
                 raise DiskError(f"{path}: the folder has been replaced by another")
 
     def close(self) -> None:

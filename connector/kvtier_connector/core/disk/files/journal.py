@@ -129,12 +129,7 @@ class Journal:
 
     @classmethod
     def create(cls, folder: Directory, shape: Shape, snapshot: Iterable[Entries] = ()) -> Self:
-        """Write a journal that holds a snapshot in place of a folder's: old or new, never half.
-
-        Args:
-            folder: which holds it.
-            shape: of the slots.
-            snapshot: all that lies in them, in pieces of any size.
+        """Write a journal that holds a snapshot, in pieces, in place of a folder's: old or new, never half.
 
         Raises:
             DiskError: the disk is full, read-only or failing. What was there is as it was, unless the new one
@@ -162,15 +157,12 @@ class Journal:
 
         One of another number of slots is written anew with what fits. One of other keys or another namespace
         is not read.
-
-        Raises:
-            DiskError: the disk is full, read-only or failing.
         """
         content, size_bytes = _content(folder, shape)
-        found = _found(content, shape)
-        if found is None:
+        origin = _origin(content, shape)
+        if origin is None:
             return cls.create(folder, shape), Recovered(shape.nothing, size_bytes)
-        written, nonce = found
+        written, nonce = origin
         records, end = _read(content, written, nonce)
         entries = _last_of_each_slot(records[records["slot"] < shape.slots])
         if written != shape:
@@ -249,7 +241,7 @@ def _header(shape: Shape, nonce: int) -> bytes:
     return header + _CHECKSUM.pack(xxhash.xxh3_64_intdigest(header))
 
 
-def _found(content: bytes, shape: Shape) -> tuple[Shape, int] | None:
+def _origin(content: bytes, shape: Shape) -> tuple[Shape, int] | None:
     """Return a journal's own shape and nonce, or None if it is none, or one of other keys or meaning."""
     if len(content) < _START:
         return None
@@ -260,7 +252,7 @@ def _found(content: bytes, shape: Shape) -> tuple[Shape, int] | None:
 
 def _read(content: bytes, shape: Shape, nonce: int) -> tuple[npt.NDArray[np.void], int]:
     """Return all records up to the first frame that is not as it was written, and where that begins."""
-    found = [np.empty(0, shape.record)]
+    parts = [np.empty(0, shape.record)]
     end = _START
     for start, body in _frames(content, shape.record.itemsize):
         after = start + len(body)
@@ -269,9 +261,9 @@ def _read(content: bytes, shape: Shape, nonce: int) -> tuple[npt.NDArray[np.void
         records = np.frombuffer(body, shape.record, offset=_FRAME.size)
         if (records["slot"] >= shape.slots).any():
             break
-        found.append(records)
+        parts.append(records)
         end = after + _CHECKSUM.size
-    return np.concatenate(found), end
+    return np.concatenate(parts), end
 
 
 def _frames(content: bytes, record_bytes: int) -> Iterator[tuple[int, memoryview]]:

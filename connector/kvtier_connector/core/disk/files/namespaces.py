@@ -16,23 +16,18 @@ from kvtier_connector.errors import SettingError, UnsafeFolderError
 
 FACTS: Final = "fingerprint"
 RATES: Final = "rates"
-_NAMESPACE: Final = re.compile(r"[0-9a-f]{16}")
+_NAMESPACE: Final = re.compile(r"[0-9a-f]{16}")  # others give such names, too
 _FILE: Final = re.compile(rf"({INDEX}|{RATES})(\.new)?|{FACTS}|blocks-\d{{6,}}")
 _MOST_RATES_BYTES: Final = 4096
-
-
-def names_a_namespace(name: str) -> bool:
-    """Tell whether a folder could be one; others give such names, too."""
-    return _NAMESPACE.fullmatch(name) is not None
+_MOST_FACTS_BYTES: Final = 4 << 20
+_BLOCK_BYTES: Final = 512  # of st_blocks, whatever the file system's own
+_SIZES: Final = ("KV cache", "chunk")
+"""Facts with which a chunk has other tokens."""
 
 
 def is_namespace(folder: Directory) -> bool:
-    """Tell whether a folder holds what a namespace does and nothing else.
-
-    Raises:
-        OSError: it cannot be read.
-    """
-    return all(_FILE.fullmatch(each) and stat.S_ISREG(folder.look(each).st_mode) for each in folder.names())
+    """Tell whether a folder holds what a namespace does and nothing else."""
+    return all(_FILE.fullmatch(name) and stat.S_ISREG(folder.look(name).st_mode) for name in folder.names())
 
 
 def rates_in(folder: Directory) -> Rates:
@@ -41,10 +36,6 @@ def rates_in(folder: Directory) -> Rates:
         return Rates.parse(folder.read(RATES, _MOST_RATES_BYTES).decode())
     except (OSError, ValueError, UnsafeFolderError):
         return Rates()
-
-
-_MOST_FACTS_BYTES: Final = 4 << 20
-_BLOCK_BYTES: Final = 512  # of st_blocks, whatever the file system's own
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,17 +58,13 @@ class Removed:
 
 
 def remove_others(tier: Directory, own: Fingerprint) -> tuple[Removed, ...]:
-    """Remove all namespaces but one's own; what others put there stays.
-
-    Raises:
-        OSError: the folder cannot be read or written.
-    """
+    """Remove all namespaces but one's own; what others put there stays."""
     removed = []
     for name in tier.names():
-        if name != own.folder and names_a_namespace(name) and (found := _look(tier, name, own)):
+        if name != own.folder and _NAMESPACE.fullmatch(name) and (other := _look(tier, name, own)):
             with suppress(FileNotFoundError):
                 tier.remove_folder(name)
-            removed.append(found)
+            removed.append(other)
     return tuple(removed)
 
 
@@ -96,7 +83,7 @@ def _look(tier: Directory, name: str, own: Fingerprint) -> Removed | None:
             blocks = count_blocks(folder)
         return Removed(
             folder.path,
-            sum(folder.look(each).st_blocks * _BLOCK_BYTES for each in folder.names()),
+            sum(folder.look(file).st_blocks * _BLOCK_BYTES for file in folder.names()),
             blocks,
             changed_facts(facts, own.text),
             rates_in(folder),
@@ -105,24 +92,15 @@ def _look(tier: Directory, name: str, own: Fingerprint) -> Removed | None:
         folder.close()
 
 
-_SIZES: Final = ("KV cache", "chunk")
-"""Facts with which a chunk has other tokens."""
-
-
 def removed_text(removed: Removed, chunk_tokens: int) -> str:
-    """Return in a line what was removed, why, and how long it takes to compute it again.
-
-    Args:
-        removed: what an engine had left.
-        chunk_tokens: tokens of a chunk now.
-    """
+    """Return in a line what was removed, why, and how long it takes to compute it again."""
     return (
         f"disk tier: removed what an engine of another fingerprint had left in {removed.path}: "
-        f"{_held(removed, chunk_tokens)}{format_bytes(removed.taken_bytes)}; {_differences(removed)}"
+        f"{_content_text(removed, chunk_tokens)}{format_bytes(removed.taken_bytes)}; {_differences(removed)}"
     )
 
 
-def _held(removed: Removed, chunk_tokens: int) -> str:
+def _content_text(removed: Removed, chunk_tokens: int) -> str:
     if removed.blocks is None:
         return ""
     if not removed.changes or any(name in removed.changes for name in _SIZES):

@@ -22,6 +22,16 @@ _KINDS: Final = {
 }
 """Those that are local and know how not to wait; the numbers are linux/magic.h's."""
 _LIBC: Final = ctypes.CDLL(None, use_errno=True)
+ENGINES: Final[dict[str, Callable[[int], IOEngine]]] = {
+    UringEngine.name: UringEngine,
+    ThreadEngine.name: ThreadEngine,
+}
+"""By name, the best first: each makes an engine of a depth, or raises EngineUnavailableError."""
+_LEAST_DEPTH, _MOST_DEPTH = 32, 128
+"""NVMe devices reach their bandwidth with some 16 to 64 transfers. More of small blocks give a virtual disk,
+which tells of many at a time, something to do until it is asked for the next."""
+_MOST_BYTES: Final = 64 << 20
+"""In the kernel's hands: a read that comes behind so many bytes waits for some 20 ms."""
 
 
 def submission_obstacle(folder: Path) -> str:
@@ -43,18 +53,6 @@ def submission_obstacle(folder: Path) -> str:
         return ""
     known = ", ".join(_KINDS.values())
     return f"its submissions may wait for this file system, kind {kind:#x}, which is not one of {known}"
-
-
-ENGINES: Final[dict[str, Callable[[int], IOEngine]]] = {
-    UringEngine.name: UringEngine,
-    ThreadEngine.name: ThreadEngine,
-}
-"""By name, the best first: each makes an engine of a depth, or raises EngineUnavailableError."""
-_LEAST_DEPTH, _MOST_DEPTH = 32, 128
-"""NVMe devices reach their bandwidth with some 16 to 64 transfers. More of small blocks give a virtual disk,
-which tells of many at a time, something to do until it is asked for the next."""
-_MOST_BYTES: Final = 64 << 20
-"""In the kernel's hands: a read that comes behind so many bytes waits for some 20 ms."""
 
 
 @dataclass(frozen=True, slots=True)

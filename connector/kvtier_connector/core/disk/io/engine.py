@@ -8,6 +8,9 @@ from typing import Final, Protocol, TypeVar, dataclass_transform
 from kvtier_connector.errors import DiskError
 
 _T = TypeVar("_T")
+JOINED_BYTES: Final = 512 << 10
+"""Neighbours on disk are moved by one transfer up to so many bytes: larger ones were no faster anywhere, and
+each takes Python some microseconds (docs/development/connector-figures.md)."""
 
 
 @dataclass_transform(frozen_default=True, eq_default=False)
@@ -17,11 +20,6 @@ def statically_frozen(cls: type[_T]) -> type[_T]:
     Python makes a frozen dataclass through a call for each field: 1.3 us for eight, where 0.3 do otherwise.
     """
     return dataclass(slots=True, eq=False)(cls)
-
-
-JOINED_BYTES: Final = 512 << 10
-"""Neighbours on disk are moved by one transfer up to so many bytes: larger ones were no faster anywhere, and
-each takes Python some microseconds (docs/development/connector-figures.md)."""
 
 
 class EngineUnavailableError(DiskError):

@@ -43,6 +43,33 @@ _TRY_LATER: Final = frozenset({errno.EAGAIN, errno.EBUSY, errno.EINTR})
 
 _RETRY_S: Final = 0.01
 """How soon it is asked again."""
+_PREPARE: Final = (c_void_p, c_int, c_void_p, c_uint, c_uint64)
+_ENTERING: Final[dict[str, tuple[Any, ...]]] = {
+    "queue_init": (c_int, c_uint, c_void_p, c_uint),
+    "queue_exit": (None, c_void_p),
+    "submit": (c_int, c_void_p),
+    "submit_and_wait_timeout": (c_int, c_void_p, c_void_p, c_uint, c_void_p, c_void_p),
+    "wait_cqes": (c_int, c_void_p, c_void_p, c_uint, c_void_p, c_void_p),
+}
+"""Result and arguments of what enters the kernel."""
+_IN_MEMORY: Final[dict[str, tuple[Any, ...]]] = {
+    "get_sqe": (c_void_p, c_void_p),
+    "prep_readv": (None, *_PREPARE),
+    "prep_writev": (None, *_PREPARE),
+    "sqe_set_data64": (None, c_void_p, c_uint64),
+    "sq_ready": (c_uint, c_void_p),
+    "cq_ready": (c_uint, c_void_p),
+    "peek_batch_cqe": (c_uint, c_void_p, c_void_p, c_uint),
+    "cq_advance": (None, c_void_p, c_uint),
+}
+"""Of what touches the ring's memory only."""
+_NO_BYTES: Final = ctypes.c_char * 0
+_COUNTER_BYTES: Final = 8
+"""What is read of an eventfd (eventfd(2))."""
+_abandoned: Final = list[object]()
+"""What the kernel still had when its engine was closed: it may yet write to that memory, so it is kept."""
+_WAKE: Final = 0
+"""What the completion of a wake is told by; transfers have the numbers from 1."""
 
 
 class _Completion(ctypes.Structure):
@@ -74,28 +101,6 @@ class _Functions:
     cq_ready: Any
     peek_batch_cqe: Any
     cq_advance: Any
-
-
-_PREPARE: Final = (c_void_p, c_int, c_void_p, c_uint, c_uint64)
-_ENTERING: Final[dict[str, tuple[Any, ...]]] = {
-    "queue_init": (c_int, c_uint, c_void_p, c_uint),
-    "queue_exit": (None, c_void_p),
-    "submit": (c_int, c_void_p),
-    "submit_and_wait_timeout": (c_int, c_void_p, c_void_p, c_uint, c_void_p, c_void_p),
-    "wait_cqes": (c_int, c_void_p, c_void_p, c_uint, c_void_p, c_void_p),
-}
-"""Result and arguments of what enters the kernel."""
-_IN_MEMORY: Final[dict[str, tuple[Any, ...]]] = {
-    "get_sqe": (c_void_p, c_void_p),
-    "prep_readv": (None, *_PREPARE),
-    "prep_writev": (None, *_PREPARE),
-    "sqe_set_data64": (None, c_void_p, c_uint64),
-    "sq_ready": (c_uint, c_void_p),
-    "cq_ready": (c_uint, c_void_p),
-    "peek_batch_cqe": (c_uint, c_void_p, c_void_p, c_uint),
-    "cq_advance": (None, c_void_p, c_uint),
-}
-"""Of what touches the ring's memory only."""
 
 
 @cache
@@ -163,28 +168,20 @@ class Ring:
         self._call.sqe_set_data64(entry, user_data)
 
     def submit(self) -> None:
-        """Hand over what was prepared; what the kernel has no room for now goes with the next call.
-
-        Raises:
-            OSError: the kernel does not take anything any more.
-        """
-        self._checked(self._call.submit(self._ring))
+        """Hand over what was prepared; what the kernel has no room for now goes with the next call."""
+        self._check_status(self._call.submit(self._ring))
 
     def wait(self, timeout_s: float) -> None:
-        """Hand over what was prepared; return with the first completion or after the timeout, maybe earlier.
-
-        Raises:
-            OSError: the kernel does not take anything any more.
-        """
+        """Hand over what was prepared; return with the first completion, after the timeout or earlier."""
         if self._call.sq_ready(self._ring):
             status = self._call.submit_and_wait_timeout(
                 self._ring, self._first, 1, self._until(timeout_s), None
             )
             if status not in {-errno.EAGAIN, -errno.EBUSY}:
-                self._checked(status)
+                self._check_status(status)
                 return
             timeout_s = min(timeout_s, _RETRY_S)
-        self._checked(self._call.wait_cqes(self._ring, self._first, 1, self._until(timeout_s), None))
+        self._check_status(self._call.wait_cqes(self._ring, self._first, 1, self._until(timeout_s), None))
 
     def take(self) -> Sequence[tuple[int, int]]:
         """Return (user data, result) of what has completed; a result below zero is an errno's negative."""
@@ -208,7 +205,7 @@ class Ring:
         return ctypes.addressof(self._timespec)
 
     @staticmethod
-    def _checked(status: int) -> None:
+    def _check_status(status: int) -> None:
         if status < 0 and -status not in _TRY_LATER and -status != errno.ETIME:
             raise OSError(-status, f"io_uring_enter: {os.strerror(-status)}")
 
@@ -224,15 +221,6 @@ def _refusal(number: int) -> str:
     return f"{why} ({os.strerror(number)})"
 
 
-_NO_BYTES: Final = ctypes.c_char * 0
-_COUNTER_BYTES: Final = 8
-"""What is read of an eventfd (eventfd(2))."""
-_abandoned: Final = list[object]()
-"""What the kernel still had when its engine was closed: it may yet write to that memory, so it is kept."""
-_WAKE: Final = 0
-"""What the completion of a wake is told by; transfers have the numbers from 1."""
-
-
 class _InKernel:
     """A transfer in the kernel's hands."""
 
@@ -242,14 +230,11 @@ class _InKernel:
         self.io = io
         self.handed_s = handed_s
         self.done_bytes = 0
-        self.kept, self.vectors, self.size_bytes = _located(io.memory, write=io.write)
+        self.kept, self.vectors, self.size_bytes = _locate(io.memory, write=io.write)
 
 
 class UringEngine:
     """An IOEngine on a ring of its own. Completions are seen, and timed, when `take_completions` looks.
-
-    Args:
-        depth: how many transfers the kernel has at a time.
 
     Raises:
         EngineUnavailableError: the kernel, or what is installed, does not allow it.
@@ -387,7 +372,7 @@ class UringEngine:
 def _go_on(ring: Ring, number: int, transfer: _InKernel) -> None:
     """Ask for what is left of a transfer."""
     left = tuple(parts_after(transfer.io, transfer.done_bytes))
-    transfer.kept, transfer.vectors, _ = _located(left, write=transfer.io.write)
+    transfer.kept, transfer.vectors, _ = _locate(left, write=transfer.io.write)
     _prepare(ring, number, transfer)
 
 
@@ -402,7 +387,7 @@ def _prepare(ring: Ring, number: int, transfer: _InKernel) -> None:
     )
 
 
-def _located(parts: Sequence[memoryview], *, write: bool) -> tuple[list[object], "array[int]", int]:
+def _locate(parts: Sequence[memoryview], *, write: bool) -> tuple[list[object], "array[int]", int]:
     """Return what keeps the memory from being given back, address and length of each part, and their sum.
 
     Raises:

@@ -44,14 +44,6 @@ lock from this thread."""
 class DiskLoop:
     """Serves orders. An order waits (orders.py), is under way (submission.py), and ends (completion.py).
 
-    Args:
-        store: opened.
-        reopen: opens it again.
-        engine: what talks to the kernel.
-        timeout_s: how long the disk may have one block.
-        arrivals: where the workers are told of reads in parts; None if there are none.
-        timings: how long to wait for everything else.
-
     Attributes:
         engine: what talks to the kernel.
         timeout_s: how long the disk may have one block.
@@ -115,11 +107,7 @@ class DiskLoop:
         self._wake_waiting()
 
     def go_down(self, reason: str) -> None:
-        """Let go of the store, and of what is ordered of it.
-
-        Args:
-            reason: for people.
-        """
+        """Let go of the store, and of what is ordered of it; the reason is for people."""
         if self._served.store is None:
             return
         self._served.let_go()
@@ -130,11 +118,7 @@ class DiskLoop:
         self.outbox.tell(Down(reason))
 
     def finish(self, write_until_s: float) -> None:
-        """End every order: write what waits to be, for the next engine, and let go of everything else.
-
-        Args:
-            write_until_s: by time.monotonic().
-        """
+        """End every order: write what waits to be, for the next engine, and let go of everything else."""
         while self.inbox:
             with suppress(DiskError):
                 self._take_messages()
@@ -199,7 +183,7 @@ class DiskLoop:
     def _end(self, ended: Sequence[EndedTransfer]) -> None:
         self._completer.end(ended)
         if self._served.is_failing:
-            errors = [str(each.completion.error) for each in ended if each.completion.error]
+            errors = [str(transfer.completion.error) for transfer in ended if transfer.completion.error]
             self.go_down(errors[-1] if errors else "it fails")
 
     def _look_after(self, *, is_late: bool) -> None:
@@ -222,9 +206,9 @@ class DiskLoop:
             return
         self._probe_due = False
         held, free = store.slots_for_probing(self.engine.depth)
-        found = probe(store.segments, self.engine, held, free, self.timings.probe_patience_s)
-        if found is not None:
-            self.outbox.tell(Probed(*found))
+        measured = probe(store.segments, self.engine, held, free, self.timings.probe_patience_s)
+        if measured is not None:
+            self.outbox.tell(Probed(*measured))
 
     def _wake_waiting(self) -> None:
         """Wake who waits for events, when there is nothing more to read or enough has been read."""
@@ -246,11 +230,7 @@ class DiskLoop:
 
 
 class DiskThread:
-    """Serves orders, beginning now.
-
-    Args:
-        loop: what it does; nobody else may take a turn of it.
-    """
+    """Serves orders, beginning now."""
 
     def __init__(self, loop: DiskLoop) -> None:
         self._loop = loop

@@ -9,6 +9,9 @@ from kvtier_connector.core.disk.files.store import Store
 from kvtier_connector.core.disk.io.engine import BlockIO
 from kvtier_connector.core.disk.transfers.messages import Order
 
+_MOST_PIECES: Final = 1024
+"""Of a transfer's memory: IOV_MAX of readv(2)."""
+
 
 class Transfer(NamedTuple):
     """One transfer: of neighbours on disk, of a block, or of a part of one.
@@ -43,11 +46,7 @@ class Transfer(NamedTuple):
 
 
 class InFlight:
-    """The transfers under way, by their tags. An order has one at a time, which may be others' as well.
-
-    Attributes:
-        reads: how many of them are reads.
-    """
+    """The transfers under way, by their tags. An order has one at a time, which may be others' as well."""
 
     def __init__(self) -> None:
         self._by_tag = dict[int, Transfer]()
@@ -86,7 +85,7 @@ class InFlight:
         place = store.segments.place(order.slot)
         memory, start = order.memory, 0
         if len(transfer.orders) > 1:
-            memory = tuple([piece for each in transfer.orders for piece in each.memory])
+            memory = tuple([piece for order in transfer.orders for piece in order.memory])
         elif order.part_ends:
             (piece,) = memory
             start = order.part_ends[part - 1] if part else 0
@@ -96,10 +95,6 @@ class InFlight:
         self._by_tag[tag] = transfer
         self.reads += not order.write
         return BlockIO(tag, order.write, place.descriptor, place.offset + start, memory)
-
-
-_MOST_PIECES: Final = 1024
-"""Of a transfer's memory: IOV_MAX of readv(2)."""
 
 
 class OrderQueue:
@@ -139,13 +134,7 @@ class OrderQueue:
 
 
 def take_run(waiting: deque[Order], segments: Segments, most_bytes: int) -> list[Order]:
-    """Take the first order, and those behind it that one transfer can move with it.
-
-    Args:
-        waiting: orders of one direction, not empty.
-        segments: where they lie.
-        most_bytes: of a transfer of more than one block.
-    """
+    """Take the first order, and those behind it that one transfer can move with it."""
     last = waiting.popleft()
     run = [last]
     most = min(most_bytes // segments.slot_bytes, _MOST_PIECES // len(last.memory))

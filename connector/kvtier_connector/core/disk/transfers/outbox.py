@@ -33,13 +33,7 @@ class EndedTransfer(NamedTuple):
 
 
 class PartialReads:
-    """What workers are told, and have found. Without workers that are told, all blocks are checked at once.
-
-    Args:
-        arrivals: where they are told; None if they are not.
-        namespace: of the store's blocks.
-        patience_s: how long a worker may take to come to a block.
-    """
+    """What workers are told, and have found; without `arrivals` each block is checked at once."""
 
     def __init__(self, arrivals: Arrivals | None, namespace: int, patience_s: float) -> None:
         self._arrivals = arrivals
@@ -103,11 +97,7 @@ class PartialReads:
 
 
 class Outbox:
-    """Events, until the owner of the index has taken note of them.
-
-    Args:
-        partial_reads: tells the workers.
-    """
+    """Events, until the owner of the index has taken note of them."""
 
     def __init__(self, partial_reads: PartialReads) -> None:
         self._partial_reads = partial_reads
@@ -120,11 +110,11 @@ class Outbox:
     def take(self) -> list[Event]:
         """Return what has happened since the last call; all of that call's has been taken note of."""
         self._news.clear()
-        self._taken = found = list[Event]()
+        self._taken = events = list[Event]()
         while self._events:
-            found.append(self._events[0])  # before it leaves there: `unacknowledged` always sees it
+            events.append(self._events[0])  # before it leaves there: `unacknowledged_events` always sees it
             self._events.popleft()
-        return found
+        return events
 
     def acknowledge(self) -> None:
         """Say that all that was taken has been taken note of."""
@@ -139,7 +129,7 @@ class Outbox:
     def __len__(self) -> int:
         return len(self._events)
 
-    def unacknowledged(self) -> list[Event]:
+    def unacknowledged_events(self) -> list[Event]:
         """Return the events that the owner may not have taken note of; some may be there twice."""
         later = self._events.copy()  # first: what is taken meanwhile is then in both
         return [*self._taken, *later]
@@ -154,13 +144,7 @@ class Outbox:
         self._news.set()
 
     def end(self, order: Order, error: Exception | None, ended: EndedTransfer | None = None) -> None:
-        """Tell that an order has ended; nobody is woken.
-
-        Args:
-            order: which.
-            error: why it failed, or None.
-            ended: the transfer with which it ended; None if the disk was not asked.
-        """
+        """Tell that an order has ended, with which transfer if the disk was asked; nobody is woken."""
         seconds, at_s = (ended.completion.seconds, ended.at_s) if ended else (0.0, time.monotonic())
         self._events.append(Ended(order, seconds, at_s, error))
         if order.part_ends:  # last: who waits for it finds that the index's owner knows

@@ -44,23 +44,17 @@ class Health:
         """Whether nothing should be asked of the disk."""
         return self.failures >= _IN_A_ROW
 
-    def tried_again(self) -> Self:
+    def after_retry(self) -> Self:
         """Return the health after another attempt."""
         return replace(self, attempts=self.attempts + 1)
 
-    def reopened(self) -> Self:
+    def after_reopening(self) -> Self:
         """Return the health once the disk can be opened again; no block has shown yet that it works."""
         return replace(self, failures=0)
 
 
 class ReopeningStore:
     """One store after another; each is opened when the one before it is closed.
-
-    Args:
-        store: opened.
-        reopen: opens it again.
-        timings: how long a disk that fails is left alone.
-        clock: tells the time, in seconds.
 
     Attributes:
         store: None while the disk is not used.
@@ -109,14 +103,7 @@ class ReopeningStore:
             self._leaving = None
 
     def clear(self, generation: int) -> None:
-        """Clear the store, if one is served, and those that are opened after it.
-
-        Args:
-            generation: of what comes after.
-
-        Raises:
-            DiskError: the disk is full, read-only or failing.
-        """
+        """Clear the store, if one is served, and those that are opened after it; DiskError if that fails."""
         self.generation = generation
         # Also if it fails here: no store is ever up again with what was before, or leaves what comes after.
         self._was_cleared = self._clear_is_due = True
@@ -128,13 +115,13 @@ class ReopeningStore:
         """Serve a store again, if the old one is closed, it is time, and the disk can be used; returns it."""
         if self._leaving is not None or self._clock() < self._retry_at_s:
             return None
-        self._health = self._health.tried_again()
+        self._health = self._health.after_retry()
         try:
-            store = self._opened()
+            store = self._open()
         except ConnectorError:
             self._retry_at_s = self._clock() + self._retry_s
             return None
-        self._health = self._health.reopened()
+        self._health = self._health.after_reopening()
         self.store, self.generation = store, store.generation
         return store
 
@@ -145,13 +132,13 @@ class ReopeningStore:
         self.close_old()
         if self._clear_is_due:
             with suppress(ConnectorError):
-                self._opened().close()
+                self._open().close()
 
     @property
     def _retry_s(self) -> float:
         return self._timings.retry_s(self._health.attempts)
 
-    def _opened(self) -> Store:
+    def _open(self) -> Store:
         store = self._reopen()
         if self._was_cleared:
             store.index.clear()

@@ -238,7 +238,7 @@ def rig_in(  # noqa: PLR0913 - what a rig is made of
         assert sorted(rig.free) == list(range(memory_slots)), "memory was not given back, or twice"
         if not rig.tier.is_down:
             assert rig.tier._store
-            assert rig.tier._store.index.room == rig.tier.slots, "something is still pinned"
+            assert rig.tier._store.index.reservable == rig.tier.slots, "something is still pinned"
     finally:
         rig.close()
 

@@ -84,13 +84,13 @@ def test_what_was_learnt_is_there_for_the_next_engine(tmp_path: Path) -> None:
     with rig_in(tmp_path) as rig:
         assert rig.store.rates == Rates()
         looked_at(rig)
-        rig.tier.break_even.prefill.measured(TokenSpan.of(0, 1000), 0.5)
+        rig.tier.break_even.prefill.add(TokenSpan.of(0, 1000), 0.5)
         rig.tier.learn(1.0, is_in_use=True)  # a figure that was not known is kept at once
         rig.stored([1])
     with rig_in(tmp_path) as rig:
         assert rig.store.rates.token_s == pytest.approx(0.0005)
         assert rig.tier.break_even.read.per_second == pytest.approx(rig.store.rates.read_bytes_per_s)
-        rig.tier.break_even.prefill.measured(TokenSpan.of(0, 1000), 0.001)
+        rig.tier.break_even.prefill.add(TokenSpan.of(0, 1000), 0.001)
         rig.tier.learn(1.0, is_in_use=True)
         rig.tier.learn(DEFAULT_TIMINGS.relearn_s, is_in_use=True)
         rig.stored([2])
