@@ -18,7 +18,7 @@ single copies so small that a GPU's bandwidth suffers: of Qwen3-8B's block of 2.
 
 @dataclass(frozen=True, slots=True)
 class LayerPart:
-    """Some layers of a block.
+    """Some layers of a block that is read from disk.
 
     Args:
         last_layer: the last of them, counted from 0.
@@ -69,7 +69,7 @@ class LayerPlace:
 
 @dataclass(frozen=True, slots=True)
 class CopyPart:
-    """Some layers of a load."""
+    """Some layers of a load to a GPU, whose layers wait for their part one by one."""
 
     last_layer: int
     layout: Layout

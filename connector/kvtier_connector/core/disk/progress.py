@@ -49,7 +49,7 @@ class Counts:
         evicted: blocks that gave way.
         corrupt: blocks that were not as written.
         failed: blocks that could not be read or written.
-        dropped: blocks that were not written for want of room, or of the right to write more.
+        dropped: blocks that were not written for want of space, or of the right to write more.
     """
 
     load_bytes: int = 0

@@ -118,7 +118,7 @@ class BlockIndex:
     def reserve(self, keys: Sequence[bytes], *, keep: Callable[[bytes], bool] | None = None) -> Reservation:
         """Give slots to the keys that the tier lacks, evicting the blocks that are least worth as needed.
 
-        Keys that it has are counted as used. Where there is not room for all, the first ones get it.
+        Keys that it has are counted as used. Where there are not enough for all, the first ones get them.
 
         Args:
             keys: root to tail.

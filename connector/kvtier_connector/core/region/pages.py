@@ -131,7 +131,7 @@ def populate(
     """
     pieces: defaultdict[int | None, list[tuple[int, int]]] = defaultdict(list)
     for part in ranges:
-        pieces[part.node] += _pieces(part, max(at_once_bytes, page_bytes))
+        pieces[part.node] += _cut(part, max(at_once_bytes, page_bytes))
     with ExitStack() as pools:
         taken = []
         for node, of_node in pieces.items():
@@ -155,7 +155,7 @@ def refusal(error: OSError) -> str:
     return os.strerror(error.errno or 0)
 
 
-def _pieces(part: Range, piece_bytes: int) -> Iterator[tuple[int, int]]:
+def _cut(part: Range, piece_bytes: int) -> Iterator[tuple[int, int]]:
     for offset in range(0, part.size_bytes, piece_bytes):
         yield part.address + offset, min(piece_bytes, part.size_bytes - offset)
 
@@ -174,7 +174,7 @@ def _populate_piece(address: int, size_bytes: int) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """A piece of a slice.
+    """A piece in which a slice of the region is taken and locked; none cuts a slot.
 
     Args:
         offset_bytes: where it begins in the slice, on a page.
@@ -188,7 +188,7 @@ class Piece:
 
 
 def piece_slots(slot_bytes: int, most_bytes: int = PIECE_BYTES) -> int:
-    """Return how many slots make a piece, which ends with a slot and with a page."""
+    """Return how many slots make a piece, which ends with a slot and a page; one slot may need more."""
     least = SMALL_PAGE_BYTES // gcd(slot_bytes, SMALL_PAGE_BYTES)
     return max(least, most_bytes // slot_bytes // least * least)
 

@@ -88,7 +88,8 @@ class CudaCopier:
         first = self._registered[0] if self._registered else 0
         copies = single_copies(plan, first, self._piece_bytes)
         source, target = (copies.region, copies.device) if to_device else (copies.device, copies.region)
-        descriptors = tuple(torch.from_numpy(part) for part in (source, target, copies.sizes))
+        tensor = torch.from_numpy
+        descriptors = tensor(source), tensor(target), tensor(copies.sizes)
         if len(copies.sizes):
             # Host memory is not written by any stream, so a load's source may be read out of order; a
             # store's source is the live KV cache and may not.

@@ -97,7 +97,7 @@ class _Held:
         pinned: Blocks that are protected from eviction.
         loading: Blocks that are being read for it.
         promoted: Blocks that came from disk.
-        refused: Blocks for which there was no room, or that are computed sooner than read.
+        refused: Blocks for which there was no slot, or that are computed sooner than read.
     """
 
     pinned: dict[bytes, None] = field(default_factory=dict)
@@ -231,7 +231,7 @@ class Promotions:
         self._readers.clear()
 
     def _may_begin(self, request_id: str, ready: Sequence[bytes], wanted: Sequence[bytes]) -> bool:
-        """Tell whether there is room; who has to wait is looked up again, and holds nothing meanwhile."""
+        """Tell whether there are slots; who has to wait is looked up again, and holds nothing meanwhile."""
         pinned = self._hold(request_id).pinned
         needed = sum(key not in pinned for key in ready) + len(wanted)
         return needed <= self._memory.reservable or not self._others_hold(request_id)

@@ -215,7 +215,7 @@ class Lookups:
     def _touch(self, request_id: str, computed_tokens: int) -> None:
         """Have the tiers know what a request found on the device: upstream tells them nothing of it."""
         if request_id == self._last_touched:
-            return  # it waits for room, and is asked for in every step
+            return  # it waits for blocks, and is asked for in every step
         self._last_touched = request_id
         context = self._upstream.context(request_id)
         for keys in self._upstream.keys(request_id, computed_tokens):

@@ -55,8 +55,8 @@ class Segments:
 
         Raises:
             ValueError: a slot is not aligned.
-            DiskError: there is not room for all, or the disk is read-only or failing, or something else is in
-                a segment's place; what there was before is still there, and nothing else.
+            DiskError: there is not enough space, the disk is read-only or failing, or something else is in a
+                segment's place; what there was before is still there, and nothing else.
         """
         if slot_bytes % DISK_ALIGNMENT_BYTES:
             raise ValueError(f"a slot of {slot_bytes} bytes is not a multiple of {DISK_ALIGNMENT_BYTES}")

@@ -42,7 +42,7 @@ class StagedEngine:
         self._staged = dict[int, tuple[BlockIO, memoryview]]()
 
     def submit(self, ios: Sequence[BlockIO]) -> None:
-        """Take transfers on, and copy what those for which there is room write."""
+        """Take transfers on, and copy what those write for which there is memory."""
         self._waiting.extend(ios)
         self._fill()
 

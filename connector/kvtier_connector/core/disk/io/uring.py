@@ -32,14 +32,14 @@ from kvtier_connector.core.disk.io.engine import (
 )
 
 _RING_BYTES: Final = 1024
-"""`struct io_uring` takes 216 in liburing 2.15, and has room to grow."""
+"""`struct io_uring` takes 216 in liburing 2.15, and may grow."""
 _SUBMIT_ALL: Final = 1 << 7
 """IORING_SETUP_SUBMIT_ALL: a transfer that is refused does not hold up those behind it. Linux 5.18.
 
 With IORING_SETUP_COOP_TASKRUN or IORING_SETUP_DEFER_TASKRUN blocks of 128 and 512 KiB took no less time.
 """
 _TRY_LATER: Final = frozenset({errno.EAGAIN, errno.EBUSY, errno.EINTR})
-"""The kernel is short of memory or of room (io_uring_enter(2)); what it did not take stays in the ring."""
+"""The kernel is short of memory or of space (io_uring_enter(2)); what it did not take stays in the ring."""
 
 _RETRY_S: Final = 0.01
 """How soon it is asked again."""
@@ -168,7 +168,7 @@ class Ring:
         self._call.sqe_set_data64(entry, user_data)
 
     def submit(self) -> None:
-        """Hand over what was prepared; what the kernel has no room for now goes with the next call."""
+        """Hand over what was prepared; what the kernel does not take now goes with the next call."""
         self._check_status(self._call.submit(self._ring))
 
     def wait(self, timeout_s: float) -> None:
@@ -262,7 +262,7 @@ class UringEngine:
         self._listening = self._woken = False
 
     def submit(self, ios: Sequence[BlockIO]) -> None:
-        """Take transfers on and hand over those for which there is room."""
+        """Take transfers on and hand over those that the ring has entries for."""
         ring = self._open_ring()
         self._waiting.extend(ios)
         if self._fill(ring):
@@ -328,7 +328,7 @@ class UringEngine:
         return self._ring
 
     def _fill(self, ring: Ring) -> bool:
-        """Prepare what waits, as far as there is room; tells whether there was any."""
+        """Prepare what waits, as far as the ring has entries; tells whether there was any."""
         now = time.monotonic()
         prepared = False
         while self._waiting and len(self._in_kernel) < self.depth:

@@ -3,7 +3,7 @@
 What the thread and the owner of the index send each other is in messages.py. Where an order is, and which
 module moves it on:
 
-    waiting    orders.py: the disk has no room, or writes give way to reads
+    waiting    orders.py: the disk takes no more, or writes give way to reads
     under way  submission.py hands it over; orders.py says which transfer is whose
     continued  completion.py puts it back: for its block's next part, or alone after a joint transfer failed
     unchecked  outbox.py: its block is all there, and a worker checks it
